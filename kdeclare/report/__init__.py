@@ -1,1 +1,1 @@
-"""What people and scripts read: data in, text or JSON-able data out."""
+"""Reports for people and scripts. Functions take data and return text or JSON-able data."""

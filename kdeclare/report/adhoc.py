@@ -1,4 +1,4 @@
-"""The result of an ad hoc command, resource by resource: for people, and as JSON with its schema."""
+"""The result of an ad hoc command for each resource: as text, and as JSON with its schema."""
 
 from collections.abc import Mapping
 from dataclasses import field, make_dataclass
@@ -24,55 +24,55 @@ from kdeclare.report.run.documents import RunDocument, build_run_document
 
 
 class ItemOutcome(StrEnum):
-    """What came of what was asked of one resource."""
+    """The outcome of an ad hoc request for one resource."""
 
     CREATED = "created"
     ALTERED = "altered"
     DELETED = "deleted"
-    ONGOING = "moving"  # accepted, and work on it goes on
+    ONGOING = "moving"  # accepted, and still in progress in the system
     UNCHANGED = "unchanged"
     LEFT_OUT = "left-out"  # --if-exists, --if-not-exists
     DENIED = "denied"
     FAILED = "failed"
-    STALE = "stale"  # changed by someone else between plan and request
-    UNKNOWN = "unknown"  # sent, and nobody knows yet
+    STALE = "stale"  # changed by another client between plan and request
+    UNKNOWN = "unknown"  # sent, outcome not known yet
     NOT_BEGUN = "not-begun"
 
 
 CHANGED_OUTCOMES = frozenset(
     {ItemOutcome.CREATED, ItemOutcome.ALTERED, ItemOutcome.DELETED, ItemOutcome.ONGOING}
 )
-"""What changed something."""
+"""Outcomes that changed the resource."""
 SUCCESS_OUTCOMES = CHANGED_OUTCOMES | {ItemOutcome.UNCHANGED, ItemOutcome.LEFT_OUT}
-"""What is no reason for another exit code than 0."""
+"""Outcomes that do not cause an exit code other than 0."""
 
 
 class ItemSummary(Protocol):
-    """What a provider says of a resource as it is afterwards: a dataclass, as documents are."""
+    """A provider's summary of a resource after the request; a dataclass, as documents are."""
 
     def describe(self) -> str:
-        """Return it in words, printable."""
+        """Return the summary in words, printable."""
 
 
 @dataclass(frozen=True, slots=True)
 class AdhocLabels:
-    """What a provider calls what happens.
+    """A provider's wording for the results of ad hoc commands.
 
-    ongoing: of a resource on which work goes on in the system. follow_hint: how to follow such work.
-    look_hint: how to look at what is there.
+    ongoing: the label of a resource that the system is still working on. follow_hint: how to follow such
+    work. look_hint: how to show the current state of the resources.
     """
 
-    ongoing: str = "work on it goes on"
+    ongoing: str = "in progress"
     follow_hint: str = ""
     look_hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ItemResult:
-    """What came of what was asked of one resource.
+    """The result of an ad hoc request for one resource.
 
-    why: a sentence about what did not go well, or why nothing was done. unlike: what was not seen to be as
-    it should be. seen: None where nothing is to be said of it, or it is not there.
+    why: a sentence about the failure, or about why nothing was done. unlike: what metadata did not show as
+    requested. seen: None if there is nothing to report, or if the resource does not exist.
     """
 
     schema_name = "ItemDocument"
@@ -83,7 +83,7 @@ class ItemResult:
     unlike: Annotated[
         tuple[str, ...],
         Field(
-            description="What metadata did not show before --verify-timeout was over.",
+            description="What metadata did not show as requested before --verify-timeout expired.",
             serialization_alias="not_seen",
         ),
     ] = ()
@@ -92,12 +92,12 @@ class ItemResult:
 
 @dataclass(frozen=True, slots=True)
 class AdhocResult:
-    """All of it.
+    """The result of an ad hoc command.
 
-    run: None where nothing was left to plan. failed: the diagnostics of what was never planned.
-    verified_s: seconds until what was done was seen to be so; None where nothing was done or looked at.
-    written: manifests that were written, as paths. beforehand: what was told before anybody was asked.
-    notices: what else should be known afterwards. words: of the provider.
+    run: None if nothing was left to plan. failed: by resource, the diagnostics of requests that were never
+    planned. verified_s: seconds until the changes were visible; None if nothing was changed or verified.
+    written: the paths of the written manifests. beforehand: diagnostics printed before the confirmation.
+    notices: further diagnostics to print afterwards. words: the provider's wording.
     """
 
     run: ApplyResult | None
@@ -111,7 +111,7 @@ class AdhocResult:
 
 
 def compute_adhoc_exit_code(view: AdhocResult) -> ExitCode:
-    """What failed weighs more than what was denied; nothing but failures is an error."""
+    """Return the exit code: failures take precedence over denials; ERROR if all failed without a change."""
     exit_code = run_outcome(view.run).exit_code if view.run else ExitCode.OK
     failed_items = [item for item in view.items if item.outcome is ItemOutcome.FAILED]
     results = view.run.results.values() if view.run else ()
@@ -128,20 +128,24 @@ def compute_adhoc_exit_code(view: AdhocResult) -> ExitCode:
 
 @dataclass(frozen=True, slots=True)
 class AdhocDocument:
-    """The result of a command by hand."""
+    """The result of an ad hoc command."""
 
     exit_code: Annotated[int, Field(description="The same as the exit status of the process.")]
     results: tuple[ItemResult, ...]
     verified_seconds: Annotated[
-        float | None, Field(description="Until all was seen, or time was up; null where nothing was done.")
+        float | None,
+        Field(
+            description="Seconds until all changes were visible or the timeout expired; "
+            "null if nothing was done."
+        ),
     ]
-    written: Annotated[tuple[str, ...], Field(description="Manifests that were written.")]
-    run: Annotated[RunDocument | None, Field(description="null where nothing was left to plan.")]
+    written: Annotated[tuple[str, ...], Field(description="The paths of the written manifests.")]
+    run: Annotated[RunDocument | None, Field(description="null if nothing was left to plan.")]
     diagnostics: tuple[Diagnostic, ...]
 
 
 def build_adhoc_document(view: AdhocResult, seconds: float | None = None) -> AdhocDocument:
-    """Return a result for each resource, and the run (docs/schemas/by-hand.schema.json)."""
+    """Return the result for each resource, and the run (docs/schemas/by-hand.schema.json)."""
     unplanned = [problem for problems in view.failed.values() for problem in problems]
     blocking_diagnostics = (
         [problem for problem in view.run.plan.diagnostics if problem.is_blocking] if view.run else []
@@ -159,7 +163,7 @@ def build_adhoc_document(view: AdhocResult, seconds: float | None = None) -> Adh
 
 
 def build_adhoc_schema(summary_type: type) -> dict[str, Any]:
-    """Return the JSON Schema (2020-12) with what a provider says of a resource afterwards, a `Summary`."""
+    """Return the JSON Schema (2020-12), with the schema of a provider's `ItemSummary` in it."""
     holder = make_dataclass("Holder", [("seen", summary_type)])
     schemas = publish_schemas({"by hand": AdhocDocument, "seen": holder})
     schema, reference = schemas["by hand"], schemas["seen"]["properties"]["seen"]
@@ -172,18 +176,18 @@ _OUTCOME_LABELS = {
     ItemOutcome.CREATED: "created",
     ItemOutcome.ALTERED: "altered",
     ItemOutcome.DELETED: "deleted",
-    ItemOutcome.UNCHANGED: "in order already",
-    ItemOutcome.LEFT_OUT: "left out",
+    ItemOutcome.UNCHANGED: "already up to date",
+    ItemOutcome.LEFT_OUT: "skipped",
     ItemOutcome.DENIED: "denied",
     ItemOutcome.FAILED: "failed",
-    ItemOutcome.STALE: "changed by someone else meanwhile, left alone",
-    ItemOutcome.UNKNOWN: "nobody knows yet",
-    ItemOutcome.NOT_BEGUN: "not begun",
+    ItemOutcome.STALE: "changed by another client since, left unchanged",
+    ItemOutcome.UNKNOWN: "outcome unknown",
+    ItemOutcome.NOT_BEGUN: "not started",
 }
 
 
 def render_adhoc_text(view: AdhocResult, style: Style = PLAIN) -> str:
-    """The whole text, ending in a new line; empty where nothing is left but failures, told before."""
+    """Render the result, ending in a newline; empty if there are only failures, which are printed earlier."""
     items = (
         view.items if view.run else [item for item in view.items if item.outcome is not ItemOutcome.FAILED]
     )
@@ -211,7 +215,7 @@ def _render_item(item: ItemResult, view: AdhocResult, width: int, style: Style) 
     notes = [
         _OUTCOME_LABELS.get(item.outcome, view.words.ongoing),
         item.seen.describe() if item.seen else "",
-        f"not seen yet: {unverified_text}" if unverified_text else "",
+        f"not visible yet: {unverified_text}" if unverified_text else "",
         sanitize_for_terminal(item.why),
     ]
     return (
@@ -226,22 +230,22 @@ def _render_footer(view: AdhocResult, style: Style) -> str:
         is_unverified = any(item.unlike for item in view.items)
         wait_time = format_duration(view.verified_s)
         lines.append(
-            style.yellow(f"Metadata does not show all of it after {wait_time}.")
+            style.yellow(f"Metadata does not show all changes after {wait_time}.")
             if is_unverified
-            else style.dim(f"Seen in the cluster after {wait_time}.")
+            else style.dim(f"Visible in the cluster after {wait_time}.")
         )
     lines += [f"Written: {sanitize_for_terminal(path)}" for path in view.written]
     run = view.run
     if run is not None and run.run_id:
-        rollback_note = "" if _is_irreversible(run) else "; 'kdeclare rollback' undoes it"
-        lines.append(style.dim(f"Run {sanitize_for_terminal(run.run_id)}{rollback_note}."))
+        rollback_note = "" if _is_irreversible(run) else " Run 'kdeclare rollback' to undo it."
+        lines.append(style.dim(f"Run {sanitize_for_terminal(run.run_id)}.{rollback_note}"))
         if view.words.follow_hint and any(item.outcome is ItemOutcome.ONGOING for item in view.items):
             lines.append(view.words.follow_hint)
     if compute_adhoc_exit_code(view) is ExitCode.INTERRUPTED:
-        lines.append("Interrupted; the next command settles what was under way.")
+        lines.append("Interrupted. The next command recovers the operations that were in progress.")
     return "".join(f"{line}\n" for line in lines)
 
 
 def _is_irreversible(run: ApplyResult) -> bool:
-    """Whether nothing of it can be undone."""
+    """Whether none of the operations can be undone."""
     return all(operation.irreversible is not None for operation in run.plan.operations)

@@ -1,4 +1,4 @@
-"""What ``kdeclare doctor`` found: for people, and as JSON with its schema."""
+"""The results of ``kdeclare doctor``: as text, and as JSON with its schema."""
 
 import textwrap
 from collections.abc import Mapping
@@ -16,19 +16,19 @@ from kdeclare.report.elements.values import format_count, sanitize_for_terminal
 
 @dataclass(frozen=True, slots=True)
 class DoctorView:
-    """All of it, in the order in which one thing rests on the other."""
+    """The results of all checks; each section depends on those before it."""
 
     sections: tuple[CheckSection, ...]
 
     def count(self, standing: CheckStatus) -> int:
-        """How many checks stand like that."""
+        """Return how many checks have this status."""
         return sum(check.standing is standing for section in self.sections for check in section.checks)
 
     @property
     def skipped_titles(self) -> tuple[str, ...]:
-        """The titles of sections of which something was left out that one can have looked at.
+        """The titles of sections with skipped checks that the user can enable.
 
-        What is not in use, or nobody can tell, is skipped without a hint.
+        Checks that do not apply or cannot be made are skipped without a hint, and do not count.
         """
         return tuple(
             section.title
@@ -43,25 +43,25 @@ class DoctorView:
 
     @property
     def exit_code(self) -> ExitCode:
-        """An error only where something failed."""
+        """ERROR if a check failed, else OK."""
         return ExitCode.ERROR if self.worst_status is CheckStatus.FAILED else ExitCode.OK
 
 
 @dataclass(frozen=True, slots=True)
 class CheckDocument:
-    """One thing that was looked at."""
+    """One check."""
 
     section: str
     name: str
-    standing: Annotated[CheckStatus, Field(description="skipped: not looked at, or not in use here.")]
-    what: Annotated[str, Field(description="How it was found.")]
-    why: Annotated[str, Field(description="What it is needed for; may be empty.")]
+    standing: Annotated[CheckStatus, Field(description="skipped: not checked, or not applicable here.")]
+    what: Annotated[str, Field(description="The result of the check, in words.")]
+    why: Annotated[str, Field(description="What the checked item is needed for; may be empty.")]
     hint: Annotated[str, Field(description="What to do; may be empty.")]
 
 
 @dataclass(frozen=True, slots=True)
 class DoctorDocument:
-    """All that was looked at, in the order in which one thing rests on the other."""
+    """All checks; each section depends on those before it."""
 
     outcome: Annotated[str, OneOf("ok", "warning", "failed"), Field(description="The worst of all checks.")]
     exit_code: int
@@ -69,7 +69,7 @@ class DoctorDocument:
 
 
 def build_doctor_document(view: DoctorView) -> DoctorDocument:
-    """Return the document."""
+    """Build the JSON document."""
     checks = (
         build_document(CheckDocument, check, section=section.title)
         for section in view.sections
@@ -79,7 +79,7 @@ def build_doctor_document(view: DoctorView) -> DoctorDocument:
 
 
 def build_doctor_schemas() -> Mapping[str, dict[str, Any]]:
-    """By name; see `publish_schemas`."""
+    """Return the JSON Schemas by name; see `publish_schemas`."""
     return publish_schemas({"doctor": DoctorDocument})
 
 
@@ -93,7 +93,7 @@ _LABEL_WIDTH = max(map(len, _STATUS_LABELS.values()))
 
 
 def render_doctor_text(view: DoctorView, style: Style = PLAIN, width: int | None = None) -> str:
-    """The whole text, ending in a new line. width: where lines are broken, in columns; None: nowhere."""
+    """Render the results, ending in a newline. width: columns at which to wrap lines; None: no wrapping."""
     names = [sanitize_for_terminal(check.name) for section in view.sections for check in section.checks]
     name_width = max(map(len, names), default=0)
     blocks = [
@@ -107,15 +107,15 @@ def _render_headline(view: DoctorView, style: Style) -> str:
     failed, warnings = view.count(CheckStatus.FAILED), view.count(CheckStatus.WARNING)
     warning_note = f", {format_count(warnings, 'warning')}" if warnings else ""
     skipped_sections = ", ".join(view.skipped_titles).lower()
-    skipped_note = f" Not looked at: {skipped_sections}." if skipped_sections else ""
+    skipped_note = f" Skipped: {skipped_sections}." if skipped_sections else ""
     if failed:
         return (
             style.red(style.bold(f"{format_count(failed, 'check')} failed{warning_note}.{skipped_note}"))
             + "\n"
         )
     if warnings or skipped_note:
-        return style.yellow(style.bold(f"Nothing failed{warning_note}.{skipped_note}")) + "\n"
-    return style.green(style.bold("All is well.")) + "\n"
+        return style.yellow(style.bold(f"No check failed{warning_note}.{skipped_note}")) + "\n"
+    return style.green(style.bold("All checks passed.")) + "\n"
 
 
 def _render_section(section: CheckSection, name_width: int, style: Style, width: int | None) -> str:
@@ -154,7 +154,7 @@ def _render_check(check: Check, name_width: int, style: Style, width: int | None
 
 
 def _wrap_text(text: str, indent: str, width: int | None) -> list[str]:
-    """The lines of a text, none empty. A word that is too long, such as a path, stays whole."""
+    """Split a text into lines, at least one. A word that is too long, such as a path, is not broken."""
     if width is None:
         return [text]
     available_width = max(30, width - len(indent))

@@ -1,4 +1,4 @@
-"""One answer per plan and run: text, JSON and exit status are all derived from it."""
+"""The outcome of a plan, a run or a validation, from which text, JSON and exit status are derived."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of it: ``status`` for scripts, ``headline`` for people, ``exit_code`` for the shell.
+    """An outcome: ``status`` for scripts, ``headline`` for people, ``exit_code`` for the shell.
 
-    status: no-changes, changes, denied or error for a plan; of a run done, denied, partial, error
-    or interrupted. detail: of a run of which a part was denied, how much was done; otherwise empty.
+    status: no-changes, changes, denied or error for a plan; done, denied, partial, error or interrupted
+    for a run. detail: how much was done if a part of the run was denied; otherwise empty.
     """
 
     status: str
@@ -35,12 +35,12 @@ class Outcome:
 
     @property
     def gist(self) -> str:
-        """A few words, after the name of a run."""
+        """A few words to print after the id of a run."""
         return self.detail or self.status
 
 
 def plan_outcome(plan: Plan, detailed_exitcode: bool = False) -> Outcome:
-    """What a plan comes to: an error weighs more than a denial, a denial more than changes."""
+    """Return the outcome of a plan: errors take precedence over denials, and denials over changes."""
     errors = sum(d.is_error for d in plan.diagnostics)
     headline_start = f"{'Rollback plan' if plan.undoes else 'Plan'} for {format_target(plan)}"
     if errors:
@@ -52,7 +52,7 @@ def plan_outcome(plan: Plan, detailed_exitcode: bool = False) -> Outcome:
         headline_start += f", undoing run {sanitize_for_terminal(plan.undoes)}"
     left_alone_count = count_left_alone(plan.diagnostics) if plan.undoes else 0
     counts = join_nonempty(
-        [format_planned_counts(plan), f"{left_alone_count:,} left alone" if left_alone_count else ""]
+        [format_planned_counts(plan), f"{left_alone_count:,} not restored" if left_alone_count else ""]
     )
     has_denials = has_denial(plan)
     if plan.has_changes or has_denials:
@@ -64,7 +64,7 @@ def plan_outcome(plan: Plan, detailed_exitcode: bool = False) -> Outcome:
 
 
 def run_outcome(run: ApplyResult) -> Outcome:
-    """What a run comes to. What failed weighs more than what a policy or a guard denied."""
+    """Return the outcome of a run. Failures take precedence over denials by a policy or a guard."""
     verb, preposition = ("Rolled back", "on") if run.plan.undoes else ("Applied", "to")
     target = f"{preposition} {format_target_compact(run.plan)}"
     total = len(run.plan.operations)
@@ -73,7 +73,7 @@ def run_outcome(run: ApplyResult) -> Outcome:
     done_count -= deferred_count
     progress = f"{done_count:,} of {format_count(total, 'operation')} done"
     progress = join_nonempty(
-        [progress, f"{deferred_count:,} left for when the moves are over" if deferred_count else ""]
+        [progress, f"{deferred_count:,} deferred until the reassignments end" if deferred_count else ""]
     )
     if run.interrupted:
         headline = f"Interrupted: {progress}, {verb.lower()} {target}."
@@ -83,14 +83,14 @@ def run_outcome(run: ApplyResult) -> Outcome:
     left_alone_count = count_left_alone(diagnostics) if run.plan.undoes else 0
     problem_counts = [] if _has_only_system_denials(run) else _list_problem_counts(run)
     if left_alone_count:
-        problem_counts.append(f"{left_alone_count:,} left alone")
+        problem_counts.append(f"{left_alone_count:,} not restored")
     is_partial = bool(problem_counts) or (errors > 0 and done_count > 0)
     if errors:
         problem_counts.append(format_count(errors, "error"))
     if problem_counts:
         headline = f"Nothing was {verb.lower()} {target}: {join_nonempty(problem_counts)}."
         if done_count or any(result.is_partial for result in run.results.values()):
-            headline = f"{verb} in part {target}: {join_nonempty([progress, *problem_counts])}."
+            headline = f"Partially {verb.lower()} {target}: {join_nonempty([progress, *problem_counts])}."
         if is_partial:
             return Outcome("partial", headline, ExitCode.PARTIAL)
         return Outcome("error", headline, ExitCode.ERROR)
@@ -98,10 +98,10 @@ def run_outcome(run: ApplyResult) -> Outcome:
     if denials:
         if not done_count:
             return Outcome("denied", f"Nothing was {verb.lower()} {target}: {denials}.", ExitCode.DENIED)
-        # what was denied while planning is no operation of the plan, so "17 of 17" would say that all is done
+        # Changes denied during planning are not operations: "17 of 17" would claim that everything is done.
         counts = f"{progress if done_count < total else f'{done_count:,} done'}, {denials}"
-        headline = f"{verb} in part {target}: {counts}."
-        return Outcome("denied", headline, ExitCode.DENIED, f"{verb.lower()} in part: {counts}")
+        headline = f"Partially {verb.lower()} {target}: {counts}."
+        return Outcome("denied", headline, ExitCode.DENIED, f"partially {verb.lower()}: {counts}")
     if total == 0 and run.plan.has_changes:
         released = format_count(run.plan.summary.forget, "resource")
         return Outcome("done", f"{verb} {target}: {released} released, kept in the cluster.", ExitCode.OK)
@@ -111,7 +111,7 @@ def run_outcome(run: ApplyResult) -> Outcome:
 
 
 def validation_outcome(view: "ValidationView") -> Outcome:
-    """What a validation comes to: valid, denied (by a policy that needs no live state) or error."""
+    """Return the outcome of a validation: valid, denied (by a policy that needs no live state) or error."""
     files, diagnostic_counts = format_count(view.files, "file"), format_severity_counts(view.diagnostics)
     if any(d.is_blocking for d in view.diagnostics):
         has_errors = any(d.is_error for d in view.diagnostics)
@@ -125,7 +125,7 @@ def validation_outcome(view: "ValidationView") -> Outcome:
 
 
 def _is_deferred_cleanup(run: ApplyResult, operation: Operation) -> bool:
-    """Whether it tidies up, and could not yet because moves go on."""
+    """Whether the operation is a cleanup that has to wait for reassignments in progress."""
     result = run.results.get(operation.id)
     is_waiting = result is not None and result.status is Status.STARTED and not result.error
     return is_waiting and get_operation_type(operation).is_cleanup
@@ -139,22 +139,21 @@ def has_denial(plan: Plan) -> bool:
 
 
 def count_adopted(plan: Plan) -> int:
-    """How many resources apply would take into ownership without changing them."""
+    """Return how many resources apply would take ownership of without changing them."""
     changing_ids = {c.id for c in plan.changes if c.action is not Action.NO_OP}
     return sum(o.before is None and o.after is not None and o.id not in changing_ids for o in plan.ownership)
 
 
 def count_left_alone(diagnostics: Iterable[Diagnostic]) -> int:
-    """How many diagnostics name something that a rollback does not bring back."""
-    from kdeclare.engine.executor.rollback import (
-        UNRESTORED_CODES,
-    )  # a tenth of a second that a plan needs not wait
+    """Return how many diagnostics name something that a rollback does not restore."""
+    # Imported here because the import takes 0.1 s, which a plan that is not a rollback can save.
+    from kdeclare.engine.executor.rollback import UNRESTORED_CODES
 
     return sum(d.code in UNRESTORED_CODES for d in diagnostics)
 
 
 def format_target(plan: Plan) -> str:
-    """Project, environment and cluster in a few words, after "for"."""
+    """Return project, environment and cluster in a few words, to follow "for"."""
     cluster = _format_cluster(plan)
     return sanitize_for_terminal(
         f"{plan.project}/{plan.env} on {cluster}" if cluster else f"{plan.project}/{plan.env}"
@@ -162,7 +161,7 @@ def format_target(plan: Plan) -> str:
 
 
 def format_target_compact(plan: Plan) -> str:
-    """The same, after "on" or "to"."""
+    """Return project, environment and cluster in a few words, to follow "on" or "to"."""
     cluster = _format_cluster(plan)
     return sanitize_for_terminal(
         f"{plan.project}/{plan.env} ({cluster})" if cluster else f"{plan.project}/{plan.env}"
@@ -170,7 +169,7 @@ def format_target_compact(plan: Plan) -> str:
 
 
 def format_planned_counts(plan: Plan) -> str:
-    """``2 to create, 1 to change, 1 blocked, 1 topic denied``; empty when there is nothing."""
+    """Return ``2 to create, 1 to change, 1 blocked, 1 topic denied``; empty if there is nothing to do."""
     summary, denial_count = plan.summary, len(find_guard_denials(plan))
     move_note = f" ({format_count(summary.reassign, 'partition')} to move)" if summary.reassign else ""
     parts = [
@@ -188,7 +187,7 @@ def format_planned_counts(plan: Plan) -> str:
 
 
 def _format_denied_subjects(plan: Plan) -> str:
-    """Of resources of which the rest is done."""
+    """Count the topics or resources denied within resources whose other changes are applied."""
     names = set().union(*find_denied_subjects(plan).values())
     noun = "resource" if any("/" in name for name in names) else "topic"
     return f"{format_count(len(names), noun)} denied" if names else ""
@@ -199,15 +198,15 @@ def _explain_no_changes(plan: Plan) -> str:
         run_id, left_alone_count = sanitize_for_terminal(plan.undoes), count_left_alone(plan.diagnostics)
         if left_alone_count:
             return (
-                f"Nothing of run {run_id} can be undone on {format_target_compact(plan)}: "
-                f"{left_alone_count:,} left alone."
+                f"Run {run_id} cannot be rolled back on {format_target_compact(plan)}: "
+                f"{left_alone_count:,} not restored."
             )
-        return f"Nothing of run {run_id} is left to undo on {format_target_compact(plan)}."
-    return f"{format_target(plan)}: {format_count(plan.summary.unchanged, 'resource')} in order."
+        return f"Run {run_id} has nothing left to roll back on {format_target_compact(plan)}."
+    return f"{format_target(plan)}: {format_count(plan.summary.unchanged, 'resource')} up to date."
 
 
 def _format_cluster(plan: Plan) -> str:
-    """The name alone where it says more than the environment does; empty where nothing identifies it."""
+    """Return the cluster's name if it differs from the environment's, else its id; empty if unknown."""
     if plan.cluster.name not in ("", plan.env):
         return plan.cluster.name
     return f"cluster {plan.cluster.id}" if plan.cluster.id else ""
@@ -217,17 +216,15 @@ def _explain_adoption(plan: Plan) -> str:
     target = format_target_compact(plan)
     count = count_adopted(plan)
     if count:
-        return f"{format_count(count, 'resource was', 'resources were')} taken into ownership on {target}."
+        return f"{format_count(count, 'resource was', 'resources were')} adopted on {target}."
     if plan.ownership:
-        record_count = format_count(
-            len(plan.ownership), "record of ownership was", "records of ownership were"
-        )
-        return f"{record_count} brought up to date on {target}."
+        record_count = format_count(len(plan.ownership), "ownership record was", "ownership records were")
+        return f"{record_count} updated on {target}."
     return f"Nothing to do on {target}."
 
 
 def _list_problem_counts(run: ApplyResult) -> list[str]:
-    """What did not end well, counted; an operation that nothing was heard of was not begun."""
+    """Count the unsuccessful operations by status; an operation without a result was not started."""
     labels = {
         Status.FAILED: "failed",
         Status.DENIED: "denied",
@@ -235,7 +232,7 @@ def _list_problem_counts(run: ApplyResult) -> list[str]:
         Status.SKIPPED: "skipped",
         Status.UNKNOWN: "with unknown outcome",
         Status.STARTED: "still in progress",
-        Status.INTERRUPTED: "not begun",
+        Status.INTERRUPTED: "not started",
     }
     counts = Counter(status for _, status in _list_unsuccessful(run))
     return [f"{counts[status]:,} {word}" for status, word in labels.items() if counts[status]]
@@ -250,12 +247,12 @@ def _list_unsuccessful(run: ApplyResult) -> Iterator[tuple[Operation, Status]]:
 
 
 def _has_only_system_denials(run: ApplyResult) -> bool:
-    """Whether nothing went wrong but what policies of the brokers refused, and what needed that."""
+    """Whether broker policies caused every failure: the refused operations and those that depend on them."""
     return all(_is_denied_by_system(run, op.id) for op, _ in _list_unsuccessful(run))
 
 
 def _is_denied_by_system(run: ApplyResult, operation_id: str) -> bool:
-    """Whether a policy of the brokers refused it, or something that it needs, however far."""
+    """Whether a broker policy refused the operation or one that it depends on, directly or indirectly."""
     visited_ids = set()
     result = run.results.get(operation_id)
     while result is not None and result.id not in visited_ids:
@@ -267,7 +264,7 @@ def _is_denied_by_system(run: ApplyResult, operation_id: str) -> bool:
 
 
 def _format_denials(run: ApplyResult) -> str:
-    """Resources that were denied, before the run or during it, topics, and operations skipped for it."""
+    """Count the resources and topics denied before or during the run, and the skipped operations."""
     counts = Counter(status for _, status in _list_unsuccessful(run))
     denied_resources = {op.resource for op, status in _list_unsuccessful(run) if status is Status.DENIED}
     denied_subjects, denied_count = _format_denied_subjects(run.plan), len(denied_resources)
@@ -284,7 +281,10 @@ def _format_denials(run: ApplyResult) -> str:
 
 
 def find_denied_subjects(plan: Plan) -> Mapping[str, Collection[str]]:
-    """What policies deny within resources, as verdicts name it; without what is blocked as a whole."""
+    """Return the topics or objects that policies deny within each resource, as verdicts name them.
+
+    Resources that are blocked as a whole are left out.
+    """
     blocked_resources = _find_blocked(plan)
     subjects_by_resource: dict[str, set[str]] = defaultdict(set)
     for verdict in plan.verdicts:
@@ -294,14 +294,14 @@ def find_denied_subjects(plan: Plan) -> Mapping[str, Collection[str]]:
 
 
 def find_guard_denials(plan: Plan) -> list[str]:
-    """The resources of changes that a guard denies and something is left of, one for each denial."""
+    """Return the resource of each guard denial, if the plan still changes something of that resource."""
     changing_resources = {str(change.id) for change in plan.changes} - _find_blocked(plan)
     denied_resources = (d.resource for d in plan.diagnostics if d.severity is Severity.DENIED)
     return [resource for resource in denied_resources if resource in changing_resources]
 
 
 def find_denied_fields(plan: Plan) -> Mapping[str, Collection[str]]:
-    """The paths of the fields that will stay as they are, by resource; without what is blocked as a whole."""
+    """Return the paths of the denied fields by resource. Resources blocked as a whole are left out."""
     denied_subjects, guarded_resources = find_denied_subjects(plan), set(find_guard_denials(plan))
     return {
         name: {

@@ -1,4 +1,4 @@
-"""What ``policy check`` and ``policy test`` found: as text, and as JSON documents with their schemas."""
+"""The results of ``policy check`` and ``policy test``: as text, and as JSON documents with their schemas."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
 
 _MAX_RESOURCES = 50
 _MAX_UNDECIDED = 3
-_POLICIES_HINT = "Policies stand under 'policies' of the project file, or are manifests of kind Policy."
+_POLICIES_HINT = "Add policies under 'policies' in the project file, or as manifests of kind Policy."
 _OptionalText = Annotated[
-    str | None, WithJsonSchema({"type": "string"}), Field(exclude_if=lambda said: said is None)
+    str | None, WithJsonSchema({"type": "string"}), Field(exclude_if=lambda text: text is None)
 ]
 _ExitCode = Annotated[int, Field(description="The same as the exit status of the process.")]
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyCheckView:
-    """What the policies say of resources.
+    """The verdicts of the policies on resources.
 
-    cluster: whose resources, as they are; None for manifests, as if these were created now.
-    topics: how many there are, of all kinds. noun: what they are called. policies: all that are in force,
-    whether one was asked or not.
-    open: policy and resource, where only a cluster can tell. places: where resources are declared.
+    cluster: the cluster whose live resources were checked; None if manifests were checked, as if their
+    resources were created now. topics: the number of checked resources of all kinds. noun: what to call them.
+    policies: all policies of the project, evaluated or not. open: pairs of policy and resource that only a
+    cluster can decide. places: the positions of the declared resources.
     """
 
     project: str
@@ -54,20 +54,20 @@ class PolicyCheckView:
 
 @dataclass(frozen=True, slots=True)
 class PolicyTestView:
-    """What came of the cases of a policy's author, in the order of the files."""
+    """The results of the test cases of policies, in the order of the files."""
 
     results: tuple["CaseResult", ...]
     diagnostics: tuple[Diagnostic, ...] = ()
 
     @property
     def failed(self) -> tuple["CaseResult", ...]:
-        """Those in which something was not as expected."""
+        """The cases with an unexpected result."""
         return tuple(result for result in self.results if not result.passed)
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyTally:
-    """One policy: of how many topics it was asked, denied, warned, and could not tell without a cluster."""
+    """One policy: how many resources it was evaluated for, denied, warned about, or could not decide."""
 
     schema_name = "PolicyTallyDocument"
 
@@ -80,7 +80,7 @@ class PolicyTally:
 
 @dataclass(frozen=True, slots=True)
 class CheckedVerdict:
-    """A verdict, and where the topic is declared; null where it is not."""
+    """A verdict, with the position of the resource; null if it is not declared."""
 
     schema_name = "CheckedVerdictDocument"
 
@@ -89,7 +89,7 @@ class CheckedVerdict:
     outcome: VerdictOutcome
     message: str
     topic: Annotated[
-        _OptionalText, Field(description="The topic that was judged, where the resource is not the topic.")
+        _OptionalText, Field(description="The evaluated topic, if the resource is not the topic itself.")
     ]
     override: Annotated[
         _OptionalText, Field(description="The reason given for overriding the policy; outcome is warn.")
@@ -99,7 +99,7 @@ class CheckedVerdict:
 
 @dataclass(frozen=True, slots=True)
 class OpenDocument:
-    """What only a cluster can tell."""
+    """A policy and a resource that only a cluster can decide."""
 
     policy: str
     resource: str
@@ -107,16 +107,16 @@ class OpenDocument:
 
 @dataclass(frozen=True, slots=True)
 class PolicyCheckDocument:
-    """What the policies say of topics."""
+    """The verdicts of the policies on topics."""
 
     outcome: Annotated[str, OneOf("no-policies", "in-order", "warned", "denied")]
     headline: str
     exit_code: _ExitCode
     project: str
     env: str
-    cluster: Annotated[str | None, Field(description="null where manifests were checked, without --live.")]
-    topics: Annotated[int, Field(description="How many were checked.")]
-    against: Annotated[int, Field(description="How many of them are denied by a policy.")]
+    cluster: Annotated[str | None, Field(description="null if manifests were checked, without --live.")]
+    topics: Annotated[int, Field(description="The number of checked topics.")]
+    against: Annotated[int, Field(description="The number of topics that violate a policy.")]
     policies: tuple[PolicyTally, ...]
     verdicts: tuple[CheckedVerdict, ...]
     open: tuple[OpenDocument, ...]
@@ -125,9 +125,9 @@ class PolicyCheckDocument:
 
 @dataclass(frozen=True, slots=True)
 class CaseDocument:
-    """One case; ``got`` is null where a policy could not say, and ``problems`` say why."""
+    """One case; ``got`` is null if a policy could not decide, and ``problems`` explain why."""
 
-    test: Annotated[str, Field(description="The name of the PolicyTest that it stands in.")]
+    test: Annotated[str, Field(description="The name of the PolicyTest that contains the case.")]
     name: str
     place: SourcePosition
     passed: bool
@@ -139,7 +139,7 @@ class CaseDocument:
 
 @dataclass(frozen=True, slots=True)
 class PolicyTestDocument:
-    """What came of an author's cases."""
+    """The results of the test cases of policies."""
 
     outcome: Annotated[str, OneOf("passed", "failed")]
     headline: str
@@ -151,45 +151,39 @@ class PolicyTestDocument:
 
 
 def compute_check_outcome(view: PolicyCheckView) -> Outcome:
-    """What a check comes to; its status is no-policies, in-order, warned or denied."""
+    """Return the outcome of a check; its status is no-policies, in-order, warned or denied."""
     denied_resources = {v.resource for v in view.verdicts if v.is_denial}
     if not view.policies:
-        return Outcome("no-policies", "There are no policies.", ExitCode.OK)
+        return Outcome("no-policies", "The project has no policies.", ExitCode.OK)
     if denied_resources:
-        verb = "is" if len(denied_resources) == 1 else "are"
-        headline = (
-            f"{len(denied_resources):,} of {format_count(view.topics, view.noun)} {verb} against a policy."
-        )
+        verb = "violates" if len(denied_resources) == 1 else "violate"
+        headline = f"{len(denied_resources):,} of {format_count(view.topics, view.noun)} {verb} a policy."
         return Outcome("denied", headline, ExitCode.DENIED)
     if not view.topics:
-        return Outcome("in-order", f"There are no {view.noun}s to judge.", ExitCode.OK)
+        return Outcome("in-order", f"There are no {view.noun}s to check.", ExitCode.OK)
     warned_resources = {v.resource for v in view.verdicts if v.outcome is VerdictOutcome.WARN}
     policies = format_count(len(view.policies), "policy", "policies")
-    subject = f"All {view.topics:,} {view.noun}s are" if view.topics > 1 else f"The one {view.noun} is"
-    certainty_note = ", as far as manifests can tell" if view.open else ""
+    subject = f"All {view.topics:,} {view.noun}s comply" if view.topics > 1 else f"The {view.noun} complies"
+    certainty_note = ", as far as the manifests show" if view.open else ""
     warning_note = f", {len(warned_resources):,} with a warning" if warned_resources else ""
-    headline = (
-        f"{subject} in order with {policies}{_explain_unused_policies(view)}{warning_note}{certainty_note}."
-    )
+    headline = f"{subject} with {policies}{_explain_unused_policies(view)}{warning_note}{certainty_note}."
     return Outcome("warned" if warned_resources else "in-order", headline, ExitCode.OK)
 
 
 def _explain_unused_policies(view: PolicyCheckView) -> str:
-    """That policies, whose selector or actions may be wrong, were asked about no topic."""
+    """Report policies that were evaluated for no resource: their selector or actions may be wrong."""
     unused_count = sum(not row.asked for row in count_by_policy(view))
     if not unused_count:
         return ""
     if unused_count == len(view.policies):
-        return ", asked about none of them" if view.topics > 1 else ", not asked about it"
-    return (
-        f", {unused_count:,} of them asked about none"
-        if view.topics > 1
-        else f", {unused_count:,} of them not asked"
-    )
+        return " (none of which applies)"
+    if view.topics > 1:
+        return f" ({unused_count:,} of which {'applies' if unused_count == 1 else 'apply'} to none of them)"
+    return f" ({unused_count:,} of which {'does' if unused_count == 1 else 'do'} not apply)"
 
 
 def render_check_text(view: PolicyCheckView, style: Style = PLAIN, *, show_all: bool = False) -> str:
-    """The whole text. show_all: all topics, however many something is said of."""
+    """Render the results. show_all: show all resources with a denial or warning, however many."""
     outcome = compute_check_outcome(view)
     if not view.policies:
         return f"{outcome.headline}\n{style.cyan('hint:')} {_POLICIES_HINT}\n"
@@ -204,7 +198,7 @@ def render_check_text(view: PolicyCheckView, style: Style = PLAIN, *, show_all: 
 
 
 def count_by_policy(view: PolicyCheckView) -> tuple[PolicyTally, ...]:
-    """By policy, in the order of the project."""
+    """Count the verdicts by policy, in the order of the project."""
     evaluated_counts = Counter([v.policy for v in view.verdicts] + [policy for policy, _ in view.open])
     outcome_counts = Counter((v.policy, v.outcome) for v in view.verdicts)
     undecided_counts = Counter(policy for policy, _ in view.open)
@@ -221,7 +215,7 @@ def count_by_policy(view: PolicyCheckView) -> tuple[PolicyTally, ...]:
 
 
 def compute_cases_outcome(view: PolicyTestView) -> Outcome:
-    """What the cases come to: passed or failed."""
+    """Return the outcome of the cases; its status is passed or failed."""
     case_count, failed_count = len(view.results), len(view.failed)
     counts = [f"{case_count - failed_count:,} passed", f"{failed_count:,} failed" if failed_count else ""]
     headline = f"{format_count(case_count, 'case')}: {join_nonempty(counts)}."
@@ -231,7 +225,7 @@ def compute_cases_outcome(view: PolicyTestView) -> Outcome:
 
 
 def render_cases_text(view: PolicyTestView, style: Style = PLAIN, *, show_all: bool = False) -> str:
-    """What failed, case by case, and how many passed. show_all: those that passed as well."""
+    """Render the failed cases and the number of passed ones. show_all: render the passed cases as well."""
     outcome = compute_cases_outcome(view)
     shown_results = view.results if show_all else view.failed
     lines = [line for result in shown_results for line in _render_case(result, style)]
@@ -242,15 +236,13 @@ def render_cases_text(view: PolicyTestView, style: Style = PLAIN, *, show_all: b
 def _format_check_scope(view: PolicyCheckView) -> str:
     environment = f"{view.project}/{view.env}"
     if view.cluster is None:
-        return sanitize_for_terminal(
-            f"{environment}: the manifests, as if their {view.noun}s were created now."
-        )
+        return sanitize_for_terminal(f"{environment}: manifests, as if their {view.noun}s were created now.")
     target = f"{environment} on {view.cluster}" if view.cluster != view.env else environment
-    return sanitize_for_terminal(f"{target}: the {view.noun}s of the cluster as they are.")
+    return sanitize_for_terminal(f"{target}: live {view.noun}s of the cluster.")
 
 
 def _render_resources(view: PolicyCheckView, style: Style, max_resources: int | None) -> Iterator[str]:
-    """A paragraph a topic: those that are denied first."""
+    """Render one paragraph per resource, denied ones first."""
     verdicts_by_resource: defaultdict[str, list[Verdict]] = defaultdict(list)
     for verdict in select_notable_verdicts(view.verdicts):
         verdicts_by_resource[verdict.resource].append(verdict)
@@ -263,16 +255,17 @@ def _render_resources(view: PolicyCheckView, style: Style, max_resources: int | 
         yield "".join(f"{line}\n" for line in lines)
     if max_resources is not None and len(verdicts_by_resource) > max_resources:
         remaining = format_count(len(verdicts_by_resource) - max_resources, f"more {view.noun}")
-        yield style.dim(f"… and {remaining}; -v shows all, and so does --format json.") + "\n"
+        yield style.dim(f"… and {remaining}. Use -v or --format json to see all.") + "\n"
 
 
 def _render_tallies(rows: Iterable[PolicyTally], style: Style) -> str:
     rows = tuple(rows)
     columns = ["asked", "denied", "warned", *(["open"] if any(row.open for row in rows) else [])]
+    titles = [{"asked": "evaluated", "open": "undecided"}.get(name, name) for name in columns]
     cells = [
         [sanitize_for_terminal(row.policy), *(f"{getattr(row, name):,}" for name in columns)] for row in rows
     ]
-    table = [["policy", *columns], *cells]
+    table = [["policy", *titles], *cells]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     lines = []
     for name, *counts in table:
@@ -287,14 +280,14 @@ def _render_undecided(view: PolicyCheckView, style: Style) -> str:
     by_policy: defaultdict[str, list[str]] = defaultdict(list)
     for policy, resource in view.open:
         by_policy[policy].append(sanitize_for_terminal(resource))
-    lines = [style.yellow("Only a cluster can tell:")]
+    lines = [style.yellow("Undecided without a cluster:")]
     for policy, resources in by_policy.items():
         remaining_count = len(resources) - _MAX_UNDECIDED
         names = ", ".join(resources[:_MAX_UNDECIDED]) + (
             f" and {remaining_count:,} more" if remaining_count > 0 else ""
         )
         lines.append(f"  policy {sanitize_for_terminal(policy)} on {names}")
-    hint = f"--live asks about the {view.noun}s as they are, and kdeclare plan about what would change."
+    hint = f"Pass --live to check the live {view.noun}s, or run 'kdeclare plan' to check the planned changes."
     lines.append(f"{style.cyan('hint:')} {hint}")
     return "".join(f"{line}\n" for line in lines)
 
@@ -308,23 +301,23 @@ def _render_case(result: "CaseResult", style: Style) -> Iterator[str]:
     if result.passed:
         yield f"{position} {style.green('passed')} {name}"
         return
-    message_note = f" saying '{sanitize_for_terminal(case.message)}'" if case.message else ""
-    actual = "could not be judged" if result.outcome is None else f"got {result.outcome.value}"
+    message_note = f" with '{sanitize_for_terminal(case.message)}'" if case.message else ""
+    actual = "could not be decided" if result.outcome is None else f"got {result.outcome.value}"
     yield f"{position} {style.red('failed')} {name}: expected {case.expect.value}{message_note}, {actual}"
     yield from (f"  {sanitize_for_terminal(problem)}" for problem in result.problems)
     yield from (f"  {line}" for line in render_verdict_lines(select_notable_verdicts(result.verdicts), style))
     if not result.verdicts and not result.problems:
         if case.policy is None:
-            yield "  no policy is asked about this"
+            yield "  no policy applies to this case"
         else:
             yield (
-                f"  policy {sanitize_for_terminal(case.policy)} is not asked about "
-                f"this, by its actions or its selector"
+                f"  policy {sanitize_for_terminal(case.policy)} does not apply to this case, "
+                f"because of its actions or its selector"
             )
 
 
 def build_check_document(view: PolicyCheckView) -> PolicyCheckDocument:
-    """Return what the policies say of topics (docs/schemas/policy-check.schema.json)."""
+    """Return the verdicts of the policies on topics (docs/schemas/policy-check.schema.json)."""
     outcome = compute_check_outcome(view)
     return build_document(
         PolicyCheckDocument,
@@ -343,7 +336,7 @@ def build_check_document(view: PolicyCheckView) -> PolicyCheckDocument:
 
 
 def build_cases_document(view: PolicyTestView) -> PolicyTestDocument:
-    """Return what came of an author's cases (docs/schemas/policy-test.schema.json)."""
+    """Return the results of the test cases (docs/schemas/policy-test.schema.json)."""
     outcome = compute_cases_outcome(view)
     return PolicyTestDocument(
         outcome=outcome.status,
@@ -363,5 +356,5 @@ def _build_case_document(result: "CaseResult") -> CaseDocument:
 
 
 def build_policy_schemas() -> dict[str, dict[str, Any]]:
-    """By name; see `publish_schemas`."""
+    """Return the JSON Schemas by name; see `publish_schemas`."""
     return publish_schemas({"policy-check": PolicyCheckDocument, "policy-test": PolicyTestDocument})

@@ -1,4 +1,4 @@
-"""The installed providers, for people and for scripts."""
+"""The installed providers: as text, and as JSON with its schema."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
@@ -20,20 +20,21 @@ _COLUMNS = (
 class ProviderStatus:
     """One installed provider.
 
-    api_version, kinds: None and empty where it cannot be loaded.
+    api_version, kinds: None and empty if the provider cannot be loaded.
     """
 
     schema_name = "ProviderDocument"
 
     name: str
-    version: Annotated[str, Field(description="Of its distribution.")]
-    distribution: Annotated[str, Field(description="The package that brings it; may be empty.")]
+    version: Annotated[str, Field(description="The version of its distribution.")]
+    distribution: Annotated[str, Field(description="The package that contains it; may be empty.")]
     reference: Annotated[str, Field(description="module:attribute", serialization_alias="entry_point")]
     api_version: Annotated[
-        str | None, Field(description="'apiVersion' of its manifests; null where it cannot be loaded.")
+        str | None,
+        Field(description="'apiVersion' of its manifests; null if the provider cannot be loaded."),
     ] = None
     kinds: tuple[str, ...] = ()
-    problem: Annotated[str | None, Field(description="Why it cannot be used.")] = None
+    problem: Annotated[str | None, Field(description="Why the provider cannot be used.")] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class ProviderList:
 def render_providers_text(
     providers: Sequence[ProviderStatus], style: Style = PLAIN, width: int | None = None
 ) -> str:
-    """Render a table; below it, why some cannot be used."""
+    """Render a table of providers, followed by the reasons why some cannot be used."""
     rows = [
         (
             sanitize_for_terminal(item.name),
@@ -63,5 +64,5 @@ def render_providers_text(
 
 
 def build_providers_schemas() -> Mapping[str, dict[str, Any]]:
-    """By name; see `publish_schemas`."""
+    """Return the JSON Schemas by name; see `publish_schemas`."""
     return publish_schemas({"providers": ProviderList})

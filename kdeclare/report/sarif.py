@@ -1,7 +1,7 @@
-"""Diagnostics, verdicts and risks as SARIF 2.1.0, which hosts of code show at file and line.
+"""Diagnostics, verdicts and risks as SARIF 2.1.0, which code hosts show at file and line.
 
-A rule is a diagnostic's code, a policy, or a risk; a result is one diagnostic, one verdict that does not
-allow, or one risk of one change.
+A rule is a diagnostic's code, a policy, or a risk. A result is one diagnostic, one verdict other than allow,
+or one risk of one change.
 """
 
 import os.path
@@ -31,15 +31,15 @@ from kdeclare.report.run.views import ValidationView
 from kdeclare.version import VERSION
 
 ROOT = "%SRCROOT%"
-"""What relative paths are relative to: the top of the checkout, as hosts of code understand it."""
+"""The base of relative paths: the top of the checkout, as code hosts understand it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
-    """Where places are. root: the top of the checkout; folder: what they are relative to. Both absolute.
+    """How to resolve source positions. root: the top of the checkout. folder: the base of positions.
 
-    project: the project file, if it is known, absolute or relative to the folder; what has no place of its
-    own is shown there.
+    Both are absolute paths. project: the project file if known, absolute or relative to the folder; results
+    without a position are shown there.
     """
 
     root: str = ""
@@ -48,19 +48,19 @@ class Checkout:
 
 
 NO_CHECKOUT = Checkout()
-"""Places are relative to the top already."""
+"""Positions are already relative to the top of the checkout."""
 
 
 @dataclass(frozen=True, slots=True)
 class SarifLocation:
-    """Where a result is shown. uri: relative to the root, or absolute for what lies elsewhere."""
+    """Where a result is shown. uri: relative to the root, or absolute for files outside the root."""
 
     uri: str
     line: int
     column: int
 
     def document(self) -> dict[str, Any]:
-        """As SARIF has it (sections 3.28, 3.29 and 3.30)."""
+        """Return the SARIF location object (sections 3.28, 3.29 and 3.30)."""
         artifact = {"uri": self.uri}
         if not self.uri.startswith("file:"):
             artifact["uriBaseId"] = ROOT
@@ -71,7 +71,7 @@ class SarifLocation:
 
 
 def find_location(position: SourcePosition | None, checkout: Checkout) -> SarifLocation | None:
-    """The location; None without a place, or where its file has no name."""
+    """Return the location of a position; None without a position or without a file name."""
     if position is None or not position.file:
         return None
     path = PurePath(os.path.normpath(PurePath(checkout.folder, position.file)))
@@ -82,23 +82,23 @@ def find_location(position: SourcePosition | None, checkout: Checkout) -> SarifL
 
 
 _SEVERITY_EXPLANATIONS = {
-    Severity.ERROR: "An error keeps the whole plan from being applied.",
-    Severity.DENIED: "A policy or a guard keeps this one resource from being changed; the others are.",
-    Severity.WARNING: "A warning keeps nothing from being applied.",
-    Severity.INFO: "This is for information only.",
+    Severity.ERROR: "An error prevents the whole plan from being applied.",
+    Severity.DENIED: "A policy or a guard prevents this change; changes of other resources are applied.",
+    Severity.WARNING: "A warning does not prevent an apply.",
+    Severity.INFO: "This result is for information only.",
 }
 
 _RISK_EXPLANATIONS = {
-    Risk.SAFE: "It can be undone and disturbs nothing.",
-    Risk.DISRUPTIVE: "It moves data or changes how brokers work.",
-    Risk.DESTRUCTIVE: "It can lose records.",
-    Risk.IRREVERSIBLE: "No rollback brings back what was there before.",
+    Risk.SAFE: "The change can be undone and does not disrupt the cluster.",
+    Risk.DISRUPTIVE: "The change moves data or affects how brokers work.",
+    Risk.DESTRUCTIVE: "The change can lose records.",
+    Risk.IRREVERSIBLE: "A rollback cannot restore the previous state.",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class SarifRule:
-    """A reportingDescriptor (SARIF 2.1.0, section 3.49). level: that of its results unless they say other."""
+    """A reportingDescriptor (SARIF 2.1.0, section 3.49). level: the default level of its results."""
 
     id: str
     title: str
@@ -107,7 +107,7 @@ class SarifRule:
     tag: str
 
     def document(self) -> dict[str, Any]:
-        """As SARIF has it."""
+        """Return the SARIF reportingDescriptor object."""
         return {
             "id": self.id,
             "shortDescription": {"text": self.title},
@@ -119,7 +119,7 @@ class SarifRule:
 
 
 def build_code_rule(code: str, summary: str, severity: Severity, level: str) -> SarifRule:
-    """The rule of a diagnostic: its summary has no names in it, so it fits all of the same code."""
+    """Build the rule of a diagnostic. Its summary contains no user data, so it fits all of the same code."""
     title = sanitize_for_terminal(summary) or sanitize_for_terminal(code)
     return SarifRule(
         sanitize_for_terminal(code),
@@ -131,33 +131,33 @@ def build_code_rule(code: str, summary: str, severity: Severity, level: str) -> 
 
 
 def build_policy_rule(verdict: Verdict, level: str) -> SarifRule:
-    """The rule of a policy."""
+    """Build the rule of a policy."""
     if is_system_verdict(verdict):
-        title = "The brokers' own policy"
-        text = f"{title} refuses this. It is configured on the brokers and cannot be overridden."
+        title = "Broker policy"
+        text = "A policy that is configured on the brokers refuses this change. It cannot be overridden."
         return SarifRule("policy/broker", title, text, level, "policy")
     name = sanitize_for_terminal(verdict.policy)
-    hint = f"{DENIAL_HINT[0].upper()}{DENIAL_HINT[1:]}."
+    hint = DENIAL_HINT
     text = f"A policy of the project evaluates resources before they are created, changed or deleted. {hint}"
     return SarifRule(f"policy/{name}", f"Policy {name}", text, level, "policy")
 
 
 def build_risk_rule(risk: Risk, level: str) -> SarifRule:
-    """The rule of a risk that changes have."""
+    """Build the rule of a risk."""
     title = f"{risk.value.capitalize()} change"
     return SarifRule(f"risk/{risk.value}", title, f"{title}. {_RISK_EXPLANATIONS[risk]}", level, "risk")
 
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 FINGERPRINT_KEY = "kdeclare/v1"
-"""The key among ``partialFingerprints``: those are what GitHub reads, and not ``fingerprints``."""
+"""The key in ``partialFingerprints``, which GitHub reads; GitHub ignores ``fingerprints``."""
 VALIDATION_CATEGORY = "kdeclare/validate/"
 PROBLEM_CATEGORY = "kdeclare/problem/"
-"""What a log is a run of (section 3.17.3); the next one of the same closes what is found no longer."""
+"""Categories of logs (section 3.17.3). A new log of the same category closes results that it lacks."""
 MAX_RESULTS = 5_000
-"""Results a log: GitHub shows no more, and takes no log with more than five times as many."""
+"""The maximum number of results per log: GitHub shows no more, and rejects logs with more than 25,000."""
 
-_NO_POSITION_NOTE = "It has no place of its own in a file."
+_NO_POSITION_NOTE = "This result has no position in a file."
 _LEVELS_BY_RANK = ("error", "warning", "note")
 _LEVEL_BY_SEVERITY = {
     Severity.ERROR: "error",
@@ -169,7 +169,7 @@ _LEVEL_BY_SEVERITY = {
 
 @dataclass(frozen=True, slots=True)
 class _SarifFinding:
-    """One result to be. about: what makes it the same finding next time, wherever its line has moved to."""
+    """A future result. about: identifies the finding in later logs, even if its line has changed."""
 
     rule: SarifRule
     level: str
@@ -180,7 +180,7 @@ class _SarifFinding:
 
 
 def build_plan_sarif(plan: Plan, checkout: Checkout = NO_CHECKOUT) -> dict[str, Any]:
-    """The log of a plan. What has no place of its own is shown at the change that it is about."""
+    """Build the log of a plan. Results without a position are shown at the change that they are about."""
     positions = {str(change.id): change.source for change in plan.changes}
     findings = [_build_diagnostic_finding(item, positions) for item in sort_diagnostics(plan.diagnostics)]
     findings += [_build_verdict_finding(item, positions) for item in select_notable_verdicts(plan.verdicts)]
@@ -195,12 +195,12 @@ def build_plan_sarif(plan: Plan, checkout: Checkout = NO_CHECKOUT) -> dict[str, 
 
 
 def format_plan_category(project: str, env: str) -> str:
-    """What the log of a plan is a run of, also where no plan could be made."""
+    """Return the category of the log of a plan, also if no plan could be made."""
     return f"kdeclare/plan/{project}/{env}/"
 
 
 def build_validation_sarif(view: ValidationView, checkout: Checkout = NO_CHECKOUT) -> dict[str, Any]:
-    """The log of a validation."""
+    """Build the log of a validation."""
     findings = [_build_diagnostic_finding(item, {}) for item in sort_diagnostics(view.diagnostics)]
     return _build_log(findings, VALIDATION_CATEGORY, checkout)
 
@@ -208,7 +208,7 @@ def build_validation_sarif(view: ValidationView, checkout: Checkout = NO_CHECKOU
 def build_problem_sarif(
     diagnostics: Iterable[Diagnostic], checkout: Checkout = NO_CHECKOUT, category: str = PROBLEM_CATEGORY
 ) -> dict[str, Any]:
-    """The log of a command that failed as a whole. category: that of its log when all is well, if known."""
+    """Build the log of a command that failed as a whole. category: that of its log on success, if known."""
     findings = [_build_diagnostic_finding(item, {}) for item in sort_diagnostics(diagnostics)]
     return _build_log(findings, category, checkout, is_successful=False)
 
@@ -217,7 +217,7 @@ def _build_log(
     findings: Sequence[_SarifFinding], category: str, checkout: Checkout, is_successful: bool = True
 ) -> dict[str, Any]:
     findings = _select_most_urgent(findings)
-    rules = {finding.rule.id: finding.rule for finding in reversed(findings)}  # the first one's words
+    rules = {finding.rule.id: finding.rule for finding in reversed(findings)}  # the first finding wins
     rule_indexes = {id_: number for number, id_ in enumerate(sorted(rules))}
     occurrences: Counter[tuple[str, ...]] = Counter()
     locations = [find_location(finding.place, checkout) for finding in findings]
@@ -242,20 +242,21 @@ def _build_log(
 
 
 def _select_most_urgent(findings: Sequence[_SarifFinding]) -> Sequence[_SarifFinding]:
-    """All of them, or the worst ones and how many are left out."""
+    """Return all findings, or the most severe ones and a warning with the number of omitted ones."""
     if len(findings) <= MAX_RESULTS:
         return findings
     worst_findings = sorted(findings, key=lambda finding: _LEVELS_BY_RANK.index(finding.level))
     omitted_count = format_count(len(findings) - (MAX_RESULTS - 1), "more result")
-    detail = f"{omitted_count} would be too many for hosts of code; all are in the text and in --format json."
-    omission_warning = warning("results-left-out", "Results are left out", detail)
+    detail = f"The log is limited to {MAX_RESULTS:,} results; there would be {omitted_count}."
+    hint = "Use the text output or --format json to see all results."
+    omission_warning = warning("results-left-out", "Results omitted", detail, hint=hint)
     return [*worst_findings[: MAX_RESULTS - 1], _build_diagnostic_finding(omission_warning, {})]
 
 
 def _get_fallback_location(locations: Iterable[SarifLocation | None], checkout: Checkout) -> SarifLocation:
-    """Where results are shown that are about no file: GitHub refuses a log with one that is nowhere.
+    """Return the location of results without a position: GitHub rejects a log with a result that has none.
 
-    At the project file, else at the first file that the log names.
+    This is the project file, else the first file that the log names.
     """
     if not checkout.project:
         first_location = next((where for where in locations if where is not None), None)
@@ -326,13 +327,13 @@ def _build_verdict_finding(verdict: Verdict, positions: Mapping[str, SourcePosit
 
 
 def _build_risk_finding(change: Change, risk: Risk) -> _SarifFinding:
-    """One of a change's risks; they keep nothing from being applied."""
+    """Build the finding of one risk of a change; risks do not prevent an apply."""
     level = "warning" if risk in SEVERE_RISKS else "note"
     causes = [cause.text for cause in list_risk_causes(change) if cause.risk is risk and cause.text]
     return _SarifFinding(
         build_risk_rule(risk, level),
         level,
-        _join_lines([f"The {change.action.value} of {change.id} is {risk.value}.", *causes]),
+        _join_lines([f"The action '{change.action.value}' on {change.id} is {risk.value}.", *causes]),
         change.source,
         (str(change.id),),
         {"resource": str(change.id)},
@@ -340,8 +341,8 @@ def _build_risk_finding(change: Change, risk: Risk) -> _SarifFinding:
 
 
 def _format_verdict_summary(verdict: Verdict) -> str:
-    policy_name = "A policy of the brokers" if is_system_verdict(verdict) else f"Policy {verdict.policy}"
-    verb = {"denied": "denies", "warned": "warns of", "overridden": "is overridden for"}[
+    policy_name = "A broker policy" if is_system_verdict(verdict) else f"Policy {verdict.policy}"
+    verb = {"denied": "denies", "warned": "warns about", "overridden": "is overridden for"}[
         get_verdict_label(verdict)
     ]
     subject = f"{format_subject(verdict.topic)} in " if verdict.topic is not None else ""
@@ -349,5 +350,5 @@ def _format_verdict_summary(verdict: Verdict) -> str:
 
 
 def _join_lines(lines: Iterable[str]) -> str:
-    """Plain text; what SARIF would take for a link (section 3.11.6) is parted."""
+    """Join lines of plain text; whatever SARIF would read as a link (section 3.11.6) is split."""
     return "\n".join(sanitize_for_terminal(line).replace("](", "] (") for line in lines)

@@ -1,4 +1,4 @@
-"""Diagnostics and the verdicts of policies, for people."""
+"""Diagnostics and policy verdicts as text."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -10,13 +10,13 @@ from kdeclare.report.elements.terminal import PLAIN, Style
 from kdeclare.report.elements.values import format_count, join_nonempty, sanitize_for_terminal
 
 FOLD_LIMIT = 20
-"""How many diagnostics of one code are shown in full; of more, half as many and a count."""
+"""Up to this many diagnostics with the same code are all shown; of more, half this many and a count."""
 
 
 def render_diagnostics(
     diagnostics: Iterable[Diagnostic], style: Style = PLAIN, fold: int = FOLD_LIMIT
 ) -> str:
-    """One paragraph a diagnostic, errors first; empty when there are none."""
+    """Render one paragraph per diagnostic, errors first; empty if there are none."""
     sorted_diagnostics = sort_diagnostics(diagnostics)
     totals = Counter((d.severity, d.code) for d in sorted_diagnostics)
     shown_counts: Counter[tuple[Severity, str]] = Counter()
@@ -34,7 +34,7 @@ def render_diagnostics(
 
 
 def format_severity_counts(diagnostics: Iterable[Diagnostic]) -> str:
-    """``2 errors, 1 denial, 1 warning``; empty when there is none of them."""
+    """Return ``2 errors, 1 denial, 1 warning``; empty if there are none."""
     counts = Counter(d.severity for d in diagnostics)
     nouns = {Severity.ERROR: "error", Severity.DENIED: "denial", Severity.WARNING: "warning"}
     return join_nonempty(format_count(counts[s], word) for s, word in nouns.items() if counts[s])
@@ -57,31 +57,32 @@ def _render_diagnostic(diagnostic: Diagnostic, style: Style) -> list[str]:
     return lines
 
 
-_ASK_OWNER_HINT = (
-    "ask those who keep the policy; --override-policy NAME --reason TEXT overrides it and is recorded"
+_OVERRIDE_HINT = (
+    "ask the owners of the policy, or pass --override-policy NAME --reason TEXT (the override is recorded)."
 )
-DENIAL_HINT = f"change the manifest, or {_ASK_OWNER_HINT}"
-"""What to do about a denial by a policy of the project."""
+_ASK_OWNER_HINT = f"{_OVERRIDE_HINT[0].upper()}{_OVERRIDE_HINT[1:]}"
+DENIAL_HINT = f"Change the manifest, {_OVERRIDE_HINT}"
+"""The hint for a denial by a policy of the project."""
 
 _MAX_VERDICTS = 20
 _VERDICT_LABELS = ("denied", "overridden", "warned")
 
 
 def select_notable_verdicts(verdicts: Iterable[Verdict]) -> list[Verdict]:
-    """Those that say more than yes: denials first, then what was overridden, then warnings."""
+    """Return the verdicts that do not simply allow: denials first, then overrides, then warnings."""
     notable = (v for v in verdicts if v.outcome is not VerdictOutcome.ALLOW)
     return sorted(notable, key=lambda v: _VERDICT_LABELS.index(get_verdict_label(v)))
 
 
 def get_verdict_label(verdict: Verdict) -> str:
-    """``denied``, ``warned`` or ``overridden``."""
+    """Return ``denied``, ``warned`` or ``overridden``."""
     if verdict.override is not None:
         return "overridden"
     return "denied" if verdict.is_denial else "warned"
 
 
 def is_system_verdict(verdict: Verdict) -> bool:
-    """Whether it is of a policy that the brokers are configured with: that one nobody overrides."""
+    """Whether the verdict is that of a policy configured on the brokers, which cannot be overridden."""
     return verdict.policy == SYSTEM_POLICY
 
 
@@ -91,9 +92,9 @@ def has_overridable_denial(verdicts: Iterable[Verdict]) -> bool:
 
 
 def find_denial_hint(plan: Plan) -> str:
-    """What to do about the denials of a plan; empty where there is none that can be overridden.
+    """Return the hint for the denials of a plan; empty if none of them can be overridden.
 
-    Of a rollback, and of what a command itself asks for, no manifest says anything.
+    A rollback and an ad hoc change have no manifest that could be changed.
     """
     if not has_overridable_denial(plan.verdicts):
         return ""
@@ -105,9 +106,9 @@ def find_denial_hint(plan: Plan) -> str:
 def render_verdict_lines(
     verdicts: Sequence[Verdict], style: Style = PLAIN, with_resource: bool = False
 ) -> list[str]:
-    """A line each, and one with the reason of an override; of very many, some and a count.
+    """Render one line per verdict, and one for the reason of an override; of many, some and a count.
 
-    with_resource: whether a line begins with what was judged.
+    with_resource: whether a line begins with the evaluated resource.
     """
     lines = []
     for verdict in verdicts[:_MAX_VERDICTS]:
@@ -123,9 +124,9 @@ def render_verdict_lines(
 
 
 def format_policy_counts(verdicts: Iterable[Verdict]) -> str:
-    """``Policies: 5 asked, 12 of 14 verdicts allow.``; empty where none of the project was asked.
+    """Return ``Policies: 5 evaluated, 12 of 14 verdicts allow.``; empty if no project policy was evaluated.
 
-    The brokers' own policies are not counted: nobody is told what they allow.
+    The brokers' own policies are not counted, because brokers do not report what they allow.
     """
     policy_verdicts = [v for v in verdicts if not is_system_verdict(v)]
     if not policy_verdicts:
@@ -133,15 +134,15 @@ def format_policy_counts(verdicts: Iterable[Verdict]) -> str:
     policy_count = len({v.policy for v in policy_verdicts})
     allowed_count = len(policy_verdicts) - len(select_notable_verdicts(policy_verdicts))
     noun = "verdict allows" if allowed_count == len(policy_verdicts) == 1 else "verdicts allow"
-    return f"Policies: {policy_count:,} asked, {allowed_count:,} of {len(policy_verdicts):,} {noun}."
+    return f"Policies: {policy_count:,} evaluated, {allowed_count:,} of {len(policy_verdicts):,} {noun}."
 
 
 def render_policies(
     verdicts: Sequence[Verdict], shown_verdicts: Sequence[Verdict], style: Style = PLAIN, hint: str = ""
 ) -> str:
-    """How many of all ``verdicts`` allow, and those of ``shown_verdicts`` with what they are about.
+    """Render how many of all ``verdicts`` allow, and each of ``shown_verdicts`` with its resource.
 
-    hint: what to do about a denial, see `find_denial_hint`.
+    hint: the hint for denials, see `find_denial_hint`.
     """
     lines = render_verdict_lines(shown_verdicts, style, with_resource=True)
     if hint:
@@ -154,9 +155,7 @@ def _format_verdict(verdict: Verdict, style: Style) -> str:
     paint = style.red if verdict.is_denial else style.yellow
     preposition = "" if verdict.override is not None else "by "
     policy = (
-        "a policy of the brokers"
-        if is_system_verdict(verdict)
-        else f"policy {sanitize_for_terminal(verdict.policy)}"
+        "a broker policy" if is_system_verdict(verdict) else f"policy {sanitize_for_terminal(verdict.policy)}"
     )
     subject = (
         f" on {sanitize_for_terminal(format_subject(verdict.topic))}" if verdict.topic is not None else ""
@@ -165,5 +164,5 @@ def _format_verdict(verdict: Verdict, style: Style) -> str:
 
 
 def format_subject(subject: str) -> str:
-    """Return what was judged, as a verdict names it: a topic, or ``Kind/name`` of another kind."""
+    """Return the evaluated object, as a verdict names it: a topic, or ``Kind/name`` of another kind."""
     return subject if "/" in subject else f"topic {subject}"

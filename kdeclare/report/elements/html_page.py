@@ -1,7 +1,7 @@
-"""One HTML page that needs nothing else: no network, no other file.
+"""Self-contained HTML pages, which need neither the network nor other files.
 
-The parts of the pages are in ``pages``; what they show stands in them as JSON, which their scripts show as
-text. Names and values come from clusters and files of others, and none of them is ever markup.
+The parts of the pages are in ``pages``. The data is embedded as JSON, and scripts show it as text: names and
+values come from clusters and other people's files, and must never be interpreted as markup.
 """
 
 import json
@@ -14,24 +14,24 @@ from importlib.resources import files
 from string import Template
 
 _UNSAFE_CHARACTERS = str.maketrans({char: f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"})
-"""What could end a script, or begin a comment in one, as JSON can say it otherwise."""
+"""Characters that could end a script or start a comment in it, as JSON escapes."""
 
 
 @dataclass(slots=True)
 class StringTable:
-    """Texts by the order in which they were first asked for: a page embeds every text once."""
+    """The texts of a page, numbered in order of first use, so that each is embedded only once."""
 
     places: dict[str, int] = field(default_factory=dict)
 
     def place(self, text: str | None) -> int:
-        """Where a text stands; -1 stands for none."""
+        """Return the index of a text, which is added if necessary; -1 for None."""
         return -1 if text is None else self.places.setdefault(text, len(self.places))
 
 
 def render_html_page(name: str, scripts: Sequence[str], title: str, headline: str, data: object) -> str:
-    """The page ``pages/NAME.html`` with its style sheet and scripts.
+    """Render the page ``pages/NAME.html`` with its style sheet and scripts.
 
-    scripts: the files, after the one that all pages share. data: what they read, JSON-able.
+    scripts: files to load after the one that all pages share. data: the JSON-able input of the scripts.
     """
     style = _read_part("page.css") + _read_part(f"{name}.css")
     script = f'(() => {{\n"use strict";\n{"".join(map(_read_part, ("page.js", *scripts)))}}})();\n'
@@ -52,7 +52,7 @@ def _dump_embedded_json(data: object) -> str:
 
 
 def _hash_for_csp(text: str) -> str:
-    """As a Content-Security-Policy names what may run."""
+    """Return the hash by which a Content-Security-Policy allows a script or style."""
     return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
 
 

@@ -1,7 +1,7 @@
-"""Text of others in Markdown: it says what it says, and is neither syntax nor a mention of anybody.
+"""Escaping of untrusted text in Markdown, so that it is neither syntax nor a mention of a user or issue.
 
-Everything goes by entities: they mean the same in a paragraph, in the cell of a table and within HTML,
-which backslashes and backticks do not.
+Characters are escaped as HTML entities, because these work in paragraphs, table cells and HTML, unlike
+backslashes and backticks.
 """
 
 import re
@@ -9,9 +9,9 @@ import re
 from kdeclare.report.elements.values import sanitize_for_terminal, truncate
 
 _SYNTAX = re.compile(
-    r"""[&<>"'`*~\[\]\\|@\#!$]      # what begins a structure, or ends the cell of a table
-    | (?<![^\W_])_ | _(?![^\W_])     # an underscore within a word is one
-    | :(?=//) | (?<=www)\.           # what looks like an address and would become a link
+    r"""[&<>"'`*~\[\]\\|@\#!$]      # starts a structure, or ends a table cell
+    | (?<![^\W_])_ | _(?![^\W_])     # an underscore inside a word is literal anyway
+    | :(?=//) | (?<=www)\.           # looks like an address, which would become a link
     """,
     re.VERBOSE | re.IGNORECASE,
 )
@@ -23,20 +23,20 @@ _MENTIONS = re.compile(
     """,
     re.VERBOSE,
 )
-"""What hosts of code look for in the text that came of it, but not in code.
+"""References that code hosts recognize in rendered text, but not in code.
 
-``@somebody``, ``#123``, ``GH-123``, the id of a commit and ``:boom:`` (of numbers, two are such); on GitLab
-``!123``, ``$123``, ``&123``, ``~label``, ``%milestone``, ``[epic:123]`` and ``GL-123``, too."""
+``@user``, ``#123``, ``GH-123``, commit ids and ``:emoji:`` (two of which are numbers). On GitLab also
+``!123``, ``$123``, ``&123``, ``~label``, ``%milestone``, ``[epic:123]`` and ``GL-123``."""
 
 
 def escape_prose(text: str, max_length: int = 1000) -> str:
-    """A sentence, in one line. Of a longer one, its first ``max_length`` characters."""
+    """Escape a sentence, in one line, truncated to ``max_length`` characters."""
     lines = [_escape(line) for line in truncate(text, max_length).splitlines()]
     return _MENTIONS.sub(lambda call: f"<code>{call[0]}</code>", "<br>".join(lines))
 
 
 def escape_code(text: str, max_length: int = 200) -> str:
-    """A name or a value. Of a longer one, its first ``max_length`` characters."""
+    """Escape a name or value as code, truncated to ``max_length`` characters."""
     return f"<code>{_escape(truncate(text, max_length))}</code>"
 
 

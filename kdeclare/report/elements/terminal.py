@@ -1,4 +1,4 @@
-"""Text for a terminal: colours or none, and tables no wider than the window."""
+"""Text for a terminal: optional colors, and tables that fit the window."""
 
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from kdeclare.core.frozen_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How text is marked. Off, every method gives back what it got."""
+    """Colors of text. If ``on`` is False, every method returns its argument."""
 
     on: bool = False
 
@@ -19,7 +19,7 @@ class Style:
         return self._wrap("1", text)
 
     def dim(self, text: str) -> str:
-        """What is there if one looks for it."""
+        """Secondary information."""
         return self._wrap("2", text)
 
     def red(self, text: str) -> str:
@@ -47,23 +47,23 @@ PLAIN = Style(on=False)
 
 _GAP = "  "
 
-ELISION_NOTE = "…: shortened to fit the terminal; --format json has it whole."
-"""What to say below a table that `is_table_elided`."""
+ELISION_NOTE = "…: shortened. Use --format json to see everything."
+"""The note below a table that `is_table_elided`."""
 
 
 class StyledCell(NamedTuple):
-    """A cell in a colour."""
+    """A cell with a color."""
 
     text: str
     paint: Callable[[str], str]
 
 
 Cell = str | StyledCell
-"""Printable text; what comes from others goes through `values.clean` before."""
+"""Printable text; text from clusters and files must have passed `values.sanitize_for_terminal`."""
 
 
 class Elision(Enum):
-    """Where a cell that is too long loses characters."""
+    """Where characters are removed from a cell that is too long."""
 
     NEVER = "never"
     MIDDLE = "middle"
@@ -74,9 +74,9 @@ class Elision(Enum):
 class Column:
     """One column.
 
-    right: its cells stand to the right, as numbers do.
-    elision: where its cells are elided; in a terminal too narrow for all else, those of NEVER at the end.
-    least: how many characters of an elided cell are still worth reading.
+    right: whether cells are right-aligned, as for numbers.
+    elision: where cells are elided. If the terminal is still too narrow, cells with NEVER are cut at the end.
+    least: the minimum width of an elided cell, in characters.
     """
 
     title: str
@@ -92,9 +92,9 @@ def render_table(
     style: Style = PLAIN,
     indent: str = "",
 ) -> Iterator[str]:
-    """The lines of a table, its header first. Columns that are empty in all rows are left out.
+    """Render the lines of a table, header first. Columns that are empty in all rows are left out.
 
-    width: columns of the terminal, None for no bound. Below three for each column it cannot be kept.
+    width: columns of the terminal, None for no limit. The limit cannot be kept below 3 per table column.
     """
     cell_texts = [[_get_cell_text(cell) for cell in row] for row in rows]
     widths = _measure_columns(columns, cell_texts)
@@ -109,7 +109,7 @@ def render_table(
 
 
 def is_table_elided(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], width: int | None) -> bool:
-    """Whether a table has to leave something out to be no wider than that."""
+    """Whether cells of a table must be elided to fit ``width``."""
     return (
         width is not None
         and _compute_table_width(
@@ -120,14 +120,14 @@ def is_table_elided(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], w
 
 
 def measure_width(text: str) -> int:
-    """How many columns of a terminal a printable text takes."""
+    """Return how many columns of a terminal a printable text occupies."""
     if text.isascii():
         return len(text)
     return sum(map(_measure_character, text))
 
 
 def elide(text: str, width: int, elision: Elision) -> str:
-    """The text in ``width`` columns of a terminal; what was taken out of it is marked."""
+    """Shorten a text to ``width`` columns of a terminal; ``…`` marks the removed part."""
     if measure_width(text) <= width:
         return text
     kept_width = width - 1
@@ -137,14 +137,14 @@ def elide(text: str, width: int, elision: Elision) -> str:
 
 
 def _measure_columns(columns: Sequence[Column], cell_texts: Sequence[Sequence[str]]) -> dict[int, int]:
-    """The columns that there are, each as wide as it must be to show everything."""
+    """Return the width of each visible column that is needed to show everything."""
     widths = [max((measure_width(row[i]) for row in cell_texts), default=0) for i in range(len(columns))]
     visible = [i for i, widest in enumerate(widths) if widest or not cell_texts]
     return {i: max(widths[i], measure_width(columns[i].title)) for i in visible}
 
 
 def _fit_columns(widths: dict[int, int], columns: Sequence[Column], width: int) -> None:
-    """Make columns narrower until they fit or nothing more can be done."""
+    """Narrow the columns until they fit, or until they cannot be narrowed further."""
     _narrow_columns(
         widths, {i: columns[i].least for i in widths if columns[i].elision is not Elision.NEVER}, width
     )
@@ -152,7 +152,7 @@ def _fit_columns(widths: dict[int, int], columns: Sequence[Column], width: int) 
 
 
 def _narrow_columns(widths: dict[int, int], min_widths: Mapping[int, int], width: int) -> None:
-    """Take from the widest of some columns first, so that short cells stay whole."""
+    """Narrow the widest columns first, so that short cells are not elided."""
     while (excess := _compute_table_width(widths) - width) > 0:
         shrinkable = sorted((i for i in min_widths if widths[i] > min_widths[i]), key=lambda i: -widths[i])
         if not shrinkable:
@@ -172,7 +172,7 @@ def _get_cell_text(cell: Cell) -> str:
 
 
 def _align_cell(cell: Cell, text: str, column: Column, width: int) -> str:
-    """The cell in its column; its colour does not reach as far as its spaces."""
+    """Align a cell in its column; padding is not colored."""
     elided_text = elide(text, width, column.elision)
     spaces = " " * (width - measure_width(elided_text))
     if not isinstance(cell, str):
@@ -181,7 +181,7 @@ def _align_cell(cell: Cell, text: str, column: Column, width: int) -> str:
 
 
 def _cut_to_width(text: str, width: int) -> str:
-    """As much of the beginning as fits."""
+    """Return as much of the beginning as fits."""
     if text.isascii():
         return text[: max(0, width)]
     for count, char in enumerate(text):

@@ -1,4 +1,4 @@
-"""How values read: big numbers explained, nothing that could play tricks on a terminal."""
+"""Values as text: large numbers with units, and control characters made visible."""
 
 import json
 from functools import lru_cache
@@ -19,14 +19,14 @@ _FOLLOWS_RETENTION_KEYS = {"local.retention.ms", "local.retention.bytes"}
 
 
 def sanitize_for_terminal(text: str) -> str:
-    """The text with control characters made visible: values come from clusters and files of others."""
+    """Make control characters visible: text comes from clusters and other people's files."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def format_value(value: JsonValue, path: str = "") -> str:
-    """A field's value as a person reads it; ``path`` tells its unit."""
+    """Format the value of a field as text; ``path`` determines its unit."""
     if value is None:
         return UNSET
     if isinstance(value, str):
@@ -43,12 +43,12 @@ def format_value(value: JsonValue, path: str = "") -> str:
 
 
 def strip_configs_prefix(path: str) -> str:
-    """A field's path without ``configs.``: Kafka's own name of the key."""
+    """Return a field's path without ``configs.``, which is Kafka's name of the key."""
     return path.removeprefix("configs.")
 
 
 def truncate(text: str, max_length: int) -> str:
-    """Of a longer text, its first characters, ``max_length`` with the mark of it."""
+    """Truncate a text to ``max_length`` characters, including the ``…`` that marks it."""
     return text if len(text) <= max_length else f"{text[: max_length - 1]}…"
 
 
@@ -58,7 +58,7 @@ def _format_text(value: str, path: str) -> str:
     return sanitize_for_terminal(value) + _format_unit_note(path, value)
 
 
-@lru_cache(maxsize=4096)  # thousands of topics have the same few values
+@lru_cache(maxsize=4096)  # thousands of topics share a few values
 def _format_unit_note(path: str, value: str) -> str:
     key = strip_configs_prefix(path)
     if not key.endswith((".ms", ".bytes", *_RATE_SUFFIXES)) or not value.lstrip("-").isascii():

@@ -1,6 +1,6 @@
-"""An audit as the text of an issue: what could not be read, where the findings are, the worst of them.
+"""An audit as the text of an issue: unread clusters, findings by cluster and team, and the worst ones.
 
-Markdown as GitHub and GitLab take it. What does not fit is counted instead.
+The Markdown works on GitHub and GitLab. Items that do not fit are counted instead.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -28,7 +28,7 @@ _MAX_ROWS = 200
 
 
 def render_audit_markdown(audit: Audit) -> str:
-    """The whole report, at most ``MAX_LENGTH`` characters, ending in a new line."""
+    """Render the whole report, at most ``MAX_LENGTH`` characters, ending in a newline."""
     header = _render_header(audit)
     footer = _render_footer(audit)
     sections: tuple[tuple[Callable[[Audit, int], str], float], ...] = (
@@ -57,26 +57,25 @@ def _render_footer(audit: Audit) -> str:
     summary = audit.summary
     timing = f"taken {format_time(summary.taken_at)} in {format_duration(summary.seconds)}"
     return (
-        f"Audit {escape_code(summary.audit_id)} · {timing} · more in report.html, "
-        f"all in the tables beside it\n"
+        f"Audit {escape_code(summary.audit_id)} · {timing} · more findings in report.html, "
+        f"all findings in the tables next to it\n"
     )
 
 
 def _render_incomplete(audit: Audit, max_length: int) -> str:
     incomplete = audit.summary.incomplete
-    title = "### Not read, or not all of it\n\n"
+    title = "### Not read, or only partially\n\n"
     lines = (_render_cluster_note(cluster, cluster.error) for cluster in incomplete)
     return _render_fitting_lines(title, lines, len(incomplete), "cluster", max_length) if incomplete else ""
 
 
 def _render_undetermined(audit: Audit, max_length: int) -> str:
     noticed_clusters = [cluster for cluster in audit.summary.clusters if cluster.notice is not None]
+    if not noticed_clusters:
+        return ""
+    title = "### Could not be determined\n\n"
     lines = (_render_cluster_note(cluster, cluster.notice) for cluster in noticed_clusters)
-    return (
-        _render_fitting_lines("### Not told\n\n", lines, len(noticed_clusters), "cluster", max_length)
-        if noticed_clusters
-        else ""
-    )
+    return _render_fitting_lines(title, lines, len(noticed_clusters), "cluster", max_length)
 
 
 def _render_cluster_note(cluster: ClusterSummary, text: str | None) -> str:
@@ -147,10 +146,10 @@ def _render_finding(row: AuditRow) -> str:
 
 
 def _render_fitting_lines(title: str, lines: Iterable[str], count: int, noun: str, max_length: int) -> str:
-    """The lines there is room for, and how many there are beside them."""
+    """Render the lines that fit, and count the others."""
     fitting_lines = take_fitting(lines, max_length - len(title) - 80)
     omitted_count = count - len(fitting_lines)
     omission_note = (
-        f"\n… and {format_count(omitted_count, f'more {noun}')}, left out here\n" if omitted_count else ""
+        f"\n… and {format_count(omitted_count, f'more {noun}')} (omitted)\n" if omitted_count else ""
     )
     return "".join([title, *fitting_lines, omission_note])

@@ -1,4 +1,4 @@
-"""An audit as one HTML page: every text is embedded once, and columns of numbers point to it."""
+"""An audit as an HTML page: every text is embedded once, and columns hold indexes into the texts."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -25,7 +25,7 @@ _SCRIPTS = ("audit_data.js", "audit_charts.js", "audit_rows.js", "audit.js")
 
 
 def render_audit_page(audit: Audit) -> str:
-    """The whole page; some 0.3 kB a finding. What secrets left as hashes is not in it."""
+    """Render the whole page (about 0.3 kB per finding). It does not contain the hashes of secrets."""
     summary = audit.summary
     title = sanitize_for_terminal(f"{summary.fleet}: audit {summary.audit_id}")
     return render_html_page(
@@ -34,7 +34,7 @@ def render_audit_page(audit: Audit) -> str:
 
 
 _MAX_VALUE_LENGTH = 200
-"""Of a longer value a row of the list shows the beginning; the whole is shown where the row is opened."""
+"""Longer values are truncated in the list; the details of a row show the whole value."""
 
 _RANK = {kind: number for number, kind in enumerate(FindingKind)}
 
@@ -58,10 +58,10 @@ _COLUMNS: Mapping[str, Callable[[AuditRow], str | None]] = {
 
 
 def build_page_data(audit: Audit) -> dict[str, Any]:
-    """The data of the page, as its script reads it.
+    """Build the data of the page, as its script reads it.
 
-    Counts of kinds are lists in the order of ``kinds``. Columns of ``rows`` and ``mended`` hold places in
-    ``strings``, -1 where there is none; ``finding`` holds places in ``kinds``.
+    Counts of kinds are lists in the order of ``kinds``. Columns of ``rows`` and ``mended`` hold indexes into
+    ``strings``, or -1 for no text; ``finding`` holds indexes into ``kinds``.
     """
     summary = audit.summary
     strings = StringTable()
@@ -104,7 +104,7 @@ def _build_cluster_data(cluster: ClusterSummary) -> dict[str, Any]:
 
 
 def _build_heat_data(summary: AuditSummary) -> dict[str, Any]:
-    """Cells by the places of their cluster and path; the paths found most often first."""
+    """Build the cells of the heat map, by the indexes of cluster and path; the most frequent paths first."""
     clusters = {cluster.name: number for number, cluster in enumerate(summary.clusters)}
     totals: dict[str | None, int] = {}
     for cell in summary.heat:
@@ -120,7 +120,7 @@ def _build_heat_data(summary: AuditSummary) -> dict[str, Any]:
 
 
 def _build_trend_data(summary: AuditSummary) -> list[dict[str, Any]]:
-    """Earlier audits, oldest first, and this one."""
+    """Build the points of the trend: earlier audits, oldest first, and this one."""
     points: Iterable[tuple[datetime, KindCounts]] = ((p.taken_at, p.found) for p in summary.trend)
     all_points = [*points, (summary.taken_at, summary.remembered)]
     return [{"taken": format_second(taken), "found": _list_counts(found)} for taken, found in all_points]

@@ -1,4 +1,4 @@
-"""What `fleet audit` prints: the headline, what could not be read, where the findings are, the worst."""
+"""The text of `fleet audit`: headline, unread clusters, findings by cluster and team, and the worst ones."""
 
 from collections.abc import Iterator, Sequence
 
@@ -39,7 +39,7 @@ _ICONS = {
 
 
 def render_audit_text(audit: Audit, style: Style = PLAIN) -> str:
-    """The whole text, ending in a new line. Of very many, the worst and a count."""
+    """Render the audit, ending in a newline. Of many findings, the worst are shown and the others counted."""
     blocks = [
         _render_header(audit.summary, style),
         _render_incomplete(audit.summary, style),
@@ -68,7 +68,7 @@ def _render_incomplete(summary: AuditSummary, style: Style) -> Iterator[str]:
     incomplete = summary.incomplete
     if not incomplete:
         return
-    yield style.red("Not read, or not all of it:")
+    yield style.red("Not read, or only partially:")
     yield from _render_cluster_notes([(cluster.name, cluster.error) for cluster in incomplete], style)
 
 
@@ -78,7 +78,7 @@ def _render_undetermined(summary: AuditSummary, style: Style) -> Iterator[str]:
     ]
     if not noticed_clusters:
         return
-    yield style.bold("Not told:")
+    yield style.bold("Could not be determined:")
     yield from _render_cluster_notes(noticed_clusters, style)
 
 
@@ -106,7 +106,7 @@ def _render_clusters(summary: AuditSummary, style: Style) -> Iterator[str]:
 def _render_teams(summary: AuditSummary, style: Style) -> Iterator[str]:
     teams = list_teams_by_findings(summary)
     if not any(team for team, _ in teams):
-        return  # nobody has labelled anything: it would say what the headline says
+        return  # no resource has the label, so the table would only repeat the headline
     rows: list[tuple[ClusterCell, ...]] = [
         (sanitize_for_terminal(team) or NO_TEAM, *_list_counts(found)) for team, found in teams[:_MAX_LINES]
     ]

@@ -1,4 +1,4 @@
-"""What every report of an audit says in the same words: its headline, its kinds, its values, its order."""
+"""Wording that all reports of an audit share: headline, kinds of findings, values, and order."""
 
 from collections.abc import Collection, Iterable
 
@@ -16,25 +16,25 @@ from kdeclare.report.run.history_text import format_time
 
 KIND_MEANINGS = {
     FindingKind.UNREACHABLE: "could not be read",
-    FindingKind.MISSING: "owned, and gone",
+    FindingKind.MISSING: "owned, but missing",
     FindingKind.CHANGED: "changed outside kdeclare",
-    FindingKind.POLICY: "against a policy",
+    FindingKind.POLICY: "violates a policy",
     FindingKind.PENDING: "declared, not applied yet",
-    FindingKind.ORPHANED: "owned, declared no longer",
+    FindingKind.ORPHANED: "owned, no longer declared",
     FindingKind.UNMANAGED: "neither declared nor owned",
 }
-"""Of each kind, what it says of a resource."""
+"""What each kind of finding means for a resource."""
 
 NO_TEAM = "(no team)"
-"""Stands for the team of resources without the label."""
+"""Shown as the team of resources without the label."""
 
 _RANK = {kind: number for number, kind in enumerate(FindingKind)}
 
 
 def format_headline(summary: AuditSummary, with_counts: bool = True) -> str:
-    """The one sentence that counts; "No drift." comes first where there is nothing to say.
+    """Return the headline of an audit, which starts with "Drift" or "No drift".
 
-    with_counts: with the findings of each kind.
+    with_counts: whether to add the number of findings of each kind.
     """
     clusters = f"{format_count(len(summary.clusters), 'cluster')} of {sanitize_for_terminal(summary.fleet)}"
     partial_count = sum(cluster.is_partial for cluster in summary.incomplete)
@@ -45,31 +45,37 @@ def format_headline(summary: AuditSummary, with_counts: bool = True) -> str:
         gaps = join_nonempty(
             [
                 f"{unread_count:,} not read" if unread_count else "",
-                f"{partial_count:,} read in part" if partial_count else "",
+                f"{partial_count:,} only partially read" if partial_count else "",
             ]
         )
         sentence_start = f"Drift in {drifted_count:,} of {clusters}{f', {gaps}' if gaps else ''}"
         return f"{sentence_start}{f': {format_kind_counts(drift_counts)}' if with_counts else ''}."
     if unread_count:
-        gaps = f"{f', {partial_count:,} only in part' if partial_count else ''}"
-        return f"No drift in what could be read: {unread_count:,} of {clusters} could not{gaps}."
+        gaps = f", {partial_count:,} only partially read" if partial_count else ""
+        return (
+            f"No drift found, but not everything could be read: "
+            f"{unread_count:,} of {clusters} not read{gaps}."
+        )
     if partial_count:
-        return f"No drift in what could be read of {clusters}: {partial_count:,} only in part."
+        return (
+            f"No drift found, but not everything could be read: "
+            f"{partial_count:,} of {clusters} only partially read."
+        )
     if count_findings(summary.found):
         resources = format_count(count_findings(summary.found), "resource")
-        return f"No drift in what could be read of {clusters}: {resources} could not."
+        return f"No drift found, but not everything could be read: {resources} in {clusters} not read."
     others = ((o.one, o.many, o.own) for cluster in summary.clusters for o in cluster.others)
     object_counts = format_object_counts(sum(cluster.topics for cluster in summary.clusters), others)
-    return f"No drift. {clusters} with {object_counts} in order."
+    return f"No drift in {clusters} with {object_counts}."
 
 
 _MAX_NOUNS = 3
 
 
 def format_object_counts(topics: int, other_counts: Iterable[tuple[str, str, int]]) -> str:
-    """``200 topics, 12 flags``; of many sorts, some and the sum of the rest.
+    """Return ``200 topics, 12 flags``; of many sorts, some and the sum of the others.
 
-    other_counts: objects of other sorts, by what one and many of them are called.
+    other_counts: (singular, plural, count) of other sorts of objects.
     """
     totals: dict[tuple[str, str], int] = {}
     for one, many, count in other_counts:
@@ -83,62 +89,62 @@ def format_object_counts(topics: int, other_counts: Iterable[tuple[str, str, int
 
 
 def sum_objects(cluster: ClusterSummary) -> int:
-    """The live objects of a cluster that are people's own."""
+    """Return the number of live objects of a cluster, without the system's internal ones."""
     return cluster.topics + sum(count.own for count in cluster.others)
 
 
 def choose_object_noun(clusters: Collection[ClusterSummary]) -> str:
-    """What `sum_objects` counts in these clusters, in the plural."""
+    """Return the plural noun for the objects that `sum_objects` counts in these clusters."""
     nouns = {"topics" for cluster in clusters if cluster.topics}
     nouns |= {count.many for cluster in clusters for count in cluster.others if count.own}
     return next(iter(nouns), "topics") if len(nouns) < 2 else "objects"
 
 
 def format_comparison(summary: AuditSummary) -> str:
-    """How it differs from an earlier audit; empty if it was not compared with one."""
+    """Return the comparison with an earlier audit; empty if there is none."""
     comparison = summary.since
     if comparison is None:
         return ""
     counts = join_nonempty(
-        [f"{comparison.new:,} new", f"{comparison.known:,} known", f"{comparison.mended:,} mended"]
+        [f"{comparison.new:,} new", f"{comparison.known:,} known", f"{comparison.mended:,} fixed"]
     )
     line = (
         f"Since audit {sanitize_for_terminal(comparison.audit_id)} "
         f"({format_time(comparison.taken_at)}): {counts}."
     )
     unseen = count_findings(summary.unseen)
-    return f"{line} {format_count(unseen, 'earlier finding')} not looked at again." if unseen else line
+    return f"{line} {format_count(unseen, 'earlier finding')} not checked again." if unseen else line
 
 
 def format_kind_counts(counts: KindCounts) -> str:
-    """``2 missing, 5 changed``, worst first; empty when there is none."""
+    """Return ``2 missing, 5 changed``, worst first; empty if there are none."""
     return join_nonempty(f"{counts[kind]:,} {kind.value}" for kind in FindingKind if counts.get(kind))
 
 
 def count_findings(counts: KindCounts) -> int:
-    """Findings of all kinds."""
+    """Return the number of findings of all kinds."""
     return sum(counts.values())
 
 
 def _select_drift(counts: KindCounts) -> KindCounts:
-    """What is known to be otherwise; of what could not be read nothing is."""
+    """Return the counts that are known to be drift: all but UNREACHABLE."""
     return {kind: count for kind, count in counts.items() if count and kind is not FindingKind.UNREACHABLE}
 
 
 def sort_by_findings(clusters: Iterable[ClusterSummary]) -> list[ClusterSummary]:
-    """The clusters with findings, those with the most first."""
+    """Return the clusters with findings, those with the most first."""
     affected_clusters = [cluster for cluster in clusters if count_findings(cluster.found)]
     return sorted(affected_clusters, key=lambda cluster: (-count_findings(cluster.found), cluster.name))
 
 
 def list_teams_by_findings(summary: AuditSummary) -> list[tuple[str, KindCounts]]:
-    """The teams with findings, those with the most first; the empty name is for resources without one."""
+    """Return the teams with findings, most first; the empty name is for resources without a team."""
     affected_teams = [(team, counts) for team, counts in summary.teams.items() if count_findings(counts)]
     return sorted(affected_teams, key=lambda item: (-count_findings(item[1]), item[0]))
 
 
 def sort_worst_first(rows: Iterable[AuditRow]) -> list[AuditRow]:
-    """The order in which people read findings: by kind, the new ones first."""
+    """Sort findings by kind, worst first; within a kind, new ones first."""
 
     def get_sort_key(row: AuditRow) -> tuple[int, bool, str, str, str, str]:
         return _RANK[row.finding], row.status != "new", row.cluster, row.kind, row.name, row.path or ""
@@ -147,7 +153,7 @@ def sort_worst_first(rows: Iterable[AuditRow]) -> list[AuditRow]:
 
 
 def format_sides(row: AuditRow) -> tuple[str, str]:
-    """Before and after as a person reads them; empty where that says nothing."""
+    """Return before and after as text; both are empty if the row has neither."""
     if row.before is None and row.after is None:
         return "", ""
     before, after = (_format_side(text, row.path) for text in (row.before, row.after))
@@ -155,12 +161,12 @@ def format_sides(row: AuditRow) -> tuple[str, str]:
 
 
 def mask_raw_value(text: str | None) -> str | None:
-    """The JSON text with what stands for secrets left out of it."""
+    """Return the JSON text with the hashes of secrets masked."""
     return None if text is None else dump_canonical_json(_mask_secrets(_parse_value(text)))
 
 
 def format_change(row: AuditRow) -> str:
-    """``before → after``, or as much of it as says something."""
+    """Return ``before → after``, or only the part that carries information."""
     before, after = format_sides(row)
     if row.path is None or not before:
         return ""
@@ -174,7 +180,7 @@ def _format_side(text: str | None, path: str | None) -> str:
 
 
 def _parse_value(text: str) -> JsonValue:
-    """What is no JSON is shown as it is: a report must not fail for one row."""
+    """Parse JSON; other text is returned unchanged, because a report must not fail for one row."""
     try:
         return parse_json(text)
     except ValueError:

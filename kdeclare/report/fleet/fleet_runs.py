@@ -1,4 +1,4 @@
-"""Plan and apply for a fleet: texts for people, exit codes, and the JSON Schemas of all fleet commands."""
+"""Plan and apply for a fleet: texts, exit codes, and the JSON Schemas of all fleet commands."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
@@ -28,34 +28,35 @@ from kdeclare.report.fleet.cluster_table import ClusterCell, render_cluster_tabl
 from kdeclare.report.fleet.snapshot_text import TopicHistory
 
 _MAX_CLUSTERS = 50
-"""How many clusters are named; of more, a count."""
+"""The maximum number of clusters listed by name; the others are counted."""
 
 _APPLIED_LABELS = {
     AppliedStatus.DONE: "done",
     AppliedStatus.NOTHING: "nothing to do",
-    AppliedStatus.DENIED: "done but for what was denied",
-    AppliedStatus.PARTIAL: "done in part",
+    AppliedStatus.DENIED: "done except for denied changes",
+    AppliedStatus.PARTIAL: "partially done",
     AppliedStatus.FAILED: "failed",
-    AppliedStatus.STALE: "no longer as planned",
-    AppliedStatus.LOCKED: "locked by someone else",
+    AppliedStatus.STALE: "stale",
+    AppliedStatus.LOCKED: "locked by another command",
     AppliedStatus.SKIPPED: "skipped",
-    AppliedStatus.NOT_BEGUN: "not begun",
+    AppliedStatus.NOT_BEGUN: "not started",
 }
 
 
 def render_fleet_apply_text(run: FleetApply, style: Style = PLAIN) -> str:
-    """The whole text, ending in a new line. What did not end well is never left out."""
+    """Render the result, ending in a newline. Unsuccessful clusters are never left out."""
     lines = [_format_apply_headline(run, style)]
     if run.stopped is not None:
         lines.append(style.red(f"Stopped: {sanitize_for_terminal(run.stopped)}"))
     by_wave = sorted(run.clusters, key=lambda c: (not c.wave, c.wave))
     for wave, clusters in groupby(by_wave, key=lambda c: c.wave):
-        title = f"Wave {wave}" if wave else "In no wave"
+        title = f"Wave {wave}" if wave else "Not in a wave"
         lines += ["", style.bold(title), *_render_wave(list(clusters), style)]
     if not all(cluster.status.is_finished for cluster in run.clusters):
         lines += [
             "",
-            f"{style.cyan('next:')} plan what did not go well anew; the same command goes on with the rest.",
+            f"{style.cyan('next:')} Plan the unsuccessful clusters again. "
+            f"Run the same command again to continue with the others.",
         ]
     return "".join(f"{line}\n" for line in lines)
 
@@ -73,7 +74,7 @@ def _format_apply_headline(run: FleetApply, style: Style) -> str:
         )
     has_progress = any(cluster.done for cluster in run.clusters)
     headline_start = (
-        f"Applied in part to {clusters}"
+        f"Partially applied to {clusters}"
         if good_count or has_progress
         else f"Nothing was applied to {clusters}"
     )
@@ -93,7 +94,7 @@ def _render_wave(clusters: list[AppliedCluster], style: Style) -> Iterator[str]:
             name = sanitize_for_terminal(cluster.name)
             yield f"  {name:<{width}}  {label}  {_format_apply_details(cluster, style)}".rstrip()
     if hidden:
-        yield style.dim(f"  … and {len(hidden):,} more that ended well")
+        yield style.dim(f"  … and {len(hidden):,} more that succeeded")
 
 
 def _format_apply_details(cluster: AppliedCluster, style: Style) -> str:
@@ -111,9 +112,9 @@ def _color_by_status(status: AppliedStatus, text: str, style: Style) -> str:
 
 
 def render_waves_text(fleet_plan: FleetPlan, waves: Sequence[Sequence[str]], style: Style = PLAIN) -> str:
-    """Which clusters are changed when, and how many resources of each; ends in a new line."""
+    """Render the waves with their clusters and the number of changes in each, ending in a newline."""
     if not waves:
-        return "No changes. Nothing is left to apply.\n"
+        return "No changes left to apply.\n"
     changes_by_cluster = {cluster.name: cluster.changes for cluster in fleet_plan.clusters}
     change_count = sum(changes_by_cluster[name] for wave in waves for name in wave)
     cluster_count = sum(map(len, waves))
@@ -132,8 +133,8 @@ def render_waves_text(fleet_plan: FleetPlan, waves: Sequence[Sequence[str]], sty
 
 
 def _format_changes(changes: int) -> str:
-    """A plan without changes is applied for its records of who owns what."""
-    return format_count(changes, "change") if changes else "records of ownership"
+    """Format the number of changes; a plan without changes is applied to update its ownership records."""
+    return format_count(changes, "change") if changes else "ownership records"
 
 
 _HEADER = ("CLUSTER", "OUTCOME", "CREATE", "UPDATE", "DELETE", "FORGET", "MOVES", "BLOCKED", "PLAN")
@@ -146,9 +147,9 @@ _PLANNED_LABELS = {
 
 
 def render_fleet_plan_text(plans: FleetPlan, plans_folder: str, style: Style = PLAIN) -> str:
-    """What the plans come to, those that need a look first, ending in a new line.
+    """Render the plans of a fleet, problems first, ending in a newline.
 
-    plans_folder: the folder of the plans, as the person named it.
+    plans_folder: the folder of the plans, as the user named it.
     """
     blocks = [
         f"{_format_plan_headline(plans, style)}\n",
@@ -172,13 +173,13 @@ def _format_plan_headline(plans: FleetPlan, style: Style) -> str:
         if exit_ in _PLANNED_LABELS and counts[exit_]
     ]
     if not parts:
-        return style.green(f"No changes. {clusters} as declared.")
+        return style.green(f"No changes. {clusters} up to date.")
     paint = style.red if counts[PlanExit.ERROR] or counts[PlanExit.DENIED] else style.bold
     return paint(f"Plans for {clusters}: {join_nonempty(parts)}.")
 
 
 def _render_plan_table(plans: FleetPlan, style: Style) -> list[str]:
-    """The clusters of which there is something to say."""
+    """Render the table of the clusters that have changes or problems."""
     rank = {exit_: number for number, exit_ in enumerate(_WORST_FIRST)}
     listed_clusters = [cluster for cluster in plans.clusters if cluster.exit is not PlanExit.NO_CHANGES]
     listed_clusters.sort(key=lambda c: (rank[c.exit], -c.changes, c.name))
@@ -225,17 +226,17 @@ def _render_plan_errors(plans: FleetPlan, style: Style) -> list[str]:
 
 
 def compute_snapshot_exit(record: SnapshotRecord) -> ExitCode:
-    """1 where a cluster could not be read, or not all of it."""
+    """Return 1 if a cluster could not be read, or only partially."""
     return ExitCode.ERROR if record.incomplete else ExitCode.OK
 
 
 def compute_audit_exit(
     summary: AuditSummary, *, detailed_exitcode: bool = False, fail_on: Collection[FindingKind] = ()
 ) -> ExitCode:
-    """1 where a cluster could not be read: what it hides is not known.
+    """Return 1 if a cluster could not be read, or only partially, because its drift is unknown.
 
-    Else 2 with ``detailed_exitcode`` where an apply would change something, and where anything was found
-    that is in ``fail_on``.
+    Otherwise, return 2 if there are findings of a kind in ``fail_on``, or, with ``detailed_exitcode``,
+    findings that an apply would fix.
     """
     if summary.incomplete:
         return ExitCode.ERROR
@@ -244,7 +245,7 @@ def compute_audit_exit(
 
 
 def compute_plans_exit(plans: FleetPlan, *, detailed_exitcode: bool = False) -> ExitCode:
-    """As ``kdeclare plan`` of the cluster that is worst off."""
+    """Return the exit code of ``kdeclare plan`` for the cluster with the worst result."""
     exits = {cluster.exit for cluster in plans.clusters}
     if PlanExit.ERROR in exits:
         return ExitCode.ERROR
@@ -254,10 +255,10 @@ def compute_plans_exit(plans: FleetPlan, *, detailed_exitcode: bool = False) -> 
 
 
 def compute_apply_exit(run: FleetApply) -> ExitCode:
-    """0 where all is done; 3 where only what was denied is not; 130 after a Ctrl-C.
+    """Return 0 if everything is done, 3 if everything but denied changes is, 130 after Ctrl-C.
 
-    Where nothing could be done: 4 if all plans are stale, 6 if all states are locked, else 1.
-    5 where something is left to do.
+    If nothing could be done: 4 if all plans are stale, 6 if all states are locked, else 1.
+    Otherwise 5: something is left to do.
     """
     if run.interrupted:
         return ExitCode.INTERRUPTED
@@ -276,11 +277,11 @@ _EXIT_WITHOUT_CHANGES = {
     AppliedStatus.STALE: ExitCode.STALE,
     AppliedStatus.LOCKED: ExitCode.LOCKED,
 }
-"""How a cluster ended in which nothing was done, and how the command exits if all have ended so."""
+"""The statuses of clusters in which nothing was done, with the exit code if all clusters have that status."""
 
 
 def build_fleet_schemas() -> dict[str, dict[str, Any]]:
-    """Return the JSON Schemas of what the commands print, by name; three are files in their folders, too."""
+    """Return the JSON Schemas of the commands' output, by name; three of the documents are also files."""
     return publish_schemas(
         {
             "fleet-snapshot": SnapshotRecord,

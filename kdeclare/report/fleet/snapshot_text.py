@@ -1,4 +1,4 @@
-"""Snapshots of a fleet: one as it was taken, and the history of one object over them."""
+"""Snapshots of a fleet: the result of taking one, and the history of one object over all of them."""
 
 from collections.abc import Iterator, Sequence
 from typing import Annotated
@@ -28,9 +28,9 @@ _MAX_CLUSTERS = 20
 
 
 def render_snapshot_text(record: SnapshotRecord, snapshots_folder: str, style: Style = PLAIN) -> str:
-    """What was read, what was not and why, and where it is, ending in a new line.
+    """Render what was read, what was not and why, and where the snapshot is, ending in a newline.
 
-    snapshots_folder: the folder of the fleet's snapshots, as the person named it.
+    snapshots_folder: the folder of the fleet's snapshots, as the user named it.
     """
     incomplete = record.incomplete
     blocks = [
@@ -68,7 +68,7 @@ def _render_incomplete(incomplete: tuple[SnapshotCluster, ...], style: Style) ->
         return []
     shown_clusters = incomplete[:_MAX_CLUSTERS]
     width = max(len(sanitize_for_terminal(cluster.name)) for cluster in shown_clusters)
-    lines = [style.bold("Not read, or not all of it:")]
+    lines = [style.bold("Not read, or only partially:")]
     lines += [
         f"  {sanitize_for_terminal(cluster.name):<{width}}  {_explain_incomplete(cluster)}"
         for cluster in shown_clusters
@@ -81,17 +81,17 @@ def _render_incomplete(incomplete: tuple[SnapshotCluster, ...], style: Style) ->
 def _explain_incomplete(cluster: SnapshotCluster) -> str:
     if cluster.error is not None:
         return sanitize_for_terminal(cluster.error)
-    return f"{format_count(cluster.failed, 'resource')} could not be read, {cluster.resources:,} could"
+    return f"{format_count(cluster.failed, 'resource')} could not be read, {cluster.resources:,} were read"
 
 
 _MAX_FIELDS = 60
-"""How many fields of one snapshot are listed; a move of thousands of partitions is not read line by line."""
+"""The maximum number of fields listed per snapshot; a reassignment can change thousands of partitions."""
 
 
 def render_object_history_text(
     cluster: str, key: LiveKey, versions: Sequence[ObjectVersion], style: Style = PLAIN
 ) -> str:
-    """What changed at each time, oldest first, ending in a new line."""
+    """Render the changes of an object over time, oldest first, ending in a newline."""
     name = (
         f"{sanitize_for_terminal(key.sort)}/{sanitize_for_terminal(key.key)} "
         f"on {sanitize_for_terminal(cluster)}"
@@ -101,7 +101,7 @@ def render_object_history_text(
     history = list_turns(versions, key.sort)
     snapshot_count = format_count(len(versions), "snapshot")
     if not history:
-        return f"{name}: in none of {snapshot_count}.\n"
+        return f"{name}: not found in {snapshot_count}.\n"
     change_count = sum(turn.turn is Turn.CHANGED for turn in history)
     summary = f"changed {format_count(change_count, 'time')}" if change_count else "never changed"
     lines = [style.bold(f"{name}: {summary} in {snapshot_count}."), ""]
@@ -117,32 +117,32 @@ _Second = Annotated[Second, Field(description="UTC, ISO 8601.")]
 
 @dataclass(frozen=True, slots=True)
 class TurnDocument:
-    """What one snapshot has otherwise than the one before it."""
+    """The changes in one snapshot since the one before it."""
 
     taken_at: _Second
     snapshot_id: str
     turn: Turn
     seen_before: Annotated[
-        _Second | None, Field(description="When it was last read; null for the first time.")
+        _Second | None, Field(description="When the object was last read before; null for the first time.")
     ]
-    error: Annotated[str | None, Field(description="Why it could not be read.")]
+    error: Annotated[str | None, Field(description="Why the object could not be read.")]
     fields: tuple[FieldTurn, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class TopicHistory:
-    """What became of one topic of one cluster."""
+    """The history of one topic of one cluster."""
 
     cluster: str
     topic: str
-    snapshots: Annotated[int, Field(description="How many there are.")]
-    history: Annotated[tuple[TurnDocument, ...], Field(description="The oldest first.")]
+    snapshots: Annotated[int, Field(description="The number of snapshots.")]
+    history: Annotated[tuple[TurnDocument, ...], Field(description="The changes, oldest first.")]
 
 
 def build_object_history_document(
     cluster: str, key: LiveKey, versions: Sequence[ObjectVersion]
 ) -> TopicHistory:
-    """Return the same for scripts. A topic is called by its name alone, as in earlier versions."""
+    """Return the history as a JSON document. Topics have no ``Topic/`` prefix, as in earlier versions."""
     history = (
         build_document(
             TurnDocument, turn, taken_at=turn.version.taken_at, snapshot_id=turn.version.snapshot_id
@@ -191,5 +191,5 @@ def _format_field_change(field: FieldTurn, style: Style) -> str:
 
 
 def _format_value_or_mask(value: JsonValue, path: str) -> str:
-    """Rows of objects keep of a secret that there is one."""
+    """Format a value; live rows only record that a secret is set, which is shown masked."""
     return SENSITIVE_MASK if value == {"secret": UNKNOWN_HASH} else format_value(value, path)

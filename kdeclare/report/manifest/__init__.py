@@ -1,1 +1,1 @@
-"""Reports on manifests: a resource as it is planned, and edits of files as a diff."""
+"""Reports on manifests: effective resources, and file edits as a diff."""

@@ -1,4 +1,4 @@
-"""A resource as it is planned: YAML with the origin of each field beside it, and the same as JSON."""
+"""The effective manifest of a resource: YAML with the origin of each field, and its JSON schema."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -13,22 +13,22 @@ from kdeclare.report.elements.values import sanitize_for_terminal
 
 
 def build_manifest_schemas() -> dict[str, dict[str, Any]]:
-    """By name; see `publish_schemas`."""
+    """Return the JSON Schemas by name; see `publish_schemas`."""
     return publish_schemas({"show-manifest": EffectiveManifest})
 
 
 _INDENT = "  "
 _MAX_ALIGNED_WIDTH = 64
-"""Lines longer than this do not push the comments of all others to the right."""
+"""Lines longer than this do not move the comments of other lines to the right."""
 _MIN_COMMENT_WIDTH = 20
-"""How many columns of a comment are still worth reading."""
+"""The minimum width of a comment, in columns."""
 
 _Line = tuple[str, Sequence[str]]
-"""YAML, and what there is to say of it, a comment each."""
+"""A line of YAML, and its comments."""
 
 
 def render_manifest_text(manifest: EffectiveManifest, width: int | None = None, style: Style = PLAIN) -> str:
-    """The whole text, ending in a new line. width: columns of the terminal, None for no bound."""
+    """Render the manifest, ending in a newline. width: columns of the terminal, None for no limit."""
     header = f"{manifest.resource}, environment {manifest.env} of project {manifest.project}"
     lines = [
         (f"apiVersion: {find_api_version(manifest.resource.kind)}", ()),
@@ -90,7 +90,7 @@ def _format_key(step: str | int) -> str:
 def _list_comments(item: FieldOrigins) -> Iterator[str]:
     yield _format_source(item.by)
     for overridden_source in item.over:
-        yield f"over {_format_source(overridden_source)}"
+        yield f"overrides {_format_source(overridden_source)}"
     for reference in item.references:
         if reference.place is not None:
             yield (
@@ -112,7 +112,7 @@ def _format_source(source: FieldSource) -> str:
 
 
 def _align_comments(lines: Sequence[_Line], width: int | None, style: Style) -> Iterator[str]:
-    """Comments below each other; none is wider than the terminal, however long the YAML is."""
+    """Align the comments; none extends beyond the terminal, however long the YAML is."""
     column = 2 + max(n for n in (0, *(measure_width(text) for text, _ in lines)) if n <= _MAX_ALIGNED_WIDTH)
     for text, comments in lines:
         yaml = text
@@ -120,7 +120,7 @@ def _align_comments(lines: Sequence[_Line], width: int | None, style: Style) -> 
             gap = " " * max(2, column - measure_width(yaml))
             comment_width = None if width is None else width - measure_width(yaml) - len(gap) - 2
             if comment and comment_width is not None and comment_width < _MIN_COMMENT_WIDTH and yaml.strip():
-                yield yaml  # the comment gets the next line
+                yield yaml  # the comment goes on the next line
                 yaml, gap = "", " " * min(column, max(0, (width or 0) - _MIN_COMMENT_WIDTH - 2))
                 comment_width = (width or 0) - len(gap) - 2
             shown_comment = (

@@ -1,4 +1,4 @@
-"""Edits of manifests for people: the lines that change, as ``diff -u`` shows them."""
+"""Edits of manifests as a unified diff."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ _NOT_LITERAL = re.compile(r"""["']?\$\{|null\b|~""")
 
 
 def render_manifest_diff(files: Sequence[FileEdit]) -> str:
-    """The diff of all files, one after the other; empty where nothing changes. It shows no literal secret."""
+    """Render the diffs of all files; empty if nothing changes. Literal secrets are masked."""
     return "".join(line for edit in files for line in _render_file_diff(edit))
 
 
@@ -28,7 +28,7 @@ def _render_file_diff(edit: FileEdit) -> Iterator[str]:
     for line in unified_diff(
         _split_masked_lines(edit.before), _split_masked_lines(edit.after), old_name, new_name
     ):
-        # a carriage return at the end of a line would only disturb a terminal
+        # A carriage return at the end of a line would garble the terminal.
         yield line if not line.endswith("\r\n") else f"{line[:-2]}\n"
         if not line.endswith("\n"):
             yield f"\n{_NO_NEWLINE_NOTE}"
@@ -40,7 +40,7 @@ def _split_masked_lines(data: bytes | None) -> list[str]:
 
 
 def _mask_secrets(lines: Sequence[str]) -> Iterator[str]:
-    """With what stands behind a sensitive key hidden, to the end of its line, and the block below it, too."""
+    """Mask what follows a sensitive key up to the end of the line, and the block scalar below it."""
     secret_depth: int | None = None
     for line in lines:
         depth = len(line) - len(line.lstrip())
@@ -53,7 +53,7 @@ def _mask_secrets(lines: Sequence[str]) -> Iterator[str]:
 
 
 def _find_literal_secret(line: str) -> re.Match[str] | None:
-    """The first sensitive key of a line, in flow style too, whose value is no reference."""
+    """Return the first sensitive key of a line with a literal value, also in flow style."""
     pairs = (_PAIR.match(line, word.start()) for word in _WORD.finditer(line))
     literal_pairs = (found for found in pairs if found and not _NOT_LITERAL.match(found["value"]))
     return next((found for found in literal_pairs if may_hold_secret(found["key"])), None)

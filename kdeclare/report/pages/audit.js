@@ -1,4 +1,4 @@
-// Puts the page together, and keeps filters, list and address in step.
+// Builds the page, and keeps filters, list and URL in sync.
 
 function filter(change, go = true) {
   Object.assign(state, change);
@@ -20,9 +20,9 @@ function show() {
   header();
   byId("body").replaceChildren(...shown.flatMap((row) => (state.open.has(row) ? [summaryRow(row), detailRow(row)] : [summaryRow(row)])));
   if (!rows.length) byId("body").append(el("tr", { class: "nothing" }, el("td", { colspan: SORTS.length },
-    FOUND.length ? "No finding passes these filters." : "Nothing was found.")));
+    FOUND.length ? "No finding matches these filters." : "There are no findings.")));
   const total = FOUND.length + DATA.left;
-  const left = DATA.left ? `; the worst ${number.format(FOUND.length)} of ${number.format(total)} are in this page` : "";
+  const left = DATA.left ? `; this page has the worst ${number.format(FOUND.length)} of ${number.format(total)}` : "";
   byId("count").textContent = `${number.format(rows.length)} of ${plural(FOUND.length, "finding")}${left}`;
   pager(rows.length, pages);
   controls();
@@ -80,7 +80,7 @@ function clear() {
   byId("q").focus();
 }
 
-/** The choices of a filter: what the findings have, by name or the most frequent first. */
+/** Fills a filter with the values that the findings have, by name or the most frequent first. */
 function choices(name, any, title, byCount = false) {
   const counts = new Map();
   for (const at of FOUND.columns[COLUMN_OF[name]]) counts.set(at, (counts.get(at) ?? 0) + 1);
@@ -108,9 +108,9 @@ function facts() {
   const since = DATA.since;
   if (!since) return;
   const button = (text, status) => el("button", { type: "button", class: "plain", onclick: () => filter({ status }) }, text);
-  const mended = `${number.format(since.mended)} mended`;
+  const mended = `${number.format(since.mended)} fixed`;
   const passed = sum(DATA.unseen);
-  const unseen = passed ? ` ${plural(passed, "earlier finding")} not looked at again` : "";
+  const unseen = passed ? ` ${plural(passed, "earlier finding")} not checked again` : "";
   byId("since").hidden = false;
   byId("since").replaceChildren(`Since ${minutes(since.taken)} `, button(`${number.format(since.new)} new`, "new"), " ",
     button(`${number.format(since.known)} known`, "known"), " ",
@@ -139,8 +139,8 @@ function mended() {
 function start() {
   facts();
   tiles();
-  said("unread", "error", (clusters) => `${clusters} not read, or not all of it`);
-  said("untold", "notice", (clusters) => `Of ${clusters} not all could be told`);
+  said("unread", "error", (clusters) => `${clusters} not read, or only partially`);
+  said("untold", "notice", (clusters) => `Could not be determined for ${clusters}`);
   teams();
   choices("cluster", "All clusters", (name) => name);
   choices("team", "All teams", (name) => name || NO_TEAM);

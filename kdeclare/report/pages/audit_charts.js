@@ -1,4 +1,4 @@
-// Tiles, heat map, trend and teams: where, since when and who.
+// Tiles, heat map, trend and teams.
 
 const dot = (at) => el("span", { class: `dot k-${KINDS[at].name}`, "aria-hidden": "true" });
 
@@ -20,20 +20,20 @@ function delta(counts) {
   const said = more > 0 ? `▲ ${number.format(more)}` : more < 0 ? `▼ ${number.format(-more)}` : "= 0";
   const spoken = more > 0 ? "more" : more < 0 ? "fewer" : "more or fewer";
   return el("span", { class: `delta ${more > 0 ? "worse" : more < 0 ? "better" : ""}`,
-    title: `${number.format(Math.abs(more))} ${spoken} than in the audit before` }, said);
+    title: `${number.format(Math.abs(more))} ${spoken} than in the previous audit` }, said);
 }
 
 function tiles() {
   byId("tiles").replaceChildren(...KINDS.map((kind, at) => {
     const counts = DATA.trend.map((point) => point.found[at]);
-    const unseen = DATA.unseen[at]; // counted with the others, as in the trend, but not in the list
+    const unseen = DATA.unseen[at]; // included in the count, as in the trend, but not in the list
     return el("button", { type: "button", class: `tile k-${kind.name}${counts.at(-1) ? "" : " none"}`,
       "aria-pressed": "false", "data-kind": kind.name, onclick: () => toggleKind(at) },
       el("span", { class: "tile-name" }, dot(at), kind.name),
       el("span", { class: "tile-count" }, number.format(counts.at(-1))),
       el("span", { class: "tile-trend" }, delta(counts), counts.length > 1 ? spark(counts) : ""),
       el("span", { class: "tile-meaning" },
-        `${kind.meaning}${unseen ? `; ${number.format(unseen)} of them not looked at again` : ""}`));
+        `${kind.meaning}${unseen ? `; ${number.format(unseen)} of them not checked again` : ""}`));
   }));
 }
 
@@ -90,7 +90,7 @@ function heat() {
   const table = el("table", { "aria-label": "Findings by cluster and field", onkeydown: (event) => walk(event, grid, paths.length + 1) },
     el("thead", {}, head), el("tbody", {}, ...body));
   if (grid.length) grid[0][0].tabIndex = 0;
-  byId("heat").replaceChildren(rows.length ? table : el("p", { class: "empty" }, "Nothing was found in any cluster."));
+  byId("heat").replaceChildren(rows.length ? table : el("p", { class: "empty" }, "No findings in any cluster."));
   byId("heat-note").textContent = rows.length
     ? `${plural(rows.length, "cluster")} × ${plural(paths.length, "field")}${rows.length > 12 ? ", scroll for more" : ""}` : "";
   markHeat();
@@ -118,7 +118,7 @@ function trend() {
   const box = byId("trend");
   if (points.length < 2) {
     byId("trend-note").textContent = "";
-    box.replaceChildren(el("p", { class: "empty" }, "This is the first audit here; the trend begins with the next."));
+    box.replaceChildren(el("p", { class: "empty" }, "This is the first audit; the trend starts with the next one."));
     return;
   }
   const shown = KINDS.map((_, at) => at).filter((at) =>
@@ -142,7 +142,7 @@ function trend() {
   const rule = el("line", { class: "rule", y1: top, y2: height - bottom });
   const dots = el("g", {});
   const svg = el("svg", { class: "trend", viewBox: `0 0 ${width} ${height}`, role: "img", tabindex: "0",
-    "aria-label": `Findings of ${points.length} audits by kind; arrow keys read them one by one` },
+    "aria-label": `Findings of ${points.length} audits by kind; use the arrow keys to read them one by one` },
     ...lines, ...ends, rule, ...paths, dots);
   const says = el("p", { class: "reading", "aria-live": "polite" });
   let at = points.length - 1;

@@ -1,8 +1,8 @@
-// The audit as it is embedded in the page, and what of it is looked at just now.
+// The embedded audit, and the current state of the filters.
 
 const KINDS = DATA.kinds.map(([name, meaning]) => ({ name, meaning }));
 
-/** Findings by column, and the place of their kind. */
+/** Findings by column, with the index of their kind. */
 class Findings extends Rows {
   kind(row) {
     return this.columns.finding[row];
@@ -25,7 +25,7 @@ function age(iso) {
 
 const minutes = (iso) => iso.slice(0, 16).replace("T", " ") + "Z";
 
-// What is looked at. cluster, team, key and status: null is "any", and "" a name like others.
+// The state of the filters. cluster, team, key and status: null is "any"; "" is a name like any other.
 const state = {};
 const FILTERS = ["cluster", "team", "key", "status"];
 const COLUMN_OF = { cluster: "cluster", team: "team", key: "path", status: "status" };
@@ -56,7 +56,7 @@ function toHash() {
 }
 
 let texts = null;
-/** What the text filter looks in, made when it is first asked. */
+/** The text that the text filter searches, built on first use. */
 function haystack(row) {
   texts ??= new Array(FOUND.length);
   texts[row] ??= ["cluster", "kind", "name", "path", "was", "will", "op", "team", "message", "labels"]
@@ -67,7 +67,7 @@ function haystack(row) {
   return texts[row];
 }
 
-/** The rows that pass all filters, in the order of the data. */
+/** The rows that match all filters, in the order of the data. */
 function passing() {
   const wanted = FILTERS.filter((name) => state[name] !== null).map((name) => {
     const at = DATA.strings.indexOf(state[name]);
@@ -86,7 +86,7 @@ function passing() {
 }
 
 let ranks = null;
-/** The place of every string in the order of people: numbers by size, names without regard to case. */
+/** The rank of every string in natural order: numbers by size, names regardless of case. */
 function rankOf(at) {
   if (ranks === null) {
     const compare = new Intl.Collator("en", { numeric: true }).compare;

@@ -1,4 +1,4 @@
-// The list of findings: its head, its rows, and what a row says when it is opened.
+// The list of findings: its header, its rows, and the details of a row.
 
 const PAGE = 100;
 const SORTS = [
@@ -8,9 +8,9 @@ const SORTS = [
   { id: "field", title: "Field", columns: ["path", "name"] },
   { id: "before", title: "Live", columns: ["was"] },
   { id: "after", title: "Declared", columns: ["will"] },
-  { id: "op", title: "Mends", columns: ["op"] },
+  { id: "op", title: "Fixed by", columns: ["op"] },
   { id: "team", title: "Team", columns: ["team", "cluster"] },
-  { id: "seen", title: "Seen", columns: ["first"] },
+  { id: "seen", title: "Age", columns: ["first"] },
 ];
 
 function sortBy(id, down) {
@@ -50,9 +50,9 @@ function summaryRow(row) {
     cell("field", "Field", path === null ? el("span", { class: "dim" }, "whole") : clipped(keyOf(path))),
     cell("before", "Live", clipped(FOUND.text(row, "was") ?? "", "value")),
     cell("after", "Declared", clipped(FOUND.text(row, "will") ?? "", "value")),
-    cell("op", "Mends", FOUND.text(row, "op") ?? ""),
+    cell("op", "Fixed by", FOUND.text(row, "op") ?? ""),
     cell("team", "Team", clipped(FOUND.text(row, "team") || "")),
-    cell("seen", "Seen", el("time", { datetime: seen, title: minutes(seen) }, age(seen))));
+    cell("seen", "Age", el("time", { datetime: seen, title: minutes(seen) }, age(seen))));
 }
 
 function flip(row) {
@@ -66,7 +66,7 @@ function flip(row) {
   toHash();
 }
 
-/** JSON as people read it; a text as it is. */
+/** JSON with indentation; plain text unchanged. */
 function pretty(json) {
   if (json === null) return null;
   const value = JSON.parse(json);
@@ -79,20 +79,20 @@ function detailRow(row) {
   const sides = differing(before ?? "", after ?? "");
   const side = (title, value, parts, mark, reading) => el("div", { class: "side" },
     el("h3", {}, title),
-    value === null ? el("p", { class: "dim" }, text("path") === null ? "not there" : "not set") : el("pre", { tabindex: "0", "aria-label": title },
+    value === null ? el("p", { class: "dim" }, text("path") === null ? "does not exist" : "not set") : el("pre", { tabindex: "0", "aria-label": title },
       ...parts.map(([part, other]) => (other && before !== null && after !== null ? el(mark, {}, part) : part))),
     value !== null && reading && reading !== value && !value.includes("\n") ? el("p", { class: "dim" }, reading) : "");
   const labels = Object.entries(JSON.parse(text("labels") ?? "{}"));
   const facts = [
     ["Cluster", text("cluster")], ["Resource", FOUND.resource(row)], ["Field", keyOf(text("path"))],
-    ["Mended by", text("op") ?? "nothing that an apply does"],
+    ["Fixed by", text("op") ?? "not fixed by an apply"],
     ["First seen", `${minutes(text("first"))} (${age(text("first"))}), ${text("status")}`],
     ["Labels", labels.length ? el("span", { class: "labels" }, ...labels.map(([k, v]) => el("code", {}, `${k}=${v}`))) : "none"],
   ];
   const one = (title, change) => el("button", { type: "button", class: "plain", onclick: () => filter(change, false) }, title);
   const values = before === null && after === null ? "" : el("div", { class: "sides" },
-    side("In the cluster now", before, sides.before, "del", text("was")),
-    side("As declared", after, sides.after, "ins", text("will")));
+    side("Live", before, sides.before, "del", text("was")),
+    side("Declared", after, sides.after, "ins", text("will")));
   return el("tr", { class: "detail" }, el("td", { colspan: SORTS.length },
     text("message") ? el("p", { class: "message" }, text("message")) : "", values,
     el("dl", {}, ...facts.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])),

@@ -1,4 +1,4 @@
-// What all pages need: the data that is embedded, elements, and what differs between two texts.
+// Shared by all pages: the embedded data, creation of elements, and the difference between two texts.
 
 const DATA = JSON.parse(document.getElementById("data").textContent);
 const byId = (id) => document.getElementById(id);
@@ -7,7 +7,7 @@ const sum = (counts) => counts.reduce((total, count) => total + count, 0);
 const plural = (count, one) => `${number.format(count)} ${one}${count === 1 ? "" : "s"}`;
 const SVG = new Set(["svg", "path", "line", "circle", "rect", "text", "title", "g"]);
 
-/** An element; text goes in as text, never as markup. */
+/** Creates an element; text is inserted as text, never as markup. */
 function el(tag, attributes = {}, ...children) {
   const svg = SVG.has(tag);
   const made = svg ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
@@ -19,7 +19,7 @@ function el(tag, attributes = {}, ...children) {
   return made;
 }
 
-/** Rows by column; every cell is the place of its text among the strings of the page. */
+/** Rows by column; every cell is an index into the strings of the page. */
 class Rows {
   constructor(columns) {
     this.columns = columns;
@@ -37,8 +37,8 @@ class Rows {
 const short = (count) => (count < 10000 ? String(count) : `${Math.round(count / 1000)}k`);
 
 /**
- * Arrow keys go from cell to cell that holds something; only one of them is in the tab order.
- * Cells know their row and column (data-r, data-c); width: how many columns there are.
+ * Arrow keys move between non-empty cells; only one cell is in the tab order.
+ * Cells have their row and column in data-r and data-c; width: the number of columns.
  */
 function walk(event, grid, width) {
   const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
@@ -53,7 +53,7 @@ function walk(event, grid, width) {
   next.focus();
 }
 
-// The ways past all that stands above a list: the link for those who cannot see it, and "/" to the search.
+// Shortcuts past everything above a list: the skip link for screen readers, and "/" for the search.
 function shortcuts(list) {
   byId("skip").addEventListener("click", (event) => {
     event.preventDefault();
@@ -70,7 +70,7 @@ function shortcuts(list) {
 const TOKENS = /[\p{L}\p{N}_]+|\s+|[^]/gu;
 const MANY = 1500;
 
-/** Both sides in parts, each with whether the other side does not have it. */
+/** Splits both sides into parts, each with a flag that is true if the other side does not have it. */
 function differing(a, b) {
   const [left, right] = [a.match(TOKENS) ?? [], b.match(TOKENS) ?? []];
   let start = 0;
@@ -87,7 +87,7 @@ function differing(a, b) {
   return { before: parts(left, midA, same.a), after: parts(right, midB, same.b) };
 }
 
-/** The places of a longest common subsequence. */
+/** The indexes of a longest common subsequence. */
 function common(a, b) {
   const width = b.length + 1;
   const longest = new Uint16Array((a.length + 1) * width);

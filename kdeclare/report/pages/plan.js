@@ -1,4 +1,4 @@
-// Puts the page together, and keeps filters, list and address in step.
+// Builds the page, and keeps filters, list and URL in sync.
 
 function filter(change, go = true) {
   Object.assign(state, change);
@@ -11,7 +11,7 @@ function show() {
   byId("list").replaceChildren();
   lazily(byId("list"), rows.length, (i) => changeRow(rows[i]));
   if (!rows.length) byId("list").append(el("p", { class: "nothing" },
-    CHANGES.length ? "No change passes these filters." : "There is nothing to change."));
+    CHANGES.length ? "No change matches these filters." : "There are no changes."));
   byId("count").textContent = `${number.format(rows.length)} of ${plural(CHANGES.length, "change")}`;
   controls();
   chips();
@@ -40,7 +40,7 @@ function chips() {
   byId("chips").replaceChildren(...found);
 }
 
-/** What a filter can be: what the changes have, in the order given or the most frequent first. */
+/** Fills a filter with the values that the changes have, in the given order or the most frequent first. */
 function choices(name, any, order = []) {
   const counts = counted(name);
   const place = (value) => (order.includes(value) ? order.indexOf(value) : order.length);
@@ -52,17 +52,17 @@ function choices(name, any, order = []) {
     filter({ [name]: select.selectedIndex ? select.values[select.selectedIndex - 1] : null }, false));
 }
 
-const RISKS = { blocked: "kept from being made", irreversible: "no rollback brings it back",
-  destructive: "can lose records", disruptive: "moves data or changes brokers" };
+const RISKS = { blocked: "will not be applied", irreversible: "cannot be rolled back",
+  destructive: "can lose records", disruptive: "moves data or affects brokers" };
 
-/** What is risky or has not ended well first, then what is done. */
+/** Tiles of risks or unsuccessful statuses first, then of actions. */
 function tiles() {
   const tile = (name, value, count, meaning) => el("button", { type: "button", class: `tile ${css(value)}${count ? "" : " none"}`,
     "aria-pressed": "false", "data-filter": name, "data-value": value,
     onclick: () => filter({ [name]: state[name] === value ? null : value }) },
     el("span", { class: "tile-name" }, value), el("span", { class: "tile-count" }, number.format(count)), el("span", { class: "tile-meaning" }, meaning));
   const [risks, actions, statuses] = [counted("risk"), counted("action"), counted("status")];
-  const first = RUN ? WORST.filter((name) => statuses.get(name)).map((name) => tile("status", name, statuses.get(name), "changes that ended so"))
+  const first = RUN ? WORST.filter((name) => statuses.get(name)).map((name) => tile("status", name, statuses.get(name), "changes with this result"))
     : Object.entries(RISKS).filter(([name]) => risks.get(name)).map(([name, meaning]) => tile("risk", name, risks.get(name), meaning));
   const rest = DATA.actions.filter(([name], at) => at < 3 || actions.get(name))
     .map(([name, meaning]) => tile("action", name, actions.get(name) ?? 0, meaning));
@@ -84,13 +84,13 @@ function said(id, { items, left, others }, title) {
   byId(`${id}-list`).replaceChildren(...items.map((item) => el("li", {}, el("span", { class: "risks" }, ...[item.tag, ...item.more].map(riskTag)),
     el("span", {}, item.title, item.resource === null ? "" : ": ", item.resource === null ? "" : named(item.resource),
       ...item.lines.map((line) => el("span", { class: "line" }, line))))),
-    left ? el("li", {}, el("span", {}), el("span", { class: "dim" }, `and ${number.format(left)} more, which ${others} has`)) : "");
+    left ? el("li", {}, el("span", {}), el("span", { class: "dim" }, `and ${number.format(left)} more, see ${others}`)) : "");
 }
 
 const named = (resource) => (rowOf.has(resource)
   ? el("button", { type: "button", class: "plain", onclick: () => reveal(rowOf.get(resource)) }, resource) : el("b", {}, resource));
 
-/** One change alone, opened. */
+/** Shows only one change, expanded. */
 function reveal(row) {
   opener = null;
   shut();
@@ -102,15 +102,14 @@ function reveal(row) {
 function start() {
   facts();
   tiles();
-  const worse = RUN ? "did not end well" : "to look at first";
-  said("risky", DATA.risky, (count) => (RUN ? `${number.format(count)} ${worse}` : `${plural(count, "risk")} ${worse}`));
+  said("risky", DATA.risky, (count) => (RUN ? `${number.format(count)} not done` : plural(count, "risk")));
   byId("risky").classList.toggle("alarm", DATA.risky.items.some((item) => item.tag !== "started"));
   said("notes", DATA.notes, (count) => plural(count, "note"));
   choices("kind", "All kinds");
   choices("action", "All actions", DATA.actions.map(([name]) => name));
   choices("risk", "All risks", ["blocked", ...DATA.risks]);
   choices("verb", "All operations");
-  choices("status", "However it ended", WORST);
+  choices("status", "All results", WORST);
   byId("q").addEventListener("input", (event) => filter({ q: event.target.value }, false));
   shortcuts("changes");
   byId("list").addEventListener("click", (event) => {

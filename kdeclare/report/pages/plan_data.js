@@ -1,4 +1,4 @@
-// The plan as it is embedded in the page, and what of it is looked at just now.
+// The embedded plan, and the current state of the filters.
 
 const CHANGES = new Rows(DATA.changes);
 const FIELDS = new Rows(DATA.fields);
@@ -8,14 +8,14 @@ const RUN = DATA.run;
 
 const actionOf = (row) => DATA.actions[DATA.changes.action[row]][0];
 const isBlocked = (row) => DATA.changes.blocked[row] >= 0;
-/** A change that is blocked does no harm: that it is blocked is what counts. */
+/** A blocked change is not applied, so its other risks do not matter. */
 const risksOf = (row) => (isBlocked(row) ? ["blocked"] : DATA.changes.risks[row].map((at) => DATA.risks[at]));
-const statusName = (at) => (RUN.statuses[at] === "interrupted" ? "not begun" : RUN.statuses[at]);
+const statusName = (at) => (RUN.statuses[at] === "interrupted" ? "not started" : RUN.statuses[at]);
 const css = (name) => `k-${name.replace(/\W/g, "-")}`;
 const dot = (name) => el("span", { class: `dot ${css(name)}`, "aria-hidden": "true" });
 const operationName = (op) => `${OPERATIONS.text(op, "verb")} ${OPERATIONS.resource(op)}`;
 
-/** The operations of each change, and what comes after each operation. */
+/** The operations of each change, and the followers of each operation. */
 const operationsOf = CHANGES.length ? Array.from({ length: CHANGES.length }, () => []) : [];
 DATA.operations.change.forEach((row, op) => row >= 0 && operationsOf[row].push(op));
 const followers = Array.from({ length: OPERATIONS.length }, () => []);
@@ -25,16 +25,16 @@ const verdictsOf = new Map();
 DATA.verdicts.resource.forEach((at, i) => verdictsOf.set(at, [...(verdictsOf.get(at) ?? []), i]));
 const rowOf = new Map(Array.from({ length: CHANGES.length }, (_, row) => [CHANGES.resource(row), row]));
 
-// Ways of ending, the worst first: a change has ended as its worst operation has.
-const WORST = ["failed", "denied", "unknown", "stale", "skipped", "not begun", "started", "done"];
+// Results, the worst first: the result of a change is that of its worst operation.
+const WORST = ["failed", "denied", "unknown", "stale", "skipped", "not started", "started", "done"];
 const worst = (names) => WORST.find((name) => names.includes(name)) ?? null;
 const statusOf = (ops) => (RUN ? worst(ops.map((op) => statusName(RUN.status[op]))) : null);
 
-// What is looked at; null is "any".
+// The state of the filters; null is "any".
 const state = { open: new Set(), q: "" };
 const VALUES = {
   kind: (row) => [CHANGES.text(row, "kind")],
-  action: (row) => (isBlocked(row) ? [] : [actionOf(row)]), // counted as blocked alone, as in the headline
+  action: (row) => (isBlocked(row) ? [] : [actionOf(row)]), // blocked changes count only as blocked, as in the headline
   risk: risksOf,
   verb: (row) => [...new Set(operationsOf[row].map((op) => OPERATIONS.text(op, "verb")))],
   status: (row) => [statusOf(operationsOf[row])].filter((name) => name !== null),
@@ -63,7 +63,7 @@ const fieldsOf = (row) => {
 };
 
 const texts = new Array(CHANGES.length);
-/** What the text filter looks in, made when it is first asked. */
+/** The text that the text filter searches, built on first use. */
 function haystack(row) {
   texts[row] ??= [CHANGES.resource(row), CHANGES.text(row, "why"), CHANGES.text(row, "source"), CHANGES.text(row, "blocked"),
     actionOf(row), ...risksOf(row), ...fieldsOf(row).flatMap((at) =>
@@ -83,7 +83,7 @@ function passing() {
   return found;
 }
 
-/** How many changes there are of each value of a filter. */
+/** The number of changes for each value of a filter. */
 function counted(name) {
   const counts = new Map();
   for (let row = 0; row < CHANGES.length; row++)
@@ -101,9 +101,9 @@ function duration(seconds) {
 
 const lazy = new WeakMap();
 /**
- * Rows that are made when one scrolls near them, so that thousands cost no more than those that are seen.
- * They stand in chunks, which the browser leaves out of its work where they are not in sight (a row each would
- * be dearer than none). root: what scrolls; null is the window.
+ * Creates rows only when the user scrolls near them, so that thousands cost no more than the visible ones.
+ * Rows are grouped into chunks, which the browser does not render while they are out of sight (doing this per
+ * row would be slower than not doing it). root: the scrolling element; null is the window.
  */
 function lazily(list, count, make, root = null, chunk = 100) {
   lazy.get(list)?.disconnect();
@@ -117,7 +117,7 @@ function lazily(list, count, make, root = null, chunk = 100) {
       watch.disconnect();
       end.remove();
     } else {
-      watch.unobserve(end); // or it would not be told again where it is still near
+      watch.unobserve(end); // observe again, or there is no event while the end is still near
       watch.observe(end);
     }
   };

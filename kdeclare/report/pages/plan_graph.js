@@ -1,4 +1,4 @@
-// The graph of operations as a picture, and the drawer that tells of single ones.
+// The graph of operations, and the drawer with the details of one operation.
 
 const [WIDE, HIGH, BETWEEN, BELOW, HEAD] = [204, 46, 58, 12, 22];
 
@@ -11,7 +11,7 @@ function node(at) {
   const count = members.length > 1 ? number.format(members.length) : "";
   const status = statusOf(members);
   const title = [said, count ? `${plural(members.length, "operation")} on ${of}` : `on ${of}`, critical ? "critical path" : "",
-    status && status !== "done" ? `ended: ${status}` : ""].filter(Boolean).join(", ");
+    status && status !== "done" ? `result: ${status}` : ""].filter(Boolean).join(", ");
   const drawn = el("g", { class: `node ${critical ? "critical" : ""} ${status ? css(status) : ""}`, role: "button", tabindex: "-1",
     "aria-label": title, "aria-haspopup": "dialog", "data-node": at, onclick: (event) => open(event.currentTarget),
     onkeydown: (event) => {
@@ -40,7 +40,7 @@ function graph() {
     first === last ? `step ${number.format(first)}` : `steps ${number.format(first)}–${number.format(last)}`));
   const paths = edges.toSorted((a, b) => a[3] - b[3]).map(([a, b, count, critical]) => {
     const [x1, y1, y2] = [x(a) + WIDE, y(a) + HIGH / 2, y(b) + HIGH / 2];
-    const beside = nodes[a][0] === nodes[b][0]; // steps that were put into one column
+    const beside = nodes[a][0] === nodes[b][0]; // steps that share a column
     const x2 = beside ? x1 : x(b);
     const bend = beside ? 34 : (x2 - x1) / 2;
     return el("path", { class: `edge ${critical ? "critical" : ""}`, "stroke-width": Math.min(5, 1.4 + Math.log10(count)).toFixed(1),
@@ -52,7 +52,7 @@ function graph() {
     return made;
   });
   byId("graph").replaceChildren(el("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group",
-    "aria-label": "Operations by step; arrow keys go from one to the other, Enter tells more",
+    "aria-label": "Operations by step; use the arrow keys to move, Enter for details",
     onkeydown: (event) => step(event, drawn, y) }, ...steps, ...paths, ...drawn));
   drawn[0].setAttribute("tabindex", "0");
   const last = columns.at(-1)[1];
@@ -63,7 +63,7 @@ function graph() {
   byId("critical").addEventListener("click", (event) => tellOf("Critical path", critical, event.currentTarget));
 }
 
-/** Arrow keys go within a column, and to what is nearest in the next; one node is in the tab order. */
+/** Arrow keys move within a column, or to the nearest node of the next one; one node is in the tab order. */
 function step(event, drawn, y) {
   const way = { ArrowUp: [0, -1], ArrowDown: [0, 1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] }[event.key];
   const at = drawn.indexOf(event.target);
@@ -81,7 +81,7 @@ function step(event, drawn, y) {
   drawn[next].focus();
 }
 
-// The drawer. Whoever opened it has the focus again when it is closed.
+// The drawer. When it is closed, the element that opened it gets the focus back.
 let opener = null;
 
 function draw(title, from, ...content) {
@@ -111,7 +111,7 @@ function tellOf(title, ops, from) {
   lazily(list, ops.length, (i) => el("li", {}, operationButton(ops[i]), ...ended(ops[i])), byId("drawer"));
 }
 
-/** One operation: what it comes after and why, and what comes after it. */
+/** One operation: its predecessors with the reasons, and its followers. */
 function tell(op, from) {
   const before = DATA.after[op].filter((_, i) => i % 2 === 0).map((at, i) => [at, DATA.strings[DATA.after[op][2 * i + 1]]]);
   const row = DATA.operations.change[op];
@@ -124,8 +124,8 @@ function tell(op, from) {
   const cause = RUN && RUN.cause[op] >= 0 ? el("p", {}, "because of ", operationButton(RUN.cause[op])) : "";
   draw(operationName(op), from, el("p", {}, ...ended(op)), cause,
     lost ? el("p", {}, el("b", { class: "tag k-irreversible" }, "irreversible: "), lost) : "",
-    row >= 0 ? el("p", {}, el("button", { type: "button", class: "plain", onclick: () => reveal(row) }, "Show its change")) : "",
-    ...list("Comes after", before),
-    ...list("Before", followers[op].map((at) => [at, ""])),
-    before.length || followers[op].length ? "" : el("p", { class: "dim" }, "It waits for nothing, and nothing waits for it."));
+    row >= 0 ? el("p", {}, el("button", { type: "button", class: "plain", onclick: () => reveal(row) }, "Show the change")) : "",
+    ...list("Runs after", before),
+    ...list("Runs before", followers[op].map((at) => [at, ""])),
+    before.length || followers[op].length ? "" : el("p", { class: "dim" }, "This operation has no dependencies and no dependents."));
 }

@@ -1,9 +1,9 @@
-// Which brokers and racks hold what, before and after.
+// Replicas by broker and rack, before and after.
 
 const SIDES = ["before", "after", "difference"];
 const held = { side: "difference", by: "broker" };
 
-/** Columns of the heat map: brokers, or racks with the brokers they stand for. */
+/** Columns of the heat map: brokers, or racks with their brokers. */
 function holders() {
   const { brokers, racks } = DATA.moves;
   const rack = (at) => (racks[at] < 0 ? "no rack" : DATA.strings[racks[at]]);
@@ -57,7 +57,7 @@ function heat() {
   };
   const mostOf = Math.max(1, ...cells.flat().map((cell) => Math.abs(shownOf(cell))));
   const names = topics.map((at) => (at < 0 ? `${plural(others, "other topic")}` : DATA.strings[at]));
-  const body = [line(all, 0, "all of them", "all", () => filter({ q: "" }, false)),
+  const body = [line(all, 0, "all topics", "all", () => filter({ q: "" }, false)),
     ...names.map((name, t) => line(cells[t], t + 1, name, "", () => topics[t] >= 0 && filter({ q: name })))];
   const groups = [];
   for (const { rack } of columns) {
@@ -85,8 +85,8 @@ function moves() {
   } }, name)));
   switchOf("side", SIDES);
   switchOf("by", found.racks.some((at) => at >= 0) ? ["broker", "rack"] : []);
-  byId("moves-note").textContent = [`of the ${plural(found.partitions, "partition")} that the plan places; ${plural(found.copied, "replica")} to copy or create`,
+  byId("moves-note").textContent = [`${plural(found.partitions, "partition")} placed by the plan; ${plural(found.copied, "replica")} to copy or create`,
     found.narrowed ? `${plural(found.narrowed, "partition")} on fewer racks than before` : "",
-    found.unplaced ? `${plural(found.unplaced, "new topic")} left to the brokers` : ""].filter(Boolean).join("; ");
+    found.unplaced ? `${plural(found.unplaced, "new topic")} placed by the brokers` : ""].filter(Boolean).join("; ");
   heat();
 }

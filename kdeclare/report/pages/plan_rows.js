@@ -1,4 +1,4 @@
-// The list of changes: its rows, and what a row says when it is opened.
+// The list of changes: its rows, and the details of a row.
 
 function gist(row) {
   const fields = fieldsOf(row);
@@ -40,7 +40,7 @@ function flip(row) {
 
 const riskTag = (risk) => el("span", { class: `tag ${css(risk)}` }, risk);
 
-/** The risk of one field, and why. */
+/** The risk of one field, and its cause. */
 function fieldRisk(at) {
   const risk = DATA.risks[DATA.fields.risk[at]];
   return risk === "safe" ? "" : el("span", { class: "line" }, riskTag(risk), " ", FIELDS.text(at, "cause") ?? "");
@@ -89,7 +89,7 @@ function detail(row) {
     source ? el("p", { class: "dim" }, source) : "");
 }
 
-/** How an operation of a run ended. */
+/** The result of an operation of a run. */
 function ended(op) {
   if (!RUN) return [];
   const words = [RUN.error[op], RUN.message[op]].filter((at) => at >= 0).map((at) => DATA.strings[at]);

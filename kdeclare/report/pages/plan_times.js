@@ -1,4 +1,4 @@
-// When the operations of a run were under way.
+// The timeline of the operations of a run.
 
 function ticks(seconds) {
   const unit = 10 ** Math.floor(Math.log10(seconds / 4));
@@ -19,7 +19,7 @@ function times() {
   lazily(byId("times"), RUN.bars.length, (at) => timeRow(at, whole), byId("times"));
   const never = RUN.status.length - sum(RUN.steps.map((steps) => steps.length));
   byId("times-note").textContent = `from ${RUN.began}, ${duration(RUN.seconds)}`
-    + (never ? `; ${plural(never, "operation")} never begun` : "");
+    + (never ? `; ${plural(never, "operation")} not started` : "");
 }
 
 function timeRow(at, whole) {
@@ -32,7 +32,7 @@ function timeRow(at, whole) {
   bar.style.left = `${(100 * begun) / whole}%`;
   bar.style.width = `${(100 * ((end ?? whole) - begun)) / whole}%`;
   return el("button", { type: "button", class: "time", "aria-haspopup": "dialog",
-    "aria-label": `${name}: ${ending}, begun after ${duration(begun)}, took ${end === null ? "nobody knows how long" : took}`,
+    "aria-label": `${name}: ${ending}, started after ${duration(begun)}, ${end === null ? "unknown duration" : `took ${took}`}`,
     onclick: (event) => (steps.length > 1 ? tellOf(name, steps, event.currentTarget) : tell(steps[0], event.currentTarget)) },
     el("span", { class: "clip" }, dot(ending), name), el("span", { class: "track" }, bar), el("span", { class: "took" }, took));
 }

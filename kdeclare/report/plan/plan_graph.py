@@ -1,4 +1,4 @@
-"""The order of execution: as text, and as a drawing with columns by depth and the critical path."""
+"""The order of execution as text, and as a graph with the critical path and a column per depth."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,10 +11,10 @@ from kdeclare.report.elements.terminal import PLAIN, Style
 from kdeclare.report.elements.values import format_count, sanitize_for_terminal
 
 MAX_SINGLE_NODES = 24
-"""Of so many operations each is a node of its own."""
+"""Up to this many operations, each is a node of its own; more are grouped."""
 
 MAX_COLUMNS = 24
-"""How many columns a drawing with groups has at most."""
+"""The maximum number of columns of a graph with grouped operations."""
 
 _SWEEPS = 4
 
@@ -23,10 +23,10 @@ NodePair = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One operation, or several that are alike.
+    """One operation, or a group of operations with the same kind and verb.
 
-    column, row: from the left and from the top of the column. operations: places in the order of the plan.
-    critical: whether one of them is on the critical path.
+    column, row: counted from the left, and from the top of the column. operations: indexes in the order of
+    the plan. critical: whether one of the operations is on the critical path.
     """
 
     column: int
@@ -39,7 +39,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """Operations of the node ``target`` come after some of ``source``; count: pairs of which that is so."""
+    """A dependency: operations of node ``target`` run after some of ``source``. count: number of pairs."""
 
     source: int
     target: int
@@ -49,7 +49,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class GraphLayout:
-    """columns: the first and the last step of each, counted from 1. critical: operations by their places."""
+    """A drawable graph. columns: first and last step of each, counted from 1. critical: operation indexes."""
 
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
@@ -60,10 +60,10 @@ class GraphLayout:
 def find_critical_path(
     operations: Sequence[Operation], seconds: Mapping[str, float] | None = None
 ) -> tuple[str, ...]:
-    """The ids of the chain that takes longest, first to last; of equal ones the first in the plan's order.
+    """Return the operation ids of the longest chain, first to last; of equals, the first in the plan's order.
 
-    seconds: how long operations took; without it, the chain of the most operations. Empty where nothing
-    waits for anything.
+    seconds: durations by operation id; without it, the chain with the most operations is returned. Empty if
+    no operation depends on another.
     """
     seconds_to_end: dict[str, float] = {}
     predecessor_by_id: dict[str, str | None] = {}
@@ -89,7 +89,7 @@ def find_critical_path(
 def build_graph_layout(
     operations: Sequence[Operation], seconds: Mapping[str, float] | None = None
 ) -> GraphLayout:
-    """The drawing of a plan's operations. seconds: how long they took, where they have been run."""
+    """Lay out the graph of a plan's operations. seconds: their durations, if they were run."""
     steps = list_levels(operations)
     is_grouped = len(operations) > MAX_SINGLE_NODES
     columns = _group_steps_into_columns(steps) if is_grouped else [(n, n) for n in range(len(steps))]
@@ -116,10 +116,11 @@ def build_graph_layout(
 
 
 def _group_steps_into_columns(steps: Sequence[Sequence[Operation]]) -> list[tuple[int, int]]:
-    """The first and last step of each column.
+    """Return the first and last step of each column.
 
-    Steps in a row that are alike are one. Where that is too wide, so are those that take turns, as batches
-    and the waiting for them do; and where that is still too wide, so many at a time.
+    Consecutive steps with the same kinds and verbs share a column. If that is too wide, so do steps that
+    alternate, such as batches and the waits for them. If that is still too wide, a fixed number of these
+    columns is merged into one.
     """
     step_signatures = [frozenset((op.resource.kind, op.verb) for op in step) for step in steps]
     column_starts = [
@@ -141,7 +142,7 @@ def _build_edges(
     nodes: Sequence[Node],
     critical_positions: Sequence[int],
 ) -> tuple[Edge, ...]:
-    """Between nodes; what waits within one is not drawn, nor a far edge that follows from others."""
+    """Build the edges between nodes, without edges inside a node and long edges implied by other paths."""
     node_of = {number: at for at, node in enumerate(nodes) for number in node.operations}
     counts: Counter[tuple[int, int]] = Counter()
     for number, op in enumerate(operations):
@@ -155,12 +156,12 @@ def _build_edges(
 
 
 def _list_long_edges(nodes: Sequence[Node], edges: Iterable[NodePair]) -> list[NodePair]:
-    """The edges that would go behind other columns."""
+    """Return the edges that would pass behind other columns."""
     return [(a, b) for a, b in edges if nodes[b].column - nodes[a].column > 1]
 
 
 def _has_other_path(source: int, target: int, edges: Iterable[NodePair]) -> bool:
-    """Whether the other edges lead there too."""
+    """Whether ``target`` can be reached from ``source`` without their direct edge."""
     targets: dict[int, list[int]] = {}
     for a, b in edges:
         if (a, b) != (source, target):
@@ -174,7 +175,7 @@ def _has_other_path(source: int, target: int, edges: Iterable[NodePair]) -> bool
 
 
 def _assign_rows(nodes: Sequence[Node], edges: Sequence[Edge]) -> list[int]:
-    """The row of each node: near those that it is joined with, so that few edges cross (Sugiyama)."""
+    """Return the row of each node: near its neighbors, so that few edges cross (Sugiyama)."""
     sources: dict[int, list[int]] = {}
     targets: dict[int, list[int]] = {}
     for edge in edges:
@@ -187,7 +188,7 @@ def _assign_rows(nodes: Sequence[Node], edges: Sequence[Edge]) -> list[int]:
     rows = {number: row for found in columns.values() for row, number in enumerate(found)}
 
     def get_offset(number: int) -> float:
-        """Where it stands from the middle of its column."""
+        """Return the distance of a node from the middle of its column, in rows."""
         return rows[number] - (heights[nodes[number].column] - 1) / 2
 
     for sweep in range(_SWEEPS):
@@ -208,9 +209,10 @@ _MAX_NAMES_PER_REASON = 3
 
 
 def list_levels(operations: Sequence[Operation]) -> list[list[Operation]]:
-    """The operations in topological levels: each one stands right after the last that it comes after.
+    """Return the operations in topological levels: each is in the level after its last predecessor.
 
-    Within a level, in the order of the plan. What waits in a circle comes last, in one level.
+    Within a level, operations are in the order of the plan. Operations in a dependency cycle form the last
+    level.
     """
     by_id = {operation.id: operation for operation in operations}
     pending_counts = {o.id: sum(id_ in by_id for id_ in o.after) for o in operations}
@@ -237,7 +239,7 @@ def list_levels(operations: Sequence[Operation]) -> list[list[Operation]]:
 
 
 def render_graph_text(operations: Sequence[Operation], style: Style = PLAIN) -> str:
-    """The levels as numbered steps, with the reason of every edge; empty without operations."""
+    """Render the levels as numbered steps, with the reason for every edge; empty without operations."""
     steps = list_levels(operations)
     if not steps:
         return ""
@@ -261,7 +263,7 @@ def render_graph_text(operations: Sequence[Operation], style: Style = PLAIN) -> 
 
 
 def _list_reasons(operation: Operation, names: Mapping[str, str]) -> list[str]:
-    """What it comes after, and why; many with one reason in one line."""
+    """Return the predecessors of an operation and the reasons; many with the same reason share a line."""
     by_reason: dict[str, list[str]] = {}
     for predecessor_id in sorted(operation.after):
         by_reason.setdefault(sanitize_for_terminal(operation.after[predecessor_id]), []).append(

@@ -1,6 +1,6 @@
-"""A plan as a comment on a pull request: what is risky first, then what changes, then how.
+"""A plan as a comment on a pull request: risks first, then the changes, then their values.
 
-Markdown as GitHub and GitLab take it. What does not fit into a comment is counted instead.
+The Markdown works on GitHub and GitLab. Items that do not fit into a comment are counted instead.
 """
 
 from collections import Counter
@@ -30,6 +30,7 @@ from kdeclare.report.plan.plan_text import (
     find_targets,
     format_adoption,
     format_list_edits,
+    format_orphan_hint,
     get_icon,
     get_only_value,
 )
@@ -44,11 +45,11 @@ from kdeclare.report.plan.risks import (
 )
 
 RenderItem = Callable[[], str]
-"""An item of a list, made when there is room for it."""
+"""Renders an item of a list; called only if there is room for the item."""
 
 
 def list_risk_items(plan: Plan) -> list[RenderItem]:
-    """What keeps changes from being made, then what cannot be undone or loses records."""
+    """Return the items of the risk list, in the order of `list_risks`."""
     reasons, positions = find_irreversible_reasons(plan), _find_positions(plan)
     return [_build_risk_item(found, reasons, positions) for found in list_risks(plan)]
 
@@ -68,7 +69,7 @@ def _build_risk_item(
 
 
 def list_verdict_items(plan: Plan) -> list[RenderItem]:
-    """What policies said that keeps nothing from being done."""
+    """Return the items for policy warnings and overrides, which do not block changes."""
     positions = _find_positions(plan)
     return [
         partial(_render_verdict, v, positions)
@@ -78,7 +79,7 @@ def list_verdict_items(plan: Plan) -> list[RenderItem]:
 
 
 def render_diagnostic_item(diagnostic: Diagnostic) -> str:
-    """Summary, resource and place; then the detail; then the hint."""
+    """Render summary, resource and position, then the detail, then the hint."""
     names = [escape_code(str(part)) for part in (diagnostic.resource, diagnostic.place) if part]
     lines = [", ".join([f"- **{diagnostic.severity.value}** {escape_prose(diagnostic.summary)}", *names])]
     lines += [escape_prose(diagnostic.detail)] if diagnostic.detail else []
@@ -88,9 +89,7 @@ def render_diagnostic_item(diagnostic: Diagnostic) -> str:
 
 def _render_verdict(verdict: Verdict, positions: dict[str, SourcePosition | None]) -> str:
     preposition = "" if verdict.override is not None else "by "
-    policy = (
-        "a policy of the brokers" if is_system_verdict(verdict) else f"policy {escape_code(verdict.policy)}"
-    )
+    policy = "a broker policy" if is_system_verdict(verdict) else f"policy {escape_code(verdict.policy)}"
     subject = f" on {_format_subject(verdict.topic)}" if verdict.topic is not None else ""
     position = positions.get(verdict.resource)
     parts = [
@@ -116,7 +115,7 @@ def _render_severe_change(change: Change, reasons: Iterable[str]) -> str:
 
 
 def list_short_risk_items(plan: Plan) -> list[RenderItem]:
-    """The same items, a line each: for plans that have too many of them for a comment."""
+    """Return the items of the risk list in one line each, for plans with too many risks for a comment."""
     return [partial(_render_short_risk, found) for found in list_risks(plan)]
 
 
@@ -146,9 +145,9 @@ _MAX_FIELDS = 40
 def render_change_row(
     change: Change, plan: Plan, denied_paths: Collection[str] = (), targets: Iterable[tuple[str, str]] = ()
 ) -> str:
-    """Icon, resource, what is done and why, risk, and which fields change, or would if not ``denied_paths``.
+    """Render one row: icon, resource, action and reason, risk, and the names of the changed fields.
 
-    targets: what it acts on, see `report.plan_text.find_targets`.
+    denied_paths: fields that are marked as denied. targets: see `plan_text.find_targets`.
     """
     target_texts = (f"{escape_prose(what)} {escape_code(target)}" for what, target in targets)
     action = join_nonempty([change.action.value, escape_prose(explain_change(change, plan)), *target_texts])
@@ -161,9 +160,9 @@ def render_change_row(
 
 
 def render_details(change: Change, denied_paths: Collection[str] = ()) -> str:
-    """Its fields with their values, folded in; of very many, the first and a count.
+    """Render the fields of a change with their values in a collapsed section; of many, the first and a count.
 
-    denied_paths: paths of fields that stay as they are.
+    denied_paths: fields that are not changed because they are denied.
     """
     position_note = f", {escape_code(str(change.source))}" if change.source else ""
     title = (
@@ -172,7 +171,7 @@ def render_details(change: Change, denied_paths: Collection[str] = ()) -> str:
     )
     omitted_count = len(change.fields) - _MAX_FIELDS
     omission_note = (
-        f"\n… and {format_count(omitted_count, 'more field')}, left out here\n" if omitted_count > 0 else ""
+        f"\n… and {format_count(omitted_count, 'more field')} (omitted)\n" if omitted_count > 0 else ""
     )
     table = "".join(_render_values(change, denied_paths))
     return f"<details><summary>{title}</summary>\n\n{table}{omission_note}\n</details>\n"
@@ -183,9 +182,10 @@ def _format_risk(risk: Risk) -> str:
 
 
 def format_omitted_details(count: int) -> str:
-    """What stands for the fields of changes that there is no room for."""
+    """Return the note that replaces the values of changes that do not fit."""
     return (
-        f"… and the values of {format_count(count, 'more change')}, left out here; the plan as text has them."
+        f"… and the values of {format_count(count, 'more change')} (omitted). "
+        f"The text output of the plan shows them."
     )
 
 
@@ -245,19 +245,19 @@ def _render_row(*cells: str) -> str:
 
 
 MAX_LENGTH = 65_000
-"""How many characters a comment has at most: GitHub takes 65,536, and whoever posts it adds a few."""
+"""The maximum length of a comment in characters: GitHub accepts 65,536, and the CI steps add a few."""
 
 _MAX_ORPHANS = 20
 _STATUS_SENTENCES = {
-    "error": "Nothing of it can be applied before the errors are gone.",
-    "denied": "What is denied stays as it is; apply does the rest.",
+    "error": "This plan cannot be applied until the errors are fixed.",
+    "denied": "Denied changes are not applied. Apply makes the other changes.",
 }
 
 
 def plan_markdown(plan: Plan, identity: str | None = None) -> str:
-    """The whole comment, at most ``MAX_LENGTH`` characters, ending in a new line.
+    """Render the whole comment, at most ``MAX_LENGTH`` characters, ending in a newline.
 
-    identity: the plan's id where it was read from a file; made anew otherwise.
+    identity: the plan's id if it was read from a file; computed otherwise.
     """
     outcome = plan_outcome(plan)
     header = f"## {escape_prose(outcome.headline)}\n"
@@ -289,7 +289,7 @@ def plan_markdown(plan: Plan, identity: str | None = None) -> str:
 
 
 def render_problem_markdown(diagnostics: Iterable[Diagnostic]) -> str:
-    """What a command that failed as a whole says; at most ``MAX_LENGTH`` characters."""
+    """Render the diagnostics of a command that failed as a whole; at most ``MAX_LENGTH`` characters."""
     items = sort_diagnostics(diagnostics)
     header = f"## kdeclare failed: {format_severity_counts(items) or 'see below'}.\n"
     rows = [partial(render_diagnostic_item, item) for item in items]
@@ -297,7 +297,7 @@ def render_problem_markdown(diagnostics: Iterable[Diagnostic]) -> str:
 
 
 def _render_risks(plan: Plan, max_length: int) -> str:
-    """All of them, in short where there are very many; what a comment has no room for is counted."""
+    """Render all risks, in short form if there are many; risks that do not fit are counted."""
     for items in (list_risk_items(plan), list_short_risk_items(plan)):
         fitting_items = take_fitting((item() for item in items), max_length - 20)
         if len(fitting_items) == len(items):
@@ -305,7 +305,7 @@ def _render_risks(plan: Plan, max_length: int) -> str:
     fitting_items = take_fitting((item() for item in items), max_length - 300)
     omitted_counts = Counter(map(_classify_risk, list_risks(plan)[len(fitting_items) :]))
     counts = join_nonempty(f"{count:,} {what}" for what, count in omitted_counts.items())
-    omission_note = f"- … and {format_count(omitted_counts.total(), 'more risk')}, left out here: {counts}\n"
+    omission_note = f"- … and {format_count(omitted_counts.total(), 'more risk')} (omitted): {counts}\n"
     return _render_section("Risks", "".join([*fitting_items, omission_note]))
 
 
@@ -349,10 +349,10 @@ def _render_all_details(plan: Plan, max_length: int) -> str:
 
 
 def _render_policies(plan: Plan, max_length: int) -> str:
-    """What policies said beside denials, which are among the risks."""
+    """Render the policy counts, warnings and overrides; denials are among the risks."""
     policy_counts = format_policy_counts(plan.verdicts).removeprefix("Policies: ")
     hint_text = find_denial_hint(plan)
-    hint = f"\nHint: {escape_prose(hint_text)}.\n" if hint_text else ""
+    hint = f"\nHint: {escape_prose(hint_text)}\n" if hint_text else ""
     rows = _render_fitting_items(
         list_verdict_items(plan), "verdict", max_length - len(policy_counts) - len(hint) - 20
     )
@@ -361,7 +361,7 @@ def _render_policies(plan: Plan, max_length: int) -> str:
 
 
 def _render_warnings(plan: Plan, max_length: int) -> str:
-    """Diagnostics that keep nothing from being applied, and orphans."""
+    """Render orphans and the diagnostics that do not block an apply."""
     orphans = [c for c in plan.changes if c.action is Action.NO_OP]
     orphan_names = {str(c.id) for c in orphans}
     items = [
@@ -380,7 +380,8 @@ def _render_orphans(orphans: Sequence[Change]) -> str:
     title = (
         f"**{format_count(len(orphans), 'orphan')}**: owned, but no longer declared: {names}{omission_note}"
     )
-    return f"- {title}<br>Hint: --allow-deletes deletes, --forget lets go and keeps it in the cluster.\n"
+    hint = format_orphan_hint([str(c.id) for c in orphans])
+    return f"- {title}<br>Hint: {escape_prose(hint)}\n"
 
 
 def _render_footer(plan: Plan, identity: str) -> str:
@@ -396,7 +397,7 @@ def _render_footer(plan: Plan, identity: str) -> str:
 
 
 def _list_active_changes(plan: Plan) -> list[Change]:
-    """The changes, those that need a look first: they must not be the ones that are left out."""
+    """Return the changes, the riskiest first so that those are never omitted."""
     return sort_by_risk(change for change in plan.changes if change.action is not Action.NO_OP)
 
 
@@ -405,17 +406,17 @@ def _render_section(title: str, text: str) -> str:
 
 
 def _render_fitting_items(items: Sequence[RenderItem], noun: str, max_length: int) -> str:
-    """The items of a list that fit, and how many do not."""
+    """Render the items of a list that fit, and count those that do not."""
     fitting_items = take_fitting((item() for item in items), max_length - 60)
     omitted_count = len(items) - len(fitting_items)
     omission_note = (
-        f"- … and {format_count(omitted_count, f'more {noun}')}, left out here\n" if omitted_count else ""
+        f"- … and {format_count(omitted_count, f'more {noun}')} (omitted)\n" if omitted_count else ""
     )
     return "".join([*fitting_items, omission_note])
 
 
 def _render_table(table_header: str, rows: Iterator[str], changes: Sequence[Change], max_length: int) -> str:
-    """The rows that fit, and what the others come to."""
+    """Render the rows that fit, and count the others by action."""
     if not changes:
         return ""
     fitting_rows = take_fitting(rows, max_length - len(table_header) - 200)
@@ -430,14 +431,13 @@ def _render_table(table_header: str, rows: Iterator[str], changes: Sequence[Chan
         [
             table_header,
             *fitting_rows,
-            f"\n… and {format_count(len(omitted_changes), 'more change')}, "
-            f"left out here: {omitted_counts}.\n",
+            f"\n… and {format_count(len(omitted_changes), 'more change')} (omitted): {omitted_counts}.\n",
         ]
     )
 
 
 def take_fitting(rows: Iterable[str], max_length: int) -> list[str]:
-    """As many of the first as there is room for, each with a line's end; none is made that is not needed."""
+    """Return the first rows that fit, counting one newline per row; rows that do not fit are not rendered."""
     taken = []
     for row in rows:
         max_length -= len(row) + 1

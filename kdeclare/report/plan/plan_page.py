@@ -1,4 +1,4 @@
-"""A plan, or one run of it, as one HTML page: headline, findings, and when operations ran."""
+"""A plan, or one run of it, as an HTML page: headline, risks, and the timing of operations."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -25,7 +25,7 @@ from kdeclare.report.elements.values import format_count, format_duration, sanit
 from kdeclare.report.outcome import format_planned_counts, format_target_compact, plan_outcome
 from kdeclare.report.plan.plan_graph import find_critical_path
 from kdeclare.report.plan.plan_page_data import ACTION_LABELS, build_body_data
-from kdeclare.report.plan.plan_text import ORPHANED_CODE, format_adoption
+from kdeclare.report.plan.plan_text import ORPHANED_CODE, format_adoption, format_orphan_hint
 from kdeclare.report.plan.risks import (
     find_irreversible_reasons,
     list_risk_causes,
@@ -37,14 +37,15 @@ from kdeclare.report.run.run_text import format_done_counts
 from kdeclare.report.run.views import RunDetail, RunStep
 
 _OPEN_END_FACTOR = 1.1
-"""How much wider a drawing is that must show something without an end."""
+"""How much wider the drawing is if an operation has no known end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """Operations of one verb that began together and ended together.
+    """Operations of one verb that started together and ended together.
 
-    begun, ended: seconds since the run began; ended None: nobody knows. steps: places in the plan's order.
+    begun, ended: seconds since the start of the run; ended is None if unknown. steps: indexes in the order
+    of the plan.
     """
 
     begun: float
@@ -56,9 +57,10 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Waterfall:
-    """bars: in the order in which they began. seconds: how long the run took, until the last thing known.
+    """When the operations of a run were in progress.
 
-    span: seconds that a drawing has room for; more than that where a bar has no end, so that it has a width.
+    bars: in the order of their start. seconds: the duration of the run, up to the last known event.
+    span: the seconds that the drawing covers, which is more than ``seconds`` if a bar has no end.
     """
 
     bars: tuple[Bar, ...]
@@ -67,7 +69,7 @@ class Waterfall:
 
 
 def build_waterfall(detail: RunDetail) -> Waterfall:
-    """The bars of a run; what was never begun has none."""
+    """Build the bars of a run; operations that never started have none."""
     started_at = detail.run.started
     groups: dict[tuple[datetime, datetime | None, str, Status], list[int]] = {}
     for number, step in enumerate(detail.steps):
@@ -95,7 +97,7 @@ def build_waterfall(detail: RunDetail) -> Waterfall:
 
 
 def compute_operation_seconds(detail: RunDetail) -> Mapping[str, float]:
-    """How long each operation took, where that is known."""
+    """Return the duration of each operation in seconds, if known, by operation id."""
     return {
         step.id: duration_s for step in detail.steps if (duration_s := _compute_duration(step)) is not None
     }
@@ -106,7 +108,7 @@ def _compute_duration(step: RunStep) -> float | None:
 
 
 def _compute_seconds_since(start: datetime, end: datetime) -> float:
-    return max(0.0, (end - start).total_seconds())  # clocks can be set back
+    return max(0.0, (end - start).total_seconds())  # the clock may have been set back
 
 
 def _get_bar_order(bar: Bar) -> tuple[float, float, tuple[int, ...]]:
@@ -114,14 +116,14 @@ def _get_bar_order(bar: Bar) -> tuple[float, float, tuple[int, ...]]:
 
 
 MAX_NOTES = 200
-"""So many notes are in a page; the others are counted."""
+"""The maximum number of notes in a page; the others are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageNote:
-    """One item. tag: one word of how bad it is; more: other such words.
+    """One item of a list. tag: its severity in one word; more: further such words.
 
-    resource: what it is about, where it is about one.
+    resource: the resource that the item is about, if any.
     """
 
     tag: str
@@ -134,22 +136,22 @@ class PageNote:
 def build_notes_data(
     items: Sequence[PageNote], rest_reference: str, max_items: int | None = MAX_NOTES
 ) -> dict[str, object]:
-    """A list for a page, and how many are left out of it.
+    """Build the data of a list, with the number of omitted items.
 
-    rest_reference: what has those. max_items: None is all.
+    rest_reference: where the omitted items can be found. max_items: None for all.
     """
     shown_items = [asdict(item) for item in items[:max_items]]
     return {"items": shown_items, "left": len(items) - len(shown_items), "others": rest_reference}
 
 
 def list_plan_risks(plan: Plan) -> list[PageNote]:
-    """What keeps changes from being made, and what cannot be undone."""
+    """Return the risks of a plan, in the order of `list_risks`."""
     reasons = find_irreversible_reasons(plan)
     return [_build_risk_note(found, reasons) for found in list_risks(plan)]
 
 
 def list_plan_notes(plan: Plan) -> list[PageNote]:
-    """What keeps nothing from being applied: verdicts, diagnostics, and keys that nobody declares."""
+    """Return what does not block an apply: verdicts, diagnostics, orphans, and unmanaged keys."""
     verdicts = [_build_verdict_note(v) for v in select_notable_verdicts(plan.verdicts) if not v.is_denial]
     orphans = {str(c.id) for c in plan.changes if c.action is Action.NO_OP}
     remaining_diagnostics = (
@@ -168,7 +170,13 @@ def list_plan_notes(plan: Plan) -> list[PageNote]:
         )
         for id_, keys in unmanaged_keys
     ]
-    return [*_build_policy_notes(plan), *verdicts, *warnings, *_build_orphan_notes(len(orphans)), *unmanaged]
+    return [
+        *_build_policy_notes(plan),
+        *verdicts,
+        *warnings,
+        *_build_orphan_notes(sorted(orphans)),
+        *unmanaged,
+    ]
 
 
 def _build_policy_notes(plan: Plan) -> list[PageNote]:
@@ -180,19 +188,21 @@ def _build_policy_notes(plan: Plan) -> list[PageNote]:
         return []
     return [
         PageNote(
-            "policies", policy_counts or hint, None, (f"Hint: {hint}.",) if hint and policy_counts else ()
+            "policies", policy_counts or hint, None, (f"Hint: {hint}",) if hint and policy_counts else ()
         )
     ]
 
 
-def _build_orphan_notes(count: int) -> list[PageNote]:
-    hint = "Hint: --allow-deletes deletes, --forget lets go and keeps it in the cluster."
-    title = f"{format_count(count, 'orphan')}: owned, but no longer declared"
-    return [PageNote("orphaned", title, None, (hint,))] if count else []
+def _build_orphan_notes(names: Sequence[str]) -> list[PageNote]:
+    if not names:
+        return []
+    title = f"{format_count(len(names), 'orphan')}: owned, but no longer declared"
+    hint = format_orphan_hint([sanitize_for_terminal(name) for name in names])
+    return [PageNote("orphaned", title, None, (f"Hint: {hint}",))]
 
 
 def list_run_problems(detail: RunDetail) -> list[PageNote]:
-    """What did not end well, the worst first, and what was denied before it began."""
+    """Return the unsuccessful operations, worst first, and what was denied before the run."""
     names = {step.id: sanitize_for_terminal(f"{step.verb} {step.resource}") for step in detail.steps}
     unsuccessful_steps = [step for step in detail.steps if step.known_status is not Status.DONE]
     problems = [_build_step_note(step, names) for step in sorted(unsuccessful_steps, key=_rank_step)]
@@ -203,7 +213,7 @@ def list_run_problems(detail: RunDetail) -> list[PageNote]:
 
 
 def list_run_notes(detail: RunDetail) -> list[PageNote]:
-    """Denials that were not heeded, and what was found on the way."""
+    """Return the overridden denials and the diagnostics of the run that do not block."""
     overrides = [
         PageNote(
             "overridden",
@@ -224,7 +234,7 @@ def list_run_notes(detail: RunDetail) -> list[PageNote]:
     ]
 
 
-_UNMANAGED_TITLE = "set, neither declared nor owned, left alone"
+_UNMANAGED_TITLE = "set but neither declared nor owned (left unchanged)"
 _STATUSES_BY_SEVERITY = (
     Status.FAILED,
     Status.DENIED,
@@ -242,8 +252,8 @@ def _rank_step(step: RunStep) -> int:
 
 def _build_step_note(step: RunStep, names: Mapping[str, str]) -> PageNote:
     status = step.known_status
-    tag = "not begun" if status is Status.INTERRUPTED else status.value
-    # nothing twice: "stale" is a tag, and "It depends on …" names its cause
+    tag = "not started" if status is Status.INTERRUPTED else status.value
+    # The error can repeat the tag ("stale"), and the message can already name the cause.
     error_text = ": ".join(
         sanitize_for_terminal(part) for part in (step.error, step.message) if part and part != tag
     )
@@ -286,9 +296,7 @@ def _build_diagnostic_note(diagnostic: Diagnostic) -> PageNote:
 
 def _build_verdict_note(verdict: Verdict) -> PageNote:
     policy = (
-        "a policy of the brokers"
-        if is_system_verdict(verdict)
-        else sanitize_for_terminal(f"policy {verdict.policy}")
+        "a broker policy" if is_system_verdict(verdict) else sanitize_for_terminal(f"policy {verdict.policy}")
     )
     lines = tuple(line.strip() for line in render_verdict_lines([verdict]))
     return PageNote(get_verdict_label(verdict), policy, sanitize_for_terminal(verdict.resource), lines)
@@ -313,7 +321,7 @@ _JSON_REFERENCE = "--format json"
 
 
 def render_plan_page(plan: Plan, identity: str | None = None) -> str:
-    """The whole page; some 0.3 kB a change. identity: the plan's id where it was read from a file."""
+    """Render the whole page (about 0.3 kB per change). identity: the plan's id if it was read from a file."""
     strings = StringTable()
     outcome = plan_outcome(plan)
     data = build_body_data(plan, strings) | {
@@ -333,7 +341,7 @@ def render_plan_page(plan: Plan, identity: str | None = None) -> str:
 
 
 def render_run_page(detail: RunDetail) -> str:
-    """The page of a run: its plan, what came of it, and when."""
+    """Render the page of a run: its plan, the results, and the timing."""
     strings = StringTable()
     run = detail.run
     data = build_body_data(detail.plan, strings, compute_operation_seconds(detail)) | {
@@ -362,7 +370,7 @@ def _render_page(data: dict[str, Any], strings: StringTable, title: str, headlin
 def _list_plan_facts(plan: Plan, identity: str) -> LabeledValues:
     summary = plan.summary
     counts = (
-        (summary.unchanged, "in order"),
+        (summary.unchanged, "unchanged"),
         (summary.orphaned, "orphaned"),
         (summary.unmanaged, "unmanaged"),
     )
@@ -379,7 +387,7 @@ def _list_graph_facts(plan: Plan) -> LabeledValues:
     if not plan.operations:
         return []
     path_length = len(find_critical_path(plan.operations))
-    path_note = f", {path_length:,} of them one after the other" if path_length else ""
+    path_note = f", {path_length:,} on the critical path" if path_length else ""
     return [("execution", f"{format_count(len(plan.operations), 'operation')}{path_note}")]
 
 
@@ -407,7 +415,7 @@ def _list_run_facts(detail: RunDetail) -> LabeledValues:
 
 
 def _build_run_data(detail: RunDetail, strings: StringTable) -> dict[str, Any]:
-    """How each operation ended, in the order of the plan, and the bars of the waterfall."""
+    """Return the result of each operation in the order of the plan, and the bars of the waterfall."""
     step_indexes = {step.id: number for number, step in enumerate(detail.steps)}
     steps = detail.steps
     return {

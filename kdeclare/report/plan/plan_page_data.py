@@ -1,7 +1,7 @@
-"""What the page of a plan embeds, and that of a run: columns of numbers that point to texts.
+"""The data embedded in the pages of a plan and of a run: columns of indexes into a table of strings.
 
-Values are texts as people read them everywhere (`values.show`), so that no page knows more than the text of
-a plan: neither a secret nor what stands for one.
+Values are formatted as in the text of a plan (`values.format_value`), so that a page contains neither
+secrets nor their hashes.
 """
 
 from collections import Counter
@@ -40,13 +40,13 @@ from kdeclare.report.plan.risks import sort_by_risk
 from kdeclare.version import VERSION
 
 ACTION_LABELS: Mapping[Action, tuple[str, str]] = {
-    Action.CREATE: ("create", "is not there yet"),
-    Action.UPDATE: ("change", "is there, and differs"),
-    Action.DELETE: ("delete", "goes, with all it holds"),
-    Action.FORGET: ("forget", "stays, and is owned no longer"),
-    Action.NO_OP: ("orphaned", "owned, declared no longer, left alone"),
+    Action.CREATE: ("create", "does not exist yet"),
+    Action.UPDATE: ("change", "exists, but differs"),
+    Action.DELETE: ("delete", "deleted with all its data"),
+    Action.FORGET: ("forget", "released, kept in the cluster"),
+    Action.NO_OP: ("orphaned", "owned, no longer declared, left unchanged"),
 }
-"""What the page calls them, and what they mean."""
+"""The label of each action on the page, and its meaning."""
 
 RISKS_BY_SEVERITY = (*reversed(Risk),)
 
@@ -54,11 +54,12 @@ RISKS_BY_SEVERITY = (*reversed(Risk),)
 def build_body_data(
     plan: Plan, strings: StringTable, seconds: Mapping[str, float] | None = None
 ) -> dict[str, Any]:
-    """What the pages of a plan and of its run have in common.
+    """Build the data that the pages of a plan and of its run have in common.
 
-    Actions and risks are places in ``actions`` and ``risks``. Columns of ``changes``, ``fields`` and
-    ``operations`` hold places in ``strings``, -1 where there is none; ``first`` is where a change's fields
-    begin. ``after`` has a list a operation: what it comes after, and the place of the reason, by turns.
+    Actions and risks are indexes into ``actions`` and ``risks``. Columns of ``changes``, ``fields`` and
+    ``operations`` hold indexes into ``strings``, or -1 for no text; ``first`` is the index of the first field
+    of a change. ``after`` has one list per operation, which alternates the index of a predecessor and that of
+    the reason.
     """
     changes = order_changes(plan)
     change_indexes = {str(change.id): number for number, change in enumerate(changes)}
@@ -77,7 +78,7 @@ def build_body_data(
 
 
 def order_changes(plan: Plan) -> list[Change]:
-    """Those that need a look first, and orphans at the end."""
+    """Return the changes in order of risk, followed by the orphans."""
     active_changes = sort_by_risk(change for change in plan.changes if change.action is not Action.NO_OP)
     return [*active_changes, *(change for change in plan.changes if change.action is Action.NO_OP)]
 
@@ -108,7 +109,7 @@ def _build_change_columns(
 
 
 def _format_reason(change: Change, plan: Plan, targets: Iterable[tuple[str, str]]) -> str:
-    """Why it is made, and on what."""
+    """Return the reason of a change and its targets."""
     return join_nonempty(
         [
             sanitize_for_terminal(explain_change(change, plan)),
@@ -141,7 +142,7 @@ def _build_field_columns(plan: Plan, changes: Sequence[Change], strings: StringT
 
 
 def _format_sides(change: Change, field: FieldChange) -> tuple[str | None, str | None]:
-    """Of what comes or goes as a whole there is one side only."""
+    """Return before and after; a creation or deletion has only one of them."""
     if change.action is Action.UPDATE:
         return format_value(field.before, field.path), format_value(field.after, field.path)
     side = format_value(get_only_value(change, field), field.path)
@@ -157,7 +158,7 @@ def _format_note(field: FieldChange, denied_paths: Collection[str]) -> str:
 
 
 def _build_verdict_columns(plan: Plan, strings: StringTable) -> dict[str, list[int]]:
-    """Those that say more than yes."""
+    """Build the columns of the verdicts that do not simply allow."""
     notable_verdicts = select_notable_verdicts(plan.verdicts)
     return {
         "resource": [strings.place(sanitize_for_terminal(verdict.resource)) for verdict in notable_verdicts],
@@ -169,7 +170,7 @@ def _build_verdict_columns(plan: Plan, strings: StringTable) -> dict[str, list[i
 def _build_operation_columns(
     operations: Sequence[Operation], change_indexes: Mapping[str, int], strings: StringTable
 ) -> dict[str, list[int]]:
-    """``change``: the place of what it belongs to, -1 for steps of the engine's own make."""
+    """Build the columns of operations; ``change`` is the change's index, or -1 for the engine's own steps."""
     return {
         "change": [change_indexes.get(str(op.resource), -1) for op in operations],
         "verb": [strings.place(sanitize_for_terminal(op.verb)) for op in operations],
@@ -212,7 +213,10 @@ def _build_graph_data(layout: GraphLayout, strings: StringTable) -> dict[str, An
 
 
 def _build_move_data(plan: Plan, strings: StringTable) -> dict[str, Any] | None:
-    """``cells``: topic, broker, replicas before and after, and of them those that lead, in one list each."""
+    """Build the data of the replica map; None if the plan places no replicas.
+
+    Each of ``cells`` is a list of topic, broker, replicas before and after, and leaders before and after.
+    """
     assignments = summarize_assignments(plan.operations, plan.racks)
     if assignments is None:
         return None
@@ -237,12 +241,12 @@ def _build_move_data(plan: Plan, strings: StringTable) -> dict[str, Any] | None:
 
 
 MAX_TOPIC_ROWS = 100
-"""So many topics have a row of their own; the others share one."""
+"""The maximum number of topics with a row of their own; the others share one row."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerReplicas:
-    """What one broker holds of a topic: replicas, and those of them that come first and are to lead."""
+    """The replicas of a topic on one broker, and how many of them are preferred leaders."""
 
     before: int = 0
     after: int = 0
@@ -252,13 +256,13 @@ class BrokerReplicas:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaAssignments:
-    """The partitions that a plan places, and who holds them.
+    """The partitions that a plan places, and the brokers that hold their replicas.
 
-    brokers: by rack and id. topics: those with the most replicas to copy first; None stands for all that
-    have no row of their own, ``others`` of them. held: by the places of topic and broker.
-    partitions: how many are placed. copied: replicas on brokers that had none.
-    narrowed_count: partitions that are on fewer racks than before. unplaced_count: new topics that the
-        brokers place.
+    brokers: sorted by rack and id. topics: those with the most replicas to copy first; None is the row shared
+    by the ``others`` topics without a row of their own. held: by the indexes of topic and broker.
+    partitions: the number of placed partitions. copied: replicas on brokers that had none.
+    narrowed_count: partitions that are on fewer racks than before. unplaced_count: new topics whose
+        replicas the brokers place.
     """
 
     brokers: tuple[int, ...]
@@ -281,7 +285,7 @@ class _ReplicaTally:
     copied: int = 0
 
     def add(self, before: Sequence[int], after: Sequence[int]) -> None:
-        """One partition."""
+        """Add one partition."""
         self.before.update(before)
         self.after.update(after)
         self.leads_before.update(before[:1])
@@ -289,7 +293,7 @@ class _ReplicaTally:
         self.copied += len(set(after) - set(before))
 
     def join(self, other: "_ReplicaTally") -> None:
-        """Another topic."""
+        """Add the counts of another topic."""
         self.before += other.before
         self.after += other.after
         self.leads_before += other.leads_before
@@ -297,7 +301,7 @@ class _ReplicaTally:
         self.copied += other.copied
 
     def held(self, broker: int) -> BrokerReplicas:
-        """What it comes to on one broker."""
+        """Return the counts of one broker."""
         leads = self.leads_before[broker], self.leads_after[broker]
         return BrokerReplicas(self.before[broker], self.after[broker], *leads)
 
@@ -305,7 +309,10 @@ class _ReplicaTally:
 def summarize_assignments(
     operations: Iterable[Operation], racks: Mapping[int, str]
 ) -> ReplicaAssignments | None:
-    """What operations make of replicas; None where they name none. racks: of brokers, as far as known."""
+    """Summarize the replicas that operations place; None if they place none.
+
+    racks: by broker id, as far as known.
+    """
     placements, unplaced_count = _collect_placements(operations)
     if not placements:
         return None
@@ -346,7 +353,7 @@ _PlacementsByPartition = dict[tuple[str, int], tuple[Sequence[int], Sequence[int
 
 
 def _collect_placements(operations: Iterable[Operation]) -> tuple[_PlacementsByPartition, int]:
-    """Replicas before and after by topic and partition, and how many new topics say nothing of theirs."""
+    """Return replicas before and after by topic and partition, and how many new topics have no placement."""
     by_partition: _PlacementsByPartition = {}
     unplaced_count = 0
     for op in operations:
@@ -356,15 +363,14 @@ def _collect_placements(operations: Iterable[Operation]) -> tuple[_PlacementsByP
         unplaced_count += not placements
         for item in placements:
             partition = item.name, item.number
-            original, _ = by_partition.get(
-                partition, (item.before, item.after)
-            )  # of two moves, the first knows what was
+            # If a partition is moved twice, the first move has the original replicas.
+            original, _ = by_partition.get(partition, (item.before, item.after))
             by_partition[partition] = original, item.after
     return by_partition, unplaced_count
 
 
 def _is_narrowed(before: Sequence[int], after: Sequence[int], racks: Mapping[int, str]) -> bool:
-    """Whether the loss of one rack takes more of it than before; a broker without a rack tells nothing."""
+    """Whether the replicas are on fewer racks than before; False if the rack of a broker is unknown."""
     if not before or not {*before, *after} <= racks.keys():
         return False
     return len({racks[b] for b in after}) < len({racks[b] for b in before})

@@ -1,4 +1,4 @@
-"""A plan as a person reads it: the headline, then what changes, then what else should be known."""
+"""A plan as text: the headline, the changes, and everything else a reader should know."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ from kdeclare.report.plan.plan_graph import render_graph_text
 from kdeclare.report.plan.risks import SEVERE_RISKS, list_risk_causes, list_risk_names, sort_deletions_first
 
 ORPHANED_CODE = "orphaned"
-"""The code of the diagnostic about an orphan; the text has a paragraph of its own for them."""
+"""The code of the diagnostic about an orphan; the text has a separate paragraph for orphans."""
 
 _MAX_UNMANAGED = 20
 _ICONS = {
@@ -40,17 +40,17 @@ _ICONS = {
     Action.NO_OP: "·",
 }
 _MOVE_ICON = "↻"
-_MAX_ALIGNED_WIDTH = 44  # a longer value does not push the arrows of its neighbours
+_MAX_ALIGNED_WIDTH = 44  # longer values do not move the arrows of other lines to the right
 
 _REASON_TEXTS = {
     (Action.UPDATE, Reason.DECLARED): "not managed before",
     (Action.UPDATE, Reason.CHANGED): "manifest changed",
-    (Action.UPDATE, Reason.ADOPT): "adopt: exists, not owned so far",
-    (Action.UPDATE, Reason.RECREATED): "recreated: another {noun} than the one that was applied",
+    (Action.UPDATE, Reason.ADOPT): "adopt: exists, not owned yet",
+    (Action.UPDATE, Reason.RECREATED): "recreated: not the same {noun} that was applied before",
     (Action.UPDATE, Reason.DRIFTED): "changed outside kdeclare",
-    (Action.UPDATE, Reason.MISSING): "partly gone from the cluster",
+    (Action.UPDATE, Reason.MISSING): "partly missing from the cluster",
     (Action.UPDATE, Reason.ORPHANED): "no longer declared",
-    (Action.CREATE, Reason.MISSING): "applied before, gone from the cluster",
+    (Action.CREATE, Reason.MISSING): "applied before, missing from the cluster",
     (Action.CREATE, Reason.DRIFTED): "deleted outside kdeclare",
     (Action.DELETE, Reason.ORPHANED): "no longer declared",
     (Action.FORGET, Reason.FORGOTTEN): "released by --forget, stays in the cluster",
@@ -60,7 +60,7 @@ _HIGHLIGHTED_REASONS = (Reason.DRIFTED, Reason.ADOPT, Reason.RECREATED)
 
 
 def plan_text(plan: Plan, style: Style = PLAIN, graph: bool = False) -> str:
-    """The whole text, ending in a new line. ``graph`` adds the order of execution."""
+    """Render a plan, ending in a newline. ``graph`` adds the order of execution."""
     blocks = [_render_headline(plan, style), render_changes(plan, style)]
     if graph:
         blocks.append(render_graph_text(plan.operations, style))
@@ -78,14 +78,14 @@ def plan_text(plan: Plan, style: Style = PLAIN, graph: bool = False) -> str:
 
 
 def get_icon(change: Change) -> str:
-    """``+ ~ - ○ ·``, or ``↻`` when all that changes is where data is."""
+    """Return ``+ ~ - ○ ·``, or ``↻`` if the change only moves data."""
     if change.action is Action.UPDATE and is_move(change):
         return _MOVE_ICON
     return _ICONS[change.action]
 
 
 def explain_change(change: Change, plan: Plan) -> str:
-    """The reason in words; empty where the action says it all."""
+    """Return the reason in words; empty if the action needs no explanation."""
     if change.reason is Reason.ROLLBACK:
         return f"undoing run {plan.undoes}" if plan.undoes else "rollback"
     return _REASON_TEXTS.get((change.action, change.reason), "").format(noun=change.id.kind.lower())
@@ -98,7 +98,7 @@ def _render_headline(plan: Plan, style: Style) -> str:
 
 
 def render_changes(plan: Plan, style: Style = PLAIN) -> str:
-    """The changes with their fields, one paragraph each; empty when there are none."""
+    """Render the changes with their fields, one paragraph each; empty if there are none."""
     verdicts_by_resource = defaultdict(list)
     for verdict in select_notable_verdicts(plan.verdicts):
         verdicts_by_resource[verdict.resource].append(verdict)
@@ -136,7 +136,7 @@ def _render_title(change: Change, plan: Plan, style: Style) -> str:
 
 
 def find_targets(plan: Plan) -> Mapping[str, Sequence[tuple[str, str]]]:
-    """What changes act on, by resource, where no name or field says it; what it is called comes first."""
+    """Return (label, target) pairs by resource, for changes whose name and fields do not show the target."""
     targets_by_resource: dict[str, dict[tuple[str, str], None]] = defaultdict(dict)
     for op in plan.operations:
         target = get_operation_type(op).describe_target(op)
@@ -148,7 +148,7 @@ def find_targets(plan: Plan) -> Mapping[str, Sequence[tuple[str, str]]]:
 
 
 def _render_causes(change: Change, style: Style) -> list[str]:
-    """Why records can be lost, or a change cannot be undone, and by which fields."""
+    """Explain why records can be lost or a change cannot be undone, and which fields cause it."""
     if change.blocked:
         return []
     severe_causes = (c for c in list_risk_causes(change) if c.risk in SEVERE_RISKS and c.text)
@@ -156,7 +156,7 @@ def _render_causes(change: Change, style: Style) -> list[str]:
 
 
 def _render_fields(change: Change, style: Style, denied_paths: Collection[str]) -> list[str]:
-    """denied: paths of fields that stay as they are."""
+    """Render one line per field. denied_paths: fields that are not changed because they are denied."""
     if change.action in (Action.CREATE, Action.DELETE, Action.FORGET):
         rows = [(_format_name(f), format_value(get_only_value(change, f), f.path)) for f in change.fields]
         width = max((len(name) for name, _ in rows), default=0)
@@ -199,7 +199,7 @@ def _format_after(field: FieldChange, style: Style) -> str:
 
 
 def format_list_edits(field: FieldChange) -> str:
-    """The elements of an APPEND or SUBTRACT: ``+compact -delete``; empty for other ops."""
+    """Return the elements of an APPEND or SUBTRACT: ``+compact -delete``; empty for other ops."""
     if field.value is None or field.op not in (FieldOp.APPEND, FieldOp.SUBTRACT):
         return ""
     elements = field.value if isinstance(field.value, list | tuple) else [field.value]
@@ -208,7 +208,7 @@ def format_list_edits(field: FieldChange) -> str:
 
 
 def get_only_value(change: Change, field: FieldChange) -> JsonValue:
-    """The value of a field where a resource comes or goes as a whole."""
+    """Return the value of a field of a resource that is created or deleted as a whole."""
     return field.after if change.action is Action.CREATE else field.before
 
 
@@ -233,7 +233,7 @@ def _render_section(section: PlanSection, style: Style) -> str:
 
 
 def _render_policies(plan: Plan, style: Style) -> str:
-    """How many were asked, what they said of resources that are in order, and what to do about a denial."""
+    """Render the policy counts, the verdicts on unchanged resources, and the hint for denials."""
     changed_resources = {str(c.id) for c in plan.changes if c.action is not Action.NO_OP}
     other_verdicts = [
         v for v in select_notable_verdicts(plan.verdicts) if v.resource not in changed_resources
@@ -252,19 +252,19 @@ def _render_irreversible(plan: Plan, style: Style) -> str:
 
 
 def format_adoption(plan: Plan) -> str:
-    """What apply takes into ownership without changing it; empty where there is nothing."""
+    """Describe the changes of ownership that have no other change; empty if there are none."""
     count = count_adopted(plan)
     if count:
-        adopted = f"{format_count(count, 'resource')} will be taken into ownership by apply.\n"
+        adopted = f"Apply will take ownership of {format_count(count, 'resource')}.\n"
         return adopted + _render_released(plan)
     if plan.ownership and not plan.has_changes:
-        record_count = format_count(len(plan.ownership), "record")
-        return f"{record_count} of ownership will be brought up to date by apply.\n{_render_released(plan)}"
+        record_count = format_count(len(plan.ownership), "ownership record")
+        return f"Apply will update {record_count}.\n{_render_released(plan)}"
     return _render_released(plan)
 
 
 def _render_released(plan: Plan) -> str:
-    """What is no longer owned or protected, and has no change that says so."""
+    """List the resources that lose their owner or deletion protection and have no change that shows it."""
     changed_ids = {c.id for c in plan.changes if c.action in (Action.DELETE, Action.FORGET)}
     lines = []
     for item in plan.ownership:
@@ -284,10 +284,21 @@ def _render_orphans(plan: Plan, style: Style) -> str:
     title = f"{format_count(len(orphans), 'orphan')}: owned, but no longer declared"
     lines = [f"{style.yellow('warning:')} {style.bold(title)}"]
     lines += [style.dim(f"  {_ICONS[c.action]} {sanitize_for_terminal(str(c.id))}") for c in orphans]
-    name = sanitize_for_terminal(str(orphans[0].id)) if len(orphans) == 1 else "KIND/NAME"
-    hint = f"--allow-deletes deletes, --forget {name} lets go of it and keeps it in the cluster."
+    hint = format_orphan_hint([sanitize_for_terminal(str(c.id)) for c in orphans])
     lines.append(f"  {style.cyan('hint:')} {hint}")
     return "".join(f"{line}\n" for line in lines)
+
+
+def format_orphan_hint(names: Sequence[str]) -> str:
+    """Return the hint for orphans with these printable names."""
+    if len(names) == 1:
+        name, pronoun, released = names[0], "it", "it"
+    else:
+        name, pronoun, released = "KIND/NAME", "them", "one"
+    return (
+        f"Pass --allow-deletes to delete {pronoun}, or --forget {name} to release {released} "
+        f"and keep it in the cluster."
+    )
 
 
 def _render_unmanaged(plan: Plan, style: Style) -> str:
@@ -298,7 +309,7 @@ def _render_unmanaged(plan: Plan, style: Style) -> str:
     ]
     if len(unmanaged_keys) > _MAX_UNMANAGED:
         lines.append(f"… and on {format_count(len(unmanaged_keys) - _MAX_UNMANAGED, 'more resource')}")
-    title = "Set on declared resources, neither declared nor owned, left alone:"
+    title = "Set on declared resources but neither declared nor owned (left unchanged):"
     return _render_block(style.dim(title), (style.dim(line) for line in lines))
 
 

@@ -1,4 +1,4 @@
-"""What a reviewer must not miss, in one order for all reports."""
+"""The risks of a plan that a reviewer must not miss, in the same order for all reports."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ _MAX_NAMED_FIELDS = 4
 
 @dataclass(frozen=True, slots=True)
 class RiskCause:
-    """One risk of a change. cause: why, in a sentence, or empty. paths: the fields that it is about."""
+    """One risk of a change. cause: a sentence that explains it, or empty. paths: the affected fields."""
 
     risk: Risk
     cause: str
@@ -29,7 +29,7 @@ class RiskCause:
 
     @property
     def text(self) -> str:
-        """The cause and its fields in one line; both can be missing."""
+        """The cause and the affected fields in one line; either can be missing."""
         names = [sanitize_for_terminal(strip_configs_prefix(path)) for path in self.paths[:_MAX_NAMED_FIELDS]]
         omitted_count = len(self.paths) - _MAX_NAMED_FIELDS
         field_names = join_nonempty([*names, f"{omitted_count:,} more" if omitted_count > 0 else ""])
@@ -41,9 +41,9 @@ class RiskCause:
 
 
 def list_risks(plan: Plan) -> list[Diagnostic | Verdict | Change]:
-    """Deletions; then what keeps changes from being made; then what cannot be undone or loses records.
+    """Return deletions, then what blocks changes, then changes that cannot be undone or can lose records.
 
-    A change is there because it is blocked and nothing else says why, or for its risk.
+    A blocked change is included only if no diagnostic and no verdict explains why it is blocked.
     """
     blocking = [d for d in sort_diagnostics(plan.diagnostics) if d.is_blocking]
     denial_verdicts = [v for v in select_notable_verdicts(plan.verdicts) if v.is_denial]
@@ -65,19 +65,19 @@ def is_deletion(change: Change) -> bool:
 
 
 def sort_deletions_first(changes: Iterable[Change]) -> list[Change]:
-    """Deletions before everything else; otherwise in the order given."""
+    """Return deletions before everything else; otherwise in the given order."""
     return sorted(changes, key=lambda c: not is_deletion(c))
 
 
 def sort_by_risk(changes: Iterable[Change]) -> list[Change]:
-    """Deletions first, then the blocked ones, then from irreversible to safe; otherwise as given."""
+    """Return deletions, then blocked changes, then irreversible to safe ones; ties keep the given order."""
     return sorted(
         changes, key=lambda c: (not is_deletion(c), not c.blocked, _RISKS_BY_SEVERITY.index(c.risk))
     )
 
 
 def list_risk_causes(change: Change) -> list[RiskCause]:
-    """All risks of a change but "safe", the highest first, with the fields that have them."""
+    """Return all risks of a change except "safe", the highest first, with the affected fields."""
     paths_by_cause: dict[tuple[Risk, str], list[str]] = defaultdict(list)
     if change.risk not in {field.risk for field in change.fields}:
         paths_by_cause[change.risk, _get_resource_cause(change)] = []
@@ -90,7 +90,7 @@ def list_risk_causes(change: Change) -> list[RiskCause]:
 
 
 def format_field_risk(field: FieldChange) -> str:
-    """A field's risk, of a grave one with its cause; empty for a safe one."""
+    """Return the risk of a field, with the cause of a severe one; empty for a safe field."""
     if field.risk is Risk.SAFE:
         return ""
     return (
@@ -101,7 +101,7 @@ def format_field_risk(field: FieldChange) -> str:
 
 
 def list_risk_names(change: Change) -> list[str]:
-    """All risks of a change from the highest down; of a safe one, none."""
+    """Return the risks of a change except "safe", the highest first."""
     return [risk.value for risk in change.risks if risk is not Risk.SAFE]
 
 
@@ -110,7 +110,7 @@ def _get_resource_cause(change: Change) -> str:
 
 
 def find_irreversible_reasons(plan: Plan) -> Mapping[str, Sequence[str]]:
-    """Why operations cannot be undone, by resource: a few reasons that no field has as its cause."""
+    """Return a few reasons why operations cannot be undone, by resource, without causes shown by fields."""
     reasons_by_resource: dict[str, list[str]] = defaultdict(list)
     causes_by_resource = {str(c.id): {field.cause for field in c.fields} for c in plan.changes}
     for op in plan.operations:

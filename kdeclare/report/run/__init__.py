@@ -1,1 +1,1 @@
-"""Reports on runs: the result of one, the history, and the status of what is in progress."""
+"""Reports on runs: the result of a run, the history, and the current status."""

@@ -1,4 +1,4 @@
-"""What scripts read of a run that has just ended, and of what goes on; the schemas of all about runs."""
+"""JSON documents of a finished run and of the current status, and the schemas of all documents about runs."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ from kdeclare.report.run.views import (
 
 @dataclass(frozen=True, slots=True)
 class OperationResultDocument:
-    """How one operation ended; ``cause`` is the operation whose failure made it be skipped."""
+    """The result of one operation; ``cause`` is the operation whose failure caused it to be skipped."""
 
     schema_name = "OperationResultDocument"
 
@@ -47,7 +47,7 @@ class OperationResultDocument:
     verb: str
     resource: str
     status: Status
-    error: Annotated[str | None, Field(description="The system's name of the error, or a diagnostic's code.")]
+    error: Annotated[str | None, Field(description="The error's name in the system, or a diagnostic's code.")]
     message: str
     cause: str | None
 
@@ -57,7 +57,7 @@ class RunDocument:
     """The result of apply or rollback."""
 
     format_version: Literal["1.0"]
-    run_id: Annotated[str | None, Field(description="null when there was nothing to run.")]
+    run_id: Annotated[str | None, Field(description="null if there was nothing to run.")]
     outcome: Annotated[str, OneOf("done", "denied", "partial", "error", "interrupted")]
     headline: str
     exit_code: Annotated[int, Field(description="The same as the exit status of the process.")]
@@ -68,13 +68,13 @@ class RunDocument:
     plan_id: str
     undoes: str | None
     seconds: float | None
-    summary: Annotated[Summary, Field(description="What the plan was to do.")]
-    adopted: Annotated[int, Field(description="Resources taken into ownership without a change.")]
+    summary: Annotated[Summary, Field(description="The planned changes.")]
+    adopted: Annotated[int, Field(description="The number of resources adopted without a change.")]
     counts: StatusCounts
     operations: tuple[OperationResultDocument, ...]
     verdicts: Annotated[
         tuple[SerializedVerdict, ...],
-        Field(description="Of the plan, and what the systems' own policies refused during the run."),
+        Field(description="The verdicts of the plan, and the refusals by the systems' own policies."),
     ]
     diagnostics: Diagnostics
 
@@ -84,7 +84,7 @@ def build_run_document(
 ) -> RunDocument:
     """Return the result of apply or rollback (docs/schemas/run.schema.json).
 
-    known_plan_id: the plan's id where it was read from a file; else it is the one that the run knows.
+    known_plan_id: the plan's id if it was read from a file; otherwise the run's own is used.
     """
     outcome, plan = run_outcome(run), run.plan
     operations = tuple(_build_operation_document(o, run.results.get(o.id)) for o in plan.operations)
@@ -122,7 +122,7 @@ def _build_operation_document(
 
 @with_config(CLOSED)
 class MoveDocument(TypedDict):
-    """One partition that is being moved."""
+    """One partition with a reassignment in progress."""
 
     topic: str
     partition: int
@@ -137,7 +137,7 @@ class MoveDocument(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class WorkInProgress:
-    """One operation whose work still continues in a system."""
+    """One operation whose work is still in progress in a system."""
 
     resource: str
     verb: str
@@ -146,7 +146,7 @@ class WorkInProgress:
 
 @dataclass(frozen=True, slots=True)
 class StatusDocument:
-    """What goes on right now."""
+    """What is in progress right now."""
 
     project: str
     env: str
@@ -155,7 +155,8 @@ class StatusDocument:
     unfinished: tuple[UnfinishedRun, ...]
     moves: tuple[Annotated[Mapping[str, JsonValue], PlainSerializer(dict, return_type=MoveDocument)], ...]
     work: Annotated[
-        tuple[WorkInProgress, ...], Field(description="In systems that have no fields of their own here.")
+        tuple[WorkInProgress, ...],
+        Field(description="Work in systems that have no fields of their own in this document."),
     ]
     progress: MoveProgress | None
     throttles: int
@@ -163,7 +164,7 @@ class StatusDocument:
 
 
 def dump_status(view: StatusView) -> dict[str, JsonValue]:
-    """Return what goes on right now; systems add what else there is to say of them."""
+    """Return what is in progress right now; systems add fields of their own."""
     progress = next((activity.progress for activity in view.activities if activity.progress), None)
     moves = tuple(work.document for work in view.ongoing if work.document)
     other_work = tuple(
@@ -179,13 +180,13 @@ def dump_status(view: StatusView) -> dict[str, JsonValue]:
 
 @dataclass(frozen=True, slots=True)
 class LockStatusDocument:
-    """Who holds the lock of a state."""
+    """The holder of the lock of a state."""
 
-    lock: Annotated[LockInfo | None, Field(description="null where nobody does.")]
+    lock: Annotated[LockInfo | None, Field(description="null if the state is not locked.")]
 
 
 def build_run_schemas() -> dict[str, dict[str, Any]]:
-    """By name; see `publish_schemas`."""
+    """Return the JSON Schemas by name; see `publish_schemas`."""
     return publish_schemas(
         {
             "history": History,

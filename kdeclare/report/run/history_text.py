@@ -1,4 +1,4 @@
-"""The history, for people: the list of runs, one run in full, and how two plans differ."""
+"""The history as text: the list of runs, one run in full, and the differences between two plans."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -41,22 +41,26 @@ _COLUMNS = (
     *map(Column, ("BY", "WHAT")),
 )
 _NARROW_COLUMNS = (0, 2, 3, 4, 5)
-"""Of the columns, those that stay in a terminal that is too narrow for all."""
+"""The indexes of the columns to keep in a terminal that is too narrow for all."""
 _DETAIL_INDENT = "    "
 
 
 def render_history_text(
     runs: Sequence[RunSummary], style: Style = PLAIN, width: int | None = None, *, older_count: int = 0
 ) -> str:
-    """A table of runs in the order given. older_count: how many more there are that are not shown.
+    """Render a table of runs in the given order. older_count: how many older runs are not shown.
 
-    width: columns of the terminal, None for no bound. Where a run does not fit into a line, who did it and
-    what was typed stand in lines below it, and what its id says already is left out.
+    width: columns of the terminal, None for no limit. If the runs do not fit into a line each, user and
+    command go on lines below, and the start time is left out, because the id contains it.
     """
     if not runs:
         return "No runs yet.\n"
     rows = [_build_history_row(run, style) for run in runs]
-    older_note = f"\n{format_count(older_count, 'older run')}; --limit 0 shows all.\n" if older_count else ""
+    older_note = (
+        f"\n{format_count(older_count, 'older run')} not shown. Pass --limit 0 to see all.\n"
+        if older_count
+        else ""
+    )
     return _render_history_table(runs, rows, style, width) + style.dim(older_note)
 
 
@@ -87,9 +91,9 @@ def _render_history_table(
 
 
 def render_run_detail_text(detail: RunDetail, style: Style = PLAIN, with_steps: bool = False) -> str:
-    """One run in full: who, when, what it changed, and what did not end well.
+    """Render one run in full: user, time, changes, and unsuccessful operations.
 
-    ``with_steps`` adds every operation with its times.
+    ``with_steps`` adds every operation with its start time.
     """
     run = detail.run
     duration_note = (
@@ -108,9 +112,7 @@ def render_run_detail_text(detail: RunDetail, style: Style = PLAIN, with_steps: 
         f"  done      {run.done:,} of {format_count(run.operations, 'operation')}",
     ]
     if run.adopted and run.ended:
-        header.append(
-            f"  adopted   {format_count(run.adopted, 'resource')} taken into ownership without a change"
-        )
+        header.append(f"  adopted   {format_count(run.adopted, 'resource')} without a change")
     if run.undoes:
         header.append(f"  undoes    {sanitize_for_terminal(run.undoes)}")
     if run.undone_by:
@@ -129,7 +131,7 @@ def render_run_detail_text(detail: RunDetail, style: Style = PLAIN, with_steps: 
 
 
 def render_history_diff_text(diff: "HistoryDiff", style: Style = PLAIN) -> str:
-    """How one plan differs from another."""
+    """Render the differences between two plans."""
     differences, first, second = (
         diff.differences,
         sanitize_for_terminal(diff.a),
@@ -138,7 +140,7 @@ def render_history_diff_text(diff: "HistoryDiff", style: Style = PLAIN) -> str:
     if not differences:
         return f"No differences between {first} and {second}.\n"
     resource_count = format_count(len({item.resource for item in differences} - {"plan"}), "resource")
-    lines = [style.bold(f"{resource_count} changed otherwise by {second} than by {first}."), ""]
+    lines = [style.bold(f"{resource_count} changed differently by {second} than by {first}."), ""]
     width = max(len(first), len(second))
     resource = None
     for item in differences:
@@ -153,7 +155,7 @@ def render_history_diff_text(diff: "HistoryDiff", style: Style = PLAIN) -> str:
 
 
 def _format_plan_value(value: JsonValue, path: str) -> str:
-    """What one plan says of a field, of a change, or of something else by name."""
+    """Format what one plan contains for a field, a change, or a property of the plan."""
     if value is None:
         return "-" if path else "(no change)"
     if not path:
@@ -170,7 +172,7 @@ def _format_plan_value(value: JsonValue, path: str) -> str:
 
 
 def format_time(time: datetime) -> str:
-    """UTC to the second, the same on every machine."""
+    """Format a time in UTC to the second, independent of the machine's time zone."""
     return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
@@ -218,13 +220,13 @@ def _get_outcome_color(run: RunSummary, style: Style) -> Callable[[str], str]:
 
 
 def _render_overrides(detail: RunDetail, style: Style) -> str:
-    """Who had which denials overridden, and why; of very many, some and a count."""
+    """Render the overridden denials with user and reason; of many, some and a count."""
     if not detail.overrides:
         return ""
     principals = {item.principal for item in detail.overrides}
     principal = detail.overrides[0].principal
     identity_note = (
-        f"{sanitize_for_terminal(principal)} to the brokers"
+        f"authenticated as {sanitize_for_terminal(principal)}"
         if principal
         else "not authenticated by the brokers"
     )
@@ -238,7 +240,7 @@ def _render_overrides(detail: RunDetail, style: Style) -> str:
             f"  policy {sanitize_for_terminal(item.policy)} on "
             f"{sanitize_for_terminal(item.resource)}{subject_note}"
         )
-        if len(principals) > 1:  # of several systems, each knows kdeclare by another name
+        if len(principals) > 1:  # each system has its own principal for kdeclare
             line += (
                 f" as {sanitize_for_terminal(item.principal)}"
                 if item.principal
@@ -254,7 +256,7 @@ def _render_steps(detail: RunDetail, style: Style) -> str:
     lines = [style.bold("Steps:")]
     for step in detail.steps:
         known_status = step.known_status
-        status = "not begun" if known_status is Status.INTERRUPTED else known_status.value
+        status = "not started" if known_status is Status.INTERRUPTED else known_status.value
         begun_at = format_time(step.begun) if step.begun else "-"
         lines.append(
             f"  {begun_at:<20}  {status:<11}  {sanitize_for_terminal(step.verb)} "
@@ -276,14 +278,14 @@ def _build_operation_outcome(step: RunStep, names_by_id: Mapping[str, str]) -> O
 
 @dataclass(frozen=True, slots=True)
 class PlanDifference:
-    """One place in which two plans differ.
+    """One difference between two plans.
 
-    a, b: what each says; None is "nothing".
+    a, b: the contents of either plan; None if it has nothing there.
 
-    resource: its id, or ``plan`` for what is said of the whole.
-    path: a field (``configs.retention.ms``; a and b are then {op, before, after}), what is said of
-    the change (``action``, ``reason`` …), or empty where only one plan changes the resource
-    (a or b is then {action, reason, risk, fields}, with the paths of the fields).
+    resource: its id, or ``plan`` for properties of the whole plan.
+    path: a field (``configs.retention.ms``; a and b are then {op, before, after}), a property of the change
+    (``action``, ``reason`` …), or empty if only one plan changes the resource (a or b is then {action,
+    reason, risk, fields}, with the paths of the fields).
     """
 
     schema_name = "DifferenceDocument"
@@ -296,7 +298,7 @@ class PlanDifference:
 
 @dataclass(frozen=True, slots=True)
 class HistoryDiff:
-    """How plan b differs from plan a."""
+    """The differences between plan a and plan b."""
 
     a: str
     b: str
@@ -309,12 +311,11 @@ def compare_plans(
     first_name: str,
     second_name: str,
 ) -> HistoryDiff:
-    """What plan document ``second_document`` does otherwise than ``first_document``, in the order of
-    resources and paths.
+    """Return the differences between two plan documents, sorted by resource and path.
 
-    Places in files and the order of changes are no differences.
+    Source positions and the order of changes are ignored.
     """
-    from deepdiff import DeepDiff  # takes a third of a second: only who compares waits for it
+    from deepdiff import DeepDiff  # imported here because the import takes 0.3 s
 
     first_subject, second_subject = (
         _build_comparison_subject(first_document),
@@ -323,10 +324,8 @@ def compare_plans(
     for equal_id in [
         id_ for id_, body in first_subject.items() if id_ in second_subject and second_subject[id_] == body
     ]:
-        del (
-            first_subject[equal_id],
-            second_subject[equal_id],
-        )  # deepdiff takes its time for thousands of equal ones
+        # deepdiff is slow for thousands of equal items.
+        del first_subject[equal_id], second_subject[equal_id]
     differences_by_place = {}
     for items in DeepDiff(first_subject, second_subject, view="tree", threshold_to_diff_deeper=0).values():
         for item in items:
@@ -361,7 +360,7 @@ def _summarize_change(body: JsonObject | None) -> JsonObject | None:
 
 
 def _build_comparison_subject(document: JsonObject) -> dict[str, JsonObject]:
-    """What is compared: changes by resource, their fields by path."""
+    """Return the part of a plan document to compare: changes by resource, their fields by path."""
     plan_fields = {key: document[key] for key in ("project", "env", "undoes")}
     subject: dict[str, JsonObject] = {
         "plan": {**plan_fields, "cluster": as_object(document["cluster"])["id"]}

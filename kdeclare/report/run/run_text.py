@@ -1,4 +1,4 @@
-"""What a run did, for people: what went well in one line, what did not one by one, and how to go on."""
+"""The result of a run as text: successes in one line, every other operation by name, and the next steps."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -27,9 +27,9 @@ _FOLD_LIMIT = 20
 
 @dataclass(frozen=True, slots=True)
 class OperationOutcome:
-    """One operation and how it ended, for people.
+    """One operation and its result, as printable text.
 
-    cause: the operation whose failure kept this one from being begun.
+    cause: the operation whose failure caused this one to be skipped.
     """
 
     name: str
@@ -40,7 +40,7 @@ class OperationOutcome:
 
 
 def render_run_text(run: ApplyResult, style: Style = PLAIN, seconds: float | None = None) -> str:
-    """The whole text, ending in a new line. ``seconds``: how long the run took, if known."""
+    """Render the result of a run, ending in a newline. ``seconds``: the duration of the run, if known."""
     outcome = run_outcome(run)
     outcomes = _list_outcomes(run)
     blocks = [
@@ -54,7 +54,7 @@ def render_run_text(run: ApplyResult, style: Style = PLAIN, seconds: float | Non
 
 
 def format_done_counts(verbs: Iterable[str]) -> str:
-    """``2 topics created, 5 resources configured``."""
+    """Return ``2 topics created, 5 resources configured``."""
     counts = Counter(verbs)
     parts = []
     for verb, operation_type in OPERATION_TYPES.items():
@@ -69,15 +69,15 @@ def format_done_counts(verbs: Iterable[str]) -> str:
 
 
 def render_outcomes(outcomes: Sequence[OperationOutcome], style: Style = PLAIN) -> str:
-    """What did not end well, and moves that go on, one paragraph a way of ending."""
+    """Render unsuccessful operations and work still in progress, one paragraph per status."""
     sections: tuple[tuple[Status, str, str], ...] = (
         (Status.FAILED, style.red("Failed:"), style.red("✗")),
-        (Status.DENIED, style.red("Denied by a policy of the brokers:"), style.red("✗")),
-        (Status.STALE, style.yellow("Changed by someone else since it was planned, left alone:"), "!"),
-        (Status.SKIPPED, style.yellow("Skipped, as something that it needs did not end well:"), "-"),
-        (Status.UNKNOWN, style.yellow("Begun, but nobody has seen yet how it ended:"), "?"),
-        (Status.INTERRUPTED, style.yellow("Not begun:"), "-"),
-        (Status.STARTED, style.cyan("Goes on in the cluster:"), style.cyan("↻")),
+        (Status.DENIED, style.red("Denied by a broker policy:"), style.red("✗")),
+        (Status.STALE, style.yellow("Changed by someone else since the plan, left unchanged:"), "!"),
+        (Status.SKIPPED, style.yellow("Skipped because a dependency did not succeed:"), "-"),
+        (Status.UNKNOWN, style.yellow("Started, outcome not known yet:"), "?"),
+        (Status.INTERRUPTED, style.yellow("Not started:"), "-"),
+        (Status.STARTED, style.cyan("Still in progress in the cluster:"), style.cyan("↻")),
     )
     blocks = []
     for status, title, mark in sections:
@@ -124,13 +124,13 @@ def _render_headline(run: ApplyResult, outcome: Outcome, style: Style, seconds: 
 
 
 def _render_verdicts(run: ApplyResult, style: Style) -> str:
-    """What policies said of the plan; what the brokers' refused during the run is said beside it."""
+    """Render the verdicts on the plan. Refusals by broker policies during the run are among the outcomes."""
     notable_verdicts = select_notable_verdicts(run.plan.verdicts)
     return render_policies(run.plan.verdicts, notable_verdicts, style) if notable_verdicts else ""
 
 
 def _can_retry_rollback(run: ApplyResult) -> bool:
-    """Whether rolling back once more can do anything: what is lost, or someone else's by now, it cannot."""
+    """Whether another rollback can restore anything; it cannot restore lost data or others' changes."""
     from kdeclare.engine.executor.rollback import RETRIABLE_CODES
 
     has_unsuccessful = any(not result.is_good for result in run.results.values())
@@ -141,32 +141,37 @@ def _render_next_steps(run: ApplyResult, outcome: Outcome, style: Style) -> str:
     lines = []
     statuses = {result.status for result in run.results.values()}
     if outcome.exit_code is ExitCode.DENIED:
-        dependents_note = ", and what needs it" if Status.SKIPPED in statuses else ""
-        lines.append(f"What was denied was left alone{dependents_note}; {_explain_remaining(run)}.")
+        dependents_note = " and everything that depends on them" if Status.SKIPPED in statuses else ""
+        lines.append(f"Denied changes{dependents_note} were not made. {_explain_remaining(run)}")
     elif outcome.exit_code is ExitCode.INTERRUPTED or Status.UNKNOWN in statuses:
-        lines.append("The next plan or apply settles what was under way and goes on from there.")
+        lines.append(
+            "Run 'kdeclare plan' or 'kdeclare apply'. Either recovers the operations that were in progress."
+        )
     elif outcome.exit_code is ExitCode.PARTIAL and run.plan.undoes and _can_retry_rollback(run):
         lines.append(
-            f"'kdeclare rollback {sanitize_for_terminal(run.plan.undoes)}' tries again what is left."
+            f"Run 'kdeclare rollback {sanitize_for_terminal(run.plan.undoes)}' to retry what is left."
         )
     elif outcome.exit_code is ExitCode.PARTIAL and not run.plan.undoes:
-        lines.append("'kdeclare plan' shows what is left, 'kdeclare apply' does it.")
+        lines.append("Run 'kdeclare plan' to see the remaining changes, 'kdeclare apply' to make them.")
     if Status.STARTED in statuses:
-        lines.append("'kdeclare status --watch' follows the progress.")
+        lines.append("Run 'kdeclare status --watch' to follow the progress.")
     has_problems = outcome.exit_code is not ExitCode.OK and not run.plan.undoes
     has_partial = any(result.is_partial for result in run.results.values())
     if run.run_id and has_problems and (has_partial or Status.DONE in statuses):
-        lines.append(f"'kdeclare rollback {sanitize_for_terminal(run.run_id)}' undoes what was done.")
+        lines.append(
+            f"Run 'kdeclare rollback {sanitize_for_terminal(run.run_id)}' to undo the changes of this run."
+        )
     return "".join(f"{style.cyan('next:')} {line}\n" for line in lines)
 
 
 def _explain_remaining(run: ApplyResult) -> str:
-    """What became of all that was not denied."""
+    """Explain in a sentence what became of the changes that were not denied."""
     statuses = {result.status for result in run.results.values()}
     has_done = Status.DONE in statuses or (run.run_id is not None and not run.plan.operations)
     if Status.STARTED in statuses:
-        return f"everything else {'is done, or ' if has_done else ''}goes on in the cluster"
-    return "everything else is done" if has_done else "there was nothing else to do"
+        done_note = "done, or " if has_done else ""
+        return f"Everything else is {done_note}still in progress in the cluster."
+    return "Everything else is done." if has_done else "There was nothing else to do."
 
 
 def _find_status(run: ApplyResult, operation_id: str) -> Status | None:
@@ -175,7 +180,7 @@ def _find_status(run: ApplyResult, operation_id: str) -> Status | None:
 
 
 def _list_outcomes(run: ApplyResult) -> list[OperationOutcome]:
-    """Every operation of the plan; one that nothing was heard of was not begun."""
+    """Return the outcome of every operation of the plan; one without a result was not started."""
     names = format_operation_names(run.plan)
     outcomes = []
     for operation in run.plan.operations:
@@ -197,5 +202,5 @@ def _list_outcomes(run: ApplyResult) -> list[OperationOutcome]:
 
 
 def format_operation_names(plan: Plan) -> dict[str, str]:
-    """Operation ids to ``verb resource``, fit for a terminal."""
+    """Return ``verb resource`` by operation id, printable."""
     return {o.id: sanitize_for_terminal(f"{o.verb} {o.resource}") for o in plan.operations}

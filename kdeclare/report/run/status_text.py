@@ -1,4 +1,4 @@
-"""What goes on right now, for people: unfinished runs, the work of systems, who holds the lock."""
+"""The current status as text: unfinished runs, work in progress in systems, and the holder of the lock."""
 
 from kdeclare.core.plans.run import MoveProgress, PendingPart
 from kdeclare.core.provider.provider import Activity
@@ -18,7 +18,7 @@ _MAX_LINES = 50
 
 
 def render_status_text(view: StatusView, style: Style = PLAIN) -> str:
-    """The whole text, ending in a new line. The first line says whether anything goes on at all."""
+    """Render the status, ending in a newline. The first line says whether anything is in progress."""
     blocks = [
         _render_headline(view, style),
         "\n".join(_render_unfinished_run(run, style) for run in view.unfinished),
@@ -42,26 +42,26 @@ def _render_headline(view: StatusView, style: Style) -> str:
         idle_states = ", ".join(
             ["no unfinished run", *(a.quiet for a in view.activities if a.quiet), "not locked"]
         )
-        return style.green(f"All quiet. {target}: {idle_states}.") + "\n"
+        return style.green(f"Idle. {target}: {idle_states}.") + "\n"
     return style.bold(f"{target}: {', '.join(parts)}.") + "\n"
 
 
 def _render_unfinished_run(run: UnfinishedRun, style: Style) -> str:
     title = (
-        f"Unfinished run {sanitize_for_terminal(run.run_id)}, begun {format_time(run.started)} "
+        f"Unfinished run {sanitize_for_terminal(run.run_id)}, started {format_time(run.started)} "
         f"by {sanitize_for_terminal(run.user)}"
     )
     lines = [style.yellow(title), style.dim(f"  {sanitize_for_terminal(run.command)}")]
     progress = f"{run.done:,} of {format_count(run.operations, 'operation')} done"
-    lines.append(f"  {progress}, {len(run.unknown):,} under way, {run.not_begun:,} not begun")
+    lines.append(f"  {progress}, {len(run.unknown):,} with unknown outcome, {run.not_begun:,} not started")
     for step in run.unknown[:_MAX_LINES]:
-        begun_note = f"  {style.dim(f'begun {format_time(step.begun)}')}" if step.begun else ""
+        begun_note = f"  {style.dim(f'started {format_time(step.begun)}')}" if step.begun else ""
         lines.append(
             f"  ? {sanitize_for_terminal(step.verb)} {sanitize_for_terminal(step.resource)}{begun_note}"
         )
     if len(run.unknown) > _MAX_LINES:
         lines.append(style.dim(f"  … and {len(run.unknown) - _MAX_LINES:,} more"))
-    lines.append(f"  {style.cyan('next:')} 'kdeclare apply' settles what was under way and goes on.")
+    lines.append(f"  {style.cyan('next:')} Run 'kdeclare apply' to recover the run and apply what is left.")
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -113,7 +113,10 @@ _MAX_NAMED = 3
 
 
 def format_progress(progress: MoveProgress) -> str:
-    """``12 of 40 partitions, 1.2 GiB of 4.0 GiB, 48.0 MiB/s, about 58.2 s left``, and who waits."""
+    """Return ``12 of 40 partitions, 1.2 GiB of 4.0 GiB, 48.0 MiB/s, about 58.2 s left``.
+
+    The partitions that wait for brokers follow.
+    """
     parts = [
         f"{progress.partitions:,} of {format_count(progress.partitions_total, progress.noun)}",
         f"{format_size(progress.bytes)} of {format_size(progress.bytes_total)}"
@@ -128,7 +131,7 @@ def format_progress(progress: MoveProgress) -> str:
 
 
 def format_waiting_parts(progress: MoveProgress) -> list[str]:
-    """The partitions that need a look, a few of them by name."""
+    """Return texts about the partitions that wait for brokers: a few by name, and a count of the others."""
     waiting_texts = [_format_waiting_part(item, progress.member) for item in progress.waiting[:_MAX_NAMED]]
     omitted_count = len(progress.waiting) - _MAX_NAMED
     return (
@@ -140,5 +143,5 @@ def format_waiting_parts(progress: MoveProgress) -> list[str]:
 
 def _format_waiting_part(item: PendingPart, member: str) -> str:
     brokers = ", ".join(f"{member} {b}{', which is down' if b in item.down else ''}" for b in item.brokers)
-    stall_note = " (nothing has arrived lately)" if item.stalled and not item.down else ""
-    return f"{sanitize_for_terminal(item.partition)} waits for {brokers or 'its end'}{stall_note}"
+    stall_note = " (no progress recently)" if item.stalled and not item.down else ""
+    return f"{sanitize_for_terminal(item.partition)} waits for {brokers or 'completion'}{stall_note}"

@@ -1,6 +1,6 @@
-"""What the commands about runs show, as plain data. The use-cases fill it; the renderers read it.
+"""The data that commands about runs show. The use cases fill it; the renderers read it.
 
-What has descriptions at its fields is a document: ``--format json`` prints it as it is.
+Classes whose fields have descriptions are documents, which ``--format json`` prints unchanged.
 """
 
 from collections.abc import Mapping
@@ -17,12 +17,12 @@ from kdeclare.core.plans.state import LockInfo
 from kdeclare.core.provider.provider import Activity, OngoingWork
 
 UNREADABLE = "unreadable"
-"""The outcome of a run whose plan or journal is damaged, or of another version."""
+"""The outcome of a run whose plan or journal is damaged or has another format version."""
 
 
 @dataclass(frozen=True, slots=True)
 class CountsDocument:
-    """Operations by how they ended."""
+    """The number of operations by status."""
 
     done: int
     started: int
@@ -46,11 +46,11 @@ _Second = Annotated[Second | None, Field(description="UTC, ISO 8601.")]
 class RunSummary:
     """One run in a list.
 
-    outcome: done, denied, partial, error, interrupted, unfinished (it was killed, or still runs), or
-    unreadable; ``problem`` then says why.
-    gist: the outcome for people; where a part was denied, how much was done (see `report.outcome.Outcome`).
-    counts: operations by how they ended; those that never began are in ``operations`` only.
-    undoes, undone_by: the run that it was to roll back, and the last one that rolled back some of it.
+    outcome: done, denied, partial, error, interrupted, unfinished (it was killed, or is still running), or
+    unreadable; ``problem`` then explains why.
+    gist: the outcome for people; if a part was denied, how much was done (see `report.outcome.Outcome`).
+    counts: operations by status; operations that never started count in ``operations`` only.
+    undoes: the run that this one was to roll back. undone_by: the last run that rolled back some of this one.
     """
 
     run_id: str
@@ -64,25 +64,25 @@ class RunSummary:
     plan_id: str
     undoes: str | None = None
     undone_by: str | None = None
-    overridden: Annotated[int, Field(description="How many denials of policies it did not heed.")] = 0
+    overridden: Annotated[int, Field(description="The number of overridden policy denials.")] = 0
     summary: Summary = field(default_factory=Summary)
-    adopted: Annotated[int, Field(description="Resources taken into ownership without a change.")] = 0
-    operations: Annotated[int, Field(description="How many the plan has.")] = 0
+    adopted: Annotated[int, Field(description="The number of resources adopted without a change.")] = 0
+    operations: Annotated[int, Field(description="The number of operations of the plan.")] = 0
     counts: StatusCounts = field(default_factory=dict)
-    problem: Annotated[str, Field(description="Why the run cannot be read; empty if it can.")] = ""
+    problem: Annotated[str, Field(description="Why the run cannot be read; empty if it can be read.")] = ""
     gist: Hidden[str] = ""
 
     @property
     def done(self) -> int:
-        """Operations that ended well, moves that go on among them."""
+        """The number of successful operations, including reassignments still in progress."""
         return self.counts.get(Status.DONE, 0) + self.counts.get(Status.STARTED, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class RunStep:
-    """One operation of a run; ``status`` null: never begun, or nobody knows.
+    """One operation of a run; ``status`` is null if it never started, or if its outcome is unknown.
 
-    begun, ended: None when the journal has no such line; begun without ended is an unknown outcome.
+    begun, ended: None if the journal has no such line; begun without ended is an unknown outcome.
     """
 
     schema_name = "StepDocument"
@@ -99,23 +99,23 @@ class RunStep:
 
     @property
     def known_status(self) -> Status:
-        """What has no status was begun, and nobody knows how it ended, or was not begun."""
+        """The status; without one, UNKNOWN if the operation was started, else INTERRUPTED."""
         return self.status or (Status.UNKNOWN if self.begun else Status.INTERRUPTED)
 
 
 @dataclass(frozen=True, slots=True)
 class RunOverride:
-    """One denial of a policy that a run did not heed."""
+    """One policy denial that was overridden for a run."""
 
     schema_name = "OverrideDocument"
 
     policy: str
     resource: str
-    topic: Annotated[str | None, Field(description="Where it is not the resource itself.")]
+    topic: Annotated[str | None, Field(description="The denied topic, if it is not the resource itself.")]
     reason: str
     principal: Annotated[
         str | None,
-        Field(description="Whom the system took the person for; null where it authenticates nobody."),
+        Field(description="The user's principal in the system; null if it does not authenticate clients."),
     ]
 
 
@@ -123,7 +123,7 @@ class RunOverride:
 class RunDetail(RunSummary):
     """One run in full.
 
-    steps: in the order of the plan, which stands beside the run in the state folder.
+    steps: in the order of the plan, which is next to the run in the state folder.
     """
 
     plan: Hidden[Plan] = field(kw_only=True)
@@ -133,15 +133,15 @@ class RunDetail(RunSummary):
 
     @property
     def run(self) -> RunSummary:
-        """What the list of runs says of it."""
+        """The run as it is in the list of runs."""
         return self
 
 
 @dataclass(frozen=True, slots=True)
 class UnfinishedRun(RunSummary):
-    """A run without an end.
+    """A run that has not ended.
 
-    unknown: operations begun whose outcome nobody has seen yet. not_begun: how many it had not come to.
+    unknown: started operations whose outcome is not known yet. not_begun: how many were not started.
     """
 
     schema_name = "UnfinishedDocument"
@@ -155,14 +155,14 @@ class History:
     """Runs, the latest first."""
 
     runs: tuple[RunSummary, ...]
-    older: Annotated[int, Field(description="How many more runs there are that --limit leaves out.")] = 0
+    older: Annotated[int, Field(description="The number of older runs that --limit leaves out.")] = 0
 
 
 @dataclass(frozen=True, slots=True)
 class StatusView:
-    """What goes on in one environment right now.
+    """What is in progress in one environment right now.
 
-    activities: of its systems. last: the latest run that ended.
+    activities: the work in its systems. last: the latest run that ended.
     """
 
     project: str
@@ -175,13 +175,13 @@ class StatusView:
 
     @property
     def ongoing(self) -> tuple[OngoingWork, ...]:
-        """What systems are working on."""
+        """The work in progress in all systems."""
         return tuple(work for activity in self.activities for work in activity.ongoing)
 
 
 @dataclass(frozen=True, slots=True)
 class ValidationView:
-    """What reading the manifests found."""
+    """The result of validating the manifests."""
 
     schema_name = "ValidationDocument"
 
