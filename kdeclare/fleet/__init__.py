@@ -1,1 +1,1 @@
-"""Many clusters at once: snapshots, drift audits and plans. Only `fleet.spark` imports pyspark."""
+"""Fleets of clusters: snapshots, drift audits and plans. Only `fleet.spark` imports pyspark."""

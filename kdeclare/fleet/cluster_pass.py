@@ -1,4 +1,4 @@
-"""What can only be said of a cluster as a whole: resources about many objects, and policies."""
+"""Findings that need a whole cluster: those of resources that concern many objects, and of policies."""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -32,15 +32,15 @@ from kdeclare.fleet.live_state import decode_cluster, explain_unread, list_reada
 
 Row = Mapping[str, Any]
 LabelsByResource = Mapping[ResourceId, Mapping[str, str]]
-"""The labels of what is declared or owned."""
+"""The labels of declared and owned resources."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterEvaluation:
-    """What policies say of the objects of a cluster.
+    """The verdicts of policies on the objects of a cluster.
 
-    open: the policies that ask for what no snapshot holds; of them there are no verdicts. unread: those about
-    objects of which nothing was read.
+    open: policies that need data that no snapshot contains; they have no verdicts. unread: policies whose
+    objects were not read.
     """
 
     verdicts: Sequence[Verdict] = ()
@@ -50,21 +50,21 @@ class ClusterEvaluation:
 
 @dataclass(frozen=True, slots=True)
 class KnownResources:
-    """What is declared and owned in a cluster, and of which kinds nothing was read.
+    """The declared and owned resources of a cluster, and the kinds of which nothing was read.
 
-    rows: of the table of what is declared, without elements of sets. There can be very many, so that bodies
-    are decoded when a policy is about their kind.
+    rows: rows of the DECLARED table, without elements of sets. There can be very many, so bodies are only
+    decoded if a policy concerns their kind.
     """
 
     rows: Sequence[Row] = field(default=(), repr=False)
     unread: frozenset[str] = frozenset()
 
     def find_desired(self, kind: str) -> Mapping[str, DesiredResource]:
-        """Return the declared resources of a kind by name, also those that a selector leaves out."""
+        """Return the declared resources of a kind by name, including those that a selector leaves out."""
         return {item.id.name: item for item in _list_desired(row for row in self.rows if row["kind"] == kind)}
 
     def find_owned(self, kind: str) -> Mapping[str, OwnedRecord]:
-        """Return the records of ownership of a kind by the names of resources."""
+        """Return the ownership records of a kind by resource name."""
         owned = _list_owned(row for row in self.rows if row["kind"] == kind)
         return {id_.name: record for id_, record in owned}
 
@@ -75,17 +75,18 @@ NO_KNOWN_RESOURCES = KnownResources()
 ClusterEvaluator = Callable[
     [LiveState, Sequence[ResourceId], LabelsByResource, KnownResources], ClusterEvaluation
 ]
-"""Asks the policies of a cluster's project about these objects, given the labels of all that is known.
+"""Evaluates the policies of a cluster's project for the given objects; labels are those of known resources.
 
-Objects that are declared or owned have the names of their resources, the others their keys.
+Declared and owned objects are identified by the name of their resource, others by their key.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterTables:
-    """A cluster's rows of both tables.
+    """The rows of one cluster in both tables.
 
-    own, within: of its own rows, what is pending to be removed (None: nothing), and its body. Both JSON.
+    own: the pending cleanup, from the cluster's own row (None: nothing pending). within: the cluster's body.
+    Both are JSON.
     """
 
     name: str
@@ -97,17 +98,17 @@ class ClusterTables:
 
 @dataclass(frozen=True, slots=True)
 class ClusterFindings:
-    """What is found in a cluster, with the labels of each resource; and what could not be told, in words."""
+    """The findings of a cluster with the labels of each resource, and notices about undetermined ones."""
 
     found: Sequence[tuple[ResourceId, Mapping[str, str], Finding]] = ()
     notices: Sequence[str] = ()
 
 
 def find_in_cluster(cluster: ClusterTables, evaluator: ClusterEvaluator | None) -> ClusterFindings:
-    """What is found in the resources that are not alone, as a plan of the cluster has it, and by policies.
+    """Return the findings of resources that are not self-contained, as in a plan, and those of policies.
 
-    evaluator: None where the project has no policies. What a selector leaves out counts for the rest, and is
-    itself neither compared nor judged. Raises what decoding and diffing raise.
+    evaluator: None if the project has no policies. Resources that a selector leaves out count as context for
+    the others, but are neither compared nor evaluated. Errors of decoding and diffing are not caught.
     """
     live = decode_cluster(
         cluster.within, ((_get_live_key(row), row["body"]) for row in cluster.live if row["body"] is not None)
@@ -163,7 +164,7 @@ def _find_in_interdependent(cluster: ClusterTables, live: LiveState) -> Iterator
 
 
 def _find_unread_systems(cluster: ClusterTables, request: PlanRequest) -> Mapping[ResourceId, str]:
-    """Of declared resources, those of systems that were not read, with the reason."""
+    """Return the declared resources whose systems were not read, with the reasons."""
     reasons: dict[ResourceId, str] = {}
     for item in request.desired:
         key = find_live_key(item.id, item.body, request.owned.get(str(item.id)))
@@ -174,7 +175,7 @@ def _find_unread_systems(cluster: ClusterTables, request: PlanRequest) -> Mappin
 
 
 def _build_request(cluster: ClusterTables) -> PlanRequest:
-    """All of the cluster, as what is changed elsewhere counts; what a selector leaves out is not in scope."""
+    """Build a request for the whole cluster, as context; the scope lacks what a selector leaves out."""
     resources = _list_resources(cluster)
     cleanup = json.loads(cluster.own) if cluster.own is not None else {}
     return PlanRequest(
@@ -194,7 +195,7 @@ def _list_resources(cluster: ClusterTables) -> list[Row]:
 
 
 def _list_desired(rows: Iterable[Row]) -> Iterator[DesiredResource]:
-    """What is declared, also what a selector leaves out."""
+    """Yield the declared resources, including those that a selector leaves out."""
     for row in rows:
         body = row["desired"] or row["left_out"]
         if body is not None:
@@ -218,9 +219,10 @@ def _build_known_resources(cluster: ClusterTables) -> KnownResources:
 
 
 def _list_evaluated_objects(cluster: ClusterTables, live: LiveState) -> list[ResourceId]:
-    """What policies are asked about, under the names of resources where objects are declared or owned.
+    """Return the objects to evaluate; declared and owned ones have the names of their resources.
 
-    All that `policy check --live` asks about, but for what a selector leaves out, and what was not read.
+    These are the objects that `policy check --live` evaluates, without those that a selector leaves out and
+    those that were not read.
     """
     rows_by_key = {_get_declared_key(row): row for row in cluster.declared}
     excluded_keys = {
@@ -245,7 +247,7 @@ def _list_evaluated_objects(cluster: ClusterTables, live: LiveState) -> list[Res
 
 
 def _list_policy_keys(kind: str, live: LiveState) -> Collection[str] | None:
-    """The keys of the objects that policies judge, declared or not; None of a kind that cannot list them."""
+    """Return the keys of all objects that policies evaluate; None for a kind that cannot list them."""
     registered_kind = KINDS.get(kind)
     try:
         return (
@@ -274,7 +276,7 @@ def _get_declared_key(row: Row) -> LiveKey:
 
 
 def _is_element(row: Row) -> bool:
-    """Whether it is one element of a set, of which another row has the whole."""
+    """Whether the row is one element of a set; another row has the whole set."""
     return row["live_sort"] != "" and is_set_like(row["kind"])
 
 
@@ -283,14 +285,17 @@ def _get_resource_id(row: Row) -> ResourceId:
 
 
 def _build_policy_finding(verdict: Verdict) -> Finding:
-    verb = "denies" if verdict.is_denial else "warns of"
+    verb = "denies" if verdict.is_denial else "warns about"
     message = f"Policy '{verdict.policy}' {verb} this: {verdict.message}"
     return Finding(FindingKind.POLICY, f"policies.{verdict.policy}", None, None, None, message)
 
 
 def _format_open_notice(policy: str) -> str:
-    return f"Policy '{policy}' asks for what no snapshot holds; kdeclare policy check --live can tell."
+    return (
+        f"Policy '{policy}' needs data that snapshots do not contain. "
+        f"Run 'kdeclare policy check --live' to evaluate it."
+    )
 
 
 def _format_unread_notice(policy: str) -> str:
-    return f"Policy '{policy}' was not asked: nothing was read of what it is about."
+    return f"Policy '{policy}' was not evaluated, because its objects were not read."

@@ -1,4 +1,4 @@
-"""What is found about one row: the diff that every plan uses, and what its answer means in an audit."""
+"""The findings of one row: the same diff as in a plan, and what its result means in an audit."""
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
@@ -27,21 +27,21 @@ from kdeclare.fleet.live_state import NotReadError, decode_object, get_plan_cont
 from kdeclare.fleet.rows import CLUSTER
 
 _TEAM = "team"
-"""The label that says whose a resource is; audits count findings by it."""
+"""The label that names the owner of a resource; audits count findings by it."""
 
-_UNREAD_CLUSTER = "Nothing was read of this cluster."
+_UNREAD_CLUSTER = "This cluster was not read."
 _CHANGED = "It was changed outside kdeclare since it was last applied."
-_PENDING = "It is declared and not applied yet."
+_PENDING = "It is declared but not applied yet."
 _NOT_ADOPTED = (
-    "It exists and was never applied by this project, so it may belong to someone else. It is taken over and "
-    "changed only where its adoption is allowed (--adopt)."
+    "It exists but was never applied by this project, so it may belong to someone else. Apply adopts and "
+    "changes it only if its adoption is allowed (--adopt)."
 )
-_ADOPTED = "It exists and was never applied by this project. Its adoption is allowed: apply takes it over."
-_MISSING = "It was applied before, and is gone from the cluster."
-_MISSING_ORPHAN = "It is gone from the cluster, and declared no longer."
-_ORPHANED = "It is declared no longer, and still there."
+_ADOPTED = "It exists but was never applied by this project. Its adoption is allowed, so apply will adopt it."
+_MISSING = "It was applied before, but is missing from the cluster."
+_MISSING_ORPHAN = "It is missing from the cluster and no longer declared."
+_ORPHANED = "It is no longer declared, but still exists in the cluster."
 _UNMANAGED = "It is neither declared nor owned by kdeclare."
-_UNMANAGED_KEY = "It is set on the resource, and neither declared nor owned by kdeclare."
+_UNMANAGED_KEY = "It is set on the resource, but neither declared nor owned by kdeclare."
 
 
 def find_drift(
@@ -55,14 +55,13 @@ def find_drift(
     labels: Iterable[tuple[str, str]] | None = None,
     source: str | None = None,
 ) -> tuple[Finding, ...]:
-    """What is found about one row that is `alone`; bodies and the record of ownership are JSON texts.
+    """Return the findings of one row that is `alone`; bodies and ownership records are JSON texts.
 
-    kind, name: of the resource; of what is neither declared nor owned, sort and key of the live object.
-    desired_json: the declared body. owned_json: the record of what was last applied. live_json: the live
-    body, None where the object is not there, or could not be read. error: why it could not. cluster_body:
-    None where the cluster, or what is declared for it, is not known; then nothing is found about its
-    resources.
-    labels, source: of the manifest, for messages about what its owner has to change.
+    kind, name: those of the resource; if it is neither declared nor owned, sort and key of the live object.
+    desired_json: the declared body. owned_json: the record of the last apply. live_json: the live body, None
+    if the object does not exist or could not be read. error: why it could not be read. cluster_body: None if
+    the cluster or its declared resources are not known; its resources then have no findings.
+    labels, source: those of the manifest, for messages about what its owner has to change.
     """
     if kind == CLUSTER:
         reason = error or (_UNREAD_CLUSTER if live_json is None else None)
@@ -97,7 +96,7 @@ def find_drift(
 
 
 def parse_source(source: str | None) -> SourcePosition | None:
-    """The position of a manifest as `rows.DECLARED` has it: file:line:column."""
+    """Parse the position of a manifest in the form file:line:column, as in `rows.DECLARED`."""
     if source is None:
         return None
     file, line, column = source.rsplit(":", 2)
@@ -105,12 +104,12 @@ def parse_source(source: str | None) -> SourcePosition | None:
 
 
 def explain_other_cluster(planned_id: str, live_id: str) -> str:
-    """Why nothing is compared where a state is about another cluster: all that it owns would be missing."""
-    return f"The state is about cluster {planned_id}, and this is cluster {live_id}."
+    """Explain why nothing is compared if a state belongs to another cluster: everything would be missing."""
+    return f"The state belongs to cluster {planned_id}, but this is cluster {live_id}."
 
 
 def explain_unmanaged_group(count: str, group: str) -> str:
-    """What is said of many objects that nobody declared, counted by their group."""
+    """Return the message about unmanaged objects that are counted by group."""
     return f"{count} objects of '{group}' are neither declared nor owned by kdeclare."
 
 
@@ -121,7 +120,7 @@ def collect_findings(
     owned: OwnedRecord | None,
     live: LiveState,
 ) -> tuple[Finding, ...]:
-    """What a diff of a declared or owned resource has found; ``live`` and ``owned`` are what it was given."""
+    """Return the findings of a diff; ``desired``, ``owned`` and ``live`` are the inputs of the diff."""
     replacement = _find_replacement(resource, desired, owned, live)
     if replacement is not None:
         if desired is None:
@@ -139,11 +138,11 @@ def collect_findings(
 def _find_replacement(
     resource: ResourceId, desired: DesiredResource | None, owned: OwnedRecord | None, live: LiveState
 ) -> Finding | None:
-    """It is told also where the new object is as declared: what the old one held is gone."""
+    """Return a finding if the object was recreated, even as declared: the old object's data is lost."""
     rules = find_audit_rules(resource.kind)
     path = rules.identity_field
     before = get_record_field(owned, path) if path is not None else None
-    if path is None or not before:  # nothing proves it
+    if path is None or not before:  # the identity is not recorded, so nothing can be proved
         return None
     key = find_live_key(resource, None if desired is None else desired.body, owned)
     after = CODECS[key.sort].find_identity(key, live) if key is not None else None
@@ -156,7 +155,7 @@ def _find_replacement(
 
 
 def _find_unmanaged_object(key: LiveKey, live: str | None) -> tuple[Finding, ...]:
-    """Of what is neither declared nor owned, only what is people's own is worth a word."""
+    """Return a finding for an unmanaged object, unless it is one of the system's own."""
     codec = CODECS.get(key.sort)
     if live is None or codec is None or not codec.is_reported(key, live):
         return ()
@@ -229,9 +228,9 @@ def _is_missing(
     owned: OwnedRecord | None,
     live: LiveState,
 ) -> bool:
-    """Whether nothing is left of what was applied, where no operation has to create it again.
+    """Whether an applied resource is missing although no operation has to create it again.
 
-    Of a set, one element that is gone is a field that was changed.
+    If one element of a set is missing, that is a changed field instead.
     """
     if not difference.drifted or is_set_like(resource.kind):
         return False
@@ -268,16 +267,16 @@ def _find_unmanaged_fields(
 
 
 def _is_present(key: LiveKey | None, live: LiveState) -> bool:
-    """Whether the object exists; what is no object of its own cannot be gone."""
+    """Whether the object exists; True without a key, because only objects can be missing."""
     return key is None or CODECS[key.sort].has_object(key, live)
 
 
 def _explain_blocking(
     difference: Difference, desired: DesiredResource | None, impossible_field: ImpossibleField | None
 ) -> str:
-    """What keeps a resource from being applied, if something does, and who has to change what.
+    """Explain what blocks the apply of a resource, if anything, and who has to change what.
 
-    Adoptions have words of their own, field by field.
+    Denied adoptions are left out; they have messages of their own for each field.
     """
     blocking_diagnostics = [d for d in difference.diagnostics if d.is_blocking and d.code != ADOPTION]
     details = " ".join(d.detail for d in blocking_diagnostics)
@@ -285,17 +284,17 @@ def _explain_blocking(
     manifest_errors = [d for d in blocking_diagnostics if d.is_error or d.code in impossible_codes]
     if desired is None or not manifest_errors:
         return details
-    consequence = "has to change" if impossible_field is not None else "cannot be applied like this"
+    consequence = "must be changed" if impossible_field is not None else "cannot be applied as it is"
     hints = [d.hint[:1].lower() + d.hint[1:] for d in manifest_errors if d.hint]
     hint_text = f": {' '.join(hints)}" if hints else "."
     return f"{details} The manifest{_format_owner(desired)} {consequence}{hint_text}"
 
 
 def _format_owner(desired: DesiredResource) -> str:
-    """Whose a manifest is, by its labels, and where it is."""
+    """Return the owner of a manifest according to its labels, and its position."""
     team = desired.labels.get(_TEAM)
     label_text = ", ".join(f"{key}={value}" for key, value in sorted(desired.labels.items()))
-    owner = f" of team {team}" if team else f" labelled {label_text}" if label_text else ""
+    owner = f" of team {team}" if team else f" labeled {label_text}" if label_text else ""
     return f"{owner} ({desired.source})" if desired.source is not None else owner
 
 
@@ -309,5 +308,5 @@ def _dump_optional(value: JsonValue) -> str | None:
 
 @lru_cache(maxsize=4096)
 def _decode_desired_body(kind: str, desired: str) -> object:
-    """A declared body; many topics say the same."""
+    """Decode a declared body; cached, because many topics have the same body."""
     return decode_body(kind, as_object(parse_json(desired)))

@@ -1,4 +1,4 @@
-"""What an audit comes to: the values that reports show and that later audits are compared with.
+"""The results of an audit, which reports show and later audits are compared with.
 
 `AuditSummary` is the document ``summary.json``, an audit without its rows, for scripts and later audits.
 """
@@ -19,28 +19,28 @@ from kdeclare.fleet.rows import FileFormat
 
 
 class FindingKind(StrEnum):
-    """The kinds of drift, worst first as people read them."""
+    """The kinds of findings, worst first, which is the order in reports."""
 
-    UNREACHABLE = "unreachable"  # it could not be read, so nothing is known
-    MISSING = "missing"  # owned, and gone
+    UNREACHABLE = "unreachable"  # it could not be read, so its state is unknown
+    MISSING = "missing"  # owned, but it no longer exists
     CHANGED = "changed"  # live differs from what was last applied, and from what is declared
-    POLICY = "policy"  # live is against a policy
-    PENDING = "pending"  # declared and not applied yet
-    ORPHANED = "orphaned"  # owned, and declared no longer
-    UNMANAGED = "unmanaged"  # live, and neither declared nor owned
+    POLICY = "policy"  # live violates a policy
+    PENDING = "pending"  # declared, but not applied yet
+    ORPHANED = "orphaned"  # owned, but no longer declared
+    UNMANAGED = "unmanaged"  # live, but neither declared nor owned
 
 
 ACTIONABLE_KINDS = frozenset({FindingKind.CHANGED, FindingKind.PENDING, FindingKind.MISSING})
-"""What an apply would do something about: with these, an audit has changes."""
+"""Findings that an apply would change something about: with these, an audit has changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One finding of one resource.
 
-    path: of the field (``configs.retention.ms``); None for the resource as a whole.
-    op: what would mend it: SET, DELETE, APPEND, SUBTRACT, change, create, delete, forget; None if nothing.
-    before, after: JSON texts of the field as it is and as it would be; None is "not set".
+    path: the path of the field (``configs.retention.ms``); None for the resource as a whole.
+    op: what would fix it: SET, DELETE, APPEND, SUBTRACT, change, create, delete, forget; None if nothing.
+    before, after: JSON texts of the live and the declared value; None means "not set".
     """
 
     finding: FindingKind
@@ -52,21 +52,21 @@ class Finding:
 
     @property
     def is_unmanaged_key(self) -> bool:
-        """Whether it is a key of a resource that is declared, which nobody declared."""
+        """Whether this is an undeclared key of a declared resource."""
         return self.finding is FindingKind.UNMANAGED and self.path is not None
 
 
 _FILE_FORMAT = FileFormat(
     code="bad-audit",
     name="Audit",
-    broken="Not the summary of an audit",
+    broken="Not an audit summary",
     command="kdeclare fleet audit",
-    invalid_hint="Take it away, or audit into another folder.",
-    version_hint="Audit into another folder, or use the kdeclare that wrote it.",
+    invalid_hint="Remove the file, or audit into another folder.",
+    version_hint="Audit into another folder, or use the kdeclare version that wrote the file.",
 )
 
 KindCounts = Mapping[FindingKind, int]
-"""Findings by kind; what there is none of is left out."""
+"""Findings by kind; kinds without findings are left out."""
 
 
 def _order_counts(counts: KindCounts) -> dict[FindingKind, int]:
@@ -80,7 +80,7 @@ def _sort_labels(labels: Mapping[str, str]) -> dict[str, str]:
 _CountsField = Annotated[
     KindCounts,
     PlainSerializer(_order_counts),
-    Field(description="Findings by kind; what there is none of is left out."),
+    Field(description="The number of findings by kind; kinds without findings are left out."),
 ]
 
 
@@ -88,16 +88,16 @@ def _sort_teams(teams: Mapping[str, KindCounts]) -> dict[str, _CountsField]:
     return {team: teams[team] for team in sorted(teams)}
 
 
-Seconds = Annotated[float, Field(description="From start to end.")]
-Labels = Annotated[Mapping[str, str], Field(description="Those that the fleet file gives the cluster.")]
+Seconds = Annotated[float, Field(description="The duration from start to end.")]
+Labels = Annotated[Mapping[str, str], Field(description="The labels of the cluster in the fleet file.")]
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterSummary:
     """One cluster of an audit.
 
-    read: how many live objects were read. others: how many objects of other sorts than topics it has, without
-    the internal ones. Neither is in summary.json.
+    read: the number of live objects that were read. others: the number of objects of sorts other than topics,
+    without the internal ones. Neither is in summary.json.
     """
 
     schema_name = "AuditedClusterDocument"
@@ -105,27 +105,27 @@ class ClusterSummary:
     name: str
     labels: Annotated[Labels, PlainSerializer(_sort_labels)]
     cluster_id: str | None
-    version: Annotated[str | None, Field(description="Kafka's, as far as the cluster tells.")]
+    version: Annotated[str | None, Field(description="The Kafka version, if the cluster reports it.")]
     taken_at: Time | None
-    topics: Annotated[int, Field(description="Live, without the internal ones.")]
-    declared: Annotated[int, Field(description="Resources.")]
+    topics: Annotated[int, Field(description="The number of live topics, without internal ones.")]
+    declared: Annotated[int, Field(description="The number of declared resources.")]
     found: _CountsField
-    error: Annotated[str | None, Field(description="Why nothing, or not all, is known of the cluster.")] = (
-        None
-    )
-    notice: Annotated[str | None, Field(description="What else could not be told.")] = None
+    error: Annotated[
+        str | None, Field(description="Why the cluster could not be read, or only partially.")
+    ] = None
+    notice: Annotated[str | None, Field(description="What else could not be determined.")] = None
     read: Annotated[int, Field(exclude=True)] = 0
     others: Annotated[tuple[ObjectCount, ...], Field(exclude=True)] = ()
 
     @property
     def is_partial(self) -> bool:
-        """Whether some of it was not read, and the rest was, and compared."""
+        """Whether a part of the cluster was not read, while the rest was read and compared."""
         return self.error is not None and (self.read > 0 or self.topics > 0) and self.declared > 0
 
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """How an audit differs from an earlier one."""
+    """The comparison of an audit with an earlier one."""
 
     audit_id: str
     taken_at: Time
@@ -138,7 +138,7 @@ class Since:
 class TrendPoint:
     """One earlier audit.
 
-    What it did not look at counts as it was last seen.
+    Findings that it did not check again count as they were last seen.
     """
 
     schema_name = "TrendDocument"
@@ -151,7 +151,7 @@ class TrendPoint:
 
 @dataclass(frozen=True, slots=True)
 class HeatCell:
-    """How often a field of one name is found in one cluster."""
+    """The number of findings for one field in one cluster."""
 
     schema_name = "HeatDocument"
 
@@ -173,45 +173,45 @@ class AuditSummary:
     teams: Annotated[
         Mapping[str, KindCounts],
         PlainSerializer(_sort_teams),
-        Field(description="Findings by the label team of resources; the empty name is for those without."),
+        Field(description="Findings by the resources' label team; the empty name is for those without it."),
     ] = field(default_factory=dict)
-    heat: Annotated[tuple[HeatCell, ...], Field(description="Of the most frequent paths.")] = ()
-    since: Annotated[Since | None, Field(description="null where there is no earlier audit.")] = None
+    heat: Annotated[tuple[HeatCell, ...], Field(description="The counts of the most frequent paths.")] = ()
+    since: Annotated[Since | None, Field(description="null if there is no earlier audit.")] = None
     unseen: Annotated[
         KindCounts,
         PlainSerializer(_order_counts),
-        Field(description="Findings of earlier audits that this one did not, or could not, look at again."),
+        Field(description="Findings of earlier audits that this one did not, or could not, check again."),
     ] = field(default_factory=dict)
-    trend: Annotated[tuple[TrendPoint, ...], Field(description="Earlier audits, the oldest first.")] = ()
+    trend: Annotated[tuple[TrendPoint, ...], Field(description="Earlier audits, oldest first.")] = ()
 
     @property
     def remembered(self) -> KindCounts:
-        """What is there as far as is known: what was found, and what was not looked at again."""
+        """All findings as far as known: those of this audit, and earlier ones that were not checked again."""
         total_counts = ((kind, self.found.get(kind, 0) + self.unseen.get(kind, 0)) for kind in FindingKind)
         return {kind: count for kind, count in total_counts if count}
 
     @property
     def incomplete(self) -> tuple[ClusterSummary, ...]:
-        """The clusters of which not all is known."""
+        """The clusters that could not be read, or only partially."""
         return tuple(cluster for cluster in self.clusters if cluster.error is not None)
 
 
 def dump_summary(summary: AuditSummary) -> str:
-    """Return the text of summary.json, ending in a new line."""
+    """Return the text of summary.json, ending in a newline."""
     return json.dumps(dump_document(summary), indent=1, ensure_ascii=False) + "\n"
 
 
 def parse_summary(text: str, source: str = "summary.json") -> AuditSummary:
-    """Return the audit that a text is of; ``source`` names the file in errors.
+    """Parse the text of a summary.json; ``source`` names the file in errors.
 
-    Raises KdeclareError (bad-audit) for another format version, and for what is no summary of an audit.
+    Raises KdeclareError (bad-audit) for another format version, and for text that is not an audit summary.
     """
     return _FILE_FORMAT.bind(AuditSummary, text, source)
 
 
 @dataclass(frozen=True, slots=True)
 class AuditRun:
-    """Which audit it is, of which fleet, and when it began."""
+    """The id of an audit, its fleet, and its start time."""
 
     audit_id: str
     fleet: str
@@ -220,7 +220,7 @@ class AuditRun:
 
 @dataclass(frozen=True, slots=True)
 class EarlierAudits:
-    """The audits before one: the latest, and that with which it is compared."""
+    """The earlier audits of a fleet: the latest one, and the one to compare with."""
 
     newest: AuditSummary
     since: AuditSummary
@@ -228,7 +228,7 @@ class EarlierAudits:
 
 @dataclass(frozen=True, slots=True)
 class AuditRow:
-    """One finding with all that a report shows of it; ``before`` and ``after`` are JSON texts."""
+    """One finding with everything that a report shows; ``before`` and ``after`` are JSON texts."""
 
     taken_at: datetime
     cluster: str
@@ -247,9 +247,10 @@ class AuditRow:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What reports are made of: the summary, the worst findings, and what is found no more.
+    """The contents of reports: the summary, the worst findings, and the fixed ones.
 
-    left_out: how many more findings there are than ``rows``. mended: the first of them, likewise.
+    left_out: how many more findings there are than ``rows``. mended: the fixed findings, the worst first, up
+    to a limit.
     """
 
     summary: AuditSummary

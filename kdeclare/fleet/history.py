@@ -1,4 +1,4 @@
-"""What one live object was at several times, and what changed between them."""
+"""The versions of one live object over time, and the changes between them."""
 
 from collections.abc import Sequence
 from dataclasses import field
@@ -17,10 +17,10 @@ from kdeclare.manifests.policies import TOPIC
 
 @dataclass(frozen=True, slots=True)
 class ObjectVersion:
-    """One live object as one snapshot has it.
+    """One live object in one snapshot.
 
-    body: None where the object was not there. error: why nothing is known of it at that time; body is then
-    None as well, and says nothing.
+    body: None if the object did not exist. error: why the object could not be read; body is then None as
+    well, and has no meaning.
     """
 
     taken_at: datetime
@@ -30,19 +30,19 @@ class ObjectVersion:
 
 
 class Turn(StrEnum):
-    """What became of a topic from one snapshot to the next that knows of it."""
+    """How an object changed since the last snapshot that could read it."""
 
     APPEARED = "appeared"
     CHANGED = "changed"
     GONE = "gone"
-    UNKNOWN = "unknown"  # it could not be read, so nothing can be told
+    UNKNOWN = "unknown"  # the object could not be read
 
 
 @dataclass(frozen=True, slots=True)
 class FieldTurn:
-    """One field that is otherwise; null is "not set".
+    """One changed field; null means "not set".
 
-    path: as its codec flattens bodies. name: what people read in its place; None where that is the path.
+    path: the key in the body as flattened by its codec. name: the display name; None if that is the path.
     """
 
     path: str
@@ -53,9 +53,10 @@ class FieldTurn:
 
 @dataclass(frozen=True, slots=True)
 class ObjectTurn:
-    """What a snapshot has otherwise than the one before it.
+    """The change of an object in a snapshot since the one before it.
 
-    seen_before: when it was last read before; None for the first time. fields: of an object that changed.
+    seen_before: when the object was last read before; None for the first time. fields: the changed fields if
+    ``turn`` is CHANGED.
     """
 
     version: ObjectVersion
@@ -65,15 +66,16 @@ class ObjectTurn:
 
     @property
     def error(self) -> str | None:
-        """Why nothing is known, where nothing is."""
+        """Why the object could not be read; None if it was read."""
         return self.version.error
 
 
 def list_turns(versions: Sequence[ObjectVersion], sort: str = TOPIC) -> list[ObjectTurn]:
-    """The snapshots in which an object is otherwise than before, oldest first; the others are left out.
+    """Return the snapshots in which an object differs from before, oldest first; others are left out.
 
-    versions: in any order. A snapshot that could not read it changes nothing: what follows is compared with
-    the last one that could. Of several in a row that could not, the first is told. sort: of the object.
+    versions: in any order. A snapshot that could not read the object does not affect the comparison: later
+    ones are compared with the last one that could. Of consecutive unreadable ones, only the first is
+    reported. sort: the sort of the object.
     """
     turns: list[ObjectTurn] = []
     last_known: ObjectVersion | None = None
@@ -97,7 +99,7 @@ def list_turns(versions: Sequence[ObjectVersion], sort: str = TOPIC) -> list[Obj
 
 
 def _compare_fields(sort: str, before: JsonObject, after: JsonObject) -> tuple[FieldTurn, ...]:
-    from deepdiff import DeepDiff  # takes a third of a second: only who compares waits for it
+    from deepdiff import DeepDiff  # imported here because the import takes 0.3 s
 
     codec = CODECS.get(sort)
     field_describer = codec if isinstance(codec, DescribesFields) else None
@@ -120,6 +122,6 @@ def _compare_fields(sort: str, before: JsonObject, after: JsonObject) -> tuple[F
 
 
 def _get_path_order(path: str) -> tuple[bool, list[tuple[bool, int, str]]]:
-    """What is said of the whole first, then by name; partition 10 comes after partition 9."""
+    """Sort key: fields of the whole object first, then by name; partition 10 comes after partition 9."""
     parts = [(part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in path.split(".")]
     return "." in path, parts

@@ -1,4 +1,4 @@
-"""An audit without Spark: one loop over all rows. It is what Spark's answers are held equal to."""
+"""An audit without Spark, in one loop over all rows. Tests compare the results of Spark with it."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -11,17 +11,17 @@ from kdeclare.fleet.rows import CLUSTER
 
 Row = Mapping[str, Any]
 RowKey = tuple[str, str, str]
-"""Cluster, kind and name; of what is live, cluster, sort and key."""
+"""Cluster, kind and name; for live objects, cluster, sort and key."""
 
 
 def audit_rows(
     declared: Iterable[Row], live: Iterable[Row], *, unmanaged_keys: bool = True
 ) -> Iterator[dict[str, Any]]:
-    """What is found about every resource that is `alone`: cluster, kind, name and the columns of FOUND.
+    """Yield the findings of every resource that is `alone`: cluster, kind, name and the columns of FINDING.
 
-    In the order of clusters, kinds and names. Of a cluster of which one of the two rows of kind `CLUSTER`
-    is missing or has an error, no other resource is compared. unmanaged_keys: whether keys that are neither
-    declared nor owned are told. Raises KdeclareError where a table has something twice.
+    Findings are sorted by cluster, kind and name. If one of a cluster's two rows of kind `CLUSTER` is missing
+    or has an error, its other resources are not compared. unmanaged_keys: whether to report keys that are
+    neither declared nor owned. Raises KdeclareError if a table contains a resource twice.
     """
     live_rows = dict(_index_unique(live, _get_row_key, "live"))
     declared_rows = [
@@ -98,7 +98,7 @@ def _get_row_key(row: Row) -> RowKey:
 
 
 def _get_live_key(row: Row) -> RowKey:
-    """What a row of what is declared is joined on."""
+    """Return the key by which a declared row is joined with the live table."""
     sort, key = row["live_sort"], row["live_key"]
     return row["cluster"], row["kind"] if sort is None else sort, row["name"] if key is None else key
 
@@ -128,7 +128,7 @@ def _get_cluster_body(declared: Row | None, live: Row) -> str | None:
 
 
 def _explain_unknown(declared: Row, live: Row) -> str | None:
-    """Why something is not known; both sides can have a reason, and so can the two together."""
+    """Return why a resource is unknown: either side can have an error, or their cluster ids can differ."""
     reasons = [row["error"] for row in (live, declared) if row and row["error"] is not None]
     if declared and live and None not in (cluster_ids := (declared["cluster_id"], live["cluster_id"])):
         reasons += [explain_other_cluster(*cluster_ids)] if cluster_ids[0] != cluster_ids[1] else []
@@ -140,9 +140,9 @@ def _build_duplicate_error(key: RowKey, side: str) -> KdeclareError:
     return KdeclareError(
         error(
             "duplicate-resource",
-            "A resource is there twice",
+            "Duplicate resource",
             f"{kind}/{name} of cluster '{cluster}' is in the {side} table more than once.",
-            hint="Declare it once; if a snapshot holds it twice, take a new one.",
+            hint="Declare the resource only once. If a snapshot contains it twice, take a new snapshot.",
         )
     )
 
@@ -150,10 +150,10 @@ def _build_duplicate_error(key: RowKey, side: str) -> KdeclareError:
 def proves_no_drift(
     declared: Mapping[str, Any], live: Mapping[str, Any], *, unmanaged_keys: bool = True
 ) -> bool:
-    """Whether the facts of two rows show that the diff would find nothing; null shows nothing.
+    """Whether the facts of two rows prove that the diff would find nothing; null proves nothing.
 
-    unmanaged_keys: whether a key that is neither declared nor owned is to be found.
-    False says nothing at all. `fleet.spark` has the same rule in SQL; a test holds the two together.
+    unmanaged_keys: whether keys that are neither declared nor owned count as findings.
+    False does not prove drift. `fleet.spark.diff` has the same rule in SQL; a test compares the two.
     """
     hashes = [
         declared["need"],

@@ -1,8 +1,8 @@
-"""The live state of a cluster as texts in rows, and back to what the diff of a resource is given.
+"""Decode the live state of a cluster from the texts in rows, for the diff of a resource.
 
-The body of a cluster's own row is what its own collector says that all objects share. What other collectors
-say is in there under `OTHER_SYSTEMS`, by their names: ``{"system": …}``, or ``{"error": "why it was not
-read"}``.
+The body of a cluster's own row is the state that all objects of the cluster's own collector share. The shared
+state of other collectors is in it under `OTHER_SYSTEMS`, by collector name: ``{"system": …}``, or
+``{"error": "why it was not read"}``.
 """
 
 import hashlib
@@ -16,23 +16,24 @@ from kdeclare.core.provider.registry import CODECS, load_codecs
 
 OTHER_SYSTEMS = "others"
 _NOT_COLLECTED = (
-    "Nothing was read of such objects: the cluster does not have their system, or the snapshot is older."
+    "No objects of this kind were read: the cluster does not have their system, "
+    "or the snapshot is older than the support for it."
 )
 
 
 class NotReadError(Exception):
-    """Nothing was read of what a resource is compared with; its text says why."""
+    """The objects that a resource is compared with were not read; the message explains why."""
 
 
 def hash_text(text: str) -> str:
-    """The first 128 bits of SHA-256, in hex, of a canonical text."""
-    return hashlib.sha256(text.encode()).hexdigest()[:32]  # all of it would be half of a snapshot's bytes
+    """Return the first 128 bits of the SHA-256 of a canonical text, in hex."""
+    return hashlib.sha256(text.encode()).hexdigest()[:32]  # full hashes would be half of a snapshot's size
 
 
 def decode_object(key: LiveKey, body: str | None, cluster: str) -> LiveState:
-    """Return what the diff of one resource is given. Raises NotReadError.
+    """Return the live state for the diff of one resource. Raises NotReadError.
 
-    body: of the object, None where it is not there. cluster: the body of its cluster.
+    body: the body of the object, None if it does not exist. cluster: the body of its cluster.
     """
     codec = CODECS.get(key.sort)
     if codec is None:
@@ -41,7 +42,7 @@ def decode_object(key: LiveKey, body: str | None, cluster: str) -> LiveState:
 
 
 def decode_cluster(cluster: str, objects: Iterable[tuple[LiveKey, str]]) -> LiveState:
-    """Return a whole cluster, as far as it was read, from its body and those of its objects."""
+    """Return the live state of a whole cluster, as far as it was read, from its own body and its objects."""
     by_sort: dict[str, list[tuple[LiveKey, str]]] = {}
     for item in objects:
         by_sort.setdefault(item[0].sort, []).append(item)
@@ -53,7 +54,7 @@ def decode_cluster(cluster: str, objects: Iterable[tuple[LiveKey, str]]) -> Live
 
 
 def list_readable_codecs(cluster: str) -> tuple[LiveCodec, ...]:
-    """Return the codecs of the collectors of which anything was read, given the body of the cluster."""
+    """Return the codecs of the collectors that read anything, given the body of the cluster."""
     return tuple(codec for codec in load_codecs() if _is_readable(codec, cluster))
 
 
@@ -65,12 +66,12 @@ def _is_readable(codec: LiveCodec, cluster: str) -> bool:
 
 @cache
 def get_plan_context(codec: LiveCodec) -> PlanContext:
-    """Return what kinds find in the context where one resource is compared by itself."""
+    """Return the plan context for comparing a single resource."""
     return PlanContext(*codec.context)
 
 
 def explain_unread(key: LiveKey, cluster: str) -> str | None:
-    """Return why nothing was read of objects such as this one; None where they were read."""
+    """Return why objects of this sort were not read; None if they were read."""
     try:
         codec = CODECS.get(key.sort)
         if codec is None:
@@ -82,7 +83,7 @@ def explain_unread(key: LiveKey, cluster: str) -> str | None:
 
 
 def _get_system(codec: LiveCodec, cluster: str) -> str:
-    """What all objects of a collector share, as a text."""
+    """Return the state that all objects of a collector share, as text."""
     if codec.identifies_system:
         if not _has_own_state(cluster):
             raise NotReadError(_NOT_COLLECTED)
@@ -97,14 +98,14 @@ def _get_system(codec: LiveCodec, cluster: str) -> str:
 
 @lru_cache(maxsize=256)
 def _parse_other_systems(cluster: str) -> Mapping[str, Mapping[str, str]]:
-    """What is said of the other collectors; systems as texts, since codecs keep what they made of a text."""
+    """Return the entries of the other collectors; systems as text, because codecs cache decoded texts."""
     entries = as_object(as_object(parse_json(cluster)).get(OTHER_SYSTEMS, {}))
-    return {name: _parse_system_entry(as_object(said)) for name, said in entries.items()}
+    return {name: _parse_system_entry(as_object(entry)) for name, entry in entries.items()}
 
 
 @lru_cache(maxsize=256)
 def _has_own_state(cluster: str) -> bool:
-    """Whether the collector that identifies clusters has read anything: not where only other systems are."""
+    """Whether the collector that identifies clusters read anything; False if there are only other systems."""
     return bool(as_object(parse_json(cluster)).keys() - {OTHER_SYSTEMS})
 
 

@@ -1,4 +1,4 @@
-"""What summaries of fleets count: live objects, by what their codec calls them."""
+"""Counts of live objects in the summaries of fleets, by the nouns of their codecs."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ from kdeclare.core.resources.policy_subjects import format_kind
 
 @dataclass(frozen=True, slots=True)
 class CountedSort:
-    """A sort of live objects that is counted. internal_marker: see `CountsObjects`."""
+    """A sort of live objects to count. internal_marker: see `CountsObjects`."""
 
     sort: str
     one: str
@@ -20,7 +20,7 @@ class CountedSort:
 
 @dataclass(frozen=True, slots=True)
 class ObjectCount:
-    """How many objects of one sort a cluster has; ``internal`` of them are the system's own."""
+    """The number of objects of one sort in a cluster; ``internal`` of them are the system's own."""
 
     one: str
     many: str
@@ -29,12 +29,12 @@ class ObjectCount:
 
     @property
     def own(self) -> int:
-        """How many are people's own."""
+        """The number of objects that are not the system's own."""
         return self.count - self.internal
 
 
 def list_counted_sorts() -> tuple[CountedSort, ...]:
-    """Return the sorts of all installed providers that are counted, those of one provider by name."""
+    """Return the sorts to count of all installed providers, sorted by name within a provider."""
     return tuple(
         CountedSort(sort, *nouns, codec.internal_marker if isinstance(codec, CountsObjects) else None)
         for codec in load_codecs()

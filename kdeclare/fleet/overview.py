@@ -1,4 +1,4 @@
-"""What came of planning and applying a fleet, cluster by cluster.
+"""The results of planning and applying a fleet, by cluster.
 
 `FleetPlan` is the document ``overview.json``.
 """
@@ -22,12 +22,12 @@ _FILE_FORMAT = FileFormat(
     broken="Not an overview of plans",
     command="kdeclare fleet plan",
     invalid_hint="Plan the fleet again.",
-    version_hint="Plan the fleet again, or use the kdeclare that wrote it.",
+    version_hint="Plan the fleet again, or use the kdeclare version that wrote the file.",
 )
 
 
 class PlanExit(StrEnum):
-    """What the plan of one cluster comes to; the words of a plan's outcome."""
+    """The outcome of the plan of one cluster; the values are those of a plan's outcome."""
 
     NO_CHANGES = "no-changes"
     CHANGES = "changes"
@@ -40,9 +40,9 @@ class PlannedCluster:
     """The plan of one cluster."""
 
     name: str
-    plan_id: Annotated[str | None, Field(description="null where no plan could be made.")]
+    plan_id: Annotated[str | None, Field(description="null if no plan could be made.")]
     summary: Summary
-    changes: Annotated[int, Field(description="Resources that it changes.")]
+    changes: Annotated[int, Field(description="The number of resources that the plan changes.")]
     exit: PlanExit
     error: Annotated[str | None, Field(description="Why no plan could be made.")] = None
 
@@ -51,7 +51,8 @@ class PlannedCluster:
 class FleetPlan:
     """The plans of a fleet, also in overview.json of their folder.
 
-    Clusters are in the order of the fleet's file; the plan of each is in ``<name>.plan.json`` beside it.
+    Clusters are in the order of the fleet file; the plan of each is in ``<name>.plan.json`` next to
+    overview.json.
     """
 
     fleet: str
@@ -62,11 +63,11 @@ class FleetPlan:
 
 
 class AppliedStatus(StrEnum):
-    """How far a cluster got in an apply of the fleet."""
+    """The status of a cluster in an apply of the fleet."""
 
     DONE = "done"
     NOTHING = "nothing"  # its plan has no changes
-    DENIED = "denied"  # a policy or a guard denied some of it; the rest is done
+    DENIED = "denied"  # a policy or a guard denied a part of the plan; the rest is done
     PARTIAL = "partial"
     FAILED = "failed"
     STALE = "stale"  # the cluster is no longer as planned, and nothing was done
@@ -76,12 +77,12 @@ class AppliedStatus(StrEnum):
 
     @property
     def is_done(self) -> bool:
-        """Whether all that was planned has been applied, now or by an earlier apply."""
+        """Whether the whole plan has been applied, now or by an earlier apply."""
         return self in (AppliedStatus.DONE, AppliedStatus.NOTHING, AppliedStatus.SKIPPED)
 
     @property
     def is_finished(self) -> bool:
-        """Whether nothing is left that another apply of these plans would do."""
+        """Whether another apply of these plans would have nothing left to do."""
         return self in (
             AppliedStatus.DONE,
             AppliedStatus.NOTHING,
@@ -92,29 +93,29 @@ class AppliedStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AppliedCluster:
-    """What was done to one cluster."""
+    """The result of an apply for one cluster."""
 
     name: str
-    wave: Annotated[int, Field(description="From 1; 0 where there was nothing to begin.")]
+    wave: Annotated[int, Field(description="Counted from 1; 0 if there was nothing to start.")]
     status: AppliedStatus
-    run_id: Annotated[str | None, Field(description="Of the run in the cluster's history.")] = None
-    done: Annotated[int, Field(description="Operations that ended well.")] = 0
+    run_id: Annotated[str | None, Field(description="The id of the run in the cluster's history.")] = None
+    done: Annotated[int, Field(description="The number of successful operations.")] = 0
     operations: int = 0
-    message: Annotated[str, Field(description="Why it is not done, or what else should be known.")] = ""
+    message: Annotated[str, Field(description="Why the plan is not applied, or additional information.")] = ""
 
 
 @dataclass(frozen=True, slots=True)
 class FleetApply:
-    """What was done to a fleet.
+    """The result of an apply for a fleet.
 
-    interrupted: whether by Ctrl-C.
+    interrupted: whether Ctrl-C stopped it.
     """
 
     fleet: str
     seconds: Seconds
-    stopped: Annotated[str | None, Field(description="Why no more clusters were begun.")] = None
-    counts: Annotated[dict[AppliedStatus, int], Field(description="Clusters by status.")] = field(
-        init=False, default_factory=dict
+    stopped: Annotated[str | None, Field(description="Why no more clusters were started.")] = None
+    counts: Annotated[dict[AppliedStatus, int], Field(description="The number of clusters by status.")] = (
+        field(init=False, default_factory=dict)
     )
     clusters: tuple[AppliedCluster, ...] = ()
     interrupted: Hidden[bool] = False
@@ -125,8 +126,8 @@ class FleetApply:
 
 
 def parse_overview(text: str, source: str) -> FleetPlan:
-    """Return the plans of an overview.json, whose path is ``source``.
+    """Parse the text of an overview.json, whose path is ``source``.
 
-    Raises KdeclareError (bad-overview) for another format version, and for what is no overview.
+    Raises KdeclareError (bad-overview) for another format version, and for text that is not an overview.
     """
-    return _FILE_FORMAT.bind(FleetPlan, text, source, absent={"adopt": False})  # version 0.1 does not say
+    return _FILE_FORMAT.bind(FleetPlan, text, source, absent={"adopt": False})  # version 0.1 lacks the field

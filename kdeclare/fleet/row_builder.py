@@ -1,4 +1,4 @@
-"""The rows of the two tables that a fleet is compared by, see `fleet.rows`."""
+"""Build the rows of the two tables that an audit compares; see `fleet.rows`."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -38,7 +38,7 @@ _NO_FACTS = DeclaredFacts([], [], [], None)
 
 @dataclass(frozen=True, slots=True)
 class RowOrigin:
-    """Where and when live rows were read. cluster_id: None where the cluster was not reached."""
+    """Where and when live rows were read. cluster_id: None if the cluster was not reached."""
 
     taken_at: datetime
     cluster: str
@@ -47,12 +47,12 @@ class RowOrigin:
 
 
 def build_cluster_row(origin: RowOrigin, body: JsonValue) -> Row:
-    """LIVE: the cluster itself; ``body`` as in `fleet.live_state`."""
+    """Build the LIVE row of the cluster itself; ``body`` is as in `fleet.live_state`."""
     return _build_live_columns(origin, CLUSTER, origin.cluster, body)
 
 
 def build_live_row(origin: RowOrigin, live_object: LiveObject) -> Row:
-    """LIVE: one object."""
+    """Build the LIVE row of one object."""
     facts = live_object.facts
     return _build_live_columns(origin, *live_object.key, live_object.body) | {
         "error": live_object.error,
@@ -63,26 +63,24 @@ def build_live_row(origin: RowOrigin, live_object: LiveObject) -> Row:
 
 
 def build_unread_row(origin: RowOrigin, kind: str, name: str, reason: str) -> Row:
-    """LIVE: what could not be read, the cluster itself (kind `CLUSTER`) or one object of it."""
+    """Build the LIVE row of a cluster (kind `CLUSTER`) or one of its objects that could not be read."""
     return _build_live_columns(origin, kind, name, None) | {"error": reason}
 
 
 def build_declared_rows(
     cluster: str, desired: DesiredResource | None, id_: ResourceId, owned: OwnedRecord | None
 ) -> Iterator[Row]:
-    """DECLARED: a resource that is declared, owned or both; of one that is a set, a row for each element.
+    """Build the DECLARED rows of a declared or owned resource; a set also has a row for each element.
 
-    Of secrets there are hashes only.
+    Secrets are included as hashes only.
     """
     elements = list_elements(id_, _get_body(desired), owned)
     if elements is None:
         yield build_declared_row(cluster, desired, id_, owned)
         return
     set_row = build_excluded_row(cluster, desired, id_, owned)
-    yield set_row | {
-        "live_sort": "",
-        "live_key": "",
-    }  # what is compared with all of a cluster needs all of it
+    # The pass over the whole cluster needs the whole set.
+    yield set_row | {"live_sort": "", "live_key": ""}
     for element in elements:
         element_resource = (
             None if desired is None or element.body is None else replace(desired, body=element.body)
@@ -94,7 +92,7 @@ def build_declared_rows(
 def build_excluded_rows(
     cluster: str, desired: DesiredResource | None, id_: ResourceId, owned: OwnedRecord | None
 ) -> Iterator[Row]:
-    """DECLARED: the same of a resource that a selector leaves out: it is known, and not compared."""
+    """Build the DECLARED rows of a resource that a selector leaves out: it is known, but not compared."""
     elements = list_elements(id_, _get_body(desired), owned)
     excluded_row = build_excluded_row(cluster, desired, id_, owned)
     if elements is None:
@@ -108,7 +106,7 @@ def build_excluded_rows(
 def build_declared_row(
     cluster: str, desired: DesiredResource | None, id_: ResourceId, owned: OwnedRecord | None
 ) -> Row:
-    """DECLARED: one resource that is not a set, or one element."""
+    """Build the DECLARED row of one resource that is not a set, or of one element."""
     key = find_live_key(id_, _get_body(desired), owned)
     row = _build_resource_row(cluster, desired, id_, owned) | {
         "owned": None if owned is None else dump_canonical_json(dump_record(owned)),
@@ -129,7 +127,7 @@ def build_declared_row(
 def build_excluded_row(
     cluster: str, desired: DesiredResource | None, id_: ResourceId, owned: OwnedRecord | None
 ) -> Row:
-    """DECLARED: one that a selector leaves out: nothing is found about it, but it counts for the others."""
+    """Build the DECLARED row of a resource that a selector leaves out: only context for other resources."""
     excluded_body = None if desired is None else _dump_body(desired)
     key = find_live_key(id_, _get_body(desired), owned)
     row = _build_resource_row(cluster, desired, id_, owned) | _build_key_columns(id_, key)
@@ -145,11 +143,11 @@ def build_declared_cluster_row(
     cleanup: PendingCleanup | None = None,
     policies: bool = False,
 ) -> Row:
-    """DECLARED: the cluster itself.
+    """Build the DECLARED row of the cluster itself.
 
-    error: why its project, or its state, could not be read. cluster_id: that which the state is about.
-    cleanup: what runs have left in the cluster to be removed later. policies: whether its project has some,
-    which have to be asked about all of it.
+    error: why its project or its state could not be read. cluster_id: the cluster that the state belongs to.
+    cleanup: the pending cleanup of earlier runs. policies: whether its project has policies, which must be
+    evaluated for the whole cluster.
     """
     row = _build_declared_columns(cluster, CLUSTER, cluster) | {
         **_build_fact_columns(_NO_FACTS),
@@ -174,7 +172,7 @@ def _get_body(desired: DesiredResource | None) -> object | None:
 
 
 def _build_key_columns(id_: ResourceId, key: LiveKey | None) -> Row:
-    """What is as the resource itself is called is left out: then the table is half as large."""
+    """Return the key columns; empty if the key equals the resource's id, which halves the table's size."""
     if key is None or key == (id_.kind, id_.name):
         return {}
     return {"live_sort": key.sort, "live_key": key.key}
@@ -235,11 +233,11 @@ ROWS_A_BATCH = 5_000
 def read_live_rows(
     connections: Connections, name: str, labels: Mapping[str, str], now: datetime
 ) -> Iterator[Row]:
-    """All that a cluster has: itself, then the objects of each collector.
+    """Read all rows of a cluster: the cluster itself, then the objects of each collector.
 
-    name, labels: the cluster's in its fleet. now: when this began.
-    Raises Fault before the first row, and never after it: what is lost later on is said row by row. Of a
-    collector that is not the cluster's own, there is a row with the error for each sort of its objects.
+    name, labels: those of the cluster in its fleet. now: the start time of the read.
+    Raises Fault before the first row, but never later: subsequent errors are reported in rows. If a collector
+    other than the cluster's own fails, there is a row with the error for each sort of its objects.
     """
     listings: list[LiveListing] = []
     unread_codecs: list[tuple[LiveCodec, str]] = []
@@ -277,26 +275,26 @@ def read_live_rows(
 def _explain_failure(problem: Fault | KdeclareError) -> str:
     if isinstance(problem, KdeclareError):
         return summarize_diagnostics(problem.diagnostics)
-    return f"It cannot be read: {problem.message.strip().rstrip('.')} ({problem.error})."
+    return f"The system cannot be read: {problem.message.strip().rstrip('.')} ({problem.error})."
 
 
 def _is_not_configured(problem: Fault | KdeclareError) -> bool:
-    """Whether the environment says nothing of such a system, so that nothing of it is missing."""
+    """Whether the environment does not configure such a system, so that nothing of it is missing."""
     return isinstance(problem, KdeclareError) and {d.code for d in problem.diagnostics} == {NOT_CONFIGURED}
 
 
 def build_unreachable_row(name: str, labels: Mapping[str, str], now: datetime, reason: str) -> Row:
-    """The one row of a cluster that could not be read."""
+    """Build the only row of a cluster that could not be read."""
     return build_unread_row(RowOrigin(now, name, None, labels), CLUSTER, name, reason)
 
 
 def batch_rows(rows: Iterable[Row], schema: pa.Schema = LIVE) -> Iterator[pa.RecordBatch]:
-    """Rows of one of the tables, a bounded number of them in a batch."""
+    """Group the rows of a table into batches of limited size."""
     rows = iter(rows)
     while batch := list(islice(rows, ROWS_A_BATCH)):
         yield pa.RecordBatch.from_pylist([_to_arrow_maps(row) for row in batch], schema)
 
 
 def _to_arrow_maps(row: Row) -> dict[str, Any]:
-    """As Arrow takes maps."""
+    """Return a row with its map in the form that Arrow accepts."""
     return {**row, "labels": list(row["labels"].items())}

@@ -1,4 +1,4 @@
-"""The tables of a fleet and the JSON files beside them: schemas, format versions, completeness."""
+"""The tables of a fleet and their JSON files: schemas, format versions, completeness checks."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -12,12 +12,12 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonObject, as_object, parse_json
 
 FORMAT_VERSION = "1.0"
-"""Of snapshots and audits; a consumer of another one would have to change."""
+"""The format version of snapshots and audits; another one requires consumers to change."""
 
 _Shape = TypeVar("_Shape")
 
 CLUSTER = "Cluster"
-"""The kind of the one row that every cluster has: itself, or why it could not be read."""
+"""The kind of the row that every cluster has of itself; it may contain the error of reading the cluster."""
 
 _TEXT = pa.string()
 _TIME = pa.timestamp("us", tz="UTC")
@@ -31,19 +31,19 @@ LIVE = pa.schema(
         ("cluster_id", _TEXT),
         ("kind", _TEXT),
         ("name", _TEXT),
-        ("body", _TEXT),  # canonical JSON; null where there is an error
+        ("body", _TEXT),  # canonical JSON; null if there is an error
         ("fingerprint", _TEXT),  # of the body
         ("error", _TEXT),
         ("labels", _LABELS),  # the cluster's
-        ("has", _HASHES),  # what is so of it, see `LiveFacts`; null where nothing is known
+        ("has", _HASHES),  # the facts about it, see `LiveFacts`; null if unknown
         ("keys", _HASHES),
-        ("group_name", _TEXT),  # what it is counted by where nobody declared it; null where it is listed
+        ("group_name", _TEXT),  # the group to count it in if it is unmanaged; null if it is listed by itself
     ]
 )
 """One row for each live object of a cluster, and one for the cluster.
 
 ``kind`` and ``name`` are the sort and the key of the object (`LiveKey`). A column or a fact
-that an older snapshot does not have proves nothing: then the diff is asked.
+that an older snapshot lacks proves nothing, so the diff decides.
 """
 
 DECLARED = pa.schema(
@@ -51,21 +51,21 @@ DECLARED = pa.schema(
         ("cluster", _TEXT),
         ("kind", _TEXT),
         ("name", _TEXT),
-        ("live_sort", _TEXT),  # of the live object that it is; null where that is ``kind``
-        ("live_key", _TEXT),  # likewise; null where that is ``name``
-        ("desired", _TEXT),  # canonical JSON of the body; null where it is owned only
-        ("left_out", _TEXT),  # the same where a selector leaves it out; desired and owned are null then
-        ("owned", _TEXT),  # canonical JSON of the record; of a cluster: what is pending to be removed
+        ("live_sort", _TEXT),  # the sort of its live object; null if that is ``kind``
+        ("live_key", _TEXT),  # the key of its live object; null if that is ``name``
+        ("desired", _TEXT),  # canonical JSON of the body; null if the resource is owned only
+        ("left_out", _TEXT),  # the body if a selector leaves it out; desired and owned are null then
+        ("owned", _TEXT),  # canonical JSON of the record; for a cluster: its pending cleanup
         ("labels", _LABELS),  # as declared, else as last applied
         ("source", _TEXT),  # file:line:column
-        ("alone", pa.bool_()),  # its diff needs no other object's rows
-        ("always", pa.bool_()),  # facts cannot tell: ask the diff; of a cluster: it has policies
-        ("need", _HASHES),  # facts that live must have
+        ("alone", pa.bool_()),  # its diff does not need the rows of other objects
+        ("always", pa.bool_()),  # facts cannot decide, always diff; for a cluster: it has policies
+        ("need", _HASHES),  # facts that the live object must have
         ("forbid", _HASHES),  # facts that it must not have
-        ("keys", _HASHES),  # that live may have
-        ("gone", _HASHES),  # keys that it must not have; null where that is all that are not in ``keys``
-        ("cluster_id", _TEXT),  # of a cluster's own row: that which its state is about
-        ("error", _TEXT),  # likewise: why its project could not be read
+        ("keys", _HASHES),  # keys that it may have
+        ("gone", _HASHES),  # keys that it must not have; null if these are all that are not in ``keys``
+        ("cluster_id", _TEXT),  # for a cluster's own row: the cluster that its state belongs to
+        ("error", _TEXT),  # for a cluster's own row: why its project could not be read
     ]
 )
 """One row for each resource that is declared or owned (for each element of a set), and one for the cluster.
@@ -83,7 +83,7 @@ FINDING = pa.struct(
         ("message", _TEXT),
     ]
 )
-"""What the diff of one row says, once or several times."""
+"""One finding of the diff of a row."""
 
 FINDINGS = pa.schema(
     [
@@ -97,7 +97,7 @@ FINDINGS = pa.schema(
         ("status", _TEXT),  # new, or known from the audit before
     ]
 )
-"""The rows of an audit; beside them stands ``audit_id``, by which they are partitioned."""
+"""The rows of an audit; they are partitioned by the additional column ``audit_id``."""
 
 SUMMARY = pa.schema(
     [
@@ -110,15 +110,16 @@ SUMMARY = pa.schema(
         ("count", pa.int64()),
     ]
 )
-"""How often what was found, by cluster, kind, key and team; partitioned like the findings."""
+"""The number of findings by cluster, kind, path and team; partitioned like the findings."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileFormat:
-    """What one sort of file is called, and what to say where something else stands in its place.
+    """A file format, with the texts of its errors.
 
-    code: of both errors. name: of the thing that it is about. broken, invalid_hint: summary and hint where
-    it is none. command: the command that writes it. version_hint: the hint for another format version.
+    code: the code of both errors. name: what the file describes. broken, invalid_hint: summary and hint for a
+    file that does not have this format. command: the command that writes such files. version_hint: the hint
+    for another format version.
     """
 
     code: str
@@ -129,7 +130,7 @@ class FileFormat:
     version_hint: str
 
     def read(self, text: str, where: str) -> JsonObject:
-        """What a text holds. Raises KdeclareError for another format version, and for what is none."""
+        """Parse a text. Raises KdeclareError for another format version and for invalid text."""
         try:
             data = as_object(parse_json(text))
             version = data["format_version"]
@@ -137,15 +138,15 @@ class FileFormat:
             raise self.build_invalid_error(where) from None
         if version == FORMAT_VERSION:
             return data
-        detail = f"{where} has format version {version}, and this kdeclare reads {FORMAT_VERSION}."
+        detail = f"{where} has format version {version}, but this version of kdeclare reads {FORMAT_VERSION}."
         raise KdeclareError(
-            error(self.code, f"{self.name} of another format", detail, hint=self.version_hint)
+            error(self.code, f"{self.name} with another format version", detail, hint=self.version_hint)
         )
 
     def bind(self, shape: type[_Shape], text: str, where: str, absent: JsonObject | None = None) -> _Shape:
-        """The value of a dataclass that a text holds. Raises KdeclareError as `read` does.
+        """Parse a text into a dataclass. Raises KdeclareError as `read` does.
 
-        absent: fields that earlier versions of kdeclare did not write, as they are meant.
+        absent: defaults for fields that earlier versions of kdeclare did not write.
         """
         data = self.read(text, where)
         try:
@@ -154,12 +155,9 @@ class FileFormat:
             raise self.build_invalid_error(where) from None
 
     def build_invalid_error(self, source: str) -> KdeclareError:
-        """What to raise for a file that is not what it should be."""
-        return KdeclareError(
-            error(
-                self.code, self.broken, f"{source} is not what {self.command} writes.", hint=self.invalid_hint
-            )
-        )
+        """Return the error for a file that does not have this format."""
+        detail = f"{source} does not have the format that '{self.command}' writes."
+        return KdeclareError(error(self.code, self.broken, detail, hint=self.invalid_hint))
 
 
 _MAX_NAMED = 5
@@ -168,7 +166,7 @@ _MAX_NAMED = 5
 def require_complete_table(table: str, counts: Mapping[str, int], clusters: Sequence[str]) -> None:
     """Raise KdeclareError unless a table has exactly one row of its own for each of these clusters.
 
-    counts: how many rows each cluster has of itself, by name.
+    counts: the number of a cluster's rows of itself, by cluster name.
     """
     missing_clusters = [name for name in clusters if not counts.get(name)]
     repeated_clusters = [name for name, count in counts.items() if count > 1]
@@ -178,26 +176,24 @@ def require_complete_table(table: str, counts: Mapping[str, int], clusters: Sequ
     reasons = [
         f"{text} {_join_names(names)}"
         for text, names in (
-            ("nothing about", missing_clusters),
-            ("more than one result for", repeated_clusters),
+            ("no row for", missing_clusters),
+            ("more than one row for", repeated_clusters),
             ("rows of other clusters:", unknown_clusters),
         )
         if names
     ]
     raise _build_incomplete_error(
         f"The table '{table}' has {'; '.join(reasons)} ({len(clusters) - len(missing_clusters)} "
-        f"of {len(clusters)} "
-        "clusters are there). Nothing was published."
+        f"of {len(clusters)} clusters are present). Nothing was published."
     )
 
 
 def require_written_rows(table: str, written_count: int, visible_count: int) -> None:
-    """Raise KdeclareError unless the driver finds all rows that executors have written."""
+    """Raise KdeclareError unless the driver sees exactly the rows that executors wrote."""
     if visible_count != written_count:
         raise _build_incomplete_error(
-            f"Executors wrote {written_count:,} rows of the table '{table}', and "
-            f"{visible_count:,} are in the folder of "
-            "this machine. Nothing was published."
+            f"Executors wrote {written_count:,} rows of the table '{table}', but "
+            f"{visible_count:,} are in the folder on this machine. Nothing was published."
         )
 
 
@@ -205,10 +201,10 @@ def _build_incomplete_error(detail: str) -> KdeclareError:
     return KdeclareError(
         error(
             "incomplete-table",
-            "The result is not complete",
+            "Incomplete result",
             detail,
-            hint="Give an --out that the driver and all executors share: executors that write to disks of "
-            "their own cause this.",
+            hint="Pass an --out location that the driver and all executors share. This error occurs if "
+            "executors write to their own disks.",
         )
     )
 

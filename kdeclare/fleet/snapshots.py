@@ -1,4 +1,4 @@
-"""The record of a snapshot: what makes it exist, and what can be told of it without reading its rows."""
+"""The record of a snapshot: its existence publishes the snapshot, and it summarizes the rows."""
 
 from dataclasses import field
 from datetime import datetime
@@ -15,10 +15,10 @@ from kdeclare.fleet.rows import FileFormat
 _FILE_FORMAT = FileFormat(
     code="bad-snapshot",
     name="Snapshot",
-    broken="Not a snapshot's record",
+    broken="Not a snapshot record",
     command="kdeclare fleet snapshot",
     invalid_hint="Take a new snapshot into another folder.",
-    version_hint="Take a new snapshot, or read it with the kdeclare that wrote it.",
+    version_hint="Take a new snapshot, or use the kdeclare version that wrote the file.",
 )
 
 
@@ -32,31 +32,31 @@ _Time = Annotated[
 class SnapshotCluster:
     """One cluster of a snapshot.
 
-    unread: sorts of which nothing could be read, with the reasons; each is one of ``failed``.
-    others: how many objects of other sorts than topics it has. No record has these two.
+    unread: sorts that could not be read, with the reasons; each counts as one of ``failed``.
+    others: the number of objects of sorts other than topics. Neither of these two is in the record.
     """
 
     name: str
     labels: Labels = field(default_factory=dict)
     cluster_id: str | None = None
-    version: Annotated[str | None, Field(description="Kafka's, as far as the cluster tells.")] = None
+    version: Annotated[str | None, Field(description="The Kafka version, if the cluster reports it.")] = None
     taken_at: _Time | None = None
-    topics: Annotated[int, Field(description="With the internal ones.")] = 0
+    topics: Annotated[int, Field(description="The number of topics, including internal ones.")] = 0
     internal: int = 0
-    resources: Annotated[int, Field(description="Rows with a body.")] = 0
-    failed: Annotated[int, Field(description="Resources that could not be read.")] = 0
-    error: Annotated[str | None, Field(description="Why nothing is known of the cluster.")] = None
+    resources: Annotated[int, Field(description="The number of rows with a body.")] = 0
+    failed: Annotated[int, Field(description="The number of resources that could not be read.")] = 0
+    error: Annotated[str | None, Field(description="Why the cluster could not be read.")] = None
     unread: Annotated[tuple[tuple[str, str], ...], Field(exclude=True)] = ()
     others: Annotated[tuple[ObjectCount, ...], Field(exclude=True)] = ()
 
     @property
     def whole(self) -> bool:
-        """Whether all of it was read."""
+        """Whether the whole cluster was read."""
         return self.error is None and not self.failed
 
     @property
     def rows(self) -> int:
-        """How many the snapshot has of it, its own included."""
+        """The number of the cluster's rows in the snapshot, including its own."""
         return 1 + self.resources + self.failed
 
 
@@ -71,36 +71,36 @@ class SnapshotRecord:
     fleet: str
     taken_at: _Time
     seconds: Seconds
-    path: Annotated[str, Field(description="Where in the folder its rows are.")]
+    path: Annotated[str, Field(description="The path of the rows, relative to the folder.")]
     clusters: tuple[SnapshotCluster, ...]
 
     @property
     def incomplete(self) -> tuple[SnapshotCluster, ...]:
-        """The clusters of which not all was read."""
+        """The clusters that could not be read, or only partially."""
         return tuple(cluster for cluster in self.clusters if not cluster.whole)
 
 
 def format_snapshot_path(snapshot_id: str, taken_at: datetime) -> str:
-    """Where the rows of a snapshot are: by day, so that a day can be read alone."""
+    """Return the path of a snapshot's rows; paths are grouped by day, so that a day can be read by itself."""
     return f"data/day={taken_at:%Y-%m-%d}/snapshot={snapshot_id}"
 
 
 def parse_record(text: str, source: str) -> SnapshotRecord:
-    """The record of a text. Raises KdeclareError for another format version, or for what is no record."""
+    """Parse a record. Raises KdeclareError for another format version and for text that is not a record."""
     return _FILE_FORMAT.bind(SnapshotRecord, text, source)
 
 
 def require_all_rows(cluster: SnapshotCluster, count: int, source: str) -> None:
-    """Raise KdeclareError where fewer rows of a cluster are left than were written.
+    """Raise KdeclareError if a cluster has fewer rows than were written.
 
-    Spark passes over files that are empty or gone. source: the snapshot's folder.
+    Spark silently skips empty and missing files. source: the snapshot's folder.
     """
     if count < cluster.rows:
         raise KdeclareError(
             error(
                 "bad-snapshot",
-                "A snapshot has lost rows",
-                f"{source} has {count:,} rows of {cluster.name}, and was written with {cluster.rows:,}.",
-                hint="Were files of it deleted or cut short? Take a new one.",
+                "Snapshot rows missing",
+                f"{source} has {count:,} rows of {cluster.name}, but was written with {cluster.rows:,}.",
+                hint="Take a new snapshot. Files of this one may have been deleted or truncated.",
             )
         )

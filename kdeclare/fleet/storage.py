@@ -1,4 +1,4 @@
-"""Where results of a fleet are kept: the port `Storage`, folders of this machine, and whose they are."""
+"""Storage for the results of a fleet: the `Storage` protocol, local folders, and their ownership check."""
 
 import errno
 import json
@@ -23,64 +23,68 @@ from kdeclare.engine.state.durable_files import (
 
 
 class Storage(Protocol):
-    """One folder; paths are relative to it, with slashes.
+    """One folder; paths are relative to it and use slashes.
 
-    Raises KdeclareError ``cannot-read`` or ``cannot-write`` with the path and the reason (full, denied,
-    not there).
+    Raises KdeclareError ``cannot-read`` or ``cannot-write`` with the path and the reason (disk full,
+    permission denied, not found).
     """
 
     @property
     def uri(self) -> str:
-        """The folder, as Spark takes it."""
+        """The URI of the folder, in the form that Spark accepts."""
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file or folder."""
+        """Whether the file or folder exists."""
 
     def names(self, path: str) -> tuple[str, ...]:
-        """What is in a folder, sorted; nothing if it is not there."""
+        """Return the names in a folder, sorted; empty if the folder does not exist."""
 
     def read(self, path: str) -> str:
-        """The text of a file."""
+        """Return the text of a file."""
 
     def write(self, path: str, text: str) -> None:
-        """Write a file whole or not at all, and the folders that lead to it; replaces what is there."""
+        """Write a file atomically, creating its parent folders; replaces an existing file."""
 
     def write_all(self, texts: Mapping[str, str]) -> None:
-        """Write several files, by path; nothing is replaced before all of it has been written beside.
+        """Write several files, by path; none is replaced before all are written to temporary files.
 
-        Where files appear when they are closed, as in object stores, they are written one after the other.
+        In object stores, where a file appears when it is closed, they are written one after the other.
         """
 
     def rename(self, path: str, to: str) -> None:
-        """Move a folder to where nothing is yet."""
+        """Move a folder to a path that does not exist yet."""
 
     def remove(self, path: str) -> None:
-        """Delete a file, or a folder with all in it; nothing if it is not there."""
+        """Delete a file, or a folder with its contents; does nothing if it does not exist."""
 
     def remove_empty(self, path: str) -> None:
-        """Delete a folder if nothing is in it; nothing happens if there is something, or no folder."""
+        """Delete an empty folder; does nothing if it is not empty or does not exist."""
 
 
 def build_read_error(path: str, reason: str) -> KdeclareError:
-    """A file or folder that is not there, or that nobody may or can read."""
+    """Return the error for a file or folder that does not exist or cannot be read."""
     return KdeclareError(
         error(
             "cannot-read",
-            "A file cannot be read",
+            "Cannot read file",
             f"Cannot read {path}: {reason.rstrip('.')}.",
-            hint="Check the location, and that whoever runs kdeclare may read there.",
+            hint="Check the location, and that the user who runs kdeclare has read permission.",
         )
     )
 
 
 def build_write_error(path: str, reason: str) -> KdeclareError:
-    """A file or folder that cannot be written, moved or deleted; what was there before is whole."""
+    """Return the error for a file or folder that cannot be written, moved or deleted.
+
+    Its previous contents are intact.
+    """
     return KdeclareError(
         error(
             "cannot-write",
-            "A file cannot be written",
+            "Cannot write file",
             f"Cannot write {path}: {reason.rstrip('.')}.",
-            hint="Check the location, that there is space, and that whoever runs kdeclare may write there.",
+            hint="Check the location, the free space, and that the user who runs kdeclare has write "
+            "permission.",
         )
     )
 
@@ -90,22 +94,22 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 
 @dataclass(frozen=True, slots=True)
 class LocalStorage:
-    """A folder that need not be there yet; see `Storage`."""
+    """A local folder, which need not exist yet; see `Storage`."""
 
     folder: Path
 
     @property
     def uri(self) -> str:
-        """``file://`` and the absolute path as it is: Hadoop takes ``%20`` for what it says."""
+        """``file://`` and the absolute path, not percent-encoded: Hadoop does not decode ``%20``."""
         return f"file://{self.folder.absolute().as_posix()}"
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file or folder."""
+        """Whether the file or folder exists."""
         with _report_read_errors(self._resolve(path)):
             return os.path.lexists(self._resolve(path))
 
     def names(self, path: str) -> tuple[str, ...]:
-        """What is in a folder, sorted; hidden files, as of interrupted writers, are left out."""
+        """Return the names in a folder, sorted, without hidden files such as those of interrupted writes."""
         folder = self._resolve(path)
         with _report_read_errors(folder):
             try:
@@ -115,24 +119,24 @@ class LocalStorage:
         return tuple(sorted(name for name in found if not name.startswith(".")))
 
     def read(self, path: str) -> str:
-        """The text of a file."""
+        """Return the text of a file."""
         file = self._resolve(path)
         with _report_read_errors(file):
             data = file.read_bytes()
         try:
             return data.decode()
         except UnicodeDecodeError as cause:
-            raise build_read_error(str(file), "It is not UTF-8 text") from cause
+            raise build_read_error(str(file), "the file is not UTF-8 text") from cause
 
     def write(self, path: str, text: str) -> None:
-        """Write a file whole or not at all, also when the machine dies; replaces what is there."""
+        """Write a file atomically, even if the machine crashes; replaces an existing file."""
         file = self._resolve(path)
         with _report_write_errors(file):
             make_folder(file.parent)
             replace_file(file, text.encode(), mode=find_mode(file))
 
     def write_all(self, texts: Mapping[str, str]) -> None:
-        """Write several files; nothing is replaced before all of it is on the disk."""
+        """Write several files; none is replaced before all are on disk."""
         files = {self._resolve(path): text.encode() for path, text in texts.items()}
         with _report_write_errors(self.folder):
             for file in files:
@@ -140,7 +144,7 @@ class LocalStorage:
             replace_files(files, find_private_mode(self.folder))
 
     def rename(self, path: str, to: str) -> None:
-        """Move a folder to where nothing is yet."""
+        """Move a folder to a path that does not exist yet."""
         source, target = self._resolve(path), self._resolve(to)
         with _report_write_errors(target):
             if os.path.lexists(target):
@@ -150,7 +154,7 @@ class LocalStorage:
             sync_folder(target.parent)
 
     def remove(self, path: str) -> None:
-        """Delete a file, or a folder with all in it; nothing if it is not there."""
+        """Delete a file, or a folder with its contents; does nothing if it does not exist."""
         target = self._resolve(path)
         with _report_write_errors(target):
             try:
@@ -162,8 +166,8 @@ class LocalStorage:
                 return
 
     def remove_empty(self, path: str) -> None:
-        """Delete a folder if nothing is in it."""
-        with suppress(OSError):  # another command is at work there, or has taken it away
+        """Delete a folder if it is empty."""
+        with suppress(OSError):  # another command is using the folder, or has removed it
             self._resolve(path).rmdir()
 
     def _resolve(self, path: str) -> Path:
@@ -171,7 +175,7 @@ class LocalStorage:
 
 
 def find_local_storage(location: str) -> LocalStorage | None:
-    """The storage of a path or a ``file:`` URI; None for any other URI, which is Hadoop's."""
+    """Return the storage of a path or a ``file:`` URI; None for any other URI, which Hadoop handles."""
     scheme = _SCHEME.match(location)
     if scheme is None:
         return LocalStorage(Path(location))
@@ -197,18 +201,18 @@ def _report_write_errors(path: Path) -> Iterator[None]:
 
 
 SNAPSHOTS, AUDITS = "snapshots", "audits"
-"""Folders of records, one file each, called so that they sort by time."""
+"""Folders of records, one file each; file names sort by time."""
 
 
 def list_record_ids(storage: Storage, folder: str) -> tuple[str, ...]:
-    """The ids of all records in one of these folders, oldest first."""
+    """Return the ids of all records in one of these folders, oldest first."""
     return tuple(name.removesuffix(".json") for name in storage.names(folder) if name.endswith(".json"))
 
 
 def require_same_fleet(storage: Storage, fleet: str) -> None:
-    """Raise KdeclareError where the newest snapshot or audit of a folder is another fleet's.
+    """Raise KdeclareError if the newest snapshot or audit of a folder belongs to another fleet.
 
-    A record that cannot be read is told by whoever needs it.
+    Unreadable records are ignored here; the code that needs them reports them.
     """
     for folder in (SNAPSHOTS, AUDITS):
         record_ids = list_record_ids(storage, folder)
@@ -220,9 +224,9 @@ def require_same_fleet(storage: Storage, fleet: str) -> None:
             raise KdeclareError(
                 error(
                     "other-fleet",
-                    "The folder of another fleet",
-                    f"{storage.uri}/{path} is of the fleet '{recorded_fleet}', and this is '{fleet}'.",
-                    hint="Give each fleet a folder of its own, or the fleet its earlier name.",
+                    "Folder of another fleet",
+                    f"{storage.uri}/{path} belongs to the fleet '{recorded_fleet}', not to '{fleet}'.",
+                    hint="Use a separate folder for each fleet, or restore the earlier name of the fleet.",
                 )
             )
 

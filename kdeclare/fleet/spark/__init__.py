@@ -1,1 +1,1 @@
-"""All that knows Spark."""
+"""Everything that uses Spark."""

@@ -1,4 +1,4 @@
-"""An audit in Spark: its findings, the second pass over each cluster as a whole, and their summary."""
+"""An audit in Spark: the findings, the second pass over whole clusters, and the summary."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -44,10 +44,10 @@ from kdeclare.fleet.spark.tables import (
 )
 
 MakeEvaluator = Callable[[str], ClusterEvaluator | None]
-"""The judge of a cluster, None where its project has no policies; called where the task runs."""
+"""Returns the evaluator of a cluster, None if its project has no policies; called where the task runs."""
 
 CLUSTER_FINDINGS_SCHEMA = pa.schema([field for field in FINDINGS if field.name in RESULT])
-"""The columns of what is found; those of a notice are null but for the cluster's own and ``message``."""
+"""The columns of findings and notices; notices have only the columns of the cluster and ``message``."""
 
 _COLUMNS = (
     "cluster",
@@ -66,14 +66,14 @@ _COLUMNS = (
     "error",
 )
 _ROW_ORIGINS = ("cluster", "declared", "live")
-"""What a row is of, in the order of their names: first the cluster itself, once."""
+"""The origins of rows, in the order of sorting: first the only row of the cluster itself."""
 
 
 def find_in_whole_clusters(declared: DataFrame, live: DataFrame, make_evaluator: MakeEvaluator) -> DataFrame:
-    """What is found by looking at whole clusters, those that are concerned; columns as
-    `CLUSTER_FINDINGS_SCHEMA`.
+    """Return the findings that need whole clusters, with the columns `CLUSTER_FINDINGS_SCHEMA`.
 
-    Which are, `clusters.has_many` says. What could not be told is among it, see `notices`.
+    Only clusters that are ``concerned`` are processed, see `count_declared`. The result includes notices
+    about what could not be determined, see `read_notices`.
     """
     is_cluster_row = f.col("kind") == CLUSTER
     clusters = (
@@ -111,12 +111,12 @@ def find_in_whole_clusters(declared: DataFrame, live: DataFrame, make_evaluator:
 
 
 def select_findings(cluster_findings: DataFrame) -> DataFrame:
-    """The findings alone."""
+    """Select the findings, without notices."""
     return cluster_findings.where("finding is not null")
 
 
 def read_notices(cluster_findings: DataFrame) -> dict[str, str]:
-    """What could not be told, in words, by cluster. Raises KdeclareError."""
+    """Return the notices about what could not be determined, by cluster. Raises KdeclareError."""
     with translate_spark_errors():
         rows = cluster_findings.where("finding is null").select("cluster", "message").collect()
     return {row["cluster"]: row["message"] for row in rows}
@@ -127,9 +127,8 @@ def _find_in_partition(
 ) -> Iterator[tuple[Any, ...]]:
     use_providers(providers)
     for name, group in groupby(rows, key=itemgetter("cluster")):
-        yield from _find_in_group(
-            name, group, make_evaluator
-        )  # by itself, so that only one cluster is held at a time
+        # A separate function, so that only one cluster is in memory at a time.
+        yield from _find_in_group(name, group, make_evaluator)
 
 
 def _find_in_group(
@@ -158,7 +157,7 @@ def _build_row(
     labels: Mapping[str, str],
     finding_or_notice: Finding | str,
 ) -> tuple[Any, ...]:
-    """One finding, or a notice."""
+    """Build the row of a finding or a notice."""
     values: dict[str, Any] = {
         "taken_at": taken_at,
         "cluster": cluster,
@@ -169,29 +168,29 @@ def _build_row(
         values["message"] = finding_or_notice
     else:
         values |= {column: getattr(finding_or_notice, column) for column in FINDING.names}
-        values["finding"] = str(finding_or_notice.finding)  # as Spark knows texts alone
+        values["finding"] = str(finding_or_notice.finding)  # Spark accepts only plain strings
     values["labels"] = dict(labels)
     return tuple(map(values.get, CLUSTER_FINDINGS_SCHEMA.names))
 
 
 MEMORY_TABLES = ("findings", "unseen")
-"""What later audits are compared with: what was found, and what was found before and not seen again."""
+"""The tables that later audits are compared with: findings, and earlier ones that were not checked again."""
 AUDIT_TABLES = (*MEMORY_TABLES, "summary")
-"""What is written on the bench."""
+"""The tables that an audit writes."""
 
 _MAX_ROWS = 10_000
-"""How many findings reports have; the tables have all."""
+"""The maximum number of findings in reports; the tables have all."""
 _MAX_FIXED_ROWS = 500
 _MAX_TREND_POINTS = 60
-"""How many audits the trend goes back."""
+"""The maximum number of earlier audits in the trend."""
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedTables:
-    """What is compared: what is declared with what is live, and both with what was found before.
+    """The inputs of an audit: the declared and the live table, and the findings of earlier audits.
 
-    coverage: what of it is to be seen. newest: what the latest audit remembers; since: what that remembers
-    with which this one is compared; both are None, or neither.
+    coverage: the scope of the audit. newest: the remembered findings of the latest audit. since: the
+    remembered findings of the audit to compare with. Either both are None or neither is.
     """
 
     declared: DataFrame
@@ -203,9 +202,9 @@ class ComparedTables:
 
 @dataclass(frozen=True, slots=True)
 class ClusterNotes:
-    """What is known once findings are written, by cluster.
+    """Additional results of `write_findings`, by cluster.
 
-    declared: how many resources are. notices: what could not be told, in words.
+    declared: the number of declared resources. notices: what could not be determined, in words.
     """
 
     declared: Mapping[str, int]
@@ -213,9 +212,9 @@ class ClusterNotes:
 
 
 def require_unaltered(live: DataFrame, clusters: Sequence[SnapshotCluster], source: str) -> None:
-    """Raise KdeclareError where a snapshot has fewer or more rows than were written.
+    """Raise KdeclareError if a snapshot has fewer or more rows than were written.
 
-    live: the rows of these ``clusters``. source: for the error.
+    live: the rows of these ``clusters``. source: the name of the snapshot in the error.
     """
     counts = audit_counts.count_rows_by_cluster(live)
     for cluster in clusters:
@@ -226,16 +225,16 @@ def require_unaltered(live: DataFrame, clusters: Sequence[SnapshotCluster], sour
 
 
 def _reject_duplicates(live: DataFrame, source: str) -> None:
-    """A diff would depend on which of the rows is met."""
+    """Raise the error for duplicate rows: a diff would depend on which of them is read first."""
     with translate_spark_errors():
         repeated = find_duplicates(live).limit(3).collect()
     names = ", ".join(f"{row['kind']}/{row['name']} of {row['cluster']}" for row in repeated)
     raise KdeclareError(
         error(
             "duplicate-resource",
-            "A resource is there twice",
+            "Duplicate resource",
             f"{source} has more than one row for {names or 'some resources'}.",
-            hint="Was a file of the snapshot copied? Take a new one.",
+            hint="Take a new snapshot. A file of this one may have been copied.",
         )
     )
 
@@ -274,10 +273,10 @@ def summarize_audit(
     earlier_audits: EarlierAudits | None,
     cluster_notes: ClusterNotes,
 ) -> Audit:
-    """Write the table ``summary``, and what reports are made of; ``findings`` has been written.
+    """Write the table ``summary`` and return the audit; ``findings`` must have been written.
 
-    earlier_audits: the audits that came before, if there are any. cluster_notes: as `write_findings` gives
-    it. Raises KdeclareError.
+    earlier_audits: the earlier audits, if there are any. cluster_notes: the result of `write_findings`.
+    Raises KdeclareError.
     """
     found_rows = bench.read("findings", FINDINGS)
     bench.write(audit_counts.build_summary_table(found_rows, run.began).coalesce(1), "summary")
@@ -319,6 +318,6 @@ def summarize_audit(
 
 
 def _build_trend(earlier: AuditSummary) -> tuple[TrendPoint, ...]:
-    """What an audit knows of those before it, and itself with what it took over from them."""
+    """Return the trend of an earlier audit, followed by that audit with the findings it remembers."""
     current_point = TrendPoint(earlier.audit_id, earlier.taken_at, len(earlier.clusters), earlier.remembered)
     return (*earlier.trend[1 - _MAX_TREND_POINTS :], current_point)

@@ -1,4 +1,4 @@
-"""What tables come to: numbers by cluster, kind, key and team. Only the numbers come to the driver."""
+"""Counts of the tables by cluster, kind, path and team. Only the counts are collected on the driver."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -17,11 +17,11 @@ from kdeclare.fleet.spark.tables import count_declared, select_cluster_rows
 from kdeclare.manifests.policies import TOPIC
 
 _MAX_HEAT_PATHS = 40
-"""How many paths a heat map can have, the most frequent first."""
+"""The maximum number of paths of a heat map, the most frequent first."""
 
 
 def read_snapshot_clusters(live: DataFrame) -> tuple[SnapshotCluster, ...]:
-    """Each cluster of a snapshot, by name. Raises KdeclareError."""
+    """Summarize each cluster of a snapshot, sorted by name. Raises KdeclareError."""
     sorts = list_counted_sorts()
     with translate_spark_errors():
         cluster_rows = select_cluster_rows(live).collect()
@@ -48,7 +48,7 @@ def _count_by_cluster(live: DataFrame, sorts: Sequence[CountedSort]) -> DataFram
 
 
 def _build_count_columns(number: int, sort: CountedSort, is_unread_sort: Column) -> tuple[Column, Column]:
-    """How many objects of a sort there are, and how many of them are internal; not whether it was read."""
+    """Build the columns that count all and internal objects of a sort, without the row of an unread sort."""
     is_of_sort = (f.col("kind") == sort.sort) & ~is_unread_sort
     is_internal = f.lit(False)
     if sort.internal_marker is not None:
@@ -86,7 +86,10 @@ def _build_snapshot_cluster(
 
 
 def count_declared_resources(declared: DataFrame) -> tuple[dict[str, int], bool]:
-    """How many each cluster declares, and whether the second pass concerns any. Raises KdeclareError."""
+    """Return how many resources each cluster declares, and whether any needs the second pass.
+
+    Raises KdeclareError.
+    """
     with translate_spark_errors():
         rows = count_declared(declared).collect()
     return {row["cluster"]: row["resources"] for row in rows}, any(row["concerned"] for row in rows)
@@ -99,9 +102,9 @@ def build_cluster_summaries(
     counts_by_cluster: Mapping[str, KindCounts],
     notices: Mapping[str, str],
 ) -> tuple[ClusterSummary, ...]:
-    """Each cluster of an audit, by name. Raises KdeclareError.
+    """Summarize each cluster of an audit, sorted by name. Raises KdeclareError.
 
-    declared_counts: how many are declared; counts_by_cluster, notices: all by cluster.
+    declared_counts: the number of declared resources; counts_by_cluster: findings by kind; all by cluster.
     """
     with translate_spark_errors():
         declared_clusters = select_cluster_rows(declared).select("cluster", "labels", "error").collect()
@@ -123,7 +126,7 @@ def _build_cluster_summary(
 ) -> ClusterSummary:
     failed_count = live.failed - len(live.unread)
     partial_note = f"{failed_count:,} of its resources could not be read." if failed_count else None
-    unread_notes = (f"Nothing was read of {sort}: {reason}" for sort, reason in live.unread)
+    unread_notes = (f"No {sort} objects were read: {reason}" for sort, reason in live.unread)
     problems = [text for text in (cluster_row["error"], live.error, partial_note, *unread_notes) if text]
     return ClusterSummary(
         cluster_row["cluster"],
@@ -142,7 +145,7 @@ def _build_cluster_summary(
 
 
 def build_summary_table(findings: DataFrame, taken_at: datetime) -> DataFrame:
-    """How often what was found, as `rows.SUMMARY` has it."""
+    """Count findings, with the columns `rows.SUMMARY`."""
     counts = findings.groupBy(
         "cluster", "kind", "finding", "path", f.coalesce(f.col("labels")["team"], f.lit("")).alias("team")
     ).count()
@@ -150,7 +153,7 @@ def build_summary_table(findings: DataFrame, taken_at: datetime) -> DataFrame:
 
 
 def count_by_finding(summary: DataFrame, column: str) -> dict[str, KindCounts]:
-    """Findings by kind, for each value of a column of the summary. Raises KdeclareError."""
+    """Count findings by kind, for each value of a column of the summary. Raises KdeclareError."""
     with translate_spark_errors():
         rows = summary.groupBy(column, "finding").agg(f.sum("count").alias("count")).collect()
     counts: dict[str, dict[FindingKind, int]] = {}
@@ -160,14 +163,14 @@ def count_by_finding(summary: DataFrame, column: str) -> dict[str, KindCounts]:
 
 
 def count_kinds(findings: DataFrame) -> KindCounts:
-    """Findings by kind, without a summary. Raises KdeclareError."""
+    """Count findings by kind, from the findings themselves. Raises KdeclareError."""
     with translate_spark_errors():
         rows = findings.groupBy("finding").count().collect()
     return _order_counts({FindingKind(row["finding"]): row["count"] for row in rows})
 
 
 def sum_counts(counts: Mapping[str, KindCounts]) -> KindCounts:
-    """All of them together."""
+    """Sum the counts of all clusters."""
     sums: dict[FindingKind, int] = {}
     for cluster_counts in counts.values():
         for kind, count in cluster_counts.items():
@@ -180,7 +183,7 @@ def _order_counts(counts: Mapping[FindingKind, int]) -> KindCounts:
 
 
 def build_heat_map(summary: DataFrame) -> tuple[HeatCell, ...]:
-    """How often which path is found where, for the most frequent paths. Raises KdeclareError."""
+    """Count findings by cluster and path, for the most frequent paths. Raises KdeclareError."""
     by_path = summary.groupBy("path").agg(f.sum("count").alias("all")).orderBy(f.desc("all"), "path")
     top_paths = by_path.limit(_MAX_HEAT_PATHS).select(f.col("path").alias("top"))
     cells = (
@@ -194,7 +197,7 @@ def build_heat_map(summary: DataFrame) -> tuple[HeatCell, ...]:
 
 
 def select_worst(findings: DataFrame, count: int) -> tuple[AuditRow, ...]:
-    """The first findings in the order in which people want to read them. Raises KdeclareError."""
+    """Return the first ``count`` findings in the order of reports. Raises KdeclareError."""
     is_known = f.col("status") != "new"
     ordered = findings.orderBy(_build_severity_column(), is_known, "cluster", "kind", "name", "path")
     with translate_spark_errors():
@@ -221,18 +224,18 @@ def _build_audit_row(row: Row) -> AuditRow:
 
 
 def count_known(findings: DataFrame) -> int:
-    """How many of the findings the earlier audit had, too. Raises KdeclareError."""
+    """Return how many of the findings the earlier audit also had. Raises KdeclareError."""
     return count_rows(findings.where("status = 'known'"))
 
 
 def count_rows(table: DataFrame) -> int:
-    """How many there are. Raises KdeclareError."""
+    """Return the number of rows of a table. Raises KdeclareError."""
     with translate_spark_errors():
         return table.count()
 
 
 def count_rows_by_cluster(table: DataFrame) -> dict[str, int]:
-    """How many each cluster has. Raises KdeclareError."""
+    """Return the number of rows of each cluster. Raises KdeclareError."""
     with translate_spark_errors():
         return {row["cluster"]: row["count"] for row in table.groupBy("cluster").count().collect()}
 
@@ -242,5 +245,5 @@ def _find_version(body: str | None) -> str | None:
 
 
 def _to_utc(time: datetime) -> datetime:
-    """Spark gives local times without a zone."""
+    """Convert a time from Spark, which returns local times without a time zone, to UTC."""
     return time.astimezone(UTC)

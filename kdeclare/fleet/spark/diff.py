@@ -1,4 +1,4 @@
-"""The diff of a fleet, and what the audit before it remembers: what is new, unseen or mended since."""
+"""The diff of a fleet, and the comparison with earlier audits: new, unchecked and fixed findings."""
 
 import functools
 from collections.abc import Callable, Collection, Sequence
@@ -18,7 +18,7 @@ from kdeclare.fleet.spark.tables import build_cluster_context, to_spark_type
 
 KEY = ("cluster", "kind", "name")
 RESULT = ("taken_at", *KEY, *FINDING.names, "labels")
-"""The columns of findings before they are compared with an earlier audit's."""
+"""The columns of findings before the comparison with an earlier audit."""
 
 _NEEDS_DIFF = """
     d.name is null or l.name is null or d.desired is null or d.always or l.error is not null
@@ -28,32 +28,32 @@ _NEEDS_DIFF = """
     or not forall(d.need, fact -> array_contains(l.has, fact))
     or arrays_overlap(d.forbid, l.has)
 """
-"""The twin of `facts.proves_order`, negated. What comes out as null passes, too."""
+"""The negation of `in_process_audit.proves_no_drift`, in SQL. Rows for which it is null need a diff, too."""
 
 _HAS_UNEXPECTED_KEYS = "not forall(l.keys, key -> array_contains(d.keys, key))"
 _HAS_KEYS_TO_REMOVE = "d.gone is null or arrays_overlap(d.gone, l.keys)"
-"""What takes the place of ``keys``, with and without unmanaged ones."""
+"""The conditions for ``keys``: the first with unmanaged keys, the second without."""
 
 _OTHER_CLUSTER_MESSAGE = "if(d.cluster_id <> l.cluster_id, {}, null)".format(
     "concat('{}', d.cluster_id, '{}', l.cluster_id, '{}')".format(*explain_other_cluster("|", "|").split("|"))
 )
-"""What `comparing.other_cluster` says, where it is to be said."""
+"""The message of `explain_other_cluster` as SQL; null if the cluster ids do not differ."""
 
 _GROUP_MESSAGE = "concat('{}', count, '{}', group_name, '{}')".format(
     *(part.replace("'", "\\'") for part in explain_unmanaged_group("|", "|").split("|"))
 )
-"""What `comparing.unmanaged_group` says."""
+"""The message of `explain_unmanaged_group` as SQL."""
 
 _JOIN_COLUMNS = ("joined_sort", "joined_key")
 _DIFF_COLUMNS = ("kind", "name", "desired", "owned", "live", "error", "within", "labels", "source")
 
 
 def find_drift_rows(declared: DataFrame, live: DataFrame, *, unmanaged_keys: bool = True) -> DataFrame:
-    """What is found in the resources that can be diffed alone, with the columns `RESULT`.
+    """Return the findings of resources that can be diffed alone, with the columns `RESULT`.
 
-    unmanaged_keys: whether keys that are neither declared nor owned are told; where many resources have
-    some, that is most of the work. Tables as in `fleet.rows`. Of a cluster that is not whole in both of
-    them, only that is found. Tasks use the providers that this process uses, or fail.
+    Tables are as in `fleet.rows`. unmanaged_keys: whether to report keys that are neither declared nor owned;
+    if many resources have such keys, this is most of the work. For a cluster that could not be read in one of
+    the tables, that is the only finding. Tasks must have the same providers as this process, or they fail.
     """
     has_groups = any(codec.groups for codec in load_codecs())
     needs_diff = _NEEDS_DIFF.format(keys=_HAS_UNEXPECTED_KEYS if unmanaged_keys else _HAS_KEYS_TO_REMOVE)
@@ -76,7 +76,7 @@ def find_drift_rows(declared: DataFrame, live: DataFrame, *, unmanaged_keys: boo
     diff_input = pairs.join(clusters, "cluster", "left").withColumn(
         "taken_at", f.coalesce("taken_at", f.current_timestamp())
     )
-    # or Spark would call it twice, once to see which rows have an answer
+    # Nondeterministic, or Spark would call it twice, once to filter the rows that have findings.
     diff_rows = arrow_udf(_make_differ(list_providers()), to_spark_type(pa.list_(FINDING)))  # type: ignore[call-overload]
     diff_rows = diff_rows.asNondeterministic()
     findings = (
@@ -91,17 +91,17 @@ def find_drift_rows(declared: DataFrame, live: DataFrame, *, unmanaged_keys: boo
 
 
 def drop_unmanaged_keys(findings: DataFrame) -> DataFrame:
-    """All but those of which `memory.is_unmanaged_key` is true."""
+    """Drop the findings for which `Finding.is_unmanaged_key` is true."""
     return findings.where(~build_unmanaged_key_filter())
 
 
 def find_duplicates(table: DataFrame) -> DataFrame:
-    """The keys that a table has more than once: there is none in a table that is right."""
+    """Return the keys that a table contains more than once; a valid table has none."""
     return table.groupBy(*KEY).count().where("count > 1")
 
 
 def _join_live(declared: DataFrame, live: DataFrame) -> DataFrame:
-    """Both tables as ``d`` and ``l``, what is declared with the live object that it is."""
+    """Join both tables as ``d`` and ``l``: each declared resource with its live object."""
     join_expressions = ("coalesce(live_sort, kind)", "coalesce(live_key, name)")
     keyed_declared = declared.withColumns(
         dict(zip(_JOIN_COLUMNS, map(f.expr, join_expressions), strict=True))
@@ -115,7 +115,7 @@ def _join_live(declared: DataFrame, live: DataFrame) -> DataFrame:
 
 
 def _count_groups(objects: DataFrame) -> DataFrame:
-    """One finding for each group of objects that nobody declared, in clusters that are well."""
+    """Return one finding per group of unmanaged objects, in clusters that were read without errors."""
     counted = objects.where("within is not null").groupBy("taken_at", "cluster", "kind", "group_name").count()
     return counted.selectExpr(
         "taken_at",
@@ -133,7 +133,7 @@ def _count_groups(objects: DataFrame) -> DataFrame:
 
 
 def _make_differ(providers: Sequence[InstalledProvider]) -> Callable[..., pa.Array]:
-    """The function of tasks, which asks the providers of the driver."""
+    """Return the function that tasks call, which uses the same providers as the driver."""
 
     def diff_rows(*columns: pa.Array) -> pa.Array:
         use_providers(providers)
@@ -150,15 +150,15 @@ def _to_struct(finding: Finding) -> dict[str, object]:
 
 
 IDENTITY = ("cluster", "kind", "name", "finding", "path")
-"""By which a finding is known again in a later audit."""
+"""The columns that identify a finding across audits."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditCoverage:
-    """What an audit was to look at.
+    """The scope of an audit.
 
-    clusters: names; left_out: of those that the fleet has besides. unmanaged_keys: whether keys of
-    declared resources that nobody declared were looked for.
+    clusters: the names of the audited clusters. left_out: the names of the fleet's other clusters.
+    unmanaged_keys: whether undeclared keys of declared resources are reported.
     """
 
     clusters: Collection[str]
@@ -166,7 +166,7 @@ class AuditCoverage:
     unmanaged_keys: bool = True
 
     def build_coverage_filter(self) -> Column:
-        """Of an earlier finding: whether this audit was to see it, were it there still."""
+        """Select the earlier findings that this audit would report if they still existed."""
         in_selected_clusters = f.col("cluster").isin(list(self.clusters))
         return (
             in_selected_clusters
@@ -175,22 +175,22 @@ class AuditCoverage:
         )
 
     def build_fleet_filter(self) -> Column:
-        """Of an earlier finding: whether its cluster is in the fleet still."""
+        """Select the earlier findings whose cluster is still in the fleet."""
         return f.col("cluster").isin([*self.clusters, *self.left_out])
 
 
 def build_unmanaged_key_filter() -> Column:
-    """See `Found.is_unmanaged_key`."""
+    """Return `Finding.is_unmanaged_key` as a column."""
     return (f.col("finding") == str(FindingKind.UNMANAGED)) & f.col("path").isNotNull()
 
 
 def add_first_seen(
     findings: DataFrame, newest_memory: DataFrame | None, baseline_memory: DataFrame | None
 ) -> DataFrame:
-    """Findings with the time when each was seen first, and whether it is new.
+    """Add the columns ``first_seen`` and ``status`` (new or known) to findings.
 
-    newest_memory: what the latest audit remembers, which says since when; None where there is none.
-    baseline_memory: what that audit remembers with which this one is compared.
+    newest_memory: the remembered findings of the latest audit, which provide ``first_seen``; None without an
+    earlier audit. baseline_memory: the remembered findings of the audit to compare with.
     """
     if newest_memory is None or baseline_memory is None:
         return findings.withColumn("first_seen", f.col("taken_at")).withColumn("status", f.lit("new"))
@@ -214,7 +214,7 @@ def add_first_seen(
 
 
 def find_fixed(findings: DataFrame, baseline_memory: DataFrame, coverage: AuditCoverage) -> DataFrame:
-    """What was remembered, was looked at again, and is not found any more."""
+    """Return the remembered findings that were checked again and no longer exist."""
     checked_again = _join_unreadable(
         baseline_memory.where(coverage.build_coverage_filter()), findings, "left_anti"
     )
@@ -222,7 +222,7 @@ def find_fixed(findings: DataFrame, baseline_memory: DataFrame, coverage: AuditC
 
 
 def find_unchecked(findings: DataFrame, newest_memory: DataFrame, coverage: AuditCoverage) -> DataFrame:
-    """What was remembered and could not be looked at again, so that nobody knows."""
+    """Return the remembered findings that were not checked again, so that their state is unknown."""
     fleet_memory = newest_memory.where(coverage.build_fleet_filter())
     unreadable = _join_unreadable(fleet_memory.where(coverage.build_coverage_filter()), findings, "left_semi")
     return _exclude_found(
@@ -235,7 +235,7 @@ def _select_first_seen(memory: DataFrame, name: str) -> DataFrame:
 
 
 def _join_unreadable(memory: DataFrame, findings: DataFrame, join_type: str) -> DataFrame:
-    """Semi or anti: the resources that, or whose clusters, could not be read."""
+    """Join (semi or anti) with the resources that could not be read, or whose clusters could not."""
     unreadable = findings.where(f.col("finding") == str(FindingKind.UNREACHABLE)).alias("now")
     of_cluster = f.col("now.kind") == CLUSTER
     same_resource = (f.col("was.kind") == f.col("now.kind")) & (f.col("was.name") == f.col("now.name"))

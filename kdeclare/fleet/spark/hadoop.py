@@ -1,4 +1,4 @@
-"""Wherever Spark can write as storage: S3, ADLS, GCS, HDFS, through Hadoop's file systems."""
+"""Storage in S3, ADLS, GCS, HDFS and others, through Hadoop's file systems."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -15,31 +15,31 @@ from kdeclare.fleet.spark.spark_errors import list_causes, mask_uri_passwords
 from kdeclare.fleet.storage import Storage, build_read_error, build_write_error, find_local_storage
 
 _OBJECT_STORE_SCHEMES = frozenset({"s3a", "s3", "s3n", "gs", "oss", "cosn", "obs"})
-"""Where a file appears when it is closed, whole; a rename would copy it once more."""
+"""Object stores: a file appears atomically when it is closed, and a rename would copy it again."""
 
 _FILE_NOT_FOUND = "java.io.FileNotFoundException"
 _DENIED = re.compile(r"AccessControlException|AccessDeniedException|Status Code: 403|Permission denied")
 
 
 def open_storage(location: str, spark: SparkSession) -> Storage:
-    """The storage of a location: a path or ``file:`` URI is a folder here, any other URI is Hadoop's."""
+    """Open a storage: a path or ``file:`` URI is a local folder; Hadoop handles any other URI."""
     return find_local_storage(location) or HadoopStorage(spark, location.rstrip("/"))
 
 
 @dataclass(frozen=True, slots=True)
 class HadoopStorage:
-    """A folder in one of Hadoop's file systems; see `Storage`. ``uri`` is without a slash at its end."""
+    """A folder in one of Hadoop's file systems; see `Storage`. ``uri`` has no trailing slash."""
 
     spark: SparkSession
     uri: str
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file or folder."""
+        """Whether the file or folder exists."""
         with self._translate_errors(path, build_read_error):
             return bool(self._get_file_system().exists(self._build_path(path)))
 
     def names(self, path: str) -> tuple[str, ...]:
-        """What is in a folder, sorted; hidden files, as of interrupted writers, are left out."""
+        """Return the names in a folder, sorted, without hidden files such as those of interrupted writes."""
         with self._translate_errors(path, build_read_error):
             try:
                 found = [
@@ -53,7 +53,7 @@ class HadoopStorage:
         return tuple(sorted(name for name in found if not name.startswith(".")))
 
     def read(self, path: str) -> str:
-        """The text of a file."""
+        """Return the text of a file."""
         with self._translate_errors(path, build_read_error):
             stream = self._get_file_system().open(self._build_path(path))
             try:
@@ -64,15 +64,15 @@ class HadoopStorage:
             return data.decode()
         except UnicodeDecodeError as cause:
             raise build_read_error(
-                mask_uri_passwords(f"{self.uri}/{path}"), "It is not UTF-8 text"
+                mask_uri_passwords(f"{self.uri}/{path}"), "the file is not UTF-8 text"
             ) from cause
 
     def write(self, path: str, text: str) -> None:
-        """Write a file whole or not at all; replaces what is there."""
+        """Write a file atomically; replaces an existing file."""
         self.write_all({path: text})
 
     def write_all(self, texts: Mapping[str, str]) -> None:
-        """Write several files; nothing is replaced before all of it has been written, but for objects."""
+        """Write several files; except in object stores, none is replaced before all are written."""
         with self._translate_errors(next(iter(texts)) if len(texts) == 1 else "", build_write_error):
             if self._get_file_system().getScheme() in _OBJECT_STORE_SCHEMES:
                 for path, text in texts.items():
@@ -90,32 +90,32 @@ class HadoopStorage:
                 raise
 
     def rename(self, path: str, to: str) -> None:
-        """Move a folder to where nothing is yet."""
+        """Move a folder to a path that does not exist yet."""
         source, target = self._build_path(path), self._build_path(to)
         fs = self._get_file_system()
         with self._translate_errors(to, build_write_error):
             if fs.exists(target):
                 raise build_write_error(mask_uri_passwords(f"{self.uri}/{to}"), "File exists")
             if not fs.exists(source):
-                raise build_write_error(mask_uri_passwords(f"{self.uri}/{to}"), f"There is no {path}")
+                raise build_write_error(mask_uri_passwords(f"{self.uri}/{to}"), f"{path} does not exist")
             fs.mkdirs(target.getParent())
             if not fs.rename(source, target):
                 raise build_write_error(
-                    mask_uri_passwords(f"{self.uri}/{to}"), "The file system does not say why"
+                    mask_uri_passwords(f"{self.uri}/{to}"), "the file system did not report a reason"
                 )
 
     def remove(self, path: str) -> None:
-        """Delete a file, or a folder with all in it; nothing if it is not there."""
+        """Delete a file, or a folder with its contents; does nothing if it does not exist."""
         fs, target = self._get_file_system(), self._build_path(path)
         with self._translate_errors(path, build_write_error):
             if not fs.delete(target, True) and fs.exists(target):
                 raise build_write_error(
-                    mask_uri_passwords(f"{self.uri}/{path}"), "The file system does not say why"
+                    mask_uri_passwords(f"{self.uri}/{path}"), "the file system did not report a reason"
                 )
 
     def remove_empty(self, path: str) -> None:
-        """Delete a folder if nothing is in it."""
-        with suppress(Py4JJavaError):  # another command is at work there
+        """Delete a folder if it is empty."""
+        with suppress(Py4JJavaError):  # another command is using the folder
             self._get_file_system().delete(self._build_path(path), False)
 
     def _build_temporary_path(self, path: str) -> Any:
@@ -123,14 +123,14 @@ class HadoopStorage:
         return self._get_hadoop_fs().Path(target.getParent(), f".{target.getName()}.{uuid4().hex}.tmp")
 
     def _write_file(self, path: Any, data: bytes) -> None:
-        """An object is not closed after a failed write: that would make half of it appear."""
+        """Write a file. After an error the stream stays open: closing it would publish a partial object."""
         self._get_file_system().mkdirs(path.getParent())
         stream = self._get_file_system().create(path, True)
         stream.write(bytearray(data))
         stream.close()
 
     def _replace_file(self, temporary_path: Any, target: Any) -> None:
-        """FileSystem's own rename does not replace files everywhere, FileContext's does."""
+        """Rename over an existing file with FileContext, because not every FileSystem's rename replaces."""
         hadoop_fs = self._get_hadoop_fs()
         gateway: Any = self.spark.sparkContext._gateway
         rename_option = getattr(hadoop_fs, "Options$Rename")
@@ -170,7 +170,7 @@ def _is_caused_by(problem: Py4JJavaError, kind: str) -> bool:
 
 
 def _explain_problem(problem: Py4JJavaError) -> str:
-    """Why, in the words that the command line knows from local files where there are such words."""
+    """Explain an error, in the words of the operating system's errors for local files if possible."""
     cause_texts = [f"{cause.kind} {cause.message}" for cause in list_causes(problem)]
     text = "\n".join(cause_texts)
     if _DENIED.search(text):

@@ -1,4 +1,4 @@
-"""One live object through the snapshots of a folder."""
+"""Read the versions of one live object from the snapshots of a folder."""
 
 from collections.abc import Sequence
 from datetime import UTC
@@ -22,7 +22,7 @@ from kdeclare.fleet.storage import Storage
 def read_versions(
     spark: SparkSession, storage: Storage, records: Sequence[SnapshotRecord], cluster: str, key: LiveKey
 ) -> tuple[ObjectVersion, ...]:
-    """The object in each snapshot, oldest first; only the files of that cluster are read.
+    """Read the object from each of ``records``, in their order; only the cluster's files are read.
 
     Raises KdeclareError.
     """
@@ -47,13 +47,13 @@ def read_versions(
 
 
 def _escape_folder_name(spark: SparkSession, name: str) -> str:
-    """A name as Spark spells it in the folders of partitions: ``a:b`` is ``a%3Ab``."""
+    """Escape a name as Spark does in the folders of partitions: ``a:b`` becomes ``a%3Ab``."""
     jvm: Any = spark.sparkContext._jvm
     return str(jvm.org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils.escapePathName(name))
 
 
 def _build_object_filter(key: LiveKey) -> Column:
-    """The object itself, why nothing was read of its sort, and the cluster, which says what was read."""
+    """Select the object itself, the error of its sort, and the cluster, which records what was read."""
     itself = (f.col("kind") == key.sort) & f.col("name").isin(key.key, "")
     return itself | (f.col("kind") == CLUSTER)
 
@@ -73,7 +73,7 @@ def _build_version(record: SnapshotRecord, cluster: str, key: LiveKey, rows: Seq
 
 
 def _explain_unread(key: LiveKey, cluster: str | None) -> str | None:
-    """Why a snapshot has nothing of another system than the cluster itself."""
+    """Return why a snapshot lacks the objects of a system other than the cluster itself."""
     codec = CODECS.get(key.sort)
     if cluster is None or codec is None or codec.identifies_system:
         return None

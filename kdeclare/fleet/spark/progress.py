@@ -1,4 +1,4 @@
-"""How far Spark's jobs are."""
+"""The progress of Spark's jobs."""
 
 import logging
 import threading
@@ -17,14 +17,14 @@ _GROUP = "spark.jobGroup.id"
 _DESCRIPTION = "spark.job.description"
 
 JobProgress = Callable[[str, int, int], None]
-"""Told what is done, how many tasks of it are over and how many there are so far."""
+"""Receives a description of the work, the number of completed tasks, and the number of tasks known so far."""
 
 
 @contextmanager
 def report_progress(spark: SparkSession, progress: JobProgress, text: str) -> Iterator[None]:
-    """Tell the progress of the jobs that this thread has run in the block, until it ends.
+    """Report the progress of the jobs that this thread runs in the block, until the block ends.
 
-    Told from a thread of its own. A progress that raises is told no more; the jobs go on.
+    ``progress`` is called from a separate thread. If it raises, it is not called again; the jobs continue.
     """
     context, group = spark.sparkContext, uuid4().hex
     finished = threading.Event()
@@ -52,16 +52,16 @@ def _use_job_group(context: SparkContext, group: str, text: str) -> Iterator[Non
     finally:
         try:
             for key, value in previous_properties.items():
-                context.setLocalProperty(key, value)  # type: ignore[arg-type]  # None takes it away
+                context.setLocalProperty(key, value)  # type: ignore[arg-type]  # None removes the property
         except (Py4JError, OSError):
-            # Not instead of the exception that tells why the JVM is gone.
+            # Do not hide the exception that explains why the JVM ended.
             _log.debug("The job group was not reset", exc_info=True)
 
 
 def _poll_progress(
     tracker: StatusTracker, group: str, progress: JobProgress, text: str, finished: threading.Event
 ) -> None:
-    """Also once more at the end: what was quick was never seen."""
+    """Report progress until finished, and once more at the end, because short jobs fall between two polls."""
     last_counts = (-1, -1)
     while True:
         is_finished = finished.wait(_POLL_SECONDS)
@@ -69,8 +69,8 @@ def _poll_progress(
             counts = _count_tasks(tracker, group)
             if counts != last_counts and counts[1]:
                 progress(text, *counts)
-        except Exception:  # noqa: BLE001  it only tells; the job says itself when it fails
-            _log.warning("Progress is told no more: %s", text, exc_info=True)
+        except Exception:  # noqa: BLE001  a failed report must not fail the job, which reports its own errors
+            _log.warning("Progress is no longer reported: %s", text, exc_info=True)
             return
         if is_finished:
             return
@@ -78,7 +78,7 @@ def _poll_progress(
 
 
 def _count_tasks(tracker: StatusTracker, group: str) -> tuple[int, int]:
-    """Tasks that are over and tasks that are known of."""
+    """Return the number of completed tasks and of known tasks."""
     completed_count = total_count = 0
     for job in tracker.getJobIdsForGroup(group):
         info = tracker.getJobInfo(job)
@@ -88,6 +88,6 @@ def _count_tasks(tracker: StatusTracker, group: str) -> tuple[int, int]:
             if stage is None:
                 continue
             completed_count += stage.numCompletedTasks
-            # Stages that an earlier job has done already are never run.
+            # Stages that an earlier job completed are skipped.
             total_count += stage.numCompletedTasks if info.status == "SUCCEEDED" else stage.numTasks
     return completed_count, total_count

@@ -1,4 +1,4 @@
-"""A Spark session with a JVM of its own, for as long as a block takes, and nothing left of it afterwards."""
+"""A Spark session with its own JVM for the duration of a block; nothing of it remains afterwards."""
 
 import logging
 import os
@@ -39,10 +39,10 @@ _log = logging.getLogger(__name__)
 __all__ = ["SparkConf", "SparkSession", "spark_session"]
 
 _DEFAULT_APP_NAME = "pyspark-shell"
-"""What an application is called that nobody has named."""
+"""Spark's default name of an application."""
 
 CheckSettings = Callable[[SparkConf], None]
-"""Raises KdeclareError for settings, of which ``spark.master`` is one, that a command cannot run with."""
+"""Raises KdeclareError for settings (including ``spark.master``) that a command cannot run with."""
 
 
 def accept_settings(settings: SparkConf) -> None:
@@ -57,24 +57,24 @@ def spark_session(
     log: Path | None = None,
     check_settings: CheckSettings = accept_settings,
 ) -> Iterator[SparkSession]:
-    """A session of the block's own; afterwards its JVM has ended.
+    """Provide a session for the block; its JVM ends with the block.
 
-    master: None is what settings say, or ``local[*]``.
-    conf: the user's settings by key. They win over those of SPARK_CONF_DIR and PYSPARK_SUBMIT_ARGS, and
-    these over what kdeclare sets. Tasks run PYSPARK_PYTHON, and this very Python where it is not set.
-    log: where Spark's log is appended to. None: a temporary file, which stays only if the block fails
+    master: None for the master in the settings, or ``local[*]``.
+    conf: the user's settings by key. They override those of SPARK_CONF_DIR and PYSPARK_SUBMIT_ARGS, which
+    override kdeclare's defaults. Tasks run PYSPARK_PYTHON, or this Python if it is not set.
+    log: the file to append Spark's log to. None: a temporary file, which is kept only if the block fails
     because of Spark; the error then names it.
     check_settings: called with all settings before Spark connects to the master.
-    Raises KdeclareError: ``java-missing``, ``java-too-old``, ``spark-running`` where this process has a
-    session already, and what `explained` makes of Spark's exceptions in the block.
+    Raises KdeclareError: ``java-missing``, ``java-too-old``, ``spark-running`` if this process already has a
+    session, and the errors of `translate_spark_errors` for Spark's exceptions in the block.
     """
     if SparkContext._active_spark_context is not None:
         raise KdeclareError(
             error(
                 "spark-running",
-                "There is a Spark session already",
-                "This process has a Spark session, and Spark allows one a process.",
-                hint="Stop that session first, or run kdeclare in a process of its own.",
+                "Spark session already running",
+                "This process already has a Spark session, and Spark allows only one per process.",
+                hint="Stop that session first, or run kdeclare in a separate process.",
             )
         )
     with (
@@ -83,7 +83,7 @@ def spark_session(
         open_java_virtual_machine(master, conf, file),
         _restore_interrupts(),
         _silence_py4j(),
-        translate_spark_errors(),  # as long as there is a JVM to be asked what it meant
+        translate_spark_errors(),  # inside, because the translation needs the JVM
     ):
         spark = _create_session(master, conf, check_settings)
         try:
@@ -96,7 +96,7 @@ def _create_session(
     master: str | None, conf: Mapping[str, str], check_settings: CheckSettings
 ) -> SparkSession:
     settings = SparkConf()
-    # spark-submit takes this for somebody's shell.
+    # Because of the resource pyspark-shell, spark-submit turns the progress bar on.
     settings.set("spark.ui.showConsoleProgress", "false")
     for key, value in conf.items():
         settings.set(key, value)
@@ -108,13 +108,13 @@ def _create_session(
         settings.setIfMissing(key, value)
     check_settings(settings)
     context = SparkContext(conf=settings)
-    # A JVM that dies is told once, by what was asked of it, and not on stderr as well.
+    # If the JVM dies, the failed call reports it; the accumulator server must not print it to stderr as well.
     context._accumulatorServer.handle_error = _log_accumulator_error  # type: ignore[method-assign]
     return SparkSession(context)
 
 
 def _log_accumulator_error(request: object, client_address: object) -> None:
-    _log.debug("Accumulators were not read to their end", exc_info=True)
+    _log.debug("Accumulators were not read completely", exc_info=True)
 
 
 def _stop_session(spark: SparkSession) -> None:
@@ -122,14 +122,14 @@ def _stop_session(spark: SparkSession) -> None:
         with warnings.catch_warnings(action="ignore"):
             spark.stop()
     except (Py4JError, OSError):
-        # The JVM died before, which the block has noticed; Python's side lets go of it the second time.
+        # The JVM died earlier, which the block reported. The second call stops the Python side.
         _log.debug("Spark was not stopped", exc_info=True)
         spark.sparkContext.stop()
         SparkSession._instantiatedSession = SparkSession._activeSession = None
 
 
 def _build_python_variables(conf: Mapping[str, str]) -> Mapping[str, str]:
-    """The variables that name Python for tasks."""
+    """Return the environment variables that select the Python of the driver and of tasks."""
     task_python = conf.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON") or sys.executable
     driver_python = (
         conf.get("spark.pyspark.driver.python") or os.environ.get("PYSPARK_DRIVER_PYTHON") or task_python
@@ -139,7 +139,7 @@ def _build_python_variables(conf: Mapping[str, str]) -> Mapping[str, str]:
 
 @contextmanager
 def _restore_interrupts() -> Iterator[None]:
-    """A session cancels its jobs on Ctrl-C, and leaves that behind when it ends."""
+    """Restore the handler of Ctrl-C, which a Spark session replaces and does not restore."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -152,7 +152,7 @@ def _restore_interrupts() -> Iterator[None]:
 
 @contextmanager
 def _silence_py4j() -> Iterator[None]:
-    """py4j logs to the root logger, which prints what nobody has a handler for."""
+    """Silence py4j, which logs to the root logger; without a handler, that prints to stderr."""
     root, handler = logging.getLogger(), logging.NullHandler()
     root.addHandler(handler)
     try:
@@ -183,18 +183,18 @@ def _open_log_file(log: Path | None = None) -> Iterator[Path]:
 
 @contextmanager
 def _add_log_hint(log: Path) -> Iterator[None]:
-    """Errors that come of Spark tell where its log is."""
+    """Add the path of Spark's log to the hints of Spark's errors."""
     try:
         yield
     except SparkError as problem:
-        log_hint = f"Spark's log is in {log}."
+        log_hint = f"See Spark's log in {log}."
         diagnostics = [replace(item, hint=f"{item.hint} {log_hint}".strip()) for item in problem.diagnostics]
         raise SparkError(*diagnostics, exit_code=problem.exit_code) from problem.__cause__
 
 
 _SHELL_RESOURCE = "pyspark-shell"
 _FAST_STARTUP_OPTION = "-XX:TieredStopAtLevel=1"
-"""Java's quick compiler alone: what the other one takes its time for pays off after minutes; measured."""
+"""Use only Java's fast compiler; measured: the optimizing one pays off only after minutes."""
 _END_SECONDS = 10.0
 
 
@@ -202,20 +202,20 @@ _END_SECONDS = 10.0
 def open_java_virtual_machine(
     master: str | None, conf: Mapping[str, str], log: Path
 ) -> Iterator[JavaGateway]:
-    """A JVM for the block; afterwards it has ended. What it prints goes to the end of ``log``.
+    """Provide a JVM for the block; it ends with the block. Its output is appended to ``log``.
 
-    master: None is what Spark's own settings say. conf: what its own start depends on is taken from here
-    (memory, packages).
-    Raises KdeclareError where there is no Java 17, or where Spark does not start.
+    master: None for the master in Spark's own settings. conf: includes the settings that the JVM needs at
+    startup (memory, packages).
+    Raises KdeclareError if Java 17 is missing, or if Spark does not start.
     """
     find_java()
     gateway = _launch_jvm(master, conf, log)
     configured_master = _read_configured_master(gateway)
     if master is None and find_local_cores(configured_master) is None and gateway.proc is not None:
-        _stop_jvm(gateway)  # it was begun as one that nobody else is to connect to
+        _stop_jvm(gateway)  # it was started as a local one, which accepts no connections from executors
         gateway = _launch_jvm(configured_master, conf, log)
     try:
-        # A session takes the gateway that the class holds; a later one needs a new one.
+        # A session uses the gateway of the class; a later session needs a new one.
         SparkContext._gateway, SparkContext._jvm = gateway, gateway.jvm
         yield gateway
     finally:
@@ -224,7 +224,7 @@ def open_java_virtual_machine(
 
 
 def _read_configured_master(gateway: JavaGateway) -> str:
-    """What --conf, PYSPARK_SUBMIT_ARGS, spark-defaults.conf and MASTER come to; of nothing: ``local[*]``."""
+    """Return the master of --conf, PYSPARK_SUBMIT_ARGS, spark-defaults.conf or MASTER, else ``local[*]``."""
     return str(gateway.jvm.org.apache.spark.SparkConf().get("spark.master", "local[*]"))
 
 
@@ -250,10 +250,14 @@ def _launch_jvm(master: str | None, conf: Mapping[str, str], log: Path) -> JavaG
 
 
 def _build_start_variables(master: str | None, conf: Mapping[str, str], log4j: Path) -> Mapping[str, str]:
-    """The variables by which a JVM is told how to start: the weakest word of all, and the strongest."""
-    # Before what is there: the last one wins.
+    """Return the environment variables that control the start of a JVM.
+
+    They contain kdeclare's defaults, which have the lowest priority, and the user's settings, which have the
+    highest.
+    """
+    # Before the existing options, because the last one wins.
     options = f"-Dlog4j2.configurationFile={shlex.quote(log4j.as_uri())} {_FAST_STARTUP_OPTION}"
-    # In one process nobody else is to connect, and a machine need not know its own name.
+    # A local JVM must not be reachable from outside, and the machine may be unable to resolve its own name.
     address = os.environ.get("SPARK_LOCAL_IP", "127.0.0.1")
     is_local = master is None or find_local_cores(master) is not None
     return ({"SPARK_LOCAL_IP": address} if is_local else {}) | {
@@ -267,7 +271,7 @@ def _build_start_variables(master: str | None, conf: Mapping[str, str], log4j: P
 
 @contextmanager
 def set_variables(values: Mapping[str, str]) -> Iterator[None]:
-    """This process's environment with ``values`` in it, for the block."""
+    """Set environment variables of this process for the block."""
     previous_values = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:
@@ -281,9 +285,9 @@ def set_variables(values: Mapping[str, str]) -> Iterator[None]:
 
 
 def _build_submit_arguments(master: str | None, conf: Mapping[str, str], submit_arguments: str) -> str:
-    """The user's own settings behind those of the environment, so that they win.
+    """Append the user's settings to those of the environment, so that they take precedence.
 
-    Others can read a command line: what looks like a secret is set later, without one.
+    Other users can read command lines, so settings that look like secrets are set later in another way.
     """
     environment_arguments = shlex.split(submit_arguments)
     if environment_arguments and environment_arguments[-1] == _SHELL_RESOURCE:
@@ -296,7 +300,7 @@ def _build_submit_arguments(master: str | None, conf: Mapping[str, str], submit_
 
 
 def _stop_jvm(gateway: JavaGateway) -> None:
-    """It ends by itself when its stdin does; one that hangs is killed. `spark-submit`'s own is left to it."""
+    """Stop a JVM by closing its stdin, or kill it if it hangs; `spark-submit` stops the JVM it started."""
     process: subprocess.Popen[bytes] | None = gateway.proc
     gateway.shutdown()
     if process is None:
@@ -312,12 +316,12 @@ def _stop_jvm(gateway: JavaGateway) -> None:
 
 
 def _explain_exit(log: Path, old_log_size: int) -> str:
-    """The first new line that speaks of an error, without the exception's class; else the last one.
+    """Return the first new line that reports an error, without the exception's class; else the last line.
 
-    old_log_size: bytes of the log that are older.
+    old_log_size: the number of bytes that the log had before the start.
     """
     new_output = log.read_bytes()[old_log_size:].decode(errors="replace")
     lines = [line.strip() for line in new_output.splitlines() if line.strip()]
     error_lines = [line for line in lines if re.search(r"Exception|\b[Ee]rror\b|Invalid|No such file", line)]
-    reason = (error_lines or lines[-1:] or ["it said nothing"])[0]
+    reason = (error_lines or lines[-1:] or ["it printed nothing"])[0]
     return re.sub(r"^(Exception in thread \S+ )?([\w.]+(Exception|Error): )?", "", reason).rstrip(".")

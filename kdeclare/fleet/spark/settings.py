@@ -1,4 +1,4 @@
-"""What a session is set to where nobody said otherwise, and what must not be left open where it is remote."""
+"""Defaults for Spark sessions, and checks of the settings for remote masters."""
 
 import os
 import re
@@ -16,24 +16,24 @@ SECRET_KEY_PATTERN = (
     r"(?i)secret|password|passphrase|token|credential|\bsas\b"
     r"|(access|account|private|api|encryption)[._-]?key"
 )
-"""Settings whose keys match hold what nobody else is to read; written so that Java takes it, too."""
+"""Matches the keys of settings that contain secrets; the pattern is also valid in Java."""
 
 _PARTITIONS_PER_CORE = 2
-"""Partitions of a shuffle for each core: uneven ones even out, and a million rows need no more."""
+"""Shuffle partitions per core: more than one evens out skew, and a million rows do not need more."""
 
 _HEAP_DIVISOR = 6
-"""The driver's heap is at most this part of the memory: Python workers need as much again beside it."""
+"""The driver's heap gets this fraction of the memory, because Python workers need as much in addition."""
 
 _REMOTE_SETTINGS = {
-    # Spark puts larger code of tasks into files of executors, and it holds the fleet's secrets.
+    # Spark stores larger task code in files on executors, and this code contains the fleet's secrets.
     "spark.broadcast.UDFCompressionThreshold": "1g",
 }
 
 
 def build_session_defaults(master: str) -> Mapping[str, str]:
-    """Spark's settings by key, for one master."""
+    """Return Spark's default settings by key, for one master."""
     cores = find_local_cores(master)
-    # How many cores a cluster gives is not known yet: Spark's own figure, and it joins small ones.
+    # The cores of a remote cluster are unknown here; Spark's default applies, and it merges small partitions.
     master_settings = (
         {"spark.sql.shuffle.partitions": str(max(_PARTITIONS_PER_CORE * cores, 4))}
         if cores
@@ -46,16 +46,16 @@ def build_session_defaults(master: str) -> Mapping[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.python.worker.reuse": "true",
-        # Where all parts of a join are small, a table of hashes is quicker than sorting; measured: a third.
+        # For joins with small partitions, a hash join is faster than a sort join; measured: by a third.
         "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold": "192MB",
-        # A cluster is called `007` and not 7, also where a folder has its name.
+        # The cluster `007` must not become 7 when its name is read from the name of a folder.
         "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
         "spark.sql.parquet.compression.codec": "zstd",
     }
 
 
 def find_local_cores(master: str) -> int | None:
-    """How many tasks run at a time with a master in this process (``local[4]``); None with any other."""
+    """Return how many tasks run concurrently with a local master (``local[4]``); None for other masters."""
     if master == "local":
         return 1
     match = re.fullmatch(r"local\[\s*(\d+|\*)\s*(?:,\s*\d+\s*)?\]", master)
@@ -65,7 +65,7 @@ def find_local_cores(master: str) -> int | None:
 
 
 def compute_driver_memory() -> str:
-    """The driver's heap for a machine of this size: 1 GiB to 4 GiB, as ``SPARK_DRIVER_MEMORY`` has it."""
+    """Return the driver's heap for this machine, 1 GiB to 4 GiB, in the format of ``SPARK_DRIVER_MEMORY``."""
     machine_memory_mib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
     return f"{min(max(machine_memory_mib // _HEAP_DIVISOR, 1024), 4096)}m"
 
@@ -76,19 +76,19 @@ _ENCRYPTION_SETTINGS = (
     "spark.ssl.rpc.enabled",
     "spark.authenticate.enableSaslEncryption",
 )
-"""Each of them encrypts all that Spark's processes send each other."""
+"""Each of these settings encrypts everything that Spark's processes send to each other."""
 
 
 def has_local_tasks(spark: SparkSession) -> bool:
-    """Whether tasks run in this process's own JVM, with the disk and the network of this machine."""
+    """Whether tasks run in the JVM of this process, with the disk and the network of this machine."""
     return find_local_cores(spark.sparkContext.master or "") is not None
 
 
 def reject_local_folders(settings: SparkConf, folders: Mapping[str, str]) -> None:
-    """Raise KdeclareError where executors on other machines would write to disks of their own.
+    """Raise KdeclareError if executors on other machines would write to their own disks.
 
-    Spark commits without an error what executors wrote where the driver cannot see it: tables are empty then.
-    folders: the locations of tables, by the option that names them.
+    If the driver cannot see the files that executors wrote, Spark commits without an error, and tables are
+    empty. folders: the locations of tables, by the option that sets them.
     """
     master = settings.get("spark.master") or ""
     local_folders = [
@@ -96,21 +96,21 @@ def reject_local_folders(settings: SparkConf, folders: Mapping[str, str]) -> Non
     ]
     if not local_folders or find_local_cores(master) is not None:
         return
+    locations_are = "this location is" if len(local_folders) == 1 else "these locations are"
     raise KdeclareError(
         error(
             "local-folder",
-            "Executors may not see a local folder",
-            f"Tasks run on {master}, and this folder is on the disk of this "
-            f"machine: {', '.join(local_folders)}. "
-            "What executors write to their own disks would be missing from the result.",
-            hint="Give a location that all of them reach (s3a://…, hdfs://…), or pass --shared-folders if "
-            "the folder is mounted on every executor at the same path.",
+            "Local folder with remote executors",
+            f"Tasks run on {master}, but {locations_are} local to this machine: {', '.join(local_folders)}. "
+            "Files that executors write to their own disks would be missing from the result.",
+            hint="Pass a location that all executors can reach (s3a://…, hdfs://…), or pass --shared-folders "
+            "if the folder is mounted at the same path on every executor.",
         )
     )
 
 
 def reject_unsecured_network(settings: SparkConf) -> None:
-    """Raise KdeclareError where secrets would travel to tasks that anybody can read or pretend to be.
+    """Raise KdeclareError if secrets would be sent to tasks without authentication or encryption.
 
     Tasks in this process are exempt.
     """
@@ -128,11 +128,10 @@ def reject_unsecured_network(settings: SparkConf) -> None:
         error(
             "spark-not-secured",
             "Spark does not protect credentials",
-            f"Tasks on {master} need the credentials of the clusters, and {', and '.join(missing_settings)}.",
+            f"Tasks on {master} need the credentials of the clusters, but {' and '.join(missing_settings)}.",
             hint=f"Set {_AUTHENTICATION_SETTING}=true and {_ENCRYPTION_SETTINGS[0]}=true "
-            f"(with spark.authenticate.secret where "
-            "Spark does not make one) in spark-defaults.conf of the master, the workers and this machine, or "
-            "run here with --master 'local[*]'.",
+            "(and spark.authenticate.secret if Spark does not generate one) in spark-defaults.conf of the "
+            "master, the workers and this machine, or run locally with --master 'local[*]'.",
         )
     )
 

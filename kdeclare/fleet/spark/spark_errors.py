@@ -1,4 +1,4 @@
-"""Spark's exceptions as errors for people: the gist in a sentence, and what can be done."""
+"""Translate Spark's exceptions into diagnostics with a short explanation and a hint."""
 
 import re
 import traceback
@@ -16,19 +16,19 @@ from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
 
 _MAX_CAUSES = 20
-"""Causes looked at; a chain may bite its own tail."""
+"""The maximum number of causes to inspect, because a chain of causes can be cyclic."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One exception: its class with its package, and its message (empty if it has none)."""
+    """One exception: its qualified class name, and its message (empty if it has none)."""
 
     kind: str
     message: str
 
 
 def list_causes(problem: BaseException) -> tuple[Cause, ...]:
-    """The exception itself and what caused it, down to the root; Java's where it came from there."""
+    """Return an exception and its causes, down to the root; those of the Java exception if there is one."""
     # py4j and pyspark keep the Java exception under different names.
     java_exception: Any = getattr(problem, "java_exception", None) or getattr(problem, "_origin", None)
     if not isinstance(java_exception, JavaObject):
@@ -38,23 +38,23 @@ def list_causes(problem: BaseException) -> tuple[Cause, ...]:
         while java_exception is not None and len(chain) < _MAX_CAUSES:
             chain.append(Cause(java_exception.getClass().getName(), java_exception.getMessage() or ""))
             java_exception = java_exception.getCause()
-    except (Py4JError, OSError):  # the JVM is gone: what it said before is all there is
-        chain = chain or [Cause(type(problem).__name__, "")]  # its text too would be asked of the JVM
+    except (Py4JError, OSError):  # the JVM has ended, so only the causes read so far are available
+        chain = chain or [Cause(type(problem).__name__, "")]  # str() would call the JVM, too
     return tuple(chain)
 
 
 def mask_uri_passwords(text: str) -> str:
-    """Without a password that somebody put into a URI."""
+    """Remove credentials from URIs in a text."""
     return re.sub(r"//[^/@:\s]*:[^/@\s]*@", "//", text)
 
 
 class SparkError(KdeclareError):
-    """A failure of which Spark's log may tell more."""
+    """A failure for which Spark's log may contain more information."""
 
 
 @dataclass(frozen=True, slots=True)
 class _KnownFailure:
-    """A failure that is known by what Spark says; ``detail`` may hold the groups of ``said`` and ``root``."""
+    """A failure recognized by Spark's message; ``detail`` can use the groups of ``said``, and ``root``."""
 
     said: re.Pattern[str]
     code: str
@@ -67,10 +67,10 @@ def _build_known_failure(pattern: str, code: str, summary: str, detail: str, hin
     return _KnownFailure(re.compile(pattern, re.DOTALL), code, summary, detail, hint)
 
 
-_ACCESS_HINT = "Check the location, and that whoever runs Spark may read and write there."
+_ACCESS_HINT = "Check the location, and that the user who runs Spark has read and write permission."
 _FILE_PATTERN = r"reading file (?P<file>\S.*?)\.\s"
 _MEMORY_HINT = (
-    "Give Spark more memory (--conf spark.driver.memory=8g, spark.executor.memory), or smaller tasks."
+    "Give Spark more memory (--conf spark.driver.memory=8g, spark.executor.memory), or make tasks smaller."
 )
 
 _KNOWN_FAILURES = (
@@ -79,64 +79,64 @@ _KNOWN_FAILURES = (
         "disk-full",
         "No space left",
         "Spark could not write: {root}.",
-        "Free some space where results go and where Spark keeps its own files (spark.local.dir).",
+        "Free space where the results are written and where Spark keeps its own files (spark.local.dir).",
     ),
     _build_known_failure(
         r"Permission denied|AccessControlException|AccessDeniedException|Status Code: 403"
         r"|Mkdirs failed to create|Read-only file system",
         "no-access",
-        "Spark may not read or write there",
-        "Spark was not let: {root}.",
+        "Spark access denied",
+        "Spark could not access the location: {root}.",
         _ACCESS_HINT,
     ),
     _build_known_failure(
         r"\[FAILED_READ_FILE\.FILE_NOT_EXIST\].*?" + _FILE_PATTERN,
         "cannot-read",
-        "A file is not there",
-        "{file} is not there any more.",
-        "Was it deleted meanwhile? Run the command again.",
+        "File not found",
+        "{file} no longer exists. It may have been deleted while the command was running.",
+        "Run the command again.",
     ),
     _build_known_failure(
         r"\[FAILED_READ_FILE[^]]*\].*?" + _FILE_PATTERN,
         "damaged-file",
-        "A file is damaged",
-        "{file} cannot be read as what it was written as: {root}.",
+        "Damaged file",
+        "{file} cannot be read in the format in which it was written: {root}.",
         "Restore the file, or delete the snapshot or audit that it belongs to.",
     ),
     _build_known_failure(
         r"\[PATH_NOT_FOUND\] Path does not exist: (?P<file>\S.*?)\.\s",
         "cannot-read",
-        "A file is not there",
-        "There is nothing at {file}.",
+        "File not found",
+        "{file} does not exist.",
         _ACCESS_HINT,
     ),
     _build_known_failure(
         r"No FileSystem for scheme|ClassNotFoundException: (?:Class )?\S*FileSystem\b",
         "spark-no-file-system",
-        "Spark does not know this kind of location",
-        "Spark cannot reach the location: {root}.",
-        "Add its connector, as with --conf spark.jars.packages=org.apache.hadoop:hadoop-aws:VERSION.",
+        "No connector for this location",
+        "Spark has no connector for the location: {root}.",
+        "Add the connector, such as with --conf spark.jars.packages=org.apache.hadoop:hadoop-aws:VERSION.",
     ),
     _build_known_failure(
         r"PYTHON_VERSION_MISMATCH|Python in worker has different version",
         "python-mismatch",
-        "Executors run another Python",
-        "The executors' Python has another version than the one that runs kdeclare.",
-        "Set PYSPARK_PYTHON to a Python of the same minor version, which is on every executor.",
+        "Python version mismatch",
+        "The executors' Python version differs from the one that runs kdeclare.",
+        "Set PYSPARK_PYTHON to a Python of the same minor version that is installed on every executor.",
     ),
     _build_known_failure(
         r'Cannot run program "(?P<file>[^"]+)"',
         "python-missing",
-        "Executors do not find Python",
-        "There is no {file} where tasks run.",
-        "Set PYSPARK_PYTHON to a Python with kdeclare's dependencies, which is on every executor.",
+        "Python not found on executors",
+        "{file} does not exist where tasks run.",
+        "Set PYSPARK_PYTHON to a Python with kdeclare's dependencies that is installed on every executor.",
     ),
     _build_known_failure(
         r"ModuleNotFoundError: No module named '(?P<file>[^']+)'",
         "python-missing",
-        "Executors lack a Python package",
-        "The Python of a task has no package {file}.",
-        "Install kdeclare's dependencies there, or set PYSPARK_PYTHON to a Python that has them.",
+        "Python package missing on executors",
+        "The Python that runs tasks does not have the package {file}.",
+        "Install kdeclare's dependencies on the executors, or set PYSPARK_PYTHON to a Python that has them.",
     ),
     _build_known_failure(
         r"This command uses the provider (?P<provider>'[^']+' \([^)]*\)), but the Python environment of "
@@ -156,42 +156,43 @@ _KNOWN_FAILURES = (
     _build_known_failure(
         r"Python worker exited unexpectedly|ExecutorLostFailure|Executor lost|exited caused by one of the",
         "worker-died",
-        "A task's process died",
-        "A task's Python process, or the executor around it, died before the task was done.",
-        f"Most often the machine had no memory left. {_MEMORY_HINT}",
+        "Task process died",
+        "A task's Python process, or its executor, died before the task was done. "
+        "The most common cause is a lack of memory.",
+        _MEMORY_HINT,
     ),
     _build_known_failure(
         r"Could not parse Master URL|Master must either|Invalid master URL",
         "bad-master",
-        "Spark does not know this master",
-        "Spark does not know this master: {root}.",
-        "Give local[*], spark://HOST:PORT, yarn or k8s://https://HOST:PORT.",
+        "Invalid Spark master",
+        "Spark does not accept this master: {root}.",
+        "Use local[*], spark://HOST:PORT, yarn or k8s://https://HOST:PORT.",
     ),
     _build_known_failure(
         r"All masters are unresponsive|Connection refused|UnknownHostException|NoRouteToHost"
         r"|Failed to connect|stopped SparkContext|SparkContext was shut down",
         "spark-unreachable",
-        "Spark cannot be reached",
+        "Spark unreachable",
         "Spark or its storage cannot be reached: {root}.",
-        "Check the address of the master and of the location, and the network between.",
+        "Check the addresses of the master and of the location, and the network connection to them.",
     ),
 )
 
 _JVM_DIED = error(
     "spark-died",
-    "Spark's JVM has ended",
-    "Spark's JVM ended in the middle of the work.",
-    hint=f"Most often it had no memory left. {_MEMORY_HINT}",
+    "Spark's JVM ended",
+    "Spark's JVM ended before the work was done. The most common cause is a lack of memory.",
+    hint=_MEMORY_HINT,
 )
 _EXCEPTION_LINE = re.compile(r"^\s*(?P<said>[A-Za-z_][\w.]*(?:: .*)?)$")
 
 
 @contextmanager
 def translate_spark_errors() -> Iterator[None]:
-    """Turn an exception of Spark's in the block into a SparkFailure, whose cause it is.
+    """Translate an exception that Spark raises in the block into a SparkError, whose cause it is.
 
     Codes: ``damaged-file``, ``cannot-read``, ``no-access``, ``disk-full``, ``spark-unreachable``,
-    ``python-mismatch`` and more of the kind; ``internal-error`` for a bug in what tasks run.
+    ``python-mismatch`` and similar ones; ``internal-error`` for a bug in the code of a task.
     """
     try:
         yield
@@ -204,7 +205,7 @@ def translate_spark_errors() -> Iterator[None]:
 
 
 def _is_py4j_error(problem: ConnectionError) -> bool:
-    """Whether it is the JVM that cannot be connected to."""
+    """Whether it is the connection to the JVM that failed."""
     frames = traceback.extract_tb(problem.__traceback__)
     return bool(frames) and "py4j" in Path(frames[-1].filename).parts
 
@@ -223,14 +224,16 @@ def _build_diagnostic(problem: BaseException) -> Diagnostic:
     exception = _find_python_exception(text)
     if exception is not None:
         detail_text = f"This should not have happened: a task raised {exception}."
-        return error("internal-error", "Internal error", _format_paths(detail_text), hint="Please report it.")
+        return error(
+            "internal-error", "Internal error", _format_paths(detail_text), hint="Report this as a bug."
+        )
     return error(
         "spark-failed", "Spark failed", _format_paths(f"Spark failed: {_explain_root_cause(chain)}.")
     )
 
 
 def _explain_root_cause(chain: Sequence[Cause]) -> str:
-    """What the deepest cause with a message says, in one line without Spark's own codes."""
+    """Return the message of the deepest cause that has one, in one line without Spark's error codes."""
     deepest_cause = next((cause for cause in reversed(chain) if cause.message.strip()), chain[0])
     line = next((line.strip() for line in deepest_cause.message.splitlines() if line.strip()), "")
     line = re.sub(r"^\[[A-Z_.]+\]\s*|\s*SQLSTATE: \w+;?$|\s*\(exists=.*\)$", "", line)
@@ -238,17 +241,17 @@ def _explain_root_cause(chain: Sequence[Cause]) -> str:
 
 
 def _decode_uri(text: str) -> str:
-    """What Spark has as a URI, as people write it."""
+    """Decode a percent-encoded URI; other text is returned unchanged."""
     return unquote(text) if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", text) else text
 
 
 def _format_paths(text: str) -> str:
-    """Paths of this machine as paths, and nobody's password."""
+    """Replace ``file:`` URIs by paths, and remove credentials from other URIs."""
     return mask_uri_passwords(re.sub(r"\bfile:/{1,3}", "/", text))
 
 
 def _find_python_exception(text: str) -> str | None:
-    """The last line of a task's Python traceback; None where there is none."""
+    """Return the exception of a task's Python traceback; None if there is no traceback."""
     _, marker, traceback_text = text.rpartition("Traceback (most recent call last):")
     if not marker:
         return None

@@ -1,4 +1,4 @@
-"""Tables of a fleet in Spark: schemas, reading and publishing, and the rows of clusters themselves."""
+"""Tables of a fleet in Spark: schemas, reading, publishing, and the clusters' own rows."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,34 +21,34 @@ from kdeclare.fleet.storage import LocalStorage, Storage, build_read_error
 
 
 def to_spark_type(type_: pa.DataType) -> DataType:
-    """One type."""
+    """Convert a type from Arrow to Spark."""
     return from_arrow_type(type_)
 
 
 def to_spark_schema(schema: pa.Schema) -> StructType:
-    """A whole table's."""
+    """Convert the schema of a table from Arrow to Spark."""
     return from_arrow_schema(schema)
 
 
 __all__ = ["DataFrame", "Workbench", "escape_glob", "open_workbench", "read_table"]
 
 _GLOB_CHARACTERS = re.compile(r"[\\{}\[\]*?]")
-_UNFINISHED_FOLDER = "_unfinished"  # what begins with an underscore, nobody who reads tables takes for one
+_UNFINISHED_FOLDER = "_unfinished"  # readers of tables ignore names that start with an underscore
 
 
 @dataclass(frozen=True, slots=True)
 class Workbench:
-    """Where one command writes its tables until they are whole."""
+    """The temporary folder where one command writes its tables until they are complete."""
 
     spark: SparkSession
     storage: Storage
     folder: str
 
     def write(self, table: DataFrame, name: str, partitioned_by: Sequence[str] = ()) -> str:
-        """Write one, and say where.
+        """Write a table and return its path.
 
-        Raises KdeclareError, also where executors that are to share the folder with the driver wrote more
-        rows than the driver finds.
+        Raises KdeclareError, also if executors that should share the folder with the driver wrote a different
+        number of rows than the driver sees.
         """
         path = f"{self.folder}/{name}"
         shared_folder = self._find_shared_folder()
@@ -63,23 +63,23 @@ class Workbench:
         return path
 
     def _find_shared_folder(self) -> Path | None:
-        """The folder, where executors outside of this process write to it as to one of their own."""
+        """Return the local folder if executors outside this process write to it; otherwise None."""
         if not isinstance(self.storage, LocalStorage) or has_local_tasks(self.spark):
             return None
         return self.storage.folder / self.folder
 
     def read(self, name: str, schema: pa.Schema) -> DataFrame:
-        """One that has been written."""
+        """Read a table that was written before."""
         return read_table(self.spark, self.storage, f"{self.folder}/{name}", schema)
 
     @contextmanager
     def publish(self, tables: Mapping[str, str]) -> Iterator[None]:
-        """Move tables, by name, to where they are to be. If the block fails, they are taken away again."""
+        """Move tables, by name, to their final paths. If the block fails, they are removed again."""
         published_paths: list[str] = []
         try:
             for name, path in tables.items():
-                if not self.storage.exists(path):  # or it is not ours to be taken away
-                    published_paths.append(path)  # in object stores, half of it can be there when it fails
+                if not self.storage.exists(path):  # an existing table of another command must not be removed
+                    published_paths.append(path)  # before the rename, which can fail halfway in object stores
                 self.storage.rename(f"{self.folder}/{name}", path)
             yield
         except BaseException:
@@ -89,19 +89,19 @@ class Workbench:
 
 
 def read_table(spark: SparkSession, storage: Storage, path: str, schema: pa.Schema) -> DataFrame:
-    """A table by its place in a folder, with what its partitions are named by. Raises KdeclareError."""
+    """Read a table by its path in a storage, including its partition columns. Raises KdeclareError."""
     uri = f"{storage.uri}/{path}"
     with translate_spark_errors():
         return spark.read.schema(to_spark_schema(schema)).option("basePath", uri).parquet(escape_glob(uri))
 
 
 def escape_glob(uri: str) -> str:
-    """A path that Spark takes for itself, and not for a pattern."""
+    """Escape a path that Spark would otherwise interpret as a glob pattern."""
     return _GLOB_CHARACTERS.sub(r"\\\g<0>", uri)
 
 
 def _count_rows(table: Path) -> int:
-    """How many rows the driver sees in a table of its own disk."""
+    """Return how many rows the driver sees in a table on its local disk."""
     try:
         return sum(read_metadata(file).num_rows for file in table.rglob("*.parquet"))
     except (OSError, pa.ArrowException) as cause:
@@ -110,7 +110,7 @@ def _count_rows(table: Path) -> int:
 
 @contextmanager
 def open_workbench(spark: SparkSession, storage: Storage, command_id: str) -> Iterator[Workbench]:
-    """Room for the tables of one command; whatever is still there afterwards is taken away."""
+    """Provide a temporary folder for the tables of one command; what remains in it afterwards is removed."""
     workbench = Workbench(spark, storage, f"{_UNFINISHED_FOLDER}/{command_id}")
     try:
         yield workbench
@@ -120,12 +120,12 @@ def open_workbench(spark: SparkSession, storage: Storage, command_id: str) -> It
 
 
 def select_cluster_rows(table: DataFrame) -> DataFrame:
-    """The row of each cluster."""
+    """Select the clusters' own rows."""
     return table.where(f.col("kind") == CLUSTER)
 
 
 def append_unreachable(live: DataFrame, rows: Sequence[Row]) -> DataFrame:
-    """The table of live rows, and rows of clusters that it has nothing about."""
+    """Append the rows of unreachable clusters to the table of live rows."""
     if not rows:
         return live
     row_dicts = [row for batch in batch_rows(rows) for row in batch.to_pylist(maps_as_pydicts="strict")]
@@ -134,7 +134,7 @@ def append_unreachable(live: DataFrame, rows: Sequence[Row]) -> DataFrame:
 
 
 def build_cluster_context(declared: DataFrame, live: DataFrame) -> DataFrame:
-    """When each cluster was read, and ``within``, its body: null unless both of its rows are well."""
+    """Return when each cluster was read, and ``within``, its body: null unless both its rows are valid."""
     declared_clusters = (
         select_cluster_rows(declared)
         .where(f.col("error").isNull())
@@ -151,9 +151,10 @@ def build_cluster_context(declared: DataFrame, live: DataFrame) -> DataFrame:
 
 
 def count_declared(declared: DataFrame) -> DataFrame:
-    """How many ``resources`` each cluster declares, and whether it is ``concerned`` by the second pass.
+    """Return how many ``resources`` each cluster declares, and whether it is ``concerned`` by a second pass.
 
-    That is where it has policies (``always`` on its own row), or resources that are not alone.
+    The second pass concerns clusters with policies (``always`` on their own row) or with resources that are
+    not `alone`.
     """
     is_interdependent = (f.col("alone") == f.lit(False)) & f.col("desired").isNotNull()
     has_policies = (f.col("kind") == CLUSTER) & f.col("always")

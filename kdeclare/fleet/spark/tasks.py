@@ -1,4 +1,4 @@
-"""A task a cluster: what a function reads of each cluster, as one table; shipping kdeclare to executors."""
+"""Read all clusters into one table with Spark tasks, and ship kdeclare to executors."""
 
 import io
 import zipfile
@@ -20,9 +20,9 @@ from kdeclare.fleet.spark.tables import to_spark_schema
 from kdeclare.version import VERSION
 
 ReadCluster = Callable[[str], Iterable[pa.RecordBatch]]
-"""Reads the cluster of one name. It travels to the executors as a pickle.
+"""Reads the cluster of the given name. The function is sent to the executors as a pickle.
 
-What is wrong with a cluster is for its rows to say; what it raises fails the job.
+Errors of a cluster belong in its rows; an exception fails the whole job.
 """
 
 _FORMAT = "kdeclare-clusters"
@@ -36,10 +36,11 @@ def read_clusters(
     *,
     max_concurrency: int,
 ) -> DataFrame:
-    """The rows of all clusters; Spark's plans hold nothing but the number of clusters.
+    """Return a table with the rows of all clusters; Spark's plans show only the number of clusters.
 
-    schema: of every batch that ``read_cluster`` gives. max_concurrency: clusters that are read at a time, at
-    most: as long as one action runs at a time. Every action on the table reads all clusters anew.
+    schema: the schema of every batch of ``read_cluster``. max_concurrency: the maximum number of clusters
+    read concurrently, provided that one action runs at a time. Every action on the table reads all clusters
+    again.
     """
     shares = _split_into_shares(tuple(clusters), max_concurrency, _find_task_slots(spark))
     spark.dataSource.register(_build_data_source(shares, read_cluster, schema))
@@ -48,7 +49,7 @@ def read_clusters(
 
 @dataclass
 class _ClusterShare(InputPartition):
-    """Clusters that one task reads, one after the other."""
+    """The clusters that one task reads, one after the other."""
 
     clusters: tuple[str, ...]
 
@@ -58,11 +59,11 @@ class _ClusterReader(DataSourceReader):
         self, shares: Sequence[_ClusterShare], read_cluster: ReadCluster, schema: StructType
     ) -> None:
         self._shares, self._read = shares, read_cluster
-        # Spark compares the two to the letter, down to how the fields of a map are called.
+        # Spark requires schemas to match exactly, including the names of the fields of a map.
         self._schema = to_arrow_schema(schema, timezone="UTC")
 
     def partitions(self) -> Sequence[InputPartition]:
-        return list(self._shares) or [_ClusterShare(())]  # Spark makes one of its own of none
+        return list(self._shares) or [_ClusterShare(())]  # for none, Spark creates a partition of its own
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _ClusterShare)
@@ -74,7 +75,7 @@ class _ClusterReader(DataSourceReader):
 def _build_data_source(
     shares: Sequence[_ClusterShare], read_cluster: ReadCluster, schema: pa.Schema
 ) -> type[DataSource]:
-    """A class of its own for each table: Spark pickles classes, and only strings as their options."""
+    """Return a new class for each table: Spark pickles classes, but their options can only be strings."""
 
     class Clusters(DataSource):
         @classmethod
@@ -93,7 +94,7 @@ def _build_data_source(
 def _split_into_shares(
     clusters: tuple[str, ...], max_concurrency: int, slots: int | None
 ) -> tuple[_ClusterShare, ...]:
-    """A task each where Spark cannot run more of them at a time than may be; otherwise as many as may be."""
+    """Return one share per cluster if Spark cannot exceed the limit, else as many as the limit."""
     if slots is not None and slots <= max_concurrency:
         return tuple(_ClusterShare((cluster,)) for cluster in clusters)
     shares = (
@@ -104,7 +105,7 @@ def _split_into_shares(
 
 
 def _find_task_slots(spark: SparkSession) -> int | None:
-    """How many tasks can ever run at a time; None where executors come and go."""
+    """Return the maximum number of concurrent tasks; None if the number of executors can vary."""
     context = spark.sparkContext
     cores = find_local_cores(context.master or "")
     if cores is None:
@@ -121,20 +122,20 @@ def _parse_limit(setting: str | None) -> int | None:
 _PACKAGE = "kdeclare"
 _EXCLUDED_FOLDERS = ("__pycache__",)
 _EPOCH = (1980, 1, 1, 0, 0, 0)
-"""The earliest time that a zip can hold: the same package is the same bytes."""
+"""The earliest time that a zip can store; a fixed time makes the archive reproducible."""
 
 
 def ship_package(spark: SparkSession) -> None:
-    """Have tasks on other machines run this very kdeclare, whatever is installed there."""
+    """Make tasks on other machines run this version of kdeclare, regardless of what is installed there."""
     context = spark.sparkContext
-    # Executors fetch it from there for as long as the session lives; the folder goes with it.
+    # Executors fetch the file during the session; Spark deletes the folder at the end of the session.
     file = Path(context._temp_dir) / f"{_PACKAGE}.zip"
     file.write_bytes(build_package_zip())
     context.addPyFile(str(file))
 
 
 def build_package_zip() -> bytes:
-    """kdeclare with its data as a zip that Python imports from: always the same bytes for the same files."""
+    """Return kdeclare with its data as an importable zip; the same files give the same bytes."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, file in _list_files(files(_PACKAGE), PurePosixPath(_PACKAGE)):
@@ -148,10 +149,10 @@ def build_package_zip() -> bytes:
 
 
 def _build_metadata() -> Mapping[str, str]:
-    """What the tasks find kdeclare's own providers by."""
+    """Return the package metadata by which tasks find kdeclare's own providers."""
     installed = distribution(_PACKAGE)
     entry_points = installed.read_text("entry_points.txt") or ""
-    # the version that the driver's providers are known by, see `use_providers`
+    # Tasks compare the version with that of the driver's providers, see `use_providers`.
     metadata = f"Metadata-Version: 2.1\nName: {_PACKAGE}\nVersion: {installed.version}\n"
     return {"METADATA": metadata, "entry_points.txt": entry_points}
 
