@@ -18,13 +18,13 @@ says "partitions: 4" "replicationFactor: 2" "retention.ms: 86400000" "cleanup.po
 
 step "The manifests match the cluster."
 run 0 kdeclare plan --detailed-exitcode
-says "No changes." "2 resources will be taken into ownership"
+says "No changes." "Apply will take ownership of 2 resources."
 
 step "The first apply changes nothing in the cluster; kdeclare owns the topics from now on."
 run 0 kdeclare apply --yes
-says "No changes." "2 resources were taken into ownership"
+says "No changes." "2 resources were adopted"
 run 0 kdeclare plan --detailed-exitcode
-says "2 resources in order."
+says "2 resources up to date."
 says_not "ownership"
 
 step "Make the next change in the manifests."

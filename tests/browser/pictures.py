@@ -1,4 +1,4 @@
-"""Pictures of pages for the docs, each looked at in its own theme and width by the test that makes it."""
+"""Pictures of pages for the docs; the test that takes a picture checks the page in that theme and width."""
 
 import os
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _BACKGROUNDS = {"light": "rgb(244, 245, 247)", "dark": "rgb(13, 16, 20)"}
 
 @dataclass(frozen=True)
 class Picture:
-    """One picture. width, height: in CSS pixels. link: what is chosen on the page. opened: words of a row."""
+    """One picture. width, height: in CSS pixels. link: the state of the page. opened: the label of a row."""
 
     name: str
     width: int
@@ -27,7 +27,7 @@ class Picture:
 
 
 def take(chromium: Browser, page_file: Path, picture: Picture) -> None:
-    """Open a page as the picture shows it; it is as wide as its window, in its theme, and says nothing.
+    """Open a page as in the picture; it fits the window, has the theme, and logs no errors.
 
     KDECLARE_UPDATE_GOLDEN=1 writes the picture into the docs.
     """
@@ -45,6 +45,6 @@ def take(chromium: Browser, page_file: Path, picture: Picture) -> None:
     assert wide == picture.width
     assert watched.said == []
     if os.environ.get("KDECLARE_UPDATE_GOLDEN"):
-        # only here: how much there is depends on a machine's letters, too
+        # only here, because the size also depends on the fonts of a machine
         assert len(image) < MOST_BYTES, f"{picture.name} has {len(image):,} bytes"
         (FOLDER / f"{picture.name}.png").write_bytes(image)

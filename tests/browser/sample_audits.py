@@ -1,4 +1,4 @@
-"""Audits to look at: a small one that can be read whole, and a big one with names that mean harm."""
+"""Sample audits: a small one that is easy to read, and a large one with hostile names."""
 
 import itertools
 import json
@@ -33,7 +33,10 @@ HOSTILE = (
 )
 
 SILENT = "No broker of eu-3:9092 answered in 10 s."
-NOT_TOLD = "Policy 'ours' asks for what no snapshot holds; kdeclare policy check --live can tell."
+NOT_TOLD = (
+    "Policy 'ours' needs data that snapshots do not contain. "
+    "Run 'kdeclare policy check --live' to evaluate it."
+)
 
 _CONFIGS = {
     "retention.ms": ("604800000", "86400000", "3600000", "-1"),
@@ -80,14 +83,14 @@ def row(
     values: tuple[Json, Json] = (None, None),
     **more: object,
 ) -> AuditRow:
-    """A finding of a topic; values: before and after, as data."""
+    """Build a finding of a topic; values: before and after, as data."""
     before, after = (None if value is None else json.dumps(value) for value in values)
     made = AuditRow(NOON, cluster, "Topic", name, finding, path, op, before, after, "", {}, NOON, "known")
     return replace(made, **more)  # type: ignore[arg-type]
 
 
 def summary_of(rows: Iterable[AuditRow], clusters: Iterable[ClusterSummary], **more: object) -> AuditSummary:
-    """The summary that belongs to rows; ``more`` are fields of it."""
+    """Build the summary of rows; ``more`` are further fields."""
     rows = list(rows)
     by_cluster: dict[str, Counter[FindingKind]] = defaultdict(Counter)
     by_team: dict[str, Counter[FindingKind]] = defaultdict(Counter)
@@ -111,19 +114,19 @@ def summary_of(rows: Iterable[AuditRow], clusters: Iterable[ClusterSummary], **m
 
 
 def cluster(name: str, error: str | None = None, **labels: str) -> ClusterSummary:
-    """A cluster of 200 topics, or one of which nothing is known."""
+    """Build a cluster with 200 topics, or one that could not be read."""
     known = (0, 120) if error else (200, 120)
     return ClusterSummary(name, labels, f"id-{name}", None if error else "4.1", NOON, *known, {}, error)
 
 
 def small_audit() -> Audit:
-    """Four clusters, a finding of every kind."""
+    """Build an audit of four clusters with findings of every kind."""
     team = {"team": "payments"}
     body = {"partitions": 6, "replicationFactor": 3, "configs.retention.ms": "604800000"}
     rows = [
         row(FindingKind.UNREACHABLE, "eu-3", "eu-3", kind="Cluster", message=SILENT),
         row(FindingKind.MISSING, "eu-1", "orders", None, "create", (None, body), status="new", labels=team,
-            message="It was applied before, and is gone from the cluster."),
+            message="It was applied before, but is missing from the cluster."),
         row(FindingKind.CHANGED, "eu-1", "payments", "configs.retention.ms", "SET", ("1000", "604800000"),
             status="new", labels=team, message="Changed outside kdeclare."),
         row(FindingKind.CHANGED, "eu-2", "payments", "configs.cleanup.policy", "APPEND",
@@ -159,7 +162,7 @@ def small_audit() -> Audit:
 
 
 def every_shape() -> Audit:
-    """A finding of every kind, about a field or not, with and without a value on either side."""
+    """Build findings of every kind, with and without a field, and with and without either value."""
     shapes: Iterable[tuple[FindingKind, str | None, Json, Json]] = itertools.product(
         FindingKind,
         (None, "configs.cleanup.policy"),
@@ -174,12 +177,12 @@ def every_shape() -> Audit:
 
 
 def quiet_audit() -> Audit:
-    """Nothing was found."""
+    """Build an audit without findings."""
     return Audit(summary_of([], [cluster("eu-1"), cluster("eu-2")]), ())
 
 
 def big_audit(count: int = 10_000, clusters: int = 200, seed: int = 7) -> Audit:
-    """So many findings, most of them in few clusters; some names are HOSTILE."""
+    """Build an audit with this many findings, most of them in a few clusters; some names are HOSTILE."""
     dice = random.Random(seed)
     names = [f"{region}-{n:03}" for n in range(clusters // 4) for region in ("eu", "us", "ap", "sa")][
         :clusters
@@ -260,7 +263,7 @@ def _drift(dice: random.Random, kind: FindingKind) -> tuple[str | None, str | No
             return path, "SET", (a, b), "Changed outside kdeclare since it was last applied."
         case FindingKind.MISSING:
             body = {"partitions": dice.choice((6, 12, 24)), "replicationFactor": 3, path: b}
-            return None, "create", (None, body), "It was applied before, and is gone from the cluster."
+            return None, "create", (None, body), "It was applied before, but is missing from the cluster."
         case FindingKind.POLICY:
             policy = dice.choice(_POLICIES)
             return (

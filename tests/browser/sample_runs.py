@@ -1,4 +1,4 @@
-"""A real plan and a real run of it to look at, made by the engine on a cluster in memory."""
+"""A real plan and a run of it, made by the engine on an in-memory cluster."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -37,12 +37,12 @@ _TOPICS = (
     "search.queries",
 )
 _COUNTS = {"checkout.orders": 12, "search.clicks": 96}
-"""Partitions that are wanted where there are fewer; the policy takes 48 at most."""
+"""The declared number of partitions, more than exist; the policy allows at most 48."""
 
 
 @dataclass
 class Slow(TestClock):
-    """A clock by which a request takes a while."""
+    """A clock that advances with every request."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -53,12 +53,12 @@ class Slow(TestClock):
 
 
 def real_plan() -> Plan:
-    """Some changes of every kind, with a denial among them."""
+    """Build a plan with changes of every kind and a denial."""
     return _called(_world().plan(*_then(), scope=PlanScope(allow_deletes=True)))
 
 
 def real_run() -> RunDetail:
-    """A run of it in which one request fails."""
+    """Run the plan; one request fails."""
     world = _world()
     world.cluster.move_ticks = 6
     world.cluster.faults.fail(
@@ -73,13 +73,13 @@ def real_run() -> RunDetail:
 
 
 def _called(plan: Plan) -> Plan:
-    """With names as people have them."""
+    """Build a context with realistic names."""
     cluster = ClusterRef("5L6g3nShT-eMCtK--X86sw", "eu-1")
     return replace(plan, project="shop", env="production", cluster=cluster, base=PlanBase("b1946ac9", 7))
 
 
 def _world() -> World:
-    """A project that has been applied once, when there were only three of the six brokers."""
+    """Build a project that was applied once, when there were only three of the six brokers."""
     bounds = PartitionBounds()
     bounds.configure({"max": 48})
     pace = Pace(throttle=50_000_000, batch_size=4)
@@ -97,7 +97,7 @@ def _first() -> list[DesiredResource]:
 
 
 def _then() -> list[DesiredResource]:
-    """Other configs, more partitions, replicas on all six brokers; new topics, and one that is gone."""
+    """Declare other configs, more partitions, replicas on all six brokers, new topics, and remove a topic."""
     found = []
     for n, name in enumerate(_TOPICS):
         placed: dict[str, Any] = {"assignments": _spread(n, 3 + n % 3, 6)}
@@ -119,6 +119,6 @@ def _topic(
 
 
 def _spread(n: int, partitions: int, brokers: int) -> dict[int, list[int]]:
-    """Replicas on three racks, beginning further on with every topic and partition."""
+    """Place replicas on three racks, starting one broker later for every topic and partition."""
     step = brokers // 3
     return {p: [1 + (n + p + step * r) % brokers for r in range(3)] for p in range(partitions)}

@@ -1,4 +1,4 @@
-"""The page of an audit with 10,000 findings in a real browser, used as people use it."""
+"""The page of an audit with 10,000 findings in a real browser."""
 
 import json
 import re
@@ -102,7 +102,7 @@ def test_words_and_choices_filter_together(desktop: Watched, file: Path, audit: 
     assert expected
     assert desktop.count() == f"{len(expected)} of 10,000 findings"
     page.locator("#q").fill("no such topic anywhere")
-    expect(page.locator(".nothing")).to_have_text("No finding passes these filters.")
+    expect(page.locator(".nothing")).to_have_text("No finding matches these filters.")
 
 
 def label_of(page: Page, filter_: str, name: str) -> str:
@@ -173,7 +173,7 @@ def test_a_whole_resource_opens_to_its_body(desktop: Watched, small: Path) -> No
     page = desktop.open(small)
     page.locator("tr.finding", has_text="Topic/orders").click()
     detail = page.locator("tr.detail")
-    assert "not there" in detail.inner_text()
+    assert "does not exist" in detail.inner_text()
     assert json.loads(detail.locator("pre").inner_text())["partitions"] == 6
 
 
@@ -260,11 +260,11 @@ _OPEN_ALL = """() => {
   const toggles = () => document.querySelectorAll(".toggle");
   for (let n = 0; n < toggles().length; n++) toggles()[n].click();
 }"""
-"""Click them in the page: it makes its rows again after each click, and a pointer would wait for that."""
+"""Click in a script, because the page renders its rows again after each click, and a pointer would wait."""
 
 
 def _read(value: str) -> str:
-    """JSON as the page shows it, on one line."""
+    """Format JSON as the page does, on one line."""
     data = json.loads(value)
     return data if isinstance(data, str) else " ".join(json.dumps(data, indent=2).split())
 
@@ -279,16 +279,14 @@ def test_a_broken_link_breaks_nothing(desktop: Watched, file: Path, link: str) -
 
 def test_unread_clusters_and_what_is_mended_are_told(desktop: Watched, small: Path) -> None:
     page = desktop.open(small)
-    assert page.locator("#unread").inner_text().split("\n")[0] == "1 cluster not read, or not all of it"
+    assert page.locator("#unread").inner_text().split("\n")[0] == "1 cluster not read, or only partially"
     assert "No broker of eu-3:9092 answered in 10 s." in page.locator("#unread").inner_text()
     untold = page.locator("#untold").inner_text().split("\n")
-    assert (untold[0], untold[-1]) == ("Of 1 cluster not all could be told", NOT_TOLD)
+    assert (untold[0], untold[-1]) == ("Could not be determined for 1 cluster", NOT_TOLD)
     changed = page.locator(".tile[data-kind=changed] .tile-meaning").inner_text()
-    assert changed == "changed outside kdeclare; 3 of them not looked at again"
+    assert changed == "changed outside kdeclare; 3 of them not checked again"
     assert "Topic/invoices" in page.locator("#mended").inner_text()
-    assert (
-        "2 new 7 known 1 mended 3 earlier findings not looked at again" in page.locator("#since").inner_text()
-    )
+    assert "2 new 7 known 1 fixed 3 earlier findings not checked again" in page.locator("#since").inner_text()
     page.get_by_role("button", name="2 new").click()
     assert desktop.count() == "2 of 9 findings"
 
@@ -324,8 +322,8 @@ def test_an_audit_without_findings(desktop: Watched, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
     file.write_text(render_audit_page(quiet_audit()), encoding="utf-8")
     page = desktop.open(file)
-    assert page.locator("h1").inner_text().startswith("No drift.")
-    expect(page.locator(".nothing")).to_have_text("Nothing was found.")
+    assert page.locator("h1").inner_text().startswith("No drift in ")
+    expect(page.locator(".nothing")).to_have_text("There are no findings.")
 
 
 @pytest.mark.parametrize("width", [320, 390, 760, 1024])
@@ -344,7 +342,7 @@ def test_a_narrow_window_is_not_scrolled_sideways(chromium: Browser, file: Path,
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_can_be_read(chromium: Browser, small: Path, scheme: str) -> None:
-    """Every text has the contrast that WCAG AA asks for, 4.5 to 1."""
+    """Every text has the contrast that WCAG AA requires, 4.5 to 1."""
     context = chromium.new_context(viewport={"width": 1440, "height": 1000}, color_scheme=scheme)  # type: ignore[arg-type]
     page = context.new_page()
     page.goto(f"{small.as_uri()}#kind=changed&open=2")

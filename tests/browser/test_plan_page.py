@@ -1,4 +1,4 @@
-"""The pages of a plan and a run in a real browser: real ones, 5,000 changes, and names that mean harm."""
+"""The pages of a plan and a run in a real browser: realistic ones, 5,000 changes, and hostile names."""
 
 import re
 from collections.abc import Iterator
@@ -78,7 +78,7 @@ def themed(request: pytest.FixtureRequest, chromium: Browser) -> Iterator[Page]:
 
 
 def listed(page: Page) -> list[str]:
-    """The resources that are listed now, in order."""
+    """Return the listed resources, in order."""
     names: list[str] = page.locator("#list .toggle .clip").evaluate_all("all => all.map(one => one.title)")
     return names
 
@@ -114,7 +114,7 @@ def test_a_change_opens_by_keyboard_and_marks_what_differs(desktop: Watched, pla
 
 
 def test_tiles_count_what_the_headline_counts(desktop: Watched, plan_file: Path, plan: Plan) -> None:
-    """What is blocked is counted as blocked and as nothing else."""
+    """Blocked changes are counted only as blocked."""
     page = desktop.open(plan_file)
     assert plan.summary.blocked == 1
     headline = page.locator("h1").inner_text()
@@ -148,7 +148,7 @@ def test_tiles_choices_and_words_filter_together(desktop: Watched, plan_file: Pa
     page.locator("#f-risk").select_option(label="blocked · 1")
     assert listed(page) == ["Topic/search.clicks"]
     page.locator("#q").fill("RETENTION nowhere")
-    expect(page.locator("#list .nothing")).to_have_text("No change passes these filters.")
+    expect(page.locator("#list .nothing")).to_have_text("No change matches these filters.")
     page.locator(".chip").first.click()
     page.locator("#q").fill("zstd fees")
     assert listed(page) == ["Topic/payments.fees"]
@@ -215,7 +215,7 @@ def test_the_graph_is_walked_by_arrows_and_told_by_enter(desktop: Watched, plan_
     expect(page.locator("#drawer")).to_be_visible()
     assert node.split(",")[0] in page.locator("#drawer-title").inner_text()
     page.locator("#drawer li .plain").first.press("Enter")
-    assert "Comes after" in page.locator("#drawer").inner_text()
+    assert "Runs after" in page.locator("#drawer").inner_text()
     page.keyboard.press("Escape")
     expect(page.locator("#drawer")).to_be_hidden()
     assert page.evaluate("document.activeElement.getAttribute('aria-label')") == node
@@ -226,9 +226,9 @@ def test_an_operation_says_what_it_waits_for_and_why(desktop: Watched, plan_file
     page.locator("#list .toggle").first.click()
     page.locator(".detail .plain", has_text="partitions.reassign").first.click()
     said = page.locator("#drawer").inner_text()
-    assert "Comes after" in said
+    assert "Runs after" in said
     assert "throttle.set Moves/topics\nthrottles before a move" in said
-    page.locator("#drawer .plain", has_text="Show its change").click()
+    page.locator("#drawer .plain", has_text="Show the change").click()
     expect(page.locator("#drawer")).to_be_hidden()
     assert listed(page) == ["Topic/checkout.carts"]
 
@@ -268,7 +268,7 @@ def test_a_run_shows_when_what_was_done_and_how_it_ended(
     inside = "all => all.every(one => one.offsetLeft + one.offsetWidth <= one.parentElement.offsetWidth + 3)"
     assert page.locator(".time .track i").evaluate_all(inside)
     bar = page.locator(".time", has_text="partitions.increase Topic/checkout.orders")
-    assert "failed, begun after" in (bar.get_attribute("aria-label") or "")
+    assert "failed, started after" in (bar.get_attribute("aria-label") or "")
     bar.press("Enter")
     assert BUSY in page.locator("#drawer").inner_text()
     page.keyboard.press("Escape")
@@ -298,7 +298,7 @@ def test_rows_are_made_when_one_scrolls_near_them(desktop: Watched, big_file: Pa
     seen = rows.count()
     for _ in range(1000):
         page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
-        page.wait_for_timeout(20)  # rows that come into sight can be higher than was reckoned: scroll on
+        page.wait_for_timeout(20)  # rows can turn out higher than estimated, so keep scrolling
         now = rows.count()
         assert now - seen <= 5 * CHUNK
         seen = now
@@ -318,7 +318,7 @@ def test_a_node_of_thousands_opens_to_its_operations(desktop: Watched, big_file:
     assert first <= 3 * CHUNK
     for _ in range(100):
         page.locator("#drawer").evaluate("one => one.scrollTo(0, one.scrollHeight)")
-        page.wait_for_timeout(20)  # rows that come into sight can be higher than was reckoned: scroll on
+        page.wait_for_timeout(20)  # rows can turn out higher than estimated, so keep scrolling
         if page.locator("#drawer li .plain").count() == creations:
             break
     assert page.locator("#drawer li .plain").count() == creations
@@ -383,7 +383,7 @@ def test_text_can_be_read(themed: Page, plan_file: Path, run_file: Path) -> None
 def test_a_plan_without_changes(desktop: Watched, folder: Path) -> None:
     page = desktop.open(written(folder, "quiet", render_plan_page(SAMPLES["no-changes"])))
     assert page.locator("h1").inner_text().startswith("No changes.")
-    expect(page.locator("#list .nothing")).to_have_text("There is nothing to change.")
+    expect(page.locator("#list .nothing")).to_have_text("There are no changes.")
     for panel in ("#graph-panel", "#moves-panel", "#times-panel", "#risky", "#notes"):
         expect(page.locator(panel)).to_be_hidden()
 
@@ -396,7 +396,7 @@ def test_without_racks_there_are_brokers_only(desktop: Watched, folder: Path, pl
 
 @pytest.mark.parametrize("width", [390, 1440])
 def test_all_risks_are_in_sight_without_scrolling_a_list(chromium: Browser, folder: Path, width: int) -> None:
-    """The list of risks once scrolled by itself and hid its last rows: on phones, the deletion."""
+    """The list of risks used to have its own scrollbar, which hid the last rows: on phones, the deletion."""
     stay = FieldChange("partitions", FieldOp.CHANGE, 1, 2, None, Risk.IRREVERSIBLE, "They stay.")
     go = FieldChange("configs.retention.ms", FieldOp.SET, "9", "1", None, Risk.DESTRUCTIVE, "They go.")
     ids = [ResourceId("Topic", f"t{n:03}") for n in range(250)]

@@ -1,4 +1,4 @@
-"""A page of a browser as a test uses it."""
+"""A page of a browser, for tests."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from playwright.sync_api import Page
 
 
 class Watched:
-    """A page, and what it said and asked for that it must not."""
+    """A page, with its forbidden log messages and requests."""
 
     def __init__(self, page: Page) -> None:
         self.page = page
@@ -18,28 +18,28 @@ class Watched:
         page.on("request", lambda request: self.asked.append(request.url))
 
     def open(self, file: Path, hash_: str = "") -> Page:
-        """The page of a file, with the state of a link."""
+        """Open a file, with the state in the URL's fragment."""
         self.page.goto(f"{file.as_uri()}{hash_}")
         return self.page
 
     def shown(self) -> list[str]:
-        """The labels of the findings that are listed now, in order."""
+        """Return the labels of the listed findings, in order."""
         labels: list[str] = self.page.eval_on_selector_all(
             ".toggle", "all => all.map(one => one.getAttribute('aria-label'))"
         )
         return labels
 
     def cells(self, column: str) -> list[str]:
-        """The texts of a column of the list, in order."""
+        """Return the texts of a column of the list, in order."""
         return self.page.locator(f"tr.finding .c-{column}").all_inner_texts()
 
     def count(self) -> str:
-        """What the page says of how many it lists."""
+        """Return the page's text about the number of listed rows."""
         return self.page.locator("#count").inner_text()
 
 
 def weak_texts(page: Page) -> list[str]:
-    """The texts with less contrast than WCAG AA asks for, 4.5 to 1."""
+    """Return the texts with less contrast than WCAG AA requires, 4.5 to 1."""
     found: list[str] = page.evaluate(_CONTRAST)
     return found
 

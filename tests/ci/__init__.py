@@ -1,1 +1,1 @@
-"""The pieces for GitHub and GitLab: their steps run for real, beside stubs of the two services."""
+"""The CI integrations for GitHub and GitLab: real steps, with stubs of the two services."""

@@ -1,4 +1,4 @@
-"""Runners at an in-memory cluster."""
+"""Runners with an in-memory cluster."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,14 +13,14 @@ from tests.waiting import waiting
 
 @pytest.fixture(scope="session")
 def kdeclare() -> Iterator[str]:
-    """The command line of a kdeclare that has started already."""
+    """Provide the command line of a kdeclare that is already running."""
     with waiting("tests.ci.memory_kdeclare") as line:
         yield line
 
 
 @pytest.fixture
 def runner(tmp_path: Path, kdeclare: str) -> Runner:
-    """A runner with a project called ``shop`` in it."""
+    """Provide a runner with the project ``shop``."""
     made = Runner(tmp_path, kdeclare)
     keep(MemoryCluster({1: "a", 2: "b", 3: "c"}), Path(made.environ["STUB_CLUSTER"]))
     made.write(

@@ -1,4 +1,4 @@
-"""``curl`` as far as the steps use it, with a small GitLab behind it that remembers."""
+"""A stub of ``curl`` for the steps, with a small stateful GitLab behind it."""
 
 import json
 import sys
@@ -14,7 +14,7 @@ USER = {"id": 77, "username": "project_7_bot"}
 
 
 def field(text: str) -> tuple[str, str]:
-    """``name=value`` or ``name@file``, as ``--data-urlencode`` takes it."""
+    """Parse ``name=value`` or ``name@file``, as ``--data-urlencode`` does."""
     name, sign, rest = text.partition("=")
     if sign and "@" not in name:
         return name, rest
@@ -23,7 +23,7 @@ def field(text: str) -> tuple[str, str]:
 
 
 def answer(service: Service, method: str, url: str, given: dict[str, str]) -> Any:
-    """What GitLab answers."""
+    """Return GitLab's response."""
     parts = urlsplit(url)
     path = parts.path.removeprefix("/api/v4/projects/7/")
     query = {key: values[0] for key, values in parse_qs(parts.query).items()}
@@ -64,7 +64,7 @@ def answer(service: Service, method: str, url: str, given: dict[str, str]) -> An
 
 
 def main(arguments: list[str]) -> None:
-    """One command line."""
+    """Run one command line."""
     parser = ArgumentParser()
     parser.add_argument("url")
     parser.add_argument("--request", default="GET")

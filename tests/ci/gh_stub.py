@@ -1,4 +1,4 @@
-"""``gh`` as far as the steps use it: a small GitHub that remembers."""
+"""A stub of ``gh`` for the steps, with a small stateful GitHub."""
 
 import json
 import re
@@ -16,7 +16,7 @@ BOT = "github-actions[bot]"
 
 
 def api(service: Service, arguments: list[str]) -> None:
-    """``gh api``."""
+    """Run ``gh api``."""
     parser = ArgumentParser()
     parser.add_argument("path")
     parser.add_argument("--method", default="GET")
@@ -37,7 +37,7 @@ def api(service: Service, arguments: list[str]) -> None:
 
 
 def request(service: Service, method: str, path: str, query: dict[str, str], body: str) -> Any:
-    """The answer of the REST API."""
+    """Return the response of the REST API."""
     knows, steps = service.knows, path.split("/")
     match method, steps:
         case "GET", ["issues", _, "comments"]:
@@ -61,7 +61,7 @@ def request(service: Service, method: str, path: str, query: dict[str, str], bod
 
 
 def download(service: Service, arguments: list[str]) -> None:
-    """``gh run download``."""
+    """Run ``gh run download``."""
     parser = ArgumentParser()
     parser.add_argument("run")
     for option in ("--repo", "--name", "--dir"):
@@ -74,7 +74,7 @@ def download(service: Service, arguments: list[str]) -> None:
 
 
 def issue(service: Service, what: str, arguments: list[str]) -> None:
-    """``gh issue``."""
+    """Run ``gh issue``."""
     parser = ArgumentParser()
     parser.add_argument("number", nargs="?", type=int)
     for option in (
@@ -107,7 +107,7 @@ def issue(service: Service, what: str, arguments: list[str]) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """One command line."""
+    """Run one command line."""
     service = Service()
     match arguments:
         case ["api", *rest]:

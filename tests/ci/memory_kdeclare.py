@@ -1,4 +1,4 @@
-"""kdeclare itself, at an in-memory cluster that a file keeps from one command to the next.
+"""kdeclare with an in-memory cluster that is stored in a file between commands.
 
     python -m tests.ci.memory_kdeclare SOCKET
 
@@ -26,14 +26,14 @@ copyreg.pickle(type(threading.RLock()), lambda _: (threading.RLock, ()))
 
 
 def load(file: Path) -> MemoryCluster:
-    """The cluster as it was left."""
+    """Load the cluster."""
     found = pickle.loads(file.read_bytes())
     assert isinstance(found, MemoryCluster)
     return found
 
 
 def keep(cluster: MemoryCluster, file: Path) -> None:
-    """Leave the cluster for the next command."""
+    """Store the cluster for the next command."""
     file.write_bytes(pickle.dumps(cluster))
 
 

@@ -1,4 +1,4 @@
-"""A pull request and what the workflows do for it, on a runner of GitHub's."""
+"""A pull request and its workflows, on a GitHub runner."""
 
 import shutil
 from pathlib import Path
@@ -10,7 +10,7 @@ HEAD, MERGED = "a" * 40, "b" * 40
 
 
 def opened(runner: Runner) -> Runner:
-    """The runner in a repository with a pull request, #12, that adds commit HEAD and is merged as MERGED."""
+    """Set up a runner with pull request #12, which adds commit HEAD and is merged as MERGED."""
     runner.environ |= {
         "GITHUB_REPOSITORY": "shop/kafka",
         "GITHUB_OUTPUT": str(runner.folder / "output"),
@@ -29,7 +29,7 @@ def opened(runner: Runner) -> Runner:
 
 
 def planned(github: Runner, *, run: int = 1, **facts: Any) -> None:
-    """Plan on the pull request; the plan is kept as the workflow keeps it."""
+    """Plan on the pull request, and store the plan as the workflow does."""
     github.well("github/run.sh", KDECLARE_COMMAND="plan", KDECLARE_PULL="12")
     output = outputs(github)
     kept = github.service / "artifacts" / str(run) / output["artifact"]
@@ -39,7 +39,7 @@ def planned(github: Runner, *, run: int = 1, **facts: Any) -> None:
 
 
 def succeeded(github: Runner, run: int, **facts: Any) -> None:
-    """A run of the workflow that plans."""
+    """Build a run of the plan workflow."""
     ran = {
         "id": run,
         "run_number": run,
@@ -53,13 +53,13 @@ def succeeded(github: Runner, run: int, **facts: Any) -> None:
 
 
 def outputs(github: Runner) -> dict[str, str]:
-    """What the steps told the workflow."""
+    """Return the outputs of the steps."""
     lines = Path(github.environ["GITHUB_OUTPUT"]).read_text().splitlines()
     return {key: value for key, _, value in (line.partition("=") for line in lines)}
 
 
 def applied(github: Runner, **more: str) -> int:
-    """The workflow that applies, on another machine; how it ends."""
+    """Run the apply workflow on another machine; return its result."""
     github.afresh()
     ran = github.run("github/run.sh", KDECLARE_COMMAND="apply", **more)
     saved = github.run("state.sh", "save")

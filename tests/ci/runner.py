@@ -1,4 +1,4 @@
-"""A runner of GitHub's or GitLab's: a checkout, an environment, and the steps run in it."""
+"""A GitHub or GitLab runner: a checkout, an environment, and the steps run in it."""
 
 import json
 import os
@@ -34,7 +34,7 @@ class Runner:
         for made in (self.checkout / "manifests", self.service, self.folder / "bin", self.folder / "tmp"):
             made.mkdir(parents=True)
         self.program("kdeclare", self.kdeclare)
-        # Python itself: where people have several, what the path leads to first may be a script that chooses
+        # the interpreter itself, because the first python on the path may be a version manager's script
         (self.folder / "bin" / "python3").symlink_to(Path(sys.executable).resolve())
         for stub in ("gh", "curl"):
             self.program(stub, f"{sys.executable} -S -m tests.ci.{stub}_stub")
@@ -52,7 +52,7 @@ class Runner:
         }
 
     def program(self, name: str, line: str) -> None:
-        """Put a program on the runner's path."""
+        """Add a program to the runner's path."""
         file = self.folder / "bin" / name
         file.write_text(f'#!/bin/sh\nexec {line} "$@"\n')
         file.chmod(0o755)
@@ -70,7 +70,7 @@ class Runner:
         )
 
     def well(self, step: str, *arguments: str, **more: str) -> Ran:
-        """Run a step that must work."""
+        """Run a step that must succeed."""
         ran = self.run(step, *arguments, **more)
         assert ran.returncode == 0, ran.stdout + ran.stderr
         return ran
@@ -85,33 +85,33 @@ class Runner:
         (self.checkout / file).write_text(yaml.safe_dump(document))
 
     def afresh(self) -> None:
-        """Another machine: nothing but the checkout is there."""
+        """Simulate another machine, which has only the checkout."""
         shutil.rmtree(self.out, ignore_errors=True)
 
     @property
     def out(self) -> Path:
-        """What the steps leave."""
+        """The folder of the steps' output."""
         return self.checkout / self.environ.get("KDECLARE_OUT", ".kdeclare")
 
     @property
     def knows(self) -> dict[str, Any]:
-        """What the service knows."""
+        """The data of the service."""
         found: dict[str, Any] = json.loads((self.service / "knows.json").read_text())
         return found
 
     def teach(self, **facts: Any) -> None:
-        """Let the service know something else."""
+        """Change the data of the service."""
         file = self.service / "knows.json"
         knows = self.knows if file.exists() else {}
         file.write_text(json.dumps(knows | facts))
 
     @property
     def asked(self) -> str:
-        """All that ``gh`` and ``curl`` were told on their command lines."""
+        """Return all command lines of ``gh`` and ``curl``."""
         file = self.service / "asked.jsonl"
         return file.read_text() if file.exists() else ""
 
     @property
     def exit_code(self) -> int:
-        """How the job ends."""
+        """Return the result of the job."""
         return self.run("conclude.sh").returncode

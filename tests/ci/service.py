@@ -1,4 +1,4 @@
-"""What the stubs of ``gh`` and ``curl`` have in common: the service's memory, and what it was asked."""
+"""Shared by the stubs of ``gh`` and ``curl``: the service's data, and a log of requests."""
 
 import json
 import os
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Service:
-    """All that the service knows, in a file, so that it lives longer than one command."""
+    """The data of the service, in a file, so that it survives between commands."""
 
     def __init__(self) -> None:
         self.folder = Path(os.environ["STUB_SERVICE"])
@@ -17,19 +17,19 @@ class Service:
             asked.write(json.dumps(sys.argv[1:]) + "\n")
 
     def keep(self) -> None:
-        """Remember what was changed."""
+        """Store the changes."""
         (self.folder / "knows.json").write_text(json.dumps(self.knows))
 
     def number(self) -> int:
-        """An id that nothing has yet."""
+        """Return an unused id."""
         self.knows["last"] = self.knows.get("last", 1000) + 1
         return int(self.knows["last"])
 
     def refusal(self, why: str) -> SystemExit:
-        """For a request that the service refuses: why, on stderr, and a failure."""
+        """Fail a request: print the reason to stderr, and exit with an error."""
         return SystemExit(why)
 
 
 def page(items: list[Any], number: int, size: int = 2) -> list[Any]:
-    """One page of a list; a small one, so that there are several."""
+    """Return one page of a list; pages are small, so that there are several."""
     return items[(number - 1) * size : number * size]

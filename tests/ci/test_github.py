@@ -1,4 +1,4 @@
-"""The steps of the GitHub Action, at a small GitHub and an in-memory cluster."""
+"""The steps of the GitHub Action, with a stub of GitHub and an in-memory cluster."""
 
 import json
 from pathlib import Path
@@ -23,23 +23,23 @@ UNNAMED = {"name": "naming", "class": "kdeclare.policy.rules:NamePattern", "conf
 
 @pytest.fixture
 def github(runner: Runner) -> Runner:
-    """A runner of GitHub's, with a pull request."""
+    """Provide a GitHub runner with a pull request."""
     return opened(runner)
 
 
 def allow(github: Runner, **references: list[str]) -> None:
-    """Have the project allow references."""
+    """Configure the project to allow references."""
     lab = {"lab": {"bootstrapServers": "lab:9092"}}
     github.write("kdeclare.yaml", "Project", "shop", {"environments": lab, "references": references})
 
 
 def topics(github: Runner) -> set[str]:
-    """What the cluster has."""
+    """Return the topics of the cluster."""
     return set(load(Path(github.environ["STUB_CLUSTER"])).topics())
 
 
 def by_hand(github: Runner, topic: str, key: str, value: str) -> None:
-    """Somebody changes a topic behind everybody's back."""
+    """Change a topic outside kdeclare."""
     file = Path(github.environ["STUB_CLUSTER"])
     cluster = load(file)
     altered = cluster.alter_configs(
@@ -212,7 +212,7 @@ def test_what_else_goes_to_the_log_of_an_apply_is_for_nobody_else(github: Runner
 
 
 def test_a_plan_that_the_merged_manifests_do_not_say_is_refused(github: Runner) -> None:
-    """Any workflow on a branch can keep one under the name of the reviewed plan."""
+    """Any workflow on a branch can store another plan under the name of the reviewed one."""
     github.topic("orders")
     planned(github)
     github.topic("evil")
@@ -313,7 +313,7 @@ def test_a_service_that_fails_fails_the_step(github: Runner, step: str) -> None:
 
 
 def audited(github: Runner) -> list[tuple[str, str]]:
-    """A night; the issues afterwards, with the state and the second line of each."""
+    """Run the nightly audit; return the issues with state and second line."""
     github.afresh()
     github.well("github/run.sh", KDECLARE_COMMAND="audit")
     return [(issue["state"], issue["body"].splitlines()[1]) for issue in github.knows["issues"]]
@@ -358,7 +358,7 @@ def test_manifests_with_mistakes_are_no_drift(github: Runner) -> None:
 
 
 def test_audits_do_not_share_an_issue(github: Runner) -> None:
-    """Nor does one that is in order close another's."""
+    """An audit without findings does not close another one's issue."""
     settings = (
         {"KDECLARE_PROJECT": "kafka/kdeclare.yaml", "KDECLARE_ENV": "eu"},
         {"KDECLARE_PROJECT": "kdeclare.yaml", "KDECLARE_ENV": "kafka-eu"},

@@ -1,4 +1,4 @@
-"""The steps of the GitLab jobs, at a small GitLab and an in-memory cluster."""
+"""The steps of the GitLab jobs, with a stub of GitLab and an in-memory cluster."""
 
 import json
 import shutil
@@ -19,7 +19,7 @@ PIPELINE = {"id": 50, "status": "success", "ref": "refs/merge-requests/4/head"}
 
 @pytest.fixture
 def gitlab(runner: Runner) -> Runner:
-    """A runner of GitLab's, in a project with a merge request, !4, and its pipeline, 50."""
+    """Provide a GitLab runner, in a project with merge request !4 and its pipeline 50."""
     runner.environ |= {
         "CI_API_V4_URL": "https://gitlab.example/api/v4",
         "CI_PROJECT_ID": "7",
@@ -42,7 +42,7 @@ def gitlab(runner: Runner) -> Runner:
 
 
 def reported(gitlab: Runner, text: str, found: str = "drift", code: int = 0) -> None:
-    """What an earlier step has left."""
+    """Write the output of an earlier step."""
     gitlab.out.mkdir(exist_ok=True)
     (gitlab.out / "report.md").write_text(text)
     (gitlab.out / "found").write_text(f"{found}\n")

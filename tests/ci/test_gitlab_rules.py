@@ -1,4 +1,4 @@
-"""Which of GitLab's jobs run in which pipeline."""
+"""The rules by which GitLab jobs run in pipelines."""
 
 import re
 from typing import Any
@@ -13,7 +13,7 @@ OURS, FORK = "7", "8"
 
 
 def holds(expression: str, variables: dict[str, str]) -> bool:
-    """A rule's ``if``, as far as these rules use it: comparisons joined by ``&&``."""
+    """Evaluate a rule's ``if``, as far as these rules use it: comparisons joined by ``&&``."""
     return all(_compares(part.strip(), variables) for part in expression.split("&&"))
 
 
@@ -29,13 +29,13 @@ def _value(text: str, variables: dict[str, str]) -> str | None:
 
 
 def run_in(variables: dict[str, str]) -> set[str]:
-    """The jobs of a pipeline with these variables, whatever has changed."""
+    """Return the jobs of a pipeline with these variables, regardless of changed files."""
     jobs: dict[str, Any] = {name: job for name, job in JOBS.items() if "rules" in job}
     return {name for name, job in jobs.items() if any(holds(rule["if"], variables) for rule in job["rules"])}
 
 
 def merge_request(pipeline_of: str, source: str) -> dict[str, str]:
-    """Of a merge request to our project, from a branch of ``source``."""
+    """Return the variables of a merge request from a branch of ``source``."""
     return {
         "CI_PIPELINE_SOURCE": "merge_request_event",
         "CI_PROJECT_ID": pipeline_of,

@@ -1,4 +1,4 @@
-"""What is handed out for CI stands up to the linters of its kinds."""
+"""The published CI files pass their linters."""
 
 import json
 import re
@@ -21,7 +21,7 @@ WORKFLOWS = sorted((ROOT / "ci" / "github").glob("*.yml"))
 
 
 def found(*command: str | Path) -> str:
-    """What a linter has against it; nothing where all is well."""
+    """Return the complaints of a linter; empty if there are none."""
     program, *arguments = map(str, command)
     ran = subprocess.run(
         [str(PROGRAMS / program), *arguments], capture_output=True, text=True, cwd=ROOT, check=False
@@ -105,7 +105,7 @@ def test_a_job_that_is_run_again_can_keep_its_artifacts_again() -> None:
 
 
 def test_code_scanning_is_told_only_where_that_is_permitted() -> None:
-    """In private repositories the upload fails without actions: read, and without code scanning."""
+    """In private repositories, the upload fails without ``actions: read`` and without code scanning."""
     for workflow in WORKFLOWS:
         for job in yaml.safe_load(workflow.read_text())["jobs"].values():
             told = any(step.get("with", {}).get("sarif") == "true" for step in job["steps"])

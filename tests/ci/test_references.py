@@ -1,4 +1,4 @@
-"""What manifests of a pull request can read of the job that plans them."""
+"""What manifests of a pull request can read from the job that plans them."""
 
 import json
 import subprocess
@@ -28,7 +28,7 @@ LAB = {"environments": {"lab": {"bootstrapServers": "lab:9092"}}}
 
 @pytest.fixture
 def github(runner: Runner) -> Runner:
-    """A runner with a pull request to ``main``, where the project allows TEAM."""
+    """Provide a runner with a pull request to ``main``, where the project allows TEAM."""
     opened(runner)
     runner.environ |= {"TEAM": "checkout", "OTHER": "hunter2"}
     put_on_main(runner, {"env": ["TEAM"]})
@@ -40,7 +40,7 @@ def write_project(runner: Runner, references: dict[str, list[str]] | None) -> No
 
 
 def put_on_main(runner: Runner, references: dict[str, list[str]] | None) -> None:
-    """Commit the project file, as it then is, to the base branch."""
+    """Commit the current project file to the base branch."""
     write_project(runner, references)
     clone = runner.folder / "clone"
     git = ["git", "-C", str(clone), "-c", "user.name=x", "-c", "user.email=x@localhost"]
@@ -52,7 +52,7 @@ def put_on_main(runner: Runner, references: dict[str, list[str]] | None) -> None
 
 
 def plan_topic_with(runner: Runner, reference: str, **more: str) -> str:
-    """Plan a topic with a label on a pull request; all that leaves the job."""
+    """Plan a topic with a label on a pull request; return all output of the job."""
     document = "apiVersion: kdeclare/v1\nkind: Topic\nmetadata:\n  name: orders\n"
     document += f"  labels:\n    team: '{reference}'\nspec: {{partitions: 1, configs: {{retention.ms: 1}}}}\n"
     (runner.checkout / "manifests" / "orders.yaml").write_text(document)
@@ -153,7 +153,7 @@ HOSTILE = "\\n::set-output name=plan-file::/etc/passwd\\n##[add-mask]a\\r\\e[0Ks
 
 
 def test_text_of_a_fork_becomes_no_command(github: Runner) -> None:
-    """GitHub runs lines of the log, but not between stop-commands and a word that nobody else knows."""
+    """GitHub executes commands in the log, but not between stop-commands and a secret token."""
     (github.checkout / "manifests" / "orders.yaml").write_text(
         f'apiVersion: kdeclare/v1\nkind: Topic\nmetadata: {{name: "a{HOSTILE}"}}\n'
         f'spec: {{partitions: 1, "b{HOSTILE}": 1, cleanup: "c{HOSTILE}"}}\n'
@@ -192,7 +192,7 @@ def test_an_output_has_one_line(github: Runner) -> None:
 
 
 def test_a_plan_that_was_not_reviewed_is_not_shown_where_it_is_applied(github: Runner) -> None:
-    """Whoever can push a branch can have any plan kept under the name of the reviewed one."""
+    """A user who can push a branch can store any plan under the name of the reviewed one."""
     github.topic("evil", configs={"retention.ms": 4711})
     planned(github)
     (github.checkout / "manifests" / "evil.yaml").unlink()

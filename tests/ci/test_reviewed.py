@@ -1,4 +1,4 @@
-"""A saved plan is applied only where the merged manifests say the same."""
+"""A saved plan is applied only if the merged manifests result in the same plan."""
 
 import json
 import subprocess
@@ -30,7 +30,7 @@ PLAN: dict[str, Any] = {
 
 
 def compared(tmp_path: Path, saved: object, fresh: object) -> tuple[int, str]:
-    """The exit code, and what is said."""
+    """Return the exit code and the output."""
     files = [tmp_path / "saved.json", tmp_path / "fresh.json"]
     for file, document in zip(files, (saved, fresh), strict=True):
         file.write_text("" if document is None else json.dumps(document))
@@ -96,7 +96,7 @@ def test_what_is_refused(tmp_path: Path, facts: dict[str, Any], said: str) -> No
 
 
 def test_nothing_that_was_not_reviewed_is_printed(tmp_path: Path) -> None:
-    """Anybody who can push a branch can keep any plan; this is printed in the job that applies."""
+    """A user who can push a branch can store any plan, and parts of it are printed in the apply job."""
     evil = "::set-output name=x::y\n##[add-mask]a\n![](https://evil.example/track)"
     operation = {**CREATE, "id": evil, "args": {"note": evil}, evil: evil}
     saved = {**PLAN, "project": evil, "operations": [operation, CREATE | {"args": {"note": evil}, evil: 1}]}

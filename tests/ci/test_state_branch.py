@@ -1,4 +1,4 @@
-"""The state on a branch of its own, in a real git repository."""
+"""The state on a separate branch, in a real git repository."""
 
 import subprocess
 from pathlib import Path
@@ -11,19 +11,19 @@ pytestmark = pytest.mark.slow
 
 
 def git(runner: Runner, *arguments: str) -> str:
-    """Ask the remote repository."""
+    """Run git in the remote repository."""
     command = ["git", "-C", str(runner.remote), *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def kept(runner: Runner) -> dict[str, str]:
-    """The files on the branch."""
+    """Return the files on the branch."""
     names = git(runner, "ls-tree", "-r", "--name-only", "kdeclare-state").split()
     return {name: git(runner, "show", f"kdeclare-state:{name}") for name in names}
 
 
 def save(runner: Runner, text: str, step: str = "save", environment: str = "lab") -> None:
-    """A run of kdeclare's, and what follows it."""
+    """Run kdeclare, and the steps after it."""
     folder = runner.out / "state" / "shop" / environment
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "state.json").write_text(text)
@@ -59,7 +59,7 @@ LINES = "".join(f"{line}\n" for line in range(40))
 
 
 def meanwhile(runner: Runner, environment: str, text: str) -> None:
-    """Another job, which began with the same state as this one, saves its own."""
+    """Save the state of another job that started with the same state."""
     here, aside = runner.out / "state", runner.folder / "aside"
     here.rename(aside)
     runner.well("state.sh", "load")
@@ -90,9 +90,9 @@ def test_what_others_saved_meanwhile_is_never_lost(runner: Runner) -> None:
     save(runner, LINES)
     meanwhile(runner, "lab", f"{LINES}theirs\n")
     mine = runner.out / "state" / "shop" / "lab" / "state.json"
-    mine.write_text(f"mine\n{LINES}")  # lines apart, which git would put together
+    mine.write_text(f"mine\n{LINES}")  # changes in different lines, which git would merge
     told = runner.folder / "told"
-    for _ in range(2):  # what could not be saved is tried again
+    for _ in range(2):  # a failed save is retried
         ran = runner.run("state.sh", "save", KDECLARE_ENV="lab", GITHUB_OUTPUT=str(told))
         assert ran.returncode == 1
         assert "The state could not be saved on kdeclare-state" in ran.stderr

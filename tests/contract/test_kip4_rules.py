@@ -99,7 +99,7 @@ def test_rule_1_counts_beside_an_assignment_are_ignored_with_a_warning(typed: Ty
 
 def test_rule_1_the_same_assignment_is_nothing(typed: Typed) -> None:
     typed.make((1, 2))
-    assert "in order already" in typed.alter("--replica-assignment", "1:2").out
+    assert "already up to date" in typed.alter("--replica-assignment", "1:2").out
 
 
 @case("KIP4-03")

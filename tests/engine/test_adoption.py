@@ -253,7 +253,7 @@ def test_every_format_shows_an_adoption(world: World, scope: PlanScope) -> None:
     wanted = broker(configs={"log.cleaner.threads": 4, "num.io.threads": 9})
     plan = world.plan(topic("orders", configs={"retention.ms": DAY}), wanted, scope=scope)
     for text in (plan_text(plan), plan_markdown(plan), render_plan_page(plan)):
-        assert "adopt: exists, not owned so far" in text
+        assert "adopt: exists, not owned yet" in text
     assert "4  adopt" in plan_text(plan)
     assert [c["reason"] for c in untyped(build_plan_document(plan))["changes"]] == ["adopt", "adopt"]
     results = [r for r in build_plan_sarif(plan)["runs"][0]["results"] if r["ruleId"] == "adoption"]

@@ -238,7 +238,7 @@ def test_a_worker_that_never_follows_is_named(world: World, workers: MemoryWorke
     assert f"{late}: it has not applied the last update yet" in result.message
     assert workers.urls[0] not in result.message
     assert run_outcome(run).exit_code is ExitCode.PARTIAL
-    assert "Applied in part" in render_run_text(run)
+    assert "Partially applied" in render_run_text(run)
     assert "rollback" in render_run_text(run)
     assert world.owned()["ConnectWorkerConfig/eu"]["configs"][LOCATION] == {"value": "/old"}
 

@@ -107,7 +107,7 @@ def test_recreated_topic_that_differs_is_not_changed_unless_adopted(world: World
     assert (change.reason, change.blocked) == (Reason.RECREATED, "adoption")
     assert plan_outcome(plan).exit_code is ExitCode.DENIED
     assert "deleted and created again" in plan.diagnostics[0].detail
-    assert "recreated: another topic" in plan_text(plan)
+    assert "recreated: not the same topic" in plan_text(plan)
     before = record(world)
     world.run(plan)
     assert (record(world), world.overrides("orders")["retention.ms"]) == (before, "5")

@@ -53,7 +53,7 @@ def test_rollback_names_topics_that_brokers_never_show() -> None:
     assert 120 <= world.clock.monotonic() < 260
     run = world.run(plan)
     assert code(run) is ExitCode.PARTIAL
-    assert "tries again what is left" in render_run_text(run)
+    assert "to retry what is left" in render_run_text(run)
     assert real(world) == NAMES
     assert world.owned().keys() == {f"Topic/{n}" for n in NAMES}
     world.cluster.catch_up()
@@ -73,7 +73,7 @@ def test_rollback_deletes_what_is_shown_and_names_the_rest() -> None:
     assert real(world) == NAMES[6:]
     assert code(run) is ExitCode.PARTIAL
     assert world.owned().keys() == {f"Topic/{n}" for n in NAMES[6:]}
-    assert "6 of 6 operations done, 4 left alone" in run_outcome(run).headline
+    assert "6 of 6 operations done, 4 not restored" in run_outcome(run).headline
 
 
 def test_rollback_does_not_wait_for_topics_that_someone_else_deleted() -> None:

@@ -38,7 +38,7 @@ def test_topic_of_another_team_is_adopted_only_when_asked_for(owner: Project, ot
     assert other("apply", "--yes").code is ExitCode.DENIED
     assert owner.in_order()
     saved = other.done("plan", "--adopt", "--out", "it.plan")
-    assert "adopt: exists, not owned so far" in saved.out
+    assert "adopt: exists, not owned yet" in saved.out
     other.done("apply", "it.plan", "--yes")
     assert other.in_order()
     assert owner("plan").out.count(DAY) == 1
@@ -56,7 +56,7 @@ def test_topic_that_equals_its_manifest_is_taken_over_by_the_first_apply(
     owner: Project, other: Project
 ) -> None:
     other.topics("orders", configs={"retention.ms": WEEK})
-    assert "taken into ownership" in other.done("apply", "--yes").out
+    assert "adopted on" in other.done("apply", "--yes").out
     other.topics("orders", configs={"retention.ms": DAY})
     assert "manifest changed" in other.done("apply", "--yes").out
 
@@ -88,13 +88,13 @@ def test_topic_that_was_recreated_is_reported_and_not_deleted(
     recreate(WEEK)
     plan = owner.done("plan")
     assert plan.out.startswith("No changes.")
-    assert "deleted and created again outside kdeclare" in plan.out
+    assert "deleted and re-created outside kdeclare" in plan.out
     owner.done("apply", "--yes")
     assert "deleted and created again" not in owner.done("plan").out
     recreate(DAY)
     plan = owner("plan")
     assert plan.code is ExitCode.DENIED
-    assert "recreated: another topic than the one that was applied" in plan.out
+    assert "recreated: not the same topic that was applied before" in plan.out
     owner.topics()
     ran = owner.done("apply", "--yes", "--allow-deletes", "--allow-empty")
     assert "is not deleted" in ran.out + ran.err

@@ -430,7 +430,7 @@ def test_ctrl_c_while_replicas_move(here: tuple[Project, KafkaBed]) -> None:
         assert ran.code is ExitCode.INTERRUPTED
         assert "Press Ctrl-C again to exit at once" in ran.err
         assert "Interrupted" in ran.out
-        assert "Goes on in the cluster" in ran.out
+        assert "Still in progress in the cluster" in ran.out
         assert it.topic in project.done("status").out
     project.done("apply", "--yes")
     assert project.in_order()

@@ -152,8 +152,8 @@ def test_a_plan_has_the_brokers_verdicts_and_apply_does_the_rest(here: tuple[Gov
     }
     assert project.verdicts(planned) == verdicts
     said = project.denied("plan").out
-    assert said.count("denied by a policy of the brokers: ") == 3
-    assert f"denied by a policy of the brokers: No topic is called {project.name(DENIED)} here" in said
+    assert said.count("denied by a broker policy: ") == 3
+    assert f"denied by a broker policy: No topic is called {project.name(DENIED)} here" in said
     assert "--override-policy" not in said, "that would not help"
     override = project("apply", "--yes", "--override-policy", "broker", "--reason", "please")
     assert override.code is ExitCode.ERROR

@@ -146,7 +146,7 @@ def test_plan_apply_plan(here: Here) -> None:
     undone = here("rollback", "--yes")
     assert undone.code == 0
     assert "2000 (2 s) → 1000 (1 s)" in undone.out
-    assert here("status").out.startswith("All quiet.")
+    assert here("status").out.startswith("Idle.")
     assert len(json.loads(here("history", "--format", "json").out)["runs"]) == 3
 
 

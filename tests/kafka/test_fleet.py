@@ -454,7 +454,7 @@ def test_an_audit_finds_each_drift_and_nothing_else(story: Story) -> None:
     (grown,) = (row for row in found if (row["cluster"], row["name"]) == ("eu-1", "s.grown"))
     assert "has 3 partitions, but the manifest declares 1." in grown["message"]
     assert "The manifest of team orders (manifests/specials.yaml:" in grown["message"]
-    assert "has to change: declare 3 or more" in grown["message"]
+    assert "must be changed: declare 3 or more" in grown["message"]
     assert [c["labels"] for c in summary["clusters"]] == list(LABELS.values())
     assert len({c["cluster_id"] for c in summary["clusters"]}) == 3
     assert [c["topics"] for c in summary["clusters"]] == [TOPICS + 1, TOPICS - 1, TOPICS - 10]

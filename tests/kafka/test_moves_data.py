@@ -246,7 +246,7 @@ def test_a_move_to_a_broker_that_is_down_times_out_and_is_tidied_up_later(
     assert f"broker {LOST} (down)" in still.out
     kafka_sandbox.start_broker(five.folder, LOST)
     watched = project.done("status", "--watch")
-    assert "All quiet." in watched.out, watched
+    assert "Idle." in watched.out, watched
     seen = Tools(five.bootstrap).at_rest()
     assert seen.replicas[at] == (1, LOST)
     expect_no_changes(project)

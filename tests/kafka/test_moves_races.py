@@ -299,7 +299,7 @@ def by_status(it: Throttled) -> None:
     """Wait for the moves."""
     ran = it.stage.project.done("status", "--watch")
     assert "was recovered" in ran.err, ran
-    assert "All quiet." in ran.out, ran
+    assert "Idle." in ran.out, ran
 
 
 def by_apply(it: Throttled) -> None:

@@ -230,10 +230,10 @@ def test_the_page_of_the_run_has_what_became_of_it(desktop: Watched, release: Re
     assert (tile(page, "stale"), tile(page, "skipped")) == ("1", "1")
     assert 'planned on not set, but now it is "lz4"' in page.locator("#risky").inner_text()
     never = sum(step["begun"] is None for step in run["steps"])
-    assert f"{never} operations never begun" in page.locator("#times-note").inner_text()
+    assert f"{never} operations not started" in page.locator("#times-note").inner_text()
     moves = page.locator(".time", has_text="partitions.reassign")
     expect(moves.nth(2)).to_be_attached()
-    assert all("done, begun after" in (one.get_attribute("aria-label") or "") for one in moves.all())
+    assert all("done, started after" in (one.get_attribute("aria-label") or "") for one in moves.all())
     assert len(bed.topic("checkout.orders").partitions) == 12
     assert {len(p.replicas) for p in bed.topic("payments.captured").partitions} == {3}
     assert not bed.cluster.topics(["legacy.events"])

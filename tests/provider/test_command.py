@@ -30,7 +30,7 @@ def test_command_of_another_provider_changes_its_system(kdeclare: CommandLine) -
     assert item["result"] == "altered"
     assert kdeclare("rollback", "--yes").code == 0
     again = kdeclare("flag", "set", "dark-mode", "25", "--yes")
-    assert "in order already" in again.out
+    assert "already up to date" in again.out
     assert kdeclare("flag", "set", "dark-mode", "101").code == 64
 
 
@@ -42,7 +42,7 @@ def test_command_writes_the_manifest_and_no_secret(kdeclare: CommandLine) -> Non
     assert "rollout: 25  # in percent" in manifest.read_text()
     assert kdeclare("flag", "set", "search", "5", "--yes", "--write-manifest").code == 0
     assert "rollout: 5" in manifest.with_name("search.yaml").read_text()
-    assert "2 resources in order" in kdeclare("plan").out
+    assert "2 resources up to date" in kdeclare("plan").out
 
 
 def test_written_back_are_plain_values_and_lists() -> None:

@@ -124,7 +124,7 @@ def test_plan_apply_and_plan_again(kdeclare: CommandLine) -> None:
     assert "token  (sensitive)" in ran.out
     assert kdeclare("apply", "--yes").code == 0
     assert flags(kdeclare) == {"dark-mode": 10}
-    assert "No changes. shop/lab on lab:9092: 2 resources in order." in kdeclare("plan").out
+    assert "No changes. shop/lab on lab:9092: 2 resources up to date." in kdeclare("plan").out
 
 
 def test_saved_plan_is_applied_as_it_was_shown(kdeclare: CommandLine) -> None:
@@ -275,7 +275,7 @@ def test_what_exists_is_adopted_on_request(kdeclare: CommandLine) -> None:
 def test_history_and_status_tell_of_runs(kdeclare: CommandLine) -> None:
     kdeclare("apply", "--yes")
     assert "+2" in kdeclare("history").out
-    assert "All quiet." in kdeclare("status").out
+    assert "Idle." in kdeclare("status").out
     run = json.loads(kdeclare("history", "--format", "json").out)["runs"][0]["run_id"]
     detail = kdeclare("history", run)
     assert (detail.code, "Flag/dark-mode" in detail.out) == (0, True)
@@ -307,7 +307,7 @@ def test_environment_without_an_address_is_named_without_one(kdeclare: CommandLi
     kdeclare.write("kdeclare.yaml", "Project", "shop", environments={"lab": lab})
     for file in Path("manifests").iterdir():
         file.unlink()
-    assert kdeclare("plan").out == "No changes. shop/lab: 0 resources in order.\n"
+    assert kdeclare("plan").out == "No changes. shop/lab: 0 resources up to date.\n"
 
 
 def test_provider_that_is_not_installed_is_named(kdeclare: CommandLine) -> None:

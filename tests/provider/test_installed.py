@@ -94,7 +94,7 @@ def test_runs_are_listed_rolled_back_and_cleaned_up(kdeclare: Project) -> None:
     kdeclare.flag("dark-mode", 20, description="Day")
     kdeclare.client("${env.NEW_TOKEN}")
     kdeclare("apply", "--yes")
-    assert "All quiet." in kdeclare("status")
+    assert "Idle." in kdeclare("status")
     runs = json.loads(kdeclare("history", "--format", "json"))["runs"]
     assert len(runs) == 3, "two of them, and one that cleaned up the old token"
     assert "Flag/dark-mode" in kdeclare("history", runs[-1]["run_id"])

@@ -1,4 +1,4 @@
-"""One Spark for the tests of this folder: a process can have but one, so other sessions get processes."""
+"""One Spark session for the tests of this folder: a process can have only one, so others need processes."""
 
 from collections.abc import Iterator
 
@@ -11,14 +11,14 @@ from tests.spark.sharing import one_spark, shared
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """The session."""
+    """Provide the session."""
     with one_spark(tmp_path_factory.mktemp("spark") / "spark.log") as session:
         yield session
 
 
 @pytest.fixture
 def in_shared_spark(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Commands that the test runs in this process take the one Spark of all tests."""
+    """Make commands that a test runs in this process use the shared session."""
     for name, value in SECRETS.items():
         monkeypatch.setenv(name, value)
     with shared(spark):

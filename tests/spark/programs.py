@@ -1,4 +1,4 @@
-"""Programs that start Spark themselves, each in a process of its own."""
+"""Programs that start their own Spark, each in a separate process."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from typing import Any
 from tests.startup_cache import spark_variables
 
 SHORT_LIVED = spark_variables()
-"""Variables for a Spark that ends soon."""
+"""Variables for a Spark that runs only briefly."""
 
 _REPOSITORY = Path(__file__).parents[2]
 _START = f"import sys; sys.path.insert(0, {str(_REPOSITORY)!r})\n"
@@ -21,14 +21,14 @@ _START = f"import sys; sys.path.insert(0, {str(_REPOSITORY)!r})\n"
 def run_program(
     folder: Path, program: str, environ: Mapping[str, str] | None = None, *arguments: str
 ) -> "subprocess.CompletedProcess[str]":
-    """Run a program in a folder; temporary files go to ``folder/tmp``, to be looked at afterwards."""
+    """Run a program in a folder; temporary files go to ``folder/tmp``, for later checks."""
     return ended(begun(folder, program, environ, *arguments))
 
 
 def begun(
     folder: Path, program: str, environ: Mapping[str, str] | None = None, *arguments: str
 ) -> "subprocess.Popen[str]":
-    """The same, and it runs on beside the tests until `ended`."""
+    """Start a program that runs in parallel with the tests until `ended`."""
     (folder / "tmp").mkdir(exist_ok=True)
     file = folder / "program.py"
     file.write_text(_START + textwrap.dedent(program))
@@ -44,7 +44,7 @@ def begun(
 
 
 def ended(program: "subprocess.Popen[str]") -> "subprocess.CompletedProcess[str]":
-    """Wait for it; one that hangs is killed."""
+    """Wait for a program, and kill it if it hangs."""
     with program:
         try:
             said, errors = program.communicate(timeout=300)
@@ -54,7 +54,7 @@ def ended(program: "subprocess.Popen[str]") -> "subprocess.CompletedProcess[str]
 
 
 def told(done: "subprocess.CompletedProcess[str]") -> Any:
-    """The JSON that a program printed and nothing else."""
+    """Return the JSON that is the only output of a program."""
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stderr == ""
     return json.loads(done.stdout)

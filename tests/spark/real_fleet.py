@@ -1,4 +1,4 @@
-"""A fleet on disk as people have it, without a broker: projects, what was applied, a later snapshot."""
+"""A realistic fleet on disk, without brokers: projects, their state, and a later snapshot."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -26,9 +26,9 @@ SECRETS = {
     "KEYSTORE_PASSWORD": "correct-horse-of-the-keystore",
     "SASL_PASSWORD": "battery-staple-of-a-variable",
 }
-"""Variables that manifests and the fleet file name."""
+"""Variables that manifests and the fleet file refer to."""
 LITERAL = "tr0ub4dor-of-the-fleet-file"
-"""A password that stands in the fleet file."""
+"""A password in the fleet file."""
 
 SNAPSHOT = "20261121T040000Z-1f3a"
 TAKEN_AT = datetime(2026, 11, 21, 4, tzinfo=UTC)
@@ -74,7 +74,7 @@ FUSE = Path("FOLDER") / "fuse"
 
 
 class Lower(TopicActionsPolicy):
-    """Names in lower case. Whoever finds a fuse kills the JVM that it works for, once."""
+    """Requires lower-case names. If the fuse file exists, the policy kills the JVM of its task, once."""
 
     def validate(self, request: RequestMetadata) -> None:
         if FUSE.exists():
@@ -86,7 +86,7 @@ class Lower(TopicActionsPolicy):
 
 
 class Curious(TopicActionsPolicy):
-    """Nobody in particular may do nothing."""
+    """Denies everything to User:nobody."""
 
     def validate(self, request: RequestMetadata) -> None:
         if request.principal == "User:nobody":
@@ -113,7 +113,7 @@ spec:
 
 @dataclass(frozen=True)
 class RealFleet:
-    """Three clusters: in eu-1 much has drifted, in eu-2 little, and to lab nothing was ever applied."""
+    """Three clusters: much drift in eu-1, little in eu-2, and lab was never applied."""
 
     folder: Path
     clusters: Mapping[str, MemoryCluster] = field(
@@ -125,26 +125,26 @@ class RealFleet:
 
     @property
     def file(self) -> Path:
-        """The fleet file."""
+        """The path of the fleet file."""
         return self.folder / "fleet.yaml"
 
     @property
     def snapshots(self) -> Path:
-        """The folder of the snapshot."""
+        """The path of the snapshot's rows."""
         return self.folder / "snapshots"
 
     @property
     def fuse(self) -> Path:
-        """The policy's next call kills the JVM that it works for while this file is there."""
+        """While this file exists, the next call of the policy kills the JVM of its task."""
         return self.folder / "fuse"
 
     def files_of(self, cluster: str) -> list[Path]:
-        """The Parquet files of a cluster in the snapshot."""
+        """Return the Parquet files of a cluster in the snapshot."""
         return sorted(self.snapshots.glob(f"data/*/*/cluster={cluster}/*.parquet"))
 
 
 def real_fleet(folder: Path, monkeypatch: pytest.MonkeyPatch) -> RealFleet:
-    """Write all of it, apply, let it drift, and take the snapshot."""
+    """Write all files, apply the projects, let the clusters drift, and take the snapshot."""
     fleet = RealFleet(folder)
     for name, text in _files(folder).items():
         path = folder / name
@@ -168,7 +168,7 @@ def real_fleet(folder: Path, monkeypatch: pytest.MonkeyPatch) -> RealFleet:
 
 
 def write_snapshot(folder: Path, clusters: Mapping[str, Sequence[Row]]) -> None:
-    """Rows of clusters, as a snapshot in a folder."""
+    """Write the rows of clusters as a snapshot in a folder."""
     path = format_snapshot_path(SNAPSHOT, TAKEN_AT)
     for name, rows in clusters.items():
         file = folder / path / f"cluster={name}" / "part-0.parquet"

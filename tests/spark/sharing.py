@@ -1,4 +1,4 @@
-"""One Spark for many commands: it starts once, and what it has compiled for one is there for the next."""
+"""One Spark for many commands: it starts only once, and later commands reuse its compiled code."""
 
 import os
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from tests.spark.real_fleet import SECRETS
 
 @contextmanager
 def one_spark(log: Path) -> Iterator[SparkSession]:
-    """A session with two cores; what the environment says of Spark stays out."""
+    """Provide a session with two cores that ignores Spark settings of the environment."""
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith(("SPARK_", "PYSPARK_"))]:
             patch.delenv(name)
@@ -28,7 +28,7 @@ def one_spark(log: Path) -> Iterator[SparkSession]:
 
 @contextmanager
 def shared(session: SparkSession) -> Iterator[None]:
-    """Commands that run in this process meanwhile take this session, as warm as it is."""
+    """Make commands that run in this process use this warm session."""
 
     @contextmanager
     def taken(*_: object, **__: object) -> Iterator[SparkSession]:

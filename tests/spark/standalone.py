@@ -40,7 +40,7 @@ class StandaloneSpark:
     local: Path
 
     def files_left(self) -> dict[str, bytes]:
-        """All files of executors, by path."""
+        """Return all files of executors, by path."""
         found = (path for folder in (self.work, self.local) for path in folder.rglob("*") if path.is_file())
         return {str(path): path.read_bytes() for path in found}
 
@@ -76,7 +76,7 @@ def standalone_spark(
 
 
 def skip_without_own_disks() -> None:
-    """Skip the test where this process may not make mount namespaces."""
+    """Skip the test if this process cannot create mount namespaces."""
     tried = subprocess.run(
         ["unshare", "--mount", "sh", "-c", "mount -t tmpfs tmpfs /mnt"], capture_output=True, check=False
     )

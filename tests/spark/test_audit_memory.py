@@ -1,4 +1,4 @@
-"""What one audit says of the audits before it: only what was looked at again is new, known or mended."""
+"""Comparison of audits: only findings that were checked again are new, known or fixed."""
 
 import json
 from collections.abc import Iterable
@@ -36,7 +36,7 @@ B_UNREAD: Short = ("us", "Topic/b", "unreachable", None)
 
 
 def table(spark: SparkSession, found: Iterable[Short], seen: datetime = TODAY) -> DataFrame:
-    """Findings of an audit; ``seen`` is when each was first seen, and when the audit was."""
+    """Build the findings of an audit; ``seen`` is when each was first seen, and the time of the audit."""
     rows = [_row(short, seen) for short in found]
     return spark.createDataFrame(pa.Table.from_pylist(rows, FINDINGS))
 
@@ -54,7 +54,7 @@ def shorts(found: DataFrame) -> set[Short]:
 
 
 def dates(found: DataFrame) -> dict[Short, tuple[int, str]]:
-    """The day on which each was seen first, and its status."""
+    """Return the day on which each finding was first seen, and its status."""
     return {
         (r["cluster"], f"{r['kind']}/{r['name']}", r["finding"], r["path"]): (
             r["first_seen"].astimezone(UTC).day,
@@ -102,33 +102,33 @@ def test_a_finding_keeps_its_first_time(spark: SparkSession) -> None:
 
 
 def test_what_is_new_since_an_older_audit_has_not_begun_today(spark: SparkSession) -> None:
-    """An older audit says what is new; the time when it was first seen is the latest one's to say."""
+    """An older audit determines what is new; the latest one determines when it was first seen."""
     found = table(spark, [PENDING, GONE, CHANGED, KEY]).drop("first_seen", "status")
     newest = table(spark, [PENDING, GONE], TUESDAY)
     since = table(spark, [PENDING, CHANGED], MONDAY)
     assert dates(diff.add_first_seen(found, newest, since)) == {
         PENDING: (17, "known"),
         GONE: (17, "new"),
-        CHANGED: (18, "known"),  # it was mended in between, and came back
+        CHANGED: (18, "known"),  # it was fixed in between, and came back
         KEY: (18, "new"),
     }
 
 
 class Audits:
-    """Audits of one fleet's snapshot, one after the other."""
+    """Successive audits of the snapshot of one fleet."""
 
     def __init__(self, fleet: RealFleet) -> None:
         self.fleet, self.out = fleet, fleet.folder / "out"
 
     def __call__(self, *more: str) -> dict[str, Any]:
-        """The summary of one that went as it should."""
+        """Return the summary of a successful audit."""
         line = ["fleet", "audit", str(self.fleet.file), "--out", str(self.out), *more]
         assert main([*line, "--snapshot", str(self.fleet.snapshots)]) == 0
         summary: dict[str, Any] = json.loads((self.out / "summary.json").read_text())
         return summary
 
     def rows(self, summary: dict[str, Any]) -> list[dict[str, Any]]:
-        """The findings of an audit."""
+        """Return the findings of an audit."""
         folder = self.out / f"findings/audit_id={summary['audit_id']}"
         rows: list[dict[str, Any]] = pq.read_table(folder).to_pylist()
         return rows

@@ -1,4 +1,4 @@
-"""On Spark, audits find of quotas what they find in one process."""
+"""Audits on Spark find the same about quotas as an in-process audit."""
 
 from random import Random
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.spark
 
 
 def random_tables(random: Random) -> tuple[list[Row], list[Row]]:
-    """Eight clusters; of the last, quotas may not be described."""
+    """Build eight clusters; in the last one, describing quotas is not permitted."""
     declared: list[Row] = []
     live: list[Row] = []
     for number in range(8):

@@ -1,4 +1,4 @@
-"""What Spark finds is what a plain loop over the same function finds, row by row."""
+"""Spark finds the same as a plain loop, row by row."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC
@@ -34,7 +34,7 @@ _COLUMNS = (*KEY, *FINDING.names)
 
 
 def table(spark: SparkSession, rows: Iterable[Row], schema: pa.Schema) -> DataFrame:
-    """Rows as Spark has them."""
+    """Build a Spark table of rows."""
     listed = [{**row, "labels": list((row["labels"] or {}).items())} for row in rows]
     return spark.createDataFrame(pa.Table.from_pylist(listed, schema))
 
@@ -42,14 +42,14 @@ def table(spark: SparkSession, rows: Iterable[Row], schema: pa.Schema) -> DataFr
 def found_by_spark(
     spark: SparkSession, fleet: Fleet, *, unmanaged_keys: bool = True
 ) -> list[tuple[Any, ...]]:
-    """What Spark finds, in order."""
+    """Return the findings of Spark, in order."""
     tables = table(spark, fleet.declared, DECLARED), table(spark, fleet.live, LIVE)
     found = find_drift_rows(*tables, unmanaged_keys=unmanaged_keys)
     return in_order(row.asDict() for row in found.collect())
 
 
 def in_order(rows: Iterable[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
-    """Comparable whatever the order was."""
+    """Return rows in a comparable order."""
     return sorted((tuple(row[name] for name in _COLUMNS) for row in rows), key=repr)
 
 
@@ -94,7 +94,7 @@ def test_duplicates_are_told(spark: SparkSession) -> None:
 
 
 def _judge_of(cluster: str) -> ClusterEvaluator | None:
-    """Policies of every other cluster: they warn of topics by the number of their labels, or cannot tell."""
+    """Policies of every second cluster: they warn about topics by the number of labels, or cannot decide."""
     if cluster.endswith("1"):
         return None
 

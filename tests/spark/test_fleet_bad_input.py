@@ -1,4 +1,4 @@
-"""What goes wrong while Spark works on a fleet: one error with its reason, and nothing half done is left."""
+"""Failures while Spark processes a fleet: one error with its reason, and no partial results are left."""
 
 import json
 import resource
@@ -21,19 +21,19 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture(scope="module")
 def pristine(tmp_path_factory: pytest.TempPathFactory) -> RealFleet:
-    """A fleet that stays as it is."""
+    """Provide a fleet that tests do not change."""
     with pytest.MonkeyPatch.context() as patch:
         return real_fleet(tmp_path_factory.mktemp("pristine"), patch)
 
 
 class Shell:
-    """Commands about a fleet, typed beside it, with the Spark that all tests share."""
+    """Runs commands in the folder of a fleet, with the shared Spark session."""
 
     def __init__(self, fleet: RealFleet, capsys: pytest.CaptureFixture[str]) -> None:
         self.fleet, self.out, self._capsys = fleet, fleet.folder / "out", capsys
 
     def audit(self, *more: str) -> tuple[int, str]:
-        """The exit code of an audit of the snapshot, and what it says of errors."""
+        """Run an audit of the snapshot; return its exit code and errors."""
         return self("audit", "--snapshot", str(self.fleet.snapshots), *more)
 
     def __call__(self, command: str, *more: str) -> tuple[int, str]:
@@ -41,7 +41,7 @@ class Shell:
         return self._typed(line)
 
     def history(self, cluster: str, topic: str) -> tuple[int, str]:
-        """The same of what became of a topic."""
+        """Run `fleet history` for a topic; return its exit code and errors."""
         return self._typed(["fleet", "history", cluster, topic, "--out", str(self.fleet.snapshots)])
 
     def _typed(self, line: list[str]) -> tuple[int, str]:
@@ -50,7 +50,7 @@ class Shell:
         return code, " ".join(self._capsys.readouterr().err.split())
 
     def left(self) -> dict[str, bytes]:
-        """All files of the folder for results."""
+        """Return all files of the output folder."""
         found = (path for path in self.out.rglob("*") if path.is_file())
         return {str(path.relative_to(self.out)): path.read_bytes() for path in found}
 
@@ -89,7 +89,7 @@ def copied(file: Path) -> None:
 
 
 def without_own_row(file: Path) -> None:
-    """As many rows as before: in place of the cluster's own there is one more topic."""
+    """Replace the cluster's own row by another topic, so that the number of rows is unchanged."""
     rows = pq.read_table(file, partitioning=None)
     names = [{**row, "kind": "Topic"} if row["kind"] == "Cluster" else row for row in rows.to_pylist()]
     pq.write_table(pa.Table.from_pylist(names, rows.schema), file)
@@ -103,19 +103,19 @@ def all_gone(file: Path) -> None:
     shutil.rmtree(file.parents[1])
 
 
-LOST = ("rows of eu-1, and was written with", "Take a new one.")
+LOST = ("rows of eu-1, but was written with", "Take a new snapshot.")
 
 
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        (half, ("fleet folder/snapshots/data/", "part-0.parquet cannot be read as", "Restore the file")),
+        (half, ("fleet folder/snapshots/data/", "part-0.parquet cannot be read in", "Restore the file")),
         (emptied, (f"snapshot={SNAPSHOT} has 0 ", *LOST)),
         (fewer, (f"snapshot={SNAPSHOT} has 3 ", *LOST)),
-        (without_own_row, ("The table 'live' has nothing about eu-1 (2 of 3 clusters are there).",)),
+        (without_own_row, ("The table 'live' has no row for eu-1 (2 of 3 clusters are present).",)),
         (gone, (f"snapshot={SNAPSHOT} has 0 ", *LOST)),
-        (all_gone, ("There is nothing at", SNAPSHOT)),
-        (copied, ("more than one row for", "of eu-1", "Was a file of the snapshot copied?")),
+        (all_gone, ("does not exist", SNAPSHOT)),
+        (copied, ("more than one row for", "of eu-1", "A file of this one may have been copied.")),
     ],
 )
 def test_a_snapshot_that_was_damaged(
@@ -167,7 +167,7 @@ def test_a_history_that_was_damaged(
 
 @contextmanager
 def no_file_larger_than(size: int, pid: int = 0) -> Iterator[None]:
-    """A disk that is full, to one process: who may write no more is told so in the same place."""
+    """Simulate a full disk with a limit on the file size of one process, which fails in the same way."""
     soft, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)
     resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, hard))
     try:
@@ -185,12 +185,12 @@ def test_a_full_disk_leaves_the_audit_before_as_it_was(shell: Shell, spark: Spar
     with no_file_larger_than(1000, java.pid):
         code, said = shell.audit()
     assert code == 1
-    is_one_error(said, "Spark could not write: File too large.", "Free some space")
+    is_one_error(said, "Spark could not write: File too large.", "Free space")
     assert shell.left() == before
     with no_file_larger_than(100):
         code, said = shell.audit()
     assert code == 1
-    is_one_error(said, f"Cannot write {shell.out}", "File too large.", "that there is space")
+    is_one_error(said, f"Cannot write {shell.out}", "File too large.", "the free space")
     assert shell.left() == before
     assert not (shell.out / "_unfinished").exists()
 

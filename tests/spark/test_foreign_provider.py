@@ -1,4 +1,4 @@
-"""On Spark, a provider that kdeclare does not bring finds what it finds in one process."""
+"""With a third-party provider, Spark finds the same as an in-process audit."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -42,7 +42,7 @@ def kitchen_installed() -> Iterator[None]:
 
 
 def random_kitchens(random: Random) -> tuple[list[Row], list[Row]]:
-    """Both tables of three clusters; in the last one nothing could be read."""
+    """Build both tables of three clusters; the last one could not be read."""
     declared: list[Row] = []
     live: list[Row] = []
     for number in range(3):
@@ -100,11 +100,11 @@ def test_an_audit_says_which_sorts_of_a_cluster_were_not_read_and_why(spark: Spa
     declared = [*declared_of([], name="eu-0"), *declared_of([], name="eu-1")]
     tables = table(spark, declared, DECLARED), table(spark, live, LIVE)
     summaries = build_cluster_summaries(*tables, {"eu-0": 0, "eu-1": 0}, {}, {})
-    reason = "It cannot be read: no power (POWER_CUT)."
+    reason = "The system cannot be read: no power (POWER_CUT)."
     assert {cluster.name: cluster.error for cluster in summaries} == {
         "eu-0": None,
         "eu-1": "1 of its resources could not be read. "
-        f"Nothing was read of Jars: {reason} Nothing was read of Kettle: {reason}",
+        f"No Jars objects were read: {reason} No Kettle objects were read: {reason}",
     }
 
 
@@ -123,7 +123,7 @@ def test_cluster_counts_are_of_what_its_providers_count(spark: SparkSession) -> 
 
 
 def test_cluster_without_topics_is_read_in_part(spark: SparkSession) -> None:
-    """Something of it was read, and compared."""
+    """A part of the cluster was read and compared."""
     live = [
         row for row in live_of(KitchenState({"k1": Kettle(1, "a")})) if row["kind"] in ("Kettle", "Cluster")
     ]
@@ -156,7 +156,7 @@ def test_history_of_an_object_of_another_system(spark: SparkSession, tmp_path: P
     assert [(turn.turn, turn.error) for turn in list_turns(found, key.sort)] == [
         (Turn.APPEARED, None),
         (Turn.CHANGED, None),
-        (Turn.UNKNOWN, "It cannot be read: no power (POWER_CUT)."),
+        (Turn.UNKNOWN, "The system cannot be read: no power (POWER_CUT)."),
         (Turn.GONE, None),
     ]
     text = render_object_history_text("eu-1", key, found)

@@ -1,4 +1,4 @@
-"""Hadoop's file systems do what a folder of this machine does."""
+"""Hadoop's file systems fulfill the contract of a storage."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Names of clusters and folders that Spark and Hadoop would take for something else."""
+"""Names of clusters and folders that Spark and Hadoop would misinterpret."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,7 +27,7 @@ AT = datetime(2026, 11, 21, 4, tzinfo=UTC)
 @pytest.mark.parametrize("folder", ["plain", "a[1]{b}", "a*?%20 b"])
 def test_what_is_written_is_found_again(spark: SparkSession, tmp_path: Path, folder: str) -> None:
     storage = LocalStorage(tmp_path / folder)
-    (tmp_path / "a1b" / "data").mkdir(parents=True)  # what a pattern would find
+    (tmp_path / "a1b" / "data").mkdir(parents=True)  # a glob pattern would match this
     clusters = []
     rows = []
     for number, name in enumerate(NAMES, start=1):

@@ -1,4 +1,4 @@
-"""What Spark fails with, as a sentence."""
+"""Translation of Spark's failures into diagnostics."""
 
 import json
 import os
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.spark
 
 
 def told_of(action: Callable[[], object]) -> Diagnostic:
-    """The one short diagnostic that an action ends with."""
+    """Return the only diagnostic of an action, which must be short."""
     with pytest.raises(KdeclareError) as raised, translate_spark_errors():
         action()
     assert isinstance(raised.value.__cause__, Exception)
@@ -61,12 +61,12 @@ def test_a_damaged_file_is_named(
 
     item = told_of(lambda: read().groupBy().sum().collect())
     assert item.code == "damaged-file"
-    assert item.detail.startswith(f"{file} cannot be read as what it was written as: ")
+    assert item.detail.startswith(f"{file} cannot be read in the format in which it was written: ")
 
 
 def test_what_is_not_there_is_named(spark: SparkSession, tmp_path: Path) -> None:
     item = told_of(lambda: spark.read.parquet(f"file://{tmp_path}/nowhere"))
-    assert (item.code, item.detail) == ("cannot-read", f"There is nothing at {tmp_path}/nowhere.")
+    assert (item.code, item.detail) == ("cannot-read", f"{tmp_path}/nowhere does not exist.")
 
 
 def test_what_was_deleted_meanwhile_is_named(spark: SparkSession, tmp_path: Path) -> None:
@@ -74,7 +74,8 @@ def test_what_was_deleted_meanwhile_is_named(spark: SparkSession, tmp_path: Path
     table = spark.read.parquet(f"file://{tmp_path}")
     (tmp_path / "a.parquet").unlink()
     item = told_of(table.collect)
-    assert (item.code, item.detail) == ("cannot-read", f"{tmp_path}/a.parquet is not there any more.")
+    detail = f"{tmp_path}/a.parquet no longer exists. It may have been deleted while the command was running."
+    assert (item.code, item.detail) == ("cannot-read", detail)
 
 
 def test_where_nothing_may_be_written_is_named(spark: SparkSession) -> None:
@@ -90,7 +91,7 @@ def test_a_full_disk_is_told(spark: SparkSession, tmp_path: Path) -> None:
     try:
         item = told_of(lambda: spark.range(500_000).write.parquet(f"file://{tmp_path}/x"))
     finally:
-        # lazily: a task that failed may not have closed its file yet
+        # lazy, because a failed task may not have closed its file yet
         subprocess.run(["umount", "--lazy", tmp_path], check=True)
     assert (item.code, item.detail) == ("disk-full", "Spark could not write: No space left on device.")
 
@@ -115,7 +116,7 @@ def test_a_missing_package_is_told(spark: SparkSession) -> None:
     item = told_of(spark.sparkContext.parallelize([1]).map(load).count)
     assert (item.code, item.detail) == (
         "python-missing",
-        "The Python of a task has no package no_such_package.",
+        "The Python that runs tasks does not have the package no_such_package.",
     )
 
 

@@ -1,4 +1,4 @@
-"""How far jobs are is told while they run."""
+"""The progress of jobs is reported while they run."""
 
 import logging
 import threading
@@ -62,4 +62,4 @@ def test_a_listener_that_fails_does_not_stop_the_job(
     with caplog.at_level(logging.WARNING), report_progress(spark, fails, "Reading"):
         assert spark.sparkContext.parallelize(range(4), 4).map(a_second).sum() == 6
     (record,) = caplog.records
-    assert "Progress is told no more: Reading" in record.getMessage()
+    assert "Progress is no longer reported: Reading" in record.getMessage()

@@ -1,4 +1,4 @@
-"""Executors on other machines get secrets over protected connections only, keep none, and tell none."""
+"""Remote executors receive secrets only over secure connections, and neither store nor reveal them."""
 
 import json
 import shutil
@@ -37,7 +37,7 @@ def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneS
 
 
 def find_secrets(standalone: StandaloneSpark) -> list[str]:
-    """Files of executors that hold a secret, or are of the fleet."""
+    """Return the files of executors that contain a secret or belong to the fleet."""
     secrets = [text.encode() for text in (LITERAL, *SECRETS.values())]
     own = ("fleet.zip", "fleet.yaml", "kdeclare.yaml", "state.json")
     return [
@@ -48,7 +48,7 @@ def find_secrets(standalone: StandaloneSpark) -> list[str]:
 
 
 def wait_until_cleaned(standalone: StandaloneSpark) -> list[str]:
-    """What is left after the worker has had time to delete the folders of an application that ended."""
+    """Return the files that remain after the worker had time to clean up a finished application."""
     deadline = time.monotonic() + 30
     while (found := find_secrets(standalone)) and time.monotonic() < deadline:
         time.sleep(0.2)
@@ -86,7 +86,7 @@ print(json.dumps([code, sorted(seen)]), file=sys.stderr)
 def audit(
     fleet: RealFleet, standalone: StandaloneSpark, snapshots: Path, out: str, *more: str
 ) -> tuple[int, str, str]:
-    """Audit by executors of a cluster: the exit code, and what is said on stdout and stderr.
+    """Run an audit on remote executors; return the exit code, stdout and stderr.
 
     While it runs the secrets are in files of Spark; when it has ended they are in none.
     """
@@ -106,14 +106,14 @@ def test_an_audit_that_goes_well_leaves_no_secret(fleet: RealFleet, standalone: 
 
 
 def test_an_audit_that_fails_leaves_no_secret(fleet: RealFleet, standalone: StandaloneSpark) -> None:
-    """It fails as soon as executors have read what is declared, for which they need the secrets."""
+    """The audit fails after executors have read the declared resources, for which they need the secrets."""
     damaged = fleet.folder / "damaged"
     shutil.copytree(fleet.snapshots, damaged)
     (file,) = damaged.glob("data/*/*/cluster=eu-1/*.parquet")
     shutil.copy(file, file.with_name("copy.parquet"))
     code, _, said = audit(fleet, standalone, damaged, "failed")
     assert code == 1
-    assert "A resource is there twice" in said
+    assert "Duplicate resource" in said
 
 
 def test_an_audit_that_outlives_an_executor_finds_the_same_and_tells_no_secret(
@@ -149,13 +149,13 @@ def test_an_audit_that_outlives_an_executor_finds_the_same_and_tells_no_secret(
         ("lab", "pending", "t.0"),
     } <= found
     assert [row["cluster"] for row in expected if row["name"] == "wide"] == ["eu-1"]
-    assert all("Policy 'people' asks for what no snapshot holds" in text for text in (here.out, out))
+    assert all("Policy 'people' needs data that snapshots do not contain" in text for text in (here.out, out))
     assert not [row for row in expected if row["path"] == "policies.people"]
     tells_no_secret(fleet.folder, [here.out, here.err, out, err])
 
 
 def findings(out: Path) -> list[dict[str, Any]]:
-    """The findings of the one audit of a folder, in order."""
+    """Return the findings of the only audit of a folder, in order."""
     (folder,) = (out / "findings").iterdir()
     return sorted(pq.read_table(folder, partitioning=None).to_pylist(), key=repr)
 
@@ -178,7 +178,7 @@ def tells_no_secret(folder: Path, said: list[str]) -> None:
 def test_secrets_are_not_sent_to_a_master_that_does_not_protect_them(
     fleet: RealFleet, tmp_path: Path
 ) -> None:
-    """Before anything connects to the master: there is none."""
+    """The check happens before any connection to the master, which does not exist."""
     master = "spark://127.0.0.1:1"
     (tmp_path / "spark-defaults.conf").write_text(
         f"spark.master {master}\nspark.authenticate true\nspark.authenticate.secret {SECRET}\n"
@@ -187,7 +187,7 @@ def test_secrets_are_not_sent_to_a_master_that_does_not_protect_them(
     printed, said = run(fleet, spark, "fleet plan fleet.yaml --out plans --shared-folders")
     assert printed == ["exit code 1"]
     assert "error: Spark does not protect credentials" in said
-    assert f"Tasks on {master} need the credentials of the clusters, and none of spark.network" in said
+    assert f"Tasks on {master} need the credentials of the clusters, but none of spark.network" in said
     assert "Set spark.authenticate=true and spark.network.crypto.enabled=true" in said
     assert "entre-nous" not in said
 
@@ -195,9 +195,9 @@ def test_secrets_are_not_sent_to_a_master_that_does_not_protect_them(
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({}, "spark.authenticate is not true, and none of spark.network.crypto.enabled, spark.ssl.rpc"),
-        (AUTHENTICATED, "the clusters, and none of spark.network.crypto.enabled, spark.ssl.rpc.enabled"),
-        ({"spark.network.crypto.enabled": "true"}, "and spark.authenticate is not true."),
+        ({}, "spark.authenticate is not true and none of spark.network.crypto.enabled, spark.ssl.rpc"),
+        (AUTHENTICATED, "the clusters, but none of spark.network.crypto.enabled, spark.ssl.rpc.enabled"),
+        ({"spark.network.crypto.enabled": "true"}, "but spark.authenticate is not true."),
     ],
 )
 def test_what_a_master_lacks_to_protect_secrets_is_named(settings: dict[str, str], words: str) -> None:

@@ -1,4 +1,4 @@
-"""Executors that do not see the folder of the driver: no command may take what is missing for a result."""
+"""Executors that cannot see the driver's folder: missing files must not be mistaken for a result."""
 
 import shutil
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> RealFleet:
 
 @pytest.fixture(scope="module")
 def apart(fleet: RealFleet, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneSpark]:
-    """Two workers for which ``out`` is a folder on disks of their own; one of them shares ``mixed``."""
+    """Start two workers that have ``out`` on their own disks; one of them shares ``mixed``."""
     skip_without_own_disks()
     folders = [fleet.folder / "out", fleet.folder / "mixed"]
     for folder in folders:
@@ -54,7 +54,7 @@ def apart(fleet: RealFleet, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 def run(fleet: RealFleet, spark: StandaloneSpark, *lines: str) -> tuple[list[str], str]:
-    """What commands print, and what they say on stderr, in one line."""
+    """Run commands; return their output, and their stderr in one line."""
     done = run_program(fleet.folder, COMMANDS, {**SECRETS, **spark.environ}, *lines)
     return done.stdout.splitlines(), " ".join(done.stderr.split())
 
@@ -70,7 +70,7 @@ def test_audit_snapshot_and_plan_fail_when_executors_have_own_disks(
     in_shared_spark: None,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Nothing is published, and the audit before remains the one that the next is compared with."""
+    """Nothing is published, and the next audit is compared with the previous one."""
     out = fleet.folder / "out"
     audit = f"fleet audit {fleet.file} --snapshot {fleet.snapshots}"
     assert main([*audit.split(), "--out", str(out)]) == 0
@@ -80,10 +80,10 @@ def test_audit_snapshot_and_plan_fail_when_executors_have_own_disks(
     lines = [f"fleet {words} {where}" for words in ("snapshot fleet.yaml", "plan fleet.yaml")]
     printed, said = run(fleet, apart, f"{audit} {where}", *lines)
     assert printed == ["exit code 1"] * 3, said
-    assert said.count("error: The result is not complete") == 3, said
+    assert said.count("error: Incomplete result") == 3, said
     for table in ("declared", "live", "plans"):
-        assert f"of the table '{table}', and 0 are in the folder of this machine." in said
-    assert said.count("Give an --out that the driver and all executors share") == 3
+        assert f"of the table '{table}', but 0 are in the folder on this machine." in said
+    assert said.count("Pass an --out location that the driver and all executors share") == 3
     assert files(out) == before
     assert not (out / "_unfinished").exists()
 
@@ -94,14 +94,14 @@ def test_audit_fails_when_one_of_two_executors_has_its_own_disk(
     where = f"--out mixed --master {apart.master} --shared-folders"
     printed, said = run(fleet, apart, f"fleet audit fleet.yaml --snapshot snapshots {where}")
     assert printed == ["exit code 1"], said
-    assert "error: The result is not complete" in said
+    assert "error: Incomplete result" in said
     assert files(fleet.folder / "mixed") == {}
 
 
 def test_local_folder_with_other_master_is_refused_unless_declared_shared(
     fleet: RealFleet, tmp_path: Path
 ) -> None:
-    """Before anything connects to the master: there is none."""
+    """The check happens before any connection to the master, which does not exist."""
     master = "spark://127.0.0.1:1"
     (tmp_path / "spark-defaults.conf").write_text(f"spark.master {master}\n")
     spark = StandaloneSpark(master, {"SPARK_CONF_DIR": str(tmp_path)}, tmp_path, tmp_path)
@@ -109,9 +109,9 @@ def test_local_folder_with_other_master_is_refused_unless_declared_shared(
     line = f"fleet audit fleet.yaml --snapshot snapshots --out nowhere --master {master}"
     printed, said = run(fleet, spark, line)
     assert printed == ["exit code 1"]
-    assert said.count("error: Executors may not see a local folder") == 1
-    assert f"Tasks run on {master}, and" in said
-    assert "is on the disk of this machine: --out nowhere, --snapshot snapshots." in said
+    assert said.count("error: Local folder with remote executors") == 1
+    assert f"Tasks run on {master}, but" in said
+    assert "these locations are local to this machine: --out nowhere, --snapshot snapshots." in said
     assert "--shared-folders" in said
     assert not (fleet.folder / "nowhere").exists()
 
@@ -128,7 +128,7 @@ def test_local_folder_with_other_master_is_refused_unless_declared_shared(
 def test_every_command_refuses_local_folders_with_other_masters(
     fleet: RealFleet, line: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It gives the session what to check settings with; here nothing but the settings."""
+    """Only the check of settings runs here."""
     settings = SparkConf(loadDefaults=False).setMaster("spark://127.0.0.1:1")
 
     @contextmanager
@@ -139,5 +139,5 @@ def test_every_command_refuses_local_folders_with_other_masters(
     monkeypatch.setattr("kdeclare.fleet.spark.session.spark_session", checked)
     ran = run_here(fleet.folder, *line.format(fleet.folder).split(), environ=SECRETS)
     assert ran.code == 1
-    assert ran.err.count("error: Executors may not see a local folder") == 1
+    assert ran.err.count("error: Local folder with remote executors") == 1
     assert not (fleet.folder / "nowhere").exists()

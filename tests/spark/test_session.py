@@ -1,4 +1,4 @@
-"""Sessions: quiet, set as the user wants, and gone afterwards."""
+"""Sessions are quiet, respect the user's settings, and leave nothing behind."""
 
 import json
 import subprocess
@@ -27,7 +27,7 @@ except KdeclareError as problem:
 
 @pytest.fixture(scope="module", autouse=True)
 def unreachable(tmp_path_factory: pytest.TempPathFactory) -> "subprocess.Popen[str]":
-    """Spark takes a minute to give up: the other tests run meanwhile."""
+    """Start a program early: Spark takes a minute to give up, and the other tests run meanwhile."""
     return begun(tmp_path_factory.mktemp("unreachable"), UNREACHABLE)
 
 
@@ -80,9 +80,9 @@ def test_sessions_are_quiet_and_leave_nothing_but_the_log_of_what_failed(tmp_pat
     assert killed.startswith("spark-died | ")
     assert users == "a-mistake |  | Correct it."
     logs = sorted(str(path) for path in (tmp_path / "tmp").glob("kdeclare-*"))
-    named = sorted(line.split("Spark's log is in ")[1].removesuffix(".") for line in (bug, killed))
+    named = sorted(line.split("See Spark's log in ")[1].removesuffix(".") for line in (bug, killed))
     assert logs == named
-    assert "ValueError: no such thing" in Path(bug.split("log is in ")[1].removesuffix(".")).read_text()
+    assert "ValueError: no such thing" in Path(bug.split("log in ")[1].removesuffix(".")).read_text()
     assert list(tmp_path.glob("*[!y]")) == [tmp_path / "tmp"]
 
 
@@ -159,12 +159,12 @@ print(json.dumps(found))
 
 
 def masters(folder: Path, environ: dict[str, str], *asked: tuple[str | None, dict[str, str]]) -> Any:
-    """For each master and settings that are asked for: the session's master, and whether it is alone."""
+    """Return the session's master and whether it is local, for each requested master and settings."""
     return told(run_program(folder, MASTER, environ, json.dumps(asked)))
 
 
 def test_a_master_that_is_not_given_is_that_of_spark_s_settings(tmp_path: Path) -> None:
-    """The command line first, then the environment, then the file."""
+    """The command line has the highest priority, then the environment, then the file."""
     elsewhere = "local-cluster[1,1,1024]"
     (tmp_path / "spark-defaults.conf").write_text(f"spark.master {elsewhere}\n")
     environ = {"SPARK_CONF_DIR": str(tmp_path)}

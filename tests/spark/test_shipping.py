@@ -1,4 +1,4 @@
-"""Executors in processes of their own: they run what was shipped, and one that dies is made up for."""
+"""Executors in separate processes run the shipped code, and one that dies is replaced."""
 
 import io
 import subprocess

@@ -1,4 +1,4 @@
-"""A task a cluster, and never more at once than may be."""
+"""One task per cluster, and never more concurrently than allowed."""
 
 import time
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ def rows_of(cluster: str, numbers: list[int]) -> pa.RecordBatch:
 
 
 def slowly(folder: Path, seconds: float) -> ReadCluster:
-    """Reads that leave behind when each of them began and ended."""
+    """A reader that records when each read started and ended."""
 
     def read(cluster: str) -> Iterator[pa.RecordBatch]:
         began = time.time()

@@ -86,8 +86,8 @@ def test_foreign_kind_is_judged_by_the_names_and_labels_of_its_resources() -> No
     said, notices = verdicts_of([rule("Kettle", "after.heat < 80")], rows, live_of(KETTLES))
     assert short(said) == {"Kettle/tea": "deny", "Kettle/old": "allow", "Kettle/k3": "deny"}
     assert notices == ()
-    labelled = rule("Kettle", "after.heat < 80", labels={"team": "tea"})
-    assert short(verdicts_of([labelled], rows, live_of(KETTLES))[0]) == {"Kettle/tea": "deny"}
+    labeled = rule("Kettle", "after.heat < 80", labels={"team": "tea"})
+    assert short(verdicts_of([labeled], rows, live_of(KETTLES))[0]) == {"Kettle/tea": "deny"}
 
 
 @pytest.mark.usefixtures("kitchen")
@@ -121,7 +121,8 @@ def test_principal_is_null_only_where_the_system_has_none(monkeypatch: pytest.Mo
     said, notices = verdicts_of([policy, other], rows, live_of(KETTLES))
     assert {verdict.policy for verdict in said} == {"other"}
     assert notices == (
-        "Policy 'Kettle' asks for what no snapshot holds; kdeclare policy check --live can tell.",
+        "Policy 'Kettle' needs data that snapshots do not contain. "
+        "Run 'kdeclare policy check --live' to evaluate it.",
     )
 
 
@@ -130,7 +131,7 @@ def test_system_that_was_not_read_is_the_reason() -> None:
     live = live_of(KETTLES, Fault("POWER_CUT", "no power"))
     said, notices = verdicts_of([rule("Kettle", "after.heat < 80")], declared_of([]), live)
     assert said == []
-    assert notices == ("Policy 'Kettle' was not asked: nothing was read of what it is about.",)
+    assert notices == ("Policy 'Kettle' was not evaluated, because its objects were not read.",)
 
 
 @pytest.mark.usefixtures("kitchen")
@@ -139,7 +140,7 @@ def test_kind_of_which_snapshots_have_nothing_is_open() -> None:
         [rule("ConnectWorkerConfig", "after.workers.size() > 0")], declared_of([]), live_of(KETTLES)
     )
     assert said == []
-    why = "asks for what no snapshot holds; kdeclare policy check --live can tell."
+    why = "needs data that snapshots do not contain. Run 'kdeclare policy check --live' to evaluate it."
     assert notices == (f"Policy 'ConnectWorkerConfig' {why}",)
 
 

@@ -120,7 +120,7 @@ def test_where_every_state_is_locked(fleet: Fleet) -> None:
         assert (ran.code, json.loads(ran.out)["counts"]["locked"]) == (6, 1)
         ran = fleet.apply("--max-failures", "3")
     assert ran.code == 5
-    assert "1 locked by someone else" in ran.out
+    assert "1 locked by another command" in ran.out
     assert fleet.applied == ["eu-2", "us-1"]
 
 

@@ -140,7 +140,7 @@ def test_a_run_that_there_is_not(kdeclare: CommandLine) -> None:
 def test_an_empty_project(kdeclare: CommandLine) -> None:
     for line in ("validate", "plan", "apply", "apply --yes", "status", "history", "import"):
         assert kdeclare(*line.split()).code == 0
-    assert kdeclare("plan").out == "No changes. shop/lab on lab:9092: 0 resources in order.\n"
+    assert kdeclare("plan").out == "No changes. shop/lab on lab:9092: 0 resources up to date.\n"
     ran = kdeclare("import", "--match", "x")
     assert ran.code == 0
     assert "No resource has a name that 'x' matches completely." in ran.err

@@ -187,7 +187,7 @@ def test_policies_judge_live_quotas_that_nobody_declares(kdeclare: CommandLine) 
         "ClientQuota/user=*,client-id=*": "deny",
     }
     ran = kdeclare("policy", "check", "--live")
-    assert ran.out.splitlines()[0] == "2 of 3 resources are against a policy."
+    assert ran.out.splitlines()[0] == "2 of 3 resources violate a policy."
     assert "ClientQuota/user=*,client-id=*" in ran.out
     reads = [call for call in kdeclare.cluster.calls if call.method == "quotas"]
     assert len(reads) == 2, "one request for all, whatever is declared"

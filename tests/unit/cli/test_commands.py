@@ -121,14 +121,14 @@ def test_history_says_what_was_taken_into_ownership(kdeclare: CommandLine) -> No
     listed = kdeclare("history").out
     assert "2 adopted" in listed
     assert "0/0" not in listed
-    assert "2 resources taken into ownership" in kdeclare("history", run["run_id"]).out
+    assert "2 resources without a change" in kdeclare("history", run["run_id"]).out
     assert '["adopted","2 resources"]' in kdeclare("history", run["run_id"], "--format", "html").out
 
 
 def test_status(kdeclare: CommandLine) -> None:
     ran = kdeclare("status")
     assert ran.code == 0
-    assert ran.out.startswith("All quiet.")
+    assert ran.out.startswith("Idle.")
     assert json.loads(kdeclare("status", "--format", "json", "--watch").out)["moves"] == []
 
 
@@ -140,10 +140,10 @@ def test_status_watches_moves_to_their_end(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders", partitions=1, replicationFactor=2)
     ran = kdeclare("apply", "--yes", "--no-wait")
     assert ran.code == 0
-    assert "Goes on in the cluster" in ran.out
+    assert "Still in progress in the cluster" in ran.out
     out = kdeclare("status", "--watch").out
     assert "1 partition moving" in out
-    assert "All quiet." in out.splitlines()[-3]
+    assert "Idle." in out.splitlines()[-3]
 
 
 def moving(kdeclare: CommandLine) -> None:
@@ -207,7 +207,7 @@ def test_status_watches_until_it_has_tidied_up(kdeclare: CommandLine, nth: int) 
     kdeclare.cluster.faults.run_before(lambda other: other.tick(200), method="moves", nth=nth)
     ran = kdeclare("status", "--watch")
     assert ran.code == 0
-    assert "All quiet." in ran.out
+    assert "Idle." in ran.out
     assert left(kdeclare) == ({}, None)
 
 

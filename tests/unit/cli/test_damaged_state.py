@@ -214,7 +214,7 @@ def test_unfinished_run_that_cannot_be_settled_stops_no_look(kdeclare: CommandLi
 def test_history_shows_the_latest_runs_and_counts_the_others(kdeclare: CommandLine) -> None:
     apply_topics(kdeclare, "a", "b", "c")
     ran = kdeclare("history", "--limit", "2")
-    assert says(ran, "1 older run; --limit 0 shows all.")
+    assert says(ran, "1 older run not shown. Pass --limit 0 to see all.")
     assert len(listed(kdeclare, "--limit", "2")) == 2
     assert len(listed(kdeclare, "--limit", "0")) == 3
     assert "older" not in kdeclare("history").out

@@ -102,14 +102,14 @@ def apply_denied(k: CommandLine) -> Ran:
 
 def test_run_with_a_denial_is_shown_as_applied_in_part_everywhere(kdeclare: CommandLine) -> None:
     ran = apply_denied(kdeclare)
-    assert "\nApplied in part to shop/lab (lab:9092): 1 done, 1 denied.\n" in ran.out
+    assert "\nPartially applied to shop/lab (lab:9092): 1 done, 1 denied.\n" in ran.out
     (run,) = json.loads(kdeclare("history", "--format", "json").out)["runs"]
     assert run["outcome"] == "denied"
     shown = kdeclare("history", run["run_id"]).out
-    assert shown.splitlines()[0].endswith(": applied in part: 1 done, 1 denied.")
+    assert shown.splitlines()[0].endswith(": partially applied: 1 done, 1 denied.")
     page = kdeclare("history", run["run_id"], "--format", "html").out
-    assert "applied in part: 1 done, 1 denied." in page
-    assert "applied in part: 1 done, 1 denied" in kdeclare("status").out
+    assert "partially applied: 1 done, 1 denied." in page
+    assert "partially applied: 1 done, 1 denied" in kdeclare("status").out
 
 
 def overtaken(k: CommandLine) -> Ran:

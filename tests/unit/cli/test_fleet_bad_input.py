@@ -148,13 +148,20 @@ def test_a_fleet_that_is_wrong(
         (
             record('{"format_version": "7.0"}'),
             "--snapshot snapshots",
-            [f"{RECORD} has format version 7.0, and this kdeclare reads 1.0.", "Take a new snapshot"],
+            [
+                f"{RECORD} has format version 7.0, but this version of kdeclare reads 1.0.",
+                "Take a new snapshot",
+            ],
         ),
-        (record("{"), "--snapshot snapshots", [f"{RECORD} is not what kdeclare fleet snapshot writes."]),
+        (
+            record("{"),
+            "--snapshot snapshots",
+            [f"{RECORD} does not have the format that 'kdeclare fleet snapshot' writes."],
+        ),
         (
             record('{"format_version": "1.0", "snapshot_id": "1"}'),
             "--snapshot snapshots",
-            [f"{RECORD} is not what kdeclare fleet snapshot writes."],
+            [f"{RECORD} does not have the format that 'kdeclare fleet snapshot' writes."],
         ),
         (
             lambda folder: write(folder / "snapshots", "a file"),
@@ -180,7 +187,7 @@ def test_the_folder_of_another_fleet(fleet: CommandLine, command: str, records: 
     write(fleet.folder / "out" / records / "20261121T040000Z-1f3a.json", '{"fleet": "other"}')
     before = files(fleet.folder / "out")
     told = refused(fleet(*f"fleet {command} fleet.yaml --out out".split()))
-    assert f"out/{records}/20261121T040000Z-1f3a.json is of the fleet 'other', and this is 'shop'." in told
+    assert f"out/{records}/20261121T040000Z-1f3a.json belongs to the fleet 'other', not to 'shop'." in told
     assert files(fleet.folder / "out") == before
 
 

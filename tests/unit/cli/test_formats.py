@@ -37,7 +37,7 @@ def test_a_plan_as_a_comment(kdeclare: CommandLine) -> None:
     ran = denied(kdeclare, "--format", "markdown", "--out", "it.plan")
     assert ran.code == 3
     assert ran.out.startswith("## Plan for shop/lab on lab:9092: 1 to create, 1 blocked.\n")
-    assert "- **denied** by a policy of the brokers, <code>Topic/orders</code>" in ran.out
+    assert "- **denied** by a broker policy, <code>Topic/orders</code>" in ran.out
     assert "No topics on Fridays." in ran.out
     assert ran.err == "The plan was saved to it.plan. To apply exactly this plan: kdeclare apply it.plan\n"
     assert f"Plan <code>{load_plan(kdeclare.folder / 'it.plan').plan_id}</code>" in ran.out
@@ -53,7 +53,7 @@ def test_a_plan_as_annotations(kdeclare: CommandLine) -> None:
 
 
 def test_what_policies_said_is_in_text_and_json_too(kdeclare: CommandLine) -> None:
-    assert "denied by a policy of the brokers: No topics on Fridays." in denied(kdeclare).out
+    assert "denied by a broker policy: No topics on Fridays." in denied(kdeclare).out
     (verdict,) = json.loads(denied(kdeclare, "--format", "json").out)["verdicts"]
     assert verdict == {
         "policy": "broker",
@@ -74,7 +74,7 @@ def test_a_run_that_the_brokers_refuse_in_part(kdeclare: CommandLine) -> None:
     assert kdeclare.topics == {"payments"}
     ran = kdeclare("apply", "--yes", "--no-preflight")
     assert ran.code == 3
-    assert "Denied by a policy of the brokers:\n  ✗ topic.create Topic/orders\n" in ran.out
+    assert "Denied by a broker policy:\n  ✗ topic.create Topic/orders\n" in ran.out
 
 
 def test_annotations_of_validate(kdeclare: CommandLine) -> None:
@@ -220,10 +220,10 @@ def test_a_team_that_was_denied_is_told_what_to_do(kdeclare: CommandLine) -> Non
     ran = kdeclare("plan")
     assert ran.code == 3
     assert "denied by policy bounds: " in ran.out
-    assert "Policies: 2 asked, 1 of 2 verdicts allow.\n  hint: change the manifest, or ask" in ran.out
+    assert "Policies: 2 evaluated, 1 of 2 verdicts allow.\n  hint: Change the manifest, ask" in ran.out
     comment = kdeclare("plan", "--format", "markdown").out
     assert "- **denied** by policy <code>bounds</code>, <code>Topic/orders</code>" in comment
-    assert "Hint: change the manifest" in comment
+    assert "Hint: Change the manifest" in comment
     ran = kdeclare("plan", "--format", "sarif")
     assert results(ran) == [("policy/bounds", "error", "manifests/orders.yaml")]
 

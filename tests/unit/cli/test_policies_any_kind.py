@@ -110,7 +110,7 @@ def test_what_is_declared_is_checked_without_any_system(kdeclare: CommandLine, k
     kettle(kdeclare, "open")
     ran = kdeclare("policy", "check")
     assert ran.code == 3
-    assert ran.out.splitlines()[0] == "1 of 2 resources is against a policy."
+    assert ran.out.splitlines()[0] == "1 of 2 resources violates a policy."
     assert "policy lukewarm on Kettle/open" in ran.out
     assert kitchen.reads == 0
     ran = kdeclare("validate")
@@ -123,7 +123,7 @@ def test_what_is_live_is_checked_declared_or_not(kdeclare: CommandLine, kitchen:
     kettle(kdeclare, "c", heat=100)
     ran = kdeclare("policy", "check", "--live")
     assert ran.code == 3
-    assert ran.out.splitlines()[0] == "1 of 2 resources is against a policy."
+    assert ran.out.splitlines()[0] == "1 of 2 resources violates a policy."
     # it has no labels, so the rule cannot be evaluated there
     assert "Kettle/a" in ran.out
     assert kitchen.reads == 1
@@ -149,7 +149,7 @@ def test_topics_and_others_are_checked_together(kdeclare: CommandLine, kitchen: 
     kdeclare.write("manifests/wide.yaml", "Policy", "wide", **wide)
     kdeclare.topic("orders", partitions=5)
     kettle(kdeclare, "hot", heat=100)
-    assert kdeclare("policy", "check").out.splitlines()[0] == "2 of 2 resources are against a policy."
+    assert kdeclare("policy", "check").out.splitlines()[0] == "2 of 2 resources violate a policy."
 
 
 def test_a_system_that_does_not_answer_is_no_verdict(kdeclare: CommandLine, kitchen: Kitchen) -> None:

@@ -60,7 +60,7 @@ def test_manifests_are_checked_without_a_cluster(kdeclare: CommandLine) -> None:
     ran = kdeclare("policy", "check")
     assert ran.code == 3
     lines = ran.out.splitlines()
-    assert lines[0] == "1 of 2 topics is against a policy."
+    assert lines[0] == "1 of 2 topics violates a policy."
     assert lines[3].startswith("Topic/orders  manifests/orders.yaml:")
     assert lines[5] == "  denied by policy gold: three replicas, please"
     assert not any("payments" in line for line in lines)
@@ -74,7 +74,7 @@ def test_manifests_that_are_in_order(kdeclare: CommandLine) -> None:
     topic(kdeclare, "orders", partitions=6)
     topic(kdeclare, "payments", partitions=6)
     ran = kdeclare("policy", "check")
-    assert (ran.code, ran.out.splitlines()[0]) == (0, "All 2 topics are in order with 1 policy.")
+    assert (ran.code, ran.out.splitlines()[0]) == (0, "All 2 topics comply with 1 policy.")
 
 
 def test_what_only_warns(kdeclare: CommandLine) -> None:
@@ -92,7 +92,7 @@ def test_what_only_a_cluster_can_tell_is_counted_and_named(kdeclare: CommandLine
         topic(kdeclare, f"t{number}", {"team": "blue"}, partitions=6)
     ran = kdeclare("policy", "check")
     assert ran.code == 0
-    assert "as far as manifests can tell" in ran.out
+    assert "as far as the manifests show" in ran.out
     assert "policy budget on Topic/t0, Topic/t1, Topic/t2 and 2 more" in ran.out
     assert "--live" in ran.out
     document = json.loads(kdeclare("policy", "check", "--format", "json").out)
@@ -104,7 +104,7 @@ def test_no_policies_at_all(kdeclare: CommandLine) -> None:
     for line in (["policy", "check"], ["policy", "check", "--live"]):
         ran = kdeclare(*line)
         assert ran.code == 0
-        assert ran.out.startswith("There are no policies.\nhint: Policies stand under")
+        assert ran.out.startswith("The project has no policies.\nhint: Add policies under")
     assert not kdeclare.cluster.calls
 
 
@@ -125,7 +125,7 @@ def test_a_cluster_is_checked_as_it_is(kdeclare: CommandLine) -> None:
     live(kdeclare)
     ran = kdeclare("policy", "check", "--live")
     assert ran.code == 3
-    assert ran.out.startswith("2 of 2 topics are against a policy.\nshop/lab on lab:9092: the topics of")
+    assert ran.out.startswith("2 of 2 topics violate a policy.\nshop/lab on lab:9092: live topics of")
     assert "Topic/orders  manifests/orders.yaml:" in ran.out
     assert "denied by policy gold: three replicas, please" in ran.out
     assert "\nTopic/wide\n  denied by policy bounds: " in ran.out
@@ -252,7 +252,7 @@ def test_cases_that_fail(kdeclare: CommandLine) -> None:
     lines = ran.out.splitlines()
     assert lines[0].startswith("cases.yaml:")
     assert lines[0].endswith("failed narrow: expected deny, got allow")
-    assert lines[1].endswith("failed a team: expected allow, could not be judged")
+    assert lines[1].endswith("failed a team: expected allow, could not be decided")
     assert lines[2] == "  policy budget reads 'partitionsOf: {team=blue: …}', which the case does not set"
     assert lines[-1] == "3 cases: 1 passed, 2 failed."
     assert ran.err == ""

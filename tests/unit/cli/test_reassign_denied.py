@@ -88,7 +88,7 @@ def test_a_rollback_that_is_denied_does_not_send_to_manifests(tool: CommandLine)
     deny_foo(tool)
     ran = tool("rollback", "--yes")
     assert ran.code == 3
-    assert "hint: ask those who keep the policy" in ran.out
+    assert "hint: Ask the owners of the policy" in ran.out
     assert "change the manifest" not in ran.out
     assert "everything else is done" not in ran.out
 

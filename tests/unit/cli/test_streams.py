@@ -130,7 +130,7 @@ def test_nobody_is_asked_about_nothing(kdeclare: CommandLine) -> None:
     kdeclare("apply", "--yes")
     ran = kdeclare("apply")
     assert ran.code == 0
-    assert ran.out == "No changes. shop/lab on lab:9092: 1 resource in order.\n"
+    assert ran.out == "No changes. shop/lab on lab:9092: 1 resource up to date.\n"
 
 
 def test_ownership_alone_needs_no_yes(kdeclare: CommandLine) -> None:
@@ -138,7 +138,7 @@ def test_ownership_alone_needs_no_yes(kdeclare: CommandLine) -> None:
     kdeclare("apply", "--yes", "--state", "elsewhere")
     ran = kdeclare("apply")
     assert ran.code == 0
-    assert "No changes. 1 resource was taken into ownership on shop/lab" in ran.out
+    assert "No changes. 1 resource was adopted on shop/lab" in ran.out
     assert ran.out.count("No changes.") == 1
 
 

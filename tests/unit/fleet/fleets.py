@@ -1,4 +1,4 @@
-"""Random fleets: what is declared, owned and live in some clusters, as values and as rows of both tables."""
+"""Random fleets: declared, owned and live resources, as values and as rows of both tables."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -86,9 +86,9 @@ BROKER_SCALARS: Mapping[str, Sequence[Any]] = {
 }
 SECRET = "listener.name.internal.ssl.keystore.password"
 PLUGIN = "plugin.password"
-"""A key that only clusters can know, and that they hide."""
+"""A key that only a cluster can know, and whose value it hides."""
 HIDDEN = "hunter2"
-"""What stands behind both of them, and must be in no row."""
+"""The value behind both of them, which must not be in any row."""
 BROKER_LISTS: Mapping[str, Sequence[str]] = {
     "log.cleanup.policy": ("delete", "compact"),
     "listener.name.internal.ssl.enabled.protocols": ("TLSv1.2", "TLSv1.3"),
@@ -99,7 +99,7 @@ LABELS: Sequence[Mapping[str, str]] = ({}, {"team": "payments"}, {"team": "Grö�
 
 @dataclass(frozen=True)
 class Case:
-    """One resource that is declared or owned, and the whole cluster that it is in."""
+    """One declared or owned resource, with its whole cluster."""
 
     cluster: str
     id: ResourceId
@@ -110,7 +110,7 @@ class Case:
 
 @dataclass
 class Fleet:
-    """The rows of both tables, and the values that they were made of."""
+    """The rows of both tables, and the values from which they were built."""
 
     declared: list[Row] = field(default_factory=list)
     live: list[Row] = field(default_factory=list)
@@ -120,7 +120,7 @@ class Fleet:
 def never_asked(
     brokers: Sequence[Broker], current: Mapping[str, Sequence[Replicas]], request: PlacementWish
 ) -> NoReturn:
-    """The placer of resources that leave no broker open."""
+    """The placer for resources that do not need one."""
     raise AssertionError("asked where to place replicas")
 
 
@@ -128,7 +128,7 @@ NO_PLACEMENT = PlanContext(PlacementContext(never_asked))
 
 
 def desired(kind: str, name: str, labels: Mapping[str, str] | None = None, **spec: Any) -> DesiredResource:
-    """A declared resource as the loader would make it, also of keys that only a cluster knows."""
+    """Build a declared resource as the loader would, including keys that only a cluster knows."""
     body, problems = KINDS[kind].parse(name, KINDS[kind].spec.model_validate(spec))
     wrong = [p.diagnostic for p in problems if p.diagnostic.is_error and p.diagnostic.code != UNKNOWN_CONFIG]
     assert not wrong, wrong
@@ -150,29 +150,29 @@ def random_fleet(random: Random, *, clusters: int = 2, topics: int = 4, plain: b
 
 
 def origin(cluster: str, cluster_id: str | None = "id") -> RowOrigin:
-    """Where rows of a test come from."""
+    """Build the origin of the rows of a test."""
     return RowOrigin(TAKEN_AT, cluster, cluster_id, {"region": "eu", "größe": "日本"})
 
 
 def cluster_row(where: RowOrigin, info: ClusterInfo, version: str | None) -> Row:
-    """The row of a cluster itself."""
+    """Build the row of a cluster itself."""
     return row_builder.build_cluster_row(where, dump_system(replace(info, version=version)))
 
 
 def topic_row(
     where: RowOrigin, topic: Topic, entries: Mapping[str, ConfigEntry], moves: Mapping[TopicPartition, Move]
 ) -> Row:
-    """The row of a topic."""
+    """Build the row of a topic."""
     return build_live_row(where, build_topic_object(topic, entries, moves))
 
 
 def broker_row(where: RowOrigin, name: str, entries: Mapping[str, ConfigEntry]) -> Row:
-    """The row of a BrokerConfig."""
+    """Build the row of a BrokerConfig."""
     return build_live_row(where, build_broker_object(name, entries))
 
 
 def own_entry(entity: ConfigResource, key: str, value: str | None) -> ConfigEntry:
-    """A value that is set on the resource itself, as Kafka describes it; None is one that it hides."""
+    """Build a config set on the resource itself, as Kafka describes it; None is a hidden value."""
     info = load_catalog(entity.scope).get(key)
     if value is None:
         return ConfigEntry(None, get_own_source(entity), ConfigType.PASSWORD, sensitive=True)
@@ -181,15 +181,15 @@ def own_entry(entity: ConfigResource, key: str, value: str | None) -> ConfigEntr
 
 
 def applied(item: DesiredResource) -> Json:
-    """What is remembered of a resource once it is applied as declared."""
+    """Return the ownership record of a resource that was applied as declared."""
     if isinstance(item.body, TopicBody) and item.body.strategy is not None:
-        item = replace(item, body=replace(item.body, strategy=None))  # the record says nothing of it
+        item = replace(item, body=replace(item.body, strategy=None))  # the record does not contain it
     live = KafkaState(ClusterInfo("x", tuple(Broker(n, "h", 9092) for n in range(1, 7))))
     return KINDS[item.id.kind].diff(item.id, item, LiveState(live), None, NO_PLACEMENT).owned
 
 
 class _Maker:
-    """Fills one cluster of a fleet."""
+    """Generates one cluster of a fleet."""
 
     def __init__(self, random: Random, fleet: Fleet, cluster: str, plain: bool) -> None:
         self.random, self.fleet, self.cluster, self.plain = random, fleet, cluster, plain
@@ -352,7 +352,7 @@ class _Maker:
         return self._sample([b.id for b in self.info.brokers], size)
 
     def _move(self, name: str, number: int, target: list[int]) -> None:
-        """Metadata lists old and new replicas while a partition is moved."""
+        """During a reassignment, metadata lists old and new replicas."""
         old = [n for n in range(7, 9) if self.often(0.5)]
         partition = TopicPartition(name, number)
         self.moves[partition] = Move((*target, *old), tuple(target[:1]), tuple(old))
@@ -367,7 +367,7 @@ class _Maker:
         lists: Mapping[str, Sequence[str]],
         unmanaged: Mapping[str, str],
     ) -> None:
-        """As declared, with something else here and there."""
+        """Return the declared configs with random differences."""
         entity = to_config_resource(kind, name)
         texts: dict[str, str | None] = {}
         for key, wish in (get_declared_configs(like) if like is not None else {}).items():
@@ -398,7 +398,7 @@ class _Maker:
         return self.random.choice([",", ", "]).join(shown)
 
     def _inherited(self, entity: ConfigResource) -> dict[str, ConfigEntry]:
-        """What a full describe shows of lists; of the cluster-wide default, nothing that is not set there."""
+        """Return the lists of a full describe; for the cluster-wide default, only those set there."""
         if entity.scope is ConfigScope.BROKER and not entity.name:
             return {}
         keys = load_catalog(entity.scope)

@@ -1,4 +1,4 @@
-"""A foreign provider: kettles, which are known by serial numbers, and jars, declared as sets."""
+"""A third-party provider: kettles, identified by serial number, and jars, declared as sets."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ from tests.jsontypes import Json
 
 @dataclass(frozen=True)
 class Kettle:
-    """made: tells a kettle from a later one with the same serial number."""
+    """made: distinguishes a kettle from a later one with the same serial number."""
 
     heat: int
     made: str
@@ -41,7 +41,7 @@ class Kettle:
 
 @dataclass(frozen=True)
 class KitchenState:
-    """kettles: by serial number. jars: ``shelf/spice``. volts: what all kettles share."""
+    """kettles: by serial number. jars: ``shelf/spice``. volts: state that all kettles share."""
 
     kettles: Mapping[str, Kettle] = field(default_factory=dict)
     jars: frozenset[str] = frozenset()
@@ -50,7 +50,7 @@ class KitchenState:
 
 @dataclass
 class KitchenConnection:
-    """A kitchen, or why nothing can be read of it."""
+    """A kitchen, or the fault that prevents reading it."""
 
     state: KitchenState
     fault: Fault | None = None
@@ -63,7 +63,7 @@ class KitchenSelection:
     names: frozenset[str] = frozenset()
 
     def merge(self, others: Sequence["KitchenSelection"]) -> "KitchenSelection":
-        """All of them."""
+        """Return the whole kitchen."""
         return KitchenSelection(self.names.union(*(other.names for other in others)))
 
 
@@ -95,7 +95,7 @@ class KitchenCodec:
             yield LiveObject(LiveKey("Jars", jar), {}, group=jar.partition("/")[0])
 
     def decode(self, system: str, objects: Iterable[tuple[LiveKey, str]]) -> KitchenState:
-        """A kitchen with just these."""
+        """Build a kitchen with these objects."""
         kettles: dict[str, Kettle] = {}
         jars: set[str] = set()
         for key, text in objects:
@@ -106,17 +106,17 @@ class KitchenCodec:
         return KitchenState(kettles, frozenset(jars), json.loads(system)["volts"])
 
     def has_object(self, key: LiveKey, live: LiveState) -> bool:
-        """Whether the kettle or the jar is there."""
+        """Whether the kettle or the jar exists."""
         state = live.get(KitchenState)
         return key.key in (state.jars if key.sort == "Jars" else state.kettles)
 
     def find_identity(self, key: LiveKey, live: LiveState) -> str | None:
-        """When a kettle was made."""
+        """Return when a kettle was made."""
         kettle = live.get(KitchenState).kettles.get(key.key)
         return kettle.made if kettle is not None else None
 
     def is_reported(self, key: LiveKey, body: str) -> bool:
-        """All but the kettle of the house."""
+        """Whether to report an object: all but the built-in kettle."""
         return key.key != "house"
 
 
@@ -129,7 +129,7 @@ class KettleSpec(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class KettleRecord(OwnedRecord):
-    """The kettle that was set. made: when it was made, if that is known."""
+    """The record of a kettle. made: when it was made, if known."""
 
     serial: str
     heat: int
@@ -137,7 +137,7 @@ class KettleRecord(OwnedRecord):
 
 
 class KettleKind:
-    """Its name is free, its key is the serial number."""
+    """Kettles have any name; their key is the serial number."""
 
     name = "Kettle"
     spec: type[BaseModel] = KettleSpec
@@ -184,7 +184,7 @@ class KettleKind:
         before = narrow_record(owned, KettleRecord)
         if kettle is None:
             fields = (FieldChange("heat", FieldOp.SET, None, body.heat),)
-            built_in = body.serial.startswith("built-in")  # off, it is none; nobody has to create it
+            built_in = body.serial.startswith("built-in")  # a built-in kettle that is off needs no creation
             action = Action.UPDATE if built_in else Action.CREATE
             drifted = ("heat",) if built_in and owned else ()
             change = Change(resource, action, Reason.DECLARED, Risk.SAFE, fields)
@@ -244,13 +244,13 @@ class JarsSpec(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class JarsRecord(OwnedRecord):
-    """The jars that are one's own."""
+    """The record of owned jars."""
 
     jars: tuple[str, ...] = ()
 
 
 class JarsKind:
-    """A set: each jar is one live object."""
+    """A set in which each jar is one live object."""
 
     name = "Jars"
     spec: type[BaseModel] = JarsSpec
@@ -330,7 +330,7 @@ def _jars_of(owned: OwnedRecord | None) -> tuple[str, ...]:
 
 
 def read_kitchen(connections: Connections, selection: KitchenSelection) -> KitchenState:
-    """All of it."""
+    """The whole provider."""
     return connections.get(KitchenConnection).state
 
 

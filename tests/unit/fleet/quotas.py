@@ -44,14 +44,14 @@ def entity(**names: str | None) -> QuotaEntity:
 
 
 def quota(name: str, whom: QuotaEntity, remove: bool = False, **limits: float | None) -> DesiredResource:
-    """A declared quota."""
+    """Build a declared quota."""
     stated = {key: {"default": True} if n is None else n for key, n in whom.to_json().items()}
     more: dict[str, Any] = {"unmanagedLimits": "remove"} if remove else {}
     return desired("ClientQuota", name, {"team": "edge"}, entity=stated, limits=limits, **more)
 
 
 def applied(item: DesiredResource) -> OwnedRecord:
-    """The record of ownership once a quota was applied as declared."""
+    """Build the ownership record of a quota that was applied as declared."""
     record = diff_quota(item.id, item, QuotaState(), None).owned
     assert record is not None
     return record
@@ -59,7 +59,7 @@ def applied(item: DesiredResource) -> OwnedRecord:
 
 @dataclass
 class QuotaCluster:
-    """A cluster, and the quotas that are declared and owned of it."""
+    """A cluster with its declared and owned quotas."""
 
     name: str = "eu-1"
     cluster: MemoryCluster = field(default_factory=lambda: MemoryCluster(cluster_id="id-1"))
@@ -68,11 +68,11 @@ class QuotaCluster:
     left_out: Sequence[DesiredResource] = ()
 
     def set(self, whom: QuotaEntity, **limits: float | None) -> None:
-        """Change limits of an entity, as other clients do."""
+        """Change limits of an entity like another client."""
         assert self.cluster.alter_quotas({whom: limits}) == {whom: None}
 
     def declared_rows(self) -> list[Row]:
-        """The rows of what is declared and owned."""
+        """Return the rows of declared and owned quotas."""
         rows = [build_declared_cluster_row(self.name, {}, cluster_id="id-1")]
         for item in self.desired:
             rows += build_declared_rows(self.name, item, item.id, self.owned.get(str(item.id)))
@@ -83,13 +83,13 @@ class QuotaCluster:
         return rows
 
     def live_rows(self) -> list[Row]:
-        """The rows of what is live, through Arrow as a snapshot has them."""
+        """Return the live rows after a round trip through Arrow, as in a snapshot."""
         rows = read_live_rows(connections_to(self.cluster), self.name, {}, NOW)
         table = pa.Table.from_batches(batch_rows(rows), LIVE)
         return [dict(row) for row in table.to_pylist(maps_as_pydicts="strict")]
 
     def live(self) -> LiveState:
-        """What a plan reads."""
+        """Return the live state that a plan reads."""
         return LiveState(read_quotas(connections_to(self.cluster)))
 
 
@@ -109,7 +109,7 @@ _VALUES = (1, 2**53, 1000.0)
 
 
 def random_quotas(random: Random, name: str = "eu-1") -> QuotaCluster:
-    """Entities that are declared, owned and live, each by chance and with limits that often agree."""
+    """Generate declared, owned and live entities at random, with limits that often agree."""
     made = QuotaCluster(name)
     wanted: list[DesiredResource] = []
     owned: dict[str, OwnedRecord] = {}

@@ -65,7 +65,7 @@ def test_drift_missing_orphaned_and_unmanaged_entities_are_found() -> None:
     assert (by_name["other"]["before"], by_name["other"]["after"]) == ("60.5", "50")
     assert (by_name["good"]["before"], by_name["good"]["message"]) == (
         "8",
-        "It is set on the resource, and neither declared nor owned by kdeclare.",
+        "It is set on the resource, but neither declared nor owned by kdeclare.",
     )
     assert (by_name["gone"]["op"], by_name["gone"]["after"]) == ("update", '{"limits.producer_byte_rate":6}')
     assert by_name["older"]["op"] == "forget"
@@ -111,7 +111,7 @@ def test_without_the_right_to_see_quotas_the_rest_is_audited() -> None:
     refused = Fault("CLUSTER_AUTHORIZATION_FAILED", "Cluster authorization failed.")
     made.cluster.faults.fail(refused, nth=None, method="quotas")
     reason = (
-        "It cannot be read: reading quotas requires the right DescribeConfigs on the cluster "
+        "The system cannot be read: reading quotas requires DescribeConfigs on the cluster "
         "(CLUSTER_AUTHORIZATION_FAILED)."
     )
     live = made.live_rows()
@@ -123,7 +123,7 @@ def test_without_the_right_to_see_quotas_the_rest_is_audited() -> None:
     assert found == [
         ("ClientQuota", "app", "unreachable", reason),
         ("ClientQuota", "old", "unreachable", reason),
-        ("Topic", "orders", "pending", "It is declared and not applied yet."),
+        ("Topic", "orders", "pending", "It is declared but not applied yet."),
     ]
 
 

@@ -1,4 +1,4 @@
-"""What an audit finds in rows as they are collected is what a plan of that very cluster would change."""
+"""The findings of an audit of collected rows match the changes of a plan of the same cluster."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -43,14 +43,14 @@ BROKER_VALUES: Mapping[str, list[str]] = {
 
 
 class Drawn:
-    """A cluster with overrides, what is declared of it, and what was applied before."""
+    """A cluster with overrides, its declared resources, and its ownership records."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
         names = [f"t.{n}" for n in range(5)]
         live = [name for name in names if self._often(0.8)]
         self.cluster: MemoryCluster = cluster_of(**{name: [(1, 2)] * random.randint(1, 2) for name in live})
-        for broker in (1, 2, 3, 4):  # what is appended to where a topic has no value of its own
+        for broker in (1, 2, 3, 4):  # the value to append to if a topic has no value of its own
             self.cluster.set_static(
                 broker, {"log.cleanup.policy": self._random.choice(["compact", "delete"])}
             )
@@ -99,14 +99,14 @@ class Drawn:
                 yield str(item.id), known[item.id.kind]
 
     def plan(self) -> Plan:
-        """What a plan says of it."""
+        """Return the changes of a plan."""
         request = PlanRequest(
             "p", "d", "eu-1", sealed(self.declared, self.state), self.state, PlanScope(preflight=False)
         )
         return build_plan(request, connections_to(self.cluster), Secrets(), nothing)
 
     def found(self) -> dict[str, list[Change]]:
-        """What an audit says that an apply would change, by resource."""
+        """Return the findings that an apply would fix, by resource."""
         changes: dict[str, list[Change]] = {}
         for row in audit_rows(*tables(self.cluster, self.declared, self.state)):
             if row["op"] is not None and row["kind"] != CLUSTER:
@@ -123,7 +123,7 @@ def _data(text: str | None) -> Json:
 
 
 def planned(plan: Plan) -> dict[str, list[Change]]:
-    """The same of a plan."""
+    """Return the same for a plan."""
     changes: dict[str, list[Change]] = {}
     for change in plan.changes:
         if change.action is Action.NO_OP:
@@ -142,7 +142,7 @@ def test_an_audit_finds_what_a_plan_changes(seed: int) -> None:
 
 
 def test_the_clusters_differ_enough() -> None:
-    """Or the property would be about nothing."""
+    """The generated clusters have changes, or the property would be vacuous."""
     plans = [Drawn(Random(seed)).plan() for seed in range(40)]
     ops = {str(f.op) for plan in plans for change in plan.changes for f in change.fields}
     assert {"SET", "DELETE", "APPEND"} <= ops

@@ -1,4 +1,4 @@
-"""Live rows of a cluster, whole and in part."""
+"""Live rows of clusters that are read completely or partially."""
 
 import json
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ def cluster_of(*topics: str) -> MemoryCluster:
 
 
 def refusing(topics: Sequence[str], *refused: str, fault: Fault = REFUSED) -> MemoryCluster:
-    """One that refuses the configs of some resources, whatever else they are asked for with."""
+    """A cluster that refuses the configs of some resources, in any request."""
     cluster = cluster_of(*topics)
     for resource in refused:
         cluster.faults.fail(fault, nth=None, method="configs", item=resource)
@@ -43,7 +43,7 @@ def broker(name: str) -> ConfigResource:
 
 
 def rows_of(cluster: MemoryCluster) -> dict[tuple[str, str], dict[str, Any]]:
-    """Through Arrow, as a task gives them."""
+    """Return rows after a round trip through Arrow, as from a task."""
     batches = batch_rows(read_live_rows(connections_to(cluster), "eu-1", {"tier": "gold"}, NOW))
     rows = [row for batch in batches for row in batch.to_pylist()]
     found = {(row["kind"], row["name"]): row for row in rows}
@@ -90,7 +90,7 @@ def test_one_topic_is_refused_and_the_rest_is_complete(count: int) -> None:
     rows = rows_of(refusing(names, "TOPIC/t0"))
     assert rows["Topic", "t0"]["body"] is None
     assert rows["Topic", "t0"]["error"] == (
-        "Its configs cannot be read: Topic authorization failed (TOPIC_AUTHORIZATION_FAILED)."
+        "The configs cannot be read: Topic authorization failed (TOPIC_AUTHORIZATION_FAILED)."
     )
     assert [rows["Topic", name]["error"] for name in names[1:]] == [None] * (count - 1)
     assert rows["BrokerConfig", "1"]["error"] is None
@@ -120,7 +120,7 @@ def test_a_cluster_that_is_lost_meanwhile_is_not_asked_on_and_on(monkeypatch: py
     cluster.faults.fail(gone, nth=2, method="configs")
     rows = rows_of(cluster)
     assert [rows["Topic", name]["error"] is None for name in "abcde"] == [True, True, False, False, False]
-    assert rows["Topic", "e"]["error"] == "Its configs cannot be read: no answer in 30 s (REQUEST_TIMED_OUT)."
+    assert rows["Topic", "e"]["error"] == "The configs cannot be read: no answer in 30 s (REQUEST_TIMED_OUT)."
     assert len([c for c in cluster.requests("configs") if c.items[0].startswith("TOPIC")]) == 2
 
 

@@ -16,9 +16,9 @@ def test_refuse_incomplete_accepts_one_row_for_each_cluster() -> None:
 @pytest.mark.parametrize(
     ("counts", "words"),
     [
-        ({}, "nothing about c0, c1, c2, c3, c4 and 3 more (0 of 8 clusters are there)"),
-        (dict.fromkeys(CLUSTERS, 1) | {"c3": 0}, "nothing about c3 (7 of 8 clusters"),
-        (dict.fromkeys(CLUSTERS, 1) | {"c3": 2}, "more than one result for c3 (8 of 8"),
+        ({}, "no row for c0, c1, c2, c3, c4 and 3 more (0 of 8 clusters are present)"),
+        (dict.fromkeys(CLUSTERS, 1) | {"c3": 0}, "no row for c3 (7 of 8 clusters"),
+        (dict.fromkeys(CLUSTERS, 1) | {"c3": 2}, "more than one row for c3 (8 of 8"),
         (dict.fromkeys(CLUSTERS, 1) | {"x": 1}, "rows of other clusters: x"),
     ],
 )

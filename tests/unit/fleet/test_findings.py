@@ -1,4 +1,4 @@
-"""What is found about one resource, by example: each kind of finding, and what is none."""
+"""The findings of one resource by example: each kind of finding, and cases without one."""
 
 import json
 from collections.abc import Mapping
@@ -52,7 +52,7 @@ BROKER = ConfigResource(ConfigScope.BROKER, "1")
 HOUR: dict[str, Any] = {"partitions": 1, "configs": {"retention.ms": 3600000}}
 STATIC_SECRET = ConfigEntry(None, ConfigSource.STATIC, sensitive=True)
 TOKEN = Referenced("hunter2", "${env.TOKEN}")
-"""What stands behind a reference, and must be seen nowhere."""
+"""The value behind a reference, which must not be shown anywhere."""
 
 
 def live_topic(
@@ -75,7 +75,7 @@ def live_broker(name: str, entries: Mapping[str, ConfigEntry]) -> Row:
 def of(
     item: DesiredResource | ResourceId, live: Row | None, owned: OwnedRecord | None = None
 ) -> list[Finding]:
-    """What is found, and that the facts do not say otherwise."""
+    """Return the findings, and check that the facts agree."""
     id_ = item.id if isinstance(item, DesiredResource) else item
     row = build_declared_row("eu", item if isinstance(item, DesiredResource) else None, id_, owned)
     cluster = cluster_row(origin("eu"), INFO, "4.1")["body"]
@@ -88,7 +88,7 @@ def of(
 
 
 def short(findings: list[Finding]) -> list[tuple[str, str | None, str | None, Json, Json]]:
-    """Findings without their messages, values decoded."""
+    """Return findings without messages, with decoded values."""
     return [
         (str(f.finding), f.path, f.op, f.before and json.loads(f.before), f.after and json.loads(f.after))
         for f in findings
@@ -216,11 +216,11 @@ def test_an_unmanaged_value_that_is_sensitive_is_not_shown() -> None:
     ("kind", "name", "live"), [("Topic", "t", live_topic()), ("BrokerConfig", "1", live_broker("1", {}))]
 )
 def test_a_key_that_may_not_exist_is_told_as_such(kind: str, name: str, live: Row) -> None:
-    """`kdeclare plan` asks the cluster for it; live rows hold what is set, so that they cannot tell."""
+    """`kdeclare plan` reads such a key from the cluster; live rows contain only keys that are set."""
     item = desired(kind, name, configs={"log.cleaner.threadzz": 2, "retention.millis": {"append": ["x"]}})
-    told = "Neither kdeclare nor this audit knows the key: see kdeclare plan."
+    told = "The key is in neither the catalog nor this audit's data. Run kdeclare plan to check it."
     pending = [*of(item, None)] if kind == "Topic" else [*of(item, live)]
-    assert {f.message for f in pending} == {f"It is declared and not applied yet. {told}"}
+    assert {f.message for f in pending} == {f"It is declared but not applied yet. {told}"}
     assert all(f.message.endswith(told) for f in of(item, live))
     changed, _ = of(item, live, bind_record(kind, {"configs": {"log.cleaner.threadzz": {"value": "2"}}}))
     assert changed.message == "It was changed outside kdeclare since it was last applied."
@@ -229,7 +229,7 @@ def test_a_key_that_may_not_exist_is_told_as_such(kind: str, name: str, live: Ro
 def test_a_key_that_is_set_exists() -> None:
     item = desired("Topic", "t", configs={"owner.of.plugin": 2})
     (pending,) = of(item, live_topic({"owner.of.plugin": "1"}), TopicRecord())
-    assert pending.message == "It is declared and not applied yet."
+    assert pending.message == "It is declared but not applied yet."
 
 
 @pytest.mark.parametrize("adopt", [False, True])
@@ -245,9 +245,9 @@ def test_audit_says_what_would_have_to_be_adopted(kind: str, name: str, live: Ro
     item = desired(kind, name, configs=configs, lifecycle={"adopt": adopt})
     told = {f.path: f.message for f in of(item, live)}
     if kind == "BrokerConfig":
-        assert told.pop("configs.log.cleaner.threads") == "It is declared and not applied yet."
+        assert told.pop("configs.log.cleaner.threads") == "It is declared but not applied yet."
     (message,) = told.values()
-    assert message.startswith("It exists and was never applied by this project")
+    assert message.startswith("It exists but was never applied by this project")
     assert ("--adopt" in message) is not adopt
 
 
@@ -258,7 +258,7 @@ def test_fewer_partitions_than_there_are_block_a_topic() -> None:
     assert short([changed]) == [("changed", "partitions", None, 2, 1)]
     assert changed.message == (
         "Topic 't' has 2 partitions, but the manifest declares 1. Kafka cannot remove partitions. "
-        "The manifest (topics.yaml:3:1) has to change: declare 2 or more, or create another topic and copy "
+        "The manifest (topics.yaml:3:1) must be changed: declare 2 or more, or create another topic and copy "
         "the records."
     )
     assert short(of(item, live)) == [("pending", "partitions", None, 2, 1)]
@@ -271,7 +271,7 @@ def test_fewer_partitions_than_there_are_block_a_topic() -> None:
     ("labels", "owner"),
     [
         ({"team": "checkout", "tier": "gold"}, "The manifest of team checkout (m/a.yaml:4:18)"),
-        ({"tier": "gold", "app": "x"}, "The manifest labelled app=x, tier=gold (m/a.yaml:4:18)"),
+        ({"tier": "gold", "app": "x"}, "The manifest labeled app=x, tier=gold (m/a.yaml:4:18)"),
         ({}, "The manifest (m/a.yaml:4:18)"),
     ],
 )
@@ -282,10 +282,10 @@ def test_an_impossible_declaration_names_the_owner_and_what_has_to_change(
         desired("Topic", "t", partitions=1), labels=labels, source=SourcePosition("m/a.yaml", 4, 18)
     )
     (fewer,) = of(item, live_topic({}, ((1, 2), (2, 3))))
-    assert f"{owner} has to change: declare 2 or more, or create another topic" in fewer.message
+    assert f"{owner} must be changed: declare 2 or more, or create another topic" in fewer.message
     (unknown,) = of(replace(item, body=desired("Topic", "t", assignments={0: [9]}).body), None)
     assert (
-        f"name [9], which the cluster does not have. {owner} cannot be applied like this: it"
+        f"name the broker ids [9], which do not exist in the cluster. {owner} cannot be applied as it is: use"
         in unknown.message
     )
 
@@ -310,7 +310,7 @@ def test_a_move_is_no_drift_and_blocks_what_is_in_its_way() -> None:
     assert of(item, live, applied(item)) == []
     (blocked,) = of(desired("Topic", "t", replicationFactor=1), live)
     assert short([blocked]) == [("pending", "replicationFactor", "change", 2, 1)]
-    assert "being moved right now" in blocked.message
+    assert "being reassigned right now" in blocked.message
 
 
 def test_unreachable_is_a_resource_that_somebody_cares_for() -> None:
@@ -363,7 +363,7 @@ def test_an_own_element_that_is_not_declared_any_more_goes() -> None:
 
 
 class TestSecrets:
-    """Only a hash of a secret is in a row, and a finding shows nothing of it."""
+    """A row contains only the hash of a secret, and a finding does not show it."""
 
     key = "listener.name.internal.ssl.keystore.password"
 
@@ -404,7 +404,7 @@ class TestSecrets:
     def test_what_the_cluster_holds_secret_without_an_override(
         self, entries: Mapping[str, ConfigEntry]
     ) -> None:
-        """A static value is not even read; of what is not set anywhere nobody knows."""
+        """Static values are not read, so the value of a key that is not set dynamically is unknown."""
         item = desired("BrokerConfig", "1", configs={"plugin.token": "hunter2"})
         assert short(of(item, live_broker("1", entries))) == [
             ("pending", "configs.plugin.token", "SET", None, "(sensitive)")
@@ -414,7 +414,7 @@ class TestSecrets:
         assert of(item, live_broker("1", set_as_applied), applied(item)) == []
 
     def test_a_topic_has_no_such_keys(self) -> None:
-        """Kafka refuses what it does not know, so that a key it does know is as plain as all of them."""
+        """Kafka rejects unknown keys, so a key that it accepts is not a secret one."""
         item = desired("Topic", "t", configs={"plugin.size": "5"})
         assert json.loads(build_declared_row("eu", item, item.id, None)["desired"])["configs"] == {
             "plugin.size": "5"
@@ -486,7 +486,7 @@ def test_a_state_of_another_cluster_is_told_and_nothing_else() -> None:
     own = build_declared_cluster_row("eu", {}, cluster_id="lab-id")
     declared = [own, build_declared_row("eu", item, item.id, TopicRecord())]
     found = list(audit_rows(declared, [cluster_row(origin("eu"), INFO, None)]))
-    assert [i["message"] for i in found] == ["The state is about cluster lab-id, and this is cluster id."]
+    assert [i["message"] for i in found] == ["The state belongs to cluster lab-id, but this is cluster id."]
 
 
 def test_what_needs_its_whole_cluster_is_left_out() -> None:
@@ -520,9 +520,9 @@ def test_topic_that_was_recreated_is_a_finding_whatever_else_is_found(retention:
     before = replace(narrow(applied(item), TopicRecord), topicId="older")
     first, *more = of(item, live, before)
     assert short([first]) == [("changed", "topicId", None, "older", "uuid")]
-    assert "deleted and created again outside kdeclare" in first.message
+    assert "deleted and re-created outside kdeclare" in first.message
     assert [f.path for f in more] == ([] if retention == "1" else ["configs.retention.ms"])
     assert all("--adopt" in f.message for f in more)
     (orphan,) = of(item.id, live, before)
-    assert "Another one has its name and is kept" in orphan.message
+    assert "Another topic has its name and is kept" in orphan.message
     assert of(item, live_topic({"retention.ms": "1"}), replace(before, topicId="uuid")) == []

@@ -1,4 +1,4 @@
-"""The rule by which rows are passed over: null never proves anything."""
+"""The rule for skipping the diff of rows: null never proves anything."""
 
 from typing import Any
 

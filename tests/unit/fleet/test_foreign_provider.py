@@ -1,4 +1,4 @@
-"""A third-party provider takes part in snapshots and audits, with one diff function for both."""
+"""A third-party provider takes part in snapshots and audits."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -70,7 +70,7 @@ def kitchen_installed() -> Iterator[None]:
 
 
 def live_of(state: KitchenState, fault: Fault | None = None, name: str = "eu-1") -> list[Row]:
-    """Return the rows of a cluster with one topic and a kitchen, as Arrow stores them in a snapshot."""
+    """Return the rows of a cluster with a topic and a kitchen, after a round trip through Arrow."""
     cluster = MemoryCluster(cluster_id="id-1")
     cluster.create_topics([NewTopic("orders", 1, 1, None, {})])
     connections = connections_to(cluster).with_part(KitchenConnection(state, fault))
@@ -156,7 +156,7 @@ def test_what_was_applied_and_is_gone_is_missing_also_where_nothing_has_to_creat
         ("Kettle", "new", "pending", "heat"),
     ]
     assert (found[0]["op"], found[0]["after"]) == ("update", '{"heat":70}')
-    assert found[0]["message"] == "It was applied before, and is gone from the cluster."
+    assert found[0]["message"] == "It was applied before, but is missing from the cluster."
 
 
 def test_sets_are_compared_by_element_and_what_nobody_declared_is_counted() -> None:
@@ -193,7 +193,7 @@ def test_what_a_selector_leaves_out_is_not_unmanaged() -> None:
 
 def test_one_system_that_does_not_answer_costs_its_own_objects_only() -> None:
     live = live_of(KitchenState(), Fault("POWER_CUT", "no power"))
-    reason = "It cannot be read: no power (POWER_CUT)."
+    reason = "The system cannot be read: no power (POWER_CUT)."
     assert [(row["kind"], row["name"], row["error"]) for row in live if row["error"]] == [
         ("Jars", "", reason),
         ("Kettle", "", reason),
@@ -223,7 +223,7 @@ def test_one_system_that_does_not_answer_leaves_the_rest_of_a_cluster_compared_a
 
 
 def without_others(live: Sequence[Row]) -> Sequence[Row]:
-    """Return the rows in the format from before other systems than the cluster were supported."""
+    """Snapshots of versions without support for other systems."""
     body = {key: value for key, value in json.loads(live[0]["body"]).items() if key != "others"}
     return [{**live[0], "body": json.dumps(body)}, *live[1:]]
 
@@ -248,7 +248,7 @@ def test_a_snapshot_that_was_taken_without_the_provider() -> None:
     assert "kitchen" not in json.loads(live[0]["body"])["others"]
     (found,) = audit_rows(declared_of([kettle("mine", "k1", 1)]), live)
     assert found["finding"] == "unreachable"
-    assert found["message"].startswith("Nothing was read of such objects")
+    assert found["message"].startswith("No objects of this kind were read")
 
 
 def test_columns_of_an_older_snapshot_prove_nothing_and_hide_nothing() -> None:

@@ -1,4 +1,4 @@
-"""What summaries of fleets count is what codecs say."""
+"""Codecs determine what the summaries of fleets count."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""For any fleet: a row says to the diff what the cluster says, and facts never hide a finding."""
+"""For any fleet, the diff of a row equals the diff of the cluster, and facts never hide a finding."""
 
 import json
 from random import Random

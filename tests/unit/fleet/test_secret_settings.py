@@ -1,4 +1,4 @@
-"""Which settings of Spark nobody else is to read."""
+"""Recognition of Spark settings that contain secrets."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What every storage does, and what is particular to a folder of this machine."""
+"""The contract of every storage, and the specifics of local folders."""
 
 import errno
 import os
@@ -13,13 +13,13 @@ from kdeclare.fleet.storage import LocalStorage, Storage, find_local_storage
 
 
 def code_of(raised: pytest.ExceptionInfo[KdeclareError]) -> str:
-    """The code of the one diagnostic."""
+    """Return the code of the only diagnostic."""
     (item,) = raised.value.diagnostics
     return item.code
 
 
 class StorageContract:
-    """Subclasses give a ``storage`` whose folder is ``folder``, and need not be there yet."""
+    """Subclasses provide a ``storage`` whose folder is ``folder``, which need not exist yet."""
 
     def test_what_is_written_is_read(self, storage: Storage) -> None:
         storage.write("audits/1/summary.json", '{"näme": "☃"}\n')

@@ -1,4 +1,4 @@
-"""Tables that are published or not, without Spark."""
+"""Publishing of tables, without Spark."""
 
 from pathlib import Path
 from typing import cast
@@ -14,7 +14,7 @@ NO_SPARK = cast(SparkSession, None)
 
 
 class ObjectStore(LocalStorage):
-    """A rename is a copy, and the second one fails half way."""
+    """A storage whose rename is a copy; the second one fails halfway."""
 
     def rename(self, path: str, to: str) -> None:
         if to == "data/two":

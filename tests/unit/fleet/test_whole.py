@@ -1,4 +1,4 @@
-"""What is found in a whole cluster is what a plan of that cluster says."""
+"""The findings of a whole cluster match a plan of that cluster."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -51,7 +51,7 @@ def plan_of(
 def found(
     cluster: MemoryCluster, declared: Sequence[DesiredResource], **more: Any
 ) -> dict[str, list[tuple[str, str | None, Any, Any]]]:
-    """By resource: finding, path, before and after."""
+    """Return finding, path, before and after, by resource."""
     by_resource: dict[str, list[tuple[str, str | None, Any, Any]]] = {}
     for id_, _, item in find_in_cluster(whole(cluster, declared, **more), None).found:
         by_resource.setdefault(str(id_), []).append(
@@ -107,7 +107,7 @@ def test_a_move_of_ones_own_is_waited_for() -> None:
     told = find_in_cluster(whole(cluster, declared), None).found
     assert [item.message for _, _, item in told] == ["orders-0 is already being moved to [1, 3]."]
     told = find_in_cluster(whole(cluster, declared, state=state_with("orders-0")), None).found
-    assert [item.message for _, _, item in told] == ["It is declared and not applied yet."]
+    assert [item.message for _, _, item in told] == ["It is declared but not applied yet."]
 
 
 def test_a_drain_that_a_selector_leaves_out_bars_its_broker() -> None:
@@ -144,7 +144,7 @@ def test_labels_come_along() -> None:
 
 
 class Asked:
-    """A judge that notes what it is asked, and says what it is told to."""
+    """An evaluator that records its arguments and returns given results."""
 
     def __init__(self, *verdicts: Verdict, open_: Sequence[str] = ()) -> None:
         self.answer = ClusterEvaluation(verdicts, open_)
@@ -183,14 +183,17 @@ def test_verdicts_are_findings_and_what_is_open_is_a_notice() -> None:
     assert told == ClusterFindings(
         [
             (ResourceId("Topic", "mine"), A, _policy("b", "Policy 'b' denies this: too tall")),
-            (ResourceId("Topic", "mine"), A, _policy("c", "Policy 'c' warns of this: too small")),
+            (ResourceId("Topic", "mine"), A, _policy("c", "Policy 'c' warns about this: too small")),
         ],
-        ("Policy 'd' asks for what no snapshot holds; kdeclare policy check --live can tell.",),
+        (
+            "Policy 'd' needs data that snapshots do not contain. "
+            "Run 'kdeclare policy check --live' to evaluate it.",
+        ),
     )
 
 
 def test_an_impossible_declaration_is_a_finding_of_its_resource_alone() -> None:
-    """Its message says who has to change what, and everything else of the cluster is compared."""
+    """The message names the owner and the required change, and the rest of the cluster is compared."""
     cluster = cluster_of(few=[(1, 2), (2, 3)], more=[(1,)])
     placed = {"replicationFactor": 2, "placement": {"strategy": "cross-rack"}}
     fewer = replace(topic("few", labels=A, partitions=1, **placed), source=SourcePosition("m/a.yaml", 4, 18))
@@ -198,10 +201,10 @@ def test_an_impossible_declaration_is_a_finding_of_its_resource_alone() -> None:
     messages = {str(id_): item.message for id_, _, item in result.found if item.path == "partitions"}
     assert messages["Topic/few"] == (
         "Topic 'few' has 2 partitions, but the manifest declares 1. Kafka cannot remove partitions. "
-        "The manifest of team a (m/a.yaml:4:18) has to change: declare 2 or more, or create another topic "
+        "The manifest of team a (m/a.yaml:4:18) must be changed: declare 2 or more, or create another topic "
         "and copy the records."
     )
-    assert messages["Topic/more"].startswith("It exists and was never applied by this project")
+    assert messages["Topic/more"].startswith("It exists but was never applied by this project")
 
 
 def _policy(name: str, message: str) -> Finding:
@@ -231,5 +234,5 @@ def test_any_cluster_is_compared_as_a_plan_compares_it(seed: int, selector: Mapp
 
 
 def _cannot_be(finding: str, path: str | None, before: Json, after: Json) -> bool:
-    """What a plan has as a diagnostic: the resource as a whole is stuck, or wants fewer partitions."""
+    """Findings for the diagnostics of a plan: a blocked resource, or a declaration of fewer partitions."""
     return (path, before, after) == (None, None, None) or (path == "partitions" and before > after)

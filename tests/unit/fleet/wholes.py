@@ -1,4 +1,4 @@
-"""Clusters in memory with what is about many topics: their rows of both tables, and random ones."""
+"""In-memory clusters with resources about many topics: their rows of both tables, and random ones."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -35,7 +35,7 @@ A, B, GOLD = {"team": "a"}, {"team": "b"}, {"tier": "gold"}
 
 
 def cluster_of(**topics: Sequence[tuple[int, ...]]) -> MemoryCluster:
-    """Topics with the replicas of their partitions; moves go on until somebody ticks."""
+    """Topics with the replicas of their partitions; reassignments continue until the next tick."""
     cluster = MemoryCluster(RACKS, cluster_id="id-1", move_ticks=5, tick_on_poll=False)
     for name, replicas in topics.items():
         new = NewTopic(name, None, None, dict(enumerate(replicas)), {})
@@ -44,13 +44,13 @@ def cluster_of(**topics: Sequence[tuple[int, ...]]) -> MemoryCluster:
 
 
 def move(cluster: MemoryCluster, name: str, to: tuple[int, ...]) -> None:
-    """Begin to move a partition."""
+    """Start the reassignment of a partition."""
     where = TopicPartition.parse(name)
     assert cluster.reassign({where: to}, allow_replication_factor_change=True) == {where: None}
 
 
 def state_with(*moves: str, owned: Mapping[str, OwnedRecord] | None = None) -> State:
-    """What is remembered: resources by id, and partitions that kdeclare has begun to move."""
+    """Build a state with resources by id, and partitions that kdeclare started to reassign."""
     return State("l", 1, "id-1", owned or {}, PendingMoveCleanup(moves=moves).merge_into({}))
 
 
@@ -62,7 +62,7 @@ def tables(
     errors: Mapping[str, str] | None = None,
     name: str = "eu-1",
 ) -> tuple[list[Row], list[Row]]:
-    """What tasks make of a cluster, its own rows first. errors: why topics could not be read."""
+    """Return the rows of a cluster as in a task, its own rows first. errors: why topics could not be read."""
     scope = PlanScope(selector=selector or {})
     owned: Mapping[str, OwnedRecord] = state.resources if state else {}
     rows = [build_declared_cluster_row(name, {}, cleanup=state.pending_cleanup if state else None)]
@@ -80,14 +80,14 @@ def tables(
 
 
 def whole(cluster: MemoryCluster, declared: Sequence[DesiredResource], **more: Any) -> ClusterTables:
-    """The same as one value."""
+    """Return the same as one value."""
     (own, *mine), (itself, *theirs) = tables(cluster, declared, **more)
     assert own["kind"] == itself["kind"] == CLUSTER
     return ClusterTables(own["name"], own["owned"], itself["body"], mine, theirs)
 
 
 class RandomCluster:
-    """With everything that is about many topics, and what is declared and remembered of it."""
+    """Generate a cluster with resources about many topics, its declarations and its state."""
 
     def __init__(self, random: Random) -> None:
         self.random = random
@@ -139,7 +139,7 @@ class RandomCluster:
                 ]
             )
             yield desired("Reassignment", f"r{number}", labels, **spec)
-        # a pattern that is about all: so a plan asks for all moves, as a snapshot has them
+        # a pattern that matches everything, so that a plan reads all reassignments, as a snapshot does
         yield desired("Reassignment", "z", {**A, **GOLD}, topics=["/.*/"], targetBrokers=list(RACKS))
 
     def _target(self, name: str) -> dict[str, Any]:

@@ -87,13 +87,13 @@ def test_what_was_denied_failed_or_was_not_seen() -> None:
 
 def test_failures_that_were_told_before_are_not_told_twice() -> None:
     assert render_adhoc_text(view(ItemOutcome.FAILED, run=None)) == ""
-    assert "left out" in render_adhoc_text(view(ItemOutcome.FAILED, ItemOutcome.LEFT_OUT, run=None))
+    assert "skipped" in render_adhoc_text(view(ItemOutcome.FAILED, ItemOutcome.LEFT_OUT, run=None))
 
 
 def test_words_are_those_of_the_provider() -> None:
     going_on = view(ItemOutcome.ONGOING)
-    assert "work on it goes on" in render_adhoc_text(going_on)
-    assert "follows" not in render_adhoc_text(going_on)
+    assert "in progress" in render_adhoc_text(going_on)
+    assert "to follow" not in render_adhoc_text(going_on)
     theirs = AdhocLabels("books are being sorted", "Look at the shelves.")
     text = render_adhoc_text(replace(going_on, words=theirs))
     assert "books are being sorted" in text

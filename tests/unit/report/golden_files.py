@@ -1,4 +1,4 @@
-"""Texts and schemas that are compared with files, and written when KDECLARE_UPDATE_GOLDEN is set."""
+"""Compare texts and schemas with files; KDECLARE_UPDATE_GOLDEN=1 writes the files."""
 
 import json
 import os
@@ -20,7 +20,7 @@ def check_schema(name: str, schema: dict[str, Any]) -> None:
 
 
 def check_file(file: Path, text: str) -> None:
-    """Compare with any file, or write it."""
+    """Compare a text with a file, or write the file."""
     if os.environ.get("KDECLARE_UPDATE_GOLDEN"):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")

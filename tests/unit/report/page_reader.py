@@ -1,4 +1,4 @@
-"""A page as a test reads it without a browser."""
+"""Read an HTML page without a browser."""
 
 import json
 from html.parser import HTMLParser
@@ -7,7 +7,7 @@ from tests.jsontypes import Json
 
 
 class Reader(HTMLParser):
-    """The elements of a page, and the texts of its scripts."""
+    """The elements of a page, and the text of its scripts."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -27,5 +27,5 @@ class Reader(HTMLParser):
 
     @property
     def data(self) -> Json:
-        """What the page embeds."""
+        """The data embedded in the page."""
         return json.loads(self.scripts[0])

@@ -1,4 +1,4 @@
-"""Plans that show every way in which a plan can read."""
+"""Sample plans that cover every form of the reports."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What policies said of topics and of cases, for the renderers."""
+"""Sample verdicts of policies on topics and test cases."""
 
 from kdeclare.core.diagnostics import SourcePosition, warning
 from kdeclare.core.plans.plan import Verdict, VerdictOutcome
@@ -23,7 +23,7 @@ BAD = (
 
 
 def check(*verdicts: Verdict, topics: int = 120, cluster: str | None = "lab:9092") -> PolicyCheckView:
-    """What policies said of a cluster, or of manifests."""
+    """The results of a policy check of a cluster, or of manifests."""
     return PolicyCheckView("shop", "lab", cluster, topics, POLICIES, verdicts)
 
 
@@ -61,7 +61,7 @@ MANY = check(*(Verdict("bounds", f"Topic/t{n}", DENY, "Too many.") for n in rang
 def case(
     line: int, name: str, expect: VerdictOutcome, policy: str | None = None, message: str | None = None
 ) -> Case:
-    """A case in a file."""
+    """A test case with a position in a file."""
     place = SourcePosition("gold.yaml", line, 13)
     return Case("gold", name, CaseRequest(Action.CREATE, "orders"), expect, policy, message, place, place)
 

@@ -1,4 +1,4 @@
-"""Runs and what surrounds them, in every way in which they can end."""
+"""Sample runs with every possible result, and their history."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -26,7 +26,7 @@ START = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 
 
 def results(of: Plan, **ends: tuple[Status, str | None, str, str | None]) -> dict[str, OperationResult]:
-    """All done, but for those named by number: ``_3=(Status.FAILED, error, message, cause)``."""
+    """Return results that are DONE, except those given: ``_3=(Status.FAILED, error, message, cause)``."""
     found = {}
     for number, operation in enumerate(of.operations):
         end = ends.get(f"_{number}", (Status.DONE, None, "", None))

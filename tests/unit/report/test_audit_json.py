@@ -1,4 +1,4 @@
-"""summary.json is read back as it was, and nothing else is."""
+"""summary.json can be read back unchanged, and other files are rejected."""
 
 import json
 from datetime import UTC, datetime, timedelta, timezone
@@ -100,7 +100,10 @@ def test_what_is_no_summary_is_refused(text: str) -> None:
         parse_summary(text, "audits/x/summary.json")
     (diagnostic,) = caught.value.diagnostics
     assert diagnostic.code == "bad-audit"
-    assert "audits/x/summary.json is not what kdeclare fleet audit writes." in diagnostic.detail
+    assert (
+        "audits/x/summary.json does not have the format that 'kdeclare fleet audit' writes."
+        in diagnostic.detail
+    )
 
 
 def test_another_format_is_refused_by_name() -> None:

@@ -1,4 +1,4 @@
-"""The page of an audit without a browser: what is embedded says what the audit says."""
+"""The page of an audit without a browser: the embedded data matches the audit."""
 
 import json
 import re

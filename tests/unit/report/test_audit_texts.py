@@ -1,4 +1,4 @@
-"""What people read of an audit in a terminal and in an issue."""
+"""The texts of an audit for a terminal and for an issue."""
 
 import re
 from dataclasses import replace
@@ -51,17 +51,17 @@ def test_many() -> None:
 def test_no_drift_is_not_said_of_what_nobody_has_seen() -> None:
     unread = summary_of([], [cluster("eu-1"), cluster("eu-2", "refused")])
     assert format_headline(unread) == (
-        "No drift in what could be read: 1 of 2 clusters of production could not."
+        "No drift found, but not everything could be read: 1 of 2 clusters of production not read."
     )
     lost = row(FindingKind.UNREACHABLE, "eu-2", "orders")
     assert format_headline(summary_of([lost], [cluster("eu-1"), cluster("eu-2")])) == (
-        "No drift in what could be read of 2 clusters of production: 1 resource could not."
+        "No drift found, but not everything could be read: 1 resource in 2 clusters of production not read."
     )
     found = [lost, row(FindingKind.MISSING, "eu-1", "orders")]
     assert format_headline(summary_of(found, [cluster("eu-1"), cluster("eu-2", "refused")])) == (
         "Drift in 1 of 2 clusters of production, 1 not read: 1 missing."
     )
-    assert format_headline(quiet_audit().summary).startswith("No drift. ")
+    assert format_headline(quiet_audit().summary).startswith("No drift in ")
 
 
 def test_what_was_read_in_part_is_not_called_unread() -> None:
@@ -70,14 +70,15 @@ def test_what_was_read_in_part_is_not_called_unread() -> None:
     )
     unread = replace(cluster("eu-3"), topics=0, error="No broker answered.")
     assert format_headline(summary_of([], [cluster("eu-1"), partly])) == (
-        "No drift in what could be read of 2 clusters of production: 1 only in part."
+        "No drift found, but not everything could be read: 1 of 2 clusters of production only partially read."
     )
     assert format_headline(summary_of([], [unread, partly])) == (
-        "No drift in what could be read: 1 of 2 clusters of production could not, 1 only in part."
+        "No drift found, but not everything could be read: "
+        "1 of 2 clusters of production not read, 1 only partially read."
     )
     found = [row(FindingKind.MISSING, "eu-2", "orders")]
     assert format_headline(summary_of(found, [unread, partly])) == (
-        "Drift in 1 of 2 clusters of production, 1 not read, 1 read in part: 1 missing."
+        "Drift in 1 of 2 clusters of production, 1 not read, 1 only partially read: 1 missing."
     )
 
 

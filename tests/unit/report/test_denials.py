@@ -1,4 +1,4 @@
-"""A resource of which a policy denies some topics: what is done of it and what is not."""
+"""Resources with some denied topics: which changes are made and which are not."""
 
 from dataclasses import replace
 
@@ -85,42 +85,43 @@ def test_what_is_blocked_as_a_whole_says_so_once() -> None:
 
 
 def followed(run: ApplyResult) -> str:
-    """What a run says of the rest."""
-    return next(
-        line for line in render_run_text(run).splitlines() if line.startswith("next: What was denied")
-    )
+    """Return the line about the changes that were not denied."""
+    return next(line for line in render_run_text(run).splitlines() if line.startswith("next: Denied changes"))
 
 
 def test_of_the_rest_is_said_what_became_of_it() -> None:
     orders = plan(
         operations=(op("topic.create", ORDERS),), ownership=(Ownership(ORDERS, None, TopicRecord()),)
     )
-    left = "next: What was denied was left alone"
+    left = "next: Denied changes were not made."
     started = (Status.STARTED, None, "", None)
     both = replace(PARTLY, operations=(MOVING, op("configs.alter", ORDERS)))
     for run, rest in (
-        (ApplyResult(RUN_ID, PARTLY, results(PARTLY)), "everything else is done."),
-        (ApplyResult(RUN_ID, PARTLY, results(PARTLY, _0=started)), "everything else goes on in the cluster."),
+        (ApplyResult(RUN_ID, PARTLY, results(PARTLY)), "Everything else is done."),
+        (
+            ApplyResult(RUN_ID, PARTLY, results(PARTLY, _0=started)),
+            "Everything else is still in progress in the cluster.",
+        ),
         (
             ApplyResult(RUN_ID, both, results(both, _0=started)),
-            "everything else is done, or goes on in the cluster.",
+            "Everything else is done, or still in progress in the cluster.",
         ),
-        (ApplyResult(RUN_ID, orders, results(orders, _0=DENIED)), "there was nothing else to do."),
-        (ApplyResult(None, replace(PARTLY, operations=()), {}), "there was nothing else to do."),
+        (ApplyResult(RUN_ID, orders, results(orders, _0=DENIED)), "There was nothing else to do."),
+        (ApplyResult(None, replace(PARTLY, operations=()), {}), "There was nothing else to do."),
         (
             ApplyResult(RUN_ID, replace(PARTLY, operations=(), ownership=orders.ownership), {}),
-            "everything else is done.",
+            "Everything else is done.",
         ),
     ):
-        assert followed(run) == f"{left}; {rest}"
+        assert followed(run) == f"{left} {rest}"
 
 
 def test_what_to_do_about_a_denial_depends_on_where_it_was_asked_for() -> None:
-    manifest = "hint: change the manifest, or ask those who keep the policy; --override-policy NAME"
-    alone = "hint: ask those who keep the policy; --override-policy NAME"
+    manifest = "hint: Change the manifest, ask the owners of the policy, or pass --override-policy NAME"
+    alone = "hint: Ask the owners of the policy, or pass --override-policy NAME"
     asked = replace(PARTLY, changes=(replace(TWO, reason=Reason.ASKED),))
     assert manifest in plan_text(PARTLY)
-    assert "Hint: change the manifest" in plan_markdown(PARTLY)
+    assert "Hint: Change the manifest" in plan_markdown(PARTLY)
     for other in (asked, replace(PARTLY, undoes="run-1")):
         assert alone in plan_text(other)
-        assert "Hint: ask those who keep the policy" in plan_markdown(other)
+        assert "Hint: Ask the owners of the policy" in plan_markdown(other)

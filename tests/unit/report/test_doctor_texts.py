@@ -1,4 +1,4 @@
-"""What ``kdeclare doctor`` shows."""
+"""The text of ``kdeclare doctor``."""
 
 import json
 import re

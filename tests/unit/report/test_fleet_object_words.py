@@ -1,4 +1,4 @@
-"""Headlines and columns count the objects of any provider, and Kafka's topics as ever."""
+"""Headlines and columns count the objects of any provider, and Kafka's topics as before."""
 
 from dataclasses import replace
 
@@ -22,12 +22,12 @@ def kitchen(name: str, *, topics: int = 0, error: str | None = None) -> ClusterS
 
 def test_headline_counts_what_the_fleet_has() -> None:
     without = format_headline(summary_of([], [kitchen("eu-1"), kitchen("eu-2")]))
-    assert without == "No drift. 2 clusters of production with 6 kettles, 2 jars in order."
+    assert without == "No drift in 2 clusters of production with 6 kettles, 2 jars."
     mixed = format_headline(summary_of([], [kitchen("eu-1", topics=7)]))
-    assert mixed == "No drift. 1 cluster of production with 7 topics, 3 kettles, 1 jar in order."
+    assert mixed == "No drift in 1 cluster of production with 7 topics, 3 kettles, 1 jar."
     only_internal = replace(cluster("eu-1"), topics=0, others=(ObjectCount("kettle", "kettles", 2, 2),))
     assert format_headline(summary_of([], [only_internal])) == (
-        "No drift. 1 cluster of production with 0 topics in order."
+        "No drift in 1 cluster of production with 0 topics."
     )
 
 
@@ -63,6 +63,6 @@ def test_cluster_without_topics_of_which_something_was_read_is_read_in_part() ->
     partly = kitchen("eu-1", error="Nothing was read of Jars: no power.")
     assert partly.is_partial
     assert format_headline(summary_of([], [partly])) == (
-        "No drift in what could be read of 1 cluster of production: 1 only in part."
+        "No drift found, but not everything could be read: 1 of 1 cluster of production only partially read."
     )
     assert not replace(partly, read=0).is_partial

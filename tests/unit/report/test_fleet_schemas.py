@@ -1,4 +1,4 @@
-"""What the commands about fleets print fits the schemas in the docs."""
+"""The output of the fleet commands matches the schemas in the docs."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What plans and applies of a fleet come to, and overview.json read back."""
+"""The results of plans and applies of a fleet, and reading overview.json."""
 
 import json
 from dataclasses import replace
@@ -62,7 +62,7 @@ def test_plans() -> None:
     check_golden("fleet-plan", render_fleet_plan_text(PLANS, "plans"))
     quiet = replace(PLANS, clusters=PLANS.clusters[1:2])
     assert render_fleet_plan_text(quiet, "plans").startswith(
-        "No changes. 1 cluster of production as declared.\n"
+        "No changes. 1 cluster of production up to date.\n"
     )
 
 
@@ -88,10 +88,10 @@ def test_waves() -> None:
     assert text == (
         "To apply: 14 changes in 3 clusters of production.\n\n"
         "Wave 1\n  eu-1  13 changes\n\n"
-        "Wave 2\n  eu-2  records of ownership\n  us-1  1 change\n"
+        "Wave 2\n  eu-2  ownership records\n  us-1  1 change\n"
     )
-    assert render_waves_text(PLANS, [["eu-2"]]).startswith("To apply: records of ownership in 1 cluster of ")
-    assert render_waves_text(PLANS, []) == "No changes. Nothing is left to apply.\n"
+    assert render_waves_text(PLANS, [["eu-2"]]).startswith("To apply: ownership records in 1 cluster of ")
+    assert render_waves_text(PLANS, []) == "No changes left to apply.\n"
 
 
 def test_what_did_not_end_well_is_never_left_out() -> None:
@@ -99,7 +99,7 @@ def test_what_did_not_end_well_is_never_left_out() -> None:
     bad = tuple(AppliedCluster(f"bad-{n}", 1, AppliedStatus.FAILED, message="refused") for n in range(100))
     text = render_fleet_apply_text(replace(APPLIED, clusters=(*good, *bad)))
     assert all(f"bad-{n} " in text for n in range(100))
-    assert "  … and 150 more that ended well\n" in text
+    assert "  … and 150 more that succeeded\n" in text
 
 
 def test_columns_of_zeros_are_left_out() -> None:
@@ -134,10 +134,10 @@ def test_read_overview_without_adopt_reads_plans_of_an_older_kdeclare() -> None:
     ("change", "detail"),
     [
         ({"format_version": "9"}, "format version 9"),
-        ({"clusters": [{}]}, "is not what kdeclare fleet plan writes"),
-        ({"clusters": [{"name": 1}]}, "is not what kdeclare fleet plan writes"),
-        ({"taken_at": "x"}, "is not what kdeclare fleet plan writes"),
-        ({"clusters": None}, "is not what kdeclare fleet plan writes"),
+        ({"clusters": [{}]}, "does not have the format that 'kdeclare fleet plan' writes"),
+        ({"clusters": [{"name": 1}]}, "does not have the format that 'kdeclare fleet plan' writes"),
+        ({"taken_at": "x"}, "does not have the format that 'kdeclare fleet plan' writes"),
+        ({"clusters": None}, "does not have the format that 'kdeclare fleet plan' writes"),
     ],
 )
 def test_another_overview_is_refused(change: dict[str, object], detail: str) -> None:

@@ -1,4 +1,4 @@
-"""What scripts read fits its schema and says the same as the text."""
+"""JSON output matches its schema and agrees with the text."""
 
 import json
 from collections.abc import Mapping

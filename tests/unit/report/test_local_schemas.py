@@ -1,4 +1,4 @@
-"""The schema of what is told of a sandbox; the tests of its commands hold what they print to it."""
+"""The schema of the sandbox's output; the tests of its commands validate the output."""
 
 from kdeclare.cli.commands.sandbox_text import sandbox_schemas
 from tests.unit.report.golden_files import check_schema

@@ -1,4 +1,4 @@
-"""What is shown of manifests that are written holds no literal secret."""
+"""The diff of written manifests does not show literal secrets."""
 
 from kdeclare.manifests.editing.documents import FileEdit
 from kdeclare.report.manifest.manifest_diff import render_manifest_diff

@@ -1,4 +1,4 @@
-"""A plan as a comment: read with a Markdown parser, whatever names and values it holds."""
+"""A plan as a comment, checked with a Markdown parser for all kinds of names and values."""
 
 import re
 import time
@@ -49,7 +49,7 @@ def text_of(token: Token) -> str:
 
 
 def spoken_text(tokens: list[Token]) -> str:
-    """All text that is not code: where hosts look for mentions."""
+    """Return all text that is not code, where code hosts look for mentions."""
     parts: list[str] = []
     for block in tokens:
         depth = 0
@@ -61,7 +61,7 @@ def spoken_text(tokens: list[Token]) -> str:
 
 
 def rows_of(tokens: list[Token]) -> list[list[str]]:
-    """The texts of the cells, row by row, heads included."""
+    """Return the texts of the cells, row by row, including headers."""
     rows: list[list[str]] = []
     for token, after in pairwise(tokens):
         if token.type == "tr_open":
@@ -72,7 +72,7 @@ def rows_of(tokens: list[Token]) -> list[list[str]]:
 
 
 def check(text: str) -> list[Token]:
-    """What holds for every comment."""
+    """Check the properties of every comment."""
     assert len(text) <= MAX_LENGTH
     assert text.endswith("\n")
     tokens = PARSER.parse(text)
@@ -102,7 +102,7 @@ def test_every_sample_is_well_formed(name: str) -> None:
 
 
 def hostile_plan(text: str) -> Plan:
-    """The same text as every name, value and message."""
+    """Build a plan with the same text as every name, value and message."""
     resource = ResourceId("Topic", text or "x")
     fields = (
         FieldChange(f"configs.{text}", FieldOp.SET, text, {"a": text}),
@@ -169,7 +169,7 @@ def test_nothing_that_others_wrote_is_syntax(text: str) -> None:
 
 @given(NASTY)
 def test_values_stand_in_their_cells(text: str) -> None:
-    """What stands within a fold is Markdown of its own: GitHub reads it after the empty line."""
+    """The contents of a <details> element are separate Markdown: GitHub parses it after an empty line."""
     change = replace(UPDATE_PAYMENTS, fields=(FieldChange("configs.k", FieldOp.SET, f"a{text}a", "after"),))
     rows = rows_of(check(plan_markdown(plan(changes=(change,)))))
     assert rows[3] == ["k", "SET", sanitize_for_terminal(f"a{text}a"), "after"]
@@ -192,14 +192,14 @@ def many(count: int) -> Plan:
 def test_five_thousand_changes_fit_into_a_comment() -> None:
     begin = time.process_time()
     text = plan_markdown(many(5000), IDENTITY)
-    assert time.process_time() - begin < 2.0  # 0.1 s on an idle core; the bound is for a busy one
+    assert time.process_time() - begin < 2.0  # takes 0.1 s on an idle core; the limit allows for a busy one
     rows = [row for row in rows_of(check(text)) if len(row) == 5][1:]
     assert rows[0][1] == "Topic/gone"
-    left = re.search(r"… and ([\d,]+) more changes, left out here: ([\d,]+) update\.", text)
+    left = re.search(r"… and ([\d,]+) more changes \(omitted\): ([\d,]+) update\.", text)
     assert left
     assert left[1] == left[2] == f"{5000 - len(rows):,}"
     folds = text.count("<details>")
-    assert f"… and the values of {4999 - folds:,} more changes, left out here" in text
+    assert f"… and the values of {4999 - folds:,} more changes (omitted)" in text
     assert len(text) > MAX_LENGTH * 0.8, "there was room for more"
     assert len(rows) > 50
     assert folds > 20
@@ -208,7 +208,7 @@ def test_five_thousand_changes_fit_into_a_comment() -> None:
 
 def test_a_few_changes_are_all_there() -> None:
     text = plan_markdown(many(30))
-    assert "left out" not in text
+    assert "(omitted)" not in text
     assert text.count("<details>") == 29
 
 
@@ -227,13 +227,13 @@ def test_very_much_of_everything_fits_too(text: str) -> None:
     comment = plan_markdown(flood)
     check(comment)
     assert len(comment) > MAX_LENGTH / 4
-    risks_fit = "more risks, left out here" not in comment  # they have the most room, and become short
+    risks_fit = "more risks (omitted)" not in comment  # risks get the most room, and have a short form
     assert not risks_fit or comment.count("- **error**") == 200
     for what in ("verdicts", "warnings", "changes"):
-        assert re.search(rf"and [\d,]+ more {what}, left out here", comment), what
+        assert re.search(rf"and [\d,]+ more {what} \(omitted\)", comment), what
     problems = render_problem_markdown(flood.diagnostics * 4)
     check(problems)
-    assert "more problems, left out here" in problems
+    assert "more problems (omitted)" in problems
 
 
 def test_a_change_of_very_many_fields() -> None:
@@ -241,7 +241,7 @@ def test_a_change_of_very_many_fields() -> None:
     text = plan_markdown(plan(changes=(replace(UPDATE_PAYMENTS, fields=fields),)))
     check(text)
     assert "996 more |" in text
-    assert "… and 960 more fields, left out here" in text
+    assert "… and 960 more fields (omitted)" in text
 
 
 def test_warnings_are_not_among_the_risks() -> None:

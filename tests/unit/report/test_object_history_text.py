@@ -1,4 +1,4 @@
-"""What became of live objects that are no topics."""
+"""The history of live objects other than topics."""
 
 import pytest
 

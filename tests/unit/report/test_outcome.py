@@ -1,4 +1,4 @@
-"""Headline, status and exit code come from one place and fit each other."""
+"""Headline, status and exit code have one source and agree with each other."""
 
 from dataclasses import replace
 
@@ -100,11 +100,11 @@ def test_errors_with_nothing_done() -> None:
 def test_what_nothing_was_heard_of_was_not_begun() -> None:
     outcome = run_outcome(ApplyResult("r", SAMPLES["create"], {}))
     assert outcome.exit_code is ExitCode.PARTIAL
-    assert "1 not begun" in outcome.headline
+    assert "1 not started" in outcome.headline
 
 
 def refused(**ends: tuple[Status, str | None, str, str | None]) -> ApplyResult:
-    """A run of all kinds of operations, whose third was refused by a policy of the brokers."""
+    """A run of all kinds of operations; a broker policy refused the third."""
     return ApplyResult("r", EVERYTHING, results(EVERYTHING, _2=DENIED, **ends))
 
 
@@ -182,9 +182,9 @@ def test_run_with_everything_done_beside_a_denial_is_applied_in_part() -> None:
     plan = SAMPLES["judged"]
     outcome = run_outcome(ApplyResult("r", plan, results(plan)))
     assert (outcome.status, outcome.exit_code) == ("denied", ExitCode.DENIED)
-    assert outcome.headline.startswith("Applied in part to ")
+    assert outcome.headline.startswith("Partially applied to ")
     assert outcome.headline.endswith(": 2 done, 2 denied.")
-    assert outcome.gist == "applied in part: 2 done, 2 denied"
+    assert outcome.gist == "partially applied: 2 done, 2 denied"
 
 
 def test_gist_of_other_runs_is_their_status() -> None:

@@ -1,4 +1,4 @@
-"""Which brokers hold what before and after."""
+"""The replicas of brokers before and after a plan."""
 
 from collections.abc import Mapping, Sequence
 
@@ -24,12 +24,12 @@ def op(verb: str, args: Arguments, expect: Json = None) -> Operation:
 
 
 def moving(partitions: Mapping[str, Sequence[int]]) -> ReassignArgs:
-    """To these replicas."""
+    """Build an operation that moves partitions to these replicas."""
     return ReassignArgs({name: tuple(replicas) for name, replicas in partitions.items()}, False)
 
 
 def move(**moved: tuple[list[int], list[int]]) -> Operation:
-    """Partitions by name: ``t_0=(before, after)`` is t-0."""
+    """Summarize moved partitions, given by name: ``t_0=(before, after)`` is t-0."""
     names = {name.replace("_", "-"): sides for name, sides in moved.items()}
     after = {name: sides[1] for name, sides in names.items()}
     return op("partitions.reassign", moving(after), {name: sides[0] for name, sides in names.items()})

@@ -1,4 +1,4 @@
-"""The picture of a graph of operations: what is in it, and that it stays small enough to be read."""
+"""The drawn graph of operations: its contents, and a size that remains readable."""
 
 import itertools
 import random
@@ -30,7 +30,7 @@ def op(id_: str, *after: str, verb: str = "configs.alter", kind: str = "Topic") 
 
 @st.composite
 def graphs(draw: st.DrawFn) -> list[Operation]:
-    """Operations in order, of which each may come after any before it."""
+    """Generate operations in order; each can depend on any of the earlier ones."""
     dice = random.Random(draw(st.integers(0, 2**32)))
     count, width = draw(st.integers(0, 3 * MAX_SINGLE_NODES)), draw(st.floats(0, 0.3))
     return [
@@ -95,7 +95,7 @@ def test_columns_are_steps_in_order_and_not_too_many(operations: list[Operation]
 
 @given(graphs())
 def test_what_waits_for_what_can_be_told_from_the_edges(operations: list[Operation]) -> None:
-    """An edge that is not drawn follows from those that are; none is drawn that is not there."""
+    """Omitted edges are implied by drawn ones, and every drawn edge exists."""
     drawn = build_graph_layout(operations)
     node_of = {operations[n].id: at for at, node in enumerate(drawn.nodes) for n in node.operations}
     pairs = Counter((node_of[need], node_of[o.id]) for o in operations for need in o.after)

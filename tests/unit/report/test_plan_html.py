@@ -1,4 +1,4 @@
-"""The pages of plans and runs without a browser: what is embedded says what the plan says."""
+"""The pages of plans and runs without a browser: the embedded data matches the plan."""
 
 import json
 import re
@@ -46,7 +46,7 @@ def text(data: Json, column: str, row: int, table: str = "changes") -> str | Non
 
 
 def run_of(made: Plan, status: Status | None = Status.DONE, words: str = "") -> RunDetail:
-    """A run of a plan in which all ended in one way."""
+    """A run of a plan in which all operations have the same status."""
     ended = START if status else None
     steps = tuple(
         RunStep(o.id, o.verb, str(o.resource), status, START, ended, words or None, words)
@@ -131,7 +131,7 @@ def test_what_did_not_end_well_comes_worst_first() -> None:
         ("failed", "throttle.set"),
         ("unknown", "configs.alter"),
         ("skipped", "partitions.reassign"),
-        ("not begun", "configs.alter"),
+        ("not started", "configs.alter"),
     ]
     assert list_run_problems(DETAIL)[2].lines == ("because of throttle.set Reassignment/drain-broker-3",)
     assert [item.tag for item in list_run_notes(DETAIL)] == ["overridden", "overridden", "warning"]
@@ -170,7 +170,7 @@ names = st.one_of(
 
 
 def hostile(name: str) -> Plan:
-    """A plan in which everything that has a name is called so."""
+    """A plan in which everything has this name."""
     resource = ResourceId("Topic", name)
     fields = (
         FieldChange(name, FieldOp.SET, name, [name]),
@@ -206,7 +206,7 @@ def hostile(name: str) -> Plan:
 
 @given(names)
 def test_no_name_leaves_its_place(name: str) -> None:
-    assume(name not in OPERATION_TYPES)  # an operation of a real verb has its arguments
+    assume(name not in OPERATION_TYPES)  # a real verb would require its arguments
     made = hostile(name)
     override = RunOverride(name, name, name, name, name)
     ran = replace(

@@ -1,4 +1,4 @@
-"""What ``policy check`` and ``policy test`` say: texts that people have read, and documents that fit them."""
+"""The output of ``policy check`` and ``policy test``: golden texts, and documents that agree with them."""
 
 import json
 from dataclasses import replace
@@ -132,14 +132,13 @@ def test_tests_as_a_document() -> None:
 
 def test_the_headline_of_one() -> None:
     one = replace(LIVE, verdicts=LIVE.verdicts[:3], topics=1)
-    assert compute_check_outcome(one).headline == "1 of 1 topic is against a policy."
+    assert compute_check_outcome(one).headline == "1 of 1 topic violates a policy."
 
 
 def test_the_headline_says_who_was_asked_about_nothing() -> None:
     idle = replace(LIVE, verdicts=(), open=(), topics=2, policies=LIVE.policies[:1])
     assert (
-        compute_check_outcome(idle).headline
-        == "All 2 topics are in order with 1 policy, asked about none of them."
+        compute_check_outcome(idle).headline == "All 2 topics comply with 1 policy (none of which applies)."
     )
     some = replace(LIVE, verdicts=(), open=((LIVE.policies[0], "Topic/a"),), topics=2)
-    assert ", 3 of them asked about none, as far as" in compute_check_outcome(some).headline
+    assert " (3 of which apply to none of them), as far as" in compute_check_outcome(some).headline

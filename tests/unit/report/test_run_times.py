@@ -1,4 +1,4 @@
-"""When the operations of a run were under way."""
+"""The timeline of the operations of a run."""
 
 from dataclasses import replace
 from datetime import timedelta

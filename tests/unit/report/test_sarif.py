@@ -1,4 +1,4 @@
-"""SARIF as other tools read it: its shape, its places, and what stays the same from one time to the next."""
+"""SARIF for other tools: structure, locations, and fingerprints that are stable across logs."""
 
 import json
 from collections.abc import Iterator
@@ -38,11 +38,11 @@ from tests.unit.report.sample_plans import ALLOW, DENY, ORDERS, SAMPLES, WARN, p
 from tests.unit.report.test_markdown import hostile_plan
 
 UNKNOWN_TO_THE_MODEL = {"columnKind"}
-"""Properties of the standard (section 3.14.17) that the package of models has left out."""
+"""Properties of the standard (section 3.14.17) that the package of models lacks."""
 
 
 def named(model: BaseModel) -> Iterator[str]:
-    """Properties that the models do not know, however deep."""
+    """Return the properties at any depth that the models do not know."""
     yield from model.model_extra or ()
     for name in type(model).model_fields:
         for value in _each(getattr(model, name)):
@@ -58,7 +58,7 @@ def _each(value: Any) -> Iterator[BaseModel]:
 
 
 def check(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """What holds for every log; gives the results."""
+    """Check the properties of every log, and return its results."""
     document = json.loads(json.dumps(document))
     model = Sarif.model_validate(document)
     assert set(named(model)) <= UNKNOWN_TO_THE_MODEL
@@ -77,7 +77,7 @@ def check(document: dict[str, Any]) -> list[dict[str, Any]]:
         assert ids[result["ruleIndex"]] == result["ruleId"]
         assert result["level"] in ("error", "warning", "note")
         assert result["message"]["text"]
-        (item,) = result["locations"]  # GitHub refuses a log with a result that has none
+        (item,) = result["locations"]  # GitHub rejects a log with a result that has no location
         physical = item["physicalLocation"]
         assert physical["artifactLocation"]["uri"].isascii()
         assert min(physical["region"].values()) >= 1
@@ -134,12 +134,12 @@ def test_levels() -> None:
         ("policy/q", "warning"),
     ]
     said = "Policy r is overridden for Topic/orders: no\nReason: a test\n"
-    assert results[1]["message"]["text"] == said + "It has no place of its own in a file."
+    assert results[1]["message"]["text"] == said + "This result has no position in a file."
     assert results[1]["properties"]["override"] == "a test"
 
 
 def region(result: dict[str, Any]) -> tuple[str, int, int]:
-    """File, line and column."""
+    """Return file, line and column."""
     physical = result["locations"][0]["physicalLocation"]
     return physical["artifactLocation"]["uri"], *physical["region"].values()
 
@@ -147,9 +147,9 @@ def region(result: dict[str, Any]) -> tuple[str, int, int]:
 def test_a_verdict_stands_at_its_change() -> None:
     results = {r["ruleId"]: r for r in check(build_plan_sarif(SAMPLES["blocked"]))}
     assert region(results["policy/bounds"]) == ("manifests/payments.yaml", 14, 1)
-    for name in ("policy/factor", "prevent-destroy"):  # of a resource that is in order, of an orphan
+    for name in ("policy/factor", "prevent-destroy"):  # an unchanged resource, and an orphan
         assert region(results[name]) == ("manifests/payments.yaml", 1, 1)
-        assert results[name]["message"]["text"].endswith("\nIt has no place of its own in a file.")
+        assert results[name]["message"]["text"].endswith("\nThis result has no position in a file.")
     assert "no place of its own" not in results["policy/bounds"]["message"]["text"]
 
 

@@ -1,4 +1,4 @@
-"""What `fleet snapshot` says."""
+"""The text of `fleet snapshot`."""
 
 from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord
 from kdeclare.report.fleet.snapshot_text import render_snapshot_text

@@ -1,4 +1,4 @@
-"""Tables fit the terminal, say when something is left out, and lose nothing otherwise."""
+"""Tables fit the terminal, mark everything that they leave out, and lose nothing otherwise."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Who reviews a plan sees where its operations go, also where no name and no field of a change says it."""
+"""Reports of a plan show the targets of its operations, even if no name or field shows them."""
 
 from html import unescape
 

@@ -1,4 +1,4 @@
-"""The texts that people read, compared with files that people have read."""
+"""Texts, compared with reviewed golden files."""
 
 import time
 from dataclasses import replace
@@ -180,5 +180,5 @@ def test_five_thousand_changes_are_quick() -> None:
     changes = tuple(replace(UPDATE_PAYMENTS, id=ResourceId("Topic", f"t{n}")) for n in range(5000))
     begin = time.process_time()
     text = plan_text(plan(changes=changes, summary=Summary(update=5000)))
-    assert time.process_time() - begin < 2.0  # 0.3 s on an idle core; the bound is for a busy one
+    assert time.process_time() - begin < 2.0  # takes 0.3 s on an idle core; the limit allows for a busy one
     assert text.count("manifest changed") == 5000

@@ -1,4 +1,4 @@
-"""What became of a topic: told once for each time that it changed."""
+"""The history of a topic: one entry for each change."""
 
 import json
 from datetime import timedelta
@@ -51,7 +51,7 @@ def test_story() -> None:
 def test_nothing_to_tell() -> None:
     assert render_object_history_text("eu-1", ORDERS, ()) == "No snapshots of eu-1 yet.\n"
     unseen = render_object_history_text("eu-1", ORDERS, [version(0, None)])
-    assert unseen == "Topic/orders on eu-1: in none of 1 snapshot.\n"
+    assert unseen == "Topic/orders on eu-1: not found in 1 snapshot.\n"
 
 
 def test_an_error_is_no_change() -> None:
@@ -86,10 +86,10 @@ def test_bodies_of_snapshots_are_read_as_people_mean_them() -> None:
     text = render_object_history_text("eu-1", ORDERS, story)
     said = [line.strip() for line in text.splitlines() if line.startswith("  ")]
     assert said == [
-        "retention.ms         1000 (1 s) → 2000 (2 s)",
-        'move of partition 0  (unset) → {"replicas": [1, 2, 3], "adding": [3], "removing": [1]}',
-        "topic id (created anew)  a → b",
-        'move of partition 0      {"replicas": [1, 2, 3], "adding": [3], "removing": [1]} → (unset)',
+        "retention.ms                 1000 (1 s) → 2000 (2 s)",
+        'reassignment of partition 0  (unset) → {"replicas": [1, 2, 3], "adding": [3], "removing": [1]}',
+        "topic id (re-created)        a → b",
+        'reassignment of partition 0  {"replicas": [1, 2, 3], "adding": [3], "removing": [1]} → (unset)',
     ]
 
 

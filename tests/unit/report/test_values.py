@@ -1,4 +1,4 @@
-"""How single values read."""
+"""The format of single values."""
 
 import pytest
 

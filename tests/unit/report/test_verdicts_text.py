@@ -1,4 +1,4 @@
-"""What policies said, in words."""
+"""The text of policy verdicts."""
 
 from dataclasses import replace
 
@@ -32,10 +32,10 @@ def test_denials_come_first_and_what_allows_says_nothing() -> None:
 
 def test_the_brokers_are_not_counted() -> None:
     assert format_policy_counts([ALLOWED, replace(ALLOWED, policy="x"), DENIED, BROKERS, OVERRIDDEN]) == (
-        "Policies: 4 asked, 2 of 4 verdicts allow."
+        "Policies: 4 evaluated, 2 of 4 verdicts allow."
     )
-    assert format_policy_counts([ALLOWED]) == "Policies: 1 asked, 1 of 1 verdict allows."
-    assert format_policy_counts([DENIED]) == "Policies: 1 asked, 0 of 1 verdicts allow."
+    assert format_policy_counts([ALLOWED]) == "Policies: 1 evaluated, 1 of 1 verdict allows."
+    assert format_policy_counts([DENIED]) == "Policies: 1 evaluated, 0 of 1 verdicts allow."
     assert format_policy_counts([ALLOWED, DENIED]).endswith(" 1 of 2 verdicts allow.")
     assert format_policy_counts([BROKERS]) == format_policy_counts([]) == ""
 
@@ -55,7 +55,7 @@ def test_the_hint_stands_once() -> None:
 
 def test_brokers_alone_have_a_title_too() -> None:
     assert render_policies([BROKERS], [BROKERS]) == (
-        "Policies:\n  Topic/orders: denied by a policy of the brokers: not today\n"
+        "Policies:\n  Topic/orders: denied by a broker policy: not today\n"
     )
     assert render_policies([], []) == ""
 

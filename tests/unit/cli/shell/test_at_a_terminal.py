@@ -11,7 +11,7 @@ from tests.unit.cli.shell.broker import LIST_MOVES, SilentBroker, TopicBroker
 
 pytestmark = pytest.mark.slow
 
-QUIET = "All quiet."
+QUIET = "Idle."
 
 
 @pytest.fixture
