@@ -1,1 +1,1 @@
-"""What is run by hand, or by make."""
+"""Scripts that developers or make run."""

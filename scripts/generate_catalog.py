@@ -1,9 +1,9 @@
-"""Write the catalogue of config keys from a running broker.
+"""Write the catalog of config keys from a running broker.
 
     python scripts/generate_catalog.py 127.0.0.1:19092
 
-Types and defaults are what the broker describes; how a broker key can be changed is found by asking the
-broker to validate, without doing it, a change at the cluster's default level.
+Types and defaults are those that the broker describes. To find out how a broker key can be changed, the
+script sends a validate-only change of the cluster-wide default.
 """
 
 import json

@@ -2,13 +2,13 @@
 
     python -m scripts.life_of_a_topic HOST:PORT
 
-Applies a manifest with one topic to a real cluster in this process, and records which functions of kdeclare
-make something that holds the topic, until the request is sent, and which values of kdeclare these are. The
-topic is deleted again.
+Applies a manifest with one topic to a real cluster in this process. Until the request is sent, it records
+which functions of kdeclare return a value that holds the topic, and the types of these values. Then it
+deletes the topic.
 
-What holds the topic has its name and what is declared of it (a config with a value of its own). What has
-the name alone (an id, what is to be read or waited for, an answer of a broker) refers to the topic: such
-functions and values are counted, but not listed, as no description of the topic passes through them.
+A value holds the topic if it contains its name and its declared config (which has a unique value). A value
+that contains only the name (an id, a selection, a broker's response) refers to the topic. Such functions and values
+are counted but not listed, because no description of the topic passes through them.
 """
 
 import contextlib
@@ -53,10 +53,10 @@ _MANY = 200
 
 
 class Trace:
-    """What made something that holds the topic."""
+    """Records the functions and values that hold the topic."""
 
     def __init__(self) -> None:
-        """Record nothing yet."""
+        """Start with empty records."""
         self.functions: dict[CodeType, str] = {}
         self.values: dict[type, None] = {}
         self.naming: dict[CodeType, None] = {}
@@ -64,7 +64,7 @@ class Trace:
         self.over = False
 
     def watch(self, frame: FrameType, event: str, returned: object) -> None:
-        """Be called for each call and return in a thread; see `sys.setprofile`."""
+        """Handle each call and return in a thread; see `sys.setprofile`."""
         code = frame.f_code
         if event not in ("call", "return") or not code.co_filename.startswith(str(ROOT / "kdeclare")):
             return
@@ -75,7 +75,7 @@ class Trace:
         self.over = code.co_name == "create_topics" and frame.f_locals.get("validate_only") is False
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         if isinstance(returned, str) or any(returned is frame.f_locals.get(name) for name in names):
-            return  # it only looked, or handed on what it was given
+            return  # the function only read the value, or returned its own argument
         if holds(returned):
             self.functions.setdefault(code, code.co_qualname)
         elif names_it(returned):
@@ -88,7 +88,7 @@ class Trace:
 
 
 def values_in(value: object) -> Iterator[object]:
-    """The value, and the items of a list or mapping of such; kdeclare's own dataclasses only."""
+    """Yield the value and the items of a list or mapping, if they are dataclasses of kdeclare."""
     items = value.values() if isinstance(value, Mapping) else value if isinstance(value, tuple | list) else ()
     for item in (value, *list(items)[:_MANY]):
         if (
@@ -100,17 +100,17 @@ def values_in(value: object) -> Iterator[object]:
 
 
 def holds(value: object) -> bool:
-    """Whether a value has the topic's name and what is declared of it."""
+    """Whether a value contains the topic's name and its declared config."""
     return {NAME, str(DECLARED)} <= set(find_marks(value))
 
 
 def names_it(value: object) -> bool:
-    """Whether the topic's name is somewhere in a value."""
+    """Whether a value contains the topic's name."""
     return NAME in find_marks(value)
 
 
 def find_marks(value: object, depth: int = _DEEP) -> Iterator[str]:
-    """The topic's name and its config, as often as they are in a value."""
+    """Yield the topic's name and its config for each occurrence in a value."""
     if isinstance(value, str | int | bytes):
         text = value.decode("latin-1") if isinstance(value, bytes) else str(value)
         yield from (mark for mark in (NAME, str(DECLARED)) if mark in text)
@@ -127,7 +127,7 @@ def find_marks(value: object, depth: int = _DEEP) -> Iterator[str]:
 
 
 def trace(servers: str) -> Trace:
-    """Apply the manifest, watched."""
+    """Apply the manifest and record the calls."""
     from kdeclare.cli.main import main
 
     found = Trace()
@@ -152,7 +152,7 @@ def trace(servers: str) -> Trace:
 
 
 def describe(found: Trace) -> str:
-    """The section of the page."""
+    """Render the section of the page."""
     by_file: dict[str, list[str]] = {}
     for code, name in found.functions.items():
         file = os.path.relpath(code.co_filename, ROOT / "kdeclare")
@@ -174,13 +174,13 @@ def describe(found: Trace) -> str:
 
 
 def _summarize(value: type) -> str:
-    """The first sentence of its docstring."""
+    """Return the first sentence of the docstring."""
     text = " ".join((value.__doc__ or "").split("\n\n")[0].split())
     return text.partition(". ")[0].removesuffix(".") + "."
 
 
 def main(arguments: list[str]) -> None:
-    """Write the section."""
+    """Write the section to the page."""
     text = PAGE.read_text(encoding="utf-8")
     head, _, rest = text.partition(BEGIN)
     tail = rest.partition(END)[2]

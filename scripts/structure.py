@@ -2,7 +2,7 @@
 
     python -m scripts.structure [FOLDER]
 
-FOLDER holds the package ``kdeclare``, by default this checkout, so that two commits can be compared.
+FOLDER contains the package ``kdeclare`` (default: this checkout). Use it to compare two commits.
 """
 
 import ast
@@ -20,13 +20,13 @@ _MOST_SIBLINGS = 20
 
 
 def find_modules(root: Path) -> dict[str, Path]:
-    """All modules by dotted name."""
+    """Return all modules by dotted name."""
     files = sorted((root / _PACKAGE).rglob("*.py"))
     return {".".join(_parts(file.relative_to(root))): file for file in files}
 
 
 def find_imports(modules: dict[str, Path]) -> "nx.DiGraph[str]":
-    """The graph of imports at the top of modules, those for type checkers left out."""
+    """Build the graph of top-level imports, without those for type checkers only."""
     graph: nx.DiGraph[str] = nx.DiGraph()
     graph.add_nodes_from(modules)
     for name, file in modules.items():
@@ -62,7 +62,7 @@ def _source(name: str, file: Path, node: ast.ImportFrom) -> str:
 
 
 def count_lines(file: Path) -> int:
-    """Lines that are neither empty nor a comment alone; docstrings count."""
+    """Count lines that are neither empty nor only a comment; docstrings count."""
     lines = (line.strip() for line in file.read_text().splitlines())
     return sum(bool(line) and not line.startswith("#") for line in lines)
 
@@ -82,7 +82,7 @@ def _listed_imports(root: Path) -> int:
 
 
 def main(root: Path) -> None:
-    """Print everything."""
+    """Print all sizes."""
     modules = find_modules(root)
     lines = {name: count_lines(file) for name, file in modules.items()}
     by_layer: dict[str, list[int]] = defaultdict(list)

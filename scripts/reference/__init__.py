@@ -1,6 +1,6 @@
-"""The pages in docs/reference that are made of the code, so that they cannot say anything else.
+"""Generate the pages in docs/reference from the code.
 
-`python -m scripts.reference` writes them; a test says when they are out of date.
+`python -m scripts.reference` writes them; a test fails when they are out of date.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ FOLDER = Path(__file__).parents[2] / "docs" / "reference"
 
 
 def pages() -> Mapping[str, str]:
-    """The text of each page by the name of its file in `FOLDER`."""
+    """Return the text of each page by the name of its file in `FOLDER`."""
     return {
         "cli.md": commands_page(),
         "manifests.md": manifests_page(),

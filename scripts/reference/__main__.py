@@ -1,4 +1,4 @@
-"""Write all pages."""
+"""Write all generated pages."""
 
 from scripts.reference import FOLDER, pages
 

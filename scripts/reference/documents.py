@@ -1,4 +1,4 @@
-"""What ``--format json`` prints, from the schemas in docs/schemas."""
+"""Generate the reference of JSON documents from the schemas in docs/schemas."""
 
 import json
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ PRINTED_BY = {
     "plan": "`kdeclare plan` and `show`, and the file that `plan --out` writes",
     "policy-check": "`kdeclare policy check`",
     "policy-test": "`kdeclare policy test`",
-    "problem": "any command that cannot do what it is asked",
+    "problem": "any command that fails",
     "providers": "`kdeclare providers`",
     "run": "`kdeclare apply` and `rollback`",
     "sandbox-status": "`kdeclare sandbox status`",
@@ -41,16 +41,16 @@ PRINTED_BY = {
     "topic-list": "`kdeclare topic list`",
     "validation": "`kdeclare validate`",
 }
-"""What prints the document of a schema."""
+"""The command that prints the document of each schema."""
 
 
 def documents_page() -> str:
-    """All documents: who prints them, and their fields on top."""
+    """Render all documents, with the commands that print them and their top-level fields."""
     names = sorted(file.name.removesuffix(_ENDING) for file in SCHEMAS.glob(f"*{_ENDING}"))
     return page(
         "JSON documents",
-        "With `--format json` a command prints one document. Each has a JSON Schema (2020-12), which the "
-        "tests hold it to. `format_version` changes when a program that reads it would have to change.",
+        "With `--format json` a command prints one document. Each has a JSON Schema (2020-12), and "
+        "tests validate the documents. `format_version` changes when programs that read the document must change.",
         *(_document(name) for name in names),
     )
 
@@ -58,7 +58,7 @@ def documents_page() -> str:
 def _document(name: str) -> str:
     schema = json.loads((SCHEMAS / f"{name}{_ENDING}").read_text())
     file = f"[{name}{_ENDING}](../schemas/{name}{_ENDING})"
-    by = PRINTED_BY.get(name, "nobody knows what")
+    by = PRINTED_BY.get(name, "unknown")
     parts = [f"## {name}", f"Printed by {by}. Schema: {file}.", prose(schema.get("description", ""))]
     parts += [fields_table(schema, {}), *_inner(schema)] if name == "plan" else [fields_table(schema, {})]
     return "\n\n".join(part for part in parts if part)

@@ -1,4 +1,4 @@
-"""JSON Schemas as tables of fields: objects that others refer to get a section each."""
+"""Render JSON Schemas as tables of fields, with a section for each referenced object."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -8,11 +8,11 @@ from scripts.reference.markdown import code, prose, table
 
 Schema = Mapping[str, Any]
 _LEFT_OUT = ("Reference",)
-"""Stands beside every number and truth value of a manifest, and is told once."""
+"""The pattern of references, which every number and boolean of a manifest accepts; the page describes it once."""
 
 
 def fields_table(schema: Schema, link: Mapping[str, str]) -> str:
-    """The properties of an object. link: for definitions by name, where they are told."""
+    """Render the properties of an object. link: links to the sections of definitions, by name."""
     required = schema.get("required", ())
     rows = (
         (code(name), _type(found, link), _default(found, name in required), _told(found))
@@ -22,7 +22,7 @@ def fields_table(schema: Schema, link: Mapping[str, str]) -> str:
 
 
 def referred(schema: Schema, definitions: Mapping[str, Schema]) -> Iterator[str]:
-    """Names of the definitions with fields that it refers to, however far; nearest first, each once."""
+    """Return the names of all definitions with fields that it refers to, directly or not; nearest first."""
     seen: dict[str, None] = {}
     waiting = list(_names(schema))
     while waiting:
@@ -55,7 +55,7 @@ def _type(schema: Schema, link: Mapping[str, str]) -> str:
 
 
 def _types(schema: Schema, link: Mapping[str, str]) -> Iterator[str]:
-    """The alternatives. Null is told only where it is no default, of what can be left out."""
+    """Render the alternatives. Null is shown only if it is not the default of an optional field."""
     if "$ref" in schema:
         name = _name(schema)
         if name not in _LEFT_OUT:

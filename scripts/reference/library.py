@@ -1,4 +1,4 @@
-"""The library, from the docstrings and signatures of what is public."""
+"""Generate the reference of the library from docstrings and signatures of its public names."""
 
 import dataclasses
 import enum
@@ -14,13 +14,13 @@ from scripts.reference.markdown import code, fence, page, prose, table
 
 
 def library_page() -> str:
-    """Every name of `kdeclare.api`: functions first."""
+    """Render every name of `kdeclare.api`, functions first."""
     found = {name: getattr(api, name) for name in api.__all__}
     functions = {name: value for name, value in found.items() if inspect.isfunction(value)}
     values = {name: value for name, value in found.items() if name not in functions}
     return page(
         "Library",
-        "`kdeclare.api`, all of it. [From Python](../library.md) tells how it is meant.",
+        "This page lists every name of `kdeclare.api`. [From Python](../library.md) explains how to use them.",
         "## Functions",
         *(_function(name, value) for name, value in functions.items()),
         "## Values",
@@ -33,7 +33,7 @@ def _function(name: str, value: Any) -> str:
 
 
 def _signature(value: Any) -> str:
-    """With one argument a line where there are several."""
+    """Render the signature, with one argument per line if there are several."""
     signature = inspect.signature(value)
     parts = [_shown(parameter) for parameter in signature.parameters.values()]
     keywords = [p.kind is p.KEYWORD_ONLY for p in signature.parameters.values()]
@@ -51,7 +51,7 @@ def _shown(parameter: inspect.Parameter) -> str:
 
 
 def _default(value: object) -> str:
-    """As one would write it: a value's own words say too much, of the environment above all."""
+    """Return the source form of a default; its ``repr`` could show values of this environment."""
     if inspect.isfunction(value):
         return value.__name__
     if dataclasses.is_dataclass(value):
@@ -60,7 +60,7 @@ def _default(value: object) -> str:
 
 
 def _without_metadata(value: Any, field: "dataclasses.Field[Any]") -> Any:
-    """The type of a field without what pydantic is told of it, which has addresses of functions in it."""
+    """Return the type of a field without annotations for pydantic, which contain addresses of functions."""
     return field.type if isinstance(field.type, str) else get_type_hints(value)[field.name]
 
 
@@ -80,7 +80,7 @@ def _value(name: str, value: Any) -> str:
 _ALIASES = {
     "Confirm": "Shows the plan and the notices of the recovery before it, and returns whether to continue."
 }
-"""What stands below the names that are no classes; Python does not keep it."""
+"""Descriptions of the names that are not classes; Python does not keep their docstrings."""
 
 
 def _head(value: Any) -> tuple[str, ...]:
@@ -100,7 +100,7 @@ def _rows(value: Any) -> Iterator[tuple[str, ...]]:
 
 
 def _descriptions(value: Any) -> dict[str, str]:
-    """What a dataclass says at its fields."""
+    """Return the descriptions of a dataclass's fields."""
     if not dataclasses.is_dataclass(value):
         return {}
     hints = get_type_hints(value, include_extras=True)
@@ -130,6 +130,6 @@ def _words(value: Any) -> str:
 
 
 def _members(value: type) -> Iterator[tuple[str, object]]:
-    """A class's own members after those that it has from classes of kdeclare."""
+    """Yield a class's own members after those inherited from classes of kdeclare."""
     bases = [base for base in reversed(value.__mro__) if base.__module__.startswith("kdeclare")]
     return iter({name: member for base in bases for name, member in vars(base).items()}.items())

@@ -1,4 +1,4 @@
-"""What manifests can say, from the JSON Schema that editors use."""
+"""Generate the reference of manifests from the JSON Schema that editors use."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ _SINGLES = {"Project": "ProjectManifest", "Fleet": "FleetManifest"}
 
 
 def manifests_page() -> str:
-    """All kinds with the fields of their specs."""
+    """Render all kinds with the fields of their specs."""
     whole = build_manifest_schema(None)["$defs"]
     specs = {kind: whole[_SINGLES.get(kind, kind)]["properties"]["spec"] for kind in list_schema_kinds()}
     names = {kind: spec["$ref"].rpartition("/")[2] for kind, spec in specs.items()}
@@ -19,10 +19,9 @@ def manifests_page() -> str:
     link = {name: f"#{name.lower()}" for name in own} | {n: f"#{k.lower()}" for k, n in names.items()}
     return page(
         "Manifests",
-        "What `kdeclare schema` says, in one page. A manifest is a YAML document with "
-        "`apiVersion: kdeclare/v1`, `kind`, `metadata` and `spec`; a file may hold several. Unknown fields "
-        "are errors. Where a number or a truth value belongs, `${var.NAME}`, `${env.NAME}` or `${file.PATH}` "
-        "may stand.",
+        "This page has the content of `kdeclare schema`. A manifest is a YAML document with "
+        "`apiVersion: kdeclare/v1`, `kind`, `metadata` and `spec`; a file may contain several. Unknown fields "
+        "are errors. A number or boolean can be given as `${var.NAME}`, `${env.NAME}` or `${file.PATH}`.",
         "## metadata",
         fields_table(whole["Metadata"], link),
         *(_section(f"## {kind}", whole[name], link) for kind, name in names.items()),

@@ -1,1 +1,1 @@
-"""The documentation as a site: `make docs` builds it into build/site."""
+"""The documentation site; `make docs` builds it into build/site."""

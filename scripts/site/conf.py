@@ -1,7 +1,7 @@
-"""How Sphinx makes the site. Its source is the whole repository: a link means there what it means here.
+"""Sphinx configuration of the site. Its source is the whole repository, so that links work in both.
 
-The build is strict: a link or an anchor that leads nowhere, and a page that nothing leads to, are errors.
-Nothing is fetched, neither while it is built nor when it is read.
+The build is strict: broken links and anchors, and pages without a link to them, are errors. Neither the build
+nor the site fetches anything from the network.
 """
 
 import sys
@@ -20,7 +20,7 @@ project = "kdeclare"
 extensions = ["myst_parser"]
 root_doc = START
 include_patterns = ["*.md", "docs/**.md", "**/README.md"]
-# of the tests, only the cases are for readers
+# of tests/, only the cases are documentation
 exclude_patterns = [".*", "build", "kdeclare", "scripts", "state", "tests/[!c]*", "tests/co*"]
 myst_heading_anchors = 4
 html_theme = "furo"
@@ -31,7 +31,7 @@ html_copy_source = False
 
 
 def setup(app: Sphinx) -> None:
-    """Called by Sphinx: leads links on, adds the navigation, and lets the first page be found as such."""
+    """Set up Sphinx: resolve links to folders, add the navigation, and register the start page."""
 
     def read(app: Sphinx, name: str, content: list[str]) -> None:
         folder = (ROOT / name).parent

@@ -1,4 +1,4 @@
-"""What the navigation shows, in its order."""
+"""The navigation of the site and its order."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,18 +20,18 @@ _NAV: Mapping[str, Sequence[str]] = {
     ),
     "Project": ("CONTRIBUTING", "CHANGELOG"),
 }
-"""Pages by heading. A pattern stands for what is named nowhere else, so that a new page is found."""
+"""Pages by heading. A pattern matches the pages that are not named elsewhere, so that new pages are included."""
 
 _LISTS: Mapping[str, str] = {
     _DECISIONS: "docs/decisions/*",
     _EXAMPLES: "examples/*/README",
     _CASES: "tests/cases/*/README",
 }
-"""Pages that lead to all of a kind."""
+"""Pages that list all pages of a kind."""
 
 
 def with_nav(root: Path, name: str, text: str) -> str:
-    """The text of a page, and below it what leads on from it; that is not for those who read the file."""
+    """Return the text of a page with its navigation entries, which are not in the file itself."""
     if name == START:
         return text + "".join(_tree(root, heading, names) for heading, names in _NAV.items())
     return text + (_tree(root, "", (_LISTS[name],)) if name in _LISTS else "")

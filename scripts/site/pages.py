@@ -1,4 +1,4 @@
-"""Links to folders: on the site they lead to the page that the folder's README is."""
+"""Resolve links to folders to the pages of their READMEs."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ _LINK = re.compile(r"\]\((?P<target>[^)#:\s]+)\)")
 
 
 def with_pages(folder: Path, text: str) -> str:
-    """A page's text with such links led on. folder: where the page is."""
+    """Return a page's text with resolved links. folder: the folder of the page."""
 
     def led_on(link: re.Match[str]) -> str:
         target = link["target"].rstrip("/")

@@ -47,7 +47,7 @@ def test_other_peoples_files_are_left_alone(tmp_path: Path) -> None:
     manifest.touch()
     done = run(DEMO, tmp_path, PROGRAMS, KDECLARE_DEMO_FOLDER=str(tmp_path / "mine"))
     assert done.returncode == 1
-    assert "holds something that is no demo's" in done.stderr
+    assert "contains files that are not from a demo" in done.stderr
     assert manifest.exists()
 
 

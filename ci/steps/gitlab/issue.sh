@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Open one issue about drift, keep it up to date, and close it when there is no drift.
+# Open one issue about drift, keep it up to date, and close it when the drift is gone.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../settings.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/api.sh"
