@@ -7,8 +7,8 @@ which functions of kdeclare return a value that holds the topic, and the types o
 deletes the topic.
 
 A value holds the topic if it contains its name and its declared config (which has a unique value). A value
-that contains only the name (an id, a selection, a broker's response) refers to the topic. Such functions and values
-are counted but not listed, because no description of the topic passes through them.
+that contains only the name (an id, a selection, a broker's response) refers to the topic. Such functions and
+values are counted but not listed, because no description of the topic passes through them.
 """
 
 import contextlib

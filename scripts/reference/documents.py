@@ -50,7 +50,8 @@ def documents_page() -> str:
     return page(
         "JSON documents",
         "With `--format json` a command prints one document. Each has a JSON Schema (2020-12), and "
-        "tests validate the documents. `format_version` changes when programs that read the document must change.",
+        "tests validate the documents. `format_version` changes when programs that read the document must "
+        "change.",
         *(_document(name) for name in names),
     )
 

@@ -8,7 +8,7 @@ from scripts.reference.markdown import code, prose, table
 
 Schema = Mapping[str, Any]
 _LEFT_OUT = ("Reference",)
-"""The pattern of references, which every number and boolean of a manifest accepts; the page describes it once."""
+"""References, which every number and boolean of a manifest accepts; the page describes them once."""
 
 
 def fields_table(schema: Schema, link: Mapping[str, str]) -> str:

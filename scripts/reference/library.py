@@ -20,7 +20,7 @@ def library_page() -> str:
     values = {name: value for name, value in found.items() if name not in functions}
     return page(
         "Library",
-        "This page lists every name of `kdeclare.api`. [From Python](../library.md) explains how to use them.",
+        "This page lists every name of `kdeclare.api`. [From Python](../library.md) explains their use.",
         "## Functions",
         *(_function(name, value) for name, value in functions.items()),
         "## Values",

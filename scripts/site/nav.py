@@ -20,7 +20,7 @@ _NAV: Mapping[str, Sequence[str]] = {
     ),
     "Project": ("CONTRIBUTING", "CHANGELOG"),
 }
-"""Pages by heading. A pattern matches the pages that are not named elsewhere, so that new pages are included."""
+"""Pages by heading. A pattern matches pages that are not named elsewhere, so that new pages are included."""
 
 _LISTS: Mapping[str, str] = {
     _DECISIONS: "docs/decisions/*",
