@@ -255,7 +255,7 @@ def throttled(stage: Stage) -> Throttled:
 def throttled_by_others_too(stage: Stage) -> Throttled:
     """Another client has moved partition 1 with Kafka's tool, and not removed its throttle yet.
 
-    Broker 5 has no rate of that client. The client has also listed a replica manually that kdeclare will move.
+    Broker 5 has no rate of that client. The client also throttles a replica that kdeclare will move.
     """
     topic = stage.bed.create(
         {0: (1, 2), 1: (1, 2), 2: (2, 1)}, name=stage.bed.own(stage.project.name("throttled"))
@@ -276,7 +276,7 @@ def test_a_move_leaves_the_throttles_of_others_as_they_were(stage: Stage) -> Non
     it = throttled_by_others_too(stage)
     ran = it.start().ended()
     assert ran.code is ExitCode.OK, ran
-    assert "Foreign throttle in force" in ran.out
+    assert "Throttle set by another client" in ran.out
     it.expect_others_only()
     assert stage.replicas(it.topic) == [(3, 4), (3, 4), (4, 5)]
     expect_no_changes(stage.project)

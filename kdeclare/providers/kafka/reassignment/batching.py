@@ -411,7 +411,7 @@ def _check_throttle(
         names = ", ".join(brokers)
         yield warning(
             "foreign-throttle",
-            "Foreign throttle in force",
+            "Throttle set by another client",
             f"kdeclare did not set the replication throttle of {rate} bytes per second on "
             f"broker{'s' if len(brokers) > 1 else ''} {names}. "
             f"The throttle is left unchanged, and limits these moves there instead of the requested "

@@ -229,7 +229,7 @@ def _warn_foreign_throttle(entity: str, values: Mapping[str, str]) -> Diagnostic
     settings_text = ", ".join(f"{key}={value}" for key, value in values.items())
     return warning(
         "foreign-throttle",
-        "Foreign throttles kept",
+        "Throttles of other clients kept",
         f"{entity} has throttle settings that kdeclare did not set: {settings_text}. They are left alone.",
         hint="Remove them if they are no longer needed: kafka-configs --bootstrap-server … --alter "
         f"--entity-type {entity_type} --entity-name {resource.name} --delete-config {','.join(values)}",

@@ -305,7 +305,7 @@ def _warn_foreign_throttles(foreign_rates: Mapping[str, str]) -> Iterable[Diagno
     for entity, rate in foreign_rates.items():
         yield warning(
             "foreign-throttle",
-            "Foreign throttle in force",
+            "Throttle set by another client",
             f"{entity} has a throttle of {rate} bytes per second that kdeclare did not set. The throttle is "
             "left unchanged and applies to the moves.",
             hint="Remove the throttle with kafka-configs if it is no longer needed.",
