@@ -168,7 +168,7 @@ class TopicRequest:
         return self.context.records(self.topic, self.action)
 
     def partitions_of(self, labels: Mapping[str, str]) -> int:
-        """Count partitions by labels, including this request and earlier ones that were not denied."""
+        """Return the partition count by labels, with this request and earlier ones that were not denied."""
         return self.context.partitions_of(labels, self.topic, self.find_topic_effects)
 
 
