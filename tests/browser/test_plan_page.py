@@ -106,7 +106,7 @@ def test_a_change_opens_by_keyboard_and_marks_what_differs(desktop: Watched, pla
     row = page.locator(".detail tr", has_text="cleanup.policy")
     cells = row.locator("td").all_inner_texts()
     cells[0], risk = cells[0].split("\n")
-    assert risk == "destructive Compaction removes all records of a key but the latest."
+    assert risk == "destructive Compaction removes all records of a key except the latest."
     assert cells == ["cleanup.policy", "APPEND", "[delete]", "[delete, compact] (+compact)"]
     assert row.locator("ins").all_inner_texts() == [", compact"]
     page.keyboard.press("Space")

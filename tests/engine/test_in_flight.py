@@ -116,7 +116,7 @@ def test_it_is_waited_for_and_then_the_plan_goes_on() -> None:
     plan = world.plan(*kept, to_five(), scope=AWAIT)
     (said,) = (d for d in plan.diagnostics if d.code == "move-in-flight")
     assert said.severity is Severity.WARNING
-    assert "waits for it" in said.hint
+    assert "waits for the reassignment" in said.hint
     assert verbs(plan)[0] == "moves.await"
     ended: list[bool] = []
     world.cluster.faults.run_before(lambda other: ended.append(not flying(other)), method="reassign")
@@ -223,7 +223,7 @@ def test_it_is_sent_elsewhere_where_people_say_so() -> None:
     world, kept = someones_move()
     plan = world.plan(*kept, to_five(), scope=OVERRIDE)
     (said,) = (d for d in plan.diagnostics if d.code == "move-in-flight")
-    assert (said.severity, "sent elsewhere" in said.hint) == (Severity.WARNING, True)
+    assert (said.severity, "redirects the partitions" in said.hint) == (Severity.WARNING, True)
     world.run(plan, wait=False)
     assert true_replicas(world, "t") == (1, 3, 5)
     world.finish()

@@ -102,7 +102,11 @@ def test_min_insync_replicas_above_the_factor_is_warned_of_and_applied() -> None
     plan = world.plan(wanted)
     (said,) = plan.diagnostics
     assert (said.code, said.severity) == ("min-isr-above-factor", Severity.WARNING)
-    assert said.detail == "'t' would want 5 replicas in sync; its replication factor is 3."
+    assert said.detail == (
+        "'t' requires 5 in-sync replicas, but its replication factor is 3. Kafka 4.3 then requires all "
+        "replicas to be in sync, so producers with acks=all cannot write while one replica is down. On older "
+        "brokers, they may never be able to write."
+    )
     assert plan_outcome(plan).exit_code is ExitCode.OK
     assert world.run(plan).complete
     assert world.cluster.get_effective_min_isr("t") == 3
@@ -130,7 +134,7 @@ def test_a_new_factor_and_more_partitions_become_more_partitions_and_reassignmen
         "partitions.reassign",
         ["t-0", "t-1", "t-2"],
     )
-    assert move.needs == {increase.id: "partitions before reassigning them"}
+    assert move.needs == {increase.id: "add partitions before reassigning them"}
     assert dump_args(move)["partitions"]["t-0"][0] == 1  # existing assignments stay
     assert dump_args(move)["partitions"]["t-1"][0] == 2
     assert world.run(plan).complete

@@ -94,7 +94,7 @@ def test_recreated_topic_that_equals_the_manifest_is_taken_with_a_notice(world: 
     recreate(world, retention_ms="1000")
     plan = world.plan(ORDERS)
     assert (plan.has_changes, codes(plan)) == (False, [(Severity.WARNING, "recreated")])
-    assert "deleted and created again" in plan_text(plan)
+    assert "deleted and re-created" in plan_text(plan)
     world.run(plan)
     assert record(world)["topicId"] == live_id(world)
     assert codes(world.plan(ORDERS)) == []
@@ -133,7 +133,7 @@ def test_recreated_orphan_is_never_deleted(world: World, scope: PlanScope) -> No
     recreate(world, retention_ms="1000")
     plan = world.plan(scope=scope)
     assert (plan.operations, codes(plan)) == ((), [(Severity.WARNING, "recreated")])
-    assert "is not deleted" in plan.diagnostics[0].detail
+    assert "does not delete that topic" in plan.diagnostics[0].detail
     world.run(plan)
     assert "orders" in world.cluster.topics()
     assert "Topic/orders" not in world.owned(), "what was owned is gone"

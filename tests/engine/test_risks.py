@@ -38,7 +38,7 @@ def test_irreversible_partitions_do_not_hide_a_retention_that_deletes(world: Wor
     assert change.risk is Risk.IRREVERSIBLE
     assert change.risks == (Risk.IRREVERSIBLE, Risk.DESTRUCTIVE, Risk.DISRUPTIVE, Risk.SAFE)
     assert fields_of(change) == {
-        "partitions": (Risk.IRREVERSIBLE, "Kafka cannot remove partitions again."),
+        "partitions": (Risk.IRREVERSIBLE, "Kafka cannot remove partitions."),
         "replicationFactor": (Risk.DISRUPTIVE, "Replicas are copied between brokers."),
         "configs.retention.ms": (Risk.DESTRUCTIVE, "Records older than 1 s are deleted."),
         "configs.compression.type": (Risk.SAFE, ""),
@@ -51,7 +51,7 @@ def test_every_report_shows_all_risks_of_a_change(world: World) -> None:
     plan = world.plan(topic("t", partitions=12, replicationFactor=2, configs=configs))
     text, markdown = plan_text(plan), plan_markdown(plan)
     assert "irreversible · destructive · disruptive" in text
-    assert "irreversible: Kafka cannot remove partitions again. (partitions)" in text
+    assert "irreversible: Kafka cannot remove partitions. (partitions)" in text
     assert "destructive: Records older than 1 s are deleted. (retention.ms)" in text
     assert "- **irreversible, destructive, disruptive** update" in markdown
     assert "| **irreversible**, **destructive**, disruptive |" in markdown
@@ -137,10 +137,10 @@ FIELDS = [
     ("retention.bytes", None, "1048576",
      "The oldest records of partitions with more than 1 MiB are deleted."),
     ("cleanup.policy", ["delete"], ["delete", "compact"],
-     "Compaction removes all records of a key but the latest."),
+     "Compaction removes all records of a key except the latest."),
     ("cleanup.policy", ["compact"], None, "Records beyond the retention limits are deleted."),
     ("unclean.leader.election.enable", None, "true",
-     "A replica that is not in sync may lead; the records that it lacks are lost."),
+     "An out-of-sync replica can become leader; the records it lacks are lost."),
     ("unclean.leader.election.enable", "true", "false", None),
 ]  # fmt: skip
 

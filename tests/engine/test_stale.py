@@ -516,7 +516,7 @@ def test_quota_that_stays_exceeded_fails_the_operation_with_a_hint() -> None:
     failed, done = result.results.values()
     assert (failed.status, failed.error) == (Status.FAILED, "THROTTLING_QUOTA_EXCEEDED")
     assert failed.message.startswith("the quota is used up. ")
-    assert "ask for a higher controller_mutation_rate" in failed.message
+    assert "request a higher controller_mutation_rate" in failed.message
     assert done.status is Status.DONE
     assert min(waits) >= 0.5
     assert 290 < sum(waits) <= 300

@@ -152,14 +152,14 @@ def test_records_are_counted(kafka: KafkaCluster, prefix: str, sandbox: "Sandbox
 @pytest.mark.parametrize(
     ("properties", "seen"),
     [
-        ({"security.protocol": "SSL"}, "it does not speak TLS, and was asked to"),
+        ({"security.protocol": "SSL"}, "it does not speak TLS, but the client connected with TLS"),
         (
             {
                 "security.protocol": "SASL_PLAINTEXT",
                 "sasl.mechanism": "PLAIN",
                 "sasl.jaas.config": "x.PlainLoginModule required username=a password=b;",
             },
-            "the broker asks for no authentication at this port",
+            "the broker does not use authentication on this port",
         ),
     ],
 )

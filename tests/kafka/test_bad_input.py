@@ -238,7 +238,7 @@ def test_what_may_not_be_read_is_an_error(strict: SandboxStatus, tmp_path: Path)
         permit_only(strict.bootstrap, project.name("dark"), "DESCRIBE", "DELETE")
         ran = project("plan")
         assert ran.code is ExitCode.ERROR
-        assert "Not permitted" in ran.err
+        assert "Not authorized" in ran.err
         assert project.name("dark") in ran.err
         assert "DescribeConfigs" in ran.err
 

@@ -104,7 +104,7 @@ def test_a_prefix_is_planned_applied_and_rolled_back(
     declare(typed, "team-a.orders", SPEC)
     ran = works(typed(team, "plan"))
     assert "1 to create" in ran.out
-    assert "Replica moves cannot be seen" in ran.out
+    assert "Reassignments not visible" in ran.out
     works(typed(team, "apply", "--yes"))
     assert "No changes." in works(typed(team, "plan")).out
     declare(typed, "team-a.orders", {**SPEC, "partitions": 2, "configs": {"retention.ms": 1000}})

@@ -112,7 +112,7 @@ def test_a_broker_that_goes_away_and_comes_back(alone: SandboxStatus, tmp_path: 
             kafka_sandbox.kill_broker(alone.folder, 1)
             try:
                 project.declare(2000)
-                shell.enter("apply --yes", then="Cluster cannot be reached", seconds=10)
+                shell.enter("apply --yes", then="Cluster unreachable", seconds=10)
                 shell.enter("validate", then="Valid:")
             finally:
                 kafka_sandbox.start_broker(alone.folder, 1)

@@ -43,13 +43,13 @@ def test_without_providers_nothing_is_replaced() -> None:
 @pytest.mark.parametrize(
     ("properties", "words"),
     [
-        (ALL | {"x": "${env:NONE}"}, ["x: ${env:NONE}", "no such value"]),
+        (ALL | {"x": "${env:NONE}"}, ["x: ${env:NONE}", "the value does not exist"]),
         (ALL | {"x": "${file:/no/such:key}"}, ["x: ${file:/no/such:key}", "No such file"]),
-        (ALL | {"x": "${dir:/etc:../passwd}"}, ["no such value"]),
+        (ALL | {"x": "${dir:/etc:../passwd}"}, ["the value does not exist"]),
         ({"config.providers": "env"}, ["config.providers.env.class", "missing", "EnvVarConfigProvider"]),
         (
             {"config.providers": "v", "config.providers.v.class": "com.example.FileConfigProvider"},
-            ["'com.example.FileConfigProvider'", "not a provider that kdeclare has"],
+            ["does not support the provider 'com.example.FileConfigProvider'"],
         ),
     ],
 )
@@ -64,7 +64,9 @@ def test_what_cannot_be_had_is_said(properties: dict[str, str], words: list[str]
 @pytest.mark.parametrize("placeholder", ["${dir:FOLDER:binary}", "${dir:FOLDER\0:x}", "${file:FOLDER\0:x}"])
 def test_what_is_no_text_is_no_value(tmp_path: Path, placeholder: str) -> None:
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(KdeclareError, match=r"x: .*: (it is not text|there is no such value|No such file)"):
+    with pytest.raises(
+        KdeclareError, match=r"x: .*: (the value is not text|the value does not exist|No such file)"
+    ):
         resolve_config_providers(ALL | {"x": placeholder.replace("FOLDER", str(tmp_path))}, {})
 
 

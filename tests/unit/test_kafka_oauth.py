@@ -113,7 +113,7 @@ def test_a_token_that_is_about_to_end_is_asked_for_anew() -> None:
         assert made.token() == "next"
         at.status = 500
         made._fresh_until = 0
-        with pytest.raises(client.SaslAuthenticationFailedError, match="answers 500"):
+        with pytest.raises(client.SaslAuthenticationFailedError, match="responded with 500"):
             made.token()
 
 
@@ -136,7 +136,7 @@ def test_a_token_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "a token").write_text("tok\n")
     assert tokens(properties(f"file://{tmp_path}/a%20token", login="")).token() == "tok"
     (tmp_path / "empty").write_text("\n")
-    for name, words in {"none": "No such file", "empty": "there is nothing in it"}.items():
+    for name, words in {"none": "No such file", "empty": "it is empty"}.items():
         found = failure(properties(f"file://{tmp_path}/{name}", login=""))
         assert (found.code, f"{name}: {words}" in found.detail) == ("no-token", True)
 
@@ -144,18 +144,22 @@ def test_a_token_from_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("status", "answer", "words"),
     [
-        (401, {"error": "invalid_client", "error_description": "who?"}, "answers 401 invalid_client: who?"),
-        (503, [], "answers 503"),
-        (302, {}, "answers 302"),
-        (200, {"token": "x"}, "no JSON with an access_token"),
-        (200, ["x"], "no JSON with an access_token"),
-        (200, "access_token", "no JSON with an access_token"),
-        (200, b"[" * 100_000, "no JSON with an access_token"),
-        (200, {"access_token": "x", "expires_in": 10**400}, "no JSON with an access_token"),
-        (200, {"access_token": None}, "is no text"),
-        (200, {"access_token": " "}, "is no text"),
-        (200, {"access_token": {"a": 1}}, "is no text"),
-        (400, b"[" * 100_000, "answers 400 Bad Request"),
+        (
+            401,
+            {"error": "invalid_client", "error_description": "who?"},
+            "responded with 401 invalid_client: who?",
+        ),
+        (503, [], "responded with 503"),
+        (302, {}, "responded with 302"),
+        (200, {"token": "x"}, "not JSON with an access_token"),
+        (200, ["x"], "not JSON with an access_token"),
+        (200, "access_token", "not JSON with an access_token"),
+        (200, b"[" * 100_000, "not JSON with an access_token"),
+        (200, {"access_token": "x", "expires_in": 10**400}, "not JSON with an access_token"),
+        (200, {"access_token": None}, "is not text"),
+        (200, {"access_token": " "}, "is not text"),
+        (200, {"access_token": {"a": 1}}, "is not text"),
+        (400, b"[" * 100_000, "responded with 400 Bad Request"),
     ],
 )
 def test_an_endpoint_that_gives_none(status: int, answer: object, words: str) -> None:
@@ -179,7 +183,7 @@ def test_what_does_not_speak_http() -> None:
 
         threading.Thread(target=talk, daemon=True).start()
         found = failure(properties(f"http://127.0.0.1:{server.getsockname()[1]}"))
-    assert (found.code, "does not answer as HTTP" in found.detail) == ("no-token", True)
+    assert (found.code, "its response is not valid HTTP" in found.detail) == ("no-token", True)
 
 
 @pytest.mark.parametrize("url", ["http://a b/", "http://127.0.0.1:1/a b", "http://127.0.0.1:1/\u00e9"])
@@ -218,7 +222,7 @@ def test_an_answer_without_end_is_no_token() -> None:
     head = b"HTTP/1.1 200 OK\r\n\r\n"
     with answering(itertools.chain([head], itertools.repeat(b" " * 0x10000))) as url:
         found = failure(properties(url))
-    assert "its answer is larger than 1048576 bytes" in found.detail
+    assert "its response is larger than 1048576 bytes" in found.detail
 
 
 def test_an_endpoint_over_tls_that_drips_is_given_up_on_in_time(tmp_path: Path) -> None:
@@ -231,7 +235,7 @@ def test_an_endpoint_over_tls_that_drips_is_given_up_on_in_time(tmp_path: Path) 
         begun = time.monotonic()
         found = failure(properties(url, login, **{"sasl.login.read.timeout.ms": "500"}))
         assert took(begun) < 10
-        assert "no answer within 0.5 s" in found.detail
+        assert "no response within 0.5 s" in found.detail
         stub.drip_s = 0.0
         assert tokens(properties(url, login)).token() == "tok" * 100
 
@@ -250,9 +254,9 @@ def test_an_endpoint_that_is_not_there() -> None:
     ("given", "words"),
     [
         (properties(""), ["token.endpoint.url", "missing", "https://"]),
-        (properties("ftp://x"), ["'ftp://x' is no URL"]),
-        (properties("http://[bad/"), ["token.endpoint.url", "'http://[bad/' is no URL"]),
-        (properties("https://host:abc/"), ["token.endpoint.url", "'https://host:abc/' is no URL"]),
+        (properties("ftp://x"), ["'ftp://x' is not the URL"]),
+        (properties("http://[bad/"), ["token.endpoint.url", "'http://[bad/' is not a URL"]),
+        (properties("https://host:abc/"), ["token.endpoint.url", "'https://host:abc/' is not a URL"]),
         (properties("http://x", **{"sasl.login.connect.timeout.ms": " "}), ["connect.timeout.ms"]),
         (properties("http://x", **{"sasl.login.connect.timeout.ms": "9" * 20}), ["connect.timeout.ms"]),
         (properties("http://x", **{"sasl.login.connect.timeout.ms": "9" * 5000}), ["connect.timeout.ms"]),

@@ -127,13 +127,13 @@ def test_record_that_cannot_be_read_is_kept_as_it_is(record: JsonValue, problem:
 @pytest.mark.parametrize(
     ("record", "problem"),
     [
-        ({**TOPIC, "unheard": 1}, "unheard: no such field is known"),
+        ({**TOPIC, "unheard": 1}, "unheard: unknown field"),
         ({**TOPIC, "partitions": "2"}, "partitions: expected an integer, got str"),
         ({**TOPIC, "preventDestroy": 1}, "preventDestroy: expected true or false, got int"),
         ({**TOPIC, "assignments": {"0": [True]}}, "assignments: expected an integer, got bool"),
-        ({"configs": []}, "configs: it is not an object"),
+        ({"configs": []}, "configs: not an object"),
         ({"configs": {"a.b": {"value": 5}}}, "configs.a.b: expected an array, got int"),
-        ({"configs": {"a.b": {"append": [], "subtract": []}}}, "configs.a.b: it is neither a value"),
+        ({"configs": {"a.b": {"append": [], "subtract": []}}}, "configs.a.b: not a value"),
         ([], "expected an object, got list"),
     ],
 )

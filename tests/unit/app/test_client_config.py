@@ -71,9 +71,9 @@ def test_a_secret_arrives_whole_whatever_is_in_it(tmp_path: Path, secret: str) -
         ("${env.SECRE}", "undefined-variable", ["SECRE", "ssl.key.password"]),
         ("${file.nothing}", "unreadable-reference", ["${file.nothing}", "folder of the client properties"]),
         ("${command.no-such-command x}", "command-failed", ["no-such-command x", "no such file"]),
-        ("${command.sh -c 'echo s3cr''et; exit 3'}", "command-failed", ["ended with 3"]),
+        ("${command.sh -c 'echo s3cr''et; exit 3'}", "command-failed", ["exited with status 3"]),
         ("${command.echo 'x}", "command-failed", ["no closing quotation"]),
-        ("${command. }", "command-failed", ["there is no command"]),
+        ("${command. }", "command-failed", ["the command is empty"]),
     ],
 )
 def test_a_reference_that_leads_nowhere(tmp_path: Path, value: str, code: str, words: list[str]) -> None:
@@ -87,10 +87,10 @@ def test_a_reference_that_leads_nowhere(tmp_path: Path, value: str, code: str, w
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        ("${command.awk '{print $1}' s3cret}", ["'${command.'", "put the command into a script"]),
+        ("${command.awk '{print $1}' s3cret}", ["'${command.'", "Put the command into a script"]),
         ("${command.touch ran} ${command.}", ["'${command.'"]),
         ("${command.echo ${env.SECRET}}", ["'${command.'"]),
-        ("${file.}", ["'${file.'", "without braces"]),
+        ("${file.}", ["'${file.'", "with a name that contains no braces"]),
         ("${file.s3cret", ["'${file.'"]),
         ("${env.}", ["'${env.'"]),
     ],

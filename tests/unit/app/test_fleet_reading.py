@@ -119,7 +119,7 @@ def test_one_that_does_not_permit_it(reach: ClusterLocator, connected: MemoryClu
     found = rows(read_live, reach, "eu-1")
     assert list(found) == ["Cluster/eu-1"]
     assert found["Cluster/eu-1"]["error"] == (
-        "x:1 does not permit this: not you (CLUSTER_AUTHORIZATION_FAILED)."
+        "x:1 does not permit this request: not you (CLUSTER_AUTHORIZATION_FAILED)."
     )
     assert found["Cluster/eu-1"]["labels"] == [("tier", "gold")]
 
@@ -173,7 +173,7 @@ def test_one_that_hangs_costs_its_time_and_no_more(reach: ClusterLocator) -> Non
         thread.join(5)
     assert kept
     # on a busy machine, the time can be over before the connection is noticed
-    assert error in {f"{address}: {how}no answer in time." for how in ("connected, but ", "")}
+    assert error in {f"{address}: {how}no response in time." for how in ("connected, but ", "")}
     assert 1.9 < took < 25, "without the timeout it takes 30 s or more"
 
 

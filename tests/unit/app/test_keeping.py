@@ -45,7 +45,7 @@ class Network:
     def open(self, servers: str, timeout_s: float) -> KafkaConnection:
         self.timeouts.append(timeout_s)
         if self.down:
-            raise KdeclareError(error("unreachable", "Cluster cannot be reached"))
+            raise KdeclareError(error("unreachable", "Cluster unreachable"))
         cluster = Breakable()
         self.opened.append((servers, cluster))
         return KafkaConnection(cluster)
@@ -99,7 +99,7 @@ def test_what_broke_is_opened_anew(network: Network, kept: ConnectionCache) -> N
     network.opened[0][1].asking = gone
     network.down = True
     for _ in range(2):
-        with pytest.raises(KdeclareError, match="Cluster cannot be reached"):
+        with pytest.raises(KdeclareError, match="Cluster unreachable"):
             kept.open(network.at("a:1"), 5.0)
     assert network.opened[0][1].ended.wait(5)
     network.down = False
@@ -112,7 +112,7 @@ def test_silence_does_not_use_up_the_time(network: Network, kept: ConnectionCach
     network.opened[0][1].asking = lambda: done(silence.wait(10))
     network.down = True
     begun = time.monotonic()
-    with pytest.raises(KdeclareError, match="Cluster cannot be reached"):
+    with pytest.raises(KdeclareError, match="Cluster unreachable"):
         kept.open(network.at("a:1"), 0.4)
     assert time.monotonic() - begun < 8
     assert 0 <= network.timeouts[-1] <= 0.25  # what was left of it

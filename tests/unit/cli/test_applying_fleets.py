@@ -177,7 +177,7 @@ def begun_beside(ran: Ran, name: str, *ended: str) -> dict[str, str]:
 
 
 def break_brokers(cluster: MemoryCluster) -> None:
-    """The cluster does not answer any more."""
+    """Cluster stopped responding."""
     raise Fault("NETWORK_EXCEPTION", "the broker is gone")
 
 

@@ -18,7 +18,7 @@ def test_no_permission_to_read(kdeclare: CommandLine) -> None:
     kdeclare.cluster.faults.fail(FORBIDDEN, method="topics")
     ran = kdeclare("plan")
     assert ran.code == 1
-    assert "Not permitted" in ran.err
+    assert "Not authorized" in ran.err
     assert "TOPIC_AUTHORIZATION_FAILED" in ran.err
 
 

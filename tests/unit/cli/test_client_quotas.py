@@ -163,7 +163,7 @@ def test_an_import_without_the_right_to_see_quotas_says_so_and_goes_on(kdeclare:
     kdeclare.cluster.faults.fail(denial, method="quotas", nth=None)
     ran = kdeclare("import")
     assert (ran.code, "name: orders" in ran.out) == (0, True)
-    assert "ClientQuota: this login may not see quotas" in " ".join(ran.err.split())
+    assert "ClientQuota: the principal may not describe quotas" in " ".join(ran.err.split())
 
 
 def at_most_100(kdeclare: CommandLine) -> None:
@@ -208,4 +208,4 @@ def test_live_quotas_that_may_not_be_seen_are_not_in_order(kdeclare: CommandLine
     kdeclare.cluster.faults.fail(Fault("CLUSTER_AUTHORIZATION_FAILED", "No."), nth=None, method="quotas")
     ran = kdeclare("policy", "check", "--live")
     assert ran.code == 1
-    assert "reading quotas requires the right DescribeConfigs on the cluster" in " ".join(ran.err.split())
+    assert "reading quotas requires DescribeConfigs on the cluster" in " ".join(ran.err.split())

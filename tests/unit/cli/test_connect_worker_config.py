@@ -484,7 +484,7 @@ def test_a_raw_password_in_a_manifest_is_warned_of_and_cannot_be_saved(
     assert "Literal secret cannot be saved in a plan" in ran.err
     ran = typed("apply", "--yes")
     assert ran.code == 0
-    assert "Secret written into a manifest" in ran.out
+    assert "Secret in a manifest" in ran.out
     assert workers.current()[PASSWORD] == "s3cret"
     everything = [path.read_text() for path in (typed.folder / "state").rglob("*") if path.is_file()]
     assert "s3cret" not in "".join([*everything, ran.out, ran.err])

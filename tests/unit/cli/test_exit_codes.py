@@ -46,7 +46,7 @@ def bad_manifest(k: CommandLine) -> Ran:
 
 def unreachable(k: CommandLine) -> Ran:
     def connect(servers: str, config: object, timeout_s: float, attempts: int) -> Cluster:
-        raise KdeclareError(error("unreachable", "Cluster cannot be reached", f"{servers}: refused."))
+        raise KdeclareError(error("unreachable", "Cluster unreachable", f"{servers}: refused."))
 
     k.monkeypatch.setattr(connection, "connect_cluster", connect)
     k.topic("orders")

@@ -285,8 +285,8 @@ def test_an_impossible_declaration_names_the_owner_and_what_has_to_change(
     assert f"{owner} must be changed: declare 2 or more, or create another topic" in fewer.message
     (unknown,) = of(replace(item, body=desired("Topic", "t", assignments={0: [9]}).body), None)
     assert (
-        f"name the broker ids [9], which do not exist in the cluster. {owner} cannot be applied as it is: use"
-        in unknown.message
+        "name the broker ids [9], which do not exist in the cluster. "
+        f"{owner} cannot be applied as it is: use the ids of existing brokers" in unknown.message
     )
 
 

@@ -35,19 +35,17 @@ def configs(spec: str) -> dict[str, Any]:
 
 def test_a_config_key_has_its_meaning_its_type_and_its_default() -> None:
     said = configs("TopicSpec")["retention.ms"]["description"]
-    assert said.startswith(
-        "How many milliseconds data is kept, of a topic with the delete policy; -1 for ever."
-    )
+    assert said.startswith("Milliseconds that a topic with the delete policy keeps data; -1 for no limit.")
     assert said.endswith("\n\nLONG, default `604800000`.")
     assert configs("BrokerConfigSpec")["log.cleaner.threads"]["description"].endswith(
-        "INT, default `1`.\n\nOf the whole cluster: belongs in cluster-default."
+        "INT, default `1`.\n\nApplies to the whole cluster; declare it in cluster-default."
     )
 
 
 @pytest.mark.parametrize("scope", ConfigScope)
 def test_every_key_that_can_be_declared_has_words_and_no_other(scope: ConfigScope) -> None:
     declarable = {key for key, info in load_catalog(scope).keys.items() if info.mode != "read-only"}
-    assert load_meanings(scope).keys() == declarable, "say it in kinds/catalog/meanings.json"
+    assert load_meanings(scope).keys() == declarable, "describe the key in meanings.json"
     assert [
         key for key, text in load_meanings(scope).items() if not text.endswith(".") or len(text) > 250
     ] == []

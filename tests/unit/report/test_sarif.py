@@ -233,13 +233,11 @@ def test_environments_are_uploaded_beside_each_other() -> None:
 
 
 def test_a_command_that_failed_says_so() -> None:
-    failed = build_problem_sarif(
-        [error("unreachable", "Cluster cannot be reached", "No route.", hint="Look.")]
-    )
+    failed = build_problem_sarif([error("unreachable", "Cluster unreachable", "No route.", hint="Look.")])
     (result,) = check(failed)
     assert failed["runs"][0]["invocations"] == [{"executionSuccessful": False}]
     said = result["message"]["text"].splitlines()
-    assert said[:-1] == ["Cluster cannot be reached", "No route.", "Hint: Look."]
+    assert said[:-1] == ["Cluster unreachable", "No route.", "Hint: Look."]
     assert build_plan_sarif(SAMPLES["errors"])["runs"][0]["invocations"] == [{"executionSuccessful": True}]
 
 

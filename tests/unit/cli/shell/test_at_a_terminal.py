@@ -57,7 +57,7 @@ def test_a_broker_that_goes_away_and_comes_back(tmp_path: Path, broker: TopicBro
         for _ in range(5):
             assert shell.reads()
         assert shell.screen == shown, "what nobody asked for is not told"
-        shell.enter("status", then="Cluster cannot be reached", seconds=6)
+        shell.enter("status", then="Cluster unreachable", seconds=6)
         again = TopicBroker(["orders"], port=broker.port)
         try:
             shell.enter("status", then=QUIET)

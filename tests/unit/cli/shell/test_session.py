@@ -172,7 +172,7 @@ def test_names_of_a_cluster_that_is_away_are_none(kdeclare: CommandLine, shared:
 
     def away(servers: str, config: object, timeout_s: float, attempts: int) -> object:
         asked.append(timeout_s)
-        raise KdeclareError(error("unreachable", "Cluster cannot be reached"))
+        raise KdeclareError(error("unreachable", "Cluster unreachable"))
 
     kdeclare.monkeypatch.setattr(connection, "connect_cluster", away)
     names = LiveNames(replace(shared, connections=ConnectionCache()))
