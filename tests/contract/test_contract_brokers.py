@@ -1,4 +1,4 @@
-"""Broker configs through the port."""
+"""Broker configs through the `Cluster` protocol."""
 
 import pytest
 
@@ -155,7 +155,7 @@ def test_thread_pools_take_small_steps(bed: AnyBed) -> None:
     bed.eventually(check)
     assert bed.alter(one, (key, SET, "4")) is None
     bed.expect_overrides(one, {key: "4"})
-    # not even back to the default in one go
+    # not even in one step back to the default
     answer = bed.alter(one, (key, DELETE, None))
     assert error(answer) == "INVALID_REQUEST"
     assert bed.alter(one, (key, SET, "2")) is None

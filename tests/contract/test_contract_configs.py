@@ -1,4 +1,4 @@
-"""Topic configs through the port: ops, validation, sources (KIP-339)."""
+"""Topic configs through the `Cluster` protocol: ops, validation, sources (KIP-339)."""
 
 import pytest
 
@@ -23,7 +23,7 @@ LEADERS = "leader.replication.throttled.replicas"
 
 
 def made(bed: AnyBed, **configs: str) -> ConfigResource:
-    """A new topic with these overrides (underscores for dots)."""
+    """Create a topic with these overrides (underscores for dots)."""
     return topic_resource(bed.create(configs={k.replace("_", "."): v for k, v in configs.items()}))
 
 
@@ -81,9 +81,9 @@ def test_list_ops_on_cleanup_policy(
         (None, SUBTRACT, "0:9", ""),
         (None, APPEND, "0:1,0:2", "0:1,0:2"),
         ("0:1,0:2", SUBTRACT, "0:1", "0:2"),
-        ("0:1,0:1", SUBTRACT, "0:1", "0:1"),  # the first occurrence only
+        ("0:1,0:1", SUBTRACT, "0:1", "0:1"),  # only the first occurrence
         ("0:1,0:2,0:1", SUBTRACT, "0:1,0:1", "0:2"),
-        ("0:1,", APPEND, "0:2", "0:1,0:2"),  # empty parts go when the list is written again
+        ("0:1,", APPEND, "0:2", "0:1,0:2"),  # writing the list again drops empty elements
         ("0:1", APPEND, "0:2,,0:3", "0:1,0:2,,0:3"),
         ("0:1", APPEND, "", "0:1,"),
     ],
@@ -100,7 +100,7 @@ def test_elements_with_blanks_are_other_elements(bed: AnyBed) -> None:
     topic = made(bed)
     assert bed.alter(topic, (LEADERS, SET, "0:1, 0:2")) is None
     assert bed.alter(topic, (LEADERS, SUBTRACT, "0:2")) is None
-    bed.expect_overrides(topic, {LEADERS: "0:1,0:2"})  # described without the blank
+    bed.expect_overrides(topic, {LEADERS: "0:1,0:2"})  # described without the space
     assert bed.alter(topic, (LEADERS, SUBTRACT, " 0:2")) is None
     bed.expect_overrides(topic, {LEADERS: "0:1"})
 

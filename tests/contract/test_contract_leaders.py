@@ -1,11 +1,11 @@
-"""Elections of preferred leaders through the port (KIP-460)."""
+"""Preferred leader elections through the `Cluster` protocol (KIP-460)."""
 
 from kdeclare.providers.kafka.ids import TopicPartition
 from tests.beds import AnyBed, error, message
 
 
 def led_by(bed: AnyBed, name: str, *leaders: int) -> None:
-    """The leaders of the partitions come to be these."""
+    """Wait until the partitions have these leaders."""
 
     def check() -> None:
         assert tuple(p.leader for p in bed.topic(name).partitions) == leaders

@@ -1,4 +1,4 @@
-"""Log directories through the port (KIP-113)."""
+"""Log directories through the `Cluster` protocol (KIP-113)."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.beds import AnyBed, error
 
 
 def held(bed: AnyBed, name: str) -> dict[int, list[int]]:
-    """Which partitions of a topic each broker has."""
+    """Return the partitions of a topic by broker."""
     return {broker: sorted(sizes) for broker, sizes in bed.sizes(name).items()}
 
 

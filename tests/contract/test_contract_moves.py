@@ -1,4 +1,4 @@
-"""Reassignments through the port (KIP-455, KIP-860)."""
+"""Reassignments through the `Cluster` protocol (KIP-455, KIP-860)."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from tests.beds import SET, AnyBed, error, message, topic_resource
 
 
 def replicas_become(bed: AnyBed, name: str, *expected: tuple[int, ...]) -> None:
-    """Metadata comes to show these replicas, all in sync, and nothing moves."""
+    """Wait until metadata shows these replicas, all in sync, and no reassignment."""
 
     def check() -> None:
         found = bed.topic(name).partitions
@@ -21,7 +21,7 @@ def replicas_become(bed: AnyBed, name: str, *expected: tuple[int, ...]) -> None:
 
 
 def listed(bed: AnyBed, name: str) -> Move | None:
-    """The move of partition 0."""
+    """Return the in-flight reassignment of partition 0."""
     return bed.cluster.moves([name]).get(TopicPartition(name, 0))
 
 
@@ -108,11 +108,11 @@ def test_the_guard_compares_with_the_target_of_a_move(bed: AnyBed) -> None:
     name = bed.create({0: (1, 2)})
     bed.hold_moves(name)
     assert bed.move(name, 0, (1, 3)) is None
-    answer = bed.move(name, 0, (1, 2, 3))  # as metadata shows it, KIP-860's race
+    answer = bed.move(name, 0, (1, 2, 3))  # according to the metadata: the race of KIP-860
     assert error(answer) == "INVALID_REPLICATION_FACTOR"
     assert message(answer) == "The replication factor is changed from 2 to 3"
     assert error(bed.move(name, 0, (1,))) == "INVALID_REPLICATION_FACTOR"
-    assert bed.move(name, 0, None) is None  # a cancel is not guarded
+    assert bed.move(name, 0, None) is None  # canceling is not guarded
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_the_guard_compares_with_the_target_of_a_move(bed: AnyBed) -> None:
         ((1, 9), "broker 9, but no such broker is registered"),
         ((1, 1), "the broker 1 more than once"),
         ((), "an empty replica list"),
-        ((9,), "broker 9, but no such broker is registered"),  # before the guard
+        ((9,), "broker 9, but no such broker is registered"),  # before the guard existed
     ],
 )
 def test_impossible_targets(bed: AnyBed, target: tuple[int, ...], words: str) -> None:
@@ -145,7 +145,7 @@ def test_a_move_can_be_overridden(bed: AnyBed) -> None:
     assert bed.move(name, 0, (2,)) is None
     assert bed.move(name, 0, (3,)) is None
     assert listed(bed, name) == Move((3, 1, 2), (3,), (1, 2))
-    # a cancel leaves the union of the earlier stages
+    # canceling leaves the union of the earlier stages
     assert bed.move(name, 0, None) is None
 
     def check() -> None:
@@ -210,5 +210,5 @@ def test_moves_do_not_mind_throttles_of_a_topic(bed: AnyBed) -> None:
 def test_nothing_to_move(bed: AnyBed) -> None:
     try:
         assert dict(bed.cluster.reassign({}, allow_replication_factor_change=False)) == {}
-    except Fault as fault:  # pragma: no cover - then it is refused, not half done
+    except Fault as fault:  # pragma: no cover - refused as a whole
         pytest.fail(str(fault))

@@ -1,4 +1,4 @@
-"""Quotas of clients through the port (KIP-546): entities, keys, numbers, and what is refused."""
+"""Client quotas through the `Cluster` protocol (KIP-546): entities, keys, numbers, and refusals."""
 
 from collections.abc import Iterator, Mapping
 
@@ -15,7 +15,7 @@ BYTES, PERCENT, CONNECTIONS = "producer_byte_rate", "request_percentage", "conne
 
 
 class Quotas:
-    """What a test does to quotas; all that it touched is removed at the end."""
+    """Changes quotas for a test, and removes them at the end."""
 
     def __init__(self, bed: AnyBed) -> None:
         self.bed = bed

@@ -1,4 +1,4 @@
-"""Random requests to real brokers and to the in-memory cluster: the answers and the outcome agree."""
+"""Random requests to real brokers and the in-memory cluster have the same responses and outcome."""
 
 import random
 
@@ -41,7 +41,7 @@ Op = tuple[str, FieldOp, str | None]
 
 
 def some_ops(rng: random.Random) -> list[Op]:
-    """One to three ops, mostly on list keys; a key can come twice."""
+    """One to three ops, mostly on list keys; a key can appear twice."""
     ops: list[Op] = []
     for _ in range(rng.randint(1, 3)):
         is_list = rng.random() < 0.4
@@ -65,7 +65,7 @@ def test_topic_configs(bed: AnyBed, seed: int) -> None:
         topic = topic_resource(rng.choice(names))
         ops = some_ops(rng)
         real, model = bed.alter(topic, *ops), memory.alter(topic, *ops)
-        # where several keys are wrong, which of them Kafka names first has no order
+        # if several keys are invalid, Kafka reports any of them first
         assert error(real) == error(model), (step, ops, real, model)
         if len(ops) == 1:
             assert str(real) == str(model), (step, ops)

@@ -1,4 +1,4 @@
-"""Topics and partitions through the port."""
+"""Topics and partitions through the `Cluster` protocol."""
 
 import pytest
 
@@ -9,19 +9,19 @@ from tests.beds import AnyBed, all_created, error, message, topic_resource
 
 
 def refused(bed: AnyBed, new: NewTopic) -> tuple[str | None, str]:
-    """What CreateTopics says to a topic that it does not create."""
+    """Return the fault of a topic that CreateTopics refuses."""
     answer = bed.cluster.create_topics([new])[new.topic]
     assert new.topic not in bed.cluster.topics([new.topic])
     return error(answer), message(answer)
 
 
 def counted(name: str, partitions: int | None, factor: int | None, **configs: str) -> NewTopic:
-    """A topic by counts."""
+    """A new topic with counts."""
     return NewTopic(name, partitions, factor, None, {k.replace("_", "."): v for k, v in configs.items()})
 
 
 def assigned(name: str, *replicas: tuple[int, ...]) -> NewTopic:
-    """A topic by assignments."""
+    """A new topic with assignments."""
     return NewTopic(name, None, None, dict(enumerate(replicas)), {})
 
 
@@ -296,7 +296,7 @@ def test_additions_stand_and_fall_alone(bed: AnyBed) -> None:
 def test_additions_with_an_empty_list_of_assignments_are_refused(
     bed: AnyBed, total: int, code: str, words: str
 ) -> None:
-    """Null is another request: Kafka places the partitions."""
+    """Null is a different request, for which Kafka places the partitions."""
     name = bed.create(partitions=3)
     answer = bed.add_partitions(name, total, ())
     assert error(answer) == code

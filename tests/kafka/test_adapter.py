@@ -1,4 +1,4 @@
-"""The adapter on real brokers: what the contract tests do not show, as memory has no such thing."""
+"""The adapter on real brokers: behavior that the in-memory cluster of the contract tests lacks."""
 
 import time
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ def kafka(sandbox: "SandboxStatus") -> Iterator[KafkaCluster]:
 
 @pytest.fixture
 def prefix(kafka: KafkaCluster) -> Iterator[str]:
-    """A prefix for topics; what begins with it is deleted at the end."""
+    """A prefix for topics, which are deleted at the end."""
     made = f"adapter-{uuid4().hex[:8]}-"
     yield made
     kafka.delete_topics(dict.fromkeys([name for name in kafka.topics() if name.startswith(made)]))
@@ -138,7 +138,7 @@ def test_records_are_counted(kafka: KafkaCluster, prefix: str, sandbox: "Sandbox
 
     full, empty = f"{prefix}full", f"{prefix}empty"
     kafka.create_topics([new(full, 3), new(empty, 3)])
-    # A broker may be a leader in the metadata before it knows it.
+    # metadata may name a leader before that broker has taken over
     patient = RetryingCluster(kafka, RetryPolicy())
     assert patient.record_counts([full, empty, f"{prefix}absent"]) == {full: 0, empty: 0}
     producer = KafkaProducer(bootstrap_servers=sandbox.bootstrap)
@@ -177,7 +177,7 @@ def test_security_that_the_brokers_do_not_have(
 def test_a_controllers_address_is_told_from_a_brokers(sandbox: "SandboxStatus") -> None:
     settings = sandbox.settings
     assert settings is not None
-    with pytest.raises(KdeclareError, match="gives no metadata") as raised:
+    with pytest.raises(KdeclareError, match="returns no metadata") as raised:
         connect(f"127.0.0.1:{settings.get_controller_port(1)}", {})
     assert "controller" in raised.value.diagnostics[0].hint
 

@@ -1,4 +1,4 @@
-"""Quotas of clients at real brokers: plan, apply, change, drift, rollback, and what others set."""
+"""Client quotas on real brokers: plan, apply, change, drift, rollback, and limits of other clients."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -36,14 +36,14 @@ class Quotas:
         return QuotaEntity.of({EntityType.USER: self.project.name(short)})
 
     def declare(self, **limits: Any) -> None:
-        """From now on the project holds one quota, of user ``a``."""
+        """Declare a single quota in the project, of user ``a``."""
         self.project.declare(("ClientQuota", "a", self.spec("a", **limits)))
 
     def spec(self, short: str, **limits: Any) -> Mapping[str, Any]:
         return {"entity": {"user": self.project.name(short)}, "limits": limits}
 
     def set(self, short: str, **limits: float | None) -> None:
-        """Somebody else sets limits."""
+        """Set limits as another client."""
         assert self.cluster.alter_quotas({self.user(short): limits}) == {self.user(short): None}
 
     def has(self, short: str, **limits: float) -> bool:
@@ -76,7 +76,7 @@ def test_a_quota_is_applied_changed_drifts_and_is_rolled_back(quotas: Quotas) ->
     assert quotas.has("a", producer_byte_rate=2.0**20, consumer_byte_rate=2.0**21)
     assert project.in_order()
 
-    # what others set is shown and stays; what leaves the manifest goes
+    # limits of other clients are shown and stay; limits that leave the manifest are removed
     quotas.set("a", request_percentage=300)
     quotas.set("b", request_percentage=300)
     quotas.declare(producer_byte_rate="512KiB")
@@ -86,7 +86,7 @@ def test_a_quota_is_applied_changed_drifts_and_is_rolled_back(quotas: Quotas) ->
     assert quotas.has("a", producer_byte_rate=2.0**19, request_percentage=300)
     assert quotas.has("b", request_percentage=300)
 
-    # a saved plan is stale once somebody has changed what it is about
+    # a saved plan is stale once another client has changed its limits
     quotas.declare(producer_byte_rate="3MiB")
     project.done("plan", "--out", "it.plan")
     quotas.set("a", producer_byte_rate=1000)
@@ -98,7 +98,7 @@ def test_a_quota_is_applied_changed_drifts_and_is_rolled_back(quotas: Quotas) ->
     project.done("apply", "--yes")
     assert project.in_order()
 
-    # two runs back
+    # roll back two runs
     project.done("rollback", "--yes")
     assert quotas.has("a", producer_byte_rate=1000, request_percentage=300)
     project.done("apply", "--yes")
@@ -143,7 +143,7 @@ def test_an_address_that_brokers_cannot_resolve_is_refused_when_planning(quotas:
 
 
 def test_fleets_collect_quotas_of_brokers_and_find_what_has_drifted(quotas: Quotas) -> None:
-    """The rows are those of snapshots; Spark finds the same in them (tests/spark)."""
+    """The rows equal those of snapshots; Spark has the same findings (tests/spark)."""
     project = quotas.project
     pair = {EntityType.USER: project.name("pair"), EntityType.CLIENT_ID: None}
     gone = {"entity": {"user": project.name("gone")}, "limits": {PERCENT: 12.5}}
@@ -195,7 +195,7 @@ def test_fleets_collect_quotas_of_brokers_and_find_what_has_drifted(quotas: Quot
 
 
 def _described(bootstrap: str, *entities: str) -> str:
-    """What kafka-configs says of quotas."""
+    """Return the quotas that kafka-configs describes."""
     arguments = ("--describe", *entities, "--bootstrap-server", bootstrap)
     ran = run_kafka_tool("kafka.admin.ConfigCommand", *arguments)
     assert ran.returncode == 0, ran.stderr

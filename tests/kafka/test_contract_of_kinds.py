@@ -1,6 +1,6 @@
-"""The contract of providers, held by kinds of the Kafka provider on real brokers.
+"""The provider contract for kinds of the Kafka provider on real brokers.
 
-`tests/engine/test_kafka_contract.py` holds all kinds to it in memory; here are those that are cheap to reset.
+`tests/engine/test_kafka_contract.py` tests all kinds in memory; these are the kinds that are cheap to reset.
 """
 
 import time
@@ -31,9 +31,9 @@ ADDRESS = f"10.{uuid.uuid4().bytes[0]}.{uuid.uuid4().bytes[1]}.7"
 
 
 class RealKafkaContract(ProviderContract):
-    """On the brokers of a sandbox: a system is what has the prefix, and is emptied to be a new one.
+    """A bed on the brokers of a sandbox: a system is all objects with the prefix, deleted for a new system.
 
-    What is found out by looking after a crash or a time-out takes real seconds, dozens of times. That is
+    Observing the outcome after crashes and timeouts would take seconds, dozens of times. That is
     tested in memory, and for whole commands in `tests/kafka/test_kill.py`.
     """
 
@@ -52,7 +52,7 @@ class RealKafkaContract(ProviderContract):
             self.cluster.close()
 
     def empty(self) -> None:
-        """Delete all that has the prefix."""
+        """Delete all objects with the prefix."""
         raise NotImplementedError
 
     def make_system(self, folder: Path) -> object:
@@ -67,7 +67,7 @@ class RealKafkaContract(ProviderContract):
 
 
 class TestClientQuota(RealKafkaContract):
-    """Entities always exist, so that all changes are updates."""
+    """Entities always exist, so all changes are updates."""
 
     provider = only("ClientQuota")
     actions = frozenset({Action.UPDATE})
@@ -101,7 +101,7 @@ class TestClientQuota(RealKafkaContract):
 
 
 class TestTopic(RealKafkaContract):
-    """Partitions that were added and topics that were deleted stay so in a rollback."""
+    """A rollback removes no partitions and restores no deleted topics."""
 
     provider = only("Topic")
     before = (
@@ -121,7 +121,7 @@ class TestTopic(RealKafkaContract):
             time.sleep(0.05)
 
     def dump(self, system: object) -> Json:
-        """Partitions and overrides; where brokers put replicas is up to them."""
+        """Return partitions and overrides, but no replicas, whose placement is up to the brokers."""
         topics = {n: found for n, found in self.cluster.topics().items() if n.startswith(PREFIX)}
         queries = [ConfigQuery(ConfigResource(ConfigScope.TOPIC, name), overrides=True) for name in topics]
         configs = self.cluster.configs(queries) if queries else {}

@@ -1,4 +1,4 @@
-"""Principals with rights on a prefix, or with rights to look only: their part can be planned and applied."""
+"""Principals with permissions on a prefix, or read permissions only, can plan and apply their part."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ RIGHTS = ("Create", "Describe", "DescribeConfigs", "Alter", "AlterConfigs", "Del
 
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    """One broker, with a topic of another team and a principal that may use ``team-a.…`` only."""
+    """One broker with a topic of another team, and a principal that may only use ``team-a.…``."""
     settings = SandboxSettings(
         tmp_path_factory.mktemp("prefixed"), 1, 1, free_port(1, secure=True), secure=True
     )
@@ -45,7 +45,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
 
 
 def change_rights(secured: Secured, what: str, user: str, *more: str) -> None:
-    """Add or remove all rights on topics with the prefix; or ``more``."""
+    """Add or remove all permissions on topics with the prefix, or those in ``more``."""
     more = more or (
         *("--topic", "team-a.", "--resource-pattern-type", "prefixed"),
         *(word for right in RIGHTS for word in ("--operation", right)),
@@ -61,7 +61,7 @@ def change_rights(secured: Secured, what: str, user: str, *more: str) -> None:
 
 @pytest.fixture
 def team(secured: Secured) -> dict[str, str]:
-    """Client properties of the team."""
+    """The client properties of the team."""
     return secured.properties("SSL") | {
         "ssl.keystore.location": str(secured.settings.folder / "team.p12"),
         "ssl.keystore.password": security.KEYSTORE_PASSWORD,
@@ -89,7 +89,7 @@ def declare(typed: Typed, name: str, spec: object) -> Path:
 
 
 def works(ran: Ran, code: int = 0) -> Ran:
-    """A command that ended as expected."""
+    """Check that a command ended with the expected exit code, and return it."""
     print(f"--- exit {ran.code} ({ran.seconds:.1f} s)\n{ran.out}\n{ran.err}")
     assert ran.code == code, ran
     return ran
@@ -130,7 +130,7 @@ def test_a_topic_of_others_is_blocked_and_the_rest_goes_on(typed: Typed, team: M
     ran = works(typed(team, "plan"), 3)
     assert "1 to create" in ran.out
     for name in ("team-b.there", "team-b.absent"):
-        assert f"without the right Describe on {name}" in ran.out.replace("\n", " ")
+        assert f"without Describe on {name}" in ran.out.replace("\n", " ")
     works(typed(team, "apply", "--yes"), 3)
     assert "team-a.mails" in works(typed(team, "topic", "list")).out
 

@@ -1,4 +1,4 @@
-"""A strict quota of controller mutations (KIP-599) on a real broker: waited for, told, and never silence."""
+"""A strict controller mutation quota (KIP-599) on a real broker: kdeclare waits for it and reports it."""
 
 import time
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ RATE = 2.0
 
 
 def set_quota(cluster: KafkaCluster, rate: float | None) -> None:
-    """The mutation rate of every client id that has none of its own; None is no quota."""
+    """Set the mutation rate of client ids without a rate of their own; None removes the quota."""
     entry = AlterClientQuotasRequest.EntryData
     request = AlterClientQuotasRequest(
         entries=[
@@ -35,12 +35,12 @@ def set_quota(cluster: KafkaCluster, rate: float | None) -> None:
     )
     codes = cluster._wire.send_one(request, lambda response: [item.error_code for item in response.entries])
     assert codes == [0]
-    time.sleep(1)  # until brokers have it
+    time.sleep(1)  # until brokers apply it
 
 
 @pytest.fixture
 def quota_bed(kafka_bed: KafkaBed, sandbox: SandboxStatus) -> Iterator[KafkaBed]:
-    """Brokers with the quota, its burst used up."""
+    """Brokers with the quota, whose burst is exhausted."""
     own = connect(sandbox.bootstrap, {})
     set_quota(own, RATE)
     own.close()
@@ -81,7 +81,7 @@ def test_what_a_quota_refuses_is_done_as_brokers_allow_it(quota_bed: KafkaBed) -
     patient = RetryingCluster(quota_bed.cluster, RetryPolicy(on_retry=retries.append))
     new = [NewTopic(quota_bed.name(), 1, 1, None, {}) for _ in range(20)]
     assert not any(isinstance(answer, Fault) for answer in patient.create_topics(new).values())
-    assert len(retries) > 6  # more than failed attempts would be allowed
+    assert len(retries) > 6  # more than the limit of failed attempts
 
 
 def test_apply_waits_for_a_quota_and_says_so(
@@ -94,5 +94,5 @@ def test_apply_waits_for_a_quota_and_says_so(
     project.topics(*names)
     ran = project("apply", "--yes", "--no-preflight")
     assert ran.code == 0, ran
-    assert "waiting until brokers take more" in ran.err
+    assert "waiting until brokers accept more changes" in ran.err
     assert project.in_order()

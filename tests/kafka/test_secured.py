@@ -1,4 +1,4 @@
-"""Secured brokers: every way in, and what is said where there is none."""
+"""Secured brokers: every way to authenticate, and the errors of failed attempts."""
 
 import base64
 import json
@@ -36,27 +36,27 @@ _MODULES = dict.fromkeys(MECHANISMS, "scram.ScramLoginModule") | {"PLAIN": "plai
 _BEARER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 _TOPIC = "there"
 _AT_MOST_S = 8.0
-"""How long a failure may take, on a machine that has other things to do."""
+"""How long a failure may take on a busy machine."""
 
 _IN_A_ROW = 4
-"""Connections until each network thread of a listener, of which a sandbox has two, has had its turn."""
+"""Connections after which each of the two network threads of a sandbox listener has accepted one."""
 
 
 @dataclass(frozen=True)
 class Secured:
-    """Secured brokers that run."""
+    """Running secured brokers."""
 
     settings: SandboxSettings
     files: SecurityFiles
 
     def at(self, protocol: str) -> str:
-        """Where they listen for a security protocol."""
+        """Return the addresses for a security protocol."""
         return f"{HOST}:{self.settings.get_listener_port(1, protocol)}"
 
     def properties(
         self, protocol: str, mechanism: str | None = None, user: str = ADMIN, secret: str | None = None
     ) -> dict[str, str]:
-        """What a client needs."""
+        """Return client properties."""
         found = {"bootstrap.servers": self.at(protocol), "security.protocol": protocol}
         if protocol.endswith("SSL"):
             found |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(self.files.authority_pem)}
@@ -69,7 +69,7 @@ class Secured:
         return found
 
     def admin(self) -> KafkaCluster:
-        """A client that may do everything."""
+        """A client with all permissions."""
         return connect("", read_properties(self.files.client(ADMIN)))
 
 
@@ -104,9 +104,9 @@ class Typed:
 
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    """One broker, with a topic that whoever has no name may look at.
+    """One broker with a topic that anonymous clients may describe.
 
-    Over SASL_PLAINTEXT it takes tokens, too, and believes what stands in them.
+    Over SASL_PLAINTEXT it also accepts unsigned tokens.
     """
     settings = SandboxSettings(
         tmp_path_factory.mktemp("secured"), 1, 1, free_port(1, secure=True), secure=True
@@ -136,7 +136,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
 
 
 def grant(secured: Secured) -> None:
-    """The nameless may look, as the reader may."""
+    """Grant anonymous clients the same read permissions as the reader."""
     done = kafka_sandbox.run_kafka_tool(
         "org.apache.kafka.tools.AclCommand",
         *("--bootstrap-server", secured.at("SASL_SSL"), "--command-config", str(secured.files.client(ADMIN))),
@@ -148,7 +148,7 @@ def grant(secured: Secured) -> None:
 
 @pytest.fixture
 def typed(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Typed:
-    """A project that wants a topic which is not there."""
+    """A project that declares a missing topic."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
     (tmp_path / "kdeclare.yaml").write_text(
@@ -196,7 +196,7 @@ def test_a_client_with_a_certificate_and_pkcs12_stores_of_javas(secured: Secured
         "ssl.keystore.password": security.KEYSTORE_PASSWORD,
     }
     works(typed, secured.properties("SSL") | stores)
-    # whom the brokers take for themselves may create topics, which the nameless may not
+    # clients authenticated as a broker may create topics, anonymous ones may not
     assert typed(secured.properties("SSL") | stores, "plan").code == 0
     ran = typed(secured.properties("SSL"), "plan")
     assert (ran.code, "needs Create on topic orders or on the cluster" in ran.out) == (0, True), ran
@@ -218,7 +218,7 @@ def test_tokens_for_client_credentials(secured: Secured, typed: Typed) -> None:
 
 
 def _token(lives_s: int) -> str:
-    """Unsecured (RFC 7515, alg none), as these brokers take it."""
+    """An unsecured token (RFC 7515, alg none), which these brokers accept."""
     now = int(time.time())
     parts = ({"alg": "none"}, {"sub": ADMIN, "iat": now - 120, "exp": now + lives_s})
     return "".join(base64.urlsafe_b64encode(json.dumps(p).encode()).decode().rstrip("=") + "." for p in parts)
@@ -233,7 +233,7 @@ def test_secrets_by_reference(secured: Secured, typed: Typed, monkeypatch: pytes
 
 def test_nothing_is_told_with_v(secured: Secured, typed: Typed) -> None:
     ran = typed(secured.properties("SASL_SSL", "PLAIN"), "topic", "list", "-v")
-    assert "Connected" in ran.err  # it does tell something
+    assert "Connected" in ran.err  # -v logs something
 
 
 def test_the_doctor_knows_what_one_may_do(secured: Secured, typed: Typed) -> None:
@@ -261,7 +261,7 @@ def test_the_doctor_knows_what_one_may_do(secured: Secured, typed: Typed) -> Non
     assert (ran.code, "authentication failed" in ran.out, ran.seconds < _AT_MOST_S) == (1, True, True), ran
 
 
-# what goes wrong
+# failures
 
 
 def test_what_goes_wrong_is_said_in_one_sentence(secured: Secured, typed: Typed) -> None:
@@ -334,9 +334,9 @@ def test_a_certificate_that_has_expired(secured: Secured, typed: Typed) -> None:
     try:
         alter(FieldOp.SET, str(expired))
         deadline = time.monotonic() + 20
-        # each network thread of the broker takes it up on its own, and they take turns
+        # each network thread loads it on its own, and connections alternate between them
         while not all(_shows_an_expired_certificate(secured) for _ in range(_IN_A_ROW)):
-            assert time.monotonic() < deadline, "brokers take their configs up on their own time"
+            assert time.monotonic() < deadline, "brokers apply configs with a delay"
             time.sleep(0.1)
         ran = typed(properties, "plan", "--no-preflight")
         assert (ran.code, ran.out, ran.seconds < _AT_MOST_S) == (1, "", True), ran
@@ -351,7 +351,7 @@ def test_a_certificate_that_has_expired(secured: Secured, typed: Typed) -> None:
 
 
 def _shows_an_expired_certificate(secured: Secured) -> bool:
-    """Asked of OpenSSL alone: a plan meanwhile may find either certificate, connection by connection."""
+    """Check with OpenSSL only; in the meantime, each connection of a plan may see either certificate."""
     context = ssl.create_default_context(cafile=secured.files.authority_pem)
     host, _, port = secured.at("SASL_SSL").rpartition(":")
     try:

@@ -1,4 +1,4 @@
-"""The words that config keys take."""
+"""The allowed values of config keys."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Broker config keys with prefixes, and names of brokers, as validation takes them."""
+"""Validation of prefixed broker config keys and of broker names."""
 
 import pytest
 
@@ -55,7 +55,7 @@ def test_connection_limits_of_a_listener_are_cluster_wide(key: str) -> None:
 @pytest.mark.parametrize(
     ("key", "hint"),
     [
-        # Kafka takes these and reads none of them.
+        # Kafka stores these but never reads them.
         ("listener.name.a.log.retention.ms", "Did you mean 'log.retention.ms'?"),
         ("listener.name.A.ssl.client.auth", "Did you mean 'listener.name.a.ssl.client.auth'?"),
         (

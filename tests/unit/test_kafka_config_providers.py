@@ -1,4 +1,4 @@
-"""Kafka's own placeholders in client properties."""
+"""Placeholders of Kafka's config providers in client properties."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Connecting: what people are told when it does not work, and how soon."""
+"""Connection errors: the messages that users see, and how soon they appear."""
 
 import contextlib
 import logging
@@ -26,7 +26,7 @@ METADATA = 3
 
 @contextlib.contextmanager
 def server(talk: Callable[[socket.socket], None]) -> Iterator[str]:
-    """Something that listens and is no broker; its address."""
+    """Start a server that is not a broker, and return its address."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:
@@ -42,7 +42,7 @@ def server(talk: Callable[[socket.socket], None]) -> Iterator[str]:
 
 
 def closed_port() -> str:
-    """An address where nobody listens."""
+    """Return an address with a closed port."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return f"127.0.0.1:{listener.getsockname()[1]}"
 
@@ -225,7 +225,7 @@ def test_a_broker_that_was_reached_is_not_advertised_wrongly() -> None:
     assert "sasl.mechanism" in hint(client.SaslAuthenticationFailedError("no"))
     assert "hung or overloaded" in hint(client.KafkaTimeoutError("no answer"))
     assert "advertised.listeners" in hint(client.KafkaConnectionError("ECONNREFUSED"))
-    # a name that its certificate does not hold may well be the wrong one to advertise
+    # a host name missing in the certificate can mean that the wrong name is advertised
     assert "advertised.listeners" in hint(client.KafkaConnectionError("Hostname mismatch"))
 
 

@@ -1,4 +1,4 @@
-"""Our decoders give what kafka-python's give, on bytes that kafka-python's classes wrote."""
+"""Our decoders return the same as kafka-python's, for bytes that kafka-python's classes encode."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -29,7 +29,7 @@ texts = st.none() | st.text(max_size=5) | st.just("v" * 200)
 
 @st.composite
 def configs(draw: st.DrawFn) -> list[Any]:
-    """Entries of one resource: mostly the same ones in the same order, as Kafka gives them."""
+    """Entries of one resource, mostly the same ones in the same order, as in Kafka."""
     usual = draw(st.booleans())
     names = KEYS if usual else draw(st.permutations(KEYS).map(lambda keys: keys[: draw(st.integers(0, 6))]))
     return [
@@ -88,7 +88,7 @@ def test_configs_equal_kafka_pythons(
 
 @pytest.mark.parametrize("length", [1, 50, 200])
 def test_long_override_of_one_topic_hides_no_override_of_the_next(length: int) -> None:
-    """Entries that follow are compared with those of the topic before, all at once."""
+    """The decoder compares the remaining entries with those of the previous topic all at once."""
     long = [entry("a", "v" * length, 1), entry("x", "default", 5)]
     other = [entry("a", "default", 5), entry("x", "mine", 1)]
     results = [RESULT(0, None, 2, f"t{n}", configs) for n, configs in enumerate((long, other, other))]
@@ -162,7 +162,7 @@ def test_keys_asked_for_are_kept_whatever_their_source() -> None:
 
 
 def test_overrides_that_topics_have_in_common_share_one_object() -> None:
-    """Up to a number of values of one key; of any number, each topic has its own."""
+    """Up to a limit of values per key; beyond it, each topic has its own object."""
     values = [str(n % 12) for n in range(36)]
     topics = [
         result(f"t{n}", entry("a", "default", 5), entry("b", value, 1), entry("c", value, 1))
@@ -209,7 +209,7 @@ created_configs = st.lists(
 def test_created_topics_equal_kafka_pythons(data: st.DataObject) -> None:
     blocks = data.draw(
         st.lists(created_configs, min_size=1, max_size=6)
-    )  # more than are kept to compare with
+    )  # more than the decoder keeps for comparison
     topics = [
         CREATED(
             name=data.draw(st.text(max_size=5)),

@@ -1,4 +1,4 @@
-"""Which brokers are read from: those that know all that the controller has committed."""
+"""Reads use the brokers that have everything the controller has committed."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
@@ -16,7 +16,7 @@ GONE = Fault("NETWORK_EXCEPTION", "refused", FaultKind.RETRIABLE)
 
 
 class Brokers:
-    """Stands for the wire: a controller, and brokers whose copies follow by a script."""
+    """A fake wire: a controller, and brokers whose metadata follows a script."""
 
     def __init__(self, committed: int | Fault, epochs: Mapping[int, list[int | Fault]]) -> None:
         self.committed = committed
@@ -46,7 +46,7 @@ def fresh(brokers: Brokers) -> Freshness:
 
 
 class Clock:
-    """Stands for the module ``time``: it goes on only while somebody sleeps."""
+    """A fake of the module ``time`` whose clock only advances during a sleep."""
 
     def __init__(self) -> None:
         self.at = 0.0
@@ -92,9 +92,9 @@ def test_where_all_trail_later_those_are_read_that_knew_the_most(clock: Clock) -
     assert made.nodes() == [2]
     clock.sleep(2)
     brokers.committed = 12
-    assert made.nodes() == [2], "broker 1 does not even know what was committed at first"
+    assert made.nodes() == [2], "broker 1 lacks even what was committed at first"
     made.mark_written()
-    assert made.nodes() == [1, 2], "nothing is known of what was written"
+    assert made.nodes() == [1, 2], "no broker was checked for the write"
 
 
 def test_it_is_asked_again_after_a_write_only() -> None:
@@ -153,13 +153,13 @@ def test_moves_listed_before_the_check_need_not_be_listed_again(clock: Clock) ->
     made = fresh(Brokers(10, {1: [10]}))
     assert made.get_earlier_moves() is None
     made.record_moves([MOVE])
-    assert made.get_earlier_moves() is None, "the brokers have not been asked"
+    assert made.get_earlier_moves() is None, "the brokers have not been checked"
     assert made.is_caught_up()
     assert made.get_earlier_moves() == frozenset({MOVE})
     made.record_moves([MOVE, OTHER])
-    assert made.get_earlier_moves() == frozenset({MOVE, OTHER}), "it may end before the next list"
+    assert made.get_earlier_moves() == frozenset({MOVE, OTHER}), "the move may end before the next list"
     made.record_moves([OTHER])
-    assert made.get_earlier_moves() is None, "they have to be asked again"
+    assert made.get_earlier_moves() is None, "the brokers must be checked again"
     made.nodes()
     assert made.get_earlier_moves() == frozenset({OTHER})
     clock.sleep(2)
@@ -179,7 +179,7 @@ def test_where_it_cannot_be_known_any_broker_will_do(error: str) -> None:
     brokers = Brokers(Fault(error, ""), {1: [0], 2: [0]})
     made = fresh(brokers)
     assert made.nodes() == [1, 2]
-    brokers.committed = GONE  # never asked again
+    brokers.committed = GONE  # never checked again
     assert made.nodes() == [1, 2]
 
 
@@ -192,11 +192,11 @@ def test_is_caught_up_asks_again_each_time(clock: Clock) -> None:
     brokers = Brokers(10, {1: [*[3] * 10, 11], 2: [3]})
     found = fresh(brokers)
     found.mark_written()
-    assert found.is_caught_up()  # broker 1 follows while it is waited for
+    assert found.is_caught_up()  # broker 1 catches up during the wait
     brokers.committed = 20
     before = clock.at
     assert not found.is_caught_up()
-    assert clock.at - before < 1, "who asks this waits in their own way, and says so"
+    assert clock.at - before < 1, "the caller waits and shows its own progress"
     brokers.epochs = {**brokers.epochs, 1: [20]}
     assert found.is_caught_up()
 
@@ -215,11 +215,11 @@ def test_catching_up_is_waited_for_as_long_as_patience_lasts(
     found.await_committed(WaitPolicy(limit_s))
     assert waits <= clock.at < waits + 1
     before = clock.at
-    assert found.nodes() == [1, 2], "an old answer is better than none, and it has been waited for"
+    assert found.nodes() == [1, 2], "after the wait, an old response is better than none"
     assert clock.at == before
     found.mark_written()
     assert found.nodes() == [1, 2]
-    assert clock.at - before < waits + 1, "later waits are no longer"
+    assert clock.at - before < waits + 1, "later waits are not longer"
 
 
 def test_catching_up_tells_what_takes_long(clock: Clock) -> None:

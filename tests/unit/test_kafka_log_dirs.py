@@ -1,4 +1,4 @@
-"""What the adapter sends to brokers about leaders and log directories, and makes of the answers."""
+"""The adapter's requests about leaders and log directories, and how it reads the responses."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -29,7 +29,7 @@ ONE, TWO = TopicPartition("t", 0), TopicPartition("t", 1)
 def cluster(
     *answers: dict[int, Answer], versions: Mapping[int, int] = VERSIONS, **options: Any
 ) -> Iterator[tuple[KafkaCluster, list[FakeBroker]]]:
-    """Brokers 1, 2, …, each with its own answers."""
+    """Brokers 1, 2, …, each with its own responses."""
     brokers: list[FakeBroker] = []
 
     def metadata(_: Any) -> Any:
@@ -67,7 +67,7 @@ def cluster(
 
 
 def dirs(*, code: int = 0, results: list[Any] | None = None) -> Any:
-    """An answer to DescribeLogDirs: by default one directory with a replica and one that arrives."""
+    """A DescribeLogDirs response: by default one directory with a replica and an arriving one."""
     kind = DescribeLogDirsResponse.DescribeLogDirsResult
     topic = kind.DescribeLogDirsTopic
     partitions = [
@@ -137,7 +137,7 @@ def test_a_broker_that_forbids_it_is_heard(answer: Any, version: int) -> None:
 
 
 def moved(*codes: int) -> Answer:
-    """One code a partition, in order."""
+    """One error code per partition, in order."""
 
     def answer(request: Any) -> Any:
         rest = iter(codes)
@@ -175,7 +175,7 @@ def test_each_broker_gets_its_own_replicas_only() -> None:
     errors = {replica: (fault.error, fault.kind) for replica, fault in results.items() if fault}
     assert errors == {
         (TWO, 1): ("LOG_DIR_NOT_FOUND", FaultKind.REFUSED),
-        (ONE, 2): ("REPLICA_NOT_AVAILABLE", FaultKind.REFUSED),  # it is noted, not to be sent again
+        (ONE, 2): ("REPLICA_NOT_AVAILABLE", FaultKind.REFUSED),  # remembered, so not retried
     }
 
 

@@ -1,4 +1,4 @@
-"""Malformed answers of brokers: one error from our decoders, at a cost in proportion to the bytes."""
+"""Malformed responses: our decoders raise one error, at a cost proportional to the size."""
 
 import random
 import time
@@ -62,7 +62,7 @@ ANSWERS = ["metadata-v13", "topic-configs-v4", "broker-configs-v4", "created-top
 
 
 def mutate(body: bytes, seed: int) -> bytes:
-    """With one to three bytes changed, pieces taken out or put in, or the end cut off."""
+    """Change one to three bytes, remove or insert pieces, or cut off the end."""
     chance, data = random.Random(seed), bytearray(body)
     for _ in range(chance.randint(1, 3)):
         at = chance.randrange(len(data))
@@ -169,8 +169,8 @@ def created(configs: int, topics: int = 1) -> bytes:
 @pytest.mark.parametrize(
     ("name", "body", "per_byte"),
     [
-        ("topic-configs-v4", entries(15_900), 30),  # 143 kB, of which 1,089 MiB became
-        ("topic-configs-v4", entries(1_990), 120),  # as many as are kept to compare others with
+        ("topic-configs-v4", entries(15_900), 30),  # 143 kB that once decoded to 1,089 MiB
+        ("topic-configs-v4", entries(1_990), 120),  # as many as the decoder keeps for comparison
         ("metadata-v13", topics(6_000), 30),
         ("created-topics-v7", created(15_900), 30),
         ("created-topics-v7", created(500, topics=40), 30),
@@ -216,7 +216,7 @@ def test_length_beyond_the_end_is_malformed(read_piece: Callable[[], object]) ->
 
 
 class Broken:
-    """A response whose last bytes, a count of tagged fields among them, are nonsense."""
+    """A response whose last bytes, including a count of tagged fields, are invalid."""
 
     API_VERSION = 0
 
@@ -233,7 +233,7 @@ class Broken:
 
 
 def test_malformed_answer_of_a_broker_is_a_corrupt_message() -> None:
-    """Of the right length for the protocol, and nonsense within: no exception gets out but a Fault."""
+    """A response of the right length with invalid content raises only a Fault."""
 
     def answer(request: Any) -> Any:
         made = broker.metadata(request)

@@ -30,7 +30,7 @@ LOGIN = 'clientId="a b" clientSecret="s3cret" scope="kafka admin" extension_clus
 
 @dataclass
 class Endpoint:
-    """What it answers, and what it was asked."""
+    """The endpoint's responses, and the requests that it received."""
 
     status: int = 200
     answer: object = field(default_factory=lambda: {"access_token": "tok", "expires_in": 3600})

@@ -1,4 +1,4 @@
-"""kafka-python is imported module by module, and is whole for whoever asks for more."""
+"""kafka-python is imported module by module, and completely when other code needs more."""
 
 import subprocess
 import sys

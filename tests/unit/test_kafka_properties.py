@@ -1,4 +1,4 @@
-"""Kafka client properties: reading files, and what they become."""
+"""Kafka client properties: reading files, and the resulting client arguments."""
 
 import ssl
 import tempfile
@@ -17,7 +17,7 @@ SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required userna
 
 
 def fails(properties: dict[str, str]) -> str:
-    """The error's sentence and hint; never with a secret in it."""
+    """Return the error's detail and hint, and check that they contain no secret."""
     with pytest.raises(KdeclareError) as raised:
         build_client_arguments(properties)
     (diagnostic,) = raised.value.diagnostics

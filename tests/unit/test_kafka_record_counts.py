@@ -1,4 +1,4 @@
-"""Counting the records of topics whose leaders have not taken over yet, at a broker that plays along."""
+"""Counting the records of topics whose leaders have not taken over yet, at a fake broker."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,7 +23,7 @@ EARLIEST, LATEST = -2, -1
 class Leaders:
     """Two topics of two partitions with offsets 5 to 9, and a partition with an error for some requests.
 
-    error: of partition ``late-1``, the first ``times`` that it is asked for. leaderless: how often metadata
+    error: the error of partition ``late-1`` for the first ``times`` requests. leaderless: how often metadata
     shows it without a leader. deleted: whether topic ``late`` is gone after that.
     """
 

@@ -1,4 +1,4 @@
-"""Which release a cluster says it is of."""
+"""The Kafka release that a cluster reports."""
 
 from collections.abc import Callable
 from typing import Any
@@ -29,7 +29,7 @@ def described(request: Any) -> Any:
 
 
 def info(answer: Callable[[FakeBroker], Answer], versions: dict[int, int]) -> ClusterInfo:
-    """What a broker is described as that answers ApiVersions so once it is connected."""
+    """Describe a broker that sends this ApiVersions response after it is connected."""
     with fake_broker({DESCRIBE_CLUSTER: described}, versions) as broker:
         cluster = connect(broker.bootstrap, {})
         broker._answers[API_VERSIONS] = answer(broker)

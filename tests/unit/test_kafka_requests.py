@@ -1,4 +1,4 @@
-"""What the adapter sends and makes of answers, against a broker that plays along."""
+"""The adapter's requests and how it reads responses, against a fake broker."""
 
 import threading
 import time
@@ -133,15 +133,15 @@ def test_quota_fault_has_its_own_words_and_the_throttle_time() -> None:
 
 
 def test_changes_under_a_quota_are_sent_one_after_the_other() -> None:
-    """A broker that refuses one mutes its connection: the next would time out, its outcome unknown."""
+    """A broker that rejects one mutes its connection, so the next would time out with an unknown outcome."""
     with cluster({CREATE: lambda _: ...}, request_timeout_s=0.6) as (kafka, broker):
         kafka.create_topics([new(f"t{i}") for i in range(1100)])
     assert len(broker.asked(CREATE)) == 3
-    assert broker.connections >= 3  # each time-out ended a connection with one request on it
+    assert broker.connections >= 3  # each timeout ended a connection with one request
 
 
 def test_a_throttled_connection_is_waited_for_beyond_the_time_to_connect() -> None:
-    """`_compute_throttle_end` goes by what the broker said, up to a limit."""
+    """`_compute_throttle_end` uses the broker's throttle time, up to a limit."""
     connection = type("Throttled", (), {"_throttle_time": time.monotonic() + 15})()
     assert 14 < _compute_throttle_end(connection) - time.monotonic() < 16
     connection._throttle_time = time.monotonic() + 10**9
@@ -182,7 +182,7 @@ def test_no_answer_in_time(validate_only: bool, kind: FaultKind) -> None:
 
 
 def test_an_answer_that_comes_with_the_end_of_the_connection_counts() -> None:
-    """A connection for each, as one that has just ended can be taken for a good one."""
+    """One connection for each, because a connection that has just ended can look usable."""
     for name in "abc":
         with cluster({CREATE: lambda request: (created(request),)}) as (kafka, _):
             assert all_created(kafka.create_topics([new(name)]))
@@ -205,7 +205,7 @@ def test_a_broker_that_is_gone_before_sending_is_retriable() -> None:
     with cluster({CREATE: lambda _: None}, request_timeout_s=1) as (kafka, broker):
         broker.close()
         with pytest.raises(Fault):
-            kafka.create_topics([new("t")])  # loses the connection
+            kafka.create_topics([new("t")])  # the connection is lost
         with pytest.raises(Fault) as raised:
             kafka.create_topics([new("t")])
     assert (raised.value.error, raised.value.kind) == ("NETWORK_EXCEPTION", FaultKind.RETRIABLE)
@@ -324,7 +324,7 @@ def test_config_ops_as_kip_339_has_them() -> None:
 
 
 def describes(code: int, version: int, *, of: str | None = None) -> tuple[dict[int, Answer], dict[int, int]]:
-    """DescribeConfigs answered with an error code about one resource, or about all."""
+    """Answer DescribeConfigs with an error code for one resource, or for all."""
 
     def answer(request: Any) -> Any:
         kind = DescribeConfigsResponse.DescribeConfigsResult
@@ -365,7 +365,7 @@ def describes(code: int, version: int, *, of: str | None = None) -> tuple[dict[i
 
 @case("OPS-26")
 def test_a_broker_that_has_only_the_old_alter_configs_is_not_asked_for_it() -> None:
-    """It would take away each override that the request does not name (AlterConfigs, before KIP-339)."""
+    """AlterConfigs (before KIP-339) would remove each override that the request does not name."""
     topic = ConfigResource(ConfigScope.TOPIC, "t1")
     with cluster({}, {ALTER: -1, LEGACY_ALTER: 2}) as (kafka, broker):
         with pytest.raises(Fault) as raised:

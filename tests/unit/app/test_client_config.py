@@ -1,4 +1,4 @@
-"""Files of client properties with references: environment, files, commands."""
+"""Client properties files with references to the environment, files and commands."""
 
 import sys
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from kdeclare.providers.kafka.connection import read_client_config
 
 
 def written(folder: Path, **properties: str) -> Path:
-    """A file of properties; ``_`` stands for a dot, and backslashes are doubled as such a file wants it."""
+    """Write a properties file; ``_`` in names becomes a dot, and backslashes are doubled."""
     path = folder / "client.properties"
     lines = (
         f"{name.replace('_', '.')}={value}\n".replace("\\", "\\\\") for name, value in properties.items()
@@ -23,7 +23,7 @@ def written(folder: Path, **properties: str) -> Path:
 
 
 def read(path: Path, environ: Mapping[str, str]) -> dict[str, str]:
-    """What a client is given."""
+    """Return the properties that the client receives."""
     return read_client_config(path, ProjectReferences(Path("nowhere"), environ), environ)
 
 

@@ -1,4 +1,4 @@
-"""``kdeclare doctor`` without brokers: what is asked of whom, and what is made of the answers."""
+"""``kdeclare doctor`` without brokers: its requests, and how it reports the responses."""
 
 import json
 import os
@@ -32,7 +32,7 @@ BROKERS = tuple(Broker(i, f"b{i}", 9092) for i in (1, 2))
 
 @dataclass
 class Fake:
-    """A cluster, and what opens it."""
+    """A fake cluster, and the function that opens it."""
 
     info: ClusterInfo = field(default_factory=lambda: ClusterInfo("the-id", BROKERS, True, "User:ann", "4.3"))
     found: Examination = WELL
@@ -68,7 +68,7 @@ def look(fake: Fake, servers: str | None = "b1:9092", **more: object) -> DoctorV
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(doctor, "reach_cluster", fake)
         view = run_doctor(options, lambda *_: None, os.environ)
-    assert fake.open == 0, "all that was opened is closed"
+    assert fake.open == 0, "every opened connection is closed"
     return view
 
 
@@ -83,7 +83,7 @@ def only(view: DoctorView, name: str) -> Check:
 
 @pytest.fixture(scope="module")
 def jdk(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A JAVA_HOME whose programs only tell their version: a real one takes its time to start."""
+    """A JAVA_HOME whose programs only print their version; a real JVM starts slowly."""
     folder = tmp_path_factory.mktemp("jdk")
     (folder / "bin").mkdir()
     for name, version in (("java", 'openjdk version "21.0.1"'), ("javac", "javac 21.0.1")):
@@ -305,7 +305,7 @@ def test_connect_workers_that_do_not_answer(tmp_path: Path) -> None:
     assert (found.standing, found.why) == (FAILED, "ConnectWorkerConfig")
 
 
-# rights and features
+# permissions and features
 
 
 def test_every_right_and_feature_is_there() -> None:

@@ -1,4 +1,4 @@
-"""ClientQuota manifests that are wrong: found offline, at their places, with what was meant (P-QUO-05)."""
+"""Invalid ClientQuota manifests: errors offline, with position and suggestion (P-QUO-05)."""
 
 from typing import Any
 

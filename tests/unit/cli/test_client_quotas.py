@@ -1,4 +1,4 @@
-"""Quotas of clients as people type commands: saved plans, history, rollback, overlays, defaults."""
+"""Client quotas on the command line: saved plans, history, rollback, overlays, defaults."""
 
 import json
 from typing import Any
@@ -190,7 +190,7 @@ def test_policies_judge_live_quotas_that_nobody_declares(kdeclare: CommandLine) 
     assert ran.out.splitlines()[0] == "2 of 3 resources violate a policy."
     assert "ClientQuota/user=*,client-id=*" in ran.out
     reads = [call for call in kdeclare.cluster.calls if call.method == "quotas"]
-    assert len(reads) == 2, "one request for all, whatever is declared"
+    assert len(reads) == 2, "one request for all entities, regardless of what is declared"
 
 
 def test_an_owned_quota_is_judged_once_by_the_name_that_its_manifest_has_now(kdeclare: CommandLine) -> None:

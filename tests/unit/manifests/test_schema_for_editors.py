@@ -1,4 +1,4 @@
-"""What editors get from the schema: words for every field and config key, and values to choose from."""
+"""The schema for editors: descriptions of every field and config key, and the allowed values."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ MODELS = {name: model["properties"] for name, model in SCHEMA["$defs"].items() i
 @pytest.mark.parametrize("model", MODELS)
 def test_every_field_says_what_it_is_for(model: str) -> None:
     silent = [name for name, field in MODELS[model].items() if not field.get("description")]
-    assert silent == [], "say it in the model, or in manifests/field_docs.py"
+    assert silent == [], "describe the field in the model or in manifests/field_docs.py"
 
 
 def test_nothing_is_described_that_is_not_there() -> None:
@@ -28,7 +28,7 @@ def test_nothing_is_described_that_is_not_there() -> None:
 
 
 def configs(spec: str) -> dict[str, Any]:
-    """The config keys that a spec offers."""
+    """Return the config keys in the schema of a spec."""
     found: dict[str, Any] = MODELS[spec]["configs"]["properties"]
     return found
 
@@ -99,7 +99,7 @@ def test_one_kind_alone_has_the_same_words() -> None:
 
 
 def test_overlays_say_what_they_are_over_and_nothing_else_has_to_be_there() -> None:
-    """The overlay of docs/environments.md, and what a merge adds to it."""
+    """The overlay of docs/environments.md, and the fields that a merge adds to it."""
     whole: dict[str, Any] = {"kind": "Topic", "metadata": {"name": "orders"}, "spec": {"partitions": 48}}
     assert overlays_take(whole)
     assert overlays_take(whole | {"apiVersion": "kdeclare/v1"})
@@ -125,7 +125,7 @@ def test_what_holds_everywhere_is_no_overlay(kind: str) -> None:
 
 
 def overlays_take(document: dict[str, Any]) -> bool:
-    """Whether the schema of overlays has nothing against it, nor that of its kind alone."""
+    """Return whether the overlay is valid by the schema of overlays and by that of its kind."""
     schemas = [
         build_overlay_file_schema(None),
         *map(build_overlay_file_schema, {document.get("kind")} & {*list_overlay_kinds()}),
