@@ -1,1 +1,1 @@
-"""How fast kdeclare is beside the bare requests that its work takes; see README.md."""
+"""Benchmarks of kdeclare against the bare requests that its work needs; see README.md."""

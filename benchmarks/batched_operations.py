@@ -2,9 +2,10 @@
 
     python -m benchmarks.batched_operations [COUNT …]
 
-Moves COUNT partitions one by one (batch size 1), which makes a chain of operations. Each count runs in a
-process of its own, because what is measured is its peak memory. Shown per count: operations, seconds of each
-step, and the peak of resident memory; then the time per operation of the largest count against the smallest.
+Moves COUNT partitions one by one (batch size 1), which gives a chain of operations. Each count runs in a
+separate process, because its peak memory is measured. The output has, per count: operations, seconds of each
+step, and the peak of resident memory; then the time per operation of the largest count relative to that of
+the smallest.
 """
 
 import json
@@ -37,22 +38,22 @@ _PER_TOPIC = 100
 
 
 class NoSecrets:
-    """There are none in these plans."""
+    """No secrets; these plans have none."""
 
     def reveal(self, secret: object) -> str:
-        """Never asked for."""
+        """Never called."""
         raise AssertionError(secret)
 
 
 class NoWaiting(SystemClock):
-    """The moves of the in-memory cluster are over after a few looks, so nothing is waited for."""
+    """A clock that never waits, because moves of the in-memory cluster complete after a few polls."""
 
     def sleep(self, seconds: float) -> None:
         """Return at once."""
 
 
 def request_moves(cluster: MemoryCluster, count: int) -> PlanRequest:
-    """A reassignment of ``count`` partitions in batches of one."""
+    """Build a reassignment of ``count`` partitions in batches of one."""
     topics = [f"t{n:05}" for n in range(-(-count // _PER_TOPIC))]
     replicas = dict.fromkeys(range(_PER_TOPIC), (1, 2))
     cluster.create_topics([NewTopic(name, None, None, replicas, {}) for name in topics])
@@ -69,10 +70,12 @@ def request_moves(cluster: MemoryCluster, count: int) -> PlanRequest:
 
 
 def measure(count: int) -> dict[str, float]:
-    """Seconds by step, the number of operations, and the peak memory in MiB."""
+    """Return the seconds by step, the number of operations, and the peak memory in MiB."""
     cluster = MemoryCluster({1: "a", 2: "b", 3: "c"})
     cluster.move_ticks = 0
-    cluster.tick_on_poll = False  # its clock looks at every partition; these moves end with their request
+    cluster.tick_on_poll = (
+        False  # its clock would poll every partition; these moves complete with their request
+    )
     request = request_moves(cluster, count)
     secrets, seconds, started = NoSecrets(), {}, time.perf_counter()
 
@@ -120,7 +123,7 @@ def main(arguments: list[str]) -> None:
         print("  ".join(f"{name} {value:,}" for name, value in rows[-1].items()), flush=True)
     steps = ("plan", "file", "check", "apply")
     first, last = (sum(row[step] for step in steps) / row["operations"] for row in (rows[0], rows[-1]))
-    print(f"time per operation, largest against smallest count: {last / first:.2f}")
+    print(f"time per operation, largest relative to smallest count: {last / first:.2f}")
 
 
 if __name__ == "__main__":

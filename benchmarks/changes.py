@@ -1,4 +1,4 @@
-"""A plan of thousands of changes, made on the in-memory cluster."""
+"""Build a plan with thousands of changes on the in-memory cluster."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ from kdeclare.providers.kafka.testing import MemoryCluster
 
 
 def changes(count: int) -> tuple[Plan, MemoryCluster, dict[str, dict[str, str]]]:
-    """A plan that creates one half of the topics and changes the other."""
+    """Build a plan that creates one half of the topics and changes the other half."""
     cluster = MemoryCluster({1: "a", 2: "b", 3: "c"})
     labels = {f"topic-{n:05}": _labels(n) for n in range(count)}
     names = sorted(labels)
@@ -52,5 +52,5 @@ def _apply(plan: Plan, cluster: MemoryCluster) -> None:
 
 class _NoSecrets:
     def reveal(self, secret: object) -> str:
-        """There are none."""
+        """No secrets."""
         raise AssertionError(secret)

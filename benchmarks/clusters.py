@@ -1,4 +1,4 @@
-"""The cluster that is measured on: three brokers of one's own, fresh each time, or one that is given."""
+"""The measured cluster: three new brokers each time, or an existing cluster."""
 
 import random
 import tempfile
@@ -13,23 +13,23 @@ import psutil
 from kdeclare.sandbox import SandboxSettings, is_free, reset, start
 
 HEAP = "-Xms512m -Xmx1536m"
-"""Of one broker. The sandbox's own 384 MB are too few for 5,000 topics of three replicas: brokers would
-do little else than collect garbage."""
+"""JVM heap of one broker. The sandbox's default of 384 MB is too small for 5,000 topics with three replicas:
+brokers would spend most of their time on garbage collection."""
 
 _QUIET = 0.75
-"""Cores that brokers with nothing to do use at most, together: with 5,000 topics it is half a core."""
+"""The maximum number of cores that all idle brokers use together; with 5,000 topics it is half a core."""
 _LIMIT_S = 180
 
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """A cluster that can be reached; ``pids`` are its brokers' where they are known."""
+    """A reachable cluster; ``pids`` are the process ids of its brokers, if known."""
 
     bootstrap: str
     pids: tuple[int, ...] = ()
 
     def settle(self) -> None:
-        """Wait until the brokers have done what they were asked for: they go on long after the answer."""
+        """Wait until the brokers are idle; they continue to work long after they have responded."""
         if not self.pids:
             time.sleep(10)
         limit = time.monotonic() + _LIMIT_S
@@ -45,7 +45,7 @@ class Bench:
 
 @contextmanager
 def cluster(given: str | None = None, brokers: int = 3) -> Iterator[Bench]:
-    """The cluster at ``given``, or a sandbox that is gone afterwards, of that many brokers."""
+    """Yield the cluster at ``given``, or a temporary sandbox with that many brokers."""
     if given is not None:
         yield Bench(given)
         return
@@ -60,7 +60,7 @@ def cluster(given: str | None = None, brokers: int = 3) -> Iterator[Bench]:
 
 
 def free_port() -> int:
-    """The first port of a block that a sandbox can have."""
+    """Return the first port of a free block for a sandbox."""
     while True:
         port = random.randrange(20_000, 32_000, 10)
         settings = SandboxSettings(Path("sandbox"), port=port)

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.collecting``: reading whole clusters, one after the other and side by side."""
+"""``python -m benchmarks.collecting``: read whole clusters, one after another and concurrently."""
 
 import argparse
 import json
@@ -27,7 +27,7 @@ from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.sandbox import GroupSettings, is_free, reset_group, start_group
 
 HEAP = "-Xms512m -Xmx1024m"
-"""Of one broker; see `benchmarks.clusters.HEAP`."""
+"""JVM heap of one broker; see `benchmarks.clusters.HEAP`."""
 
 _ONE_S = 4.0
 _AT_ONCE = 1.8
@@ -37,20 +37,20 @@ _SEEN_S = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Seconds. each: of the clusters by themselves; together: until all are read side by side."""
+    """Seconds. each: for each cluster alone; together: until all are read concurrently."""
 
     each: Sequence[float]
     together: float
 
     @property
     def gain(self) -> float:
-        """How many times as fast side by side is."""
+        """How many times faster concurrent reading is."""
         return sum(self.each) / self.together
 
 
 @contextmanager
 def clusters(count: int, topics: int) -> Iterator[Sequence[str]]:
-    """The addresses of clusters of one broker with that many topics; gone afterwards."""
+    """Yield the addresses of temporary clusters of one broker with that many topics."""
     with tempfile.TemporaryDirectory(prefix="kdeclare-benchmark-") as folder:
         settings = GroupSettings(Path(folder) / "sandbox", count, 1, 1, _free_port(count))
         try:
@@ -65,7 +65,7 @@ def clusters(count: int, topics: int) -> Iterator[Sequence[str]]:
 
 
 def measured(addresses: Sequence[str], topics: int, rounds: int) -> list[Round]:
-    """Read by processes that are there already, as Spark's workers are after their first task."""
+    """Read with running processes, like Spark's workers after their first task."""
     spawned = multiprocessing.get_context("spawn")
     done = []
     with ExitStack() as stack:
@@ -76,7 +76,7 @@ def measured(addresses: Sequence[str], topics: int, rounds: int) -> list[Round]:
 
         every = range(len(addresses))
         for at in every:
-            begin(at).result()  # imports, and what the brokers do the first time
+            begin(at).result()  # warm up imports and brokers
         for _ in range(rounds):
             each = [begin(at).result() for at in every]
             begun = time.perf_counter()
@@ -87,14 +87,14 @@ def measured(addresses: Sequence[str], topics: int, rounds: int) -> list[Round]:
 
 
 def _collect(address: str, topics: int) -> float:
-    """Seconds for one cluster: connect, read, and have the rows as Arrow. Checks that all are there."""
+    """Return the seconds to connect, read and encode one cluster as Arrow. Checks that all rows were read."""
     begun = time.perf_counter()
     with closing(connect(address, {}, timeout_s=_TIMEOUT_S)) as cluster:
         rows = read_live_rows(Connections(KafkaConnection(cluster)), address, {}, datetime.now(UTC))
         read = sum(batch.num_rows for batch in batch_rows(rows))
     taken = time.perf_counter() - begun
     if read < topics:
-        raise RuntimeError(f"{address} has {topics} topics, and only {read} rows were read")
+        raise RuntimeError(f"{address} has {topics} topics, but only {read} rows were read")
     return taken
 
 
@@ -109,7 +109,7 @@ def _create(address: str, topics: int) -> None:
                 if fault is not None:
                     raise RuntimeError(f"{name}: {fault}")
         limit = time.monotonic() + _SEEN_S
-        # The controller has them; a broker that is short of CPU shows them later.
+        # The controller has created them; a broker with little CPU shows them later.
         while len(cluster.topics()) < topics:
             if time.monotonic() > limit:
                 raise RuntimeError(f"{address} does not show its {topics} topics")
@@ -124,15 +124,17 @@ def _free_port(count: int) -> int:
 
 
 def main() -> None:
-    """Measure and print; the exit code is 1 where a figure is not as asked for."""
+    """Measure and print; return exit code 1 if a figure misses its target."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.collecting", description=__doc__)
     parser.add_argument("--clusters", type=int, default=2, metavar="N")
-    parser.add_argument("--topics", type=int, default=5000, metavar="N", help="of each cluster")
-    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="medians are taken of so many")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here, too")
+    parser.add_argument("--topics", type=int, default=5000, metavar="N", help="topics per cluster")
+    parser.add_argument(
+        "--rounds", type=int, default=3, metavar="N", help="number of rounds; figures are medians"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to this file")
     options = parser.parse_args()
     os.environ.setdefault("KAFKA_HEAP_OPTS", HEAP)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that no broker is left behind
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # stop the brokers, too
     busy = os.getloadavg()[0]
     with clusters(options.clusters, options.topics) as addresses:
         rounds = measured(addresses, options.topics, options.rounds)
@@ -140,7 +142,7 @@ def main() -> None:
     together = statistics.median(each.together for each in rounds)
     gain = statistics.median(each.gain for each in rounds)
     print(f"{os.cpu_count()} cores, medians of {options.rounds}; load before {busy:.1f}\n")
-    print("| topics a cluster | one cluster s | clusters | at once s | times as fast |")
+    print("| topics per cluster | one cluster s | clusters | concurrently s | speedup |")
     print("|---:|---:|---:|---:|---:|")
     print(f"| {options.topics:,} | {one:.2f} | {options.clusters} | {together:.2f} | {gain:.2f} |")
     if options.json is not None:

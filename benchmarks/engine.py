@@ -1,4 +1,4 @@
-"""``python -m benchmarks.engine``: kdeclare beside the bare kafka-python calls of the same jobs."""
+"""``python -m benchmarks.engine``: kdeclare compared with the bare kafka-python calls of the same jobs."""
 
 import argparse
 import json
@@ -20,12 +20,12 @@ from benchmarks.topics import HOUR_MS, write_manifests, write_project
 PLAN, DRIFT, CREATE = "plan, nothing to do", "plan, 1 % drifted", "apply, create all"
 ALTER, UNALTER, UNCREATE = "apply, alter all", "rollback of the alteration", "rollback of the creation"
 _ENDS = {DRIFT: 2}
-"""Exit codes that are not 0."""
+"""Expected exit codes other than 0."""
 
 
 @dataclass
 class Round:
-    """One size, measured once: a process of kdeclare's and one of bare calls for each job."""
+    """One size, measured once: one process of kdeclare and one of bare calls for each job."""
 
     bench: Bench
     folder: Path
@@ -36,29 +36,29 @@ class Round:
     bare: dict[str, Cost] = field(default_factory=dict)
 
     def warm_up(self) -> None:
-        """Brokers are slow at first, and Python compiles what it has not seen."""
+        """Warm up, because brokers are slow at first and Python compiles new modules."""
         self.raw("warm", 300, "create", "read", "alter", "delete")
 
     def raw(self, prefix: str, count: int, *steps: str) -> Cost:
-        """Bare calls, in a process, once the brokers are at rest."""
+        """Run bare calls in a process when the brokers are idle."""
         self.bench.settle()
         arguments = ["benchmarks.raw", self.bench.bootstrap, prefix, str(count), *steps]
         return _told(run(arguments, self.folder, self.env), f"bare calls for {count:,}: {' '.join(steps)}")
 
     def kdeclare(self, job: str, *arguments: str) -> None:
-        """Measure a command, once the brokers are at rest."""
+        """Measure a command when the brokers are idle."""
         self.bench.settle()
         cost = run(["kdeclare", *arguments], self.folder / "project", self.env, _ENDS.get(job, 0))
         self.ours[job] = _told(cost, f"kdeclare for {self.count:,}: {job}")
 
     def bare_life(self) -> None:
-        """Create and delete, on a cluster that has not seen the topics."""
+        """Create and delete the topics on a new cluster."""
         self.warm_up()
         self.bare[CREATE] = self.raw(self.prefix, self.count, "read", "create")
         self.bare[UNCREATE] = self.raw(self.prefix, self.count, "read", "delete")
 
     def whole_life(self) -> None:
-        """All jobs of kdeclare, from nothing to nothing, and beside them the bare reads and alterations."""
+        """Run all jobs of kdeclare from creation to deletion, and the bare reads and alterations."""
         project = self.folder / "project"
         write_project(project, self.prefix, self.count, self.bench.bootstrap)
         self.warm_up()
@@ -86,7 +86,7 @@ def _told(cost: Cost, what: str) -> Cost:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One job at one size, medians over the rounds. ``writes_s``: the bare calls without those that read."""
+    """One job at one size, medians over the rounds. ``writes_s``: the bare calls without the reads."""
 
     topics: int
     job: str
@@ -99,7 +99,7 @@ class Row:
 
 
 def measured(count: int, rounds: int, bootstrap: str | None) -> list[Row]:
-    """All jobs at one size."""
+    """Measure all jobs at one size."""
     done: list[Round] = []
     for number in range(rounds):
         with tempfile.TemporaryDirectory(prefix="kdeclare-benchmark-") as temporary:
@@ -137,7 +137,7 @@ def _median(values: Iterable[float]) -> float:
 
 
 def table(rows: Iterable[Row]) -> str:
-    """Markdown."""
+    """Render the figures as a Markdown table."""
     lines = [
         "| topics | job | s | CPU s | peak MB | bare calls s | CPU s | ratio | bare writes alone s | ratio |",
         "|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|",
@@ -154,12 +154,14 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.engine", description=__doc__)
     parser.add_argument("--topics", type=int, nargs="+", default=[1000, 5000], metavar="N")
-    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="medians are taken of so many")
-    parser.add_argument("--bootstrap", metavar="HOST:PORT", help="a cluster to use instead of a fresh one")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here, too")
+    parser.add_argument(
+        "--rounds", type=int, default=3, metavar="N", help="number of rounds; figures are medians"
+    )
+    parser.add_argument("--bootstrap", metavar="HOST:PORT", help="use this cluster instead of a new one")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to this file")
     options = parser.parse_args()
     os.environ.setdefault("KAFKA_HEAP_OPTS", HEAP)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that no broker is left behind
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # stop the brokers, too
     busy = os.getloadavg()[0]
     rows = [row for count in options.topics for row in measured(count, options.rounds, options.bootstrap)]
     machine = f"{os.cpu_count()} cores, Python {platform.python_version()}"

@@ -1,10 +1,10 @@
-"""Time to link operations of two kinds that refer to each other, beside putting them in order by id.
+"""Time to link operations of two kinds that refer to each other, compared with sorting them by id.
 
     python -m benchmarks.linking [COUNT …]
 
 Of each count, half are creations of objects and half are operations that need them: nine in ten by name, the
-others by a prefix that ten objects have. Shown per count: edges, milliseconds of CPU to link, the same for
-sorting the operations by id (the baseline of the same run), and the ratio of the two.
+others by a prefix that ten objects have. The output has, per count: edges, milliseconds of CPU to link, the
+same for sorting the operations by id (the baseline of the same run), and the ratio of the two.
 """
 
 import sys
@@ -26,13 +26,13 @@ _OBJECT = "bench.object"
 
 @dataclass(frozen=True)
 class Touches(Arguments):
-    """The footprint itself."""
+    """Arguments that are the footprint itself."""
 
     touches: tuple[FootprintEntry, ...]
 
 
 class Step(UnknownOperationType):
-    """An operation that touches what its arguments say."""
+    """An operation type whose footprint is in its arguments."""
 
     def __init__(self, name: str, *, creates: bool) -> None:
         super().__init__(name)
@@ -44,7 +44,7 @@ class Step(UnknownOperationType):
 
 
 def operations(count: int) -> list[Operation]:
-    """As many, half of each kind."""
+    """Build this many operations, half of each kind."""
     made: list[Operation] = []
     for number in range(count // 2):
         name = f"object-{number:06}"
@@ -59,7 +59,7 @@ def operations(count: int) -> list[Operation]:
 
 
 def measure(count: int) -> str:
-    """A line of the table; the best of some rounds of each, in turns."""
+    """Return a line of the table with the best of several alternating rounds."""
     given = operations(count)
     linking, sorting, edges = [], [], 0
     for _ in range(_ROUNDS):

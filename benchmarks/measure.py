@@ -1,4 +1,4 @@
-"""Running a process, and what it cost."""
+"""Run a process and measure its cost."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """One process from its start to its end: seconds by the clock and of its own CPU, peak memory, stdout."""
+    """The cost of one process: wall-clock seconds, its own CPU seconds, peak memory, and its stdout."""
 
     wall_s: float
     cpu_s: float
@@ -21,7 +21,7 @@ class Cost:
 
 
 def environment(cache: Path, tree: Path = Path(__file__).parents[1]) -> Mapping[str, str]:
-    """The code in ``tree``, byte-compiled as an installed package is, with the results in ``cache``."""
+    """Byte-compile the code in ``tree`` like an installed package, with the results in ``cache``."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return {**kept, "PYTHONPATH": str(tree), "PYTHONPYCACHEPREFIX": str(cache)}
 
@@ -40,7 +40,7 @@ def run(arguments: Sequence[str], folder: Path, env: Mapping[str, str], expected
         )
         _, status, usage = os.wait4(process.pid, 0)
         wall_s = time.perf_counter() - begun
-        process.returncode = os.waitstatus_to_exitcode(status)  # so that Popen does not wait again
+        process.returncode = os.waitstatus_to_exitcode(status)  # Popen must not wait again
         output.seek(0)
         errors.seek(0)
         said = output.read()

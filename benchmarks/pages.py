@@ -1,4 +1,4 @@
-"""``python -m benchmarks.pages``: a big plan and its run as HTML pages, beside the plan as JSON."""
+"""``python -m benchmarks.pages``: a large plan and its run as HTML pages, compared with the plan as JSON."""
 
 import argparse
 import gc
@@ -24,7 +24,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.pages", description=__doc__)
     parser.add_argument("--changes", type=int, default=5000)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--chromium", metavar="FILE", help="scroll the plan's page in this browser, too")
+    parser.add_argument("--chromium", metavar="FILE", help="also scroll the plan's page in this browser")
     options = parser.parse_args()
     gc.set_threshold(200_000)  # as the command does
     plan = big_plan(options.changes)
@@ -35,7 +35,7 @@ def main() -> None:
         ("the plan as HTML", lambda: render_plan_page(plan)),
         ("its run as HTML", lambda: render_run_page(run)),
     )
-    print("| changes | operations | what | s | × JSON | kB |\n|---:|---:|---|---:|---:|---:|")
+    print("| changes | operations | output | s | × JSON | kB |\n|---:|---:|---|---:|---:|---:|")
     size = f"| {len(plan.changes):,} | {len(plan.operations):,} "
     least = 0.0
     for name, make in ways:
@@ -48,10 +48,10 @@ def main() -> None:
 
 
 def _scroll(chromium: str, page: str) -> None:
-    """A second table: how the page scrolls, as wide as a desktop and as a phone."""
-    from benchmarks.scrolling import browser, scrolled  # Playwright only where a browser is asked for
+    """Print a second table: scrolling the page at the width of a desktop and of a phone."""
+    from benchmarks.scrolling import browser, scrolled  # Playwright only if a browser is requested
 
-    print("\n| width | px a second | frames a second | 95 % within ms | main thread ms a frame |")
+    print("\n| width | px per second | frames per second | 95 % within ms | main thread ms per frame |")
     print("|---:|---:|---:|---:|---:|")
     with browser(chromium) as opened:
         for width in (1440, 390):
@@ -62,7 +62,7 @@ def _scroll(chromium: str, page: str) -> None:
 
 
 def _measured(make: Callable[[], str], rounds: int) -> tuple[float, str]:
-    """Seconds of CPU, the median, and what was made."""
+    """Return the median CPU seconds and the result."""
     taken, text = [], ""
     for _ in range(rounds):
         begun = time.process_time()
@@ -72,7 +72,7 @@ def _measured(make: Callable[[], str], rounds: int) -> tuple[float, str]:
 
 
 def _run(plan: Plan) -> RunDetail:
-    """All done, in requests of 500 operations that take a second each."""
+    """Build a run with all operations done, in requests of 500 operations that take a second each."""
     moments = [_NOON + timedelta(seconds=n // 500) for n in range(len(plan.operations))]
     steps = tuple(
         RunStep(op.id, op.verb, str(op.resource), Status.DONE, at, at + timedelta(seconds=1))

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.placement``: kdeclare's placement beside Kafka's own placer, on the same input."""
+"""``python -m benchmarks.placement``: kdeclare's placement compared with Kafka's placer."""
 
 import argparse
 import json
@@ -23,10 +23,10 @@ _DRAINED = 7
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A wish, and what it is asked about.
+    """A placement request and its input.
 
-    before: the assignment, as Kafka's own placer has made it. sizes: partitions by topic.
-    least: replicas that have to be copied to a broker, whatever one does. factor: replicas afterwards.
+    before: the assignment that Kafka's own placer made. sizes: partitions by topic. least: replicas that any
+    algorithm has to copy to a broker. factor: replication factor afterwards.
     """
 
     name: str
@@ -39,17 +39,17 @@ class Scenario:
 
     @property
     def usable(self) -> list[Broker]:
-        """The brokers that are to hold replicas."""
+        """The brokers that may hold replicas."""
         return [broker for broker in self.brokers if broker.id not in self.wish.excluded_brokers]
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One scenario, placed by one of the two.
+    """The result of one placer in one scenario.
 
-    seconds: of placing alone, the median. moved: replicas on brokers that did not have them. replicas,
-    leaders: by broker, the most minus the fewest. topics: the same of replicas in the worst topic.
-    unspread: partitions on fewer racks than could be.
+    seconds: median time of the placement alone. moved: replicas on brokers that did not have them. replicas,
+    leaders: maximum minus minimum per broker. topics: the same for replicas in the worst topic.
+    unspread: partitions on fewer racks than possible.
     """
 
     partitions: int
@@ -65,12 +65,12 @@ class Row:
 
 
 def cluster(count: int) -> list[Broker]:
-    """Brokers in five racks of equal size, as far as the count allows."""
+    """Return brokers in five racks of equal size, as far as the count allows."""
     return [Broker(n, f"host-{n}", 9092, f"rack-{n % _RACKS}") for n in range(count)]
 
 
 def scenarios(partitions: int, each: int, kafka: StripedPlacer) -> list[Scenario]:
-    """All scenarios of one size, with topics of ``each`` partitions, on 30 brokers and, once, 3 more."""
+    """Yield all scenarios of one size, with ``each`` partitions per topic, on 30 or 33 brokers."""
     thirty, more = cluster(30), cluster(33)
     sizes = {f"topic-{n:05}": each for n in range(partitions // each)}
     three, _ = kafka.place(thirty, sizes, 3)
@@ -93,7 +93,7 @@ def scenarios(partitions: int, each: int, kafka: StripedPlacer) -> list[Scenario
 
 
 def measured(partitions: int, each: int, rounds: int, kafka: StripedPlacer) -> list[Row]:
-    """Both placers in all scenarios of one size."""
+    """Run both placers in all scenarios of one size."""
     rows = []
     for scenario in scenarios(partitions, each, kafka):
         rows.append(_row(partitions, scenario, "kdeclare", rounds, _ours))
@@ -154,7 +154,7 @@ def _gap(ids: Sequence[int], held: Iterable[int]) -> int:
 
 
 def table(rows: Iterable[Row]) -> str:
-    """Markdown."""
+    """Render the figures as a Markdown table."""
     lines = [
         "| partitions | scenario | by | s | moved | least | replicas max−min | in a topic "
         "| leaders max−min | not spread |",
@@ -173,8 +173,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.placement", description=__doc__)
     parser.add_argument("--partitions", type=int, nargs="+", default=[1000, 10_000], metavar="N")
     parser.add_argument("--each", type=int, default=10, metavar="N", help="partitions of each topic")
-    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="medians are taken of so many")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here, too")
+    parser.add_argument(
+        "--rounds", type=int, default=3, metavar="N", help="number of rounds; figures are medians"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to this file")
     options = parser.parse_args()
     busy = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="kdeclare-benchmark-") as folder:

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.policies``: rules in CEL on thousands of topics, beside the same rules in Python."""
+"""``python -m benchmarks.policies``: rules on thousands of topics, in CEL and in Python."""
 
 import argparse
 import gc
@@ -73,15 +73,15 @@ def main() -> None:
     plan, cluster, labels = changes(options.topics)
     classes = [ConfiguredPolicy(str(n), _Asks(ask), bounded=True) for n, (_, ask) in enumerate(RULES)]
     every = [
-        ("CEL, all in order", _in_cel([rule for rule, _ in RULES])),
+        ("CEL, all topics comply", _in_cel([rule for rule, _ in RULES])),
         (
             "CEL, one denies every topic",
             _in_cel([*(rule for rule, _ in RULES[:-1]), "post.partitions > 100"]),
         ),
-        ("Python, all in order", classes),
-        ("Python, looking at nothing", _idle()),
+        ("Python, all topics comply", classes),
+        ("Python, empty classes", _idle()),
     ]
-    print("| topics | rules | by | s | µs a rule and topic | denied |\n|---:|---:|---|---:|---:|---:|")
+    print("| topics | rules | by | s | µs per rule and topic | denied |\n|---:|---:|---|---:|---:|---:|")
     for name, policies in every:
         seconds, verdicts = _measured(policies, plan, cluster, labels, options.rounds)
         denied = sum(v.outcome is VerdictOutcome.DENY for v in verdicts)
@@ -96,7 +96,7 @@ def _measured(
     labels: dict[str, dict[str, str]],
     rounds: int,
 ) -> tuple[float, tuple[Verdict, ...]]:
-    """Seconds of CPU of one judgement of the whole plan, the median, and its verdicts."""
+    """Return the median CPU seconds to judge the whole plan once, and the verdicts."""
     taken = []
     verdicts: tuple[Verdict, ...] = ()
 
@@ -135,7 +135,7 @@ class _Asks(TopicActionsPolicy):
         self._ask = ask
 
     def validate(self, request: RequestMetadata) -> None:
-        """Against everything that the function does not like."""
+        """Denies every request for which the function returns false."""
         if not self._ask(request):
             raise PolicyViolation("no")
 

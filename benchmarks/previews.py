@@ -1,4 +1,4 @@
-"""``python -m benchmarks.previews``: a plan of thousands of changes as people read it."""
+"""``python -m benchmarks.previews``: render a plan with thousands of changes as text and Markdown."""
 
 import argparse
 import json
@@ -24,7 +24,7 @@ def main() -> None:
     plan, _, _ = changes(options.topics)
     document = build_plan_document(plan)
     bare, length = _measured(lambda _: json.dumps(document), plan, options.rounds)
-    print("| changes | as | s | characters | × json.dumps |\n|---:|---|---:|---:|---:|")
+    print("| changes | format | s | characters | × json.dumps |\n|---:|---|---:|---:|---:|")
     print(f"| {options.topics:,} | `json.dumps` of its document | {bare:.3f} | {length:,} | 1.0 |")
     for name, render in FORMATS.items():
         seconds, length = _measured(render, plan, options.rounds)
@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def _measured(render: Callable[[Plan], str], plan: Plan, rounds: int) -> tuple[float, int]:
-    """Seconds of CPU, the median, and how many characters came of it."""
+    """Return the median CPU seconds and the number of characters."""
     taken = []
     text = ""
     for _ in range(rounds):

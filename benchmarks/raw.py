@@ -1,4 +1,4 @@
-"""The bare kafka-python calls of a job, as a process of its own: ``raw BOOTSTRAP PREFIX COUNT STEP…``."""
+"""The bare kafka-python calls of a job, as a separate process: ``raw BOOTSTRAP PREFIX COUNT STEP…``."""
 
 import json
 import sys
@@ -15,9 +15,9 @@ Numbered = list[tuple[int, str]]
 
 
 def main(bootstrap: str, prefix: str, count: str, *steps: str) -> None:
-    """Connect, and do the steps one after the other; print how many seconds each of them took.
+    """Connect, run the steps one after another, and print the seconds of each.
 
-    A step is one of `MIGRATIONS`; ``alter=MS`` says what to add to the retention times.
+    A step is one of `MIGRATIONS`; ``alter=MS`` sets the number to add to the retention times.
     """
     client = KafkaAdminClient(bootstrap_servers=bootstrap.split(","))
     topics = list(enumerate(names(prefix, int(count))))
@@ -32,7 +32,7 @@ def main(bootstrap: str, prefix: str, count: str, *steps: str) -> None:
 
 
 def _read(client: Any, topics: Numbered, _: int) -> None:
-    """What a comparison needs: all topics, and of those that exist the keys that are declared."""
+    """Read the input of a comparison: all topics, and the declared keys of existing topics."""
     there = {topic["name"] for topic in client.describe_topics()}
     keys = dict.fromkeys(configs(0))
     for batch in _batches((number, name) for number, name in topics if name in there):

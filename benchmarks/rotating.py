@@ -1,4 +1,4 @@
-"""``python -m benchmarks.rotating``: what Connect workers cost a sandbox, and how long a rotation takes."""
+"""``python -m benchmarks.rotating``: the cost of Connect workers in a sandbox, and the time of a rotation."""
 
 import argparse
 import statistics
@@ -24,7 +24,7 @@ _WANTED_S = 1.0
 
 
 def main() -> None:
-    """Measure, and print what came of it."""
+    """Measure, and print the results."""
     options = _options()
     with tempfile.TemporaryDirectory(prefix="kdeclare-benchmark-") as made:
         alone_s = _started(SandboxSettings(Path(made) / "brokers", port=free_port()))
@@ -39,14 +39,14 @@ def main() -> None:
                 f" with {_WORKERS} workers after {time.perf_counter() - begun:.1f} s"
             )
             _rotate(folder, status, options.rounds)
-            print(f"all of it then takes {_resident_gib(status):.2f} GiB of memory")
+            print(f"all processes then take {_resident_gib(status):.2f} GiB of memory")
         finally:
             reset(folder)
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=20, help="rotations, after one that does not count")
+    parser.add_argument("--rounds", type=int, default=20, help="rotations, after one that is not measured")
     return parser.parse_args()
 
 
@@ -75,7 +75,7 @@ def _rotate(folder: Path, status: SandboxStatus, rounds: int) -> None:
         print(
             f"from PATCH to the last worker's new handshake, {rounds} rotations: median {median:.3f} s,"
             f" longest {max(rotated[1:]):.3f} s, {median / bare:.0f} × the handshakes alone;"
-            f" wanted {_WANTED_S} s: {'met' if median < _WANTED_S else 'missed'}"
+            f" target {_WANTED_S} s: {'met' if median < _WANTED_S else 'missed'}"
         )
     finally:
         workers.close()
@@ -88,13 +88,13 @@ def _rotation_s(workers: ConnectWorkers, file: str) -> float:
     limit = time.monotonic() + _LIMIT_S
     while _shown(workers) & before:
         if time.monotonic() > limit:
-            raise RuntimeError(f"a worker still shows its old certificate after {_LIMIT_S:.0f} s")
+            raise RuntimeError(f"a worker still presents its old certificate after {_LIMIT_S:.0f} s")
         time.sleep(_POLL_S)
     return time.perf_counter() - begun
 
 
 def _shown(workers: ConnectWorkers) -> set[str]:
-    """The fingerprints of what new connections are shown; each worker has a certificate of its own."""
+    """Return the fingerprints that new connections see; each worker has its own certificate."""
     found = (workers.read_served_certificate(url) for url in workers.urls)
     return {certificate.sha256 for certificate in found if certificate is not None}
 

@@ -1,4 +1,4 @@
-"""How smoothly a page scrolls in headless Chromium: frames, and what each costs the page's main thread."""
+"""How smoothly a page scrolls in headless Chromium: frames, and the main thread's time for each."""
 
 import statistics
 import tempfile
@@ -11,7 +11,7 @@ from typing import Any
 from playwright.sync_api import Browser, sync_playwright
 
 _SECONDS = 10
-"""How long one measurement scrolls at most."""
+"""The maximum seconds of one measurement."""
 
 _SCROLL = """([speed, seconds]) => new Promise((done) => {
   const frames = [];
@@ -28,12 +28,12 @@ _SCROLL = """([speed, seconds]) => new Promise((done) => {
   };
   requestAnimationFrame(frame);
 })"""
-"""The milliseconds from frame to frame, to the end of the page or for some seconds."""
+"""Returns the milliseconds between frames, until the end of the page or for some seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scrolled:
-    """What scrolling came to. most_ms: 95 % of the frames came within it."""
+    """The result of scrolling. most_ms: 95 % of the frames took at most this time."""
 
     frames_per_second: float
     most_ms: float
@@ -42,7 +42,7 @@ class Scrolled:
 
 @contextmanager
 def browser(executable: str) -> Iterator[Browser]:
-    """A browser without a window."""
+    """Yield a headless browser."""
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=executable)
         try:
@@ -52,7 +52,7 @@ def browser(executable: str) -> Iterator[Browser]:
 
 
 def scrolled(chromium: Browser, html: str, width: int, speed: int) -> Scrolled:
-    """A page of ``width`` CSS pixels, scrolled from its top at ``speed`` pixels a second."""
+    """Scroll a page of ``width`` CSS pixels from its top at ``speed`` pixels per second."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "page.html"
         file.write_text(html, encoding="utf-8")
@@ -64,7 +64,7 @@ def scrolled(chromium: Browser, html: str, width: int, speed: int) -> Scrolled:
         before = _busy(session)
         frames: list[float] = page.evaluate(_SCROLL, [speed, _SECONDS])
         if page.evaluate("scrollY") < speed:
-            raise RuntimeError("The page has not scrolled for a second.")
+            raise RuntimeError("The page did not scroll for a second.")
         busy = _busy(session) - before
         context.close()
     most = statistics.quantiles(frames, n=20)[-1]
@@ -72,6 +72,6 @@ def scrolled(chromium: Browser, html: str, width: int, speed: int) -> Scrolled:
 
 
 def _busy(session: Any) -> float:
-    """Seconds that the page's main thread has worked."""
+    """Return the seconds that the page's main thread was busy."""
     metrics = session.send("Performance.getMetrics")["metrics"]
     return float(next(metric["value"] for metric in metrics if metric["name"] == "TaskDuration"))

@@ -2,9 +2,9 @@
 
     python -m benchmarks.secrets [COUNT]
 
-Each round hashes other values, since hashes are kept for the time of a process; the rounds of the three ways
-alternate. Shown are the median seconds of each, and the ratio to one thread. Then one plan of COUNT brokers'
-passwords against a state that has them all, which is what every later plan compares.
+Each round hashes other values, because a process caches its hashes; the rounds of the three ways alternate.
+The output has the median seconds of each, and the ratio to one thread. Then COUNT broker passwords are
+compared with a state that has all of them, as every later plan does.
 """
 
 import statistics
@@ -32,7 +32,7 @@ def _secret_of(item: DesiredResource) -> Secret:
 
 
 def brokers(count: int, salt: str) -> list[DesiredResource]:
-    """One password each."""
+    """Return one password per broker."""
     kind = KINDS["BrokerConfig"]
     found = []
     for number in range(count):
@@ -43,18 +43,18 @@ def brokers(count: int, salt: str) -> list[DesiredResource]:
 
 
 def hash_one_by_one(hasher: SecretHasher, items: list[DesiredResource]) -> None:
-    """As kdeclare 0.1 did."""
+    """Hash on one thread, like kdeclare 0.1."""
     for item in items:
         hasher.make_hash(str(item.id), _KEY, _secret_of(item).value)
 
 
 def hash_all(hasher: SecretHasher, items: list[DesiredResource]) -> None:
-    """As a plan does."""
+    """Hash on all processors, like a plan."""
     hash_secrets(items, {}, hasher, ignore_progress)
 
 
 def compare_again(hasher: SecretHasher, items: list[DesiredResource]) -> float:
-    """Seconds to compare with a state that has all of them, in a process that has seen none."""
+    """Return the seconds to compare with a state that has all secrets, in a new process."""
     sealed = hash_secrets(items, {}, hasher, ignore_progress)
     owned: dict[str, OwnedRecord] = {
         str(item.id): BrokerConfigRecord({_KEY: _secret_of(item).ref}) for item in sealed

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.starting``: how long one waits for a small answer, from the start of the process."""
+"""``python -m benchmarks.starting``: the time of short commands, from the start of the process."""
 
 import argparse
 import statistics
@@ -17,7 +17,7 @@ from kafka import KafkaAdminClient
 client = KafkaAdminClient(bootstrap_servers=sys.argv[1])
 print(sorted(client.list_topics()))
 """
-"""The same answer with nothing but kafka-python."""
+"""The same output with kafka-python only."""
 
 
 def main() -> None:
@@ -46,7 +46,7 @@ def main() -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument("--bootstrap", help="an idle cluster; by default a sandbox that is gone afterwards")
+    parser.add_argument("--bootstrap", help="an idle cluster (default: a temporary sandbox)")
     return parser.parse_args()
 
 

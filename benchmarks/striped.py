@@ -1,4 +1,4 @@
-"""Kafka's own placer, run from its jars: no broker is needed."""
+"""Run Kafka's own placer from its jars, without a broker."""
 
 import shutil
 import subprocess
@@ -23,7 +23,7 @@ class StripedPlacer:
 
     @classmethod
     def compiled(cls, folder: Path) -> "StripedPlacer":
-        """Compile the small program around it. Raises RuntimeError without a JDK."""
+        """Compile the small wrapper program. Raises RuntimeError without a JDK."""
         java, javac = shutil.which("java"), shutil.which("javac")
         if java is None or javac is None:
             raise RuntimeError("Kafka's placer is compiled at run time, which needs java and javac on PATH")
@@ -34,7 +34,7 @@ class StripedPlacer:
     def place(
         self, brokers: Sequence[Broker], sizes: Mapping[str, int], factor: int
     ) -> tuple[Assignment, float]:
-        """All topics (name to number of partitions) from nothing, and the seconds that it took."""
+        """Place all topics (name to number of partitions), and return the assignment and the seconds."""
         lines = [f"broker {broker.id} {broker.rack}" for broker in brokers]
         lines += [f"topic {count} {factor}" for count in sizes.values()]
         command = [self.java, "-cp", self.classpath, _SOURCE.stem]

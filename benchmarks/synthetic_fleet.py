@@ -1,7 +1,7 @@
-"""``python -m benchmarks.synthetic_fleet OUT``: both tables of a fleet that is made up, as Parquet.
+"""``python -m benchmarks.synthetic_fleet OUT``: generate both tables of a synthetic fleet as Parquet.
 
-The rows are what `fleet.encoding` makes of topics as companies have them. The same arguments give the same
-rows. What is found in them is known: it is counted while they are made, and stands in OUT/planted.json.
+The rows are encoded like those of real topics. The same arguments give the same rows. The findings are known:
+they are counted during the generation, and written to OUT/planted.json.
 """
 
 import argparse
@@ -25,14 +25,14 @@ from benchmarks.synthetic.templates import templates
 
 _PLANTED = "planted.json"
 _FORMAT = 3
-"""Of the rows; folders that another one has made are made again."""
+"""Version of the rows; folders of another version are generated again."""
 _FEW = 20_000
-"""Topics up to which the templates, which every process makes for itself, take longer than the rows."""
+"""Up to this number of topics, the templates, which every process creates, take longer than the rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A fleet. topics: of each cluster, on average. skew: the first cluster's share of all topics."""
+    """A fleet. topics: average per cluster. skew: the first cluster's share of all topics."""
 
     clusters: int = 200
     topics: int = 5000
@@ -43,7 +43,7 @@ class Wanted:
 
     @property
     def sizes(self) -> Sequence[int]:
-        """The topics of each cluster."""
+        """Return the number of topics of each cluster."""
         if self.skew is None or self.clusters == 1:
             return [self.topics] * self.clusters
         every = self.clusters * self.topics
@@ -54,7 +54,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """What has been made: rows of each table, and the findings in them by kind."""
+    """The generated data: rows of each table, and the findings in them by kind."""
 
     declared: int
     live: int
@@ -70,10 +70,10 @@ def write(
     skew: float | None = None,
     seed: int = 1,
 ) -> Planted:
-    """Write ``declared`` and ``live`` into a folder, one file a cluster, and return what is in them.
+    """Write ``declared`` and ``live`` to a folder, one file per cluster, and return their content.
 
-    changed: the share of topics that are out of order. unmanaged_keys: the share of live topics with an
-    override that nobody has declared. Does nothing where the folder has just this already.
+    changed: the share of topics that differ. unmanaged_keys: the share of live topics with an undeclared
+    override. Does nothing if the folder already contains exactly this fleet.
     """
     wanted = Wanted(clusters, topics, changed, unmanaged_keys, skew, seed)
     there = _there(folder, wanted)
@@ -83,7 +83,7 @@ def write(
         (folder / name).mkdir(parents=True, exist_ok=True)
         for old in (folder / name).glob("*.parquet"):
             old.unlink()
-    # The largest first, so that nobody waits for it alone at the end. Not forked: Arrow has threads.
+    # The largest cluster first, so that it does not run alone at the end. Not forked: Arrow has threads.
     order = sorted(range(clusters), key=lambda n: -wanted.sizes[n])
     with _mapping(clusters * topics) as mapped:
         parts = list(mapped(_write_cluster, repeat(folder), repeat(wanted), order))
@@ -129,14 +129,18 @@ def _write_cluster(folder: Path, wanted: Wanted, number: int) -> Planted:
 
 
 def main() -> None:
-    """Write, and print what has been planted."""
+    """Write the fleet, and print the planted findings."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.synthetic_fleet", description=__doc__)
     parser.add_argument("out", type=Path, metavar="OUT")
     parser.add_argument("--clusters", type=int, default=200, metavar="N")
-    parser.add_argument("--topics", type=int, default=5000, metavar="N", help="of each cluster")
-    parser.add_argument("--changed", type=float, default=0.03, metavar="SHARE", help="of topics out of order")
+    parser.add_argument("--topics", type=int, default=5000, metavar="N", help="topics per cluster")
+    parser.add_argument(
+        "--changed", type=float, default=0.03, metavar="SHARE", help="share of topics that differ"
+    )
     parser.add_argument("--unmanaged-keys", type=float, default=0.3, metavar="SHARE")
-    parser.add_argument("--skew", type=float, metavar="SHARE", help="of all topics in the first cluster")
+    parser.add_argument(
+        "--skew", type=float, metavar="SHARE", help="share of all topics in the first cluster"
+    )
     parser.add_argument("--seed", type=int, default=1, metavar="N")
     given = vars(parser.parse_args())
     begun = time.perf_counter()

@@ -1,20 +1,20 @@
-"""The topics that are measured: one partition and three configs each, and three replicas by default."""
+"""The measured topics: one partition, three configs, and three replicas by default."""
 
 from pathlib import Path
 
 BATCH = 500
-"""Topics a request, for the bare calls as for kdeclare."""
+"""Topics per request, for the bare calls and for kdeclare."""
 
 HOUR_MS = 3_600_000
 
 
 def names(prefix: str, count: int) -> list[str]:
-    """``prefix-00000`` and so on."""
+    """Return names like ``prefix-00000``."""
     return [f"{prefix}-{number:05}" for number in range(count)]
 
 
 def configs(number: int, retention_ms: int = HOUR_MS, replicas: int = 3) -> dict[str, str]:
-    """What is declared of one topic; not the same for all, as in life."""
+    """Return the declared configs of one topic; they differ between topics."""
     return {
         "retention.ms": str(retention_ms + number % 7 * HOUR_MS),
         "max.message.bytes": str(1_000_000 + number % 3),
@@ -23,7 +23,7 @@ def configs(number: int, retention_ms: int = HOUR_MS, replicas: int = 3) -> dict
 
 
 def write_project(folder: Path, prefix: str, count: int, bootstrap: str, replicas: int = 3) -> None:
-    """A project file, and the manifests beside it."""
+    """Write a project file and its manifests."""
     folder.mkdir(parents=True)
     write_project_file(folder, bootstrap)
     (folder / "manifests").mkdir()
@@ -31,7 +31,7 @@ def write_project(folder: Path, prefix: str, count: int, bootstrap: str, replica
 
 
 def write_project_file(folder: Path, bootstrap: str) -> None:
-    """The project file alone."""
+    """Write only the project file."""
     project = f"""\
 apiVersion: kdeclare/v1
 kind: Project
@@ -46,7 +46,7 @@ spec:
 def write_manifests(
     folder: Path, prefix: str, count: int, retention_ms: int = HOUR_MS, replicas: int = 3
 ) -> None:
-    """One file a topic."""
+    """Write one file per topic."""
     for number, name in enumerate(names(prefix, count)):
         lines = [f"    {key}: {value}" for key, value in configs(number, retention_ms, replicas).items()]
         text = f"""\

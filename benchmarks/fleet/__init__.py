@@ -1,1 +1,1 @@
-"""The diff of a fleet, Parquet to Parquet: Spark beside a plain loop and DuckDB around the same function."""
+"""The diff of a fleet, Parquet to Parquet: Spark compared with a plain loop and with DuckDB."""

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.fleet``: the diff of a million topics by Spark, beside a loop and DuckDB."""
+"""``python -m benchmarks.fleet``: the diff of a million topics with Spark, a loop and DuckDB."""
 
 import argparse
 import json
@@ -15,11 +15,13 @@ _PARTS = ("warm", "memory", "cold")
 
 
 def main() -> None:
-    """Measure and print; the exit code is 1 where a figure is not as asked for."""
+    """Measure and print; return exit code 1 if a figure misses its target."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.fleet", description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="fleets are kept here")
+    parser.add_argument(
+        "--data", type=Path, required=True, metavar="DIR", help="folder of the generated fleets"
+    )
     parser.add_argument("--clusters", type=int, default=200, metavar="N")
-    parser.add_argument("--topics", type=int, default=5000, metavar="N", help="of each cluster")
+    parser.add_argument("--topics", type=int, default=5000, metavar="N", help="topics per cluster")
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="medians are taken of so many")
     parser.add_argument("--only", choices=_PARTS, nargs="+", default=_PARTS)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here, too")

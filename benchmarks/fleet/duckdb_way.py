@@ -1,4 +1,4 @@
-"""DuckDB: the same join and the same filter in SQL, and the same function on the rows that pass."""
+"""DuckDB: the same join and filter in SQL, and the same function on the remaining rows."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,7 +36,7 @@ _AT_ONCE = 20_000
 
 @contextmanager
 def opened(*, unmanaged_keys: bool) -> Iterator[Any]:
-    """The function that does it: from a folder with both tables to a new one."""
+    """Return the function that compares a folder with both tables, and writes to a new folder."""
     with duckdb.connect() as connection:
         connection.execute("set timezone = 'UTC'; set enable_progress_bar = false")
 

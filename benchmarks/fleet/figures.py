@@ -1,4 +1,4 @@
-"""What is measured, in the order of the table, and what it is held against."""
+"""The measured figures, in the order of the table, and their targets."""
 
 import shutil
 import statistics
@@ -16,12 +16,12 @@ from benchmarks.synthetic_fleet import Planted, write
 
 SPARK, LOOP, DUCKDB = "spark", "loop", "duckdb"
 _ALONE = "local-cluster[2,1,2048]"
-"""Executors in processes of their own, so that the driver's memory is the driver's."""
+"""Executors in separate processes, so that the driver's memory can be measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """The fleets, as folders: ``large`` has ten times the topics of ``small`` in as many clusters."""
+    """The folders of the fleets: ``large`` has ten times the topics of ``small``, in as many clusters."""
 
     small: Path
     large: Path
@@ -31,7 +31,7 @@ class Data:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One line. limit: what the issue asks for at most, None where it asks for nothing."""
+    """One line of the table. limit: the target, at most; None if there is none."""
 
     what: str
     value: float
@@ -40,12 +40,12 @@ class Figure:
 
     @property
     def holds(self) -> bool:
-        """Whether it is as asked for."""
+        """Whether the figure meets its target."""
         return self.limit is None or self.value <= self.limit
 
 
 def prepared(folder: Path, clusters: int, topics: int) -> Data:
-    """Make the fleets, or find them made."""
+    """Generate the fleets unless they exist."""
     small, large, skewed = (folder / name for name in ("small", "large", "skewed"))
     write(small, clusters, topics // 10)
     planted = write(large, clusters, topics)
@@ -54,7 +54,7 @@ def prepared(folder: Path, clusters: int, topics: int) -> Data:
 
 
 def warm(data: Data, out: Path, rounds: int, *, unmanaged_keys: bool) -> Iterator[Figure]:
-    """Ratios, in one run: the ways and the fleets by turns, in processes that stay. Checks the rows."""
+    """Yield the ratios: the ways and the fleets alternate in processes that stay open. Checks the rows."""
     with ExitStack() as stack:
         names = (SPARK, LOOP, DUCKDB)
         ways = {n: stack.enter_context(opened(n, unmanaged_keys=unmanaged_keys)) for n in names}
@@ -79,7 +79,7 @@ def warm(data: Data, out: Path, rounds: int, *, unmanaged_keys: bool) -> Iterato
 
 
 def memory(data: Data, out: Path, growth: float = 1.25) -> Iterator[Figure]:
-    """What the driver takes, Python and Java together, each fleet in a session of its own."""
+    """Yield the driver's memory, Python and Java together, with a separate session for each fleet."""
     peaks = []
     for name, fleet in (("0.1×", data.small), ("1×", data.large)):
         with opened(SPARK, _ALONE, unmanaged_keys=True) as way:
@@ -91,7 +91,7 @@ def memory(data: Data, out: Path, growth: float = 1.25) -> Iterator[Figure]:
 
 
 def cold(data: Data, out: Path, *, unmanaged_keys: bool) -> Iterator[Figure]:
-    """A whole process, its start included: from both tables to tables, summary and reports."""
+    """Yield the time of a whole process, from its start to tables, summary and reports."""
     out.mkdir(exist_ok=True)
     target = out / "cold"
     shutil.rmtree(target, ignore_errors=True)
@@ -102,8 +102,8 @@ def cold(data: Data, out: Path, *, unmanaged_keys: bool) -> Iterator[Figure]:
 
 
 def table(figures: Iterable[Figure]) -> str:
-    """Markdown."""
-    lines = ["| figure | value | asked for | |", "|---|---:|---:|---|"]
+    """Render the figures as a Markdown table."""
+    lines = ["| figure | value | target | |", "|---|---:|---:|---|"]
     for one in figures:
         value = f"{one.value:,.0f} {one.unit}" if one.unit == "MB" else f"{one.value:.2f} {one.unit}".rstrip()
         asked = "" if one.limit is None else f"≤ {one.limit:g} {one.unit}".rstrip()

@@ -1,4 +1,4 @@
-"""Findings that were made without Spark, as the Parquet file that Spark would have written."""
+"""Write findings without Spark, as the Parquet file that Spark would write."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -14,20 +14,20 @@ from kdeclare.fleet.findings import Finding
 from kdeclare.fleet.rows import FINDING, FINDINGS
 
 SCHEMA = pa.schema([field for field in FINDINGS if field.name not in ("first_seen", "status")])
-"""Before they are compared with an earlier audit's."""
+"""Columns of findings before the comparison with an earlier audit."""
 
 _AT_ONCE = 50_000
-"""Rows that are held at most."""
+"""The maximum number of rows in memory."""
 
 Key = tuple[str, str, str]
-"""Cluster, kind and name."""
+"""Cluster, kind and name of a resource."""
 
 Row = tuple[str, str, str | None, str | None, str | None, str | None, str | None]
-"""What `found` is asked about: kind, name, what is declared, owned and live, an error, the cluster's body."""
+"""The arguments of `found`: kind, name, declared, owned and live state, an error, the cluster's body."""
 
 
 class FindingsFile(AbstractContextManager["FindingsFile"]):
-    """The one file of a folder that is new."""
+    """Writes the single file of a new folder."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True)
@@ -45,10 +45,10 @@ class FindingsFile(AbstractContextManager["FindingsFile"]):
         *,
         unmanaged_keys: bool,
     ) -> None:
-        """Add all that is found about one resource.
+        """Add all findings about one resource.
 
-        labels: the column of the declared rows, as Arrow gives it. n: the resource's own, if it is declared;
-        they are read only where something is found.
+        labels: the Arrow column of the declared rows. n: the resource's row, if it is declared. Labels are
+        read only if there is a finding.
         """
         items = find_drift(*row, _read_labels(labels, n), source)
         if not unmanaged_keys:
@@ -69,7 +69,7 @@ class FindingsFile(AbstractContextManager["FindingsFile"]):
             self._flush()
 
     def __exit__(self, *_: object) -> None:
-        """Write what is left."""
+        """Write the remaining rows."""
         self._flush()
         self._writer.close()
 
@@ -80,6 +80,6 @@ class FindingsFile(AbstractContextManager["FindingsFile"]):
 
 
 def _read_labels(labels: Any, n: int | None) -> Iterator[tuple[str, str]]:
-    """The labels of a row of a column, read only where a message needs them; n is None without a row."""
+    """The labels of a row, read only if a message needs them; n is None without a row."""
     if n is not None:
         yield from labels[n].as_py() or ()

@@ -1,4 +1,4 @@
-"""A plain loop in this process: read a cluster's two files, join them in a dictionary, ask every row."""
+"""A plain loop in this process: read a cluster's two files, join them in a dictionary, compare every row."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ _LIVE = ["kind", "name", "body", "error", "taken_at"]
 
 @contextmanager
 def opened(*, unmanaged_keys: bool) -> Iterator[Any]:
-    """The function that does it: from a folder with both tables to a new one."""
+    """Return the function that compares a folder with both tables, and writes to a new folder."""
     yield partial(_run, unmanaged_keys)
 
 

@@ -1,4 +1,4 @@
-"""A way in a process of its own, that stays open: what it costs one way is not on another's bill."""
+"""Run each way in a separate process that stays open, so that their costs are measured separately."""
 
 import gc
 import multiprocessing
@@ -15,17 +15,17 @@ from pathlib import Path
 import psutil
 
 _GC_THRESHOLD = 200_000
-"""As the command sets it."""
+"""The setting of the command."""
 _SAMPLE_S = 0.25
 _MB = 2**20
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """One run: seconds by the clock, and the most memory that was resident (MB).
+    """One run: wall-clock seconds, and the peak of resident memory (MB).
 
-    own: of the process itself. jvm: of Spark's driver, its Java beside it. rest: of all that it started,
-    tasks and executors; pages that they share count in each.
+    own: of the process itself. jvm: of the Java process of Spark's driver. rest: of all tasks and executors
+    that it started; pages that they share count in each.
     """
 
     wall_s: float
@@ -35,14 +35,14 @@ class Cost:
 
 
 Way = Callable[[Path, Path], Cost]
-"""Compare the tables of a folder, and write the findings to another one, which is emptied before."""
+"""Compare the tables of a folder, and write the findings to another folder, which is emptied first."""
 
 
 @contextmanager
 def opened(way: str, *arguments: str, unmanaged_keys: bool) -> Iterator[Way]:
-    """A process with the way of that name (``spark``, ``loop``, ``duckdb``).
+    """Yield a process that runs the named way (``spark``, ``loop``, ``duckdb``).
 
-    unmanaged_keys: whether it finds those, too.
+    unmanaged_keys: whether it also finds unmanaged keys.
     """
     spawned = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, spawned) as pool:
@@ -86,7 +86,7 @@ def _measured(pool: ProcessPoolExecutor, pid: int, data: Path, out: Path) -> Cos
 
 @contextmanager
 def _peaks(pid: int) -> Iterator[Mapping[str, float]]:
-    """The most memory of a process and of what it has started, while the block runs."""
+    """Measure the peak memory of a process and of its children while the block runs."""
     peaks = {"own": 0.0, "jvm": 0.0, "rest": 0.0}
     ended = threading.Event()
 

@@ -1,4 +1,4 @@
-"""Whether findings are the same rows, whatever wrote them and in whatever order."""
+"""Compare findings independent of their writer and their order."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +10,7 @@ _ROW = "taken_at, cluster, kind, name, finding, path, op, before, after, message
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """Rows: how many, by kind of finding, and the sum of their hashes."""
+    """The number of rows by kind of finding, and the sum of their hashes."""
 
     rows: int
     total: int
@@ -18,7 +18,7 @@ class Digest:
 
 
 def digest(findings: Path) -> Digest:
-    """Of the Parquet files of a folder."""
+    """Compute the digest of the Parquet files of a folder."""
     with duckdb.connect() as connection:
         connection.execute("set timezone = 'UTC'; set enable_progress_bar = false")
         table = f"read_parquet('{findings}/*.parquet')"

@@ -1,1 +1,1 @@
-"""Two revisions of kdeclare, measured by turns on one machine."""
+"""Compare two revisions of kdeclare, alternating on one machine."""

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.revisions BASE``: what kdeclare's work costs, beside what it cost at a commit."""
+"""``python -m benchmarks.revisions BASE``: the cost of kdeclare's work compared with an earlier commit."""
 
 import argparse
 import json
@@ -16,7 +16,7 @@ from benchmarks.revisions.trees import describe, open_revisions
 
 
 def main() -> None:
-    """Measure and print; the exit code is 1 where a job may have become slower by more than a tenth."""
+    """Measure and print; return exit code 1 if a job may have become slower by more than 10 %."""
     options = _parse_options()
     sizes = Sizes(
         options.pairs,
@@ -27,7 +27,7 @@ def main() -> None:
         options.fleet_topics,
     )
     os.environ.setdefault("KAFKA_HEAP_OPTS", HEAP)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that no broker is left behind
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # stop the brokers, too
     busy = os.getloadavg()[0]
     comparison = Comparison()
     with open_revisions(options.base) as revisions:
@@ -36,7 +36,7 @@ def main() -> None:
     rows = list(comparison.rows())
     machine = f"{os.cpu_count()} cores, Python {platform.python_version()}, load before {busy:.1f}"
     base, new = describe(options.base), describe("HEAD")
-    print(f"{base} → {new}; {machine}; asked for: an interval up to {LIMIT}\n\n{render_table(rows)}")
+    print(f"{base} → {new}; {machine}; target: an interval up to {LIMIT}\n\n{render_table(rows)}")
     if options.json is not None:
         content = {"base": base, "new": new, "machine": machine, "rows": [asdict(row) for row in rows]}
         options.json.write_text(json.dumps(content | {"values": comparison.values}, indent=2) + "\n")
@@ -50,10 +50,15 @@ def _parse_options() -> argparse.Namespace:
     parser.add_argument("--jobs", choices=JOBS, nargs="+", default=list(JOBS))
     parser.add_argument("--topics", type=int, default=1000, metavar="N", help="of lives")
     parser.add_argument("--many-topics", type=int, default=5000, metavar="N", help="of plans")
-    parser.add_argument("--fleet-pairs", type=int, metavar="N", help="minutes each; by default as many")
+    parser.add_argument(
+        "--fleet-pairs",
+        type=int,
+        metavar="N",
+        help="pairs of the fleet job, which takes minutes (default: as many as --pairs)",
+    )
     parser.add_argument("--fleet-clusters", type=int, default=40, metavar="N")
-    parser.add_argument("--fleet-topics", type=int, default=2000, metavar="N", help="of each cluster")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures here, too")
+    parser.add_argument("--fleet-topics", type=int, default=2000, metavar="N", help="topics per cluster")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write all figures to this file")
     return parser.parse_args()
 
 

@@ -1,4 +1,4 @@
-"""What was measured of both revisions, pair by pair, and the ratio of the two with its uncertainty."""
+"""The measurements of both revisions, pair by pair, and their ratio with its uncertainty."""
 
 import random
 import statistics
@@ -9,19 +9,19 @@ from dataclasses import dataclass, field
 from benchmarks.measure import Cost
 
 LIMIT = 1.1
-"""How far up the confidence interval of a ratio may reach."""
+"""The upper limit of the confidence interval of a ratio."""
 _RESAMPLES = 10_000
 
 Pair = tuple[float, float]
-"""Of the base and of the new revision."""
+"""Values of the base and of the new revision."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
     """One job. The ratio is the median of the pairs' ratios, with its 95 % confidence interval.
 
-    unit: "CPU s", or "" where the job measures a ratio itself. memory_mb: medians of the peaks, None where
-    nobody looked. requests: by API, of the base and of the new revision, None where there is no cluster.
+    unit: "CPU s", or "" if the job measures a ratio itself. memory_mb: medians of the peaks, None if not
+    measured. requests: by API, of the base and of the new revision, None if there is no cluster.
     """
 
     job: str
@@ -37,7 +37,7 @@ class Row:
 
     @property
     def holds(self) -> bool:
-        """Whether the new revision is surely not slower by more than a tenth, and asks for as much."""
+        """Whether the new revision is certainly not slower by more than 10 %, and sends the same requests."""
         return self.high <= LIMIT and (self.requests is None or self.requests[0] == self.requests[1])
 
 
@@ -51,18 +51,18 @@ class Comparison:
     _units: dict[str, str] = field(default_factory=dict)
 
     def add_cost(self, job: str, revision: str, cost: Cost) -> None:
-        """Keep what a process cost."""
+        """Record the cost of a process."""
         self.add_figure(job, revision, cost.cpu_s, "CPU s")
         self._peaks.setdefault(job, {}).setdefault(revision, []).append(cost.peak_mb)
 
     def add_figure(self, job: str, revision: str, value: float, unit: str) -> None:
-        """Keep what a job says of itself."""
+        """Record a figure that a job measured itself."""
         print(f"{value:8.3f} {unit:5}  {revision:4}  {job}", file=sys.stderr, flush=True)
         self._units[job] = unit
         self.values.setdefault(job, {}).setdefault(revision, []).append(value)
 
     def add_requests(self, job: str, revision: str, counts: Mapping[str, int]) -> None:
-        """Keep what one run of a job asked the broker for."""
+        """Record the requests of one run of a job."""
         print(f"{sum(counts.values()):8} requests  {revision:4}  {job}", file=sys.stderr, flush=True)
         self._requests.setdefault(job, {})[revision] = counts
 
@@ -88,14 +88,14 @@ class Comparison:
 
 
 def confidence_interval(ratios: Sequence[float]) -> Pair:
-    """Return the 95 % confidence interval of the median, by bootstrap over the pairs; always the same one."""
+    """Return the 95 % confidence interval of the median, by bootstrap over the pairs; deterministic."""
     chance = random.Random(0)
     medians = sorted(statistics.median(chance.choices(ratios, k=len(ratios))) for _ in range(_RESAMPLES))
     return medians[_RESAMPLES * 25 // 1000], medians[_RESAMPLES * 975 // 1000 - 1]
 
 
 def render_table(rows: Iterable[Row]) -> str:
-    """Markdown."""
+    """Render the comparison as a Markdown table."""
     lines = [
         "| job | pairs | base | new | ratio | 95 % interval | requests | peak MB | |",
         "|---|---:|---:|---:|---:|---|---|---|---|",

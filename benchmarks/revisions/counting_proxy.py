@@ -1,4 +1,4 @@
-"""A proxy before one broker that counts what a client asks for: the same way of counting for any revision."""
+"""A proxy in front of one broker that counts a client's requests in the same way for any revision."""
 
 import contextlib
 import socket
@@ -16,10 +16,10 @@ _HOST = "127.0.0.1"
 
 @dataclass
 class CountingProxy:
-    """Passes connections on to the broker on ``port`` of this machine.
+    """Forwards connections to the broker on ``port`` of this machine.
 
-    The broker tells clients its own address; its port is replaced in all answers, which stay as long as they
-    are, so that clients come back to the proxy.
+    The broker reports its own address to clients. The proxy replaces the port in all responses, without
+    changing their length, so that clients connect to the proxy again.
     """
 
     port: int
@@ -34,7 +34,7 @@ class CountingProxy:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def take_counts(self) -> Mapping[str, int]:
-        """Return how often each API was asked for since the last call."""
+        """Return the number of requests per API since the last call."""
         counts, self._counts = self._counts, Counter()
         return {ApiKey(key).name: counts[key] for key in sorted(counts)}
 
@@ -60,7 +60,7 @@ class CountingProxy:
 
 @contextmanager
 def count_requests(port: int) -> Iterator[CountingProxy]:
-    """A proxy that listens while the block runs."""
+    """Run a proxy while the block runs."""
     proxy = CountingProxy(port)
     try:
         yield proxy
@@ -69,7 +69,7 @@ def count_requests(port: int) -> Iterator[CountingProxy]:
 
 
 def _read_frames(source: socket.socket, target: socket.socket) -> Iterator[bytes]:
-    """Yield whole requests or answers until either side goes; then both are closed."""
+    """Yield complete requests or responses until one side closes; then close both."""
     with source, target, contextlib.suppress(OSError), source.makefile("rb") as stream:
         while len(head := stream.read(4)) == 4:
             yield head + stream.read(int.from_bytes(head, "big"))

@@ -1,6 +1,6 @@
-"""The jobs. Each is done by both revisions by turns; which of them is first changes from pair to pair.
+"""The jobs. Both revisions run each job alternately; the order changes from pair to pair.
 
-A first round through a proxy counts requests. It is not measured: it compiles what Python has not seen, and
+A first round through a proxy counts requests. It is not measured, because Python compiles new modules and
 brokers are slow at first.
 """
 
@@ -23,7 +23,7 @@ _FEW = tuple(f"starting-{n}" for n in range(20))
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How much of it. The fleet takes minutes a pair, so it has a number of pairs of its own."""
+    """The sizes of the jobs. The fleet takes minutes per pair, so it has a separate number of pairs."""
 
     pairs: int
     fleet_pairs: int
@@ -35,7 +35,7 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """Both revisions, the broker, and where the figures go."""
+    """Both revisions, the broker, and the figures."""
 
     revisions: tuple[Revision, Revision]
     sizes: Sizes
@@ -46,11 +46,11 @@ class Rounds:
 
     @property
     def bootstrap(self) -> str:
-        """The address that this round uses."""
+        """The address of the broker or the proxy in this round."""
         return self.proxy.bootstrap if self._counting else self.bench.bootstrap
 
     def run(self, pairs: int, work: Callable[[Sequence[Revision]], None]) -> None:
-        """Do the work for both revisions: once to count requests, then ``pairs`` times to measure."""
+        """Run the work with both revisions: once to count requests, then ``pairs`` times to measure."""
         self._counting.append(True)
         work(self.revisions)
         self._counting.clear()
@@ -60,7 +60,7 @@ class Rounds:
     def command(
         self, job: str, revision: Revision, arguments: Sequence[str], folder: Path, *, asks: bool = True
     ) -> Cost:
-        """Run kdeclare once the broker is at rest, and keep the figures. asks: the broker for something."""
+        """Run kdeclare when the broker is idle, and record the figures. asks: whether it sends requests."""
         if asks:
             self.bench.settle()
         self.proxy.take_counts()
@@ -76,13 +76,13 @@ class Rounds:
 def open_rounds(
     revisions: tuple[Revision, Revision], sizes: Sizes, comparison: Comparison
 ) -> Iterator[Rounds]:
-    """Start a broker of one's own."""
+    """Start a temporary broker."""
     with cluster(brokers=1) as bench, count_requests(int(bench.bootstrap.rpartition(":")[2])) as proxy:
         yield Rounds(revisions, sizes, comparison, bench, proxy)
 
 
 def compare_starts(revisions: tuple[Revision, Revision], sizes: Sizes, comparison: Comparison) -> None:
-    """``--help``, and a small question to an idle broker."""
+    """Measure ``--help``, and a short command with an idle broker."""
     with open_rounds(revisions, sizes, comparison) as rounds:
         create = ["topic", "create", *_FEW, "--yes", "--bootstrap-server", rounds.bootstrap]
         revisions[0].run(["kdeclare", *create], revisions[0].folder)
@@ -98,7 +98,7 @@ def compare_starts(revisions: tuple[Revision, Revision], sizes: Sizes, compariso
 
 
 def compare_lives(revisions: tuple[Revision, Revision], sizes: Sizes, comparison: Comparison) -> None:
-    """The life of a thousand topics: created, planned without a change, altered, and rolled back twice."""
+    """Measure a thousand topics: create, plan without a change, alter, and roll back twice."""
     with open_rounds(revisions, sizes, comparison) as rounds:
         rounds.run(sizes.pairs, lambda order: _live(rounds, order, sizes.topics))
 
@@ -129,7 +129,7 @@ def _first_run(project: Path) -> str:
 
 
 def compare_plans(revisions: tuple[Revision, Revision], sizes: Sizes, comparison: Comparison) -> None:
-    """A plan without a change, of many topics."""
+    """Measure a plan without a change for many topics."""
     count = sizes.many_topics
     with open_rounds(revisions, sizes, comparison) as rounds:
         for revision in revisions:
@@ -147,7 +147,7 @@ def compare_plans(revisions: tuple[Revision, Revision], sizes: Sizes, comparison
 
 
 def compare_policies(revisions: tuple[Revision, Revision], sizes: Sizes, comparison: Comparison) -> None:
-    """What ``benchmarks.policies`` of each tree measures of itself: rules on the changes of many topics."""
+    """Record the figures of ``benchmarks.policies`` of each tree: rules on the changes of many topics."""
     for number, revision in _by_turns(revisions, sizes.pairs):
         cost = revision.run(["benchmarks.policies", "--rounds", "3"], revision.folder)
         for line in cost.output.splitlines()[2:] if number else ():
@@ -156,13 +156,13 @@ def compare_policies(revisions: tuple[Revision, Revision], sizes: Sizes, compari
 
 
 def compare_fleets(revisions: tuple[Revision, Revision], sizes: Sizes, comparison: Comparison) -> None:
-    """What ``benchmarks.fleet`` of each tree measures of itself, by the clock; and what all of that costs."""
+    """Record the wall-clock figures of ``benchmarks.fleet`` of each tree, and its total cost."""
     size = [f"--clusters={sizes.fleet_clusters}", f"--topics={sizes.fleet_topics}"]
     for number, revision in _by_turns(revisions, sizes.fleet_pairs):
         figures = revision.folder / "figures.json"
-        data = [f"--data={revision.folder / 'fleet'}", *size]  # each revision has a format of its own
+        data = [f"--data={revision.folder / 'fleet'}", *size]  # revisions can have different formats
         arguments = ["benchmarks.fleet", *data, "--rounds=1", "--only=warm", f"--json={figures}"]
-        cost = revision.run(arguments, revision.folder, expected=(0, 1))  # 1: beside what was asked for once
+        cost = revision.run(arguments, revision.folder, expected=(0, 1))  # 1: a target was missed
         if number:
             for row in json.loads(figures.read_text())["rows"]:
                 comparison.add_figure(f"fleet, {row['what']}", revision.name, row["value"], row["unit"])
@@ -170,7 +170,7 @@ def compare_fleets(revisions: tuple[Revision, Revision], sizes: Sizes, compariso
 
 
 def _by_turns(revisions: tuple[Revision, Revision], pairs: int) -> Iterator[tuple[int, Revision]]:
-    """Yield each revision with the number of its pair; that of the first, not to be measured, is 0."""
+    """Yield each revision with the number of its pair; pair 0 is not measured."""
     for number in range(pairs + 1):
         for revision in revisions if number % 2 else revisions[::-1]:
             yield number, revision

@@ -1,7 +1,7 @@
-"""``python metered.py FILE COMMAND…``: run a command, and write to FILE what it and all that it started cost.
+"""``python metered.py FILE COMMAND…``: run a command, and write its cost and that of its children to FILE.
 
-A script with nothing but the standard library, so that the memory of this process, from which the command is
-forked, is less than the command's own.
+This script uses only the standard library, so that the memory of this process, from which the command is
+forked, is less than that of the command.
 """
 
 import ctypes
@@ -17,8 +17,8 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 def main() -> None:
-    """Exit as the command does."""
-    # Java and what it starts lose their parents; by this they become children of this process.
+    """Run the command, and exit with its exit code."""
+    # Java and its children lose their parents; this makes them children of this process.
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     begun = time.perf_counter()

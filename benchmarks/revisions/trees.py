@@ -1,4 +1,4 @@
-"""The two trees: a worktree of the base, and this repository as it is."""
+"""The two trees: a worktree of the base, and the current state of this repository."""
 
 import json
 import subprocess
@@ -17,7 +17,7 @@ _METERED = Path(__file__).with_name("metered.py")
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """One of the two. folder: for what its processes write. env: its code, with compiled files of its own."""
+    """One of the two trees. folder: output of its processes. env: its code, with its own compiled files."""
 
     name: str
     tree: Path
@@ -25,7 +25,7 @@ class Revision:
     env: Mapping[str, str]
 
     def run(self, arguments: Sequence[str], folder: Path, expected: Collection[int] = (0,)) -> Cost:
-        """Run ``python -m ARGUMENTS``; the cost is that of all processes it starts, the memory the largest's.
+        """Run ``python -m ARGUMENTS``; cost includes all child processes, memory is the largest of them.
 
         Raises RuntimeError unless its exit code is ``expected``.
         """
@@ -40,7 +40,7 @@ class Revision:
 
 @contextmanager
 def open_revisions(commit: str) -> Iterator[tuple[Revision, Revision]]:
-    """Check the base out into a temporary folder, and compile both trees."""
+    """Check out the base in a temporary folder, and compile both trees."""
     with tempfile.TemporaryDirectory(prefix="kdeclare-benchmark-") as temporary:
         folder = Path(temporary)
         _git("worktree", "add", "--quiet", "--detach", str(folder / "tree"), commit)
@@ -51,7 +51,7 @@ def open_revisions(commit: str) -> Iterator[tuple[Revision, Revision]]:
 
 
 def describe(commit: str) -> str:
-    """Return the short hash of a commit, with a mark where the files of this tree differ from it."""
+    """Return the short hash of a commit, with a mark if this tree has other changes."""
     changed = _git("status", "--porcelain", "--untracked-files=no") if commit == "HEAD" else ""
     return _git("rev-parse", "--short", commit) + ("+changes" if changed else "")
 

@@ -1,1 +1,1 @@
-"""Fleets that are made up: what their topics are like, and the rows of both tables."""
+"""Synthetic fleets: the shapes of their topics, and the rows of both tables."""

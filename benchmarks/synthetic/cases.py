@@ -1,4 +1,4 @@
-"""What can be the matter with a topic, how often, and what an audit has to say about it."""
+"""The differences that a topic can have, their frequency, and the expected findings."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from kdeclare.fleet.findings import FindingKind
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One way to be out of order. declared, live: None where it is not in that table.
+    """One kind of difference. declared, live: None if the topic is not in that table.
 
-    weight: how often, beside the others.
+    weight: its frequency relative to the others.
     """
 
     declared: Declared | None
@@ -22,7 +22,7 @@ class Case:
 
     @property
     def is_compared(self) -> bool:
-        """Whether overrides of its own are told apart, and found if nobody declares them."""
+        """Whether undeclared overrides of the topic are findings."""
         return self.live is not None and self.declared not in (None, Declared.DROPPED)
 
 
@@ -41,7 +41,7 @@ CASES: Sequence[Case] = (
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """One topic of a cluster; ``case`` is None where it is in order. extra: the override by hand, 0: none."""
+    """One topic of a cluster; ``case`` is None if it matches. extra: the undeclared override, 0: none."""
 
     number: int
     shape: int
@@ -50,17 +50,17 @@ class Drawn:
 
     @property
     def declared(self) -> Declared | None:
-        """How it is in the table of what is declared."""
+        """Return its row in the table of declared topics."""
         return self.case.declared if self.case else Declared.APPLIED
 
     @property
     def live(self) -> Live | None:
-        """How it is in the table of what is live."""
+        """Return its row in the table of live topics."""
         return self.case.live if self.case else Live.SAME
 
     @property
     def findings(self) -> Iterator[FindingKind]:
-        """What an audit says about it."""
+        """Return the expected findings."""
         if self.case:
             yield self.case.finding
         if self.extra and (self.case is None or self.case.is_compared):
@@ -69,14 +69,14 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True)
 class Odds:
-    """Of a topic to be out of order, and of a live one to have an override that nobody declares."""
+    """The probabilities that a topic differs, and that a live topic has an undeclared override."""
 
     changed: float
     unmanaged_keys: float
 
 
 def drawn(rng: Random, topics: int, shapes: int, extras: int, odds: Odds) -> Iterator[Drawn]:
-    """The topics of one cluster."""
+    """Return the topics of one cluster."""
     weights = [case.weight for case in CASES]
     for number in range(topics):
         case = rng.choices(CASES, weights)[0] if rng.random() < odds.changed else None
@@ -86,6 +86,6 @@ def drawn(rng: Random, topics: int, shapes: int, extras: int, odds: Odds) -> Ite
 
 
 def counted(topics: Sequence[Drawn]) -> Mapping[str, int]:
-    """Findings by kind."""
+    """Count the findings by kind."""
     found = [finding for topic in topics for finding in topic.findings]
     return {str(kind): found.count(kind) for kind in FindingKind if kind in found}

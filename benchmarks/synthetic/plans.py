@@ -1,4 +1,4 @@
-"""A big plan, made by the engine on a cluster in memory: new topics, configs, partitions and moves."""
+"""Build a large plan with the engine on the in-memory cluster: new topics, configs, partitions and moves."""
 
 from collections.abc import Mapping
 
@@ -20,7 +20,7 @@ _WORDS = ("orders", "invoices", "clicks", "shipments", "logins", "prices", "refu
 
 
 def big_plan(count: int) -> Plan:
-    """So many topics change: a third are new; of the others some get partitions, and some move."""
+    """Build a plan of ``count`` changes: a third are new topics; some others get partitions or move."""
     cluster = MemoryCluster(RACKS)
     names = [f"{_TEAMS[n % 8]}.{_WORDS[n // 8 % 8]}.v{n:05}" for n in range(count)]
     there = [(n, name) for n, name in enumerate(names) if n % 3]
@@ -68,8 +68,8 @@ def _plan(desired: list[DesiredResource], cluster: MemoryCluster) -> Plan:
 
 
 class NoSecrets:
-    """What a plan without secrets needs."""
+    """A stub for plans without secrets."""
 
     def reveal(self, secret: object) -> str:
-        """There are none."""
+        """No secrets."""
         raise AssertionError(secret)

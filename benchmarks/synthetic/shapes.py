@@ -1,4 +1,4 @@
-"""What topics of a company are like: whose they are, what for, how many partitions, which configs."""
+"""Typical topics of a company: teams, purposes, numbers of partitions, configs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -37,15 +37,15 @@ _BY_HAND: Sequence[tuple[str, str]] = (
     ("max.compaction.lag.ms", "86400000"),
     ("unclean.leader.election.enable", "true"),
 )
-"""Overrides that nobody declares."""
+"""Undeclared overrides."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A topic as it is declared, apart from its name.
+    """A declared topic without its name.
 
-    edited: the same configs with another value of one key. by_hand: overrides beyond them, one of which
-    a live topic may have.
+    edited: the same configs with another value of one key. by_hand: additional overrides, one of which a live
+    topic may have.
     """
 
     team: str
@@ -57,12 +57,12 @@ class Shape:
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """As a manifest has them."""
+        """Return the configs in the form of a manifest."""
         return {"team": self.team, "tier": "gold" if self.partitions >= 12 else "silver"}
 
 
 def shapes(seed: int) -> tuple[Shape, ...]:
-    """One for each team and purpose; the same for the same seed."""
+    """Return one shape for each team and purpose; the same for the same seed."""
     rng = Random(f"shapes {seed}")
     return tuple(_shape(rng, team, purpose) for team in TEAMS for purpose in PURPOSES)
 

@@ -1,4 +1,4 @@
-"""The two tables of one cluster that is made up."""
+"""The two tables of one synthetic cluster."""
 
 import base64
 from collections.abc import Mapping, Sequence
@@ -28,29 +28,29 @@ _COMPACTED = {"cleanup.policy": ConfigEntry("compact", ConfigSource.TOPIC)}
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Which cluster of the fleet."""
+    """A cluster of the fleet."""
 
     number: int
 
     @property
     def name(self) -> str:
-        """As in a fleet file."""
+        """The value in a fleet file."""
         return f"cluster-{self.number:04}"
 
     @property
     def cluster_id(self) -> str:
-        """As Kafka writes ids."""
+        """The id in Kafka's form."""
         return _id(Random(f"cluster {self.number}"))
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """As in a fleet file."""
+        """The value in a fleet file."""
         region = ("eu", "us", "ap")[self.number % 3]
         return {"region": region, "tier": "gold" if self.number % 4 == 0 else "silver"}
 
 
 def declared_table(place: Place, topics: Sequence[Drawn], made: Templates) -> pa.Table:
-    """DECLARED: its own row, and those of its topics."""
+    """Return the DECLARED rows: of the cluster, and of its topics."""
     there = [topic for topic in topics if topic.declared is not None]
     at = [made.declared_at[topic.shape, topic.declared] for topic in there if topic.declared]
     names = [_name(topic, made) for topic in there]
@@ -64,7 +64,7 @@ def declared_table(place: Place, topics: Sequence[Drawn], made: Templates) -> pa
 
 
 def live_table(place: Place, topics: Sequence[Drawn], made: Templates, rng: Random) -> pa.Table:
-    """LIVE: its own row, those of Kafka's internal topics, and those of its topics."""
+    """Return the LIVE rows: of the cluster, of Kafka's internal topics, and of its topics."""
     there = [topic for topic in topics if topic.live is not None]
     at = [
         made.live_at[topic.shape, topic.live, topic.extra, _placement(topic)] for topic in there if topic.live

@@ -1,7 +1,7 @@
-"""Rows of all that a topic can be, encoded once; a fleet's rows are these under other names.
+"""Encoded rows of all states of a topic; a fleet's rows are these rows with other names.
 
-Names and topic ids are in no hash and no canonical text but the live body, where a placeholder stands
-for the id. So a million rows cost as many look-ups, and are still what `fleet.encoding` makes.
+Names and topic ids are not part of hashes or canonical texts, except the live body, which has a placeholder
+for the id. A million rows therefore cost a million look-ups, and are encoded like real rows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,30 +46,30 @@ TAKEN_AT = datetime(2026, 11, 1, tzinfo=UTC)
 PLACEHOLDER = "A" * 22
 BROKERS = 12
 PLACEMENTS = 3
-"""Ways in which the replicas of topics of one shape are placed; those that somebody altered have one."""
+"""The number of placements for topics of one shape; altered topics have a single one."""
 
 
 class Declared(StrEnum):
-    """How a topic stands in manifests and in the state."""
+    """The state of a topic in manifests and in the recorded state."""
 
     APPLIED = "applied"  # declared as it was last applied
-    EDITED = "edited"  # declared otherwise since
+    EDITED = "edited"  # declared differently since
     NEW = "new"  # never applied
-    DROPPED = "dropped"  # declared no longer
+    DROPPED = "dropped"  # no longer declared
 
 
 class Live(StrEnum):
-    """How a topic is in its cluster, compared with what was last applied."""
+    """The state of a topic in its cluster, compared with the last apply."""
 
     SAME = "same"
     ALTERED = "altered"  # one key has another value
-    CLEARED = "cleared"  # one key is not set any more
+    CLEARED = "cleared"  # one key is no longer set
     WIDENED = "widened"  # it has more partitions
 
 
 @dataclass(frozen=True, slots=True)
 class Templates:
-    """Encoded rows: tables, and where in them what is."""
+    """Encoded rows: the tables, and the positions of their rows."""
 
     shapes: Sequence[Shape]
     declared: pa.Table
@@ -80,13 +80,13 @@ class Templates:
 
     @property
     def extras(self) -> int:
-        """How many overrides there are to choose from that nobody has declared."""
+        """The number of available undeclared overrides."""
         return len(self.shapes[0].by_hand)
 
 
 @cache
 def templates(seed: int) -> Templates:
-    """All rows of this seed. In ``live_at``: shape, state, override by hand (0: none), placement."""
+    """Encode all rows. Keys of ``live_at``: shape, state, undeclared override (0: none), placement."""
     every = shapes(seed)
     declared_keys = list(product(range(len(every)), Declared))
     declared = [_declared(every[number], how) for number, how in declared_keys]
@@ -127,7 +127,7 @@ def _desired(shape: Shape, configs: Mapping[str, JsonValue]) -> DesiredResource:
 
 
 def _owned(desired: DesiredResource) -> OwnedRecord | None:
-    """What a run that created the topic has written down."""
+    """Return the record of a run that created the topic."""
     nothing = KafkaState(ClusterInfo("", ()))
     context = PlanContext(PlacementContext(_never_asked))
     return KINDS["Topic"].diff(desired.id, desired, LiveState(nothing), None, context).owned

@@ -21,7 +21,8 @@ def manifests_page() -> str:
         "Manifests",
         "This page has the content of `kdeclare schema`. A manifest is a YAML document with "
         "`apiVersion: kdeclare/v1`, `kind`, `metadata` and `spec`; a file may contain several. Unknown "
-        "fields are errors. A number or boolean can be given as `${var.NAME}`, `${env.NAME}` or `${file.PATH}`.",
+        "fields are errors. A number or boolean can be given as `${var.NAME}`, `${env.NAME}` or "
+        "`${file.PATH}`.",
         "## metadata",
         fields_table(whole["Metadata"], link),
         *(_section(f"## {kind}", whole[name], link) for kind, name in names.items()),
