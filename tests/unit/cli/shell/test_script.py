@@ -206,4 +206,4 @@ def test_no_command_takes_the_rest_of_the_script_for_an_answer(tmp_path: Path) -
     )
     assert found.stdout == "''"
     assert found.returncode == 64
-    assert "error: line 2" in found.stderr
+    assert "  Line 2 (yes) ended with exit code 64." in found.stderr
