@@ -78,7 +78,7 @@ def test_manifest_of_another_group_is_refused(kdeclare: CommandLine) -> None:
     ran = kdeclare("validate")
     assert "manifests/dark-mode.yaml:1:13 · Flag/dark-mode" in ran.out
     assert "'apiVersion' takes flags.example/v1, not 'kdeclare/v1'." in ran.out
-    assert "Write 'apiVersion: flags.example/v1': Flag is a kind of that group." in ran.out
+    assert "Write 'apiVersion: flags.example/v1', the group that Flag belongs to." in ran.out
     flag.write_text(
         flag.read_text().replace("kind: Flag", "kind: Flagge").replace("kdeclare/v1", "flag.example/v1")
     )
@@ -316,12 +316,18 @@ def test_provider_that_is_not_installed_is_named(kdeclare: CommandLine) -> None:
     Path("manifests/queue.yaml").write_text(text)
     ran = kdeclare("validate")
     assert "'Queue' is not a kind of resource." in ran.out
-    assert "No installed provider has the group 'acme.org'; 'kdeclare providers' lists them." in ran.out
+    assert (
+        "Install a provider with the group 'acme.org'. Run 'kdeclare providers' for the installed ones."
+        in ran.out
+    )
     lab = {"bootstrapServers": "lab:9092", "providers": {"queues": {"url": "x"}}}
     kdeclare.write("kdeclare.yaml", "Project", "shop", environments={"lab": lab})
     ran = kdeclare("validate")
     assert "There is no field 'queues' in 'spec.environments.lab.providers'." in ran.err
-    assert "No provider of this name is installed; 'kdeclare providers' lists them." in ran.err
+    assert (
+        "Install the provider, or correct its name. Run 'kdeclare providers' for the installed ones."
+        in ran.err
+    )
 
 
 def test_manifest_without_a_group_is_told_which_one(kdeclare: CommandLine) -> None:

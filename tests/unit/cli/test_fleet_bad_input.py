@@ -105,7 +105,11 @@ def files(folder: Path) -> dict[str, str]:
         (
             changed("'eu-2:9092', manifests: [manifests]", "'eu-2:9092', manifests: [manifest]"),
             "",
-            ["fleet.yaml:8:85", "'manifest' does not exist.", "Correct the path, or create it."],
+            [
+                "fleet.yaml:8:85",
+                "'manifest' does not exist.",
+                "Correct the path, or create the file or folder.",
+            ],
         ),
         (as_it_is, "--cluster eu-3", ["The fleet 'shop' has no cluster 'eu-3'.", "Did you mean 'eu-"]),
         (

@@ -297,7 +297,7 @@ def test_files_that_hold_no_cases(kdeclare: CommandLine) -> None:
     for file, said in (
         ("nowhere.yaml", "'nowhere.yaml' does not exist."),
         ("empty.yaml", "empty.yaml:1:1"),
-        ("manifests", "This is of kind Topic, and no test of a policy."),
+        ("manifests", "This document is of kind Topic, which is not a policy test."),
     ):
         ran = kdeclare("policy", "test", file)
         assert ran.code == 1

@@ -76,7 +76,7 @@ TESTS = {
                 case(14, "what is large", DENY, message="large"),
                 DENY,
                 (BAD[2],),
-                ("no message has 'large' in it",),
+                ("no message contains 'large'",),
             ),
             CaseResult(
                 case(18, "a budget", ALLOW),

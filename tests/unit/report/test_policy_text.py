@@ -127,7 +127,7 @@ def test_tests_as_a_document() -> None:
     assert [case["passed"] for case in found] == [True, False, False, False, False, False]
     assert [case["got"] for case in found] == ["deny", "deny", "deny", None, "allow", "allow"]
     assert found[0]["place"] == {"file": "gold.yaml", "line": 6, "column": 13}
-    assert found[2]["problems"] == ["no message has 'large' in it"]
+    assert found[2]["problems"] == ["no message contains 'large'"]
 
 
 def test_the_headline_of_one() -> None:
