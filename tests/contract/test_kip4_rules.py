@@ -93,7 +93,7 @@ def test_rule_1_2_a_partition_that_is_not_there_is_added(typed: Typed) -> None:
 def test_rule_1_counts_beside_an_assignment_are_ignored_with_a_warning(typed: Typed) -> None:
     typed.make((1, 2), (2, 3), (3, 1))
     ran = typed.alter("--replica-assignment", "2:1", "--partitions", "9", "--replication-factor", "1")
-    assert "what is said of its partitions and replication factor is ignored" in ran.out
+    assert "kdeclare ignores the requested partitions and replication factor" in ran.out
     typed.eventually(lambda found: found == [(2, 1), (2, 3), (3, 1)])
 
 

@@ -20,9 +20,14 @@ spec:
 """
 RATE = "producer_byte_rate: 1"
 BAD = {
-    "ip with user": ("{ip: 10.0.0.1, user: a}", "connection_creation_rate: 1", "5:16", "limits of its own"),
-    "rate of an ip": ("{ip: 10.0.0.1}", RATE, "7:25", "limits users and client ids"),
-    "connections of a user": ("{user: a}", "connection_creation_rate: 1", "7:31", "limits IP addresses"),
+    "ip with user": (
+        "{ip: 10.0.0.1, user: a}",
+        "connection_creation_rate: 1",
+        "5:16",
+        "Limits of an IP address are separate",
+    ),
+    "rate of an ip": ("{ip: 10.0.0.1}", RATE, "7:25", "applies to users and client ids"),
+    "connections of a user": ("{user: a}", "connection_creation_rate: 1", "7:31", "applies to IP addresses"),
     "zero": ("{user: b}", "producer_byte_rate: 0", "7:25", "must be more than 0"),
     "negative": ("{user: b}", "request_percentage: -2.5", "7:25", "must be more than 0"),
     "nan": ("{user: c}", "producer_byte_rate: .nan", "7:25", "must be more than 0"),
@@ -34,7 +39,7 @@ BAD = {
     "amount of percent": ("{user: d}", "request_percentage: 10KiB", "7:25", "takes a number."),
     "truth": ("{user: d}", "producer_byte_rate: true", "7:25", "takes a whole number or a number or text"),
     "list": ("{user: d}", "producer_byte_rate: [1]", "7:25", "takes a whole number or a number or text"),
-    "nobody": ("{}", RATE, "5:11", "names nobody"),
+    "nobody": ("{}", RATE, "5:11", "names no user, client id or IP address"),
     "empty name": ("{user: ''}", RATE, "5:18", "is empty"),
     "not the default": ("{user: {default: false}}", RATE, "5:28", "spec.entity.user.default"),
     "range": ("{ip: 10.0.0.0/8}", "connection_creation_rate: 1", "5:16", "is a range"),

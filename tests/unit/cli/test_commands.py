@@ -323,7 +323,7 @@ def test_import_says_what_it_left_out(kdeclare: CommandLine) -> None:
     ops = [ConfigAlteration(entity, (ConfigOp(key, FieldOp.SET, value),)) for entity, key, value in set_]
     assert not any(any(kdeclare.cluster.alter_configs([op]).values()) for op in ops)
     told = kdeclare("import").err
-    assert "2 throttles (which reassignments set), 1 secret (which Kafka shows to nobody;" in told
+    assert "2 throttles (which reassignments set), 1 secret (whose values Kafka hides;" in told
     assert told.endswith(f", {held}\n")
     assert "hunter2" not in told
     ran = kdeclare("import", "--match", "orders")

@@ -49,7 +49,7 @@ def test_append_takes_lists_only(kdeclare: CommandLine) -> None:
     make(kdeclare, "t")
     ran = kdeclare("config", "alter", "--topic", "t", "--append-config", "retention.ms=1", "--yes")
     assert ran.code == 1
-    assert "is no list" in ran.err
+    assert "has type LONG, not LIST" in ran.err
 
 
 @pytest.mark.parametrize(

@@ -181,7 +181,7 @@ def test_a_cluster_that_cannot_be_read(kdeclare: CommandLine) -> None:
     kdeclare.cluster.faults.fail(Fault("TOPIC_AUTHORIZATION_FAILED", "No."), method="moves", nth=None)
     ran = kdeclare("policy", "check", "--live")
     assert ran.code == 1
-    assert "Not permitted" in ran.err
+    assert "Not authorized" in ran.err
     assert not ran.out
 
 

@@ -208,7 +208,7 @@ def test_what_would_not_be_valid_is_not_written(kdeclare: CommandLine, said: str
 @pytest.mark.parametrize(
     ("option", "value", "detail"),
     [
-        ("--config retention.ms", "7d", "'retention.ms' takes a whole number, not '7d'."),
+        ("--config retention.ms", "7d", "'retention.ms' takes an integer, not '7d'."),
         ("--config retention.ms", "${var.none}", "The environment defines no variable 'none'."),
         ("--partitions", "3000000000", ""),
     ],

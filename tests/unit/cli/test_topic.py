@@ -177,7 +177,7 @@ def test_internal_topics_and_prevent_destroy_are_never_deleted(kdeclare: Command
     kdeclare("apply", "--yes")
     ran = kdeclare("topic", "delete", "precious", "--yes")
     assert ran.code == 3
-    assert "Topic 'precious' must not be deleted" in ran.out
+    assert "Topic 'precious' cannot be deleted" in ran.out
     assert kdeclare.topics == {"precious"}
 
 

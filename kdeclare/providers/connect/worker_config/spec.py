@@ -203,7 +203,7 @@ def warn_raw_secret(resource: str | None, key: str) -> Diagnostic:
 def _warn_literal_secret(resource: str, key: str) -> Diagnostic:
     return warning(
         LITERAL_SECRET,
-        "Secret written into a manifest",
+        "Secret in a manifest",
         f"'{key}' is sensitive. Its value is in the manifest, and would be stored in {_CONFIG_TOPIC}.",
         hint=_PLACEHOLDER_HINT,
         resource=resource,

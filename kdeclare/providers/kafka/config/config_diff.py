@@ -88,7 +88,11 @@ def diff_configs(
     fields: list[FieldChange] = []
     unmanaged: list[str] = []
     kept: list[str] = []
-    settled = {key for key, wish in config_values.items() if _is_settled(live, key, wish, owned.get(key))}
+    settled = {
+        key
+        for key, config_value in config_values.items()
+        if _is_settled(live, key, config_value, owned.get(key))
+    }
     hidden_secrets = (
         _find_hidden_secrets(live, config_values, owned) if len(settled) < len(config_values) else {}
     )
@@ -112,7 +116,10 @@ def diff_configs(
             unmanaged.append(key)
     return ConfigDiff(
         tuple(fields),
-        {key: _build_record(wish, overrides.get(key), owned.get(key)) for key, wish in config_values.items()},
+        {
+            key: _build_record(config_value, overrides.get(key), owned.get(key))
+            for key, config_value in config_values.items()
+        },
         tuple(unmanaged),
         tuple(
             key
@@ -215,12 +222,12 @@ def _find_hidden_secrets(
 ) -> dict[str, Secret]:
     """Return the values that are secret only because the cluster hides them, mostly keys of plug-ins."""
     secrets: dict[str, Secret] = {}
-    for key, wish in config_values.items():
-        if isinstance(wish, Value) and _is_hidden(live, key):
-            secrets[key] = _as_hidden_secret(live, key, wish, owned.get(key))
-        elif isinstance(wish, Secret) and wish.doubtful and _is_hidden(live, key):
-            SCRUBBER.register(wish.value)
-            secrets[key] = replace(wish, doubtful=False)
+    for key, config_value in config_values.items():
+        if isinstance(config_value, Value) and _is_hidden(live, key):
+            secrets[key] = _as_hidden_secret(live, key, config_value, owned.get(key))
+        elif isinstance(config_value, Secret) and config_value.doubtful and _is_hidden(live, key):
+            SCRUBBER.register(config_value.value)
+            secrets[key] = replace(config_value, doubtful=False)
     return secrets
 
 

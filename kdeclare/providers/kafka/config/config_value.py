@@ -358,7 +358,7 @@ def dump_config_values(config_values: Mapping[str, ConfigValue], catalog: Catalo
     accepts patches only for lists that it knows, and it shows those. The hash is the one in the state if it
     has the same value, and empty if the secrets have not been hashed.
     """
-    return {key: _dump_value(key, wish, catalog) for key, wish in config_values.items()}
+    return {key: _dump_value(key, config_value, catalog) for key, config_value in config_values.items()}
 
 
 def bind_config_values(json: JsonObject) -> dict[str, ConfigValue]:

@@ -101,7 +101,7 @@ def compute_declared_override_facts(
             forbidden_facts += [_hash_element(key, element) for element in config_value.subtract]
             if not set(get_own_elements(owned.get(key))) <= set(config_value.append):
                 return None  # kdeclare added elements that are no longer declared; the diff removes them
-    keys = {key for key, wish in config_values.items() if not isinstance(wish, Unset)}
+    keys = {key for key, config_value in config_values.items() if not isinstance(config_value, Unset)}
     absent_keys = None if remove_unmanaged else list(map(_hash_key, sorted({*config_values, *owned} - keys)))
     return DeclaredFacts(required_facts, forbidden_facts, list(map(_hash_key, sorted(keys))), absent_keys)
 

@@ -385,7 +385,8 @@ def build_static_topic_state(body: TopicBody) -> StaticTopicState:
     replicas = body.assignments or {}
     sizes = {len(brokers) for brokers in replicas.values()}
     configs = {
-        k: compute_override(load_catalog(ConfigScope.TOPIC), k, wish) for k, wish in body.configs.items()
+        k: compute_override(load_catalog(ConfigScope.TOPIC), k, config_value)
+        for k, config_value in body.configs.items()
     }
     fields = {f"configs.{key}" for key, value in configs.items() if value is not None}
     needs_placement = body.strategy is not None and not replicas
@@ -401,5 +402,7 @@ def build_static_topic_state(body: TopicBody) -> StaticTopicState:
         configs=configs,
         fields=frozenset(fields),
     )
-    patched_keys = frozenset(key for key, wish in body.configs.items() if isinstance(wish, ListPatch))
+    patched_keys = frozenset(
+        key for key, config_value in body.configs.items() if isinstance(config_value, ListPatch)
+    )
     return StaticTopicState(effect, patched_keys, needs_placement)
