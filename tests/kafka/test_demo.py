@@ -1,4 +1,4 @@
-"""The demo tells its whole story on brokers of its own, and leaves none of them running."""
+"""The demo runs on its own brokers, and stops all of them."""
 
 from pathlib import Path
 
@@ -52,5 +52,5 @@ def test_other_peoples_files_are_left_alone(tmp_path: Path) -> None:
 
 
 def free_again(port: int) -> bool:
-    """Whether nobody listens any more where the brokers did."""
+    """Whether the ports of the brokers are free again."""
     return all(kafka_sandbox.is_free(p) for n in range(3) for p in (port + n, port + n + 100))

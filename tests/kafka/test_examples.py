@@ -1,4 +1,4 @@
-"""The examples do what they say, and check it themselves: a script fails when a promise is broken."""
+"""The scripts of the examples succeed, and fail if a check fails."""
 
 import os
 import re
@@ -44,7 +44,7 @@ THIS_PYTHON = f'exec {sys.executable} "$@"'
 
 
 def shim(folder: Path, commands: str, python: str = THIS_PYTHON) -> Path:
-    """A folder with a ``kdeclare`` that is only a few shell commands, and with this Python."""
+    """Create a folder with a ``kdeclare`` of a few shell commands, and with this Python."""
     programs = folder / "programs"
     programs.mkdir()
     for name, script in {"kdeclare": commands, "python": python}.items():
@@ -55,18 +55,18 @@ def shim(folder: Path, commands: str, python: str = THIS_PYTHON) -> Path:
 
 @pytest.fixture(scope="module")
 def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder with a ``kdeclare`` that has started already. The demo and the tutorial run the real one."""
+    """Provide a folder with a running ``kdeclare``. The demo and the tutorial run the real one."""
     with waiting() as line:
         yield shim(tmp_path_factory.mktemp("started"), f'exec {line} "$@"')
 
 
 def files_in(folder: Path) -> list[Path]:
-    """All files, but for what Python compiled there for itself."""
+    """Return all files, except Python's compiled files."""
     return sorted(path for path in folder.rglob("*") if "__pycache__" not in path.parts)
 
 
 def as_manifests(bootstrap: str) -> str:
-    """All that a cluster holds but records, as text."""
+    """Return everything in a cluster except records, as text."""
     ran = run_here(ROOT, "import", "--bootstrap-server", bootstrap)
     assert ran.code == 0, ran
     return ran.out
@@ -122,7 +122,7 @@ def test_can_be_run_again_whatever_an_earlier_run_left(
 
 @each_example
 def test_fails_when_a_promise_is_broken(example: Path, tmp_path: Path) -> None:
-    # Kafka's own tools (`python -`) are silent, too: each would look a minute for a cluster that is not there
+    # Kafka's own tools (`python -`) are silent, too: each would wait a minute for a missing cluster
     silent = shim(tmp_path, "exit 0", f'[ "$1" = - ] || {THIS_PYTHON}')
     done = run(example / "run.sh", tmp_path, silent)
     assert done.returncode == 1

@@ -1,4 +1,4 @@
-"""docs/tutorial.md is typed as it stands there, and says what it says there."""
+"""Run docs/tutorial.md and compare the output."""
 
 import os
 import re
@@ -22,7 +22,7 @@ ANYTHING = "…"
 
 @dataclass(frozen=True)
 class Typed:
-    """A command, and what is promised of its output, line by line."""
+    """A command, and the lines of its expected output."""
 
     command: str
     promised: tuple[str, ...]
@@ -30,14 +30,14 @@ class Typed:
 
 @dataclass(frozen=True)
 class Written:
-    """A file that is written."""
+    """A file of the tutorial."""
 
     name: str
     text: str
 
 
 def steps(port: str) -> Iterator[Typed | Written]:
-    """The tutorial, with another port than the usual one."""
+    """Yield the steps of the tutorial, with another port."""
     for language, text in blocks(TUTORIAL):
         told = text.replace(PORT, port)
         if language == "yaml":
@@ -51,7 +51,7 @@ def steps(port: str) -> Iterator[Typed | Written]:
 
 
 class Shell:
-    """One shell for all commands, so that ``$?`` means what it means to a person."""
+    """One shell for all commands, so that ``$?`` works."""
 
     def __init__(self, folder: Path) -> None:
         own = {k: v for k, v in os.environ.items() if not k.startswith("KDECLARE_")}
@@ -67,7 +67,7 @@ class Shell:
         )
 
     def type(self, command: str) -> list[str]:
-        """What a command says, on either stream."""
+        """Run a command and return its output on both streams."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         ended = f"code=$?; echo; echo {self._end}; (exit $code)"
@@ -80,14 +80,14 @@ class Shell:
         return "".join(said).rstrip("\n").splitlines()
 
     def close(self) -> None:
-        """Leave it."""
+        """End the shell."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait(10)
 
 
 def broken_promise(promised: Sequence[str], said: Sequence[str]) -> str | None:
-    """The first promised line that was not said in its place; ``…`` by itself is any number of lines."""
+    """Return the first expected line that is missing; a line with only ``…`` matches any number of lines."""
     rest = list(said)
     free = False
     for line in promised:
@@ -121,7 +121,7 @@ def test_the_tutorial_goes_as_it_says(tmp_path: Path) -> None:
 
 
 def test_all_of_it_is_typed() -> None:
-    """No block that looks like a command is left out, and what was written at first is valid by itself."""
+    """Every block with commands is run, and the first files are the expected ones."""
     found = list(steps(PORT))
     commands = [step.command for step in found if isinstance(step, Typed)]
     assert len(commands) == TUTORIAL.read_text().count("\n$ ")

@@ -1,4 +1,4 @@
-"""What docs/howto/write-a-provider.md shows is in the example, and its commands do what it says."""
+"""The code in docs/howto/write-a-provider.md is in the example, and its commands work."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""docs/environments.md: its files are a project, and what it shows is what is shown."""
+"""The files in docs/environments.md are a valid project, and its output is real."""
 
 import re
 from pathlib import Path
@@ -29,7 +29,7 @@ def test_its_files_are_a_project(guide: CommandLine) -> None:
 
 
 def test_what_is_shown(guide: CommandLine) -> None:
-    """KDECLARE_UPDATE_GOLDEN=1 writes it into the page."""
+    """KDECLARE_UPDATE_GOLDEN=1 writes the output to the page."""
     out = guide("show-manifest", "Topic/orders", "--env", "production").out
     text = GUIDE.read_text()
     assert SHOWN.search(text)

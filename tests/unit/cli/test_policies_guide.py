@@ -1,4 +1,4 @@
-"""docs/policies.md and examples/policies are held to the code: what they show works, and is all there is."""
+"""docs/policies.md and examples/policies work as shown, and the guide is complete."""
 
 import json
 import re
@@ -31,12 +31,12 @@ pytestmark = pytest.mark.usefixtures("own_modules")
 
 
 def blocks(language: str) -> list[str]:
-    """The code blocks of the guide in one language."""
+    """Return the code blocks of the guide in one language."""
     return re.findall(rf"```{language}\n(.*?)```", GUIDE, re.DOTALL)
 
 
 def table(head: str) -> list[list[str]]:
-    """The rows of the table whose head begins so, cell by cell."""
+    """Return the cells of the table whose head starts with this text."""
     lines = GUIDE.partition(f"\n| {head} |")[2].splitlines()
     rows = [line for line in lines[2:] if line.startswith("|")][: _length(lines[2:])]
     return [[cell.strip() for cell in re.split(r"(?<!\|) \| (?!\|)", row.strip("| "))] for row in rows]
@@ -47,12 +47,12 @@ def _length(lines: list[str]) -> int:
 
 
 def names(cell: str) -> list[str]:
-    """What stands in backquotes."""
+    """Return the texts in backquotes."""
     return re.findall(r"`([^`]+)`", cell)
 
 
 def set_up(kdeclare: CommandLine) -> None:
-    """A project with all that the guide shows: project file, class, manifests and cases."""
+    """Set up the project of the guide: project file, classes, manifests and cases."""
     for text in blocks("yaml"):
         kind, name = (yaml.safe_load(text)[key] for key in ("kind", "metadata"))
         folder = "cases" if kind == "PolicyTest" else "manifests"
@@ -80,7 +80,7 @@ def test_what_the_guide_shows_works(kdeclare: CommandLine) -> None:
 
 
 def test_the_class_of_the_guide(kdeclare: CommandLine) -> None:
-    """Beyond its case: a team that may go on with what it has."""
+    """In addition to its case: a closing team can keep its topics."""
     set_up(kdeclare)
     request = {"topic": "search.queries", "labels": {"team": "search"}, "post": {"partitions": 1}}
     created = {"name": "new", "request": {"action": "CREATE", **request}, "expect": "deny"}
@@ -183,7 +183,7 @@ REQUESTS = {
 
 
 class Asks(TopicActionsPolicy):
-    """Reads one thing of a request."""
+    """Reads one attribute of a request."""
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -196,7 +196,7 @@ class Asks(TopicActionsPolicy):
 
 
 def costs() -> Iterator[Any]:
-    """What a policy can ask for, and what that costs."""
+    """Yield the attributes that a policy can read, and their requests."""
     for asked, requests in table("what a policy asks for"):
         for what in names(asked):
             yield pytest.param(what, [] if requests == "none" else requests.split(", "), id=what)

@@ -1,4 +1,4 @@
-"""The glossary leads to code that exists."""
+"""The glossary refers to existing code."""
 
 import re
 

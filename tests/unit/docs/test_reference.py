@@ -1,4 +1,4 @@
-"""docs/reference says what the code says."""
+"""The pages in docs/reference match the code."""
 
 import os
 import re
@@ -16,7 +16,7 @@ NAMES = ("cli.md", "documents.md", "exit-codes.md", "library.md", "manifests.md"
 
 @pytest.mark.parametrize("name", NAMES)
 def test_is_up_to_date(name: str) -> None:
-    """If it is not: KDECLARE_UPDATE_GOLDEN=1, or python -m scripts.reference."""
+    """To update them: KDECLARE_UPDATE_GOLDEN=1, or python -m scripts.reference."""
     text = pages()[name]
     if os.environ.get("KDECLARE_UPDATE_GOLDEN"):
         (FOLDER / name).write_text(text, encoding="utf-8")

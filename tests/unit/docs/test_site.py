@@ -1,4 +1,4 @@
-"""The documentation as a site: it is whole, and shows itself without any network."""
+"""The documentation site is complete and needs no network."""
 
 import re
 import subprocess
@@ -19,7 +19,7 @@ STARTED = (
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site, built as `make docs` does."""
+    """Build the site like `make docs`."""
     folder = tmp_path_factory.mktemp("site")
     strictly = ["-q", "-n", "-W", "--keep-going", "-c", "scripts/site", "-b", "html"]
     command = [sys.executable, "-m", "sphinx", *strictly, ".", str(folder)]

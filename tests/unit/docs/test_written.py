@@ -1,4 +1,4 @@
-"""What documentation promises is there: files that are linked, commands and options that are shown."""
+"""Check links, command lines and manifests in the documentation."""
 
 import json
 import re
@@ -62,7 +62,7 @@ def test_there_is_something_to_check() -> None:
 
 
 def manifests() -> Iterator[Any]:
-    """The manifests in blocks of YAML that are whole documents. In cases, they can be wrong on purpose."""
+    """Yield the manifests in YAML blocks, except those of test cases, which can be invalid."""
     for file in PAGES:
         if file.is_relative_to(ROOT / "tests/cases"):
             continue
@@ -81,7 +81,7 @@ def test_the_overlay_that_is_shown_is_one() -> None:
 
 @pytest.mark.parametrize("manifest", list(manifests()))
 def test_every_manifest_that_is_shown_is_one(manifest: Any) -> None:
-    """As JSON has it: names of members are strings there."""
+    """Converted to JSON, because member names are strings there."""
     Draft202012Validator(_schema()).validate(json.loads(json.dumps(manifest)))
 
 
@@ -93,13 +93,13 @@ def test_every_decision_stands_in_the_list() -> None:
 
 
 def problem_of(line: str) -> str | None:
-    """The first word of a command line that kdeclare does not know; None if there is none."""
+    """Return the first word of a command line that kdeclare does not know; None if it knows all."""
     found = (_unknown(words) for words in _commands(line))
     return next((word for word in found if word), None)
 
 
 def _commands(line: str) -> list[list[str]]:
-    """The words after each ``kdeclare`` up to where the shell takes over; what explains a line left out."""
+    """Return the words after each ``kdeclare``, without shell syntax and explanations."""
     typed = re.sub(r"(\s#\s|\s{2,}).*", "", line)
     reader = shlex.shlex(typed, posix=True, punctuation_chars="&;<>")
     reader.whitespace_split, reader.commenters = True, ""
@@ -117,7 +117,7 @@ def _commands(line: str) -> list[list[str]]:
 
 
 def _unknown(words: list[str]) -> str | None:
-    """A group leads on to its commands; ``a|b`` is one or the other, and COMMAND or … any of them."""
+    """Resolve groups to their commands; ``a|b`` means either, and COMMAND or … means any of them."""
     command = _application()
     while words and hasattr(command, "commands") and re.match(r"[a-z]", words[0]):
         names, *words = words

@@ -1,4 +1,4 @@
-"""All that is written for people in Markdown, and what stands in it."""
+"""The Markdown documentation and its content."""
 
 import re
 from collections.abc import Iterator
@@ -16,23 +16,23 @@ FILES = tuple(
 )
 GOLDEN = ROOT / "tests" / "golden"
 PAGES = tuple(file for file in FILES if GOLDEN not in file.parents and file.name != "comment.md")
-"""What people wrote, or what is made of the code; not what the tests compare with."""
+"""Written and generated pages, without golden files of tests."""
 
 
 def name_of(file: Path) -> str:
-    """As one would call it."""
+    """Return the path relative to the repository."""
     return file.relative_to(ROOT).as_posix()
 
 
 def tokens(file: Path) -> Iterator[Token]:
-    """All of a file's tokens, those within paragraphs too."""
+    """Yield all tokens of a file, including those within paragraphs."""
     for token in _PARSER.parse(file.read_text(encoding="utf-8")):
         yield token
         yield from token.children or ()
 
 
 def links(file: Path) -> Iterator[str]:
-    """Where links and pictures lead."""
+    """Yield the targets of links and pictures."""
     for token in tokens(file):
         for attribute in ("href", "src"):
             if attribute in token.attrs:
@@ -40,14 +40,14 @@ def links(file: Path) -> Iterator[str]:
 
 
 def blocks(file: Path) -> Iterator[tuple[str, str]]:
-    """Blocks of code: language (empty if none is said) and text."""
+    """Yield the language (empty if none is given) and the text of code blocks."""
     for token in tokens(file):
         if token.type in ("fence", "code_block"):
             yield token.info, token.content
 
 
 def command_lines(file: Path) -> Iterator[str]:
-    """What is shown to be typed: lines of blocks, and code within sentences, that begin with kdeclare."""
+    """Yield command lines: lines of blocks, and inline code, that begin with kdeclare."""
     for token in tokens(file):
         if token.type in ("fence", "code_block"):
             for line in token.content.replace("\\\n", " ").splitlines():
