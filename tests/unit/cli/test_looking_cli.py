@@ -137,7 +137,7 @@ def test_what_may_not_be_read_is_said(shop: CommandLine) -> None:
     ran = shop("topic", "list")
     assert ran.code == 0
     assert "warning: Cannot read replica moves" in ran.err
-    assert "Grant the principal Describe on the cluster" in ran.err
+    assert "Request Describe on the cluster" in ran.err
     document = json.loads(shop("topic", "list", "--format", "json").out)
     assert [d["code"] for d in document["diagnostics"]] == ["moves-unknown"]
     shop.cluster.faults.fail(

@@ -287,7 +287,7 @@ def _warn_moves_unknown(workspace: Workspace, fault: Fault) -> Diagnostic:
         "Cannot read replica moves",
         f"{workspace.cluster_name}: {fault.message or fault.error} ({fault.error}). Replicas are shown as "
         "listed in the metadata, which during a move includes the old and the new ones.",
-        "Grant the principal Describe on the cluster, or upgrade brokers that do not support this request.",
+        "Request Describe on the cluster, or upgrade brokers that do not support this request.",
     )
 
 
@@ -296,6 +296,6 @@ def _warn_configs_unknown(name: str, fault: Fault) -> Diagnostic:
         "configs-unknown",
         "Cannot read configs",
         f"Topic '{name}': {fault.message or fault.error} ({fault.error}).",
-        f"Grant the principal DescribeConfigs on topic {name}.",
+        f"Request DescribeConfigs on topic {name}.",
         subject=name,
     )
