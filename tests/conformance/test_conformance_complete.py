@@ -1,4 +1,4 @@
-"""Every case of the conformance list is run, or is listed with the reason why not."""
+"""Every case of the conformance list is run, or listed with the reason why it is not."""
 
 import re
 from collections import Counter
@@ -13,13 +13,13 @@ LIST = HERE.parents[2] / "shared" / "conformance" / "cases.yaml"
 
 
 def run_ids() -> Counter[str]:
-    """The ids that tests are marked with, by how many."""
+    """Count the tests that are marked with each id."""
     sources = (path.read_text(encoding="utf-8") for path in HERE.parent.rglob("test_*.py"))
     return Counter(found for text in sources for found in re.findall(r'^@case\("([^"]+)"\)', text, re.M))
 
 
 def listed() -> dict[str, str]:
-    """The ids that no test runs, with the reason."""
+    """Return the ids that no test runs, with the reason."""
     groups = yaml.safe_load((HERE / "not_applicable.yaml").read_text(encoding="utf-8"))
     return {key: reason for group in groups.values() for key, reason in group.items()}
 

@@ -1,4 +1,4 @@
-"""Conformance cases about configs."""
+"""Conformance cases for configs."""
 
 import pytest
 
@@ -155,7 +155,7 @@ def test_the_strongest_source_wins_and_its_unit_counts() -> None:
     hours = 3_600_000
     assert bed.entry(topic, "segment.ms").value == str(123 * hours)
     assert bed.entry(topic, "segment.ms").source is ConfigSource.STATIC
-    # no broker lets anybody alter log.roll.hours; the rule of precedence is the same for all keys
+    # brokers do not allow altering log.roll.hours; the precedence is the same for all keys
     bed.memory.set_overrides(CLUSTER_WIDE, {"log.roll.hours": "456"})
     assert bed.entry(topic, "segment.ms").source is ConfigSource.CLUSTER
     bed.memory.set_overrides(broker_resource(1), {"log.roll.hours": "789"})

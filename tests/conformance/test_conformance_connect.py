@@ -1,7 +1,7 @@
-"""Conformance cases about the shared configuration of Connect workers (KIP-1185), at workers in this process.
+"""Conformance cases for the shared configuration of Connect workers (KIP-1185), with in-process workers.
 
-What of them only a real worker shows (the record's key, the tombstone, the answer's bytes, the line in the
-log) is in `tests/kafka/connect`.
+The parts that only a real worker shows (the record's key, the tombstone, the bytes of the response, the log
+line) are in `tests/kafka/connect`.
 """
 
 from datetime import UTC, datetime

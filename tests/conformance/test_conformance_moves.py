@@ -1,4 +1,4 @@
-"""Conformance cases about reassignments."""
+"""Conformance cases for reassignments."""
 
 import pytest
 
@@ -13,7 +13,7 @@ Ids = tuple[int, ...]
 
 
 class Moved:
-    """One partition on brokers 0 to 9 whose moves take a tick."""
+    """One partition on brokers 0 to 9 whose reassignments take one tick."""
 
     def __init__(self, *replicas: int) -> None:
         self.bed = MemoryBed(MemoryCluster(dict.fromkeys(range(10)), move_ticks=1))
@@ -22,17 +22,17 @@ class Moved:
         self.where = TopicPartition(self.name, 0)
 
     def to(self, *target: int, grow: bool = False) -> str | None:
-        """Reassign; the error's name."""
+        """Reassign, and return the name of the error."""
         return error(self.bed.move(self.name, 0, target, grow=grow))
 
     @property
     def move(self) -> Move | None:
-        """What is listed."""
+        """Return the listed reassignment."""
         return self.cluster.moves().get(self.where)
 
     @property
     def state(self) -> PartitionState:
-        """The partition as it is."""
+        """Return the current state of the partition."""
         return self.cluster.partition(self.where)
 
 

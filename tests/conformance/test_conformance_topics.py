@@ -1,4 +1,4 @@
-"""Conformance cases about topics, partitions and placement."""
+"""Conformance cases for topics, partitions and replica placement."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from tests.cases import case
 
 
 def counted(name: str, partitions: int | None, factor: int | None) -> NewTopic:
-    """A topic by counts."""
+    """Return a topic that is defined by counts."""
     return NewTopic(name, partitions, factor, None, {})
 
 
@@ -179,7 +179,7 @@ def test_a_topic_that_was_made_again_has_another_id(bed: AnyBed) -> None:
 
 
 def placed(cluster: MemoryCluster, partitions: int, factor: int) -> list[tuple[int, ...]]:
-    """Where a new topic's replicas come to lie."""
+    """Return the replicas of a new topic."""
     assert all_created(cluster.create_topics([counted("t", partitions, factor)]))
     return [p.replicas for p in cluster.topics(["t"])["t"].partitions]
 

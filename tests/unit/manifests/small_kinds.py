@@ -1,4 +1,4 @@
-"""Kinds as small as can be, so that the loader's tests do not depend on what real kinds check."""
+"""Minimal kinds, so that the loader's tests do not depend on the checks of real kinds."""
 
 import re
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ class Item(BaseModel):
 
 
 class Login(BaseModel):
-    """What a secret may be nested in."""
+    """A mapping that contains a secret."""
 
     model_config = ConfigDict(extra="forbid")
     user: str = ""
@@ -39,7 +39,7 @@ class Login(BaseModel):
 
 
 class Spec(BaseModel):
-    """A bit of everything that real specs have."""
+    """A spec with each type of field that real specs have."""
 
     model_config = ConfigDict(extra="forbid")
     partitions: Annotated[int, Field(ge=1)] | None = None
@@ -55,7 +55,7 @@ class Spec(BaseModel):
 
 @dataclass
 class SmallKind:
-    """Its body is the spec as plain data; it knows one bad config key and one bad name."""
+    """Its body is the spec as plain data; it rejects one config key and one name."""
 
     name: str
     spec: type[BaseModel] = Spec
@@ -88,7 +88,7 @@ class RuleSpec(BaseModel):
 
 @dataclass
 class SmallRule:
-    """In its texts the word HERE is a mistake."""
+    """A rule that rejects the word HERE in its texts."""
 
     name: str
     spec: type[BaseModel] = RuleSpec
@@ -102,5 +102,5 @@ class SmallRule:
 
 RULES: Mapping[str, Declarable] = {"Rule": SmallRule("Rule")}
 
-# the loader parses and does nothing else with a kind
+# the loader only parses with a kind
 KINDS: Mapping[str, Kind] = {name: cast(Kind, SmallKind(name)) for name in ("Topic", "Broker")}

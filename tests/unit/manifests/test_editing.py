@@ -1,4 +1,4 @@
-"""Edits of the text of manifests: what goes in, what is asked, and the text that comes out."""
+"""Edits of the text of manifests: the input, the edits, and the resulting text."""
 
 from textwrap import dedent
 
@@ -374,14 +374,14 @@ def test_utf_16_stays_what_it_is(codec: str, mark: bytes) -> None:
 @pytest.mark.parametrize(
     ("text", "edit"),
     [
-        ("spec:\n- a: 1\n  b: 2\n", DropEdit(("spec", 0, "a"))),  # its line is the dash's, too
+        ("spec:\n- a: 1\n  b: 2\n", DropEdit(("spec", 0, "a"))),  # it shares its line with the dash
         ("spec: text\n", PutEdit(("spec", "a"), 1)),  # not a mapping
         ("spec: [a]\n", PutEdit(("spec", "a"), 1)),
         ("spec: a\n", AppendEdit(("spec",), "b")),
         ("? spec\n: {a: 1}\n? k\n: 2\n", PutEdit(("n",), 1)),  # keys with a question mark
-        ("spec: &a {x: 1}\nk: *a\n", PutEdit(("spec", "x"), 2)),  # would change k, too
-        ("spec: &a {x: 1}\nk: *a\n", DropEdit(("spec",))),  # what the alias means would be gone
-        ("a: 1\n", DropEdit(("a",))),  # nothing would be left
+        ("spec: &a {x: 1}\nk: *a\n", PutEdit(("spec", "x"), 2)),  # would also change k
+        ("spec: &a {x: 1}\nk: *a\n", DropEdit(("spec",))),  # would remove the anchor of the alias
+        ("a: 1\n", DropEdit(("a",))),  # would leave an empty document
         ("a: 1\n", DropEdit(("b",))),
     ],
 )

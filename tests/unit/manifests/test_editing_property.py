@@ -1,4 +1,4 @@
-"""Whatever a manifest's layout is: edits do what they say, and touch no line but those of their keys."""
+"""For any layout of a manifest, edits have their effect and change only the lines of their keys."""
 
 from dataclasses import dataclass
 
@@ -38,7 +38,7 @@ Lines = list[tuple[str, str | None]]
 
 @dataclass(frozen=True)
 class Layout:
-    """A manifest; last: whether its last line ends with a break."""
+    """A manifest. last: whether its last line ends with a line break."""
 
     lines: Lines
     model: Model
@@ -52,7 +52,7 @@ class Layout:
 
 @st.composite
 def layouts(draw: st.DrawFn) -> Layout:
-    """A manifest in blocks, with comments and blank lines wherever they may be."""
+    """Generate block-style manifests with comments and blank lines in all allowed places."""
     step = draw(st.integers(1, 4))
     deep = " " * (2 * step)
     head = draw(st.sampled_from(["configs:", "'configs':  # all", "configs: &c"]))
@@ -70,13 +70,13 @@ def layouts(draw: st.DrawFn) -> Layout:
 
 
 def own(*lines: str) -> Lines:
-    """Lines that belong to no key."""
+    """Generate lines that belong to no key."""
     return [(line, None) for line in lines]
 
 
 @st.composite
 def values(draw: st.DrawFn, indent: str, key: str) -> tuple[list[str], str | list[str]]:
-    """The lines of a key and a value, and what they say."""
+    """Generate the lines of a key and its value, and their meaning."""
     head = indent + draw(st.sampled_from([f"{key}:", f"'{key}':", f'"{key}" :']))
     comment = draw(st.sampled_from(["", "  # why", "\t# why"]))
     word = st.from_regex("[a-z]{2,6}", fullmatch=True)
@@ -97,7 +97,7 @@ def values(draw: st.DrawFn, indent: str, key: str) -> tuple[list[str], str | lis
 
 @st.composite
 def steps(draw: st.DrawFn, model: Model) -> list[Edit]:
-    """Edits one after the other; the model is changed on the way."""
+    """Yield random edits in sequence, and apply each to the model."""
     edits: list[Edit] = []
     for _ in range(draw(st.integers(1, 4))):
         key = draw(st.sampled_from(KEYS))
@@ -124,7 +124,7 @@ def steps(draw: st.DrawFn, model: Model) -> list[Edit]:
 
 
 def in_file(model: Model) -> list[tuple[str, str | list[str]]]:
-    """What stands in the file for it, in order: a reference's beginning is written with two dollars."""
+    """Return a value as it appears in the file, in order; ``${`` is escaped with two dollars."""
 
     def escaped(text: str) -> str:
         return text.replace("${", "$${")
@@ -136,7 +136,7 @@ def in_file(model: Model) -> list[tuple[str, str | list[str]]]:
 
 
 def untouched(layout: Layout, edits: list[Edit]) -> list[str]:
-    """The lines that no edit is about. Where all keys go, the line that opens their mapping is touched."""
+    """Return the lines that no edit affects. If all keys are removed, the line of their mapping is affected."""
     edited = {edit.path[2] for edit in edits}
     emptied = set(layout.model) <= edited
     return [
@@ -169,7 +169,7 @@ def test_edits_do_what_they_say_and_touch_no_other_line(data: st.DataObject, lay
 
 @dataclass(frozen=True)
 class Braces:
-    """How a mapping between braces is laid out."""
+    """The layout of a mapping between braces."""
 
     lines: bool
     last_comma: bool

@@ -1,4 +1,4 @@
-"""A fleet file: what it says, and what is said about it."""
+"""Fleet files: their content and their diagnostics."""
 
 from collections.abc import Mapping
 from pathlib import Path

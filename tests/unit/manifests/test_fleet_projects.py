@@ -1,4 +1,4 @@
-"""The projects of a fleet's clusters: how they come to be, and all that can be wrong with them at once."""
+"""The projects of a fleet's clusters: how they are built, and all their problems in one report."""
 
 from pathlib import Path
 

@@ -1,9 +1,8 @@
-"""Tables of manifests and of what is said about them, in ``cases/*.txt``.
+"""Tables of manifests and their diagnostics, in ``cases/*.txt``.
 
 A case is ``=== name``, then options (``env NAME=value``, ``--env NAME``, ``paths A B``, ``rules`` for a kind
-of rules, ``show``), then files
-(``--- path``) and at its end ``--- says``: one line a diagnostic, its hint below it.
-UPDATE_CASES=1 writes what is said now into the tables, to be read before it is committed.
+of rules, ``show``), then files (``--- path``), and at the end ``--- says`` with one line for each diagnostic,
+followed by its hint. UPDATE_CASES=1 writes the current output into the tables; review the diff.
 """
 
 import os

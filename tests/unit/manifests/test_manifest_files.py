@@ -1,4 +1,4 @@
-"""Odd files and folders, and many of them: a diagnostic or fine, never a traceback."""
+"""Unusual files and folders, and many of them, load or give a diagnostic, but never a traceback."""
 
 import os
 import pickle
@@ -47,7 +47,7 @@ def topic(path: str, name: str) -> None:
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The files and folders that are read, as often as they are."""
+    """Record every read of a file or folder."""
     seen: list[str] = []
 
     def noted(read: Callable[..., Any]) -> Callable[..., Any]:
@@ -91,7 +91,7 @@ def test_what_a_resource_is_made_of_is_known_from_the_one_reading(opened: list[s
 
 
 def a_project() -> None:
-    """Two topics, one with an overlay, and defaults."""
+    """Write a project with two topics, one of them with an overlay, and defaults."""
     topic("manifests/a.yaml", "a")
     topic("manifests/b.yaml", "b")
     topic("overlay.yaml", "a")
@@ -261,7 +261,7 @@ def kafka_text(value: object) -> object:
     st.dictionaries(_WORDS, st.one_of(_SCALARS, st.lists(_SCALARS, max_size=3)), max_size=5), st.booleans()
 )
 def test_any_configs_come_through(configs: dict[str, object], flow: bool) -> None:
-    # PyYAML writes what it reads itself; y, n, 089 and 0E0 are words to it
+    # PyYAML writes for its own reader, which treats y, n, 089 and 0E0 as text
     meanings = [parse_scalar(word) for word in words_in(configs)]
     assume(not any(isinstance(m, AmbiguousScalar) or isinstance(m[0], float) for m in meanings))
     manifest = {

@@ -91,7 +91,7 @@ def test_another_environment_needs_only_its_own_references(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("env", ["dev", "prod"])
 def test_offline_no_reference_about_the_connection_is_resolved(tmp_path: Path, env: str) -> None:
-    """Whoever only reads manifests, as a fork's job, has no secrets."""
+    """A job that only reads manifests, such as one for a fork, has no secrets."""
     path = tmp_path / "kdeclare.yaml"
     path.write_text(PROJECT.replace("STATE", "${env.STATE}"))
     found = open_project(path, env, {}, offline=True)
@@ -193,7 +193,7 @@ def test_the_schema_agrees(text: str, valid: bool) -> None:
 
 @pytest.mark.parametrize("name", ["..", ".hidden", "a/b", "a\\b", "../../x"])
 def test_names_that_no_state_can_be_kept_under(tmp_path: Path, name: str) -> None:
-    """The same that a store refuses, said when the file is read, of every environment."""
+    """Names that a store refuses are reported when the file is read, for every environment."""
     file = tmp_path / "kdeclare.yaml"
     with pytest.raises(KdeclareError, match="cannot be the name of a folder"):
         resolve_folder(tmp_path, name, "default")

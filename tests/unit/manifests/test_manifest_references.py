@@ -1,4 +1,4 @@
-"""References: what they become, what they remember, and that they resolve to the same again."""
+"""References: their values, the references that values keep, and resolving them again."""
 
 from pathlib import Path
 

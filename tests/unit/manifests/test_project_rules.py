@@ -1,4 +1,4 @@
-"""Documents that hold for a whole project, found however little of it is loaded."""
+"""Documents that apply to a whole project are found even if only parts of it are loaded."""
 
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is shown of a resource and its origins is the resource that is planned."""
+"""The fields and origins that are shown for a resource match the resource that is planned."""
 
 import json
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ LABELS = st.dictionaries(
 
 
 def texts(configs: dict[str, object]) -> dict[str, str | None]:
-    """As Kafka gets them."""
+    """Return the values as the texts that Kafka receives."""
     return {
         key: None if value is None else value if isinstance(value, str) else json.dumps(value)
         for key, value in configs.items()
@@ -63,7 +63,7 @@ def test_what_is_shown_means_what_is_planned(
     low: dict[str, object],
     labels: dict[str, str],
 ) -> None:
-    """Also the rule of precedence: overlay, manifest, defaults by priority; key by key."""
+    """This includes precedence for each key: overlay, manifest, then defaults by priority."""
     folder = tmp_path_factory.mktemp("p")
     (folder / "manifests").mkdir()
 
@@ -132,7 +132,7 @@ PIECES = st.lists(
 def test_of_a_secret_nothing_is_shown_but_one_reference(
     tmp_path_factory: pytest.TempPathFactory, pieces: list[str]
 ) -> None:
-    """Neither what stands around a reference, nor what a project variable stands for."""
+    """Text around a reference and the values of project variables are hidden as well."""
     folder = tmp_path_factory.mktemp("p")
     (folder / "manifests").mkdir()
     text = "".join(pieces)

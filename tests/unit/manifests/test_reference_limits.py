@@ -1,4 +1,4 @@
-"""Which references manifests and project files may resolve."""
+"""The references that manifests and project files may resolve."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Fixtures for policies that are classes in files."""
+"""Fixtures for policy classes in files."""
 
 import sys
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ import pytest
 
 @pytest.fixture
 def own_modules(tmp_path: Path) -> Iterator[None]:
-    """What a test imports from its folder is forgotten after it, and where to import from is as before."""
+    """Unload the modules that a test imports from its folder, and restore the import path."""
     path, modules = list(sys.path), set(sys.modules)
     yield
     assert sys.path == path

@@ -1,4 +1,4 @@
-"""Requests about topics as plain values, for policies to judge; and what a policy has read of one."""
+"""Requests for topics as plain values, and a record of what a policy reads from one."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata
 
 @dataclass(frozen=True)
 class State:
-    """A topic as it is or will be (`TopicState`)."""
+    """A topic before or after a change (`TopicState`)."""
 
     num_partitions: int = 3
     replication_factor: int = 3
@@ -20,7 +20,7 @@ class State:
 
 @dataclass(frozen=True)
 class Request:
-    """What is done to a topic (`RequestMetadata`). ``sums``: what `partitions_of` says, by label set."""
+    """A request for a topic (`RequestMetadata`). sums: the results of `partitions_of`, by label set."""
 
     action: Action
     pre_request_state: State | None = None
@@ -40,25 +40,25 @@ class Request:
         return self.topic
 
     def partitions_of(self, labels: Mapping[str, str]) -> int:
-        """As given in ``sums``, else 0."""
+        """Return the count in ``sums``, or else 0."""
         return self.sums.get(frozenset(labels.items()), 0)
 
 
 def assigned(*replicas: Sequence[int], configs: Mapping[str, str] | None = None) -> State:
-    """A state in which the brokers of each partition are known."""
+    """Return a state with the brokers of each partition."""
     smallest = min(map(len, replicas))
     return State(len(replicas), smallest, dict(enumerate(replicas)), configs or {})
 
 
 def created(state: State, changed: frozenset[str] | None = None, **more: Any) -> Request:
-    """A creation that states all that the state has, unless ``changed`` says what it states."""
+    """Return a creation whose changed fields are all fields of the state, or ``changed``."""
     stated = {"assignments"} if state.replicas_assignments else {"partitions", "replicationFactor"}
     stated |= {f"configs.{key}" for key in state.configs}
     return Request(Action.CREATE, None, state, frozenset(stated) if changed is None else changed, **more)
 
 
 def modified(pre: State, post: State, changed: frozenset[str] | None = None, **more: Any) -> Request:
-    """A modification of all in which the states differ, unless ``changed`` says of what."""
+    """Return a modification whose changed fields are those that differ between the states, or ``changed``."""
     fields = {
         "partitions": pre.num_partitions != post.num_partitions,
         "replicationFactor": pre.replication_factor != post.replication_factor,
@@ -66,7 +66,7 @@ def modified(pre: State, post: State, changed: frozenset[str] | None = None, **m
             replicas != post.replicas_assignments.get(n) for n, replicas in pre.replicas_assignments.items()
         ),
     }
-    # Kafka adds no partitions with another number of replicas than the others have: those are moved then
+    # Kafka adds partitions only with the replication factor of the existing ones, which are then reassigned
     pre_sizes, post_sizes = (set(map(len, s.replicas_assignments.values())) for s in (pre, post))
     fields["assignments"] |= bool(pre_sizes) and not post_sizes <= pre_sizes
     keys = pre.configs.keys() | post.configs.keys()
@@ -76,12 +76,12 @@ def modified(pre: State, post: State, changed: frozenset[str] | None = None, **m
 
 
 def deleted(pre: State, **more: Any) -> Request:
-    """A deletion."""
+    """Return a deletion."""
     return Request(Action.DELETE, pre, None, **more)
 
 
 class _Watched:
-    """Passes everything on and writes down the names; the states are watched in turn."""
+    """Forwards attribute reads and records their names, also for the states."""
 
     def __init__(self, inner: object, reads: list[str], prefix: str = "") -> None:
         self._inner, self._reads, self._prefix = inner, reads, prefix
@@ -100,14 +100,14 @@ _FREE = frozenset({"action", "topic", "name", "changed"})
 
 
 def reads_of(policy: Policy, request: Request) -> set[str]:
-    """What a policy reads of a request beyond what it is about: ``labels``, ``post.configs``, ``racks``."""
+    """Return what a policy reads from a request besides its basic fields: ``labels``, ``post.configs``, ``racks``."""
     reads: list[str] = []
     verdict(policy, cast(RequestMetadata, _Watched(request, reads)))
     return set(reads) - _FREE
 
 
 def verdict(policy: Policy, request: RequestMetadata) -> str | None:
-    """Why the policy denies a request; None if it does not."""
+    """Return the policy's reason to deny a request; None if it allows it."""
     try:
         policy.validate(request)
     except PolicyViolation as violation:

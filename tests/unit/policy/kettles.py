@@ -1,4 +1,4 @@
-"""A provider that knows kettles and is not one of kdeclare's, to see that policies need no built-in kind."""
+"""A provider for kettles outside kdeclare, to test that policies work without built-in kinds."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ from tests.jsontypes import Json
 
 @dataclass
 class Kitchen:
-    """The system: kettles by name, each with its fields. broken: it does not answer."""
+    """The system: kettles by name, each with its fields. broken: it does not respond."""
 
     kettles: dict[str, dict[str, Json]] = field(default_factory=dict)
     broken: bool = False
@@ -56,14 +56,14 @@ class KettleSpec(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class KettleRecord(OwnedRecord):
-    """What a kettle was made."""
+    """The applied state of a kettle."""
 
     values: Mapping[str, JsonValue]
     labels: Mapping[str, str]
 
 
 class KettleKind:
-    """Kettles heat, and have extras by name; nobody imports or compares fleets of them."""
+    """Kettles have a heat and extras by name. They cannot be imported or audited in fleets."""
 
     name = "Kettle"
     spec: type[BaseModel] = KettleSpec
@@ -151,7 +151,7 @@ class UrnSpec(BaseModel):
 
 
 class UrnKind(KettleKind):
-    """A kettle that is known by its serial number, whatever the manifest calls it."""
+    """A kettle that the system identifies by its serial number instead of the name in the manifest."""
 
     name = "Urn"
     spec: type[BaseModel] = UrnSpec
@@ -187,7 +187,7 @@ class UrnKind(KettleKind):
 
 @dataclass(frozen=True)
 class KettleArgs(Arguments):
-    """fields: by path, as they will be."""
+    """fields: the new values, by path."""
 
     fields: Mapping[str, Json]
 
@@ -275,7 +275,7 @@ def _changed(now: Mapping[str, Json], fields: Mapping[str, Json]) -> dict[str, J
 
 
 class TeapotKind(KettleKind):
-    """The same, but policies cannot judge it."""
+    """The same, but without support for policies."""
 
     name = "Teapot"
     policy_words = None  # type: ignore[assignment]
@@ -284,7 +284,7 @@ class TeapotKind(KettleKind):
 
 @pytest.fixture
 def kitchen(monkeypatch: pytest.MonkeyPatch) -> Kitchen:
-    """A kitchen whose provider is installed beside the others."""
+    """Install the provider of a kitchen next to the others."""
     kitchen = Kitchen()
 
     def read(connections: Connections, selection: KettleSelection) -> KettleState:

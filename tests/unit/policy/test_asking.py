@@ -1,4 +1,4 @@
-"""Asking a policy: whatever it does, the answer is a message, nothing, or what kdeclare itself raises."""
+"""Evaluating a policy always gives a message, None, or an exception of kdeclare itself."""
 
 import asyncio
 import time
@@ -20,7 +20,7 @@ REQUEST = Request(Action.CREATE)
 
 
 class Does(TopicActionsPolicy):
-    """What its function says or raises."""
+    """A policy that calls a function and returns or raises the same."""
 
     def __init__(self, ask: Callable[[], object]) -> None:
         self._ask = ask

@@ -1,4 +1,4 @@
-"""Files with cases: what they mean, and each mistake in them with its place."""
+"""Files with test cases: their meaning, and each mistake with its position."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -44,14 +44,14 @@ spec:
 def load(
     folder: Path, text: str, project: Project | None = None
 ) -> tuple[tuple[Case, ...], list[Diagnostic]]:
-    """The cases of a file with this text."""
+    """Load the cases of a file with this text."""
     (folder / "it.yaml").write_text(text)
     cases, problems = load_cases([folder / "it.yaml"], project or Project(), {"HOME": "here"})
     return cases, list(problems)
 
 
 def wrong(folder: Path, spec: str) -> list[tuple[str, str, str]]:
-    """Line and column, code, and what is said with its hint."""
+    """Return line and column, code, and text with hint of each diagnostic."""
     cases, problems = load(folder, HEAD + spec)
     assert not cases
     return [

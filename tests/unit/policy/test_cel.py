@@ -1,4 +1,4 @@
-"""Rules in CEL: what they see and read, what is wrong with them, and that none lets a mistake through."""
+"""CEL rules: the data that they read, their errors, and that a rule that fails never allows."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -131,11 +131,11 @@ class _Counted:
 
 
 class NotKnown(BaseException):
-    """What requests raise for what nobody can tell yet."""
+    """The exception that requests raise for data that is not available yet."""
 
 
 class _Partly(Mapping[str, str]):
-    """Only ``a`` is known to be there, and ``b`` not to be; nobody knows what else is."""
+    """A mapping that has ``a`` and not ``b``; other keys are unknown."""
 
     def __getitem__(self, key: str) -> str:
         if key not in ("a", "b"):

@@ -1,4 +1,4 @@
-"""What is wrong with a rule is found before it is ever evaluated, and told at its place."""
+"""Mistakes in a rule are found before it is evaluated, and reported with their position."""
 
 import pytest
 

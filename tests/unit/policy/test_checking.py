@@ -1,4 +1,4 @@
-"""What policies have against manifests before any cluster is asked, and against a cluster as it is."""
+"""Policies are evaluated for manifests without a cluster, and for the existing topics of a cluster."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -37,7 +37,7 @@ def rule(text: str, actions: list[str] | None = None) -> ConfiguredPolicy:
 
 
 class Asks(TopicActionsPolicy):
-    """Against whatever its function is false for."""
+    """A policy that denies requests for which its function is false."""
 
     def __init__(self, ask: Callable[[RequestMetadata], object]) -> None:
         self._ask = ask
@@ -128,7 +128,7 @@ def test_even_a_policy_that_catches_everything_does_not_hide_what_is_not_known()
 
 
 def bare(denies: bool) -> ConfiguredPolicy:
-    """A policy that catches even what nobody should, and says something all the same."""
+    """A policy that catches every exception, and still returns a verdict."""
 
     def ask(request: RequestMetadata) -> bool:
         try:
@@ -173,7 +173,7 @@ def test_whatever_is_not_known_is_withheld_for_good(read: Callable[[RequestMetad
         return True
 
     assert certain(ConfiguredPolicy("careless", Asks(ask)), topic()) == []
-    assert len(known) <= 1  # of the creation
+    assert len(known) <= 1  # for the creation
 
 
 def test_of_a_placement_only_the_cluster_tells_the_replicas() -> None:

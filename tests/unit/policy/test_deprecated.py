@@ -1,4 +1,4 @@
-"""The deprecated interfaces see what Kafka would show them, and no more."""
+"""The deprecated interfaces get the same data as in Kafka, and no more."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,7 +20,7 @@ from tests.unit.policy.doubles import Request, State, assigned, created, deleted
 
 
 class Creations(CreateTopicPolicy):
-    """Writes down what it is shown, and is against everything."""
+    """Records the requests and denies all of them."""
 
     def __init__(self) -> None:
         self.seen: list[Any] = []
@@ -72,7 +72,7 @@ def test_a_creation_by_counts_has_no_assignments() -> None:
 
 
 def test_counts_that_nobody_stated_are_resolved() -> None:
-    """Case POL-04: the brokers' defaults are filled in before the policy is asked."""
+    """Case POL-04: broker defaults are filled in before the policy is evaluated."""
     shown = CreateTopicPolicy.RequestMetadata("orders", 1, 3, None, {})
     assert seen_creation(created(State(1, 3), changed=frozenset())) == shown
 
@@ -147,7 +147,7 @@ def test_settings_and_closing_can_be_left_out() -> None:
 
 
 class Yes(CreateTopicPolicy):
-    """Returns what it means instead of raising."""
+    """Returns its verdict instead of raising."""
 
     def validate(self, request: CreateTopicPolicy.RequestMetadata) -> Any:
         return False

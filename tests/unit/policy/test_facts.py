@@ -1,4 +1,4 @@
-"""What policies can see of a cluster: read once, at one time, and no more than they ask for."""
+"""The data of a cluster that policies can read: read once, consistently, and only on demand."""
 
 from collections.abc import Callable
 from functools import partial
@@ -30,14 +30,14 @@ def calls(cluster: MemoryCluster, read: Callable[[], object]) -> list[tuple[str,
 
 
 def moving(cluster: MemoryCluster, *topics: str) -> None:
-    """Replicas on their way from brokers 1 and 2 to 3 and 4."""
+    """An in-flight reassignment from brokers 1 and 2 to 3 and 4."""
     cluster.move_ticks, cluster.tick_on_poll = 1, False
     targets = {TopicPartition(name, 0): (3, 4) for name in topics}
     cluster.reassign(targets, allow_replication_factor_change=False)
 
 
 def ending(cluster: MemoryCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From now on, moves end right after topics have been read."""
+    """Let reassignments finish right after topics have been read."""
     read = cluster.topics
 
     def topics(*args: Any) -> Any:
@@ -53,7 +53,7 @@ def unread(cluster: MemoryCluster) -> ClusterReader:
 
 
 def read_before(cluster: MemoryCluster) -> ClusterReader:
-    """With topics from before the moves end, and no moves."""
+    """Read topics before the reassignments finish, and no reassignments."""
     live = observe(cluster, KafkaSelection(), all_topics=True)
     cluster.tick(5)
     return ClusterReader(cluster, ["a", "b"], live, KafkaSelection())

@@ -1,4 +1,4 @@
-"""Requests as authors of policies write them down: what follows, and what is missing."""
+"""Requests from test cases: derived values and missing values."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Classes from a folder and from packages, and everything that can be wrong with them."""
+"""Policy classes from a folder and from packages, and all their possible mistakes."""
 
 import importlib
 import importlib.util
@@ -413,7 +413,7 @@ def test_what_a_policy_prints_is_no_data(tmp_path: Path, capsys: pytest.CaptureF
 
 
 class Both(CreateTopicPolicy, AlterConfigPolicy):  # type: ignore[misc]  # RequestMetadata of both
-    """As people write it who are asked about creations and configs."""
+    """A class that implements both deprecated interfaces."""
 
     def __init__(self) -> None:
         self.seen: list[Any] = []
@@ -475,17 +475,17 @@ def test_a_traceback_goes_to_the_log(tmp_path: Path, caplog: pytest.LogCaptureFi
 
 
 class Limits(BaseModel):
-    """Of one more level."""
+    """Nested settings."""
 
     model_config = ConfigDict(extra="forbid")
     most: int = 1
 
 
 class Own(TopicActionsPolicy):
-    """With settings of its own."""
+    """A policy with its own settings."""
 
     class Model(BaseModel):
-        """Some of everything."""
+        """Settings of several types."""
 
         model_config = ConfigDict(extra="forbid")
         pattern: str

@@ -1,4 +1,4 @@
-"""The life of a policy (KIP-201): made without arguments, configured once, asked, closed once."""
+"""The life cycle of a policy (KIP-201): constructed without arguments, configured once, evaluated, closed once."""
 
 from pathlib import Path
 

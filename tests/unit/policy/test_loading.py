@@ -1,4 +1,4 @@
-"""Policies of a project file and of manifests, ready to be asked; mistakes are told with their places."""
+"""Loading the policies of a project file and of manifests; mistakes are reported with their position."""
 
 from pathlib import Path
 
@@ -73,7 +73,7 @@ def load(folder: Path, *entries: str, rules: tuple[DesiredResource, ...] = ()) -
 
 
 def told(diagnostics: tuple[Diagnostic, ...]) -> list[tuple[str, int, int]]:
-    """Code, line and column of each."""
+    """Return code, line and column of each diagnostic."""
     return [(d.code, d.place.line, d.place.column) for d in diagnostics if d.place is not None]
 
 
@@ -125,7 +125,7 @@ def test_a_manifest_with_an_error_has_been_told_of(tmp_path: Path) -> None:
 
 
 class Refusing(PolicyKind):
-    """A kind whose policies cannot be made, for a reason that was not seen when they were read."""
+    """A kind whose policies cannot be built, for a reason that reading them does not reveal."""
 
     def configured(self, desired: DesiredResource) -> ConfiguredPolicy:
         raise ValueError("odd")

@@ -1,4 +1,4 @@
-"""Rules about objects: a provider whose kinds are objects says nothing for policies."""
+"""Rules for object kinds: a provider of such kinds needs no code for policies."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal

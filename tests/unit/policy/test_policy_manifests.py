@@ -1,4 +1,4 @@
-"""Policies in manifests, from the file to the verdict; mistakes with their exact places."""
+"""Policies in manifests, from the file to the verdict; mistakes have exact positions."""
 
 import pickle
 import re
@@ -30,7 +30,7 @@ def loaded(spec: str, head: str = HEAD) -> LoadedManifests:
 
 
 def said(spec: str, head: str = HEAD) -> list[tuple[int, int, str]]:
-    """Line and column, counted from ``spec``'s first field, and the detail."""
+    """Return line and column, counted from the first field of ``spec``, and the detail."""
     found = loaded(spec, head).diagnostics
     lines = head.count("\n")
     return [(d.place.line - lines, d.place.column, d.detail) for d in found if d.place]

@@ -1,4 +1,4 @@
-"""A policy, and the record of an override, see who kdeclare is to the system of the judged resource."""
+"""Policies and override records get the principal of kdeclare in the system of the checked resource."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -33,7 +33,7 @@ NameCook = Callable[[str | Fault], None]
 
 @pytest.fixture
 def name_cook(kitchen: Kitchen, monkeypatch: pytest.MonkeyPatch) -> NameCook:
-    """Make the kitchen's provider say who kdeclare is there."""
+    """Make the kitchen's provider report the principal of kdeclare."""
 
     def name(answer: str | Fault) -> None:
         def find(connections: Connections) -> str:
@@ -55,7 +55,7 @@ def connections() -> Connections:
 
 
 class Seen:
-    """Says which principal it sees."""
+    """Reports the principal that it reads."""
 
     def validate(self, request: object) -> None:
         raise PolicyViolation(str(request.principal))  # type: ignore[attr-defined]

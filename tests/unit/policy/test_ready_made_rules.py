@@ -1,4 +1,4 @@
-"""What each ready-made rule allows and denies, in which words, and what it reads for that."""
+"""The verdicts of each ready-made rule, its messages, and the data that it reads."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""KIP-201's first example: what is allowed at creation holds for life."""
+"""KIP-201's first example: a creation rule applies for the whole life of a topic."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +18,7 @@ __all__ = ["PartitionBounds"]
 
 
 class Creations(TopicActionsPolicy):
-    """A policy whose author thought of creations only: no more partitions than that, and none deleted."""
+    """A policy that only considers creations: a maximum number of partitions, and no deletions."""
 
     closed = False
 
@@ -36,7 +36,7 @@ class Creations(TopicActionsPolicy):
 
 
 class Counts(CreateTopicPolicy):
-    """One of Kafka's: counts by counts or by assignments, and ties a config to them."""
+    """A CreateTopicPolicy that uses counts or assignments, and requires a config that depends on them."""
 
     def validate(self, request: CreateTopicPolicy.RequestMetadata) -> None:
         if request.replicas_assignments is not None:
@@ -49,7 +49,7 @@ class Counts(CreateTopicPolicy):
 
 
 class Everything(TopicActionsPolicy):
-    """Reads all that there is to be read."""
+    """Reads every field of a request."""
 
     def validate(self, request: RequestMetadata) -> None:
         assert request.pre_request_state is None
@@ -78,7 +78,7 @@ def sized(partitions: int, **configs: str) -> State:
         (created(sized(7)), "orders: 7"),
         (modified(sized(3), sized(6)), None),
         (modified(sized(3), sized(7)), "orders: 7"),
-        (modified(sized(7), sized(8)), "orders: 8"),  # it was out of the rule before, and now is further
+        (modified(sized(7), sized(8)), "orders: 8"),  # it violated the rule before, and now does so more
         (modified(sized(7), sized(7, flush_ms="1")), None),
         (deleted(sized(7)), None),
     ],
@@ -127,7 +127,7 @@ def test_closing_closes_the_other_policy() -> None:
 
 
 class NoCreations(AlterConfigPolicy):
-    """About something else."""
+    """A policy that is not for creations."""
 
     def validate(self, request: AlterConfigPolicy.RequestMetadata) -> None:
         return

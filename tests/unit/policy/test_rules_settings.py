@@ -1,4 +1,4 @@
-"""What rules can be told, and properties that hold whatever they are told."""
+"""The settings of rules, and properties that hold for all settings."""
 
 from typing import Any
 
@@ -155,7 +155,7 @@ def test_a_rule_is_neither_escaped_by_a_modification_nor_held_against_others(
     modification = verdict(policy, modified(before, after, racks=racks))
     as_created = verdict(policy, created(after, racks=racks))
     if verdict(policy, created(before, racks=racks)) is None:
-        # of a topic in order, modifications are allowed just as far as they leave it so
+        # modifications of a valid topic are allowed if and only if it stays valid
         assert modification == as_created
     if as_created is None:
         assert modification is None

@@ -1,4 +1,4 @@
-"""Which topics a policy applies to, and regular expressions that cannot hang."""
+"""The topics that a policy selects, and regular expressions that cannot hang."""
 
 import pickle
 import re

@@ -1,4 +1,4 @@
-"""Cases before policies: just as a plan asks, but what cannot be judged is never as expected."""
+"""Running test cases: policies are evaluated as in a plan, but a failing policy never meets an expectation."""
 
 import time
 from collections.abc import Callable
@@ -21,7 +21,7 @@ POST = CaseState("post", 3, 2, overrides={})
 
 
 class Asks(TopicActionsPolicy):
-    """Does what it is given."""
+    """A policy that calls a function."""
 
     def __init__(self, ask: Callable[[RequestMetadata], object]) -> None:
         self._ask = ask
@@ -31,7 +31,7 @@ class Asks(TopicActionsPolicy):
 
 
 class Returns(TopicActionsPolicy):
-    """A slip: says what it thinks by what it returns."""
+    """A mistake: returns its verdict instead of raising."""
 
     def __init__(self, answer: object) -> None:
         self._answer = answer
@@ -45,7 +45,7 @@ def held(name: str, ask: Callable[[RequestMetadata], object], **more: Any) -> Co
 
 
 def at_least(name: str, field: str, least: int, **more: Any) -> ConfiguredPolicy:
-    """A policy about a number of the state afterwards."""
+    """Return a policy that requires a minimum of a number in the state after the change."""
 
     def ask(request: RequestMetadata) -> None:
         if getattr(request.post_request_state, field) < least:
@@ -55,7 +55,7 @@ def at_least(name: str, field: str, least: int, **more: Any) -> ConfiguredPolicy
 
 
 def case(expect: VerdictOutcome = DENY, **more: Any) -> Case:
-    """The creation of a topic with 3 partitions and 2 replicas."""
+    """Return a case for the creation of a topic with 3 partitions and 2 replicas."""
     request = more.pop("request", CaseRequest(Action.CREATE, "orders", post_request_state=POST))
     policy, message = more.pop("policy", None), more.pop("message", None)
     return Case("test", "it", request, expect, policy, message, HERE, HERE)

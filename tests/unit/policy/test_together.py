@@ -1,4 +1,4 @@
-"""Rules that are asked in one go say what they would say one by one."""
+"""Rules that are evaluated together give the same verdicts as one by one."""
 
 from hypothesis import given
 from hypothesis import strategies as st
