@@ -27,12 +27,12 @@ class Moved:
 
     @property
     def move(self) -> Move | None:
-        """Return the listed reassignment."""
+        """The reassignment as the cluster lists it; None if there is none."""
         return self.cluster.moves().get(self.where)
 
     @property
     def state(self) -> PartitionState:
-        """Return the current state of the partition."""
+        """The current state of the partition."""
         return self.cluster.partition(self.where)
 
 

@@ -136,7 +136,7 @@ def in_file(model: Model) -> list[tuple[str, str | list[str]]]:
 
 
 def untouched(layout: Layout, edits: list[Edit]) -> list[str]:
-    """Return the lines that no edit affects. If all keys are removed, the line of their mapping is affected."""
+    """Return the lines that no edit affects. Removing all keys affects the line of their mapping, too."""
     edited = {edit.path[2] for edit in edits}
     emptied = set(layout.model) <= edited
     return [

@@ -100,7 +100,7 @@ _FREE = frozenset({"action", "topic", "name", "changed"})
 
 
 def reads_of(policy: Policy, request: Request) -> set[str]:
-    """Return what a policy reads from a request besides its basic fields: ``labels``, ``post.configs``, ``racks``."""
+    """Return what a policy reads besides the basic fields: ``labels``, ``post.configs``, ``racks``."""
     reads: list[str] = []
     verdict(policy, cast(RequestMetadata, _Watched(request, reads)))
     return set(reads) - _FREE

@@ -30,7 +30,7 @@ def calls(cluster: MemoryCluster, read: Callable[[], object]) -> list[tuple[str,
 
 
 def moving(cluster: MemoryCluster, *topics: str) -> None:
-    """An in-flight reassignment from brokers 1 and 2 to 3 and 4."""
+    """Start reassignments from brokers 1 and 2 to brokers 3 and 4."""
     cluster.move_ticks, cluster.tick_on_poll = 1, False
     targets = {TopicPartition(name, 0): (3, 4) for name in topics}
     cluster.reassign(targets, allow_replication_factor_change=False)

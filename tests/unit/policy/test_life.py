@@ -1,4 +1,4 @@
-"""The life cycle of a policy (KIP-201): constructed without arguments, configured once, evaluated, closed once."""
+"""The life cycle of a policy (KIP-201): constructed without arguments, configured, evaluated, closed."""
 
 from pathlib import Path
 

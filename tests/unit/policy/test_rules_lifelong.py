@@ -36,7 +36,7 @@ class Creations(TopicActionsPolicy):
 
 
 class Counts(CreateTopicPolicy):
-    """A CreateTopicPolicy that uses counts or assignments, and requires a config that depends on them."""
+    """A CreateTopicPolicy that checks assignments, or counts together with a config."""
 
     def validate(self, request: CreateTopicPolicy.RequestMetadata) -> None:
         if request.replicas_assignments is not None:
@@ -127,7 +127,7 @@ def test_closing_closes_the_other_policy() -> None:
 
 
 class NoCreations(AlterConfigPolicy):
-    """A policy that is not for creations."""
+    """A policy for configs, not for creations."""
 
     def validate(self, request: AlterConfigPolicy.RequestMetadata) -> None:
         return

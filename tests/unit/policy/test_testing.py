@@ -1,4 +1,4 @@
-"""Running test cases: policies are evaluated as in a plan, but a failing policy never meets an expectation."""
+"""Running test cases: policies are evaluated as in a plan, but a policy that fails never passes a case."""
 
 import time
 from collections.abc import Callable
