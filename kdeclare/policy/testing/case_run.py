@@ -130,10 +130,10 @@ def _explain_evaluation(case: Case, verdicts: Iterable[Verdict]) -> tuple[str, .
         return ()
     if policy_names:
         verb = "applies" if len(policy_names) == 1 else "apply"
-        return (f"{', '.join(policy_names)} {verb} to this request",)
+        return (f"{', '.join(policy_names)} {verb} to this case",)
     if case.policy is None:
-        return ("no policy applies to this request",)
-    return (f"policy {case.policy} does not apply to this request because of its actions or its selector",)
+        return ("no policy applies to this case",)
+    return (f"policy {case.policy} does not apply to this case, because of its actions or its selector",)
 
 
 def _build_verdict(item: ConfiguredPolicy, case: Case, message: str | None) -> Verdict:

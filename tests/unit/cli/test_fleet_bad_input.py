@@ -100,7 +100,7 @@ def files(folder: Path) -> dict[str, str]:
         (
             changed("eu-2,", "eu-1,"),
             "",
-            ["fleet.yaml:8:14", "The cluster at fleet.yaml:7:14 is also named 'eu-1'.", "of its own"],
+            ["fleet.yaml:8:14", "The cluster at fleet.yaml:7:14 is also named 'eu-1'.", "unique name"],
         ),
         (
             changed("'eu-2:9092', manifests: [manifests]", "'eu-2:9092', manifests: [manifest]"),
@@ -243,5 +243,5 @@ def test_the_fleet_is_checked_as_a_whole(fleet: CommandLine) -> None:
             """)
     )
     told = refused(fleet("fleet", "audit", "fleet.yaml", "--out", "out"))
-    for words in ("'none.yaml' cannot be read", "'nowhere' is not there", "'neither' is not there"):
+    for words in ("'none.yaml' cannot be read", "'nowhere' does not exist", "'neither' does not exist"):
         assert words in told

@@ -54,5 +54,8 @@ def test_it_is_closed_however_the_command_ends(
     Path("manifests/topics.yaml").write_text(TOPICS + ("---\n{kind: Policy}\n" if broken else ""))
     view = validate(None, None, (), {})
     said = [d.detail for d in view.diagnostics if d.resource == "Topic/b"]
-    assert said == ["Topic/b, policy 'mine': 9 are more than 3."]
+    assert said == [
+        "Topic/b, policy 'mine': 9 are more than 3. An existing resource that already violates the policy is "
+        "affected only when it changes."
+    ]
     assert told.read_text().split("\n")[:-1] == ["configured", "asked about a", "asked about b", "closed"]

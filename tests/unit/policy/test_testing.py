@@ -202,10 +202,10 @@ def test_names_of_policies_that_are_not_there() -> None:
         (
             True,
             {"teir": "gold"},
-            ("policy p does not apply to this request because of its actions or its selector",),
+            ("policy p does not apply to this case, because of its actions or its selector",),
         ),
         (False, {"teir": "gold"}, ()),
-        (False, {"tier": "gold"}, ("p applies to this request",)),
+        (False, {"tier": "gold"}, ("p applies to this case",)),
         (None, {"teir": "gold"}, ()),
     ],
 )
