@@ -1,4 +1,4 @@
-"""Remove what finished work left behind in a system, with a separate plan that is journalled as usual."""
+"""Remove what finished work left behind in a system, with a separate plan that is journaled as usual."""
 
 from dataclasses import replace
 

@@ -42,7 +42,7 @@ def find_silent(snapshot: GroupSnapshot) -> tuple[WorkerIssue, ...]:
 def find_unconverged(
     snapshot: GroupSnapshot, expected_overrides: Mapping[str, str]
 ) -> tuple[WorkerIssue, ...]:
-    """Return the workers that do not run on ``expected_overrides`` or serve an unreported certificate."""
+    """Return workers that do not run on ``expected_overrides`` or serve another certificate than reported."""
     issues = []
     newest_offset = max((w.status.seen or 0 for w in snapshot.workers if w.status), default=0)
     for worker in snapshot.workers:
