@@ -1,4 +1,4 @@
-"""Connections of a command: opened when they are needed, once, and closed once."""
+"""Connections of a command are opened once, when needed, and closed once."""
 
 import threading
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from kdeclare.core.parts import Connections
 
 @dataclass
 class Depot:
-    """A connection that is closed, and may be kept."""
+    """A connection that records `close` and can be kept."""
 
     closed: threading.Event = field(default_factory=threading.Event)
 
@@ -25,7 +25,7 @@ class Depot:
 
 class KeepableDepot(Depot):
     def check(self) -> None:
-        """It always answers."""
+        """Always responds."""
 
 
 @dataclass
@@ -34,7 +34,7 @@ class Shop:
 
 
 class Counted:
-    """Opens, and counts."""
+    """Open connections and count them."""
 
     def __init__(self, make: Callable[[], object]) -> None:
         self.make = make
@@ -78,7 +78,7 @@ def test_what_every_command_needs_is_opened_meanwhile_and_closed_although_nobody
         return depot
 
     connecting = PendingConnections([Opener(Depot, slowly, is_always_needed=True)])
-    connecting.close()  # waits for nothing
+    connecting.close()  # does not wait
     assert not depot.closed.is_set()
     may_go_on.set()
     assert depot.closed.wait(5)

@@ -1,4 +1,4 @@
-"""Applying a fleet, as far as no cluster is needed for it."""
+"""Applying a fleet: the parts that need no cluster."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Policies are asked about what a snapshot holds, and what it does not hold is told and not made up."""
+"""Policies judge the contents of a snapshot; missing data is reported, not invented."""
 
 from collections.abc import Mapping, Sequence
 
@@ -27,7 +27,7 @@ MODIFIES = frozenset({Action.MODIFY})
 
 
 class Tall(TopicActionsPolicy):
-    """No more than two partitions."""
+    """Allow at most two partitions."""
 
     def validate(self, request: RequestMetadata) -> None:
         state = request.post_request_state
@@ -36,7 +36,7 @@ class Tall(TopicActionsPolicy):
 
 
 class Budget(TopicActionsPolicy):
-    """Four partitions for those with the label."""
+    """Allow four partitions with the label."""
 
     def validate(self, request: RequestMetadata) -> None:
         count = request.partitions_of({"team": "a"})
@@ -45,7 +45,7 @@ class Budget(TopicActionsPolicy):
 
 
 class Empty(TopicActionsPolicy):
-    """No records."""
+    """Deny topics with records."""
 
     def validate(self, request: RequestMetadata) -> None:
         if request.record_count:
@@ -53,7 +53,7 @@ class Empty(TopicActionsPolicy):
 
 
 class Careless(TopicActionsPolicy):
-    """The same, whatever is raised."""
+    """Deny topics with records, whatever exception is raised."""
 
     def validate(self, request: RequestMetadata) -> None:
         try:
@@ -63,7 +63,7 @@ class Careless(TopicActionsPolicy):
 
 
 class Mine(TopicActionsPolicy):
-    """Only one may."""
+    """Allow a single principal."""
 
     def validate(self, request: RequestMetadata) -> None:
         if request.principal != "User:ci":

@@ -1,4 +1,4 @@
-"""Policies about kinds other than topics are asked about what a snapshot holds, by the names of resources."""
+"""Policies about other kinds than Topic judge the contents of a snapshot by the names of resources."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -43,7 +43,7 @@ def kitchen() -> Iterator[None]:
 
 
 def rule(kind: str, text: str, **selector: object) -> ConfiguredPolicy:
-    """A rule, called as its kind."""
+    """Return a rule named after its kind."""
     policies = PolicyKind()
     spec = policies.spec.model_validate(
         {"rule": text, "actions": ["CREATE", "MODIFY"], "selector": {"kind": kind, **selector}}
@@ -56,7 +56,7 @@ def rule(kind: str, text: str, **selector: object) -> ConfiguredPolicy:
 def verdicts_of(
     policies: Sequence[ConfiguredPolicy], declared: Sequence[Row], live: Sequence[Row]
 ) -> tuple[list[Verdict], tuple[str, ...]]:
-    """All verdicts, and the notices of the cluster."""
+    """Return all verdicts, and the notices of the cluster."""
     said: list[Verdict] = []
 
     def judge(
@@ -145,7 +145,7 @@ def test_kind_of_which_snapshots_have_nothing_is_open() -> None:
 
 
 def quotas_and_brokers() -> tuple[QuotaCluster, list[DesiredResource], dict[str, OwnedRecord]]:
-    """A cluster with two declared quotas, one of them gone, one that nobody declared, and broker configs."""
+    """A cluster with two declared quotas (one missing), an undeclared quota, and broker configs."""
     made = QuotaCluster(cluster=MemoryCluster({1: "a", 2: "b"}, cluster_id="id-1"))
     made.set(entity(user="alice"), producer_byte_rate=5)
     made.set(entity(user="bob"), producer_byte_rate=50)

@@ -1,4 +1,4 @@
-"""A fleet's files, packed on the driver and used where they were unpacked."""
+"""The files of a fleet are packed on the driver and used on other machines."""
 
 import io
 import json
@@ -181,7 +181,7 @@ print(json.dumps(found))
 
 
 def elsewhere(driver: Path, tmp_path: Path, reach: ClusterLocator) -> Any:
-    """What tasks give in a process that has the archive, none of the files and no variables."""
+    """Run tasks in a process that has only the archive, without the files and variables."""
     import pickle
 
     here = [read(reach, name) for name in ("eu-1", "lab", "gone")]

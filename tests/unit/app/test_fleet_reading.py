@@ -1,4 +1,4 @@
-"""What a task does with one cluster: rows, or the row that says why there are none."""
+"""A task reads one cluster into rows, or into one row with the error."""
 
 import json
 import pickle

@@ -1,4 +1,4 @@
-"""Systems of providers that kdeclare does not bring: settings in the project file, connections, faults."""
+"""Systems of third-party providers: settings in the project file, connections and faults."""
 
 import json
 import threading
@@ -37,7 +37,7 @@ from tests.unit.cli.test_providers import forget
 
 
 class LibrarySettings(BaseModel):
-    """How a library is reached."""
+    """The settings for connecting to a library."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     url: str = Field(description="Where the library is.")
@@ -51,7 +51,7 @@ class LibraryConnection:
     closed: threading.Event = field(default_factory=threading.Event)
 
     def check(self) -> None:
-        """It always answers."""
+        """Always responds."""
 
     def close(self) -> None:
         self.closed.set()
@@ -82,7 +82,7 @@ def explain(fault: Fault, name: str) -> Diagnostic | None:
 
 
 class BakerySettings(BaseModel):
-    """A bakery needs nothing to be said of it."""
+    """A bakery needs no settings."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     oven: str = "electric"
@@ -146,7 +146,7 @@ Write = Callable[[str], None]
 
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
-    """Write a project file with this in its environment ``lab``."""
+    """Write a project file with these settings in its environment ``lab``."""
 
     head = "apiVersion: kdeclare/v1\nkind: Project\nmetadata: {name: p}\nspec:\n  environments:\n    lab:\n"
 

@@ -19,7 +19,7 @@ from kdeclare.providers.kafka.testing import MemoryCluster
 
 
 class Breakable(MemoryCluster):
-    """As a client whose cluster may be gone, or silent."""
+    """A client whose cluster can be unreachable or unresponsive."""
 
     def __init__(self) -> None:
         super().__init__({1: "rack"})
@@ -35,7 +35,7 @@ class Breakable(MemoryCluster):
 
 
 class Network:
-    """Opens clusters, each at an address. down: nobody can be reached."""
+    """Opens clusters by address. down: whether all clusters are unreachable."""
 
     def __init__(self) -> None:
         self.opened: list[tuple[str, Breakable]] = []
@@ -56,7 +56,7 @@ class Network:
 
 @dataclass(frozen=True)
 class At:
-    """An address, and what opens it."""
+    """An address that records how it is opened."""
 
     servers: str
     config: str
@@ -115,7 +115,7 @@ def test_silence_does_not_use_up_the_time(network: Network, kept: ConnectionCach
     with pytest.raises(KdeclareError, match="Cluster unreachable"):
         kept.open(network.at("a:1"), 0.4)
     assert time.monotonic() - begun < 8
-    assert 0 <= network.timeouts[-1] <= 0.25  # what was left of it
+    assert 0 <= network.timeouts[-1] <= 0.25  # the remaining part of the timeout
     silence.set()
 
 

@@ -14,7 +14,7 @@ from tests.unit.connect.https_stub import https, pair
 
 
 def connect(folder: Path, kept: ConnectionCache) -> ConnectClients:
-    """What a command in a shell is given."""
+    """Return the connection that a command in a shell receives."""
     connection = kept.open(ConnectTarget(folder, ProjectReferences(folder, {})), 5.0)
     assert isinstance(connection, ConnectClients)
     return connection

@@ -1,4 +1,4 @@
-"""Changes by hand written back into manifests: which lines of which files change."""
+"""Ad hoc changes are written back into manifests: which lines of which files change."""
 
 import os
 import stat
@@ -106,7 +106,7 @@ def names(here: Place) -> set[str]:
         ),
         ("retention.ms: null", drop_key("retention.ms"), ""),
         ("retention.ms: 5", drop_key("min.insync.replicas"), ""),
-        # lists, in the form that they have
+        # lists keep their form
         (
             "cleanup.policy: delete",
             append("cleanup.policy", "compact", after=["delete", "compact"]),
@@ -353,7 +353,7 @@ def test_manifests_with_mistakes_are_not_edited(here: Place) -> None:
 @pytest.mark.parametrize(
     ("text", "wrong"),
     [
-        ("retention.ms: 5", "retention.ms: 6"),  # not what was wanted
+        ("retention.ms: 5", "retention.ms: 6"),  # an unexpected result
         ("retention.ms: 5", "flush.ms: 5"),
         ("partitions: 12", "partitions: 13"),  # another field of the topic
         ("{name: orders}", "{name: orders, labels: {a: b}}"),

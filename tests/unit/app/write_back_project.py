@@ -1,4 +1,4 @@
-"""A small project on the disk, and changes by hand to be written into it."""
+"""A small project on the disk, and ad hoc changes to write into it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ spec:
 
 @dataclass(frozen=True)
 class Place:
-    """A folder that holds a project; one stands in it."""
+    """A folder with a project; it is the working folder."""
 
     environ: Mapping[str, str]
 
@@ -48,7 +48,7 @@ class Place:
         return prepare_edits(self.workspace(env), changes)
 
     def diff(self, *changes: Change) -> str:
-        """The lines that change, without where they stand."""
+        """Return the changed lines, without their positions."""
         lines = render_manifest_diff(self.prepared(*changes).files).splitlines(keepends=True)
         return "".join(line for line in lines if line[0] in "+-" and line[:3] not in ("---", "+++"))
 
@@ -67,35 +67,35 @@ def put(file: str, text: str) -> None:
 
 
 def topic(name: str, spec: str) -> str:
-    """The text of a topic's manifest; ``spec`` are the lines below ``spec:``."""
+    """Return the text of a topic's manifest; ``spec`` has the lines below ``spec:``."""
     return HEAD.format("Topic", name) + "spec:\n" + spec
 
 
 def changed(name: str, *fields: FieldChange, action: Action = Action.UPDATE, kind: str = "Topic") -> Change:
-    """A change of one resource."""
+    """Build a change of one resource."""
     return Change(ResourceId(kind, name), action, Reason.ASKED, Risk.SAFE, fields)
 
 
 def put_key(key: str, after: Json, before: Json = None) -> FieldChange:
-    """SET."""
+    """Build a SET change of a config."""
     return FieldChange(f"configs.{key}", FieldOp.SET, before, after)
 
 
 def drop_key(key: str) -> FieldChange:
-    """DELETE."""
+    """Build a DELETE change of a config."""
     return FieldChange(f"configs.{key}", FieldOp.DELETE, "?", None)
 
 
 def append(key: str, *elements: str, after: Json = None) -> FieldChange:
-    """APPEND."""
+    """Build an APPEND change of a config."""
     return FieldChange(f"configs.{key}", FieldOp.APPEND, [], after or [*elements], [*elements])
 
 
 def subtract(key: str, *elements: str, after: Json = None) -> FieldChange:
-    """SUBTRACT."""
+    """Build a SUBTRACT change of a config."""
     return FieldChange(f"configs.{key}", FieldOp.SUBTRACT, [], after or [], [*elements])
 
 
 def change(path: str, after: Json, before: Json = None) -> FieldChange:
-    """Anything but a config."""
+    """Build a change of a field that is not a config."""
     return FieldChange(path, FieldOp.CHANGE, before, after)

@@ -1,4 +1,4 @@
-"""Typing commands at an in-memory cluster, in this process."""
+"""Run commands on an in-memory cluster, in this process."""
 
 import io
 import os
@@ -29,7 +29,7 @@ from tests.terminal import CTRL_C, CTRL_D
 
 @dataclass(frozen=True)
 class Ran:
-    """What a command left behind."""
+    """The exit code and output of a command."""
 
     code: int
     out: str
@@ -37,7 +37,7 @@ class Ran:
 
 
 class Terminal(io.StringIO):
-    """A person at the keyboard."""
+    """A user at the keyboard."""
 
     def isatty(self) -> bool:
         return True
@@ -45,7 +45,7 @@ class Terminal(io.StringIO):
 
 @contextmanager
 def keyboard(typed: str) -> Iterator[TextIO]:
-    """The input of a terminal at which ``typed`` is typed and no more; CTRL_C is pressed at the question."""
+    """Yield the input of a terminal at which ``typed`` is typed; CTRL_C is pressed at the question."""
     master, terminal = os.openpty()
     seen = threading.Event()
     with os.fdopen(master, "wb", buffering=0), os.fdopen(terminal) as stdin, ThreadPoolExecutor(1) as hand:
@@ -60,13 +60,13 @@ def keyboard(typed: str) -> Iterator[TextIO]:
 
 
 def _press_ctrl_c(master: int, seen: threading.Event) -> bool:
-    """The signal comes to this thread, so that no blocking read of the main thread ends by it."""
+    """Send the signal to this thread, so that it does not interrupt a blocking read of the main thread."""
     while "Only 'yes' is accepted" not in cast("io.StringIO", sys.stderr).getvalue():
         time.sleep(0.01)
     time.sleep(0.05)
     signal.pthread_kill(threading.get_ident(), signal.SIGINT)
     in_time = seen.wait(5)
-    os.write(master, b"no\n")  # or a read that goes on would never end
+    os.write(master, b"no\n")  # otherwise a pending read would never end
     return in_time
 
 
@@ -92,7 +92,7 @@ class CommandLine:
         (self.folder / "manifests").mkdir()
 
     def __call__(self, *arguments: str | Path, answer: str | None = None) -> Ran:
-        """Type a command. ``answer``: what a person says when asked; without, nobody is there."""
+        """Run a command. ``answer``: the answer at the prompt; None means that stdin is not a terminal."""
         self.capsys.readouterr()
         with nullcontext(io.StringIO()) if answer is None else keyboard(answer) as stdin:
             self.monkeypatch.setattr(sys, "stdin", stdin)
@@ -101,7 +101,7 @@ class CommandLine:
         return Ran(code, captured.out, captured.err)
 
     def hurry(self) -> None:
-        """From now on what a run waits for takes no time, and clocks go on all the same."""
+        """Make all waits of runs take no time, while clocks continue."""
         slept = [0.0]
 
         def sleep(_: object, seconds: float) -> None:
@@ -132,5 +132,5 @@ class CommandLine:
 
     @property
     def topics(self) -> set[str]:
-        """What the cluster has."""
+        """The names of the live topics."""
         return set(self.cluster.topics())

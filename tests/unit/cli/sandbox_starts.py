@@ -1,4 +1,4 @@
-"""A sandbox that is asked for, and not started."""
+"""Requests to start a sandbox, without starting it."""
 
 from collections.abc import Callable
 

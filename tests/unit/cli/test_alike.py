@@ -1,4 +1,4 @@
-"""Plan, apply and validate treat the same inputs alike: same options, same mistakes in the same words."""
+"""Plan, apply and validate treat inputs alike: the same options, and the same errors."""
 
 import json
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from tests.unit.cli.command_line import CommandLine
 MISTAKEN = [
     case for case in cases() if json.loads((case.folder / "output.json").read_text()).get("exit_code") == 1
 ]
-"""Cases that no plan can be made of."""
+"""Cases for which no plan can be made."""
 
 
 def options(name: str) -> set[str]:

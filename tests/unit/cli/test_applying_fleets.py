@@ -1,4 +1,4 @@
-"""``kdeclare fleet apply`` with clusters in memory: what it refuses, and how it ends."""
+"""``kdeclare fleet apply`` with in-memory clusters: what it refuses, and how it ends."""
 
 import json
 import os
@@ -29,7 +29,7 @@ NAMES = ("eu-1", "eu-2", "us-1")
 
 @dataclass
 class Fleet:
-    """Three clusters of one project; ``plan`` does what ``fleet plan`` does, without Spark."""
+    """Three clusters of one project; ``plan`` works like ``fleet plan``, without Spark."""
 
     line: CommandLine
     clusters: dict[str, MemoryCluster] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class Fleet:
         self.line.topic("orders")
 
     def plan(self, *names: str, adopt: bool = False) -> None:
-        """Plan some clusters, or all."""
+        """Plan some or all clusters."""
         out = self.line.folder / "plans"
         out.mkdir(exist_ok=True)
         planned = []
@@ -80,7 +80,7 @@ def fleet(kdeclare: CommandLine) -> Fleet:
 
 
 def said(ran: Ran) -> str:
-    """What is told of errors, on one line."""
+    """Return the reported errors on one line."""
     assert "Traceback" not in ran.err
     return " ".join(ran.err.split())
 
@@ -131,7 +131,7 @@ def press(_: MemoryCluster) -> None:
 
 
 def test_ctrl_c(fleet: Fleet) -> None:
-    """What is under way is finished, and no other cluster begun."""
+    """Running clusters finish, and no other cluster starts."""
     fleet.plan()
     fleet.clusters["eu-1"].faults.run_before(press)
     ran = fleet.apply("--batch-size", "1")
@@ -188,7 +188,7 @@ def test_apply_stops_after_a_stale_canary_whatever_max_failures_is(fleet: Fleet)
     assert begun_beside(ran, "eu-2", "done") == {"eu-1": "stale", "us-1": "not-begun"}
     stopped = json.loads(ran.out)["stopped"]
     assert stopped.startswith("Not all canaries are done: eu-1 (stale).")
-    # stale is the whole result where the other canary was not begun: 4, as nothing was applied
+    # if the other canary was not started, the whole result is stale: 4, because nothing was applied
     assert ran.code == (5 if statuses(ran)["eu-2"] == "done" else 4)
     again = fleet.apply(*CANARIES)
     assert begun_beside(again, "eu-2", "done", "skipped") == {"eu-1": "stale", "us-1": "not-begun"}
@@ -214,7 +214,7 @@ def test_apply_stops_after_a_canary_that_failed(fleet: Fleet) -> None:
 
 @pytest.mark.parametrize("more", [(), ("payments",)])
 def test_apply_stops_after_a_canary_with_a_denied_change(fleet: Fleet, more: tuple[str, ...]) -> None:
-    """Also the next time, as a denied change was not tried out on any canary."""
+    """The next apply stops, too, because no canary has tried the denied change."""
     environments = {name: {"bootstrapServers": f"{name}:9092"} for name in NAMES}
     pattern = {"name": "names", "class": "kdeclare.policy.rules:NamePattern", "config": {"pattern": "p.*"}}
     fleet.line.write("kdeclare.yaml", "Project", "shop", environments=environments, policies=[pattern])
@@ -236,7 +236,7 @@ def test_apply_goes_on_after_max_failures_of_clusters_that_are_not_canaries(flee
 
 
 def exists_elsewhere(fleet: Fleet) -> MemoryCluster:
-    """A topic of the same name that another team made differs in one cluster."""
+    """In one cluster, another team has created a different topic of the same name."""
     cluster = fleet.clusters["eu-1"]
     cluster.create_topics([NewTopic("orders", 1, 1, None, {"retention.ms": "1000"})])
     fleet.line.topic("orders", configs={"retention.ms": 2000})

@@ -1,4 +1,4 @@
-"""What goes wrong outside of kdeclare: each with a message that a person can act on, and its code."""
+"""Errors outside of kdeclare have an actionable message and the right exit code."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""By hand at what defaults declare: told where it stands, and written into the manifest or not at all."""
+"""Ad hoc changes to defaults: the position is reported, and the manifest is written or the change refused."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The commands beside plan and apply, as a person goes through them."""
+"""The commands other than plan and apply, as a user runs them."""
 
 import json
 import os
@@ -164,7 +164,7 @@ def state_file(kdeclare: CommandLine) -> Path:
 
 
 def left(kdeclare: CommandLine) -> tuple[object, object]:
-    """What there is of throttles in the cluster, and of leftovers in the state."""
+    """Return the throttles in the cluster and the pending cleanup in the state."""
     return throttles(kdeclare.cluster), json.loads(state_file(kdeclare).read_text()).get("leftovers")
 
 
@@ -180,7 +180,7 @@ def test_applying_again_after_ctrl_c_leaves_no_throttle(kdeclare: CommandLine) -
     kdeclare.cluster.faults.run_before(press_once, method="moves", nth=None)
     assert kdeclare("apply", "--yes").code == 130
     assert throttles(kdeclare.cluster)
-    kdeclare.cluster.tick(60)  # the first move goes on while the second apply begins
+    kdeclare.cluster.tick(60)  # the first reassignment continues while the second apply starts
     kdeclare.cluster.tick_on_poll = True
     kdeclare.cluster.move_ticks = 3
     assert kdeclare("apply", "--yes").code == 0
@@ -200,7 +200,7 @@ def test_rolling_back_what_was_not_waited_for_leaves_no_throttle(kdeclare: Comma
 
 @pytest.mark.parametrize("nth", range(1, 11))
 def test_status_watches_until_it_has_tidied_up(kdeclare: CommandLine, nth: int) -> None:
-    """Whenever the last move comes to its end: before, between or after the looks at moves."""
+    """The last reassignment can end before, between or after the requests of status."""
     moving(kdeclare)
     kdeclare("apply", "--yes", "--no-wait")
     assert throttles(kdeclare.cluster)
@@ -232,7 +232,7 @@ def test_the_look_that_sees_the_last_move_is_followed_by_one_that_tidies(kdeclar
 
 
 def test_state_of_an_earlier_version_is_read_with_what_is_left_over(kdeclare: CommandLine) -> None:
-    """An older kdeclare refuses the version that is written: it would lose what it does not know."""
+    """An older kdeclare refuses a newer state, because it would lose fields that it does not know."""
 
     def version() -> object:
         return json.loads(state_file(kdeclare).read_text())["version"]

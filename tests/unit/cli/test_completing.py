@@ -1,4 +1,4 @@
-"""What Tab offers in bash and zsh, asked as their scripts ask: by variables of the environment."""
+"""Tab completion in bash and zsh, requested by environment variables as their scripts do."""
 
 import shlex
 from pathlib import Path
@@ -13,7 +13,7 @@ each_shell = pytest.mark.parametrize("shell", ["bash", "zsh"])
 
 
 def tab(typed: CommandLine, shell: str, line: str) -> list[str]:
-    """What Tab at the end of a line offers: lines in bash; in zsh what a function is called with."""
+    """Return the completions at the end of a line: lines in bash, arguments of a function in zsh."""
     typed.monkeypatch.setenv("_KDECLARE_COMPLETE", f"complete_{shell}")
     typed.monkeypatch.setenv("COMP_WORDS", line)
     typed.monkeypatch.setenv("COMP_CWORD", str(len(line.split(" ")) - 1))
@@ -35,7 +35,7 @@ def tab(typed: CommandLine, shell: str, line: str) -> list[str]:
 
 @pytest.fixture
 def project(kdeclare: CommandLine) -> CommandLine:
-    """Two environments, of which one has a name for what the other does without."""
+    """Two environments, one of which has a variable that the other lacks."""
     Path("kdeclare.yaml").write_text(
         "apiVersion: kdeclare/v1\nkind: Project\nmetadata: {name: shop}\nspec:\n  defaultEnvironment: live\n"
         "  environments:\n    live: {bootstrapServers: 'live:9092', variables: {name: orders}}\n"

@@ -1,4 +1,4 @@
-"""A state folder that is damaged, behind, lost or read-only: what still works, and where the hints lead."""
+"""A damaged, outdated, lost or read-only state folder: what still works, and which hints are given."""
 
 import json
 import os
@@ -12,17 +12,17 @@ from tests.unit.cli.command_line import CommandLine, Ran
 
 
 def folder(kdeclare: CommandLine) -> Path:
-    """Where the state is."""
+    """Return the folder of the state."""
     return kdeclare.folder / "state" / "shop" / "lab"
 
 
 def runs(kdeclare: CommandLine) -> list[Path]:
-    """The folders of the runs, oldest first."""
+    """Return the folders of the runs, oldest first."""
     return sorted((folder(kdeclare) / "runs").iterdir())
 
 
 def apply_topics(kdeclare: CommandLine, *names: str) -> None:
-    """One run per topic."""
+    """Make one run per topic."""
     for name in names:
         kdeclare.topic(name)
         assert kdeclare("apply", "--yes").code == 0
@@ -36,19 +36,19 @@ def damage(path: Path) -> None:
 
 
 def owned(kdeclare: CommandLine) -> set[str]:
-    """The resources in the state."""
+    """Return the resources in the state."""
     return set(json.loads((folder(kdeclare) / "state.json").read_text())["resources"])
 
 
 def listed(kdeclare: CommandLine, *options: str) -> list[tuple[str, str]]:
-    """Runs and outcomes."""
+    """Return the runs and their outcomes."""
     ran = kdeclare("history", "--format", "json", *options)
     assert ran.code == 0, ran.err
     return [(run["run_id"], run["outcome"]) for run in json.loads(ran.out)["runs"]]
 
 
 def says(ran: Ran, *words: str) -> bool:
-    """Whether the output has all of them."""
+    """Return whether the output contains all words."""
     return all(word in ran.out + ran.err for word in words)
 
 
@@ -180,14 +180,14 @@ def test_status_names_a_throttle_that_a_lost_state_no_longer_knows(kdeclare: Com
 
 
 def cut(journal: Path) -> None:
-    """Take the last line away, as if the process had been killed before it."""
+    """Remove the last line, as if the process had been killed before it was written."""
     *lines, _, _ = journal.read_bytes().split(b"\n")
     journal.write_bytes(b"\n".join(lines) + b"\n")
 
 
 @pytest.mark.parametrize("problem", [28, 30, 13])
 def test_unfinished_run_that_cannot_be_settled_stops_no_look(kdeclare: CommandLine, problem: int) -> None:
-    """A full disk (28), a read-only file system (30), and no right to write (13)."""
+    """A full disk (28), a read-only file system (30), and no write permission (13)."""
     apply_topics(kdeclare, "a", "b")
     cut(runs(kdeclare)[-1] / "journal.jsonl")
     opened = os.open
@@ -221,7 +221,7 @@ def test_history_shows_the_latest_runs_and_counts_the_others(kdeclare: CommandLi
 
 
 def test_history_and_status_read_one_run_at_a_time(kdeclare: CommandLine) -> None:
-    """Reading the latest needs none of the others."""
+    """Reading the latest run needs no other runs."""
     apply_topics(kdeclare, "a", "b", "c")
     for old in runs(kdeclare)[:-1]:
         (old / "plan.json").unlink()

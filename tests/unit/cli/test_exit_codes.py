@@ -1,4 +1,4 @@
-"""Every exit code of the contract, and what is said with it."""
+"""Every exit code of the contract, and the message with it."""
 
 import json
 import os
@@ -159,7 +159,7 @@ def unknown_option(k: CommandLine) -> Ran:
 
 
 def ctrl_c(k: CommandLine) -> Ran:
-    """Pressed while the first of two steps is under way."""
+    """Ctrl-C is pressed while the first of two operations is in progress."""
     k.topic("orders")
     k("apply", "--yes")
     k.topic("orders", partitions=2, configs={"retention.ms": 1000})

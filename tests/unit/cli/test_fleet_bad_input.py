@@ -1,4 +1,4 @@
-"""What is wrong with a fleet or a folder is told before Spark is started, and nothing is left."""
+"""Errors in a fleet or a folder are reported before Spark is started, and leave no files."""
 
 import json
 import textwrap
@@ -26,7 +26,7 @@ EARLIER = {"summary.json": "{}", "report.html": "<html>"}
 
 @pytest.fixture
 def fleet(kdeclare: CommandLine) -> CommandLine:
-    """A fleet file beside the project, and a folder with the face of an earlier audit."""
+    """A fleet file beside the project, and a folder with the report of an earlier audit."""
     (kdeclare.folder / "fleet.yaml").write_text(FLEET)
     for name, text in EARLIER.items():
         write(kdeclare.folder / "out" / name, text)
@@ -44,7 +44,7 @@ def write(path: Path, text: str) -> None:
 
 
 def changed(old: str, new: str) -> Callable[[Path], None]:
-    """Write the fleet file with something else in it."""
+    """Replace text in the fleet file."""
 
     def write_it(folder: Path) -> None:
         assert old in FLEET
@@ -58,11 +58,11 @@ def record(text: str) -> Callable[[Path], None]:
 
 
 def as_it_is(folder: Path) -> None:
-    """Nothing is wrong in the folder."""
+    """Leave the folder unchanged."""
 
 
 def refused(ran: Ran, code: int = 1) -> str:
-    """What is said, on one line; it is no traceback, and stdout is left alone."""
+    """Return the error on one line, without a traceback; stdout is empty."""
     assert (ran.code, ran.out) == (code, ""), ran.err
     assert "Traceback" not in ran.err
     assert "Internal error" not in ran.err
@@ -230,7 +230,7 @@ def test_as_json_it_is_one_document(fleet: CommandLine) -> None:
 
 
 def test_the_fleet_is_checked_as_a_whole(fleet: CommandLine) -> None:
-    """Who mends a fleet file wants to know all of it at once."""
+    """All errors in a fleet file are reported at once."""
     (fleet.folder / "fleet.yaml").write_text(
         textwrap.dedent("""\
             apiVersion: kdeclare/v1

@@ -1,4 +1,4 @@
-"""A kind of a foreign provider through the commands: nothing of kdeclare is changed for it."""
+"""All commands work with a kind of a third-party provider, without changes to kdeclare."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -67,7 +67,7 @@ def test_plan_and_apply_and_status(kdeclare: CommandLine, shed: Shed) -> None:
 
 
 class Painters:
-    """They paint a queue, and nobody asked them to."""
+    """Another client paints a queue."""
 
     def __init__(self, connections: Connections) -> None:
         self.coats = 0

@@ -1,4 +1,4 @@
-"""A spec of a foreign kind means what its own model says, whatever its fields and models are called."""
+"""Only the model of a third-party kind defines its spec, whatever the names of its fields and models are."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -63,7 +63,7 @@ class LoginSpec(BaseModel):
 
 
 class BridgeSpec(BaseModel):
-    """Everything is called as it is called elsewhere, and is something else."""
+    """All names occur in other kinds, too, with another meaning."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     kind: Annotated[str, Field(description="Of wood, or of stone.")] = "stone"
@@ -86,7 +86,7 @@ class BridgeSpec(BaseModel):
 
 @dataclass(frozen=True)
 class BridgeBody:
-    """What holds secrets is called otherwise than in the spec."""
+    """The field with the secrets has another name than in the spec."""
 
     spec: BridgeSpec
     settings: Mapping[str, Secret | str | None]
@@ -94,7 +94,7 @@ class BridgeBody:
 
 
 class BridgeKind:
-    """Of its properties, those are secret that end in 'key'."""
+    """Properties that end in 'key' are secret."""
 
     name = "Bridge"
     spec: type[BaseModel] = BridgeSpec
@@ -145,7 +145,7 @@ class BridgeKind:
 
 
 class LocatingBridgeKind(BridgeKind):
-    """It knows where its secrets come from."""
+    """The kind locates its secrets in the spec."""
 
     def locate_secret(self, at: ValuePath) -> kinds.SpecPath | None:
         return ("properties", *at[1:]) if at[0] == "settings" else None
@@ -177,7 +177,7 @@ def bridges(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def write_bridge(kdeclare: CommandLine, spec: str, after: str = "") -> None:
     path = kdeclare.folder / "manifests/b.yaml"
     path.parent.mkdir(exist_ok=True)
-    # the kind stands below the spec: reading must not depend on the order
+    # the kind is below the spec: reading must not depend on the order
     text = f"spec: {spec}\nmetadata: {{name: b}}\nkind: Bridge\napiVersion: shed.example/v1\n"
     path.write_text(text + after)
 
@@ -289,7 +289,7 @@ class TestSecrets:
             "{properties: {host: here}, logins: [{password: hunter2}]}",
             "{properties: {host: here}, logins: [{tokens: [hunter2]}]}",
             "{properties: {api.key: hunter2, hunter2: x, host: here}}",
-            # a secret stands in for the text of several scalars
+            # one secret consists of the text of several scalars
             "{properties: {api.key: hunter2, host: here}, arguments: [--with, hunter2]}",
             '{properties: {api.key: "a:hunter2", host: here}, version: "x a:hunter2"}',
         ],
@@ -367,7 +367,7 @@ def test_editors_get_its_own_words(kdeclare: CommandLine) -> None:
     alone = json.loads(kdeclare("schema", "--kind", "Bridge").out)["$defs"]
     assert alone["TlsSpec"]["properties"]["caFile"]["description"] == "Who signed the bridge."
     assert "description" not in alone["TlsSpec"]["properties"]["depth"]
-    # a number may stand where its text is meant
+    # a number is accepted in place of its text
     assert bridge["version"]["type"] == ["string", "number", "boolean"]
 
 

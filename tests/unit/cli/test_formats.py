@@ -1,4 +1,4 @@
-"""What stdout is for: people, scripts, a comment on a pull request, annotations of files."""
+"""Formats of stdout: text, JSON, a comment on a pull request, annotations of files."""
 
 import json
 from pathlib import Path
@@ -22,7 +22,7 @@ def denied(kdeclare: CommandLine, *more: str) -> Ran:
 
 
 def results(ran: Ran) -> list[tuple[str, str, str | None]]:
-    """Rule, level and file of each result."""
+    """Return rule, level and file of each result."""
     document = json.loads(ran.out)
     Sarif.model_validate(document)
     found = []
@@ -127,7 +127,7 @@ def test_a_project_below_is_where_findings_about_no_file_are_shown(kdeclare: Com
 
 @pytest.mark.parametrize("command", ["plan", "validate"])
 def test_a_host_of_code_closes_what_was_mended(kdeclare: CommandLine, command: str) -> None:
-    """It takes a log for the next one of those with the same id."""
+    """GitHub replaces an earlier log with the same id."""
     ids = set()
     kdeclare.topic("orders", partitons=1)
     ids.add(run_id(kdeclare(command, "--format", "sarif")))
@@ -147,7 +147,7 @@ def test_a_project_file_with_mistakes_has_no_name_to_go_by(kdeclare: CommandLine
 
 
 def run_id(ran: Ran) -> str:
-    """What the log of findings says it is a run of."""
+    """Return the category of the log."""
     found = json.loads(ran.out)["runs"][0]["automationDetails"]["id"]
     assert isinstance(found, str)
     return found
@@ -197,7 +197,7 @@ def test_formats_that_a_command_does_not_have(kdeclare: CommandLine, line: str) 
 
 
 def bounded(kdeclare: CommandLine) -> None:
-    """A project whose policy takes 4 partitions at most, and a topic that wants 12."""
+    """A project whose policy allows at most 4 partitions, and a topic with 12."""
     kdeclare.write(
         "kdeclare.yaml",
         "Project",

@@ -1,4 +1,4 @@
-"""Which runs ``kdeclare history`` calls undone."""
+"""Which runs ``kdeclare history`` shows as undone."""
 
 import json
 
@@ -8,7 +8,7 @@ from tests.unit.cli.command_line import CommandLine
 
 
 def undone(kdeclare: CommandLine) -> list[bool]:
-    """Of each run, the first one first, whether it is said to be undone; the list and the run agree."""
+    """Return for each run, oldest first, whether it is shown as undone; the list and the run agree."""
     runs = json.loads(kdeclare("history", "--format", "json").out)["runs"][::-1]
     for run in runs:
         shown = json.loads(kdeclare("history", run["run_id"], "--format", "json").out)
@@ -22,7 +22,7 @@ def refuse(kdeclare: CommandLine, item: str, error: str = "CLUSTER_AUTHORIZATION
 
 
 def run_id(kdeclare: CommandLine, at: int) -> str:
-    """Of a run, the first one being 0."""
+    """Return the id of a run by its number, from 0."""
     found: str = json.loads(kdeclare("history", "--format", "json").out)["runs"][::-1][at]["run_id"]
     return found
 

@@ -1,4 +1,4 @@
-"""When output goes through a pager, and which."""
+"""When output goes through a pager, and through which one."""
 
 import os
 import signal
@@ -50,7 +50,7 @@ def test_a_name_that_cannot_be_read() -> None:
 
 
 def shows(text: str, *command: str) -> bool:
-    """Whether a pager shows it, on a small screen."""
+    """Return whether a pager shows the text on a small screen."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "stdout", Terminal())
         patch.setenv("COLUMNS", "80")

@@ -1,4 +1,4 @@
-"""Policies that cannot be used, or cannot judge: it is said where they stand, and nothing gets through."""
+"""Policies that cannot be loaded or evaluated are reported with their positions, and block everything."""
 
 import json
 import subprocess
@@ -31,7 +31,7 @@ class Mine(TopicActionsPolicy):
 
 
 def written(configure: str = "pass", validate: str = "pass") -> dict[str, str]:
-    """A module with a class of somebody's own."""
+    """A module with a custom policy class."""
     return {"mine.py": CLASS.format(configure=configure, validate=validate)}
 
 
@@ -74,7 +74,7 @@ class Broken:
     files: Mapping[str, str] = field(default_factory=written)
 
     def put_into(self, kdeclare: CommandLine) -> None:
-        """From now on the project has it."""
+        """Add the policy to the project."""
         for name, text in self.files.items():
             (kdeclare.folder / name).write_text(text)
         if self.rule is None:
@@ -229,7 +229,7 @@ assert not cluster.topics()
 sys.stdout.flush()
 os._exit(code)  # as the command does: a thread that prints for ever must not hold it up
 """
-"""The command at an empty cluster, where a policy has less time than the 30 s it usually has."""
+"""Run the command on an empty cluster, with a shorter timeout for policies than the usual 30 s."""
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Trying policies: on manifests, on a cluster as it is, and on cases."""
+"""``kdeclare policy``: check manifests, check a cluster, and run test cases."""
 
 import json
 from collections.abc import Mapping
@@ -43,7 +43,7 @@ def cases(kdeclare: CommandLine, *found: Mapping[str, Any], **more: Any) -> None
 
 
 def create(name: str, expect: str, partitions: int = 1, **more: Any) -> dict[str, Any]:
-    """A case: the creation of a topic with one replica."""
+    """Return a case: the creation of a topic with one replica."""
     post = {"partitions": partitions, "replicationFactor": 1}
     request = {"action": "CREATE", "topic": "orders", "post": post}
     return {"name": name, "expect": expect, "request": request} | more

@@ -1,4 +1,4 @@
-"""Bars on a terminal: for what takes long, and out of the way when something is said."""
+"""Bars on a terminal are shown for slow work, and hidden while text is written."""
 
 import io
 import sys
@@ -12,7 +12,7 @@ from kdeclare.core.plans.run import MoveProgress, PendingPart
 
 
 def on_terminal(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
-    """Where bars are drawn. No fixture: pytest takes stderr back between fixtures and test."""
+    """Draw bars on a terminal. Not a fixture, because pytest restores stderr between fixtures and test."""
 
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
@@ -27,7 +27,7 @@ def on_terminal(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
 
 
 def wait_for(text: str, terminal: io.StringIO) -> None:
-    """It is drawn soon."""
+    """Wait until the bar is drawn."""
     deadline = time.monotonic() + 10
     while text not in terminal.getvalue():
         assert time.monotonic() < deadline, f"{text!r} is not shown"

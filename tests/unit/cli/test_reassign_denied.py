@@ -1,4 +1,4 @@
-"""``kdeclare reassign`` where a policy denies: nothing of it goes without a word."""
+"""``kdeclare reassign`` reports every partition that a policy denies."""
 
 import json
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from tests.unit.cli.command_line import CommandLine, Ran
 
 @pytest.fixture
 def tool(kdeclare: CommandLine) -> CommandLine:
-    """Two topics on brokers 1 and 2, whose moves go on until somebody ticks."""
+    """Two topics on brokers 1 and 2, whose reassignments continue until a tick."""
     topics = [NewTopic(name, None, None, {0: (1, 2)}, {}) for name in ("foo", "bar")]
     kdeclare.cluster.create_topics(topics)
     kdeclare.cluster.tick_on_poll = False

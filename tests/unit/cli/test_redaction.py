@@ -1,4 +1,4 @@
-"""What of a typed command line may be remembered."""
+"""Which parts of a command line may be recorded."""
 
 import string
 

@@ -1,4 +1,4 @@
-"""``kdeclare init`` and ``kdeclare new``: files to begin with."""
+"""``kdeclare init`` and ``kdeclare new`` create files."""
 
 import shlex
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.unit.cli.command_line import CommandLine
 
 @pytest.fixture
 def empty(kdeclare: CommandLine, tmp_path: Path) -> Path:
-    """A folder with nothing in it, where one stands."""
+    """An empty working folder."""
     folder = tmp_path / "my kafka"
     folder.mkdir()
     kdeclare.monkeypatch.chdir(folder)

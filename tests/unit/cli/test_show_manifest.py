@@ -1,4 +1,4 @@
-"""Where fields come from: told for each, and the whole is what is planned."""
+"""The source of each field is shown, and the fields together are the planned resource."""
 
 import json
 
@@ -82,7 +82,7 @@ spec:
 
 @pytest.fixture
 def payments(kdeclare: CommandLine) -> CommandLine:
-    """A project with everything that a field can come from."""
+    """A project with all possible sources of fields."""
     files = {
         "kdeclare.yaml": PROJECT,
         "manifests/orders.yaml": ORDERS,
@@ -154,7 +154,7 @@ def test_a_number_from_outside_is_shown_where_a_number_is_due(payments: CommandL
 def test_it_fits_the_terminal(payments: CommandLine, width: int) -> None:
     manifest = show_manifest(None, None, ResourceId("Topic", "orders"), {})
     text = render_manifest_text(manifest, width)
-    assert max(map(len, text.splitlines())) <= max(width, 58)  # the head of it is one line
+    assert max(map(len, text.splitlines())) <= max(width, 58)  # its heading is one line
     assert yaml.safe_load(text) == yaml.safe_load(render_manifest_text(manifest)), "comments alone give way"
 
 

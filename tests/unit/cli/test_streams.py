@@ -1,4 +1,4 @@
-"""What goes to stdout and what to stderr; who is asked, and when."""
+"""What is written to stdout and stderr, and when confirmation is asked."""
 
 import errno
 import json

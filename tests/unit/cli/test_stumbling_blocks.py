@@ -1,4 +1,4 @@
-"""Small things that made people stumble: they are refused or reported now."""
+"""Mistakes that users made easily are refused or reported."""
 
 import os
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from tests.unit.cli.command_line import CommandLine
     ],
 )
 def test_long_option_with_one_dash_is_refused(kdeclare: CommandLine, arguments: list[str]) -> None:
-    """-out=x would be -o with the value ut=x."""
+    """``-out=x`` would be ``-o`` with the value ``ut=x``."""
     ran = kdeclare(*arguments)
     assert ran.code == 64
     assert "needs two dashes" in ran.err
@@ -71,7 +71,7 @@ def make_folder(path: Path) -> None:
 def test_reference_to_what_is_not_a_plain_file_is_refused_at_once(
     kdeclare: CommandLine, make: Callable[[Path], None]
 ) -> None:
-    """A FIFO waited for ever, and /dev/zero filled the memory."""
+    """Before, a FIFO blocked forever, and /dev/zero filled the memory."""
     make(kdeclare.folder / "secret")
     kdeclare.topic("orders", configs={"retention.ms": "${file.secret}"})
     ran = kdeclare("validate")

@@ -1,4 +1,4 @@
-"""Control characters in what others have written never reach a terminal raw."""
+"""Control characters in text from outside never reach a terminal unescaped."""
 
 import io
 import json
@@ -11,7 +11,7 @@ from kdeclare.providers.kafka.port import NewTopic
 from tests.unit.cli.command_line import CommandLine
 
 OBEYED = "\x9b31m\x85\u202e\u2066\u061c\u2028"
-"""A control sequence in eight bits, a line feed, and marks that turn text round."""
+"""An 8-bit control sequence, a line feed, and marks that reorder text."""
 
 
 def is_safe(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""What the command line says of a run that was killed while brokers may still work on its requests."""
+"""The command line reports a run that was killed while brokers may still work on its requests."""
 
 import json
 
@@ -11,7 +11,7 @@ from tests.unit.cli.command_line import CommandLine
 
 
 def killed(kdeclare: CommandLine) -> None:
-    """The request of an apply is sent, and the process dies before anything shows."""
+    """An apply sends its request, and the process dies before the change is visible."""
     kdeclare.hurry()
     kdeclare.topic("orders")
     kdeclare.cluster.faults.crash(after_effect=False, method="create_topics")

@@ -1,4 +1,4 @@
-"""What is wrong usage, what help says, and what starting costs."""
+"""Usage errors, the help, and the cost of starting."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""`--write-manifest`: what was changed by hand stands in the manifest, and nothing else of it has changed."""
+"""`--write-manifest` writes an ad hoc change into the manifest and changes nothing else there."""
 
 import json
 from difflib import unified_diff
@@ -29,7 +29,7 @@ spec:
 
 @pytest.fixture
 def manifest(kdeclare: CommandLine) -> Path:
-    """A manifest that somebody cares for, applied."""
+    """An applied manifest with comments and formatting."""
     path = kdeclare.folder / "manifests" / "orders.yaml"
     path.write_text(ORDERS)
     assert kdeclare("apply", "--yes").code == 0
@@ -37,7 +37,7 @@ def manifest(kdeclare: CommandLine) -> Path:
 
 
 def changed_lines(path: Path) -> list[str]:
-    """The lines that went and those that came."""
+    """Return the removed and added lines."""
     lines = unified_diff(ORDERS.splitlines(), path.read_text().splitlines(), n=0, lineterm="")
     return [line for line in lines if not line.startswith(("---", "+++", "@@"))]
 

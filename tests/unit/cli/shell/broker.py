@@ -1,4 +1,4 @@
-"""A broker with topics that lives in this process, for shells in other processes."""
+"""A broker with topics in this process, for shells in other processes."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ _METADATA, _DESCRIBE = 3, 60
 
 
 class TopicBroker(FakeBroker):
-    """Can be asked what goes on (``kdeclare status``) and which topics there are."""
+    """A broker that answers the requests of ``kdeclare status`` and lists its topics."""
 
     def __init__(self, topics: Sequence[str], port: int = 0) -> None:
         self._topics = topics
@@ -57,7 +57,7 @@ class TopicBroker(FakeBroker):
 
 
 class SilentBroker(TopicBroker):
-    """Takes the question which moves go on, and never answers."""
+    """Accept the request for ongoing reassignments, and never respond."""
 
     def _moves(self, request: Any) -> Any:
         return ...

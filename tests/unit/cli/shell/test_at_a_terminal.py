@@ -1,4 +1,4 @@
-"""The shell as a process on a pseudo-terminal, at a broker that a test can kill."""
+"""The shell as a process on a pseudo-terminal, with a broker that a test can kill."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +16,7 @@ QUIET = "Idle."
 
 @pytest.fixture
 def broker() -> Iterator[TopicBroker]:
-    """With two topics."""
+    """A broker with two topics."""
     made = TopicBroker(["orders", "payments"])
     yield made
     made.die()

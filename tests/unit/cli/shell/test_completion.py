@@ -1,4 +1,4 @@
-"""Completion as data: the text before the cursor, and what could stand there."""
+"""Completion as data: the text before the cursor, and the candidates."""
 
 from collections.abc import Callable, Hashable
 from pathlib import Path
@@ -32,7 +32,7 @@ def cluster() -> MemoryCluster:
 
 
 class Known:
-    """What the cluster has, and what a project says of it."""
+    """Names from the cluster and from a project."""
 
     connections = Connections(KafkaConnection(cluster()))
 
@@ -78,11 +78,11 @@ BY_HAND = Command(
         "config": Command("config", "Configs by hand", commands={"alter": CONFIG}),
     },
 )
-"""What only this test relies on of commands: how their options are called."""
+"""The option names that this test relies on."""
 
 
 def offered(line: str, root: Command | None = None) -> list[str]:
-    """What the word at the cursor could become."""
+    """Return the candidates for the word at the cursor."""
     return [candidate.text for candidate in complete_line(line, root or build_grammar(), Known())[1]]
 
 

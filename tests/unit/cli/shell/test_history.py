@@ -1,4 +1,4 @@
-"""Which lines are kept, and where."""
+"""Which lines the history keeps, and where."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def later(file: Path) -> list[str]:
-    """What the next use of the shell finds, the latest first."""
+    """Return the lines that the next session finds, latest first."""
     return list(LineHistory(file).load_history_strings())
 
 

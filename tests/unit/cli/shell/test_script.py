@@ -17,14 +17,14 @@ from tests.unit.cli.command_line import CommandLine, Ran
 
 
 def ran(kdeclare: CommandLine, *lines: str, options: tuple[str, ...] = ()) -> Ran:
-    """What a script left behind."""
+    """Run a script and return its result."""
     script = kdeclare.folder / "script.txt"
     script.write_text("".join(f"{line}\n" for line in lines))
     return kdeclare("shell", script, *options)
 
 
 def process(folder: Path, script: str, *options: str) -> subprocess.CompletedProcess[str]:
-    """The same from a pipe, in a process."""
+    """Run a script from a pipe, in a process."""
     return subprocess.run(
         [sys.executable, "-m", "kdeclare", "shell", *options],
         input=script,
@@ -53,7 +53,7 @@ def test_lines_are_run_one_after_the_other(kdeclare: CommandLine) -> None:
         ("nope", 64),
         ("plan 'a", 64),
         ("shell", 64),
-        ("apply", 64),  # nobody to ask
+        ("apply", 64),  # no terminal to ask on
         ("plan missing.yaml", 1),
         ("plan --detailed-exitcode", 2),
         ("help nope", 64),
@@ -108,7 +108,7 @@ def test_numbers_are_those_of_the_file(text: str, expected: list[tuple[int, str]
 
 
 def connections(kdeclare: CommandLine) -> list[tuple[str, Mapping[str, str], float]]:
-    """What is connected to from now on."""
+    """Record the clusters that are connected to from now on."""
     made: list[tuple[str, Mapping[str, str], float]] = []
 
     def connect(servers: str, config: Mapping[str, str], timeout_s: float, attempts: int) -> Cluster:
@@ -197,7 +197,7 @@ def show(*, console: Console):
 lock.show = show
 sys.exit(main.main(["shell"]))
 """
-"""A shell where ``lock show`` takes all that it can get of stdin."""
+"""Run a shell in which ``lock show`` reads everything from stdin."""
 
 
 def test_no_command_takes_the_rest_of_the_script_for_an_answer(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A person at the prompt, in this process: keys go in, the in-memory cluster is what is changed."""
+"""A user at the prompt, in this process: keys are typed, and the in-memory cluster changes."""
 
 import logging
 import sys
@@ -39,14 +39,14 @@ LEAVE = "\x04"
 
 @pytest.fixture
 def shared(kdeclare: CommandLine) -> Iterator[ShellContext]:
-    """What the lines of a shell at the in-memory cluster share."""
+    """The settings that the lines of a shell share, for the in-memory cluster."""
     connections = ConnectionCache()
     yield ShellContext(WorkspaceOptions(), connections, OutputOptions())
     connections.close()
 
 
 def typed(kdeclare: CommandLine, shared: ShellContext, keys: str) -> Ran:
-    """What a session leaves behind in which these keys are pressed."""
+    """Press these keys in a session and return its result."""
     kdeclare.monkeypatch.setenv("XDG_STATE_HOME", str(kdeclare.folder / ".state"))
     kdeclare.monkeypatch.setenv("TERM", "xterm")
     kdeclare.capsys.readouterr()
@@ -202,7 +202,7 @@ def test_a_pager_that_is_not_there_ends_the_line_and_not_the_shell(
 
 
 def test_names_are_asked_for_by_one_thread_at_a_time(kdeclare: CommandLine, shared: ShellContext) -> None:
-    """Under load one completion went on while the next began, on the same connection."""
+    """Under load, one completion continued while the next one began on the same connection."""
     kdeclare.topic("orders")
     kdeclare("apply", "--yes")
     names = LiveNames(shared)

@@ -1,4 +1,4 @@
-"""How a line falls apart into words."""
+"""Lines are split into words."""
 
 import shlex
 import string
