@@ -75,7 +75,12 @@ class ConfirmationPrompt:
         if plan.is_stale:
             return KdeclareError(*(d for d in plan.diagnostics if d.is_error), exit_code=code)
         return KdeclareError(
-            error("plan-has-errors", "The plan has errors", "The plan was not applied. Nothing was changed.")
+            error(
+                "plan-has-errors",
+                "The plan has errors",
+                "The plan was not applied. Nothing was changed.",
+                hint="Fix the errors shown in the plan, and run the command again.",
+            )
         )
 
 

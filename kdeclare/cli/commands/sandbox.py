@@ -83,9 +83,9 @@ def start(
     --folder .sandbox/cluster-2.
 
     Connect workers serve HTTPS. Their ports start 50 above the port of the first broker. After the address of
-    the brokers, the command prints one line with the URL of each worker and the PEM file of the certificate
-    authority that clients must trust. Workers can be added to an existing sandbox. Connect is a separate
-    download (37 MB).
+    the brokers, the command prints the URL of each worker, one per line, and then the PEM file of the
+    certificate authority that clients must trust. Workers can be added to an existing sandbox. Connect is a
+    separate download (37 MB).
 
     With --secure, brokers require authentication over TLS (SASL_SSL with SCRAM or PLAIN) and authorize
     requests by ACLs. After the address, the command prints two files of client properties: one for 'admin',
