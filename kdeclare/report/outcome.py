@@ -76,7 +76,8 @@ def run_outcome(run: ApplyResult) -> Outcome:
         [progress, f"{deferred_count:,} deferred until the reassignments end" if deferred_count else ""]
     )
     if run.interrupted:
-        headline = f"Interrupted: {progress}, {verb.lower()} {target}."
+        action = "Rollback interrupted" if run.plan.undoes else "Interrupted"
+        headline = f"{action} on {format_target_compact(run.plan)}: {progress}."
         return Outcome("interrupted", headline, ExitCode.INTERRUPTED)
     diagnostics = (*run.plan.diagnostics, *run.diagnostics)
     errors = sum(d.is_error for d in diagnostics)

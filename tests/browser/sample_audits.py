@@ -152,12 +152,12 @@ def small_audit() -> Audit:
         TrendPoint("20260129-120000-e5f6", NOON - 2 * day, 4, {FindingKind.CHANGED: 4}),
         TrendPoint("20260130-120000-c3d4", NOON - day, 4, {FindingKind.CHANGED: 2, FindingKind.UNMANAGED: 2}),
     )
-    mended = (row(FindingKind.PENDING, "us-1", "invoices", "configs.retention.ms", "SET", ("1", "2")),)
+    fixed = (row(FindingKind.PENDING, "us-1", "invoices", "configs.retention.ms", "SET", ("1", "2")),)
     return Audit(
         summary_of(rows, clusters, since=before, unseen={FindingKind.CHANGED: 3}, trend=trend),
         tuple(rows),
         0,
-        mended,
+        fixed,
     )
 
 
@@ -214,9 +214,9 @@ def big_audit(count: int = 10_000, clusters: int = 200, seed: int = 7) -> Audit:
     )
     new = sum(item.status == "new" for item in rows)
     since = Since("audit-1", NOON - day, new, count - new, 214)
-    mended = tuple(_random_row(dice, dice.choice(names[:-3])) for _ in range(100))
+    fixed = tuple(_random_row(dice, dice.choice(names[:-3])) for _ in range(100))
     summary = summary_of(rows, made, trend=trend, since=since)
-    return Audit(summary, tuple(rows), 0, mended)
+    return Audit(summary, tuple(rows), 0, fixed)
 
 
 def _earlier(dice: random.Random, found: Mapping[FindingKind, int], days: int) -> dict[FindingKind, int]:

@@ -285,7 +285,7 @@ def test_unread_clusters_and_what_is_mended_are_told(desktop: Watched, small: Pa
     assert (untold[0], untold[-1]) == ("Could not be determined for 1 cluster", NOT_TOLD)
     changed = page.locator(".tile[data-kind=changed] .tile-meaning").inner_text()
     assert changed == "changed outside kdeclare; 3 of them not checked again"
-    assert "Topic/invoices" in page.locator("#mended").inner_text()
+    assert "Topic/invoices" in page.locator("#fixed").inner_text()
     assert "2 new 7 known 1 fixed 3 earlier findings not checked again" in page.locator("#since").inner_text()
     page.get_by_role("button", name="2 new").click()
     assert desktop.count() == "2 of 9 findings"

@@ -32,7 +32,7 @@ _MAX_CLUSTERS = 50
 
 _APPLIED_LABELS = {
     AppliedStatus.DONE: "done",
-    AppliedStatus.NOTHING: "nothing to do",
+    AppliedStatus.NOTHING: "unchanged",
     AppliedStatus.DENIED: "done except for denied changes",
     AppliedStatus.PARTIAL: "partially done",
     AppliedStatus.FAILED: "failed",

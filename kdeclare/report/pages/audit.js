@@ -108,13 +108,13 @@ function facts() {
   const since = DATA.since;
   if (!since) return;
   const button = (text, status) => el("button", { type: "button", class: "plain", onclick: () => filter({ status }) }, text);
-  const mended = `${number.format(since.mended)} fixed`;
+  const fixed = `${number.format(since.mended)} fixed`;
   const passed = sum(DATA.unseen);
   const unseen = passed ? ` ${plural(passed, "earlier finding")} not checked again` : "";
   byId("since").hidden = false;
   byId("since").replaceChildren(`Since ${minutes(since.taken)} `, button(`${number.format(since.new)} new`, "new"), " ",
     button(`${number.format(since.known)} known`, "known"), " ",
-    MENDED.length ? el("button", { type: "button", class: "plain", onclick: () => byId("mended-panel").scrollIntoView() }, mended) : mended,
+    FIXED.length ? el("button", { type: "button", class: "plain", onclick: () => byId("fixed-panel").scrollIntoView() }, fixed) : fixed,
     unseen);
 }
 
@@ -126,14 +126,14 @@ function said(id, field, title) {
     el("li", {}, el("b", {}, cluster.name), el("span", {}, cluster[field]))));
 }
 
-function mended() {
-  const count = DATA.since?.mended ?? MENDED.length;
-  byId("mended-panel").hidden = !MENDED.length;
-  byId("mended-note").textContent = `${number.format(MENDED.length)} of ${number.format(Math.max(count, MENDED.length))}`
+function fixedFindings() {
+  const count = DATA.since?.mended ?? FIXED.length;
+  byId("fixed-panel").hidden = !FIXED.length;
+  byId("fixed-note").textContent = `${number.format(FIXED.length)} of ${number.format(Math.max(count, FIXED.length))}`
     + (DATA.since ? ` since ${minutes(DATA.since.taken)}` : "");
-  const rows = Array.from({ length: MENDED.length }, (_, row) => row);
-  byId("mended").replaceChildren(...rows.map((row) => el("li", {}, el("span", { class: "was" }, KINDS[MENDED.kind(row)].name),
-    el("span", {}, MENDED.text(row, "cluster")), el("b", {}, MENDED.resource(row)), el("span", {}, keyOf(MENDED.text(row, "path"))))));
+  const rows = Array.from({ length: FIXED.length }, (_, row) => row);
+  byId("fixed").replaceChildren(...rows.map((row) => el("li", {}, el("span", { class: "was" }, KINDS[FIXED.kind(row)].name),
+    el("span", {}, FIXED.text(row, "cluster")), el("b", {}, FIXED.resource(row)), el("span", {}, keyOf(FIXED.text(row, "path"))))));
 }
 
 function start() {
@@ -164,7 +164,7 @@ function start() {
   });
   fromHash();
   heat();
-  mended();
+  fixedFindings();
   show();
 }
 

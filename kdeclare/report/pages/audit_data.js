@@ -10,7 +10,7 @@ class Findings extends Rows {
 }
 
 const FOUND = new Findings(DATA.rows);
-const MENDED = new Findings(DATA.mended);
+const FIXED = new Findings(DATA.mended);
 const NO_TEAM = "(no team)";
 const WHOLE = "(whole resource)";
 

@@ -140,7 +140,8 @@ def render_history_diff_text(diff: "HistoryDiff", style: Style = PLAIN) -> str:
     if not differences:
         return f"No differences between {first} and {second}.\n"
     resource_count = format_count(len({item.resource for item in differences} - {"plan"}), "resource")
-    lines = [style.bold(f"{resource_count} changed differently by {second} than by {first}."), ""]
+    verb = "differs" if resource_count == "1 resource" else "differ"
+    lines = [style.bold(f"{resource_count} {verb} between {first} and {second}."), ""]
     width = max(len(first), len(second))
     resource = None
     for item in differences:

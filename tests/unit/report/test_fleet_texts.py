@@ -79,7 +79,7 @@ def test_apply() -> None:
     check_golden("fleet-apply", json.dumps(dump_document(APPLIED), indent=1) + "\n", "json")
     good = replace(APPLIED, clusters=APPLIED.clusters[:2], stopped=None)
     text = render_fleet_apply_text(good)
-    assert text.startswith("Applied to 2 clusters of production in 1 min 33 s: 1 done, 1 nothing to do.\n")
+    assert text.startswith("Applied to 2 clusters of production in 1 min 33 s: 1 done, 1 unchanged.\n")
     assert "next:" not in text
 
 
