@@ -64,7 +64,9 @@ class Slip(TopicActionsPolicy):
 def test_a_policy_that_returns_its_verdict_lets_nothing_through() -> None:
     run = world(held(Slip())).apply(topic("a", partitions=1), topic("b", partitions=1))
     assert [v.outcome for v in run.verdicts] == [DENY, DENY]
-    assert "returned False, but a policy must return None, or raise PolicyViolation" in run.verdicts[0].message
+    assert (
+        "returned False, but a policy must return None, or raise PolicyViolation" in run.verdicts[0].message
+    )
     assert run.results == {}
 
 
