@@ -203,7 +203,7 @@ class Defaults:
                 "unused-defaults",
                 "Unused defaults",
                 f"No manifest declares a {given.body.kind} that these defaults apply to.",
-                hint="Compare their selector with the names and labels of the manifests.",
+                hint="Compare the selector with the names and labels of the manifests.",
                 place=find_position(given.root, ("metadata", "name")),
                 resource=str(given.id),
             )

@@ -96,8 +96,8 @@ class RuleFilter:
         yield error(
             "hidden-kind",
             "Kind is not spelled out",
-            f"This document is of kind {kind}, which applies to the whole project. kdeclare must be able to "
-            "find such documents by searching files for the name of the kind.",
+            f"This document is of kind {kind}, but does not spell the kind out. kdeclare finds such "
+            "documents, which apply to the whole project, by searching files for the name of their kind.",
             hint=f"Write 'kind: {kind}', without references and escapes.",
             place=find_position(root, ("kind",)),
             subject=kind,

@@ -176,7 +176,8 @@ def find_unknown_label(
                 f"No cluster of the fleet has the label {key}={value}.", key, value, values
             )
     label_texts = ", ".join(f"{key}={value}" for key, value in selector.items())
-    return error("unknown-label", "No such cluster", f"No cluster of the fleet has all of {label_texts}.")
+    detail = f"No cluster of the fleet has all of the labels {label_texts}."
+    return error("unknown-label", "No such cluster", detail)
 
 
 def _build_unknown_label_error(detail: str, key: str, word: str, known_words: Iterable[str]) -> Diagnostic:

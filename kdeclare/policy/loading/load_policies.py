@@ -224,7 +224,8 @@ def _build_deprecated_warning(
         "deprecated-policy",
         "Deprecated policy interface",
         f"Policy '{entry.name}': '{entry.class_name}' is a {interface}, which KIP-201 deprecates.",
-        hint="Inherit from TopicActionsPolicy, which gets the same data and the topic before and after.",
+        hint="Inherit from TopicActionsPolicy, which gets the same data, and the topic before and after "
+        "every change.",
         place=class_position,
         subject=entry.name,
     )

@@ -124,7 +124,7 @@ def test_what_it_says_of_nothing_else(tmp_path: Path) -> None:
         (
             "  clusters: [{name: a, labels: {x: 1}, project: p}, {name: b, labels: {z: 1}, project: p}]\n"
             "  rollout: {canary: {x: 1, z: 1}}",
-            ["6:21 unknown-label: No cluster of the fleet has all of x=1, z=1."],
+            ["6:21 unknown-label: No cluster of the fleet has all of the labels x=1, z=1."],
         ),
         (
             "  clusters:\n    - name: a\n      project: p\n      manifests: []\n      variables: {}\n"
@@ -224,7 +224,11 @@ def test_choosing(tmp_path: Path) -> None:
         ([], {"tier": "1.1"}, "has the label tier=1.1. Did you mean '1.10'?"),
         ([], {"region": "asia"}, "has the label region=asia. Use one of eu, us."),
         (["eu-1"], {"region": "us"}, "None of the clusters eu-1 has all of the labels region=us."),
-        ([], {"region": "us", "tier": "1.10"}, "No cluster of the fleet has all of region=us, tier=1.10."),
+        (
+            [],
+            {"region": "us", "tier": "1.10"},
+            "No cluster of the fleet has all of the labels region=us, tier=1.10.",
+        ),
     ],
 )
 def test_choosing_what_is_not_there(
