@@ -146,7 +146,7 @@ class KafkaPlanning(PlanHooks):
             )
         if self._shared_load is not None and self._shared_load.has_moved:
             racks = explain_rack_layout(self._live.cluster.brokers)
-            findings += [info("racks", "Racks differ in size", text) for text in racks]
+            findings += [info("racks", "Uneven rack layout", text) for text in racks]
         return PlanStep(operations, tuple(findings))
 
     def locate_members(self, operations: Sequence[Operation]) -> Mapping[int, str]:

@@ -27,7 +27,9 @@ class DefaultEntity(BaseModel):
     """The default entity: all entities of its type without a limit of their own."""
 
     model_config = _CLOSED
-    default: Annotated[Literal[True], Field(description="Apply to all without a limit of their own.")]
+    default: Annotated[
+        Literal[True], Field(description="Apply to all entities of this type without a limit of their own.")
+    ]
 
 
 EntityName = StrictStr | DefaultEntity
@@ -175,7 +177,7 @@ def _check_entity(resource: str, spec: EntitySpec, entity: QuotaEntity) -> Itera
             "illegal-entity",
             "'entity' names no user, client id or IP address.",
             hint="Declare user, clientId, both of them, or ip. Write {default: true} instead of a name for "
-            "all without a limit of their own.",
+            "all entities without a limit of their own.",
         )
     elif entity.is_ip and len(entity.parts) > 1:
         yield _build_problem(
@@ -192,7 +194,7 @@ def _check_entity(resource: str, spec: EntitySpec, entity: QuotaEntity) -> Itera
                 resource,
                 "illegal-entity",
                 f"'entity.{part}' is empty.",
-                hint="Write a name, or {default: true} for all without a limit of their own.",
+                hint="Write a name, or {default: true} for all entities without a limit of their own.",
             )
     if isinstance(spec.ip, str) and not set("/*").isdisjoint(spec.ip):
         yield _build_problem(

@@ -281,7 +281,7 @@ def _parse_list_patch(
     conflicting = sorted(set(append) & set(subtract))
     if conflicting:
         diagnostics += (
-            _report_invalid_value(resource, key, f"appends and subtracts {', '.join(conflicting)}."),
+            _report_invalid_value(resource, key, f"both appends and subtracts {', '.join(conflicting)}."),
         )
     if not append and not subtract and not diagnostics:
         diagnostics += (_report_invalid_value(resource, key, "names no element to append or subtract."),)
