@@ -89,7 +89,7 @@ edit kdeclare.yaml "retention: 604800" "retention: 604800000"
 run 0 kdeclare plan --detailed-exitcode
 says "No changes."
 run 0 kdeclare status
-says "All quiet."
+says "Idle."
 
 step "Stop the brokers."
 run 0 kdeclare sandbox stop

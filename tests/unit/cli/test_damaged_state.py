@@ -176,7 +176,7 @@ def test_status_names_a_throttle_that_a_lost_state_no_longer_knows(kdeclare: Com
     kdeclare.cluster.tick(200)
     ran = kdeclare("status")
     assert says(ran, "a throttle of finished moves is still set")
-    assert "All quiet" not in ran.out
+    assert "Idle" not in ran.out
 
 
 def cut(journal: Path) -> None:
