@@ -201,7 +201,7 @@ def _add_group_hint(problem: Diagnostic, kind: Declarable, data: dict[Any, Any])
     if problem.code != "bad-value":
         return problem
     if str(data.get("apiVersion")).partition("/")[0] == version.partition("/")[0]:
-        return problem  # another version of its group
+        return problem  # another version of the same group
     return replace(problem, hint=f"Write 'apiVersion: {version}', the group that {kind.name} belongs to.")
 
 

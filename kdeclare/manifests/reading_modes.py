@@ -87,7 +87,7 @@ def _is_model(leaf: Any) -> bool:
 
 
 def _collect_fields(model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo]]:
-    if not model.__pydantic_fields_complete__:  # it names models that were defined after it
+    if not model.__pydantic_fields_complete__:  # the model refers to models that were defined after it
         model.model_rebuild(raise_errors=False)
     for name, field in model.model_fields.items():
         aliases = (name, field.alias, field.validation_alias)

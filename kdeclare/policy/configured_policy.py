@@ -104,7 +104,7 @@ class Policy(Protocol):
     """A policy that can be evaluated: an instance of a custom class, or a rule."""
 
     def validate(self, request: Any) -> None:
-        """Return if the request is allowed. Raises PolicyViolation if it is not."""
+        """Return None if the request is allowed. Raises PolicyViolation if it is not."""
 
     def close(self) -> None:
         """Release the resources that ``validate`` acquired."""

@@ -59,7 +59,7 @@ class CreateTopicPolicy(_Configurable, ABC):
 
     @abstractmethod
     def validate(self, request: RequestMetadata) -> None:
-        """Return if the request is in order. Raises PolicyViolation if it is not."""
+        """Return None if the request is allowed. Raises PolicyViolation if it is not."""
 
 
 class AlterConfigPolicy(_Configurable, ABC):
@@ -78,7 +78,7 @@ class AlterConfigPolicy(_Configurable, ABC):
 
     @abstractmethod
     def validate(self, request: RequestMetadata) -> None:
-        """Return if the request is in order. Raises PolicyViolation if it is not."""
+        """Return None if the request is allowed. Raises PolicyViolation if it is not."""
 
 
 class CreateTopicAdapter(TopicActionsPolicy):

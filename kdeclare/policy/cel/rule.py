@@ -194,7 +194,7 @@ def join_rules(rules: Sequence[CelRule]) -> tuple[RuleInputs, Any] | None:
     vocabulary = rules[0].inputs.vocabulary  # a request has one kind, and so have all rules evaluated for it
     try:
         checked = _make_checker(vocabulary).compile(source)
-    except RuntimeError:  # too long, or too deep
+    except RuntimeError:  # too long, or nested too deeply
         return None
     names = dict.fromkeys(name for rule in rules for name in rule.inputs.names)
     return RuleInputs(vocabulary, tuple(names)), _make_runner(vocabulary).deserialize(checked.serialize())

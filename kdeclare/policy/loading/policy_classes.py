@@ -83,7 +83,7 @@ def configure_policy(policy: AnyPolicy, class_name: str, settings: Mapping[str, 
             policy.configure(settings)
         except ValidationError as e:
             raise UnusablePolicy(*build_problems(e, policy, settings)) from None
-        except UnusablePolicy as inner:  # of a policy that is one of the settings
+        except UnusablePolicy as inner:  # raised by a nested policy in the settings
             raise UnusablePolicy(*(replace(p, path=(CONFIG, *p.path)) for p in inner.problems)) from None
 
     _attempt(configure_instance, f"'{class_name}' does not accept its settings", (CONFIG,))

@@ -36,17 +36,17 @@ class CreationView:
 
     @property
     def action(self) -> Action:
-        """CREATE."""
+        """Always CREATE."""
         return Action.CREATE
 
     @property
     def topic(self) -> str:
-        """As in the request."""
+        """The topic of the request."""
         return self.request.topic
 
     @property
     def principal(self) -> str | None:
-        """As in the request."""
+        """The principal of the request."""
         return self.request.principal
 
     @property
@@ -56,7 +56,7 @@ class CreationView:
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """As in the request."""
+        """The labels of the request."""
         return self.request.labels
 
     @property
@@ -73,12 +73,12 @@ class CreationView:
 
     @property
     def racks(self) -> Mapping[int, str | None]:
-        """As in the request."""
+        """The racks of the request."""
         return self.request.racks
 
     @property
     def record_count(self) -> int:
-        """0 on CREATE."""
+        """Always 0, as for a new topic."""
         return 0
 
     def partitions_of(self, labels: Mapping[str, str]) -> int:
