@@ -16,11 +16,11 @@ import org.apache.kafka.metadata.placement.StripedReplicaPlacer;
 import org.apache.kafka.metadata.placement.UsableBroker;
 
 /**
- * Kafka's own placer, asked as the controller and kafka-reassign-partitions --generate ask it: topic after
- * topic, from nothing but the brokers. Its dice are seeded, so that figures can be had again.
+ * Kafka's own placer, called as the controller and kafka-reassign-partitions --generate call it: topic by
+ * topic, with only the brokers as input. It uses a fixed seed, so that figures can be reproduced.
  *
- * <p>Reads lines "broker ID RACK" and "topic PARTITIONS FACTOR", prints one line of ids a partition, in
- * order, and last "seconds S": how long the placing took, without Java's start.
+ * <p>Reads lines "broker ID RACK" and "topic PARTITIONS FACTOR", prints one line of ids per partition, in
+ * order, and then "seconds S": the time of the placement without the start of Java.
  */
 public final class StripedPlacement implements ClusterDescriber {
     private final List<UsableBroker> brokers = new ArrayList<>();
