@@ -1,7 +1,7 @@
 """Kinds whose resources are objects: they have fields, and are created and deleted as a whole.
 
-Many systems have nothing else. Their provider says what an object is (`ObjectKind`), and gets the three-way
-diff, adoption, deletion, rollback, import, and what audits of fleets need.
+Many systems have nothing else. Their provider defines what an object is (`ObjectKind`) and gets the three-way
+diff, adoption, deletion, rollback, import, and fleet audits.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -83,10 +83,10 @@ from kdeclare.core.suggestions import format_suggestion
 
 
 class ObjectKind:
-    """A kind of objects. A provider says `select`, `read` and `write`.
+    """A kind of objects. A provider implements `select`, `read` and `write`.
 
-    references: the fields that name other objects, one or a list of them, each with the kind of these.
-    completion: how the work is followed that goes on in the system once an object was created or updated.
+    references: the fields that name other objects, one or a list of them, each with their kind.
+    completion: follows work that continues in the system after an object was created or updated.
     """
 
     record: type[OwnedRecord] = ObjectRecord
@@ -117,7 +117,7 @@ class ObjectKind:
 
     @property
     def operation_types(self) -> tuple[OperationType, ...]:
-        """What is done to objects of this kind."""
+        """The operation types of this kind."""
         return self.create, self.update, self.delete, self.tidy
 
     def find_mistakes(self, listed: ListedParts) -> Iterator[str]:
@@ -145,7 +145,7 @@ class ObjectKind:
                 )
 
     def plan_cleanup(self, name: str, fields: Mapping[str, ObjectValue], live: LiveState) -> Operation:
-        """Return the operation that writes fields to clean up what runs have left; `find_cleanup` asks so."""
+        """Return the operation that writes fields to clean up after earlier runs."""
         return self._plan_operation(self.tidy, ResourceId(self.name, name), fields, {}, live)
 
     def select(self, name: str, body: object | None, owned: OwnedRecord | None) -> Selections:
@@ -153,13 +153,13 @@ class ObjectKind:
         raise NotImplementedError
 
     def read(self, live: LiveState) -> Mapping[str, Fields]:
-        """Return the objects of this kind that were read, by name; secrets as `secrets.hide` has them."""
+        """Return the live objects of this kind by name, with secrets as `secrets.hide` returns them."""
         raise NotImplementedError
 
     def write(
         self, connections: Connections, writes: Sequence[ObjectWrite], *, validate_only: bool
     ) -> Sequence[Outcome]:
-        """Make all writes, each for itself, or only check them; return an outcome for each. Raises Fault."""
+        """Make all writes independently, or only validate them; return an outcome for each. Raises Fault."""
         raise NotImplementedError
 
     def explain(self, op: Operation, fault: Fault) -> Explanation:
@@ -259,7 +259,7 @@ class ObjectKind:
         done: tuple[Operation, ...],
         all_done: bool,
     ) -> OwnedRecord | None:
-        """See `Kind`. An object has one operation; in a rollback it may undo some fields only."""
+        """See `Kind`. An object has one operation; a rollback may undo only some of its fields."""
         old_record, new_record = narrow_record(before, ObjectRecord), narrow_record(after, ObjectRecord)
         if all_done or old_record is None or new_record is None or not done:
             return new_record if all_done or done else old_record
@@ -267,7 +267,7 @@ class ObjectKind:
         return replace(new_record, fields=merge_fields(old_record.fields, new_record.fields, undone_names))
 
     def select_every(self) -> Selections:
-        """Return what must be read to see all objects; by default what is read for one of no name."""
+        """Return the selections that read all objects; by default those of an object with an empty name."""
         return self.select("", None, None)
 
     def export(self, connections: Connections, request: ExportRequest) -> Export:
@@ -329,7 +329,7 @@ class ObjectKind:
         return self.read(live).keys()
 
     def find_edits(self, change: Change, declared: DeclaredFields) -> ManifestEdits:
-        """See `Editable`. A secret is refused by whoever makes the edits."""
+        """See `Editable`. The caller that makes the edits refuses secrets."""
         edits: list[FieldEdit] = []
         problems: list[SpecProblem] = []
         for changed in change.fields:
@@ -378,7 +378,7 @@ class ObjectKind:
         return render_manifest(self.name, name, lines)
 
     def _can_state(self, field: str) -> bool:
-        """Whether a manifest can state a field; others are the system's own."""
+        """Whether a manifest can declare a field; the system sets the others."""
         return field in self.spec.model_fields
 
     def _plan_operation(

@@ -1,4 +1,4 @@
-"""How objects are written into manifests, and what is said of fields that cannot be."""
+"""Write the fields of objects into manifests, and report those that cannot be written."""
 
 import json
 import re
@@ -12,12 +12,12 @@ from kdeclare.core.resources.kind import (
 
 
 def warn_literal_secret(resource: str, field: str) -> SpecProblem:
-    """Return what to say of a secret whose value stands in a manifest."""
+    """Return the warning for a secret whose value is in a manifest."""
     problem = warning(
         LITERAL_SECRET,
-        "Secret written into a manifest",
-        f"'{field}' is sensitive, and its value stands in the manifest.",
-        hint="Write ${env.NAME} or ${file.PATH} in its place.",
+        "Secret in a manifest",
+        f"'{field}' is sensitive, but its value is in the manifest.",
+        hint="Write ${env.NAME} or ${file.PATH} instead.",
         resource=resource,
         subject=field,
     )
@@ -28,8 +28,8 @@ def report_unwritable_field(resource: ResourceId, field: str) -> SpecProblem:
     problem = error(
         "field-not-written",
         "Field cannot be written",
-        f"'{field}' of {resource} is neither a text, a whole number, a truth value nor a list of these.",
-        hint="Change the manifest by hand.",
+        f"'{field}' of {resource} is not a string, an integer, a boolean, or a list of these.",
+        hint="Edit the manifest yourself.",
         resource=str(resource),
         subject=field,
     )
@@ -42,7 +42,7 @@ def format_variable(name: str, field: str) -> str:
 
 
 def format_yaml(value: JsonValue) -> str:
-    """A value in YAML's flow style, of which JSON is a part."""
+    """Format a value in the flow style of YAML, which includes JSON."""
     return json.dumps(value, ensure_ascii=not _is_printable(value)).replace("${", "$${")
 
 

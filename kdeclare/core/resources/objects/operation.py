@@ -79,7 +79,7 @@ class ObjectOperation(OperationType):
     validates = True
 
     def __init__(self, kind: ObjectStore, action: Action, *, is_cleanup: bool = False) -> None:
-        """Do ``action`` to objects of a kind. is_cleanup: it updates what nobody declares."""
+        """Make the type for an action. is_cleanup: it updates objects to clean up, whether declared or not."""
         self._kind = kind
         self.name = _format_type_name(kind.name, "tidy" if is_cleanup else action)
         self.creates, self.deletes = action is Action.CREATE, action is Action.DELETE
@@ -87,11 +87,11 @@ class ObjectOperation(OperationType):
         self.completion = None if self.deletes or is_cleanup else kind.completion
 
     def select(self, op: Operation) -> Selections:
-        """What its kind reads."""
+        """Select what the kind reads for the object."""
         return self._kind.select(op.resource.name, None, None)
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
-        """Whether the object is there, and its fields; a secret is a mark."""
+        """Return whether the object exists, and its fields; secrets are marks of their hashes."""
         live_fields = self._kind.read(live).get(op.resource.name)
         elements: dict[str, JsonValue] = {EXISTS: live_fields is not None}
         args = get_object_args(op)
@@ -105,12 +105,12 @@ class ObjectOperation(OperationType):
         return elements
 
     def expected_state(self, op: Operation) -> View:
-        """As written."""
+        """Return the state that the write leads to."""
         fields = {name: to_mark(value) for name, value in get_object_args(op).set.items()}
         return {EXISTS: not self.deletes, **fields}
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
-        """One per field; an object that goes says it by its action."""
+        """Return one change per field; none for a deletion, which is the action of the whole object."""
         after = {} if self.deletes else get_object_args(op).set
         return tuple(
             FieldChange(name, FieldOp.CHANGE, mask_secret(op.expect.get(name)), mask_secret(value))
@@ -118,15 +118,15 @@ class ObjectOperation(OperationType):
         )
 
     def less(self, op: Operation, subjects: Set[ResourceId]) -> Operation | None:
-        """All or nothing."""
+        """Drop the whole operation: an object is written as a whole."""
         return None if op.resource in subjects else op
 
     def find_element(self, op: Operation, at: ValuePath) -> str:
-        """The field."""
+        """Return the field at a path of the arguments."""
         return str(at[1]) if len(at) > 1 else super().find_element(op, at)
 
     def without_elements(self, op: Operation, elements: Set[str]) -> Operation | None:
-        """The other fields of an update."""
+        """Return an update without some fields; None for a creation, or if no field is left."""
         args = get_object_args(op)
         left = {name: value for name, value in args.set.items() if name not in elements}
         if self.creates or not left:
@@ -135,15 +135,15 @@ class ObjectOperation(OperationType):
         return replace(op, args=replace(args, set=left), expect=expect)
 
     def is_confined(self, op: Operation) -> bool:
-        """Its arguments name no other object."""
+        """Whether it changes an object of its own kind: its arguments name no other object."""
         return op.resource.kind == self._kind.name
 
     def claims(self, op: Operation) -> Mapping[str, str]:
-        """Its existence and its fields."""
+        """Claim the existence of the object and its fields."""
         return {element: f"{op.resource}/{element}" for element in (EXISTS, *get_object_args(op).set)}
 
     def compute_footprint(self, op: Operation) -> Footprint:
-        """The object, what its fields refer to from now on, and what they referred to before."""
+        """Return the object, the objects that its fields refer to, and the ones they referred to before."""
         required = self._find_references(get_object_args(op).set)
         released = self._find_references(op.expect) - required
         own_access = Access.CREATE if self.creates else Access.DELETE if self.deletes else Access.UPDATE
@@ -154,7 +154,7 @@ class ObjectOperation(OperationType):
         )
 
     def explain(self, op: Operation, fault: Fault) -> Explanation:
-        """As its kind does."""
+        """Delegate to the kind."""
         return self._kind.explain(op, fault)
 
     def execute(
@@ -165,7 +165,7 @@ class ObjectOperation(OperationType):
         *,
         validate_only: bool,
     ) -> Mapping[str, Outcome]:
-        """Have the kind write, with the values of secrets."""
+        """Let the kind write the objects, with the values of secrets."""
         writes = []
         for op in ops:
             field_items = get_object_args(op).set.items()
@@ -175,7 +175,7 @@ class ObjectOperation(OperationType):
         return {op.id: outcome for op, outcome in zip(ops, outcomes, strict=True)}
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Bring back the earlier value of each field that still is as the operation left it."""
+        """Restore the earlier value of each field that still has the value of this operation."""
         before, after, args = op.expect, self.expected_state(op), get_object_args(op)
         if now == before:
             return UndoResult()
@@ -214,7 +214,7 @@ class ObjectOperation(OperationType):
         )
 
     def update_cleanup(self, op: Operation, status: Status, before: PendingCleanup) -> PendingCleanup:
-        """As its kind does."""
+        """Delegate to the kind."""
         return self._kind.update_cleanup(op, status, before)
 
     def _find_references(self, fields: Mapping[str, ObjectValue]) -> frozenset[ResourceId]:

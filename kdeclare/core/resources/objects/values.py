@@ -22,17 +22,17 @@ from kdeclare.core.secrets.secret_refs import (
 )
 
 FieldValue: TypeAlias = Secret | JsonValue
-"""The value of a field in live states and bodies."""
+"""The value of a field in a live state or body."""
 
 Fields = Mapping[str, FieldValue]
 """The fields of an object."""
 
 EXISTS = "exists"
-"""The element of a view that says whether the object is there."""
+"""The element of a view that says whether the object exists."""
 
 
 class Lifecycle(BaseModel):
-    """What must never happen to an object, and what may."""
+    """Whether an object may be deleted or adopted."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     preventDestroy: bool = False  # noqa: N815
@@ -40,7 +40,7 @@ class Lifecycle(BaseModel):
 
 
 class ObjectSpec(BaseModel):
-    """``spec`` of an object: its fields, named as in the live state. None leaves a field alone."""
+    """``spec`` of an object: its fields, named as in the live state. None leaves a field unchanged."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     lifecycle: Lifecycle = Lifecycle()
@@ -48,7 +48,7 @@ class ObjectSpec(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ObjectBody:
-    """A declared object. Fields that are not stated are not in it."""
+    """A declared object, with the fields that its manifest declares."""
 
     fields: Fields
     prevent_destroy: bool = False
@@ -57,9 +57,9 @@ class ObjectBody:
 
 @dataclass(frozen=True, slots=True)
 class ObjectWrite:
-    """What a system is asked to do: to create an object, to change some fields of it, or to delete it.
+    """A request to a system: create an object, change some of its fields, or delete it.
 
-    fields: as plain values, secrets too; a field that is None is reset. None deletes the object.
+    fields: plain values, also of secrets. A field that is None is reset; ``fields`` None deletes the object.
     """
 
     id: ResourceId
@@ -75,8 +75,8 @@ ObjectValue: TypeAlias = Annotated[SecretRef | JsonValue, Field(union_mode="left
 class ObjectArgs(Arguments):
     """The arguments of `ObjectOperation`.
 
-    set: the fields to write; of a deletion, those that it takes away. was: the secrets that are replaced or
-    deleted, for the way back.
+    set: the fields to write; for a deletion, the fields that are lost. was: the secrets that are replaced or
+    deleted, for a rollback.
     """
 
     set: Mapping[str, ObjectValue]
@@ -85,14 +85,14 @@ class ObjectArgs(Arguments):
 
 @dataclass(frozen=True, slots=True)
 class ObjectRecord(OwnedRecord):
-    """The fields that are kdeclare's, as they were last applied."""
+    """The fields that kdeclare owns, as last applied."""
 
     fields: Mapping[str, ObjectValue] = field(default_factory=dict)
     preventDestroy: bool = False  # noqa: N815
 
 
 def is_same(expected: FieldValue | SecretRef, live: FieldValue) -> bool:
-    """Whether a declared or owned value is what the system has."""
+    """Whether a declared or owned value equals the live value."""
     if not isinstance(live, Secret):
         return bool(expected == live)
     if live.digest == UNKNOWN_HASH:
@@ -123,7 +123,7 @@ def to_mark(value: ObjectValue) -> JsonValue:
 
 
 def mask_secret(value: FieldValue | SecretRef) -> JsonValue:
-    """A field's value for people."""
+    """Return the value of a field for output, with secrets masked."""
     return SENSITIVE_MASK if isinstance(value, Secret | SecretRef) or is_mark(value) else value
 
 
