@@ -79,7 +79,7 @@ class ObjectOperation(OperationType):
     validates = True
 
     def __init__(self, kind: ObjectStore, action: Action, *, is_cleanup: bool = False) -> None:
-        """Make the type for an action. is_cleanup: it updates objects to clean up, whether declared or not."""
+        """Make the type for an action. is_cleanup: it cleans up objects, declared or not."""
         self._kind = kind
         self.name = _format_type_name(kind.name, "tidy" if is_cleanup else action)
         self.creates, self.deletes = action is Action.CREATE, action is Action.DELETE
@@ -135,7 +135,7 @@ class ObjectOperation(OperationType):
         return replace(op, args=replace(args, set=left), expect=expect)
 
     def is_confined(self, op: Operation) -> bool:
-        """Whether it changes an object of its own kind: its arguments name no other object."""
+        """Whether it changes an object of its own kind; arguments name no other object."""
         return op.resource.kind == self._kind.name
 
     def claims(self, op: Operation) -> Mapping[str, str]:
