@@ -1,4 +1,4 @@
-"""Trouble with a real process at real brokers, and the table in docs/errors.md that names a test a row."""
+"""Failures of a real process with real brokers, and the tables in docs/errors.md with one test per row."""
 
 import ast
 import ctypes
@@ -35,7 +35,7 @@ kafka = pytest.mark.kafka
 
 @dataclass
 class Project:
-    """A project in a folder of its own, with one manifest file and topics that nobody else has."""
+    """A project in its own folder, with one manifest file and topics that only it uses."""
 
     folder: Path
     bootstrap: str
@@ -58,16 +58,16 @@ class Project:
         return self.prefix + short
 
     def declare(self, *manifests: tuple[str, str, Mapping[str, Any]]) -> None:
-        """From now on the project holds these: kind, name, spec."""
+        """Replace the manifests of the project: kind, name, spec."""
         self._write("all.yaml", manifests)
 
     def topics(self, *names: str, **spec: Any) -> None:
-        """From now on the project holds these topics, all alike."""
+        """Replace the manifests of the project by these topics, all alike."""
         whole = {"partitions": 1, "replicationFactor": 1, **spec}
         self.declare(*(("Topic", self.name(name), whole) for name in names))
 
     def start(self, *arguments: str, **more: Any) -> subprocess.Popen[str]:
-        """The command as a process without a terminal."""
+        """Start the command as a process without a terminal."""
         environ = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **self.environ}
         return subprocess.Popen(
             [sys.executable, "-m", "kdeclare", *arguments],
@@ -81,23 +81,23 @@ class Project:
         )
 
     def __call__(self, *arguments: str, preexec_fn: Callable[[], None] | None = None) -> Ran:
-        """The command to its end, in this process; in one of its own if that is to be prepared."""
+        """Run the command in this process, or in a separate one if that needs preparation."""
         if preexec_fn is None:
             return run_here(self.folder, *arguments, environ=self.environ)
         return ended(self.start(*arguments, preexec_fn=preexec_fn))
 
     def done(self, *arguments: str) -> Ran:
-        """The command, which must succeed."""
+        """Run the command, which must succeed."""
         ran = self(*arguments)
         assert ran.code is ExitCode.OK, ran
         return ran
 
     def in_order(self) -> bool:
-        """Whether the next plan has nothing to say."""
+        """Return whether the next plan has no changes."""
         return self.done("plan").out.startswith("No changes.")
 
     def journal(self) -> str:
-        """The journal of the latest run; empty while there is none."""
+        """Return the journal of the latest run; empty if there is none."""
         for run in sorted(self.state.glob("runs/[!.]*"), reverse=True):
             return (run / "journal.jsonl").read_text()
         return ""
@@ -123,7 +123,7 @@ def ended(process: subprocess.Popen[str], timeout: float = 180) -> Ran:
 def eventually(check: Callable[[], bool], seconds: float = 60, step: float = 0.02) -> None:
     deadline = time.monotonic() + seconds
     while not check():
-        assert time.monotonic() < deadline, "it does not happen"
+        assert time.monotonic() < deadline, "the condition was not met in time"
         time.sleep(step)
 
 
@@ -138,7 +138,7 @@ def begun(project: Project, process: subprocess.Popen[str]) -> None:
 
 @contextmanager
 def at(bootstrap: str, folder: Path) -> Iterator[tuple[Project, KafkaBed]]:
-    """A project, and another client of the same cluster; the project's topics are gone at the end."""
+    """A project, and another client of the same cluster; the project's topics are deleted at the end."""
     project = Project(folder, bootstrap)
     cluster = connect(bootstrap, {})
     bed = KafkaBed(cluster, bootstrap)
@@ -160,12 +160,12 @@ def here(sandbox: SandboxStatus, tmp_path: Path) -> Iterator[tuple[Project, Kafk
 
 @pytest.fixture(scope="module")
 def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxStatus]:
-    """A sandbox of one broker with an authorizer, where everybody may do what no ACL speaks of."""
+    """A sandbox of one broker with an authorizer that permits everything without a matching ACL."""
     usual = broker_properties.broker_properties
 
     def with_authorizer(of: SandboxSettings, broker_id: int, data: Path) -> dict[str, str]:
         if of.folder != settings.folder:
-            return usual(of, broker_id, data)  # other sandboxes may start meanwhile
+            return usual(of, broker_id, data)  # other sandboxes may start in the meantime
         return usual(of, broker_id, data) | {
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             "allow.everyone.if.no.acl.found": "true",
@@ -181,7 +181,7 @@ def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxStatus]:
 
 
 def permit_only(bootstrap: str, topic: str, *operations: str) -> None:
-    """From now on nobody may do anything but this with a topic."""
+    """Permit only this operation on a topic, for all principals."""
     from kafka.admin import (
         ACL,
         ACLOperation,
@@ -227,7 +227,7 @@ def test_what_may_not_be_changed_is_said_before_anything_is(strict: SandboxStatu
         assert "TOPIC_AUTHORIZATION_FAILED" in ran.out
         plan = project.done("plan", "--no-preflight")
         assert project.name("held") in plan.out
-        assert project.name("free") not in plan.out  # the rest was done
+        assert project.name("free") not in plan.out  # the other operations were applied
 
 
 @kafka
@@ -279,7 +279,7 @@ def test_a_secret_that_changed_since_the_plan_was_saved(here: tuple[Project, Kaf
 
 
 def without_override() -> None:
-    """In the child: root is asked for permission like anybody else."""
+    """In the child: drop root's exemption from permission checks."""
     if os.geteuid() == 0:
         libc = ctypes.CDLL(None, use_errno=True)
         for capability in (1, 2):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
@@ -296,7 +296,7 @@ def test_a_state_folder_that_is_not_writable(here: tuple[Project, KafkaBed]) -> 
     state.chmod(0o555)
     try:
         ran = project("apply", "--yes", preexec_fn=without_override)
-        assert project("plan", preexec_fn=without_override).code is ExitCode.OK  # who only looks needs none
+        assert project("plan", preexec_fn=without_override).code is ExitCode.OK  # reading needs no lock
     finally:
         state.chmod(0o755)
     assert ran.code is ExitCode.ERROR
@@ -306,7 +306,7 @@ def test_a_state_folder_that_is_not_writable(here: tuple[Project, KafkaBed]) -> 
 
 
 def small_files(limit: int) -> Callable[[], None]:
-    """In the child: a file that grows beyond ``limit`` bytes meets a full disk."""
+    """In the child: simulate a full disk for files that grow beyond ``limit`` bytes."""
     return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
 
@@ -325,7 +325,7 @@ def test_a_disk_that_is_full_before_the_run(here: tuple[Project, KafkaBed]) -> N
 
 @kafka
 def test_a_disk_that_fills_up_during_the_run(here: tuple[Project, KafkaBed]) -> None:
-    """The state is larger than the plan and the journal of this run: it alone does not fit any more."""
+    """The state is larger than this run's plan and journal, so only the state no longer fits."""
     project, _ = here
     names = [f"t{n}" for n in range(40)]
     project.topics(*names)
@@ -368,7 +368,7 @@ def mounts(disk: Path) -> bool:
 
 
 def in_small_disk(project: Project, disk: Path, command: str) -> subprocess.Popen[str]:
-    """A shell with a file system of 16 kB, seen by nobody else and gone with it."""
+    """A shell with a private file system of 16 kB, which is removed with the shell."""
     program = command.replace("kdeclare", f"'{sys.executable}' -m kdeclare", 1)
     script = f"mount -t tmpfs -o size=16k none '{disk}' && exec {program}"
     return subprocess.Popen(
@@ -381,12 +381,12 @@ def in_small_disk(project: Project, disk: Path, command: str) -> subprocess.Pope
     )
 
 
-# during a move
+# during a reassignment
 
 
 @dataclass
 class Moving:
-    """An apply that waits for a move, which does not end before it is released."""
+    """An apply that waits for a reassignment, which only ends when it is released."""
 
     project: Project
     bed: KafkaBed
@@ -399,7 +399,7 @@ class Moving:
 
 @contextmanager
 def moving(project: Project, bed: KafkaBed, *options: str) -> Iterator[Moving]:
-    """From brokers 1 and 2 to 1 and 3."""
+    """Start a reassignment from brokers 1 and 2 to 1 and 3."""
     topic = bed.create({0: (1, 2)}, name=project.name("moved"))
     bed.hold_moves(topic)
     wanted = {"topic": topic, "partition": 0, "replicas": [1, 3]}
@@ -484,7 +484,7 @@ def test_a_move_of_someone_elses_is_left_alone(here: tuple[Project, KafkaBed]) -
 def test_a_broker_that_is_lost_while_replicas_move_to_it(
     here: tuple[Project, KafkaBed], sandbox: SandboxStatus
 ) -> None:
-    """The run waits for it, and ends well when it is back."""
+    """The run waits for the broker, and succeeds once it is back."""
     project, bed = here
     with moving(project, bed) as it:
         try:
@@ -504,14 +504,14 @@ def test_a_broker_that_is_lost_while_replicas_move_to_it(
 @kafka
 def test_a_cluster_that_is_lost_during_a_run(strict: SandboxStatus, tmp_path: Path) -> None:
     with at(strict.bootstrap, tmp_path) as (project, _):
-        # so many that the request takes the broker longer than it takes to stop it
+        # enough topics for the request to take longer than stopping the broker
         project.topics(*(f"t{n}" for n in range(200)), partitions=5)
         [broker] = kafka_sandbox.status(strict.folder).brokers
         assert broker.pid is not None
         process = project.start("apply", "--yes")
         try:
             begun(project, process)
-            # a broker that stands still takes the request and does not answer, however busy the machine is
+            # a stopped process accepts the request and does not respond, regardless of the load
             os.kill(broker.pid, signal.SIGSTOP)
             time.sleep(2)
         finally:
@@ -528,7 +528,7 @@ def test_a_cluster_that_is_lost_during_a_run(strict: SandboxStatus, tmp_path: Pa
         assert project.in_order()
 
 
-# much, and nothing
+# a large project, and an empty one
 
 
 @kafka
@@ -554,7 +554,7 @@ def test_an_empty_project(here: tuple[Project, KafkaBed]) -> None:
     assert project.in_order()
 
 
-# the cases that could be argued
+# arguable cases
 
 
 @kafka
@@ -619,7 +619,7 @@ class Row:
 
 
 def rows() -> list[Row]:
-    """The rows of the tables in docs/errors.md."""
+    """Return the rows of the tables in docs/errors.md."""
     found = []
     for line in (ROOT / "docs" / "errors.md").read_text().splitlines():
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
