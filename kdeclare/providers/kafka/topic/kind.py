@@ -195,7 +195,7 @@ class TopicKind:
         return {name: PlacementConstraint(strategy=body.strategy)} if body.strategy else {}
 
     def find_static_topic_state(self, name: str, body: object) -> Mapping[str, StaticTopicState]:
-        """See `providers.kafka.topic.stated`."""
+        """Return the state of the topic that follows from its declaration alone."""
         return {name: build_static_topic_state(narrow(body, TopicBody))}
 
     def find_declared(self, desired: DesiredResource) -> Mapping[str, DeclaredTopic]:
@@ -322,11 +322,11 @@ class TopicKind:
         )
 
     def to_json(self, name: str, body: object) -> JsonObject:
-        """See `providers.kafka.topic.body_json`."""
+        """See `BodyCodec`."""
         return dump_topic(name, narrow(body, TopicBody))
 
     def from_json(self, json: JsonObject) -> TopicBody:
-        """See `providers.kafka.topic.body_json`."""
+        """See `BodyCodec`."""
         return bind_topic(json)
 
     def find_edits(self, change: Change, declared: DeclaredFields) -> ManifestEdits:
@@ -364,7 +364,7 @@ class TopicKind:
         return sorted(name for name, topic in topics.items() if not topic.internal)
 
     def export(self, connections: Connections, request: ExportRequest) -> Export:
-        """See `providers.kafka.topic.export`."""
+        """See `providers.kafka.manifest_edits`."""
         return export_topics(connections.get(KafkaConnection).cluster, request)
 
 
