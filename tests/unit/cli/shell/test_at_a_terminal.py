@@ -36,7 +36,7 @@ def test_completion_errors_and_one_connection(tmp_path: Path, broker: TopicBroke
         shell.type(CTRL_C)
         shell.prompts()
         shell.type("plan --t\t")
-        shell.sees("Only this resource")
+        shell.sees("Plan only this resource")
         shell.type(CTRL_C)
         shell.prompts()
         shell.enter("staus", then="Did you mean 'status'?")
@@ -73,7 +73,7 @@ def test_ctrl_c_ends_the_command_and_not_the_shell(tmp_path: Path) -> None:
             assert shell.reads()
         shell.interrupts(then="Interrupted")
         shell.prompts()
-        shell.enter("schema --kind Nothing", then="is no kind")
+        shell.enter("schema --kind Nothing", then="is not a kind")
         shell.type("exit\r")
         assert shell.leaves() == 0
     silent.die()
@@ -81,8 +81,8 @@ def test_ctrl_c_ends_the_command_and_not_the_shell(tmp_path: Path) -> None:
 
 def test_history_is_there_the_next_time(tmp_path: Path) -> None:
     with at_terminal(tmp_path) as shell:
-        shell.enter("schema --kind First", then="is no kind")
-        shell.enter(" schema --kind Second", then="is no kind")
+        shell.enter("schema --kind First", then="is not a kind")
+        shell.enter(" schema --kind Second", then="is not a kind")
         shell.enter("topic alter --add-config ssl.keystore.password=x", then="not written to the history")
         shell.type("quit\r")
         shell.leaves()
@@ -99,7 +99,7 @@ def test_history_is_there_the_next_time(tmp_path: Path) -> None:
 def test_long_output_is_paged_and_questions_are_asked(tmp_path: Path) -> None:
     with at_terminal(tmp_path, lines=12, PAGER="sed s/^/paged:/") as shell:
         shell.enter("schema --kind Topic", then="paged:}")
-        shell.enter("help", then="paged:of a sensitive config key")
+        shell.enter("help", then="paged:contain the value of a sensitive config key")
         with LocalStore(tmp_path / "state" / "default" / "default").lock("a test"):
             shell.enter("lock show", then="Locked by")
             assert "paged:" not in shell.screen
