@@ -170,7 +170,12 @@ def _write_stream(stream: TextIO, text: str) -> None:
             os.dup2(null_device.fileno(), stream.fileno())  # otherwise the flush at exit fails again
         if not isinstance(problem, BrokenPipeError):
             raise KdeclareError(
-                error(_OUTPUT_NOT_WRITTEN, "Output cannot be written", f"{problem.strerror or problem}.")
+                error(
+                    _OUTPUT_NOT_WRITTEN,
+                    "Output cannot be written",
+                    f"{problem.strerror or problem}.",
+                    hint="Check the free space and the destination of the output.",
+                )
             ) from None
 
 

@@ -110,7 +110,12 @@ def _read_script(file: Path) -> list[str]:
             "It is not UTF-8 text" if isinstance(problem, ValueError) else problem.strerror or str(problem)
         )
         raise KdeclareError(
-            error("unreadable-file", "The file cannot be read", f"{file}: {reason}.")
+            error(
+                "unreadable-file",
+                "The file cannot be read",
+                f"{file}: {reason}.",
+                hint="Check the path, the permissions and the encoding (UTF-8) of the script.",
+            )
         ) from None
 
 
