@@ -86,7 +86,8 @@ def test_a_script_that_is_not_there(kdeclare: CommandLine) -> None:
     found = kdeclare("shell", "missing.txt")
     assert (found.code, found.err) == (
         1,
-        "error: The file cannot be read\n  missing.txt: No such file or directory.\n",
+        "error: The file cannot be read\n  missing.txt: No such file or directory.\n"
+        "  hint: Check the path, the permissions and the encoding (UTF-8) of the script.\n",
     )
     (kdeclare.folder / "latin.txt").write_bytes(b"plan \xe4\n")
     assert "latin.txt: It is not UTF-8 text." in kdeclare("shell", "latin.txt").err
