@@ -76,7 +76,7 @@ class LineHistory(FileHistory):
 
 
 def is_secret_line(line: str) -> bool:
-    """Return whether a line contains a secret; it may have unclosed quotes."""
+    """Return whether a line contains a secret. Lines with unclosed quotes are accepted."""
     return has_secret([word.text for word in split_words(line)])
 
 

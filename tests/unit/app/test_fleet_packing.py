@@ -162,7 +162,7 @@ def read(reach: ClusterLocator, name: str) -> list[dict[str, Any]]:
 SCRIPT = """
 import json, os, pickle, sys
 from pathlib import Path
-sys.path.insert(0, "./kdeclare.zip")  # as Spark has it
+sys.path.insert(0, "./kdeclare.zip")  # as in Spark
 import kdeclare
 from kdeclare.app.fleet.cluster_rows import read_declared
 assert kdeclare.__file__.startswith("./kdeclare.zip/")

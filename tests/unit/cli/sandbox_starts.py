@@ -10,7 +10,7 @@ from tests.unit.cli.command_line import CommandLine
 def starts(
     kdeclare: CommandLine, status: Callable[[SandboxSettings], SandboxStatus]
 ) -> list[SandboxSettings]:
-    """What will be asked for; ``status`` is what is said to have come of it."""
+    """Record the requested settings; ``status`` returns the status of the started sandbox."""
     asked: list[SandboxSettings] = []
 
     def start(wanted: SandboxSettings, progress: object) -> SandboxStatus:

@@ -170,7 +170,7 @@ def statuses(ran: Ran) -> dict[str, str]:
 
 
 def begun_beside(ran: Ran, name: str, *ended: str) -> dict[str, str]:
-    """How the others ended. This one ran beside one that stopped the rollout, maybe before it was begun."""
+    """Return the statuses of the other clusters. ``name`` may have started before the rollout stopped."""
     found = statuses(ran)
     assert found.pop(name) in (*ended, "not-begun")
     return found

@@ -147,7 +147,7 @@ def test_status_watches_moves_to_their_end(kdeclare: CommandLine) -> None:
 
 
 def moving(kdeclare: CommandLine) -> None:
-    """A topic, and a throttled Reassignment in batches of one, whose moves go on until somebody ticks."""
+    """Declare a topic and a throttled Reassignment in batches of one, which continues until a tick."""
     kdeclare.monkeypatch.setattr("kdeclare.cli.commands.status._POLL_S", 0.0)
     kdeclare.monkeypatch.setattr(SystemClock, "sleep", lambda *_: None)
     kdeclare.cluster.create_topics([NewTopic("foo", None, None, dict.fromkeys(range(3), (1, 2)), {})])

@@ -17,7 +17,7 @@ def undone(kdeclare: CommandLine) -> list[bool]:
 
 
 def refuse(kdeclare: CommandLine, item: str, error: str = "CLUSTER_AUTHORIZATION_FAILED") -> None:
-    """The next request about the item is."""
+    """Refuse the next request about the item."""
     kdeclare.cluster.faults.fail(Fault(error, "no"), item=item)
 
 

@@ -61,9 +61,9 @@ spec:
 
 @dataclass(frozen=True)
 class Broken:
-    """A policy, by its class or by its rule, with what comes of it.
+    """A policy, given by its class or its rule, with the expected result.
 
-    said: its place, then the words.
+    said: the position, then the words.
     """
 
     code: int
