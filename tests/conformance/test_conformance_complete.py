@@ -24,15 +24,15 @@ def listed() -> dict[str, str]:
     return {key: reason for group in groups.values() for key, reason in group.items()}
 
 
-def test_no_case_is_both_run_and_listed() -> None:
+def test_no_case_is_both_run_and_excluded() -> None:
     assert not run_ids().keys() & listed().keys()
 
 
-def test_every_listed_case_has_a_reason() -> None:
+def test_every_excluded_case_has_reason() -> None:
     assert all(listed().values())
 
 
 @pytest.mark.skipif(not LIST.exists(), reason="the list of cases is not beside this checkout")
-def test_every_case_is_run_or_listed() -> None:
+def test_every_case_is_run_or_excluded() -> None:
     cases = {c["id"] for c in yaml.safe_load(LIST.read_text(encoding="utf-8"))["cases"]}
     assert run_ids().keys() | listed().keys() == cases

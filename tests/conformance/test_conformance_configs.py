@@ -25,28 +25,28 @@ LEADERS = "leader.replication.throttled.replicas"
 
 
 @case("OPS-02")
-def test_a_value_given_to_delete_is_ignored(bed: AnyBed) -> None:
+def test_delete_ignores_value(bed: AnyBed) -> None:
     topic = topic_resource(bed.create(configs={"cleanup.policy": "compact"}))
     assert bed.alter(topic, ("cleanup.policy", DELETE, "ignored")) is None
     bed.expect_overrides(topic, {})
 
 
 @case("OPS-05")
-def test_subtracting_what_is_not_there_changes_nothing(bed: AnyBed) -> None:
+def test_subtract_of_absent_element_changes_nothing(bed: AnyBed) -> None:
     topic = topic_resource(bed.create(configs={LEADERS: "7:8"}))
     assert bed.alter(topic, (LEADERS, SUBTRACT, "1:2")) is None
     bed.expect_overrides(topic, {LEADERS: "7:8"})
 
 
 @case("OPS-07")
-def test_append_to_an_unset_list_starts_from_the_default(bed: AnyBed) -> None:
+def test_append_to_unset_list_starts_from_default(bed: AnyBed) -> None:
     topic = topic_resource(bed.create())
     assert bed.alter(topic, ("cleanup.policy", APPEND, "compact")) is None
     bed.expect_overrides(topic, {"cleanup.policy": "delete,compact"})
 
 
 @case("OPS-10")
-def test_subtract_on_an_unset_empty_list_leaves_an_empty_override(bed: AnyBed) -> None:
+def test_subtract_on_unset_empty_list_leaves_empty_override(bed: AnyBed) -> None:
     topic = topic_resource(bed.create())
     assert bed.entry(topic, LEADERS).source is ConfigSource.DEFAULT
     assert bed.alter(topic, (LEADERS, SUBTRACT, "0:9")) is None
@@ -55,7 +55,7 @@ def test_subtract_on_an_unset_empty_list_leaves_an_empty_override(bed: AnyBed) -
 
 
 @case("OPS-15")
-def test_elements_are_compared_as_they_were_written(bed: AnyBed) -> None:
+def test_list_elements_are_compared_as_written(bed: AnyBed) -> None:
     topic = topic_resource(bed.create(configs={LEADERS: "0:1, 0:2"}))
     assert bed.alter(topic, (LEADERS, SUBTRACT, "0:2")) is None
     bed.expect_overrides(topic, {LEADERS: "0:1,0:2"})
@@ -64,7 +64,7 @@ def test_elements_are_compared_as_they_were_written(bed: AnyBed) -> None:
 
 
 @case("OPS-17")
-def test_setting_the_default_pins_it(bed: AnyBed) -> None:
+def test_set_to_default_creates_override(bed: AnyBed) -> None:
     topic = topic_resource(bed.create())
     assert bed.alter(topic, ("retention.ms", SET, "604800000")) is None
     bed.expect_overrides(topic, {"retention.ms": "604800000"})
@@ -72,7 +72,7 @@ def test_setting_the_default_pins_it(bed: AnyBed) -> None:
 
 
 @case("OPS-19")
-def test_a_key_twice_fails_its_resource_alone(bed: AnyBed) -> None:
+def test_duplicate_key_fails_only_its_resource(bed: AnyBed) -> None:
     one, two = topic_resource(bed.create()), topic_resource(bed.create())
     ratio = "min.cleanable.dirty.ratio"
     ops = (
@@ -91,7 +91,7 @@ def test_a_key_twice_fails_its_resource_alone(bed: AnyBed) -> None:
 
 
 @case("OPS-21")
-def test_null_is_no_value(bed: AnyBed) -> None:
+def test_null_value_is_refused(bed: AnyBed) -> None:
     topic = topic_resource(bed.create(configs={"compression.type": "producer"}))
     answer = bed.alter(topic, ("retention.bytes", SET, None), ("compression.type", SET, "lz4"))
     assert error(answer) == "INVALID_REQUEST"
@@ -100,7 +100,7 @@ def test_null_is_no_value(bed: AnyBed) -> None:
 
 
 @case("VAL-02")
-def test_a_ratio_is_at_most_one(bed: AnyBed) -> None:
+def test_ratio_above_one_is_refused(bed: AnyBed) -> None:
     topic = topic_resource(bed.create())
     answer = bed.alter(topic, ("min.cleanable.dirty.ratio", SET, "1.1"))
     assert error(answer) == "INVALID_CONFIG"
@@ -108,7 +108,7 @@ def test_a_ratio_is_at_most_one(bed: AnyBed) -> None:
 
 
 @case("VAL-04")
-def test_ranges_of_retention_and_cleanup(bed: AnyBed) -> None:
+def test_retention_and_cleanup_value_ranges(bed: AnyBed) -> None:
     topic = topic_resource(bed.create())
     good = {
         "retention.ms": ("-1", "0"),
@@ -122,7 +122,7 @@ def test_ranges_of_retention_and_cleanup(bed: AnyBed) -> None:
 
 
 @case("VAL-06")
-def test_syntax_of_throttled_replicas(bed: AnyBed) -> None:
+def test_throttled_replicas_syntax(bed: AnyBed) -> None:
     topic = topic_resource(bed.create())
     good = ("*", "* ", "", " ", "100:10", "100:10,12:10", "100:10,12:10,15:1  ", "100:0,")
     bad = ("100", "100:", "100:0,10", "100:0,10:", "100 :0", "100: 0", "*,100:10")
@@ -131,7 +131,7 @@ def test_syntax_of_throttled_replicas(bed: AnyBed) -> None:
 
 
 @case("VAL-09")
-def test_remote_storage_is_not_switched_off_while_data_is_there() -> None:
+def test_remote_storage_with_data_cannot_be_disabled() -> None:
     bed = MemoryBed(MemoryCluster(tiered=True))
     topic = topic_resource(bed.create(configs={"remote.storage.enable": "true"}))
     answer = bed.alter(topic, ("remote.storage.enable", SET, "false"))
@@ -143,13 +143,13 @@ def test_remote_storage_is_not_switched_off_while_data_is_there() -> None:
 
 
 @case("VAL-14")
-def test_segments_have_a_smallest_size(bed: AnyBed) -> None:
+def test_segment_size_below_minimum_is_refused(bed: AnyBed) -> None:
     topic = topic_resource(bed.create())
     assert error(bed.alter(topic, ("segment.bytes", SET, "100000"))) == "INVALID_CONFIG"
 
 
 @case("EFF-01")
-def test_the_strongest_source_wins_and_its_unit_counts() -> None:
+def test_strongest_config_source_determines_value_and_unit() -> None:
     bed = MemoryBed(MemoryCluster({1: "a"}, static={"log.roll.hours": "123"}))
     topic = topic_resource(bed.create())
     hours = 3_600_000
@@ -164,7 +164,7 @@ def test_the_strongest_source_wins_and_its_unit_counts() -> None:
 
 
 @case("EFF-04")
-def test_where_the_values_of_a_new_topic_come_from() -> None:
+def test_new_topic_config_sources() -> None:
     bed = MemoryBed(MemoryCluster({1: "a"}, static={"log.roll.jitter.ms": "123", "log.roll.hours": "2"}))
     assert bed.alter(CLUSTER_WIDE, ("log.retention.ms", SET, "10800000")) is None
     assert bed.alter(broker_resource(1), ("log.cleaner.delete.retention.ms", SET, "34")) is None
@@ -182,7 +182,7 @@ def test_where_the_values_of_a_new_topic_come_from() -> None:
 
 
 @case("EFF-06")
-def test_a_secret_of_a_broker_is_not_shown() -> None:
+def test_broker_secret_is_not_described() -> None:
     bed = MemoryBed(MemoryCluster({1: "a"}, static={"ssl.truststore.password": "x"}))
     entry = bed.entry(broker_resource(1), "ssl.truststore.password")
     assert (entry.value, entry.sensitive, entry.read_only) == (None, True, False)
@@ -190,7 +190,7 @@ def test_a_secret_of_a_broker_is_not_shown() -> None:
 
 
 @case("EFF-08")
-def test_a_missing_topic_has_no_configs(bed: AnyBed) -> None:
+def test_missing_topic_has_no_configs(bed: AnyBed) -> None:
     missing = topic_resource(bed.name())
     query = ConfigQuery(missing, frozenset({"retention.ms"}), overrides=True)
     assert missing not in bed.cluster.configs([query])
@@ -201,7 +201,7 @@ def test_a_missing_topic_has_no_configs(bed: AnyBed) -> None:
     ("key", "value"),
     [("auto.create.topics.enable", "false"), ("auto.leader.rebalance.enable", "false"), ("broker.id", "1")],
 )
-def test_fixed_broker_keys(bed: AnyBed, key: str, value: str) -> None:
+def test_read_only_broker_keys_are_refused(bed: AnyBed, key: str, value: str) -> None:
     answer = bed.alter(broker_resource(1), (key, SET, value))
     assert error(answer) == "INVALID_REQUEST"
     assert "Cannot update these configs dynamically" in message(answer)
@@ -212,7 +212,7 @@ def test_fixed_broker_keys(bed: AnyBed, key: str, value: str) -> None:
 @pytest.mark.parametrize(
     "key", ["ssl.keystore.location", "ssl.keystore.type", "ssl.keystore.password", "ssl.key.password"]
 )
-def test_where_ssl_keys_can_be_set(bed: AnyBed, key: str) -> None:
+def test_ssl_keys_require_listener_prefix_and_broker(bed: AnyBed, key: str) -> None:
     prefixed = f"listener.name.external.{key}"
 
     def answer(broker: bool, name: str) -> str | None:
@@ -224,7 +224,7 @@ def test_where_ssl_keys_can_be_set(bed: AnyBed, key: str) -> None:
 
 
 @case("BRK-05")
-def test_a_thread_pool_doubles_or_halves_at_most(bed: AnyBed) -> None:
+def test_thread_pool_at_most_doubles_or_halves(bed: AnyBed) -> None:
     one = broker_resource(1)
     now = int(bed.entry(one, "num.io.threads").value or "0")
     good, bad = (2 * now, now // 2), (2 * now + 1, now // 2 - 1, 0)
@@ -236,12 +236,12 @@ def test_a_thread_pool_doubles_or_halves_at_most(bed: AnyBed) -> None:
 
 
 @case("BRK-07")
-def test_misspelt_broker_keys_are_accepted(bed: AnyBed) -> None:
+def test_misspelled_broker_keys_are_accepted(bed: AnyBed) -> None:
     assert bed.alter(CLUSTER_WIDE, ("log.cleaner.threadzz", SET, "2")) is None
 
 
 @case("BRK-11")
-def test_rates_are_described_only_while_they_are_set(bed: AnyBed) -> None:
+def test_throttle_rates_are_described_only_when_set(bed: AnyBed) -> None:
     one = broker_resource(1)
     leader, follower = "leader.replication.throttled.rate", "follower.replication.throttled.rate"
     dirs = "replica.alter.log.dirs.io.max.bytes.per.second"
@@ -253,7 +253,7 @@ def test_rates_are_described_only_while_they_are_set(bed: AnyBed) -> None:
 
 
 @case("ISR-01")
-def test_min_isr_above_the_factor_is_accepted(bed: AnyBed) -> None:
+def test_min_isr_above_factor_is_accepted(bed: AnyBed) -> None:
     name = bed.create({0: (1, 2, 3)})
     assert bed.alter(topic_resource(name), ("min.insync.replicas", SET, "5")) is None
     bed.expect_overrides(topic_resource(name), {"min.insync.replicas": "5"})
@@ -262,7 +262,7 @@ def test_min_isr_above_the_factor_is_accepted(bed: AnyBed) -> None:
 
 
 @case("POL-02")
-def test_a_policy_that_refuses_one_resource_leaves_the_others() -> None:
+def test_policy_violation_fails_only_its_resource() -> None:
     bed = MemoryBed(MemoryCluster())
     topic = topic_resource(bed.create(name="t1"))
     bed.memory.faults.fail(Fault("POLICY_VIOLATION", "Expected: no"), item="TOPIC/t1")
@@ -277,7 +277,7 @@ def test_a_policy_that_refuses_one_resource_leaves_the_others() -> None:
 
 
 @case("CRT-06")
-def test_null_in_a_new_topics_configs(bed: AnyBed) -> None:
+def test_null_config_of_new_topic_is_refused(bed: AnyBed) -> None:
     name = bed.name()
     configs: dict[str, str] = {"retention.bytes": None}  # type: ignore[dict-item]
     answer = bed.cluster.create_topics([NewTopic(name, None, None, None, configs)])[name]

@@ -32,7 +32,7 @@ def workers() -> MemoryWorkers:
 
 @EACH
 @case("CON-01")
-def test_a_patch_merges_and_one_record_holds_all(workers: MemoryWorkers, through: int) -> None:
+def test_patch_merges_into_one_record(workers: MemoryWorkers, through: int) -> None:
     workers.patch(workers.urls[0], {LOCATION: "/a"})
     both = {LOCATION: "/a", PASSWORD: "p"}
     assert workers.patch(workers.urls[through], {PASSWORD: "p"}) == both
@@ -42,7 +42,7 @@ def test_a_patch_merges_and_one_record_holds_all(workers: MemoryWorkers, through
 
 @EACH
 @case("CON-03")
-def test_the_last_override_to_go_leaves_nothing(workers: MemoryWorkers, through: int) -> None:
+def test_deletion_of_last_override_leaves_empty_record(workers: MemoryWorkers, through: int) -> None:
     workers.patch(workers.urls[0], {LOCATION: "/a", PASSWORD: "p"})
     workers.delete(workers.urls[through], PASSWORD)
     assert workers.current() == {LOCATION: "/a"}
@@ -54,7 +54,7 @@ def test_the_last_override_to_go_leaves_nothing(workers: MemoryWorkers, through:
 
 @EACH
 @case("CON-06")
-def test_one_worker_validates_for_itself_and_changes_nothing(workers: MemoryWorkers, through: int) -> None:
+def test_validation_by_one_worker_changes_nothing(workers: MemoryWorkers, through: int) -> None:
     lacking = workers.urls[1]
     workers.workers[lacking].missing_paths = {"/new"}
     said = workers.validate(workers.urls[through], {LOCATION: "/new"})
@@ -67,7 +67,7 @@ def test_one_worker_validates_for_itself_and_changes_nothing(workers: MemoryWork
 
 
 @case("CON-09")
-def test_a_worker_that_does_not_know_the_record_goes_on_as_it_was(workers: MemoryWorkers) -> None:
+def test_worker_without_plugin_ignores_record(workers: MemoryWorkers) -> None:
     first, _, older = workers.urls
     workers.workers[older].bare = True
     workers.patch(first, {LOCATION: "/a"})

@@ -37,14 +37,14 @@ class Moved:
 
 
 @case("REA-01")
-def test_the_list_of_a_move_in_flight() -> None:
+def test_move_in_flight_lists_union_of_replicas() -> None:
     moved = Moved(3, 2, 1, 0)
     assert moved.to(7, 3, 1, 9) is None
     assert moved.move == Move((7, 3, 1, 9, 0, 2), (7, 9), (0, 2))
 
 
 @case("REA-06")
-def test_a_move_to_other_brokers_altogether() -> None:
+def test_move_to_disjoint_brokers_completes() -> None:
     moved = Moved(0, 1, 2)
     assert moved.to(3, 4, 5) is None
     assert moved.state.isr == (0, 1, 2)
@@ -54,7 +54,7 @@ def test_a_move_to_other_brokers_altogether() -> None:
 
 
 @case("REA-08")
-def test_dropping_a_replica_that_is_behind_ends_at_once() -> None:
+def test_removal_of_lagging_replica_is_immediate() -> None:
     moved = Moved(1, 2, 3, 4)
     moved.cluster.fence(3)
     assert moved.state.isr == (1, 2, 4)
@@ -64,7 +64,7 @@ def test_dropping_a_replica_that_is_behind_ends_at_once() -> None:
 
 
 @case("REA-12")
-def test_a_move_that_overrides_another() -> None:
+def test_move_overrides_another_move() -> None:
     moved = Moved(0, 1)
     assert moved.to(2, 3) is None
     assert moved.move == Move((2, 3, 0, 1), (2, 3), (0, 1))
@@ -75,7 +75,7 @@ def test_a_move_that_overrides_another() -> None:
 
 
 @case("REA-14")
-def test_a_target_equal_to_the_union_changes_nothing() -> None:
+def test_target_equal_to_union_changes_nothing() -> None:
     moved = Moved(1, 2, 3)
     assert moved.to(4, 5, 6) is None
     assert moved.to(1, 2, 3, 4, 5, 6, grow=True) is None
@@ -85,7 +85,7 @@ def test_a_target_equal_to_the_union_changes_nothing() -> None:
 
 
 @case("RFG-02")
-def test_the_guard_counts_the_target_of_a_move() -> None:
+def test_guard_compares_with_target_of_move_in_flight() -> None:
     moved = Moved(0, 1, 2)
     assert moved.to(1, 2, 3) is None
     assert moved.move == Move((1, 2, 3, 0), (3,), (0,))
@@ -95,7 +95,7 @@ def test_the_guard_counts_the_target_of_a_move() -> None:
 
 
 @case("RFG-04")
-def test_the_guard_stops_what_a_stale_describe_suggests() -> None:
+def test_guard_refuses_target_from_stale_describe() -> None:
     moved = Moved(1, 2, 3)
     assert moved.to(4, 5, 6) is None
     answer = moved.bed.move(moved.name, 0, (1, 2, 3, 4, 5, 6))
@@ -104,7 +104,7 @@ def test_the_guard_stops_what_a_stale_describe_suggests() -> None:
 
 
 @case("RFG-06")
-def test_a_cancel_is_not_guarded(bed: AnyBed) -> None:
+def test_cancel_is_not_guarded(bed: AnyBed) -> None:
     name = bed.create({0: (1, 2)})
     bed.hold_moves(name)
     assert bed.move(name, 0, (3,), grow=True) is None
@@ -113,7 +113,7 @@ def test_a_cancel_is_not_guarded(bed: AnyBed) -> None:
 
 
 @case("RFG-08")
-def test_an_old_broker_is_not_asked() -> None:
+def test_guarded_move_on_old_broker_is_not_sent() -> None:
     cluster = MemoryCluster(rf_guard=False)
     bed = MemoryBed(cluster)
     name = bed.create({0: (1, 2)})
@@ -131,13 +131,13 @@ def test_an_old_broker_is_not_asked() -> None:
 
 
 @case("RFG-11")
-def test_validity_comes_before_the_guard(bed: AnyBed) -> None:
+def test_validity_is_checked_before_guard(bed: AnyBed) -> None:
     name = bed.create({0: (1, 2, 3)})
     assert error(bed.move(name, 0, (1, 9))) == "INVALID_REPLICA_ASSIGNMENT"
 
 
 @case("CAN-01")
-def test_a_cancel_keeps_the_order_of_the_list() -> None:
+def test_cancel_keeps_replica_order() -> None:
     moved = Moved(3, 2, 1)
     assert moved.to(0, 2, 1) is None
     assert moved.move == Move((0, 2, 1, 3), (0,), (3,))
@@ -146,7 +146,7 @@ def test_a_cancel_keeps_the_order_of_the_list() -> None:
 
 
 @case("CAN-03")
-def test_a_cancel_while_some_are_behind() -> None:
+def test_cancel_with_lagging_replicas_restores_replicas() -> None:
     moved = Moved(4, 3, 2)
     moved.cluster.set_partition(
         moved.where,
@@ -157,7 +157,7 @@ def test_a_cancel_while_some_are_behind() -> None:
 
 
 @case("CAN-05")
-def test_a_cancel_that_would_lose_data() -> None:
+def test_cancel_that_would_lose_data_is_refused() -> None:
     moved = Moved(1, 2, 3)
     state = PartitionState((4, 5, 3, 2, 1), (4, 5), 4, adding=(4, 5), removing=(2,))
     moved.cluster.set_partition(moved.where, state)
@@ -172,7 +172,7 @@ def test_a_cancel_that_would_lose_data() -> None:
 
 
 @case("LST-01")
-def test_the_list_leaves_out_what_is_not_there(bed: AnyBed) -> None:
+def test_move_list_omits_missing_topics(bed: AnyBed) -> None:
     name = bed.create({0: (1,), 1: (1,)})
     bed.hold_moves(name)
     assert bed.move(name, 1, (2,)) is None

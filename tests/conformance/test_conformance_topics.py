@@ -16,7 +16,7 @@ def counted(name: str, partitions: int | None, factor: int | None) -> NewTopic:
 
 
 @case("CRT-02")
-def test_no_broker_to_place_on() -> None:
+def test_creation_without_usable_brokers_is_refused() -> None:
     cluster = MemoryCluster({0: None, 1: None, 2: None}, static={"default.replication.factor": "3"})
     for broker in range(3):
         cluster.fence(broker)
@@ -28,7 +28,7 @@ def test_no_broker_to_place_on() -> None:
 
 
 @case("CRT-04")
-def test_too_many_replicas_when_only_validating(bed: AnyBed) -> None:
+def test_validate_only_refuses_too_many_replicas(bed: AnyBed) -> None:
     name = bed.name()
     answer = bed.cluster.create_topics([counted(name, 1, 4)], validate_only=True)[name]
     assert error(answer) == "INVALID_REPLICATION_FACTOR"
@@ -49,7 +49,7 @@ def test_too_many_replicas_when_only_validating(bed: AnyBed) -> None:
         ),
     ],
 )
-def test_bad_assignments(bed: AnyBed, lists: tuple[tuple[int, ...], ...], words: str) -> None:
+def test_bad_assignments_are_refused(bed: AnyBed, lists: tuple[tuple[int, ...], ...], words: str) -> None:
     name = bed.name()
     answer = bed.cluster.create_topics([NewTopic(name, None, None, dict(enumerate(lists)), {})])[name]
     assert error(answer) == "INVALID_REPLICA_ASSIGNMENT"
@@ -57,7 +57,7 @@ def test_bad_assignments(bed: AnyBed, lists: tuple[tuple[int, ...], ...], words:
 
 
 @case("CRT-11")
-def test_the_factor_counts_brokers_that_are_away() -> None:
+def test_placement_includes_unavailable_brokers() -> None:
     cluster = MemoryCluster({0: None, 1: None, 2: None}, static={"default.replication.factor": "3"})
     cluster.set_broker(1, shutting_down=True)
     cluster.fence(2)
@@ -68,7 +68,7 @@ def test_the_factor_counts_brokers_that_are_away() -> None:
 
 
 @case("CRT-14")
-def test_an_unknown_config_keeps_the_topic_from_being_created(bed: AnyBed) -> None:
+def test_topic_with_unknown_config_is_not_created(bed: AnyBed) -> None:
     name = bed.name()
     answer = bed.cluster.create_topics([NewTopic(name, 1, 1, None, {"no.such": "1"})])[name]
     assert error(answer) == "INVALID_CONFIG"
@@ -76,7 +76,7 @@ def test_an_unknown_config_keeps_the_topic_from_being_created(bed: AnyBed) -> No
 
 
 @case("NAM-01")
-def test_names_of_nothing_and_of_dots(bed: AnyBed) -> None:
+def test_empty_and_dot_names_are_refused(bed: AnyBed) -> None:
     woo = bed.name("woo")
     results = bed.cluster.create_topics([counted(name, 1, 1) for name in ("", ".", woo)])
     assert {name: error(result) for name, result in results.items()} == {
@@ -87,7 +87,7 @@ def test_names_of_nothing_and_of_dots(bed: AnyBed) -> None:
 
 
 @case("NAM-03")
-def test_the_longest_name(bed: AnyBed) -> None:
+def test_name_length_is_limited(bed: AnyBed) -> None:
     longest = bed.own(bed.prefix + "x" * (249 - len(bed.prefix)))
     results = bed.cluster.create_topics([counted(longest, 1, 1), counted(longest + "x", 1, 1)])
     assert error(results[longest]) is None
@@ -95,7 +95,7 @@ def test_the_longest_name(bed: AnyBed) -> None:
 
 
 @case("PRT-02")
-def test_assignments_of_added_partitions(bed: AnyBed) -> None:
+def test_assignments_of_added_partitions_are_validated(bed: AnyBed) -> None:
     one, two, three, four = (bed.create(partitions=count, factor=2) for count in (5, 4, 2, 2))
     results = bed.cluster.create_partitions(
         [
@@ -116,7 +116,7 @@ def test_assignments_of_added_partitions(bed: AnyBed) -> None:
 
 
 @case("PRT-04")
-def test_more_partitions_for_one_and_fewer_for_another(bed: AnyBed) -> None:
+def test_partition_counts_fail_individually(bed: AnyBed) -> None:
     one, two = bed.create(partitions=3), bed.create(partitions=3)
     results = bed.cluster.create_partitions([NewPartitions(one, 4), NewPartitions(two, 2)])
     assert results[one] is None
@@ -130,7 +130,7 @@ def test_more_partitions_for_one_and_fewer_for_another(bed: AnyBed) -> None:
 
 
 @case("PRT-06")
-def test_the_factor_of_an_added_partition_is_that_of_the_union() -> None:
+def test_added_partition_during_move_gets_union_size() -> None:
     bed = MemoryBed(MemoryCluster(dict.fromkeys(range(1, 7)), move_ticks=1))
     name = bed.create({0: (1, 2, 3)})
     assert bed.move(name, 0, (4, 5, 6)) is None
@@ -139,7 +139,7 @@ def test_the_factor_of_an_added_partition_is_that_of_the_union() -> None:
 
 
 @case("PRT-08")
-def test_an_exceeded_quota_is_an_answer_and_not_retried() -> None:
+def test_exceeded_quota_is_returned_and_not_retried() -> None:
     bed = MemoryBed(MemoryCluster())
     name = bed.create()
     bed.memory.faults.fail(
@@ -150,7 +150,7 @@ def test_an_exceeded_quota_is_an_answer_and_not_retried() -> None:
 
 
 @case("DEL-01")
-def test_deletion_takes_the_configs_along(bed: AnyBed) -> None:
+def test_deletion_removes_configs(bed: AnyBed) -> None:
     overrides = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.1"}
     name = bed.create(partitions=3, configs=overrides)
     assert bed.cluster.delete_topics({name: None}) == {name: None}
@@ -164,7 +164,7 @@ def test_deletion_takes_the_configs_along(bed: AnyBed) -> None:
 
 
 @case("DEL-03")
-def test_a_topic_that_was_made_again_has_another_id(bed: AnyBed) -> None:
+def test_recreated_topic_has_another_id(bed: AnyBed) -> None:
     name = bed.create(name=bed.name(".bar"), partitions=2)
     before = bed.topic(name).topic_id
     assert bed.cluster.delete_topics({name: None}) == {name: None}
@@ -186,7 +186,7 @@ def placed(cluster: MemoryCluster, partitions: int, factor: int) -> list[tuple[i
 
 @case("PLC-01")
 @pytest.mark.parametrize("seed", range(20))
-def test_placement_over_three_racks(seed: int) -> None:
+def test_placement_spreads_over_three_racks(seed: int) -> None:
     racks = {10: "1", 11: "1", 20: "2", 21: "2", 30: "3", 31: "3"}
     cluster = MemoryCluster(dict(racks), seed=seed)
     cluster.fence(20)
@@ -200,7 +200,7 @@ def test_placement_over_three_racks(seed: int) -> None:
 
 @case("PLC-04")
 @pytest.mark.parametrize("seed", range(20))
-def test_placement_with_racks_of_fenced_brokers(seed: int) -> None:
+def test_placement_uses_racks_of_fenced_brokers(seed: int) -> None:
     racks = {10: "1", 11: "1", 20: "2", 21: "2", 30: "3", 31: "3", 40: "4", 41: "4"}
     fenced = {20, 21, 30, 31, 40}
     cluster = MemoryCluster(dict(racks), seed=seed)
@@ -227,7 +227,7 @@ def test_placement_is_even(seed: int) -> None:
             rows = [p.replicas for p in cluster.topics(["t"])["t"].partitions]
 
 
-def test_a_partition_can_be_put_into_any_state() -> None:
+def test_set_partition_accepts_any_state() -> None:
     bed = MemoryBed(MemoryCluster())
     where = TopicPartition(bed.create({0: (1, 2)}), 0)
     state = PartitionState((1, 2), (1,), 1)

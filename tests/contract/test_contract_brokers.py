@@ -8,7 +8,7 @@ from kdeclare.providers.kafka.live import ConfigSource, ConfigType
 from tests.beds import APPEND, CLUSTER_WIDE, DELETE, SET, SUBTRACT, AnyBed, broker_resource, error, message
 
 
-def test_brokers_are_described_with_their_racks(bed: AnyBed) -> None:
+def test_describe_shows_brokers_with_racks(bed: AnyBed) -> None:
     info = bed.cluster.describe()
     assert [(b.id, b.rack, b.fenced) for b in info.brokers] == [
         (1, "rack-a", False),
@@ -20,7 +20,7 @@ def test_brokers_are_described_with_their_racks(bed: AnyBed) -> None:
     assert info.id
 
 
-def test_a_broker_overrides_the_cluster_wide_value(bed: AnyBed) -> None:
+def test_broker_value_overrides_cluster_wide_value(bed: AnyBed) -> None:
     key = "log.cleaner.backoff.ms"
     assert bed.alter(CLUSTER_WIDE, (key, SET, "14000")) is None
     assert bed.alter(broker_resource(1), (key, SET, "13000")) is None
@@ -58,14 +58,14 @@ def test_read_only_keys_cannot_be_altered(bed: AnyBed, key: str) -> None:
         ("log.cleaner.min.cleanable.ratio", "2", "Value must be no more than 1"),
     ],
 )
-def test_invalid_broker_values(bed: AnyBed, key: str, value: str, words: str) -> None:
+def test_invalid_broker_values_are_refused(bed: AnyBed, key: str, value: str, words: str) -> None:
     for resource in (broker_resource(1), CLUSTER_WIDE):
         answer = bed.alter(resource, (key, SET, value))
         assert error(answer) == "INVALID_REQUEST"
         assert words in message(answer)
 
 
-def test_list_ops_on_brokers(bed: AnyBed) -> None:
+def test_list_ops_on_broker_keys(bed: AnyBed) -> None:
     assert bed.alter(CLUSTER_WIDE, ("log.cleanup.policy", APPEND, "compact")) is None
     bed.expect_overrides(CLUSTER_WIDE, {"log.cleanup.policy": "delete,compact", "min.insync.replicas": "1"})
     assert bed.alter(CLUSTER_WIDE, ("log.cleanup.policy", SUBTRACT, "delete")) is None
@@ -74,12 +74,12 @@ def test_list_ops_on_brokers(bed: AnyBed) -> None:
 
 
 @pytest.mark.parametrize("op", [APPEND, SUBTRACT])
-def test_list_ops_on_broker_keys_that_take_no_list(bed: AnyBed, op: FieldOp) -> None:
+def test_list_ops_on_non_list_broker_keys_are_refused(bed: AnyBed, op: FieldOp) -> None:
     for key in ("log.cleaner.threads", "no.such.key"):
         assert error(bed.alter(broker_resource(1), (key, op, "1"))) == "INVALID_CONFIG"
 
 
-def test_the_cluster_wide_default_is_described_as_it_was_written(bed: AnyBed) -> None:
+def test_cluster_wide_value_is_described_as_written(bed: AnyBed) -> None:
     assert bed.alter(CLUSTER_WIDE, ("log.cleaner.backoff.ms", SET, " 14000 ")) is None
     bed.expect_overrides(CLUSTER_WIDE, {"log.cleaner.backoff.ms": " 14000 ", "min.insync.replicas": "1"})
 
@@ -99,17 +99,19 @@ def test_the_cluster_wide_default_is_described_as_it_was_written(bed: AnyBed) ->
         ("log.cleaner.threads", "1", ConfigSource.DEFAULT),
     ],
 )
-def test_values_of_a_broker(bed: AnyBed, key: str, value: str | None, source: ConfigSource) -> None:
+def test_broker_config_values_and_sources(
+    bed: AnyBed, key: str, value: str | None, source: ConfigSource
+) -> None:
     entry = bed.entry(broker_resource(1), key)
     assert (entry.value, entry.source, entry.sensitive) == (value, source, False)
 
 
 @pytest.mark.parametrize("key", ["leader.replication.throttled.rate", "no.such.key"])
-def test_not_described_unless_set(bed: AnyBed, key: str) -> None:
+def test_hidden_broker_keys_are_described_only_when_set(bed: AnyBed, key: str) -> None:
     assert bed.described(broker_resource(1), key) == {}
 
 
-def test_one_key_twice_and_null(bed: AnyBed) -> None:
+def test_duplicate_or_null_broker_key_is_refused(bed: AnyBed) -> None:
     twice = bed.alter(
         CLUSTER_WIDE, ("log.cleaner.backoff.ms", SET, "1"), ("log.cleaner.backoff.ms", SET, "2")
     )
@@ -134,14 +136,14 @@ def test_validate_only_changes_nothing(bed: AnyBed) -> None:
         ("remote.log.reader.threads", "4", "should be at least half the current value 10"),
     ],
 )
-def test_steps_of_other_pools(bed: AnyBed, key: str, value: str, words: str) -> None:
+def test_thread_pool_steps_beyond_limits_are_refused(bed: AnyBed, key: str, value: str, words: str) -> None:
     for resource in (broker_resource(1), CLUSTER_WIDE):
         answer = bed.alter(resource, (key, SET, value), validate_only=True)
         assert error(answer) == "INVALID_REQUEST"
         assert words in message(answer)
 
 
-def test_thread_pools_take_small_steps(bed: AnyBed) -> None:
+def test_thread_pool_is_resized_in_small_steps(bed: AnyBed) -> None:
     one = broker_resource(1)
     key = "num.replica.fetchers"
     assert bed.entry(one, key).value == "1"
@@ -167,7 +169,7 @@ PER_IP, OVERRIDES = "max.connections.per.ip", "max.connections.per.ip.overrides"
 
 @pytest.mark.parametrize("resource", [CLUSTER_WIDE, broker_resource(1)], ids=["cluster-wide", "broker"])
 @pytest.mark.parametrize("validate_only", [True, False])
-def test_no_connections_per_address_without_exceptions_is_refused(
+def test_zero_connections_per_ip_requires_overrides(
     bed: AnyBed, resource: ConfigResource, validate_only: bool
 ) -> None:
     answer = bed.alter(resource, (PER_IP, SET, "0"), validate_only=validate_only)
@@ -182,13 +184,13 @@ def test_no_connections_per_address_without_exceptions_is_refused(
 
 @pytest.mark.parametrize("key", ["max.connections", "max.connection.creation.rate"])
 @pytest.mark.parametrize("resource", [CLUSTER_WIDE, broker_resource(1)], ids=["cluster-wide", "broker"])
-def test_no_connections_at_all_are_refused(bed: AnyBed, resource: ConfigResource, key: str) -> None:
+def test_zero_connections_are_refused(bed: AnyBed, resource: ConfigResource, key: str) -> None:
     answer = bed.alter(resource, (key, SET, "0"), validate_only=True)
     assert error(answer) == "INVALID_REQUEST"
     assert f"Invalid {key} 0" in message(answer)
 
 
-def test_min_isr_with_elr(bed: AnyBed) -> None:
+def test_min_isr_with_elr_cannot_be_deleted_or_set_per_broker(bed: AnyBed) -> None:
     answer = bed.alter(CLUSTER_WIDE, ("min.insync.replicas", DELETE, None))
     assert error(answer) == "INVALID_CONFIG"
     assert message(answer) == "Cluster-level min.insync.replicas cannot be removed while ELR is enabled."
@@ -197,7 +199,7 @@ def test_min_isr_with_elr(bed: AnyBed) -> None:
     assert message(answer) == "Broker-level min.insync.replicas cannot be altered while ELR is enabled."
 
 
-def test_a_described_secret_is_none(bed: AnyBed) -> None:
+def test_described_secret_is_none(bed: AnyBed) -> None:
     key = "listener.name.external.ssl.keystore.password"
     one = broker_resource(1)
     assert bed.alter(one, (key, SET, "hush")) is None
@@ -215,7 +217,7 @@ def test_a_described_secret_is_none(bed: AnyBed) -> None:
         ("plain.sasl.server.callback.handler.class", "x.Handler", "x.Handler", ConfigType.SCALAR),
     ],
 )
-def test_keys_of_a_listeners_mechanism_are_described_as_plain_ones(
+def test_listener_mechanism_keys_are_described_like_plain_keys(
     bed: AnyBed, key: str, value: str, shown: str | None, kind: ConfigType
 ) -> None:
     one, name = broker_resource(1), f"listener.name.external.{key}"
@@ -228,7 +230,7 @@ def test_keys_of_a_listeners_mechanism_are_described_as_plain_ones(
     assert "broker id must be specified" in message(answer)
 
 
-def test_what_kafka_does_not_know_is_kept_and_shown_as_secret(bed: AnyBed) -> None:
+def test_unknown_broker_key_is_kept_and_sensitive(bed: AnyBed) -> None:
     key = "log.cleaner.threadzz"
     for resource in (broker_resource(1), CLUSTER_WIDE):
         assert bed.alter(resource, (key, SET, "2")) is None
@@ -240,5 +242,5 @@ def test_what_kafka_does_not_know_is_kept_and_shown_as_secret(bed: AnyBed) -> No
         bed.eventually(check)
 
 
-def test_a_broker_that_is_not_there(bed: AnyBed) -> None:
+def test_missing_broker_has_no_configs(bed: AnyBed) -> None:
     assert bed.described(broker_resource(99), "log.cleaner.threads") == {}

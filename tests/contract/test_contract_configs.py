@@ -27,7 +27,7 @@ def made(bed: AnyBed, **configs: str) -> ConfigResource:
     return topic_resource(bed.create(configs={k.replace("_", "."): v for k, v in configs.items()}))
 
 
-def test_set_makes_an_override_and_delete_takes_it_away(bed: AnyBed) -> None:
+def test_set_creates_override_and_delete_removes_it(bed: AnyBed) -> None:
     topic = made(bed)
     assert bed.alter(topic, ("retention.ms", SET, "5000")) is None
     bed.expect_overrides(topic, {"retention.ms": "5000"})
@@ -36,7 +36,7 @@ def test_set_makes_an_override_and_delete_takes_it_away(bed: AnyBed) -> None:
     assert bed.entry(topic, "retention.ms").source is ConfigSource.DEFAULT
 
 
-def test_set_to_the_default_is_an_override_all_the_same(bed: AnyBed) -> None:
+def test_set_to_default_creates_override(bed: AnyBed) -> None:
     topic = made(bed)
     assert bed.alter(topic, ("retention.ms", SET, "604800000")) is None
     bed.expect_overrides(topic, {"retention.ms": "604800000"})
@@ -44,7 +44,7 @@ def test_set_to_the_default_is_an_override_all_the_same(bed: AnyBed) -> None:
 
 
 @pytest.mark.parametrize("key", ["retention.ms", "no.such.key"])
-def test_delete_of_what_is_not_set_does_nothing(bed: AnyBed, key: str) -> None:
+def test_delete_of_unset_key_does_nothing(bed: AnyBed, key: str) -> None:
     topic = made(bed, segment_ms="1000000")
     assert bed.alter(topic, (key, DELETE, None)) is None
     bed.expect_overrides(topic, {"segment.ms": "1000000"})
@@ -96,7 +96,7 @@ def test_list_ops_on_throttled_replicas(
     bed.expect_overrides(topic, {LEADERS: end})
 
 
-def test_elements_with_blanks_are_other_elements(bed: AnyBed) -> None:
+def test_list_elements_with_blanks_are_distinct(bed: AnyBed) -> None:
     topic = made(bed)
     assert bed.alter(topic, (LEADERS, SET, "0:1, 0:2")) is None
     assert bed.alter(topic, (LEADERS, SUBTRACT, "0:2")) is None
@@ -107,14 +107,14 @@ def test_elements_with_blanks_are_other_elements(bed: AnyBed) -> None:
 
 @pytest.mark.parametrize("op", [APPEND, SUBTRACT])
 @pytest.mark.parametrize("key", ["retention.ms", "no.such.key"])
-def test_list_ops_on_what_takes_no_list(bed: AnyBed, key: str, op: FieldOp) -> None:
+def test_list_ops_on_non_list_keys_are_refused(bed: AnyBed, key: str, op: FieldOp) -> None:
     topic = made(bed)
     answer = bed.alter(topic, (key, op, "1"))
     assert error(answer) == "INVALID_CONFIG"
     assert message(answer) == f"Can't {op} to key {key} because its type is not LIST."
 
 
-def test_one_key_twice(bed: AnyBed) -> None:
+def test_duplicate_key_is_refused(bed: AnyBed) -> None:
     topic = made(bed)
     answer = bed.alter(topic, ("retention.ms", SET, "1"), ("retention.ms", SET, "2"))
     assert error(answer) == "INVALID_REQUEST"
@@ -122,7 +122,7 @@ def test_one_key_twice(bed: AnyBed) -> None:
     bed.expect_overrides(topic, {})
 
 
-def test_null_cannot_be_set(bed: AnyBed) -> None:
+def test_null_value_is_refused(bed: AnyBed) -> None:
     topic = made(bed, compression_type="producer")
     answer = bed.alter(topic, ("retention.bytes", SET, None), ("compression.type", SET, "lz4"))
     assert error(answer) == "INVALID_REQUEST"
@@ -130,7 +130,7 @@ def test_null_cannot_be_set(bed: AnyBed) -> None:
     bed.expect_overrides(topic, {"compression.type": "producer"})
 
 
-def test_one_bad_key_fails_its_resource_and_no_other(bed: AnyBed) -> None:
+def test_invalid_key_fails_only_its_resource(bed: AnyBed) -> None:
     bad, good = made(bed), made(bed)
     items = [
         ConfigAlteration(bad, (ConfigOp("retention.ms", SET, "7"), ConfigOp("segment.ms", SET, "x"))),
@@ -146,7 +146,7 @@ def test_one_bad_key_fails_its_resource_and_no_other(bed: AnyBed) -> None:
     bed.expect_overrides(bad, {})
 
 
-def test_one_resource_twice(bed: AnyBed) -> None:
+def test_duplicate_resource_is_refused(bed: AnyBed) -> None:
     topic = made(bed)
     items = [ConfigAlteration(topic, (ConfigOp(key, SET, "7"),)) for key in ("retention.ms", "flush.ms")]
     answer = bed.cluster.alter_configs(items)[topic]
@@ -220,7 +220,7 @@ def test_validate_only_validates_and_changes_nothing(bed: AnyBed) -> None:
         ("min.insync.replicas", "0", "Value must be at least 1"),
     ],
 )
-def test_invalid_values(bed: AnyBed, key: str, value: str, words: str) -> None:
+def test_invalid_topic_values_are_refused(bed: AnyBed, key: str, value: str, words: str) -> None:
     topic = made(bed)
     answer = bed.alter(topic, (key, SET, value))
     assert error(answer) == "INVALID_CONFIG"
@@ -250,13 +250,13 @@ def test_invalid_values(bed: AnyBed, key: str, value: str, words: str) -> None:
         ("leader.replication.throttled.replicas", "*", "*"),
     ],
 )
-def test_valid_values_and_how_they_are_shown(bed: AnyBed, key: str, value: str, shown: str) -> None:
+def test_valid_topic_values_are_described(bed: AnyBed, key: str, value: str, shown: str) -> None:
     topic = made(bed)
     assert bed.alter(topic, (key, SET, value)) is None
     bed.expect_overrides(topic, {key: shown})
 
 
-def test_keys_that_belong_together_are_validated_together(bed: AnyBed) -> None:
+def test_related_keys_are_validated_together(bed: AnyBed) -> None:
     topic = made(bed)
     answer = bed.alter(topic, ("min.compaction.lag.ms", SET, "50"), ("max.compaction.lag.ms", SET, "40"))
     assert error(answer) == "INVALID_CONFIG"
@@ -267,7 +267,7 @@ def test_keys_that_belong_together_are_validated_together(bed: AnyBed) -> None:
     bed.expect_overrides(topic, {"min.compaction.lag.ms": "30", "max.compaction.lag.ms": "40"})
 
 
-def test_a_value_has_a_longest_length(bed: AnyBed) -> None:
+def test_value_length_is_limited(bed: AnyBed) -> None:
     topic = made(bed)
     longest = ",".join(["0:1"] * 8191 + ["0:1"])
     assert len(longest) == 32767
@@ -277,7 +277,7 @@ def test_a_value_has_a_longest_length(bed: AnyBed) -> None:
     assert "exceeds the maximum value size of 32767 bytes" in message(answer)
 
 
-def test_a_longer_value_does_not_even_get_through(bed: AnyBed) -> None:
+def test_oversized_value_fails_the_request(bed: AnyBed) -> None:
     topic = made(bed)
     with pytest.raises(Fault) as caught:
         bed.alter(topic, (LEADERS, SET, "0" * 32768))
@@ -285,7 +285,7 @@ def test_a_longer_value_does_not_even_get_through(bed: AnyBed) -> None:
     bed.expect_overrides(topic, {})
 
 
-def test_only_what_was_asked_for_is_described(bed: AnyBed) -> None:
+def test_describe_returns_only_requested_keys(bed: AnyBed) -> None:
     topic = made(bed, retention_ms="7", flush_ms="9")
     keys = frozenset({"retention.ms", "segment.ms", "no.such.key"})
     found = bed.cluster.configs([ConfigQuery(topic, keys), ConfigQuery(topic_resource("not-there"), keys)])
@@ -294,7 +294,7 @@ def test_only_what_was_asked_for_is_described(bed: AnyBed) -> None:
     assert set(with_overrides) == {"retention.ms", "flush.ms", "segment.ms"}
 
 
-def test_one_that_is_refused_costs_only_itself(bed: AnyBed) -> None:
+def test_partial_describe_fails_only_refused_resource(bed: AnyBed) -> None:
     topic, nobody = made(bed, retention_ms="7"), ConfigResource(ConfigScope.BROKER, "nobody")
     queries = [ConfigQuery(r, overrides=True) for r in (nobody, topic, topic_resource("not-there"))]
     found = bed.cluster.describe_configs_partially(queries)
@@ -308,7 +308,7 @@ def test_one_that_is_refused_costs_only_itself(bed: AnyBed) -> None:
         bed.cluster.configs(queries)
 
 
-def test_a_cluster_wide_value_is_inherited_through_the_synonym(bed: AnyBed) -> None:
+def test_topic_inherits_cluster_wide_value_of_synonym(bed: AnyBed) -> None:
     topic = made(bed)
     assert bed.alter(CLUSTER_WIDE, ("log.flush.interval.ms", SET, "77000")) is None
 
@@ -322,7 +322,7 @@ def test_a_cluster_wide_value_is_inherited_through_the_synonym(bed: AnyBed) -> N
     bed.expect_overrides(topic, {"flush.ms": "66000"})
 
 
-def test_a_list_op_starts_from_the_keys_default_not_from_the_brokers_value(bed: AnyBed) -> None:
+def test_list_op_starts_from_key_default_not_broker_value(bed: AnyBed) -> None:
     topic = made(bed)
     assert bed.alter(CLUSTER_WIDE, ("log.cleanup.policy", SET, "compact")) is None
 
@@ -334,7 +334,7 @@ def test_a_list_op_starts_from_the_keys_default_not_from_the_brokers_value(bed: 
     bed.expect_overrides(topic, {"cleanup.policy": "delete,compact"})
 
 
-def test_elr_holds_a_cluster_wide_min_isr(bed: AnyBed) -> None:
+def test_elr_sets_cluster_wide_min_isr(bed: AnyBed) -> None:
     topic = made(bed)
     entry = bed.entry(topic, "min.insync.replicas")
     assert (entry.value, entry.source) == ("1", ConfigSource.CLUSTER)
@@ -350,7 +350,7 @@ def test_elr_holds_a_cluster_wide_min_isr(bed: AnyBed) -> None:
         ("..", "INVALID_TOPIC_EXCEPTION", "Topic name is invalid: '..' is not allowed"),
     ],
 )
-def test_alter_of_a_topic_that_cannot_be_is_refused(
+def test_alter_of_invalid_topic_name_is_refused(
     bed: AnyBed, name: str, code: str, words: str, validate_only: bool
 ) -> None:
     topic = topic_resource(name)
@@ -362,9 +362,7 @@ def test_alter_of_a_topic_that_cannot_be_is_refused(
 
 
 @pytest.mark.parametrize("validate_only", [False, True])
-def test_alter_of_a_topic_that_is_not_there_is_refused_after_its_keys(
-    bed: AnyBed, validate_only: bool
-) -> None:
+def test_alter_of_missing_topic_is_refused_after_key_validation(bed: AnyBed, validate_only: bool) -> None:
     topic = topic_resource("not-there")
     for op, value in ((SET, "5"), (DELETE, None)):
         answer = bed.alter(topic, ("retention.ms", op, value), validate_only=validate_only)

@@ -13,7 +13,7 @@ def led_by(bed: AnyBed, name: str, *leaders: int) -> None:
     bed.eventually(check)
 
 
-def test_the_first_of_a_new_order_leads_once_it_is_elected(bed: AnyBed) -> None:
+def test_first_replica_of_new_order_leads_after_election(bed: AnyBed) -> None:
     name = bed.create({0: (1, 2), 1: (1, 2)})
     for index in (0, 1):
         assert bed.move(name, index, (2, 1)) is None
@@ -22,14 +22,14 @@ def test_the_first_of_a_new_order_leads_once_it_is_elected(bed: AnyBed) -> None:
     led_by(bed, name, 2, 1)
 
 
-def test_where_the_preferred_one_leads_nothing_is_needed(bed: AnyBed) -> None:
+def test_election_of_current_leader_succeeds(bed: AnyBed) -> None:
     name = bed.create({0: (1, 2), 1: (2, 3)})
     partitions = [TopicPartition(name, 0), TopicPartition(name, 1), TopicPartition(name, 0)]
     assert dict(bed.cluster.elect_leaders(partitions)) == dict.fromkeys(partitions)
     led_by(bed, name, 1, 2)
 
 
-def test_a_replica_that_is_not_in_sync_is_not_elected(bed: AnyBed) -> None:
+def test_out_of_sync_replica_is_not_elected(bed: AnyBed) -> None:
     name = bed.create({0: (2, 1)})
     bed.hold_moves(name)
     assert bed.move(name, 0, (3, 1)) is None
@@ -47,7 +47,7 @@ def test_a_replica_that_is_not_in_sync_is_not_elected(bed: AnyBed) -> None:
     led_by(bed, name, 3)
 
 
-def test_what_is_not_there_cannot_be_led(bed: AnyBed) -> None:
+def test_election_for_missing_partition_is_refused(bed: AnyBed) -> None:
     name = bed.create({0: (1, 2)})
     for topic, partition, words in (
         (name, 7, f"No such partition as {name}-7"),
@@ -58,5 +58,5 @@ def test_what_is_not_there_cannot_be_led(bed: AnyBed) -> None:
         assert message(answer) == words
 
 
-def test_no_partition_to_elect_a_leader_for(bed: AnyBed) -> None:
+def test_election_without_partitions_returns_nothing(bed: AnyBed) -> None:
     assert dict(bed.cluster.elect_leaders([])) == {}

@@ -12,7 +12,7 @@ def held(bed: AnyBed, name: str) -> dict[int, list[int]]:
     return {broker: sorted(sizes) for broker, sizes in bed.sizes(name).items()}
 
 
-def test_every_replica_is_found_on_its_broker(bed: AnyBed) -> None:
+def test_log_dirs_list_replicas_by_broker(bed: AnyBed) -> None:
     name = bed.create({0: (1, 2), 1: (2, 3)})
 
     def check() -> None:
@@ -25,7 +25,7 @@ def test_every_replica_is_found_on_its_broker(bed: AnyBed) -> None:
     assert all(found.path and found.error is None for dirs in everything.values() for found in dirs)
 
 
-def test_topics_that_are_not_there_are_left_out(bed: AnyBed) -> None:
+def test_log_dirs_omit_missing_topics(bed: AnyBed) -> None:
     name = bed.create({0: (1,)})
 
     def check() -> None:
@@ -41,7 +41,7 @@ def test_topics_that_are_not_there_are_left_out(bed: AnyBed) -> None:
         assert not any(each.sizes or each.arriving for dirs in found.values() for each in dirs)
 
 
-def test_sizes_grow_with_the_records(bed: AnyBed) -> None:
+def test_log_dir_sizes_grow_with_records(bed: AnyBed) -> None:
     name = bed.create({0: (1, 2), 1: (2, 1)})
     before = 0
     for _ in range(2):
@@ -57,7 +57,7 @@ def test_sizes_grow_with_the_records(bed: AnyBed) -> None:
         before = max(bed.sizes(name)[1].values())
 
 
-def test_a_replica_that_is_being_added_grows_to_the_size_of_the_others(bed: AnyBed) -> None:
+def test_added_replica_grows_to_size_of_others(bed: AnyBed) -> None:
     name = bed.create({0: (1, 2)})
     bed.hold_moves(name)
     bed.produce(name, 20)
@@ -78,7 +78,7 @@ def test_a_replica_that_is_being_added_grows_to_the_size_of_the_others(bed: AnyB
     bed.eventually(done)
 
 
-def test_a_replica_that_is_where_it_should_be(bed: AnyBed) -> None:
+def test_move_to_current_log_dir_succeeds(bed: AnyBed) -> None:
     name = bed.create({0: (1, 2)})
 
     def check() -> None:
@@ -95,7 +95,9 @@ def test_a_replica_that_is_where_it_should_be(bed: AnyBed) -> None:
         (7, 1, "UNKNOWN_TOPIC_OR_PARTITION"),
     ],
 )
-def test_a_replica_that_is_not_on_the_broker(bed: AnyBed, partition: int, broker: int, name: str) -> None:
+def test_move_log_dir_of_missing_replica_is_refused(
+    bed: AnyBed, partition: int, broker: int, name: str
+) -> None:
     replica = TopicPartition(bed.create({0: (1, 2)}), partition), broker
 
     def check() -> None:
@@ -106,14 +108,14 @@ def test_a_replica_that_is_not_on_the_broker(bed: AnyBed, partition: int, broker
     bed.eventually(check)
 
 
-def test_a_topic_that_is_not_there_has_no_replica(bed: AnyBed) -> None:
+def test_move_log_dir_of_missing_topic_is_refused(bed: AnyBed) -> None:
     replica = TopicPartition(bed.name(), 0), 1
     assert (
         error(bed.cluster.move_log_dirs({replica: bed.log_dir(1)})[replica]) == "UNKNOWN_TOPIC_OR_PARTITION"
     )
 
 
-def test_each_replica_has_its_own_answer(bed: AnyBed) -> None:
+def test_move_log_dirs_returns_result_per_replica(bed: AnyBed) -> None:
     at = TopicPartition(bed.create({0: (1, 2)}), 0)
     targets = {(at, 1): "/no/such/directory", (at, 3): bed.log_dir(3), (at, 99): "/anywhere"}
 
@@ -128,5 +130,5 @@ def test_each_replica_has_its_own_answer(bed: AnyBed) -> None:
     bed.eventually(check)
 
 
-def test_no_replica_to_move(bed: AnyBed) -> None:
+def test_move_log_dirs_without_replicas_returns_nothing(bed: AnyBed) -> None:
     assert dict(bed.cluster.move_log_dirs({})) == {}

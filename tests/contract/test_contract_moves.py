@@ -25,14 +25,14 @@ def listed(bed: AnyBed, name: str) -> Move | None:
     return bed.cluster.moves([name]).get(TopicPartition(name, 0))
 
 
-def test_a_move_completes(bed: AnyBed) -> None:
+def test_move_completes(bed: AnyBed) -> None:
     name = bed.create({0: (1, 2), 1: (2, 3)})
     assert bed.move(name, 0, (1, 3)) is None
     bed.release_moves()
     replicas_become(bed, name, (1, 3), (2, 3))
 
 
-def test_the_leader_goes_with_its_replica(bed: AnyBed) -> None:
+def test_move_of_leader_elects_new_leader(bed: AnyBed) -> None:
     name = bed.create({0: (1,)})
     assert bed.move(name, 0, (2,)) is None
     bed.release_moves()
@@ -40,7 +40,7 @@ def test_the_leader_goes_with_its_replica(bed: AnyBed) -> None:
     assert bed.topic(name).partitions[0].leader == 2
 
 
-def test_a_new_order_is_taken_at_once_and_keeps_the_leader(bed: AnyBed) -> None:
+def test_reordering_is_immediate_and_keeps_leader(bed: AnyBed) -> None:
     name = bed.create({0: (1, 2, 3)})
     bed.hold_moves(name)
     assert bed.move(name, 0, (3, 2, 1)) is None
@@ -48,21 +48,21 @@ def test_a_new_order_is_taken_at_once_and_keeps_the_leader(bed: AnyBed) -> None:
     assert bed.topic(name).partitions[0].leader == 1
 
 
-def test_a_pure_removal_ends_at_once(bed: AnyBed) -> None:
+def test_replica_removal_is_immediate(bed: AnyBed) -> None:
     name = bed.create({0: (1, 2, 3)})
     bed.hold_moves(name)
     assert bed.move(name, 0, (1, 3), grow=True) is None
     replicas_become(bed, name, (1, 3))
 
 
-def test_the_factor_can_grow_where_allowed(bed: AnyBed) -> None:
+def test_factor_grows_when_allowed(bed: AnyBed) -> None:
     name = bed.create({0: (1,)})
     assert bed.move(name, 0, (1, 2, 3), grow=True) is None
     bed.release_moves()
     replicas_become(bed, name, (1, 2, 3))
 
 
-def test_a_move_in_flight_is_listed_with_what_it_adds_and_removes(bed: AnyBed) -> None:
+def test_move_in_flight_lists_adding_and_removing_replicas(bed: AnyBed) -> None:
     name = bed.create({0: (2, 1)})
     bed.hold_moves(name)
     assert bed.move(name, 0, (3, 1)) is None
@@ -78,7 +78,7 @@ def test_a_move_in_flight_is_listed_with_what_it_adds_and_removes(bed: AnyBed) -
     replicas_become(bed, name, (3, 1))
 
 
-def test_cancel_drops_what_is_added_and_keeps_the_order_of_the_list(bed: AnyBed) -> None:
+def test_cancel_drops_added_replicas_and_keeps_order(bed: AnyBed) -> None:
     name = bed.create({0: (2, 1)})
     bed.hold_moves(name)
     assert bed.move(name, 0, (3, 1)) is None
@@ -87,13 +87,13 @@ def test_cancel_drops_what_is_added_and_keeps_the_order_of_the_list(bed: AnyBed)
     assert bed.topic(name).partitions[0].leader == 2
 
 
-def test_cancel_of_nothing(bed: AnyBed) -> None:
+def test_cancel_without_move_is_refused(bed: AnyBed) -> None:
     name = bed.create({0: (1, 2)})
     answer = bed.move(name, 0, None)
     assert error(answer) == "NO_REASSIGNMENT_IN_PROGRESS"
 
 
-def test_the_guard_refuses_another_size(bed: AnyBed) -> None:
+def test_guard_refuses_different_factor(bed: AnyBed) -> None:
     name = bed.create({0: (1, 2), 1: (1, 2)})
     one, two = TopicPartition(name, 0), TopicPartition(name, 1)
     results = bed.cluster.reassign({one: (1,), two: (1, 3)}, allow_replication_factor_change=False)
@@ -104,7 +104,7 @@ def test_the_guard_refuses_another_size(bed: AnyBed) -> None:
     replicas_become(bed, name, (1, 2), (1, 3))
 
 
-def test_the_guard_compares_with_the_target_of_a_move(bed: AnyBed) -> None:
+def test_guard_compares_with_target_of_move_in_flight(bed: AnyBed) -> None:
     name = bed.create({0: (1, 2)})
     bed.hold_moves(name)
     assert bed.move(name, 0, (1, 3)) is None
@@ -124,14 +124,14 @@ def test_the_guard_compares_with_the_target_of_a_move(bed: AnyBed) -> None:
         ((9,), "broker 9, but no such broker is registered"),  # before the guard existed
     ],
 )
-def test_impossible_targets(bed: AnyBed, target: tuple[int, ...], words: str) -> None:
+def test_impossible_targets_are_refused(bed: AnyBed, target: tuple[int, ...], words: str) -> None:
     name = bed.create({0: (1, 2)})
     answer = bed.move(name, 0, target)
     assert error(answer) == "INVALID_REPLICA_ASSIGNMENT"
     assert words in message(answer)
 
 
-def test_what_is_not_there_cannot_be_moved(bed: AnyBed) -> None:
+def test_move_of_missing_partition_is_refused(bed: AnyBed) -> None:
     name = bed.create({0: (1, 2)})
     assert message(bed.move(name, 7, (1, 2))) == f"Unable to find partition {name}:7."
     answer = bed.move("not-there", 0, (1, 2))
@@ -139,7 +139,7 @@ def test_what_is_not_there_cannot_be_moved(bed: AnyBed) -> None:
     assert message(answer) == "Unable to find a topic named not-there."
 
 
-def test_a_move_can_be_overridden(bed: AnyBed) -> None:
+def test_move_in_flight_can_be_overridden(bed: AnyBed) -> None:
     name = bed.create({0: (1,)})
     bed.hold_moves(name)
     assert bed.move(name, 0, (2,)) is None
@@ -156,7 +156,7 @@ def test_a_move_can_be_overridden(bed: AnyBed) -> None:
     bed.release_moves()
 
 
-def test_a_target_equal_to_the_union_is_acknowledged_and_ignored(bed: AnyBed) -> None:
+def test_target_equal_to_union_is_acknowledged_and_ignored(bed: AnyBed) -> None:
     name = bed.create({0: (1, 2)})
     bed.hold_moves(name)
     assert bed.move(name, 0, (1, 3)) is None
@@ -166,7 +166,7 @@ def test_a_target_equal_to_the_union_is_acknowledged_and_ignored(bed: AnyBed) ->
     replicas_become(bed, name, (1, 3))
 
 
-def test_a_move_back_in_flight_never_ends_until_it_is_cancelled(bed: AnyBed) -> None:
+def test_move_back_in_flight_never_ends_until_canceled(bed: AnyBed) -> None:
     """The newly computed adding list is empty, so the old one stays: 3 is both added and removed."""
     name = bed.create({0: (1, 2)})
     bed.hold_moves(name)
@@ -184,7 +184,7 @@ def test_a_move_back_in_flight_never_ends_until_it_is_cancelled(bed: AnyBed) -> 
     replicas_become(bed, name, (1, 2))
 
 
-def test_partitions_added_during_a_move_get_the_size_of_the_union(bed: AnyBed) -> None:
+def test_partitions_added_during_move_get_union_size(bed: AnyBed) -> None:
     name = bed.create({0: (1, 2)})
     bed.hold_moves(name)
     assert bed.move(name, 0, (1, 3)) is None
@@ -197,7 +197,7 @@ def test_partitions_added_during_a_move_get_the_size_of_the_union(bed: AnyBed) -
     bed.release_moves()
 
 
-def test_moves_do_not_mind_throttles_of_a_topic(bed: AnyBed) -> None:
+def test_move_keeps_topic_throttle(bed: AnyBed) -> None:
     name = bed.create({0: (1, 2)})
     key = "leader.replication.throttled.replicas"
     assert bed.alter(topic_resource(name), (key, SET, "0:1")) is None
@@ -207,7 +207,7 @@ def test_moves_do_not_mind_throttles_of_a_topic(bed: AnyBed) -> None:
     bed.expect_overrides(topic_resource(name), {key: "0:1"})
 
 
-def test_nothing_to_move(bed: AnyBed) -> None:
+def test_reassign_without_partitions_returns_nothing(bed: AnyBed) -> None:
     try:
         assert dict(bed.cluster.reassign({}, allow_replication_factor_change=False)) == {}
     except Fault as fault:  # pragma: no cover - refused as a whole

@@ -71,7 +71,7 @@ def test_limits_are_set_changed_and_removed_by_key(quotas: Quotas) -> None:
     assert user not in quotas.bed.cluster.quotas()
 
 
-def test_entities_that_share_names_have_limits_of_their_own(quotas: Quotas) -> None:
+def test_entities_with_shared_names_have_separate_limits(quotas: Quotas) -> None:
     name = quotas.bed.name()
     entities = [
         QuotaEntity.of({USER: name}),
@@ -90,13 +90,13 @@ def test_entities_that_share_names_have_limits_of_their_own(quotas: Quotas) -> N
 
 
 @pytest.mark.parametrize("entity", [DEFAULT_USER, DEFAULT_PAIR, DEFAULT_CLIENT, DEFAULT_IP], ids=str)
-def test_defaults_have_limits_of_their_own(quotas: Quotas, entity: QuotaEntity) -> None:
+def test_default_entities_have_separate_limits(quotas: Quotas, entity: QuotaEntity) -> None:
     key = CONNECTIONS if entity.is_ip else PERCENT
     assert quotas.alter(entity, {key: 9_000_000.0}) is None
     quotas.expect(entity, {key: 9_000_000.0})
 
 
-def test_a_user_called_default_is_not_the_default(quotas: Quotas) -> None:
+def test_user_named_default_differs_from_default_user(quotas: Quotas) -> None:
     """P-QUO-03."""
     named = QuotaEntity.of({USER: "<default>"})
     results = quotas.alter_all({named: {PERCENT: 10.0}, DEFAULT_USER: {PERCENT: 900_000.0}})
@@ -133,7 +133,7 @@ def test_ip_addresses_limit_connections(quotas: Quotas, address: str) -> None:
     ],
 )
 @pytest.mark.parametrize("validate_only", [True, False])
-def test_what_cannot_be_is_refused_and_changes_nothing(
+def test_invalid_quotas_are_refused(
     quotas: Quotas, names: Mapping[EntityType, str | None], limits: Mapping[str, float], validate_only: bool
 ) -> None:
     entity = QuotaEntity.of(names)
@@ -144,7 +144,7 @@ def test_what_cannot_be_is_refused_and_changes_nothing(
     assert quotas.bed.cluster.quotas() == before
 
 
-def test_a_refused_entity_stops_no_other(quotas: Quotas) -> None:
+def test_refused_entity_does_not_stop_others(quotas: Quotas) -> None:
     good, bad, last = quotas.user(), quotas.user(), quotas.user()
     results = quotas.alter_all({good: {BYTES: 1.0}, bad: {BYTES: 0.5}, last: {PERCENT: 0.5}})
     assert [error(results[entity]) for entity in (good, bad, last)] == [None, "INVALID_REQUEST", None]
@@ -153,20 +153,20 @@ def test_a_refused_entity_stops_no_other(quotas: Quotas) -> None:
     quotas.expect(last, {PERCENT: 0.5})
 
 
-def test_what_is_only_validated_is_not_done(quotas: Quotas) -> None:
+def test_validate_only_changes_nothing(quotas: Quotas) -> None:
     user = quotas.user()
     assert quotas.alter(user, {BYTES: 1024.0}, validate_only=True) is None
     quotas.expect(user, {})
 
 
 @pytest.mark.parametrize("key", [BYTES, "no_such_key"])
-def test_removing_what_is_not_set_does_nothing(quotas: Quotas, key: str) -> None:
+def test_removal_of_unset_limit_does_nothing(quotas: Quotas, key: str) -> None:
     user = quotas.user()
     assert quotas.alter(user, {key: None}) is None
     quotas.expect(user, {})
 
 
-def test_numbers_come_back_as_they_were_set(quotas: Quotas) -> None:
+def test_limit_values_round_trip(quotas: Quotas) -> None:
     user = quotas.user()
     limits = {BYTES: float(2**53), "consumer_byte_rate": 1.0, PERCENT: 0.1, "controller_mutation_rate": 2.5}
     assert quotas.alter(user, limits) is None
@@ -174,7 +174,7 @@ def test_numbers_come_back_as_they_were_set(quotas: Quotas) -> None:
 
 
 @pytest.mark.parametrize("value", [float("inf"), float("nan")])
-def test_brokers_take_numbers_that_mean_nothing(quotas: Quotas, value: float) -> None:
+def test_brokers_accept_meaningless_limit_values(quotas: Quotas, value: float) -> None:
     user = quotas.user()
     assert quotas.alter(user, {PERCENT: value}) is None
 
@@ -184,7 +184,7 @@ def test_brokers_take_numbers_that_mean_nothing(quotas: Quotas, value: float) ->
     quotas.bed.eventually(check)
 
 
-def test_hundreds_of_entities_are_changed_at_once(quotas: Quotas) -> None:
+def test_many_entities_are_changed_in_one_request(quotas: Quotas) -> None:
     name = quotas.bed.name()
     entities = [QuotaEntity.of({USER: name, CLIENT: f"app-{n}"}) for n in range(600)]
     assert set(quotas.alter_all({e: {BYTES: 1.0, PERCENT: 2.0} for e in entities}).values()) == {None}

@@ -53,7 +53,7 @@ def some_ops(rng: random.Random) -> list[Op]:
 
 @pytest.mark.parametrize("bed", [pytest.param("kafka", marks=pytest.mark.kafka)], indirect=True)
 @pytest.mark.parametrize("seed", [1, 2])
-def test_topic_configs(bed: AnyBed, seed: int) -> None:
+def test_memory_and_kafka_agree_on_random_topic_configs(bed: AnyBed, seed: int) -> None:
     assert isinstance(bed, KafkaBed)
     memory = MemoryBed(MemoryCluster())
     rng = random.Random(seed)

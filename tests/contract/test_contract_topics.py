@@ -25,7 +25,7 @@ def assigned(name: str, *replicas: tuple[int, ...]) -> NewTopic:
     return NewTopic(name, None, None, dict(enumerate(replicas)), {})
 
 
-def test_created_by_counts(bed: AnyBed) -> None:
+def test_create_with_counts(bed: AnyBed) -> None:
     topic = bed.topic(bed.create(partitions=4, factor=2))
     assert len(topic.partitions) == 4
     for partition in topic.partitions:
@@ -36,13 +36,13 @@ def test_created_by_counts(bed: AnyBed) -> None:
     assert not topic.internal
 
 
-def test_created_by_assignments(bed: AnyBed) -> None:
+def test_create_with_assignments(bed: AnyBed) -> None:
     topic = bed.topic(bed.create({0: (3, 1), 1: (2, 3)}))
     assert [p.replicas for p in topic.partitions] == [(3, 1), (2, 3)]
     assert [p.leader for p in topic.partitions] == [3, 2]
 
 
-def test_created_with_the_brokers_defaults(bed: AnyBed) -> None:
+def test_create_with_broker_defaults(bed: AnyBed) -> None:
     topic = bed.topic(bed.create(partitions=None, factor=None))
     assert [len(p.replicas) for p in topic.partitions] == [1]
 
@@ -62,13 +62,13 @@ def test_placement_spreads_over_racks(bed: AnyBed) -> None:
         ("x" * 250, "is longer than the max allowed length 249"),
     ],
 )
-def test_illegal_names(bed: AnyBed, name: str, words: str) -> None:
+def test_illegal_names_are_refused(bed: AnyBed, name: str, words: str) -> None:
     answer = bed.cluster.create_topics([counted(name, 1, 1)])[name]
     assert error(answer) == "INVALID_TOPIC_EXCEPTION"
     assert words in message(answer)
 
 
-def test_the_log_of_the_controller_is_no_topic(bed: AnyBed) -> None:
+def test_cluster_metadata_topic_is_refused(bed: AnyBed) -> None:
     answer = bed.cluster.create_topics([counted("__cluster_metadata", 1, 1)])["__cluster_metadata"]
     assert error(answer) == "INVALID_REQUEST"
 
@@ -84,7 +84,7 @@ def test_names_collide_with_existing_topics_only(bed: AnyBed) -> None:
     assert words == f"Topic '{three}' collides with existing topic: {bed.prefix}_y"
 
 
-def test_existence_is_checked_before_the_factor(bed: AnyBed) -> None:
+def test_existence_is_checked_before_factor(bed: AnyBed) -> None:
     name = bed.create()
     answer = bed.cluster.create_topics([counted(name, 1, 9)])[name]
     assert (error(answer), message(answer)) == ("TOPIC_ALREADY_EXISTS", f"Topic '{name}' already exists.")
@@ -105,7 +105,9 @@ def test_existence_is_checked_before_the_factor(bed: AnyBed) -> None:
         ),
     ],
 )
-def test_impossible_counts(bed: AnyBed, partitions: int, factor: int, name: str, words: str) -> None:
+def test_impossible_counts_are_refused(
+    bed: AnyBed, partitions: int, factor: int, name: str, words: str
+) -> None:
     got, said = refused(bed, counted(bed.name(), partitions, factor))
     assert got == name
     assert words in said
@@ -124,13 +126,15 @@ def test_impossible_counts(bed: AnyBed, partitions: int, factor: int, name: str,
         ),
     ],
 )
-def test_impossible_assignments(bed: AnyBed, lists: tuple[tuple[int, ...], ...], words: str) -> None:
+def test_impossible_assignments_are_refused(
+    bed: AnyBed, lists: tuple[tuple[int, ...], ...], words: str
+) -> None:
     name, said = refused(bed, assigned(bed.name(), *lists))
     assert name == "INVALID_REPLICA_ASSIGNMENT"
     assert words in said
 
 
-def test_assignments_are_numbered_from_zero(bed: AnyBed) -> None:
+def test_assignments_must_be_numbered_from_zero(bed: AnyBed) -> None:
     new = NewTopic(bed.name(), None, None, {0: (1,), 2: (1,)}, {})
     assert refused(bed, new) == (
         "INVALID_REPLICA_ASSIGNMENT",
@@ -141,7 +145,7 @@ def test_assignments_are_numbered_from_zero(bed: AnyBed) -> None:
 @pytest.mark.parametrize(
     ("partitions", "factor", "what"), [(1, None, "numPartitions"), (None, 1, "replication factor")]
 )
-def test_assignments_and_counts_exclude_each_other(
+def test_assignments_with_counts_are_refused(
     bed: AnyBed, partitions: int | None, factor: int | None, what: str
 ) -> None:
     name, said = refused(bed, NewTopic(bed.name(), partitions, factor, {0: (1,)}, {}))
@@ -149,21 +153,21 @@ def test_assignments_and_counts_exclude_each_other(
     assert said == f"A manual partition assignment was specified, but {what} was not set to -1."
 
 
-def test_bad_configs_keep_a_topic_from_being_created(bed: AnyBed) -> None:
+def test_topic_with_invalid_configs_is_not_created(bed: AnyBed) -> None:
     name, said = refused(bed, counted(bed.name(), 1, 1, no_such="1"))
     assert (name, said) == ("INVALID_CONFIG", "Unknown topic config name: no.such")
     name, said = refused(bed, counted(bed.name(), 1, 1, retention_ms="-2"))
     assert name == "INVALID_CONFIG"
 
 
-def test_one_topic_twice_in_a_request(bed: AnyBed) -> None:
+def test_duplicate_topic_is_refused(bed: AnyBed) -> None:
     name = bed.name()
     answer = bed.cluster.create_topics([counted(name, 1, 1), counted(name, 2, 1)])[name]
     assert (error(answer), message(answer)) == ("INVALID_REQUEST", "Duplicate topic name.")
     assert name not in bed.cluster.topics([name])
 
 
-def test_one_bad_topic_does_not_stop_another(bed: AnyBed) -> None:
+def test_invalid_topic_does_not_stop_another(bed: AnyBed) -> None:
     bad, good = bed.name(), bed.name()
     results = bed.cluster.create_topics([counted(bad, 1, 9), counted(good, 1, 1)])
     assert error(results[bad]) == "INVALID_REPLICATION_FACTOR"
@@ -178,7 +182,7 @@ def test_validate_only_creates_nothing(bed: AnyBed) -> None:
     assert name not in bed.cluster.topics([name])
 
 
-def test_deleted_with_its_configs_and_created_again_as_another(bed: AnyBed) -> None:
+def test_deletion_removes_configs_and_recreation_changes_id(bed: AnyBed) -> None:
     name = bed.create(configs={"retention.ms": "7"})
     before = bed.topic(name).topic_id
     assert bed.cluster.delete_topics({name: None}) == {name: None}
@@ -193,21 +197,21 @@ def test_deleted_with_its_configs_and_created_again_as_another(bed: AnyBed) -> N
     assert bed.topic(name).topic_id != before
 
 
-def test_deleting_what_is_not_there(bed: AnyBed) -> None:
+def test_deletion_of_missing_topic_is_refused(bed: AnyBed) -> None:
     name = bed.create()
     results = bed.cluster.delete_topics(dict.fromkeys([name, "not-there"]))
     assert results[name] is None
     assert error(results["not-there"]) == "UNKNOWN_TOPIC_OR_PARTITION"
 
 
-def test_all_topics_and_those_that_exist(bed: AnyBed) -> None:
+def test_topics_returns_all_or_existing_topics(bed: AnyBed) -> None:
     one, two = bed.create(), bed.create()
     assert {one, two} <= set(bed.cluster.topics())
     assert set(bed.cluster.topics([two, "not-there"])) == {two}
     assert dict(bed.cluster.topics([])) == {}
 
 
-def test_records_are_counted(bed: AnyBed) -> None:
+def test_record_counts_of_topics(bed: AnyBed) -> None:
     full, empty = bed.create(partitions=3), bed.create()
     bed.produce(full, 5)
     assert bed.cluster.record_counts([full, empty, "not-there"]) == {full: 5, empty: 0}
@@ -242,7 +246,7 @@ def test_partitions_are_added(bed: AnyBed) -> None:
         (0, "currently has 2 partition(s); 0 would not be an increase."),
     ],
 )
-def test_no_more_partitions_than_before(bed: AnyBed, total: int, words: str) -> None:
+def test_equal_or_lower_partition_count_is_refused(bed: AnyBed, total: int, words: str) -> None:
     name = bed.create(partitions=2)
     answer = bed.add_partitions(name, total)
     assert error(answer) == "INVALID_PARTITIONS"
@@ -259,7 +263,7 @@ def test_no_more_partitions_than_before(bed: AnyBed, total: int, words: str) -> 
         (2, ((1, 1),), "the broker 1 more than once"),
     ],
 )
-def test_impossible_additions(
+def test_impossible_additions_are_refused(
     bed: AnyBed, total: int, lists: tuple[tuple[int, ...], ...], words: str
 ) -> None:
     name = bed.create({0: (1, 2)})
@@ -269,7 +273,7 @@ def test_impossible_additions(
     assert len(bed.topic(name).partitions) == 1
 
 
-def test_additions_stand_and_fall_alone(bed: AnyBed) -> None:
+def test_additions_fail_individually(bed: AnyBed) -> None:
     one, two = bed.create(partitions=3), bed.create(partitions=3)
     items = [NewPartitions(one, 4), NewPartitions(two, 2), NewPartitions("not-there", 2)]
     results = bed.cluster.create_partitions(items)
@@ -293,9 +297,7 @@ def test_additions_stand_and_fall_alone(bed: AnyBed) -> None:
         (2, "INVALID_PARTITIONS", "2 would not be an increase."),
     ],
 )
-def test_additions_with_an_empty_list_of_assignments_are_refused(
-    bed: AnyBed, total: int, code: str, words: str
-) -> None:
+def test_additions_with_empty_assignments_are_refused(bed: AnyBed, total: int, code: str, words: str) -> None:
     """Null is a different request, for which Kafka places the partitions."""
     name = bed.create(partitions=3)
     answer = bed.add_partitions(name, total, ())
@@ -305,7 +307,7 @@ def test_additions_with_an_empty_list_of_assignments_are_refused(
     assert bed.add_partitions(name, 5, None) is None
 
 
-def test_additions_that_are_only_validated(bed: AnyBed) -> None:
+def test_additions_with_validate_only_change_nothing(bed: AnyBed) -> None:
     name = bed.create()
     assert bed.cluster.create_partitions([NewPartitions(name, 2)], validate_only=True) == {name: None}
     again = bed.cluster.create_partitions([NewPartitions(name, 1)], validate_only=True)[name]
@@ -313,7 +315,7 @@ def test_additions_that_are_only_validated(bed: AnyBed) -> None:
     assert len(bed.topic(name).partitions) == 1
 
 
-def test_creation_tells_the_id_and_deletion_takes_it(bed: AnyBed) -> None:
+def test_creation_returns_topic_id_and_deletion_accepts_it(bed: AnyBed) -> None:
     name = bed.name()
     made = bed.cluster.create_topics([counted(name, 1, 1)])[name]
     assert isinstance(made, CreatedObject)
@@ -326,7 +328,7 @@ def test_creation_tells_the_id_and_deletion_takes_it(bed: AnyBed) -> None:
     bed.eventually(lambda: _has_id(bed, name, again.id))
 
 
-def test_controller_tells_topics_that_exist_from_absent_ones(bed: AnyBed) -> None:
+def test_check_existence_separates_existing_and_absent_topics(bed: AnyBed) -> None:
     there, absent = bed.create(), bed.name()
     assert check_existence(bed.cluster, [there, absent]) == TopicExistence(
         frozenset({there}), frozenset({absent})

@@ -78,38 +78,38 @@ def test_create_with_counts_assignments_and_configs(typed: Typed) -> None:
     assert [p.replicas for p in typed.bed.topic(placed).partitions] == [(1, 2), (3, 1)]
 
 
-def test_rule_1_1_an_assignment_that_differs_is_a_reassignment(typed: Typed) -> None:
+def test_rule_1_1_different_assignment_is_a_reassignment(typed: Typed) -> None:
     typed.make((1, 2), (2, 3))
     typed.alter("--replica-assignment", "1:2,3:1")
     typed.eventually(lambda found: found == [(1, 2), (3, 1)])
 
 
-def test_rule_1_2_a_partition_that_is_not_there_is_added(typed: Typed) -> None:
+def test_rule_1_2_missing_partition_is_added(typed: Typed) -> None:
     typed.make((1, 2))
     typed.alter("--replica-assignment", "1:2,3:1")
     typed.eventually(lambda found: found == [(1, 2), (3, 1)])
 
 
-def test_rule_1_counts_beside_an_assignment_are_ignored_with_a_warning(typed: Typed) -> None:
+def test_rule_1_counts_with_assignment_are_ignored_with_warning(typed: Typed) -> None:
     typed.make((1, 2), (2, 3), (3, 1))
     ran = typed.alter("--replica-assignment", "2:1", "--partitions", "9", "--replication-factor", "1")
     assert "kdeclare ignores the requested partitions and replication factor" in ran.out
     typed.eventually(lambda found: found == [(2, 1), (2, 3), (3, 1)])
 
 
-def test_rule_1_the_same_assignment_is_nothing(typed: Typed) -> None:
+def test_rule_1_same_assignment_changes_nothing(typed: Typed) -> None:
     typed.make((1, 2))
     assert "already up to date" in typed.alter("--replica-assignment", "1:2").out
 
 
 @case("KIP4-03")
-def test_rule_2_1_a_factor_with_partitions_places_old_and_new_ones(typed: Typed) -> None:
+def test_rule_2_1_factor_with_partitions_places_all_partitions(typed: Typed) -> None:
     typed.make((1,), (2,))
     typed.alter("--replication-factor", "2", "--partitions", "3")
     typed.eventually(lambda found: sizes(found) == [2, 2, 2] and [r[0] for r in found][:2] == [1, 2])
 
 
-def test_rule_2_2_a_factor_alone_is_about_the_existing_partitions(typed: Typed) -> None:
+def test_rule_2_2_factor_alone_applies_to_existing_partitions(typed: Typed) -> None:
     typed.make((1, 2, 3), (2, 3, 1))
     typed.alter("--replication-factor", "2")
     typed.eventually(lambda found: sizes(found) == [2, 2])
@@ -123,13 +123,13 @@ def test_rule_3_1_fewer_partitions_is_invalid_partitions(typed: Typed) -> None:
 
 
 @case("KIP4-06")
-def test_rule_3_2_more_partitions_are_placed_and_the_others_stay(typed: Typed) -> None:
+def test_rule_3_2_added_partitions_are_placed_and_others_stay(typed: Typed) -> None:
     typed.make((1, 2), (2, 3), (3, 1), (1, 3))
     typed.alter("--partitions", "6")
     typed.eventually(lambda found: found[:4] == [(1, 2), (2, 3), (3, 1), (1, 3)] and sizes(found) == [2] * 6)
 
 
-def test_of_several_instructions_the_last_one_counts_with_a_warning(typed: Typed) -> None:
+def test_last_of_several_instructions_applies_with_warning(typed: Typed) -> None:
     typed.make((1,))
     entries = ", ".join(f"{{topic: {typed.name}, partitions: {count}}}" for count in (9, 2))
     (typed.line.folder / "twice.yaml").write_text(f"topics: [{entries}]\n")
@@ -138,7 +138,7 @@ def test_of_several_instructions_the_last_one_counts_with_a_warning(typed: Typed
     typed.eventually(lambda found: len(found) == 2)
 
 
-def test_each_topic_has_a_result_of_its_own(typed: Typed) -> None:
+def test_results_are_reported_per_topic(typed: Typed) -> None:
     typed.make((1,), (2,))
     new = typed.bed.own(typed.bed.name())
     ran = typed("create", typed.name, new, "--partitions", "1", "--format", "json", code=5)
@@ -147,7 +147,7 @@ def test_each_topic_has_a_result_of_its_own(typed: Typed) -> None:
 
 
 @case("KIP4-08")
-def test_what_was_done_is_read_back_from_metadata(typed: Typed) -> None:
+def test_alter_is_verified_from_metadata(typed: Typed) -> None:
     typed.make((1, 2))
     ran = typed.alter("--replica-assignment", "2:3,3:1", "--format", "json")
     told = json.loads(ran.out)
@@ -160,7 +160,7 @@ def test_what_was_done_is_read_back_from_metadata(typed: Typed) -> None:
     assert told["verified_seconds"] >= 0
 
 
-def test_a_topic_is_deleted_and_one_that_is_not_there_fails(typed: Typed) -> None:
+def test_delete_succeeds_and_fails_for_missing_topic(typed: Typed) -> None:
     typed.make((1,))
     typed("delete", typed.name)
 

@@ -60,7 +60,7 @@ ALLOWED = [(Severity.INFO, "adoption")]
 # A topic has its own identity.
 
 
-def test_topic_that_exists_and_differs_is_not_changed_unless_adopted(world: World) -> None:
+def test_adoption_of_differing_topic_is_denied_by_default(world: World) -> None:
     wanted = topic("orders", partitions=12, configs={"retention.ms": 1000})
     plan = world.plan(wanted, topic("new", partitions=1))
     change = next(c for c in plan.changes if c.id.name == "orders")
@@ -73,7 +73,7 @@ def test_topic_that_exists_and_differs_is_not_changed_unless_adopted(world: Worl
 
 
 @pytest.mark.parametrize("how", ["option", "lifecycle"])
-def test_topic_is_adopted_where_that_is_allowed(world: World, how: str) -> None:
+def test_adoption_of_differing_topic_when_allowed_updates_it(world: World, how: str) -> None:
     spec: dict[str, Any] = {"configs": {"retention.ms": DAY}}
     spec |= {"lifecycle": {"adopt": True}} if how == "lifecycle" else {}
     plan = world.plan(topic("orders", **spec), scope=ADOPT if how == "option" else None)
@@ -85,14 +85,14 @@ def test_topic_is_adopted_where_that_is_allowed(world: World, how: str) -> None:
     assert not world.plan(topic("orders", **spec)).has_changes
 
 
-def test_topic_that_equals_its_manifest_is_taken_over_without_a_request(world: World) -> None:
+def test_adoption_of_equal_topic_sends_no_request(world: World) -> None:
     before = len(world.cluster.requests("alter_configs"))
     world.apply(topic("orders", partitions=3, configs={"retention.ms": WEEK}))
     assert "Topic/orders" in world.owned()
     assert len(world.cluster.requests("alter_configs")) == before
 
 
-def test_what_is_owned_is_never_adopted_again(world: World) -> None:
+def test_adoption_is_not_required_for_owned_topic(world: World) -> None:
     world.apply(topic("orders", configs={"retention.ms": WEEK}))
     world.set("orders", segment_ms="1000", retention_ms=DAY)
     plan = world.plan(topic("orders", configs={"retention.ms": WEEK, "segment.ms": 2000}))
@@ -101,19 +101,19 @@ def test_what_is_owned_is_never_adopted_again(world: World) -> None:
     assert (plan.changes[0].blocked, codes(plan)) == (None, [])
 
 
-def test_topic_that_was_released_is_adopted_again(world: World) -> None:
+def test_adoption_is_required_after_forget(world: World) -> None:
     world.apply(topic("orders", configs={"retention.ms": WEEK}))
     world.apply(scope=PlanScope(forget=frozenset({ResourceId("Topic", "orders")})))
     plan = world.plan(topic("orders", configs={"retention.ms": DAY}))
     assert plan.changes[0].blocked == "adoption"
 
 
-def test_unmanaged_keys_to_be_removed_make_a_topic_differ(world: World) -> None:
+def test_adoption_is_required_to_remove_unmanaged_configs(world: World) -> None:
     plan = world.plan(topic("orders", unmanagedConfigs="remove"))
     assert (plan.changes[0].reason, plan.changes[0].blocked) == (Reason.ADOPT, "adoption")
 
 
-def test_rolling_back_an_adoption_releases_and_deletes_nothing(world: World) -> None:
+def test_rollback_of_adoption_restores_configs_and_releases_topic(world: World) -> None:
     world.apply(topic("orders", configs={"retention.ms": DAY}), scope=ADOPT)
     assert "Topic/orders" in world.owned()
     plan = world.plan_rollback()
@@ -123,14 +123,14 @@ def test_rolling_back_an_adoption_releases_and_deletes_nothing(world: World) -> 
     assert not world.owned()
 
 
-def test_rolling_back_an_adoption_without_changes_releases(world: World) -> None:
+def test_rollback_of_adoption_without_changes_releases_topic(world: World) -> None:
     world.apply(topic("orders", configs={"retention.ms": WEEK}))
     world.rollback()
     assert not world.owned()
     assert "orders" in world.cluster.topics()
 
 
-def test_ad_hoc_commands_adopt_nothing(world: World) -> None:
+def test_ad_hoc_change_requires_no_adoption(world: World) -> None:
     wanted = topic("orders", configs={"retention.ms": DAY})
     plan = world.plan(wanted, scope=PlanScope(by_hand=True))
     assert (plan.changes[0].reason, plan.changes[0].blocked, codes(plan)) == (Reason.ASKED, None, [])
@@ -138,7 +138,7 @@ def test_ad_hoc_commands_adopt_nothing(world: World) -> None:
     assert (plan.changes[0].reason, plan.changes[0].fields[0].reason) == (Reason.ASKED, None)
 
 
-def test_reassignment_adopts_nothing(world: World) -> None:
+def test_reassignment_requires_no_adoption(world: World) -> None:
     move = desired("Reassignment", "away", partitions=[{"topic": "orders", "partition": 0, "replicas": [3]}])
     plan = world.plan(move)
     assert (plan.changes[0].reason, plan.changes[0].blocked) == (Reason.CHANGED, None)
@@ -147,12 +147,12 @@ def test_reassignment_adopts_nothing(world: World) -> None:
 # Settings of objects that always exist are adopted key by key.
 
 
-def test_broker_keys_that_were_unset_are_no_adoption(world: World) -> None:
+def test_unset_broker_keys_require_no_adoption(world: World) -> None:
     plan = world.plan(broker(configs={"log.cleaner.threads": 2}))
     assert (plan.changes[0].reason, plan.changes[0].blocked, codes(plan)) == (Reason.CHANGED, None, [])
 
 
-def test_broker_key_with_an_override_of_someone_else_blocks(world: World) -> None:
+def test_broker_key_overridden_by_another_client_requires_adoption(world: World) -> None:
     world.cluster.set_overrides(BROKER, {"log.cleaner.threads": "2"})
     wanted = broker(configs={"log.cleaner.threads": 4, "num.io.threads": 9})
     plan = world.plan(wanted)
@@ -169,7 +169,7 @@ def test_broker_key_with_an_override_of_someone_else_blocks(world: World) -> Non
     assert world.cluster.overrides(BROKER)["log.cleaner.threads"] == "4"
 
 
-def test_new_key_of_an_owned_broker_config_is_adopted_by_itself(world: World) -> None:
+def test_new_key_of_owned_broker_config_requires_adoption(world: World) -> None:
     world.apply(broker(configs={"num.io.threads": 9}))
     world.cluster.set_overrides(BROKER, {"num.io.threads": "8", "log.cleaner.threads": "2"})
     plan = world.plan(broker(configs={"num.io.threads": 9, "log.cleaner.threads": 4}))
@@ -181,13 +181,13 @@ def test_new_key_of_an_owned_broker_config_is_adopted_by_itself(world: World) ->
     }
 
 
-def test_declared_absence_of_an_override_of_someone_else_blocks(world: World) -> None:
+def test_null_for_key_of_another_client_requires_adoption(world: World) -> None:
     world.cluster.set_overrides(BROKER, {"log.cleaner.threads": "2"})
     plan = world.plan(broker(configs={"log.cleaner.threads": None}))
     assert (plan.changes[0].fields[0].op, plan.changes[0].blocked) == (FieldOp.DELETE, "adoption")
 
 
-def test_resetting_unmanaged_keys_is_an_adoption_until_the_manifest_was_applied(world: World) -> None:
+def test_unmanaged_key_reset_requires_adoption_only_before_first_apply(world: World) -> None:
     world.cluster.set_overrides(BROKER, {"log.cleaner.threads": "2"})
     wanted = broker(configs={"num.io.threads": 9}, unmanagedConfigs="remove")
     assert world.plan(wanted).changes[0].blocked == "adoption"
@@ -196,14 +196,14 @@ def test_resetting_unmanaged_keys_is_an_adoption_until_the_manifest_was_applied(
     assert world.plan(wanted).changes[0].blocked is None
 
 
-def test_part_of_a_list_that_someone_else_set_is_an_adoption(world: World) -> None:
+def test_list_patch_on_list_of_another_client_requires_adoption(world: World) -> None:
     key = "ssl.cipher.suites"
     world.cluster.set_overrides(BROKER, {"listener.name.internal." + key: "A"})
     wanted = broker(configs={"listener.name.internal." + key: {"append": ["B"]}})
     assert world.plan(wanted).changes[0].blocked == "adoption"
 
 
-def test_password_that_cannot_be_read_differs(world: World) -> None:
+def test_unreadable_password_requires_adoption(world: World) -> None:
     key = "listener.name.internal.ssl.keystore.password"
     wanted = broker(configs={key: Referenced("geheim", "${env.PW}")})
     world.secrets.values["${env.PW}"] = "geheim"
@@ -212,7 +212,7 @@ def test_password_that_cannot_be_read_differs(world: World) -> None:
     assert world.plan(wanted).changes[0].blocked == "adoption"
 
 
-def test_worker_keys_are_adopted_one_by_one() -> None:
+def test_worker_config_keys_are_adopted_individually() -> None:
     world = World(MemoryCluster(), adopts=False)
     workers = MemoryWorkers()
     world.workers[workers.urls] = workers
@@ -235,7 +235,7 @@ def test_worker_keys_are_adopted_one_by_one() -> None:
 
 
 @pytest.mark.parametrize("kind", ["Topic", "BrokerConfig", "ConnectWorkerConfig"])
-def test_permission_to_adopt_reaches_where_fleets_are_compared(kind: str) -> None:
+def test_adopt_setting_survives_live_codec_round_trip(kind: str) -> None:
     spec: dict[str, Any] = {"workers": ["http://127.0.0.1:8083"]} if kind == "ConnectWorkerConfig" else {}
     for adopt in (True, False):
         item = desired(kind, "1", **spec, lifecycle={"adopt": adopt})
@@ -248,7 +248,7 @@ def test_permission_to_adopt_reaches_where_fleets_are_compared(kind: str) -> Non
 
 
 @pytest.mark.parametrize("scope", [PlanScope(), ADOPT])
-def test_every_format_shows_an_adoption(world: World, scope: PlanScope) -> None:
+def test_adoption_is_shown_in_every_format(world: World, scope: PlanScope) -> None:
     world.cluster.set_overrides(BROKER, {"log.cleaner.threads": "2"})
     wanted = broker(configs={"log.cleaner.threads": 4, "num.io.threads": 9})
     plan = world.plan(topic("orders", configs={"retention.ms": DAY}), wanted, scope=scope)
@@ -261,7 +261,7 @@ def test_every_format_shows_an_adoption(world: World, scope: PlanScope) -> None:
     assert [(r["ruleId"], r["level"]) for r in results] == [("adoption", level)] * 2
 
 
-def test_saved_plan_keeps_the_reasons_of_fields(world: World) -> None:
+def test_saved_plan_keeps_field_reasons(world: World) -> None:
     from datetime import UTC, datetime
 
     world.cluster.set_overrides(BROKER, {"log.cleaner.threads": "2"})

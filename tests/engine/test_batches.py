@@ -52,7 +52,7 @@ def in_turn(seen: list[frozenset[str]]) -> list[frozenset[str]]:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 9])
-def test_never_more_at_a_time(size: int) -> None:
+def test_batches_never_exceed_batch_size(size: int) -> None:
     world, kept = world_with(5)
     world.slow(3)
     seen = watched(world)
@@ -63,7 +63,7 @@ def test_never_more_at_a_time(size: int) -> None:
     assert in_turn([look.flying for look in seen]) == expected
 
 
-def test_also_across_topics_and_resources_with_the_projects_size() -> None:
+def test_project_batch_size_applies_across_topics_and_resources() -> None:
     world = Moving(pace=Pace(batch_size=2))
     existing(world, a=[[1, 2]] * 3, b=[[2, 3]] * 2, c=[[1, 2, 3]] * 2)
     world.slow(3)
@@ -85,7 +85,7 @@ def test_also_across_topics_and_resources_with_the_projects_size() -> None:
     assert not world.plan(*wanted).has_changes
 
 
-def test_two_batches_of_many_operations_each() -> None:
+def test_batches_of_several_operations_share_one_barrier() -> None:
     """Between two batches of several operations, one barrier operation replaces all of the edges."""
     world = Moving(pace=Pace(batch_size=3))
     names = [f"t{n}" for n in range(6)]
@@ -99,7 +99,7 @@ def test_two_batches_of_many_operations_each() -> None:
     assert [len(turn) for turn in turns] == [3, 3]
 
 
-def test_min_isr_goes_up_only_after_all_parts() -> None:
+def test_min_isr_is_raised_after_all_batches() -> None:
     world = Moving(pace=Pace(batch_size=1))
     world.apply(assigned("t", *[[1, 2]] * 3, configs={"min.insync.replicas": "1"}))
     world.slow(3)
@@ -122,7 +122,7 @@ def test_min_isr_goes_up_only_after_all_parts() -> None:
     assert not world.plan(wanted).has_changes
 
 
-def test_min_isr_stays_where_one_part_fails() -> None:
+def test_min_isr_is_not_raised_when_a_batch_fails() -> None:
     world = Moving(pace=Pace(batch_size=1))
     world.apply(assigned("t", *[[1, 2]] * 3, configs={"min.insync.replicas": "1"}))
     wanted = topic("t", partitions=3, replicationFactor=3, configs={"min.insync.replicas": "2"})
@@ -136,7 +136,7 @@ def test_min_isr_stays_where_one_part_fails() -> None:
     assert world.overrides("t")["min.insync.replicas"] == "2"
 
 
-def test_the_pause_comes_between_batches_and_not_before_the_first() -> None:
+def test_inter_batch_pause_is_not_applied_before_first_batch() -> None:
     world, kept = world_with(3)
     world.slow(3)
     sent: list[float] = []
@@ -155,7 +155,7 @@ def test_the_pause_comes_between_batches_and_not_before_the_first() -> None:
     assert replicas(world) == [tuple(FAR)] * 3
 
 
-def test_ctrl_c_during_a_pause_ends_it() -> None:
+def test_interrupt_ends_inter_batch_pause() -> None:
     world, kept = world_with(2)
     plan = world.plan(*kept, all_to_four(2, batchSize=1, interBatchPause="1h", throttle=1000))
     sleep = world.clock.sleep
@@ -174,7 +174,7 @@ def test_ctrl_c_during_a_pause_ends_it() -> None:
     assert not world.left
 
 
-def test_a_batch_that_fails_does_not_stop_the_next() -> None:
+def test_failed_batch_does_not_stop_next_batch() -> None:
     world, kept = world_with(3)
     plan = world.plan(*kept, all_to_four(3, batchSize=1, throttle=1000))
     world.cluster.faults.fail(Fault("INVALID_REPLICA_ASSIGNMENT", "No."), method="reassign", item="t-1")
@@ -189,7 +189,7 @@ def test_a_batch_that_fails_does_not_stop_the_next() -> None:
     assert throttles(world.cluster) == {}
 
 
-def test_with_fail_fast_it_does() -> None:
+def test_failed_batch_with_fail_fast_stops_next_batch() -> None:
     world, kept = world_with(3)
     plan = world.plan(*kept, all_to_four(3, batchSize=1, throttle=1000))
     world.cluster.faults.fail(Fault("INVALID_REPLICA_ASSIGNMENT", "No."), method="reassign", item="t-1")
@@ -203,7 +203,7 @@ def test_with_fail_fast_it_does() -> None:
     assert throttles(world.cluster) == {}
 
 
-def test_a_batch_that_fails_in_part_is_over_before_the_next_begins() -> None:
+def test_partly_failed_batch_completes_before_next_batch() -> None:
     """Kafka answers per partition: a refusal of one partition does not affect its neighbor."""
     world, kept = world_with(4)
     world.slow(4)
@@ -215,7 +215,7 @@ def test_a_batch_that_fails_in_part_is_over_before_the_next_begins() -> None:
     assert in_turn([look.flying for look in seen]) == [{"t-1"}, {"t-2", "t-3"}]
 
 
-def test_a_batch_that_times_out_stops_the_next() -> None:
+def test_timed_out_batch_skips_next_batches() -> None:
     world, kept = world_with(3)
     world.hold()
     run = world.apply(*kept, all_to_four(3, batchSize=1, timeout="40s", throttle=1000))
@@ -229,14 +229,14 @@ def test_a_batch_that_times_out_stops_the_next() -> None:
     assert run_outcome(run).exit_code is ExitCode.PARTIAL
 
 
-def test_each_batch_has_the_time_of_its_own() -> None:
+def test_timeout_applies_to_each_batch() -> None:
     world, kept = world_with(3)
     world.slow(60)
     assert world.apply(*kept, all_to_four(3, batchSize=1, timeout="40s")).complete
     assert world.clock.monotonic() > 60
 
 
-def test_the_timeout_of_the_run_holds_where_the_manifest_says_nothing() -> None:
+def test_run_timeout_applies_when_manifest_has_none() -> None:
     world, kept = world_with(1)
     world.hold()
     run = world.apply(*kept, all_to_four(1), move_timeout_s=25)
@@ -244,7 +244,7 @@ def test_the_timeout_of_the_run_holds_where_the_manifest_says_nothing() -> None:
     assert 25 <= world.clock.monotonic() < 40
 
 
-def test_without_waiting_only_the_first_batch_begins_and_the_next_apply_goes_on() -> None:
+def test_no_wait_starts_first_batch_and_next_apply_continues() -> None:
     world, kept = world_with(3)
     wanted = all_to_four(3, batchSize=1, throttle=1000)
     world.hold()
@@ -270,7 +270,7 @@ def test_without_waiting_only_the_first_batch_begins_and_the_next_apply_goes_on(
     assert not world.plan(*kept, wanted).has_changes
 
 
-def test_a_run_that_is_resumed_waits_for_what_is_in_flight() -> None:
+def test_resumed_run_waits_for_moves_in_flight() -> None:
     world, kept = world_with(3)
     wanted = all_to_four(3, batchSize=1)
     world.hold()
@@ -290,7 +290,7 @@ def test_a_run_that_is_resumed_waits_for_what_is_in_flight() -> None:
     assert in_turn([look.flying for look in seen]) == [{"t-0"}, {"t-1"}, {"t-2"}]
 
 
-def test_a_resumed_run_waits_no_longer_than_the_manifest_says() -> None:
+def test_resumed_run_respects_manifest_timeout() -> None:
     world, kept = world_with(2)
     wanted = all_to_four(2, batchSize=1, timeout="40s")
     world.hold()
@@ -302,7 +302,7 @@ def test_a_resumed_run_waits_no_longer_than_the_manifest_says() -> None:
     assert world.clock.monotonic() - began < 60
 
 
-def test_what_somebody_else_moves_is_no_batch_of_ours() -> None:
+def test_batch_ignores_moves_of_another_client() -> None:
     world = Moving()
     kept = existing(world, t=[[1, 2, 3]], u=[[1, 2, 3]])
     world.hold()
@@ -312,7 +312,7 @@ def test_what_somebody_else_moves_is_no_batch_of_ours() -> None:
     assert flying(world.cluster) == {"u-0"}
 
 
-def test_leaders_are_elected_for_every_batch_that_came_to_an_end() -> None:
+def test_leaders_are_elected_after_each_completed_batch() -> None:
     world, kept = world_with(3)
     wanted = reassignment(*((f"t-{n}", [4, 2, 1]) for n in range(3)), batchSize=1)
     world.hold()
@@ -327,7 +327,7 @@ def test_leaders_are_elected_for_every_batch_that_came_to_an_end() -> None:
     assert leaders(world) == [4, 4, 4]
 
 
-def test_undoing_batches_goes_in_batches() -> None:
+def test_rollback_moves_in_batches() -> None:
     world, kept = world_with(4)
     assert world.apply(*kept, all_to_four(4, batchSize=2, throttle=1000)).complete
     world.slow(3)
@@ -338,7 +338,7 @@ def test_undoing_batches_goes_in_batches() -> None:
     assert throttles(world.cluster) == {}
 
 
-def test_batches_of_many_operations_stop_all_of_them_when_one_times_out() -> None:
+def test_timed_out_batch_of_several_operations_skips_the_rest() -> None:
     world = Moving(pace=Pace(batch_size=2))
     names = [f"t{n}" for n in range(6)]
     existing(world, **{name: [[1, 2]] for name in names})
@@ -368,7 +368,7 @@ TWO_GROUPS: list[tuple[int, Pace, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("size", "pace", "more"), TWO_GROUPS)
-def test_groups_with_a_batch_size_take_turns(size: int, pace: Pace, more: dict[str, Any]) -> None:
+def test_groups_share_batch_size(size: int, pace: Pace, more: dict[str, Any]) -> None:
     world, kept = world_with(4)
     world.pace = pace
     world.slow(3)
@@ -379,7 +379,7 @@ def test_groups_with_a_batch_size_take_turns(size: int, pace: Pace, more: dict[s
 
 
 @pytest.mark.parametrize(("size", "pace", "more"), TWO_GROUPS)
-def test_groups_take_turns_also_without_waiting(size: int, pace: Pace, more: dict[str, Any]) -> None:
+def test_groups_share_batch_size_without_waiting(size: int, pace: Pace, more: dict[str, Any]) -> None:
     world, kept = world_with(4)
     world.pace = pace
     world.hold()
@@ -392,7 +392,7 @@ def test_groups_take_turns_also_without_waiting(size: int, pace: Pace, more: dic
     assert not world.plan(*kept, *by_two(**more)).has_changes
 
 
-def test_all_that_waits_is_bounded_by_the_time_out_of_the_manifest() -> None:
+def test_manifest_timeout_bounds_barrier_throttle_and_election() -> None:
     """If part of a batch is refused, the barrier, throttle and election still wait for the rest."""
     world, kept = world_with(4)
     wanted = reassignment(
@@ -409,7 +409,7 @@ def test_all_that_waits_is_bounded_by_the_time_out_of_the_manifest() -> None:
     assert flying(world.cluster) == {"t-1"}
 
 
-def test_without_waiting_no_pause_is_waited_for() -> None:
+def test_no_wait_skips_inter_batch_pause() -> None:
     """Reordering replicas ends immediately, so the next batch waits only for its pause."""
     world, kept = world_with(2)
     wanted = reassignment(

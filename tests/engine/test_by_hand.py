@@ -23,7 +23,7 @@ def removing(*names: str) -> PlanScope:
 
 
 @given(declared=_configs, others=_overrides, asked=_configs)
-def test_only_what_is_asked_for_changes_and_no_record_of_ownership(
+def test_ad_hoc_change_leaves_other_fields_and_ownership_unchanged(
     declared: dict[str, Any], others: dict[str, str], asked: dict[str, Any]
 ) -> None:
     world = World()
@@ -41,7 +41,7 @@ def test_only_what_is_asked_for_changes_and_no_record_of_ownership(
     assert {change.reason for change in run.plan.changes} <= {Reason.ASKED}
 
 
-def test_what_is_not_declared_is_no_orphan_and_is_not_counted() -> None:
+def test_ad_hoc_plan_reports_no_orphans_or_unmanaged_topics() -> None:
     world = World()
     world.apply(topic("mine", partitions=1, replicationFactor=1))
     world.apply(topic("t", partitions=1, replicationFactor=1), scope=HAND)
@@ -51,7 +51,7 @@ def test_what_is_not_declared_is_no_orphan_and_is_not_counted() -> None:
     assert set(world.owned()) == {"Topic/mine"}
 
 
-def test_a_removal_of_what_is_owned_keeps_the_record_and_makes_it_missing() -> None:
+def test_ad_hoc_deletion_keeps_ownership_record() -> None:
     world = World()
     mine = topic("mine", partitions=1, replicationFactor=1)
     world.apply(mine)
@@ -63,7 +63,7 @@ def test_a_removal_of_what_is_owned_keeps_the_record_and_makes_it_missing() -> N
     assert (change.action, change.reason) == (Action.CREATE, Reason.MISSING)
 
 
-def test_what_is_owned_and_must_not_be_destroyed_is_not_removed_by_hand() -> None:
+def test_ad_hoc_deletion_of_protected_topic_is_blocked() -> None:
     world = World()
     world.apply(topic("mine", partitions=1, replicationFactor=1, lifecycle={"preventDestroy": True}))
     run = world.apply(scope=removing("mine"))
@@ -72,7 +72,7 @@ def test_what_is_owned_and_must_not_be_destroyed_is_not_removed_by_hand() -> Non
     assert run.plan.summary.blocked == 1
 
 
-def test_one_resource_after_the_other_is_taken_out_until_the_rest_can_be_had() -> None:
+def test_partial_plan_excludes_failing_resources() -> None:
     world = World()
     world.apply(
         topic("two", partitions=2, replicationFactor=1), topic("a_b", partitions=1, replicationFactor=1)
@@ -93,7 +93,7 @@ def test_one_resource_after_the_other_is_taken_out_until_the_rest_can_be_had() -
     assert not apart.plan.has_errors
 
 
-def test_the_manifests_fields_are_told_from_others() -> None:
+def test_claimed_changes_list_declared_and_owned_fields() -> None:
     world = World()
     declared = topic("t", partitions=2, replicationFactor=1, configs={"retention.ms": 1})
     world.apply(declared)
@@ -108,7 +108,7 @@ def test_the_manifests_fields_are_told_from_others() -> None:
     assert find_claimed_changes(changes, (), {}) == ()
 
 
-def test_verifying_waits_until_metadata_shows_it() -> None:
+def test_verify_waits_for_metadata() -> None:
     world = World(MemoryCluster())
     world.cluster.stale_reads = 3
     run = world.apply(topic("t", partitions=2, replicationFactor=1), scope=HAND)
@@ -117,7 +117,7 @@ def test_verifying_waits_until_metadata_shows_it() -> None:
     assert (found.unlike, len(found.live.get(KafkaState).topics["t"].partitions)) == ({}, 2)
 
 
-def test_verifying_gives_up_and_says_what_it_did_not_see() -> None:
+def test_verify_timeout_reports_differing_fields() -> None:
     world = World()
     run = world.apply(topic("t", partitions=1, replicationFactor=1, configs={"retention.ms": 1}), scope=HAND)
     world.set("t", retention_ms="2")  # another client was faster
@@ -126,7 +126,7 @@ def test_verifying_gives_up_and_says_what_it_did_not_see() -> None:
     assert found.seconds >= 2
 
 
-def test_verifying_looks_at_the_last_word_on_each_key() -> None:
+def test_verify_checks_last_operation_on_each_key() -> None:
     world = World()
     world.apply(
         topic("t", partitions=1, replicationFactor=1, configs={"cleanup.policy": ["delete"]}), scope=HAND

@@ -66,7 +66,7 @@ def only_change(plan: Plan) -> Change:
 # Diff and operations.
 
 
-def test_a_new_quota_is_checked_first_and_is_one_entry_of_one_request() -> None:
+def test_new_quota_is_validated_and_sent_in_one_request() -> None:
     """P-QUO-01."""
     world = World()
     plan = world.plan(alice(producer_byte_rate="1MiB", consumer_byte_rate="2MiB"))
@@ -88,7 +88,7 @@ def test_a_new_quota_is_checked_first_and_is_one_entry_of_one_request() -> None:
     assert not world.plan(alice(producer_byte_rate="1MiB", consumer_byte_rate="2MiB")).has_changes
 
 
-def test_a_limit_that_left_is_removed_and_those_of_others_stay() -> None:
+def test_undeclared_limit_is_removed_and_unmanaged_limits_stay() -> None:
     """P-QUO-02."""
     world = World()
     world.apply(alice(producer_byte_rate=1, consumer_byte_rate=2))
@@ -101,7 +101,7 @@ def test_a_limit_that_left_is_removed_and_those_of_others_stay() -> None:
     assert limits(world) == {BYTES: 1.0, PERCENT: 50.0}
 
 
-def test_the_default_user_is_not_a_user_called_default() -> None:
+def test_default_user_differs_from_user_named_default() -> None:
     """P-QUO-03. The action is an update, as for all settings of objects that always exist."""
     world, named = World(), QuotaEntity.of({EntityType.USER: "<default>"})
     set_limits(world, named, producer_byte_rate=10)
@@ -113,7 +113,7 @@ def test_the_default_user_is_not_a_user_called_default() -> None:
     assert world.cluster.quotas() == {named: {BYTES: 10.0}, DEFAULT_USER: {BYTES: 5.0}}
 
 
-def test_an_entity_has_no_order_and_numbers_have_no_spelling() -> None:
+def test_entity_key_order_and_number_format_cause_no_changes() -> None:
     """P-QUO-04."""
     world = World(adopts=False)
     pair = QuotaEntity.of({EntityType.CLIENT_ID: "app", EntityType.USER: "a"})
@@ -128,14 +128,14 @@ def test_an_entity_has_no_order_and_numbers_have_no_spelling() -> None:
 @pytest.mark.parametrize(
     ("stated", "live"), [(2.5, 2.5), ("2.5", 2.5), (2, 2.0), ("1e3", 1000.0), (0.1, 0.1), (2**53, 2.0**53)]
 )
-def test_numbers_are_applied_as_they_are_written(stated: Any, live: float) -> None:
+def test_limit_values_are_applied_exactly(stated: Any, live: float) -> None:
     world = World()
     assert world.apply(alice(request_percentage=stated)).complete
     assert limits(world) == {PERCENT: live}
     assert not world.plan(alice(request_percentage=stated)).has_changes
 
 
-def test_null_declares_that_there_is_no_limit() -> None:
+def test_null_limit_removes_limit() -> None:
     world = World()
     wanted = alice(producer_byte_rate=None)
     assert not world.plan(wanted).has_changes
@@ -152,14 +152,14 @@ def test_null_declares_that_there_is_no_limit() -> None:
     ("before", "after", "risk"),
     [(5, 10, Risk.SAFE), (10, 5, Risk.DISRUPTIVE), (None, 5, Risk.DISRUPTIVE), (5, None, Risk.SAFE)],
 )
-def test_new_and_lower_limits_are_disruptive(before: int | None, after: int | None, risk: Risk) -> None:
+def test_limit_change_risk(before: int | None, after: int | None, risk: Risk) -> None:
     world = World()
     world.apply(alice(producer_byte_rate=before))
     plan = world.plan(alice(producer_byte_rate=after))
     assert only_change(plan).risk is risk
 
 
-def test_limits_that_nobody_manages_are_removed_where_that_is_declared() -> None:
+def test_unmanaged_limits_remove_deletes_unmanaged_limits() -> None:
     world = World()
     world.apply(alice(producer_byte_rate=1))
     set_limits(world, ALICE, request_percentage=50)
@@ -169,7 +169,7 @@ def test_limits_that_nobody_manages_are_removed_where_that_is_declared() -> None
     assert limits(world) == {BYTES: 1.0}
 
 
-def test_hundreds_of_quotas_take_a_few_requests() -> None:
+def test_many_quotas_are_applied_in_few_requests() -> None:
     world = World()
     wanted = [quota(f"q{n}", {"user": f"u{n}"}, producer_byte_rate=n + 1) for n in range(1200)]
     assert world.apply(*wanted).complete
@@ -182,7 +182,7 @@ def test_hundreds_of_quotas_take_a_few_requests() -> None:
 # Adoption, ownership, orphans, drift.
 
 
-def test_a_limit_that_somebody_set_is_not_changed_unless_adopted() -> None:
+def test_limit_of_another_client_requires_adoption() -> None:
     world = World(adopts=False)
     set_limits(world, ALICE, producer_byte_rate=10)
     wanted = alice(producer_byte_rate=20, request_percentage=50)
@@ -199,7 +199,7 @@ def test_a_limit_that_somebody_set_is_not_changed_unless_adopted() -> None:
     assert limits(world) == {BYTES: 20.0, PERCENT: 50.0}
 
 
-def test_a_limit_that_is_as_declared_is_adopted_without_a_request() -> None:
+def test_adoption_of_equal_limit_sends_no_request() -> None:
     world = World(adopts=False)
     set_limits(world, ALICE, producer_byte_rate=10)
     world.cluster.calls.clear()
@@ -210,7 +210,7 @@ def test_a_limit_that_is_as_declared_is_adopted_without_a_request() -> None:
     assert limits(world) == {}
 
 
-def test_drift_is_found_and_mended() -> None:
+def test_limit_drift_is_detected_and_corrected() -> None:
     world = World()
     world.apply(alice(producer_byte_rate=10))
     set_limits(world, ALICE, producer_byte_rate=11)
@@ -223,7 +223,7 @@ def test_drift_is_found_and_mended() -> None:
     assert limits(world) == {BYTES: 10.0}
 
 
-def test_a_quota_that_is_declared_no_longer_is_an_orphan_until_deletes_are_allowed() -> None:
+def test_undeclared_quota_is_orphan_until_deletes_are_allowed() -> None:
     world = World()
     world.apply(alice(producer_byte_rate=10))
     set_limits(world, ALICE, request_percentage=50)
@@ -235,7 +235,7 @@ def test_a_quota_that_is_declared_no_longer_is_an_orphan_until_deletes_are_allow
     assert world.owned() == {}
 
 
-def test_an_orphan_that_somebody_has_deleted_is_let_go_of() -> None:
+def test_orphaned_quota_deleted_by_another_client_is_released() -> None:
     world = World()
     world.apply(alice(producer_byte_rate=10))
     set_limits(world, ALICE, producer_byte_rate=None)
@@ -245,7 +245,7 @@ def test_an_orphan_that_somebody_has_deleted_is_let_go_of() -> None:
     assert world.owned() == {}
 
 
-def test_entities_that_nobody_declares_are_counted_and_left_alone() -> None:
+def test_undeclared_entities_are_counted_and_left_unchanged() -> None:
     world = World()
     others = [QuotaEntity.of({EntityType.USER: "bob", EntityType.CLIENT_ID: None}), DEFAULT_PAIR]
     for entity in others:
@@ -255,14 +255,14 @@ def test_entities_that_nobody_declares_are_counted_and_left_alone() -> None:
     assert limits(world, DEFAULT_PAIR) == {PERCENT: 900.0}
 
 
-def test_a_project_without_quotas_reads_none() -> None:
+def test_project_without_quotas_reads_no_quotas() -> None:
     world = World()
     set_limits(world, ALICE, producer_byte_rate=10)
     assert world.plan().summary.unmanaged == 0
     assert world.cluster.requests("quotas") == []
 
 
-def test_quotas_are_awaited_beside_what_brokers_do_not_show_yet() -> None:
+def test_quotas_are_awaited_when_metadata_lags() -> None:
     world = World(MemoryCluster(metadata_lag=3))
     wanted = (alice(producer_byte_rate=1), topic("t", partitions=1))
     assert world.apply(*wanted).complete
@@ -270,7 +270,7 @@ def test_quotas_are_awaited_beside_what_brokers_do_not_show_yet() -> None:
     assert not world.plan(*wanted).has_changes
 
 
-def test_a_quota_has_nothing_to_do_with_the_topic_of_its_name() -> None:
+def test_quota_is_independent_of_topic_with_same_name() -> None:
     world = World()
     world.apply(topic("alice", partitions=1))
     plan = world.plan(alice(producer_byte_rate=1), scope=PlanScope(allow_deletes=True))
@@ -282,7 +282,7 @@ def test_a_quota_has_nothing_to_do_with_the_topic_of_its_name() -> None:
 # Names and entities.
 
 
-def test_two_manifests_for_one_entity_contradict_each_other() -> None:
+def test_two_manifests_for_one_entity_are_contradiction() -> None:
     one = quota("one", {"user": "a", "clientId": "app"}, producer_byte_rate=1)
     other = quota("other", {"clientId": "app", "user": "a"}, consumer_byte_rate=1)
     plan = World().plan(one, other)
@@ -290,7 +290,7 @@ def test_two_manifests_for_one_entity_contradict_each_other() -> None:
     assert "the limits of user 'a' with client id 'app'" in plan.diagnostics[0].detail
 
 
-def test_a_manifest_that_names_another_entity_is_refused() -> None:
+def test_manifest_with_changed_entity_is_denied() -> None:
     world = World()
     world.apply(alice(producer_byte_rate=1))
     plan = world.plan(quota("alice", {"user": "bob"}, producer_byte_rate=1))
@@ -299,7 +299,7 @@ def test_a_manifest_that_names_another_entity_is_refused() -> None:
     assert plan_outcome(plan).exit_code is ExitCode.DENIED
 
 
-def test_a_manifest_that_was_renamed_keeps_what_it_owns() -> None:
+def test_renamed_manifest_keeps_ownership() -> None:
     world = World(adopts=False)
     world.apply(alice(producer_byte_rate=1, consumer_byte_rate=2))
     renamed = quota("alicia", {"user": "alice"}, producer_byte_rate=1, consumer_byte_rate=2)
@@ -313,7 +313,7 @@ def test_a_manifest_that_was_renamed_keeps_what_it_owns() -> None:
     assert not world.plan(renamed).has_changes
 
 
-def test_a_manifest_that_was_renamed_and_changed_takes_over_once_that_is_applied() -> None:
+def test_renamed_and_changed_manifest_takes_ownership_after_apply() -> None:
     world = World(adopts=False)
     world.apply(alice(producer_byte_rate=1, consumer_byte_rate=2))
     renamed = quota("alicia", {"user": "alice"}, producer_byte_rate=5)
@@ -342,7 +342,7 @@ def test_a_manifest_that_was_renamed_and_changed_takes_over_once_that_is_applied
         ({"user": {"default": True}}, {EntityType.USER: None, EntityType.CLIENT_ID: None}),
     ],
 )
-def test_a_limit_that_never_applies_is_warned_of(
+def test_limit_shadowed_for_all_clients_is_warned_of(
     entity: Mapping[str, Any], first: Mapping[EntityType, str | None]
 ) -> None:
     world = World()
@@ -363,7 +363,7 @@ def test_a_limit_that_never_applies_is_warned_of(
         ({"user": "alice"}, {EntityType.CLIENT_ID: "app"}),
     ],
 )
-def test_a_limit_that_applies_to_some_is_not(
+def test_limit_shadowed_for_some_clients_is_not_warned_of(
     entity: Mapping[str, Any], other: Mapping[EntityType, str | None]
 ) -> None:
     world = World()
@@ -371,7 +371,7 @@ def test_a_limit_that_applies_to_some_is_not(
     assert codes(world.plan(quota("q", entity, producer_byte_rate=10))) == []
 
 
-def test_a_limit_is_not_shadowed_by_one_that_this_plan_removes() -> None:
+def test_limit_is_not_shadowed_by_limit_removed_in_plan() -> None:
     world = World()
     everyone = quota("everyone", {"user": {"default": True}}, producer_byte_rate=1)
     app = quota("app", {"clientId": "app"}, producer_byte_rate=2)
@@ -384,7 +384,7 @@ def test_a_limit_is_not_shadowed_by_one_that_this_plan_removes() -> None:
 # Apply: errors, staleness, unknown outcomes, rollback.
 
 
-def test_an_entity_that_brokers_refuse_is_blocked_and_stops_no_other() -> None:
+def test_entity_rejected_by_brokers_blocks_only_itself() -> None:
     world = World()
     world.cluster.faults.fail(
         Fault("INVALID_REQUEST", "no.such.host is not a valid IP or resolvable host."),
@@ -396,7 +396,7 @@ def test_an_entity_that_brokers_refuse_is_blocked_and_stops_no_other() -> None:
     assert [d.resource for d in plan.diagnostics if d.is_blocking] == ["ClientQuota/bad"]
 
 
-def test_missing_rights_name_the_right_that_is_needed() -> None:
+def test_missing_permission_is_named_in_plan() -> None:
     world = World()
     world.cluster.faults.fail(
         Fault("CLUSTER_AUTHORIZATION_FAILED", ""), method="alter_quotas", item="user 'alice'", nth=None
@@ -405,7 +405,7 @@ def test_missing_rights_name_the_right_that_is_needed() -> None:
     assert "AlterConfigs on the cluster" in plan_text(plan)
 
 
-def test_quotas_that_may_not_be_seen_are_left_alone_and_stop_nothing_else() -> None:
+def test_invisible_quotas_block_only_themselves() -> None:
     world = World()
     world.apply(alice(producer_byte_rate=1))
     denial = Fault("CLUSTER_AUTHORIZATION_FAILED", "")
@@ -419,7 +419,7 @@ def test_quotas_that_may_not_be_seen_are_left_alone_and_stop_nothing_else() -> N
     assert "ClientQuota/alice" in world.owned()
 
 
-def test_what_somebody_changed_since_the_plan_is_stale_by_key() -> None:
+def test_plan_is_stale_only_for_changed_limit_keys() -> None:
     world = World()
     world.apply(alice(producer_byte_rate=1, consumer_byte_rate=1))
     plan = world.plan(alice(producer_byte_rate=2, consumer_byte_rate=1))
@@ -434,7 +434,7 @@ def test_what_somebody_changed_since_the_plan_is_stale_by_key() -> None:
 
 
 @pytest.mark.parametrize("after_effect", [True, False])
-def test_a_time_out_is_settled_by_looking_again(after_effect: bool) -> None:
+def test_timed_out_request_is_settled_by_observation(after_effect: bool) -> None:
     world = World()
     plan = world.plan(alice(producer_byte_rate=1))
     world.cluster.faults.time_out(after_effect=after_effect, method="alter_quotas")
@@ -444,7 +444,7 @@ def test_a_time_out_is_settled_by_looking_again(after_effect: bool) -> None:
     assert limits(world) == {BYTES: 1.0}
 
 
-def test_rollback_brings_limits_back_by_key() -> None:
+def test_rollback_restores_limits_by_key() -> None:
     world = World()
     world.apply(alice(producer_byte_rate=1, request_percentage=5))
     world.apply(alice(producer_byte_rate=2, consumer_byte_rate=3))
@@ -454,7 +454,7 @@ def test_rollback_brings_limits_back_by_key() -> None:
     assert not world.plan(alice(producer_byte_rate=1, request_percentage=5)).has_changes
 
 
-def test_rollback_leaves_alone_what_somebody_changed_since() -> None:
+def test_rollback_leaves_concurrent_changes_unchanged() -> None:
     world = World()
     world.apply(alice(producer_byte_rate=1, consumer_byte_rate=1))
     world.apply(alice(producer_byte_rate=2, consumer_byte_rate=2))
@@ -465,7 +465,7 @@ def test_rollback_leaves_alone_what_somebody_changed_since() -> None:
     assert limits(world) == {BYTES: 7.0, FETCHED: 1.0}
 
 
-def test_rollback_of_the_first_apply_leaves_nothing_owned() -> None:
+def test_rollback_of_first_apply_releases_quota() -> None:
     world = World()
     world.apply(alice(producer_byte_rate=1))
     assert world.rollback().complete
@@ -473,7 +473,7 @@ def test_rollback_of_the_first_apply_leaves_nothing_owned() -> None:
     assert world.owned() == {}
 
 
-def test_rollback_of_a_deletion_owns_the_limits_again() -> None:
+def test_rollback_of_deletion_restores_limits_and_ownership() -> None:
     world = World()
     world.apply(alice(producer_byte_rate=1))
     world.apply(scope=PlanScope(allow_deletes=True))
@@ -483,7 +483,7 @@ def test_rollback_of_a_deletion_owns_the_limits_again() -> None:
     assert set(world.owned()) == {"ClientQuota/alice"}
 
 
-def test_numbers_that_json_does_not_know_can_be_replaced_and_brought_back() -> None:
+def test_infinite_limit_is_replaced_and_rolled_back() -> None:
     world = World()
     set_limits(world, ALICE, request_percentage=float("inf"))
     assert world.apply(alice(request_percentage=5)).complete
@@ -497,7 +497,7 @@ def test_numbers_that_json_does_not_know_can_be_replaced_and_brought_back() -> N
 HOSTILE = ("a b", "default", "<default>", "CN=x,O='y'", "${env.HOME}", "1e3", "null", "\u202e", "*", "x" * 99)
 
 
-def test_exported_manifests_declare_what_there_is() -> None:
+def test_exported_manifests_cause_no_changes() -> None:
     """The next plan reports "No changes.", whatever the names are."""
     world = World(adopts=False)
     user, client = EntityType.USER, EntityType.CLIENT_ID
@@ -521,7 +521,7 @@ def test_exported_manifests_declare_what_there_is() -> None:
     assert [QuotaEntity.parse_key(entity.key) for entity in entities] == entities
 
 
-def test_an_exported_manifest_can_be_read() -> None:
+def test_exported_manifest_text() -> None:
     world = World()
     pair = QuotaEntity.of({EntityType.USER: "alice", EntityType.CLIENT_ID: None})
     set_limits(world, pair, producer_byte_rate=2**20)

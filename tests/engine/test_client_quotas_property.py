@@ -48,9 +48,7 @@ def set_by_others(world: World, quotas: Declared) -> None:
 
 
 @given(others=OTHERS, first=DECLARED, then=DECLARED)
-def test_what_is_declared_is_applied_and_nothing_else_changes(
-    others: Declared, first: Declared, then: Declared
-) -> None:
+def test_apply_changes_only_declared_limits(others: Declared, first: Declared, then: Declared) -> None:
     world = World()
     set_by_others(world, others)
     assert world.apply(*manifests(first)).complete
@@ -68,7 +66,7 @@ def test_what_is_declared_is_applied_and_nothing_else_changes(
 
 
 @given(first=DECLARED, then=DECLARED, meanwhile=OTHERS)
-def test_a_rollback_brings_back_what_others_have_not_changed_since(
+def test_rollback_restores_limits_without_concurrent_changes(
     first: Declared, then: Declared, meanwhile: Declared
 ) -> None:
     world = World()
@@ -90,7 +88,7 @@ def test_a_rollback_brings_back_what_others_have_not_changed_since(
 
 
 @given(first=DECLARED, then=DECLARED, crash=st.integers(1, 3), after_effect=st.booleans())
-def test_a_run_that_was_killed_is_taken_up_again(
+def test_killed_run_is_completed_by_next_apply(
     first: Declared, then: Declared, crash: int, after_effect: bool
 ) -> None:
     world = World()

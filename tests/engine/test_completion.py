@@ -144,7 +144,7 @@ class Watched:
         self.told.append((what, done, total))
 
 
-def test_work_is_followed_until_it_is_over(kitchen: Kitchen, heating: Heating) -> None:
+def test_tracker_follows_work_until_completion(kitchen: Kitchen, heating: Heating) -> None:
     watched = Watched()
     kitchen.on.add("kitchen")
     watched.lookout.follow([HEAT])
@@ -158,7 +158,7 @@ def test_work_is_followed_until_it_is_over(kitchen: Kitchen, heating: Heating) -
     assert heating.tracked == [[HEAT.id, MAKE.id]]
 
 
-def test_work_that_ended_otherwise_is_reported_when_it_stays_so(kitchen: Kitchen, heating: Heating) -> None:
+def test_tracker_reports_overridden_work_after_repeated_polls(kitchen: Kitchen, heating: Heating) -> None:
     watched = Watched()
     watched.lookout.follow([HEAT])
     looks = 0
@@ -169,9 +169,7 @@ def test_work_that_ended_otherwise_is_reported_when_it_stays_so(kitchen: Kitchen
 
 
 @pytest.mark.parametrize(("own", "limit"), [(None, 60), (5.0, 5)])
-def test_work_that_takes_too_long_is_left(
-    kitchen: Kitchen, heating: Heating, own: float | None, limit: float
-) -> None:
+def test_tracker_reports_timeout(kitchen: Kitchen, heating: Heating, own: float | None, limit: float) -> None:
     heating.limit_s = own
     watched = Watched()
     kitchen.on.add("kitchen")
@@ -183,7 +181,7 @@ def test_work_that_takes_too_long_is_left(
     assert (result.error, result.message) == ("lukewarm", f"Not hot after {limit:g} s.")
 
 
-def test_what_awaits_work_begins_when_it_is_over(kitchen: Kitchen, heating: Heating) -> None:
+def test_tracker_releases_waiting_operation_after_completion(kitchen: Kitchen, heating: Heating) -> None:
     watched = Watched()
     kitchen.on.add("kitchen")
     assert watched.lookout.holds(MAKE, [])
@@ -195,7 +193,7 @@ def test_what_awaits_work_begins_when_it_is_over(kitchen: Kitchen, heating: Heat
     assert watched.told == []  # the run has no ongoing work of its own
 
 
-def test_nobody_waits_when_the_run_gives_up(kitchen: Kitchen, heating: Heating) -> None:
+def test_tracker_giving_up_reports_started_operations(kitchen: Kitchen, heating: Heating) -> None:
     watched = Watched()
     kitchen.on.add("kitchen")
     watched.lookout.follow([HEAT])
@@ -207,7 +205,7 @@ def test_nobody_waits_when_the_run_gives_up(kitchen: Kitchen, heating: Heating) 
     }
 
 
-def test_operation_without_completion_is_left_to_the_next_apply() -> None:
+def test_operation_without_completion_is_started_only() -> None:
     other = Operation("lamp.on:kitchen", "lamp.on", ResourceId("Lamp", "kitchen"), KettleArgs("none"), {})
     assert build_started_result(other) == OperationResult(
         other.id, Status.STARTED, None, "The next apply will do this."

@@ -68,9 +68,7 @@ def served(workers: MemoryWorkers) -> set[str]:
 # The course of one change.
 
 
-def test_a_rotation_is_one_patch_that_every_worker_was_asked_about(
-    world: World, workers: MemoryWorkers
-) -> None:
+def test_rotation_is_validated_by_all_workers_and_sent_once(world: World, workers: MemoryWorkers) -> None:
     plan = world.plan(connect(workers))
     (change,) = plan.changes
     assert (change.action, change.reason) == (Action.UPDATE, Reason.DECLARED)
@@ -90,16 +88,14 @@ def test_a_rotation_is_one_patch_that_every_worker_was_asked_about(
     assert served(workers) == {"CN=new"}
 
 
-def test_only_what_differs_is_sent(world: World, workers: MemoryWorkers) -> None:
+def test_update_sends_only_differing_keys(world: World, workers: MemoryWorkers) -> None:
     world.apply(connect(workers))
     (op,) = world.plan(connect(workers, "/new")).operations
     assert [item["key"] for item in dump_args(op)["ops"]] == [LOCATION]
     assert op.expect == {LOCATION: "/old"}
 
 
-def test_what_is_declared_no_longer_goes_and_what_others_set_stays(
-    world: World, workers: MemoryWorkers
-) -> None:
+def test_undeclared_keys_are_removed_and_unmanaged_keys_stay(world: World, workers: MemoryWorkers) -> None:
     kind = "listeners.https.ssl.keystore.type"
     workers.patch(workers.urls[0], {kind: "PKCS12"})
     world.apply(connect(workers))
@@ -111,7 +107,7 @@ def test_what_is_declared_no_longer_goes_and_what_others_set_stays(
     assert served(workers) == {"CN=static"}
 
 
-def test_null_declares_that_there_is_no_override(world: World, workers: MemoryWorkers) -> None:
+def test_null_removes_override(world: World, workers: MemoryWorkers) -> None:
     kind = "listeners.https.ssl.keystore.type"
     workers.patch(workers.urls[0], {kind: "PKCS12"})
     nothing = connect(workers, config={kind: None})
@@ -120,9 +116,7 @@ def test_null_declares_that_there_is_no_override(world: World, workers: MemoryWo
     assert not world.plan(nothing).has_changes
 
 
-def test_an_orphan_is_shown_and_taken_away_only_when_that_is_allowed(
-    world: World, workers: MemoryWorkers
-) -> None:
+def test_orphan_is_deleted_only_when_deletes_are_allowed(world: World, workers: MemoryWorkers) -> None:
     world.apply(connect(workers))
     plan = world.plan()
     assert codes(plan) == ["orphaned"]
@@ -132,7 +126,7 @@ def test_an_orphan_is_shown_and_taken_away_only_when_that_is_allowed(
     assert not world.owned()
 
 
-def test_an_orphan_whose_workers_are_silent_is_not_let_go_of(world: World, workers: MemoryWorkers) -> None:
+def test_orphan_with_unreachable_workers_stays_owned(world: World, workers: MemoryWorkers) -> None:
     world.apply(connect(workers))
     for worker in workers.workers.values():
         worker.down = True
@@ -142,7 +136,7 @@ def test_an_orphan_whose_workers_are_silent_is_not_let_go_of(world: World, worke
     assert "ConnectWorkerConfig/eu" in world.owned()
 
 
-def test_two_resources_that_want_one_key_differently(world: World, workers: MemoryWorkers) -> None:
+def test_two_resources_with_different_values_are_contradiction(world: World, workers: MemoryWorkers) -> None:
     other = desired("ConnectWorkerConfig", "us", workers=list(workers.urls), config={LOCATION: "/new"})
     assert "contradiction" in codes(world.plan(connect(workers), other))
 
@@ -150,7 +144,7 @@ def test_two_resources_that_want_one_key_differently(world: World, workers: Memo
 # Refusals.
 
 
-def test_what_one_worker_refuses_is_not_written_at_all(world: World, workers: MemoryWorkers) -> None:
+def test_key_rejected_by_one_worker_is_not_written(world: World, workers: MemoryWorkers) -> None:
     first, second, third = workers.urls
     world.apply(connect(workers))
     workers.workers[second].missing_paths = {"/new"}
@@ -165,7 +159,7 @@ def test_what_one_worker_refuses_is_not_written_at_all(world: World, workers: Me
     assert workers.current()[LOCATION] == "/old"
 
 
-def test_without_preflight_apply_itself_asks_every_worker_first(world: World, workers: MemoryWorkers) -> None:
+def test_apply_without_preflight_validates_on_every_worker(world: World, workers: MemoryWorkers) -> None:
     world.apply(connect(workers))
     workers.workers[workers.urls[1]].missing_paths = {"/new"}
     run = world.apply(connect(workers, "/new"), scope=PlanScope(preflight=False))
@@ -176,12 +170,12 @@ def test_without_preflight_apply_itself_asks_every_worker_first(world: World, wo
     assert world.owned()["ConnectWorkerConfig/eu"]["configs"][LOCATION] == {"value": "/old"}
 
 
-def test_a_key_that_is_not_on_the_whitelist(world: World, workers: MemoryWorkers) -> None:
+def test_key_outside_whitelist_is_rejected(world: World, workers: MemoryWorkers) -> None:
     plan = world.plan(connect(workers, config={"offset.flush.interval.ms": "5"}))
     assert "offset.flush.interval.ms: It cannot be changed dynamically" in plan.diagnostics[0].detail
 
 
-def test_workers_of_which_none_answers(world: World, workers: MemoryWorkers) -> None:
+def test_unreachable_workers_are_an_error(world: World, workers: MemoryWorkers) -> None:
     for worker in workers.workers.values():
         worker.down = True
     plan = world.plan(connect(workers))
@@ -191,7 +185,7 @@ def test_workers_of_which_none_answers(world: World, workers: MemoryWorkers) -> 
     assert not plan.operations
 
 
-def test_a_worker_without_the_plug_in_is_named(world: World, workers: MemoryWorkers) -> None:
+def test_worker_without_plugin_is_named(world: World, workers: MemoryWorkers) -> None:
     workers.workers[workers.urls[2]].bare = True
     plan = world.plan(connect(workers))
     said = [d for d in plan.diagnostics if d.code == "worker-silent"]
@@ -202,7 +196,7 @@ def test_a_worker_without_the_plug_in_is_named(world: World, workers: MemoryWork
 # Waiting.
 
 
-def test_a_worker_that_lags_is_waited_for(world: World, workers: MemoryWorkers) -> None:
+def test_apply_waits_for_lagging_worker(world: World, workers: MemoryWorkers) -> None:
     workers.workers[workers.urls[2]].lag = 3
     before = world.clock.monotonic()
     assert world.apply(connect(workers)).complete
@@ -210,9 +204,7 @@ def test_a_worker_that_lags_is_waited_for(world: World, workers: MemoryWorkers) 
     assert 0 < world.clock.monotonic() - before < 5
 
 
-def test_workers_that_have_all_not_read_it_yet_are_not_in_step_with_it(
-    world: World, workers: MemoryWorkers
-) -> None:
+def test_apply_waits_while_all_workers_lag(world: World, workers: MemoryWorkers) -> None:
     workers.eager = False
     for lag, worker in enumerate(workers.workers.values(), start=1):
         worker.lag = lag
@@ -220,7 +212,7 @@ def test_workers_that_have_all_not_read_it_yet_are_not_in_step_with_it(
     assert served(workers) == {"CN=old"}
 
 
-def test_a_worker_that_is_only_late_is_not_told_again(world: World, workers: MemoryWorkers) -> None:
+def test_lagging_worker_gets_no_second_update(world: World, workers: MemoryWorkers) -> None:
     world.apply(connect(workers))
     workers.workers[workers.urls[2]].lag = None
     workers.patch(workers.urls[0], {"listeners.https.ssl.keystore.type": "PKCS12"})
@@ -229,7 +221,7 @@ def test_a_worker_that_is_only_late_is_not_told_again(world: World, workers: Mem
     assert not plan.has_changes
 
 
-def test_a_worker_that_never_follows_is_named(world: World, workers: MemoryWorkers) -> None:
+def test_worker_that_never_applies_update_is_named(world: World, workers: MemoryWorkers) -> None:
     late = workers.urls[1]
     workers.workers[late].lag = None
     run = world.apply(connect(workers))
@@ -244,7 +236,7 @@ def test_a_worker_that_never_follows_is_named(world: World, workers: MemoryWorke
 
 
 @pytest.mark.parametrize("limit", [0.0, 5.0, 90.0])
-def test_how_long_workers_are_waited_for_is_said(world: World, workers: MemoryWorkers, limit: float) -> None:
+def test_follow_timeout_limits_wait_for_workers(world: World, workers: MemoryWorkers, limit: float) -> None:
     workers.workers[workers.urls[1]].lag = None
     before = world.clock.monotonic()
     run = world.apply(connect(workers), follow_timeout_s=limit)
@@ -252,7 +244,7 @@ def test_how_long_workers_are_waited_for_is_said(world: World, workers: MemoryWo
     assert limit <= world.clock.monotonic() - before <= limit + 1
 
 
-def test_who_stops_the_run_waits_for_no_worker(
+def test_interrupted_run_does_not_wait_for_workers(
     world: World, workers: MemoryWorkers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     late = workers.urls[1]
@@ -299,9 +291,7 @@ def refused_by_one(world: World, workers: MemoryWorkers) -> str:
     return late
 
 
-def test_a_worker_that_refuses_keeps_its_certificate_and_can_be_rolled_back(
-    world: World, workers: MemoryWorkers
-) -> None:
+def test_update_refused_by_one_worker_can_be_rolled_back(world: World, workers: MemoryWorkers) -> None:
     refused_by_one(world, workers)
     assert served(workers) == {"CN=old", "CN=new"}
     assert world.rollback().complete
@@ -310,7 +300,7 @@ def test_a_worker_that_refuses_keeps_its_certificate_and_can_be_rolled_back(
     assert world.owned()["ConnectWorkerConfig/eu"]["configs"][LOCATION] == {"value": "/old"}
 
 
-def test_a_worker_that_refused_is_told_again_once_it_can(world: World, workers: MemoryWorkers) -> None:
+def test_refused_update_is_retried_after_file_exists(world: World, workers: MemoryWorkers) -> None:
     url = refused_by_one(world, workers)
     wanted = connect(workers, "/new")
     stuck = world.plan(wanted)
@@ -328,7 +318,7 @@ def test_a_worker_that_refused_is_told_again_once_it_can(world: World, workers: 
 
 
 @pytest.mark.parametrize("lost", ["lose_answers", "lose_requests"])
-def test_a_patch_without_an_answer_is_settled_by_looking(
+def test_patch_without_response_is_settled_by_observation(
     world: World, workers: MemoryWorkers, lost: str
 ) -> None:
     setattr(workers, lost, 1)
@@ -337,7 +327,7 @@ def test_a_patch_without_an_answer_is_settled_by_looking(
     assert served(workers) == {"CN=old"}
 
 
-def test_a_patch_goes_through_the_first_worker_that_can_be_reached(workers: MemoryWorkers) -> None:
+def test_patch_uses_first_reachable_worker(workers: MemoryWorkers) -> None:
     from kdeclare.providers.connect.client.port import patch_through_any
 
     workers.workers[workers.urls[0]].down = True
@@ -348,9 +338,7 @@ def test_a_patch_goes_through_the_first_worker_that_can_be_reached(workers: Memo
 # Staleness, drift, rollback.
 
 
-def test_a_plan_is_stale_once_somebody_else_changed_one_of_its_keys(
-    world: World, workers: MemoryWorkers
-) -> None:
+def test_plan_is_stale_after_concurrent_key_change(world: World, workers: MemoryWorkers) -> None:
     world.apply(connect(workers))
     plan = world.plan(connect(workers, "/new"))
     workers.files["/other"] = Keystore(NEW)
@@ -361,7 +349,7 @@ def test_a_plan_is_stale_once_somebody_else_changed_one_of_its_keys(
     assert workers.current()[LOCATION] == "/other"
 
 
-def test_what_somebody_else_changed_is_drift_and_changed_back(world: World, workers: MemoryWorkers) -> None:
+def test_concurrent_key_change_is_drift_and_corrected(world: World, workers: MemoryWorkers) -> None:
     world.apply(connect(workers))
     workers.patch(workers.urls[0], {LOCATION: "/new"})
     plan = world.plan(connect(workers))
@@ -370,9 +358,7 @@ def test_what_somebody_else_changed_is_drift_and_changed_back(world: World, work
     assert served(workers) == {"CN=old"}
 
 
-def test_rollback_brings_the_earlier_overrides_back_and_leaves_other_keys_alone(
-    world: World, workers: MemoryWorkers
-) -> None:
+def test_rollback_restores_overrides_and_keeps_other_keys(world: World, workers: MemoryWorkers) -> None:
     kind = "listeners.https.ssl.keystore.type"
     world.apply(connect(workers))
     world.apply(connect(workers, "/new"))
@@ -381,9 +367,7 @@ def test_rollback_brings_the_earlier_overrides_back_and_leaves_other_keys_alone(
     assert workers.current() == {LOCATION: "/old", PASSWORD: PLACEHOLDER, kind: "PKCS12"}
 
 
-def test_rollback_of_what_somebody_else_changed_since_is_a_conflict(
-    world: World, workers: MemoryWorkers
-) -> None:
+def test_rollback_after_concurrent_change_is_conflict(world: World, workers: MemoryWorkers) -> None:
     world.apply(connect(workers))
     workers.patch(workers.urls[0], {LOCATION: "/new"})
     plan = world.plan_rollback()
@@ -398,7 +382,7 @@ def test_rollback_of_what_somebody_else_changed_since_is_a_conflict(
         ("one with a file of its own", "another certificate than the others"),
     ],
 )
-def test_a_worker_that_shows_another_certificate_is_named(
+def test_worker_with_different_certificate_is_named(
     world: World, workers: MemoryWorkers, who: str, said: str
 ) -> None:
     odd = workers.workers[workers.urls[1]]
@@ -414,7 +398,7 @@ def test_a_worker_that_shows_another_certificate_is_named(
     assert not plan.has_changes
 
 
-def test_workers_that_have_a_certificate_each_do_not_differ(world: World, workers: MemoryWorkers) -> None:
+def test_workers_with_individual_certificates_do_not_differ(world: World, workers: MemoryWorkers) -> None:
     for name, worker in enumerate(workers.workers.values()):
         worker.files["/old"] = Keystore(certificate(f"of its own {name}"), "pw")
     world.apply(connect(workers))
@@ -434,7 +418,7 @@ def test_workers_that_have_a_certificate_each_do_not_differ(world: World, worker
         (-1, "0s", "certificate-expired"),
     ],
 )
-def test_a_certificate_that_ends_soon_is_warned_of(
+def test_expiring_certificate_is_warned_of(
     world: World, workers: MemoryWorkers, days: int, before: str | None, code: str
 ) -> None:
     ends = datetime.now(UTC) + timedelta(days=days)
@@ -466,7 +450,7 @@ def secret(
     return connect(workers, config={LOCATION: location, PASSWORD: written})
 
 
-def test_a_raw_password_is_shown_nowhere_and_kept_nowhere(world: World, workers: MemoryWorkers) -> None:
+def test_raw_password_is_never_shown_or_stored(world: World, workers: MemoryWorkers) -> None:
     workers.files["/old"] = Keystore(OLD, "s3cret-one")
     workers.files["/new"] = Keystore(NEW, "s3cret-two")
     world.secrets.values = {"${env.PW}": "s3cret-one"}
@@ -490,7 +474,7 @@ def test_a_raw_password_is_shown_nowhere_and_kept_nowhere(world: World, workers:
     assert not world.plan(secret(workers, "s3cret-two", "${env.PW}", "/new")).has_changes
 
 
-def test_a_raw_password_that_somebody_changed_is_seen_as_drift(world: World, workers: MemoryWorkers) -> None:
+def test_raw_password_changed_by_another_client_is_drift(world: World, workers: MemoryWorkers) -> None:
     workers.files["/old"] = Keystore(OLD)
     world.secrets.values = {"${env.PW}": "s3cret-one"}
     wanted = secret(workers, "s3cret-one", "${env.PW}")
@@ -505,9 +489,7 @@ def test_a_raw_password_that_somebody_changed_is_seen_as_drift(world: World, wor
     assert "s3cret" not in plan_text(drifted)
 
 
-def test_an_earlier_raw_password_comes_back_only_where_it_is_known_again(
-    world: World, workers: MemoryWorkers
-) -> None:
+def test_rollback_restores_raw_password_only_when_available(world: World, workers: MemoryWorkers) -> None:
     workers.files["/old"] = Keystore(OLD)
     workers.patch(workers.urls[0], {PASSWORD: "s3cret-of-somebody"})
     plan = world.plan(connect(workers))
@@ -521,7 +503,7 @@ def test_an_earlier_raw_password_comes_back_only_where_it_is_known_again(
     assert workers.current()[PASSWORD] == "s3cret-one"
 
 
-def test_the_way_to_the_workers_is_planned_without_secrets(world: World, workers: MemoryWorkers) -> None:
+def test_worker_connection_in_plan_contains_no_secrets(world: World, workers: MemoryWorkers) -> None:
     header = Referenced("Basic s3cret", "Basic ${env.AUTH}")
     wanted = connect(workers, headers={"Authorization": header}, tls={"caFile": "ca.pem"})
     plan = world.plan(wanted)
@@ -534,9 +516,7 @@ def test_the_way_to_the_workers_is_planned_without_secrets(world: World, workers
     assert "s3cret" not in render_plan_file(plan)[0]
 
 
-def test_workers_that_are_added_are_taken_into_the_record_without_a_change(
-    world: World, workers: MemoryWorkers
-) -> None:
+def test_added_workers_are_recorded_without_change(world: World, workers: MemoryWorkers) -> None:
     few = MemoryWorkers(workers.urls[:2])
     few.files, few.placeholders = workers.files, workers.placeholders
     world.workers[few.urls] = few

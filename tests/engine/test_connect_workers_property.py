@@ -32,7 +32,7 @@ def after(
 
 
 @given(first=WISHES, second=WISHES, others=RAW, lags=LAGS)
-def test_three_ways_and_back(
+def test_apply_merges_three_ways_and_rolls_back(
     first: dict[str, str | None], second: dict[str, str | None], others: dict[str, str], lags: list[int]
 ) -> None:
     workers = MemoryWorkers()

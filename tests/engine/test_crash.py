@@ -129,12 +129,12 @@ def _store_positions() -> Iterator[tuple[int, When]]:
         yield n, "after"
 
 
-def test_the_journal_has_no_more_positions() -> None:
+def test_journal_position_count_covers_all_steps() -> None:
     assert 30 <= _store_steps() <= POSITIONS
 
 
 @pytest.mark.parametrize(("n", "when"), list(_store_positions()))
-def test_killed_at_a_position_of_the_journal(n: int, when: When) -> None:
+def test_run_killed_at_journal_position_recovers(n: int, when: When) -> None:
     world = _world()
     world.store.restart()
     world.store.crash = StoreCrash(n, when, Killed())
@@ -149,7 +149,7 @@ def test_killed_at_a_position_of_the_journal(n: int, when: When) -> None:
 
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("n", range(1, _requests() + 1))
-def test_killed_at_a_request(n: int, after: bool) -> None:
+def test_run_killed_at_request_recovers(n: int, after: bool) -> None:
     world = _world()
     world.cluster.calls.clear()
     world.cluster.faults.crash(nth=n, after_effect=after)
@@ -160,7 +160,7 @@ def test_killed_at_a_request(n: int, after: bool) -> None:
 
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("n", range(1, _requests() + 1))
-def test_a_time_out_is_settled_by_observing_and_the_run_goes_on(n: int, after: bool) -> None:
+def test_timed_out_request_is_settled_and_run_completes(n: int, after: bool) -> None:
     world = _world()
     world.cluster.calls.clear()
     world.cluster.faults.time_out(nth=n, after_effect=after)
@@ -168,7 +168,7 @@ def test_a_time_out_is_settled_by_observing_and_the_run_goes_on(n: int, after: b
     assert _state(world) == END
 
 
-def test_a_crash_while_recovering_is_recovered_from_as_well() -> None:
+def test_crash_during_recovery_recovers() -> None:
     for n in range(1, 4):
         for when in ("before", "after"):
             world = _world()
@@ -184,7 +184,7 @@ def test_a_crash_while_recovering_is_recovered_from_as_well() -> None:
             _survive(world)
 
 
-def test_an_unfinished_run_blocks_nothing() -> None:
+def test_unfinished_run_does_not_block_plan() -> None:
     world = _world()
     assert isinstance(world.store, MemoryStore)
     world.cluster.calls.clear()
@@ -283,7 +283,7 @@ def _moving_positions() -> Iterator[tuple[int, When]]:
         yield n, "after"
 
 
-def test_there_is_something_to_be_killed_in() -> None:
+def test_moving_run_has_expected_operations() -> None:
     world = _moving_world()
     run = _move(world)
     done = [id_.partition(":")[0] for id_ in run.results]
@@ -296,7 +296,7 @@ def test_there_is_something_to_be_killed_in() -> None:
 
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize(("n", "when"), list(_moving_positions()))
-def test_moves_killed_at_a_position_of_the_journal(n: int, when: When, late: bool) -> None:
+def test_moving_run_killed_at_journal_position_recovers(n: int, when: When, late: bool) -> None:
     world = _moving_world()
     world.store.crash = StoreCrash(n, when, Killed())
     try:
@@ -310,7 +310,7 @@ def test_moves_killed_at_a_position_of_the_journal(n: int, when: When, late: boo
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("n", range(1, _moving_requests() + 1))
-def test_moves_killed_at_a_request(n: int, after: bool, late: bool) -> None:
+def test_moving_run_killed_at_request_recovers(n: int, after: bool, late: bool) -> None:
     world = _moving_world()
     world.cluster.faults.crash(nth=n, after_effect=after)
     with pytest.raises(memory.Crash):
@@ -320,7 +320,7 @@ def test_moves_killed_at_a_request(n: int, after: bool, late: bool) -> None:
 
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("n", range(1, _moving_requests() + 1))
-def test_a_time_out_among_moves_is_settled_and_the_run_goes_on(n: int, after: bool) -> None:
+def test_moving_run_with_timed_out_request_completes(n: int, after: bool) -> None:
     world = _moving_world()
     world.cluster.faults.time_out(nth=n, after_effect=after)
     assert _move(world).complete
@@ -330,7 +330,7 @@ def test_a_time_out_among_moves_is_settled_and_the_run_goes_on(n: int, after: bo
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("second", range(1, 5))
 @pytest.mark.parametrize("n", range(1, _moving_requests() + 1))
-def test_moves_killed_twice(n: int, second: int, after: bool) -> None:
+def test_moving_run_killed_twice_recovers(n: int, second: int, after: bool) -> None:
     """The command that recovers and cleans up dies as well, at its own n-th request or step."""
     world = _moving_world()
     world.cluster.faults.crash(nth=n, after_effect=True)
@@ -346,7 +346,7 @@ def test_moves_killed_twice(n: int, second: int, after: bool) -> None:
 
 
 @pytest.mark.parametrize("after", [False, True])
-def test_moves_killed_while_tidying_up(after: bool) -> None:
+def test_moving_run_killed_during_cleanup_recovers(after: bool) -> None:
     for n in range(1, 6):
         world = _moving_world()
         world.hold()

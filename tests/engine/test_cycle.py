@@ -12,7 +12,7 @@ from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.engine.world import World, topic
 
 
-def test_a_first_apply_creates_and_the_next_plan_is_empty() -> None:
+def test_first_apply_creates_topic_and_next_plan_is_empty() -> None:
     world = World()
     orders = topic("orders", partitions=3, replicationFactor=3, configs={"retention.ms": "1000"})
     plan = world.plan(orders)
@@ -24,7 +24,7 @@ def test_a_first_apply_creates_and_the_next_plan_is_empty() -> None:
     assert world.owned()["Topic/orders"]["configs"] == {"retention.ms": {"value": "1000"}}
 
 
-def test_drift_is_put_right_and_said_to_be_drift() -> None:
+def test_drift_is_reported_and_corrected() -> None:
     world = World()
     orders = topic("orders", partitions=1, replicationFactor=1, configs={"retention.ms": "1000"})
     world.apply(orders)
@@ -43,7 +43,7 @@ def test_drift_is_put_right_and_said_to_be_drift() -> None:
     assert world.overrides("orders") == {"retention.ms": "1000"}
 
 
-def test_a_key_that_leaves_the_manifest_is_deleted_and_a_foreign_one_stays() -> None:
+def test_undeclared_key_is_deleted_and_unmanaged_key_stays() -> None:
     world = World()
     world.apply(topic("orders", partitions=1, replicationFactor=1, configs={"retention.ms": "1000"}))
     world.set("orders", flush_ms="7")
@@ -55,7 +55,7 @@ def test_a_key_that_leaves_the_manifest_is_deleted_and_a_foreign_one_stays() -> 
     assert world.overrides("orders") == {"flush.ms": "7"}
 
 
-def test_rolling_back_restores_unset_and_rolling_that_back_sets_again() -> None:
+def test_rollback_unsets_key_and_second_rollback_sets_it() -> None:
     world = World()
     world.apply(topic("orders", partitions=1, replicationFactor=1))
     before = world.owned()
@@ -67,7 +67,7 @@ def test_rolling_back_restores_unset_and_rolling_that_back_sets_again() -> None:
     assert world.overrides("orders") == {"retention.ms": "1000"}
 
 
-def test_undoing_a_creation_deletes_only_an_empty_topic() -> None:
+def test_rollback_of_creation_deletes_only_empty_topic() -> None:
     world = World()
     world.apply(topic("orders", partitions=1, replicationFactor=1))
     world.cluster.produce("orders", 3)
@@ -80,7 +80,7 @@ def test_undoing_a_creation_deletes_only_an_empty_topic() -> None:
     assert world.owned() == {}
 
 
-def test_raising_the_factor_comes_before_min_isr_and_partitions_before_moving() -> None:
+def test_plan_raises_factor_before_min_isr_and_after_partitions() -> None:
     world = World()
     world.apply(topic("t", partitions=2, replicationFactor=2, configs={"min.insync.replicas": "1"}))
     after = topic("t", partitions=4, replicationFactor=3, configs={"min.insync.replicas": "2"})
@@ -94,7 +94,7 @@ def test_raising_the_factor_comes_before_min_isr_and_partitions_before_moving() 
     assert {len(p.replicas) for p in world.cluster.topics(["t"])["t"].partitions} == {3}
 
 
-def test_lowering_min_isr_comes_before_lowering_the_factor() -> None:
+def test_plan_lowers_min_isr_before_factor() -> None:
     world = World()
     world.apply(topic("t", partitions=2, replicationFactor=3, configs={"min.insync.replicas": "2"}))
     after = topic("t", partitions=2, replicationFactor=2, configs={"min.insync.replicas": "1"})
@@ -107,7 +107,7 @@ def test_lowering_min_isr_comes_before_lowering_the_factor() -> None:
     assert world.overrides("t") == {"min.insync.replicas": "2"}
 
 
-def test_an_orphan_is_no_change_and_goes_only_when_allowed() -> None:
+def test_orphan_is_deleted_only_when_deletes_are_allowed() -> None:
     world = World()
     world.apply(topic("t", partitions=1, replicationFactor=1))
     plan = world.plan()
@@ -122,7 +122,7 @@ def test_an_orphan_is_no_change_and_goes_only_when_allowed() -> None:
     assert world.owned() == {}
 
 
-def test_fewer_partitions_than_live_blocks_the_topic() -> None:
+def test_fewer_partitions_than_live_blocks_topic() -> None:
     world = World()
     world.apply(topic("t", partitions=3, replicationFactor=1))
     plan = world.plan(topic("t", partitions=2, replicationFactor=1))
@@ -131,7 +131,7 @@ def test_fewer_partitions_than_live_blocks_the_topic() -> None:
     assert not plan.operations
 
 
-def test_parts_of_a_list_leave_other_peoples_elements_alone() -> None:
+def test_list_patch_keeps_elements_of_other_clients() -> None:
     world = World()
     world.apply(topic("t", partitions=1, replicationFactor=1))
     world.set("t", leader_replication_throttled_replicas="0:1")
@@ -157,7 +157,7 @@ def test_append_and_subtract_of_one_key_are_two_ordered_operations() -> None:
     assert world.overrides("t") == {"cleanup.policy": "delete"}
 
 
-def test_a_move_in_flight_is_undone_by_cancelling_it_first() -> None:
+def test_rollback_cancels_move_in_flight() -> None:
     world = World(MemoryCluster({1: "a", 2: "b", 3: "c", 4: "d"}, move_ticks=1000))
     world.apply(topic("t", assignments={0: [1, 2, 3]}))
     result = world.apply(topic("t", assignments={0: [1, 2, 4]}), wait=False)
@@ -168,7 +168,7 @@ def test_a_move_in_flight_is_undone_by_cancelling_it_first() -> None:
     assert world.cluster.topics(["t"])["t"].partitions[0].replicas == (1, 2, 3)
 
 
-def test_a_topic_made_anew_is_another_topic() -> None:
+def test_plan_is_stale_after_topic_is_recreated() -> None:
     world = World()
     world.apply(topic("t", partitions=1, replicationFactor=1))
     plan = world.plan(topic("t", partitions=1, replicationFactor=1, configs={"retention.ms": "5"}))
@@ -192,7 +192,7 @@ def test_a_topic_made_anew_is_another_topic() -> None:
         ({"cleanup.policy": ["compact", "delete"]}, {"cleanup.policy": ["compact"]}, Risk.SAFE),
     ],
 )
-def test_what_makes_kafka_drop_records_says_so(
+def test_config_change_that_deletes_records_is_destructive(
     before: dict[str, object], after: dict[str, object], risk: Risk
 ) -> None:
     world = World()

@@ -32,7 +32,7 @@ def elections(world: Moving) -> list[str]:
     return [item for call in world.cluster.requests("elect_leaders") for item in call.items]
 
 
-def test_a_new_order_alone_elects() -> None:
+def test_reordered_replicas_trigger_election() -> None:
     world, kept = world_with_t([1, 2, 3], [1, 2, 3], [2, 1, 3])
     wanted = reassignment(("t-0", [3, 2, 1]), ("t-1", [1, 3, 2]))
     plan = world.plan(*kept, wanted)
@@ -43,7 +43,7 @@ def test_a_new_order_alone_elects() -> None:
     assert not world.plan(*kept, wanted).has_changes
 
 
-def test_growth_does_not_elect() -> None:
+def test_factor_increase_triggers_no_election() -> None:
     world, _ = world_with_t([1, 2], [2, 1])
     world.slow(3)
     plan = world.plan(topic("t", partitions=2, replicationFactor=3))
@@ -53,7 +53,7 @@ def test_growth_does_not_elect() -> None:
     assert elections(world) == []
 
 
-def test_undoing_a_new_order_elects_again() -> None:
+def test_rollback_of_reordering_triggers_election() -> None:
     world, kept = world_with_t()
     world.apply(*kept, reassignment(("t-0", [3, 2, 1])))
     assert leaders(world) == [3]
@@ -62,7 +62,7 @@ def test_undoing_a_new_order_elects_again() -> None:
     assert leaders(world) == [1]
 
 
-def test_the_election_comes_once_the_move_is_over() -> None:
+def test_election_follows_completed_move() -> None:
     world, kept = world_with_t()
     world.slow(4)
     led: list[int | None] = []
@@ -73,7 +73,7 @@ def test_the_election_comes_once_the_move_is_over() -> None:
 
 
 @pytest.mark.parametrize("how", ["no wait", "ctrl-c", "time-out"])
-def test_a_later_command_elects_after_a_move_that_was_not_waited_for(how: str) -> None:
+def test_election_is_run_by_later_command_after_unwaited_move(how: str) -> None:
     world, kept = world_with_t()
     world.hold()
     if how == "ctrl-c":
@@ -94,7 +94,7 @@ def test_a_later_command_elects_after_a_move_that_was_not_waited_for(how: str) -
     assert elections(world) == ["t-0"]
 
 
-def test_a_preferred_leader_that_is_not_available_is_a_failure() -> None:
+def test_election_of_unavailable_leader_fails() -> None:
     world, kept = world_with_t()
     plan = world.plan(*kept, reassignment(("t-0", [3, 2, 1])))
     world.cluster.faults.run_before(lambda _: world.cluster.fence(3), method="elect_leaders")
@@ -107,7 +107,7 @@ def test_a_preferred_leader_that_is_not_available_is_a_failure() -> None:
     assert leaders(world) == [1]
 
 
-def test_one_that_is_not_available_later_is_tried_again_by_the_next_command() -> None:
+def test_election_of_unavailable_leader_is_retried_by_next_command() -> None:
     world, kept = world_with_t()
     world.hold()
     world.apply(*kept, reassignment(("t-0", [4, 1, 2])), wait=False)
@@ -122,7 +122,7 @@ def test_one_that_is_not_available_later_is_tried_again_by_the_next_command() ->
     assert not world.left
 
 
-def test_nobody_is_elected_after_a_move_that_was_refused() -> None:
+def test_refused_move_triggers_no_election() -> None:
     world, kept = world_with_t()
     plan = world.plan(*kept, reassignment(("t-0", [4, 1, 2])))
     world.cluster.faults.fail(Fault("INVALID_REPLICA_ASSIGNMENT", "No."), method="reassign", item="t-0")
@@ -131,7 +131,7 @@ def test_nobody_is_elected_after_a_move_that_was_refused() -> None:
     assert leaders(world) == [1]
 
 
-def test_nobody_is_elected_after_a_move_that_somebody_sent_elsewhere() -> None:
+def test_overridden_move_triggers_no_election() -> None:
     world, kept = world_with_t()
     world.hold()
     during(world, 2, lambda _: someone_moves(world, "t-0", [2, 1, 5]))
@@ -143,7 +143,7 @@ def test_nobody_is_elected_after_a_move_that_somebody_sent_elsewhere() -> None:
 
 
 @pytest.mark.parametrize("after", [False, True])
-def test_an_election_without_an_answer_is_asked_for_again(after: bool) -> None:
+def test_timed_out_election_is_retried(after: bool) -> None:
     world, kept = world_with_t([1, 2, 3], [2, 1, 3])
     plan = world.plan(*kept, reassignment(("t-0", [4, 1, 2]), ("t-1", [5, 1, 3])))
     world.cluster.faults.time_out(after_effect=after, method="elect_leaders")
@@ -151,7 +151,7 @@ def test_an_election_without_an_answer_is_asked_for_again(after: bool) -> None:
     assert leaders(world) == [4, 5]
 
 
-def test_a_leader_that_went_with_the_move_needs_no_election_by_us() -> None:
+def test_removed_leader_needs_no_election_request() -> None:
     """Kafka elects a leader when the current one is removed, so another election request succeeds, too."""
     world, kept = world_with_t()
     assert world.apply(*kept, reassignment(("t-0", [4, 5, 2]))).complete

@@ -140,12 +140,12 @@ FORGERIES: list[tuple[str, Callable[[World], Plan], Forge]] = [
 
 
 @pytest.mark.parametrize("make", [creation, update, deletion])
-def test_plan_of_a_foreign_kind_is_believed(world: World, make: Callable[[World], Plan]) -> None:
+def test_plan_of_foreign_kind_is_accepted(world: World, make: Callable[[World], Plan]) -> None:
     believe(signed(document_of(make(world))))
 
 
 @pytest.mark.parametrize(("make", "forge"), [f[1:] for f in FORGERIES], ids=[f[0] for f in FORGERIES])
-def test_forged_plan_of_a_foreign_kind_is_refused(
+def test_forged_plan_of_foreign_kind_is_refused(
     world: World, make: Callable[[World], Plan], forge: Forge
 ) -> None:
     document = document_of(make(world))
@@ -154,7 +154,7 @@ def test_forged_plan_of_a_foreign_kind_is_refused(
     assert "'x.plan' shows changes that differ from its operations" in refused(document)
 
 
-def test_how_it_is_undone_may_differ(world: World) -> None:
+def test_plan_with_different_inverse_is_accepted(world: World) -> None:
     document = document_of(creation(world))
     document["operations"][0]["inverse"]["args"]["speed"] = "slow"
     believe(signed(document))
@@ -164,7 +164,7 @@ SILENT = ["is_confined", "claims", "fields", "invert", "expected_state"]
 
 
 @pytest.mark.parametrize("silent", SILENT)
-def test_operation_type_that_says_nothing_is_not_believed(
+def test_operation_type_without_proof_methods_is_refused(
     world: World, silent: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A provider may lack the methods that prove its operations. Its plans then cannot be plan files."""
@@ -173,18 +173,14 @@ def test_operation_type_that_says_nothing_is_not_believed(
     assert "queue.change" in refused(document)
 
 
-def test_operation_type_that_changes_nothing_to_show_is_not_believed(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_operation_type_without_fields_is_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     document = document_of(update(world))
     monkeypatch.setattr(ChangeQueue, "fields", lambda self, op: ())
     document["changes"][0]["fields"] = []
     assert "do not state what they change" in refused(document)
 
 
-def test_operation_type_that_fails_on_what_it_reads_is_not_believed(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_operation_type_that_raises_is_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(self: ChangeQueue, op: Operation) -> bool:
         return bool(op.expect["no such element"])
 
@@ -193,7 +189,7 @@ def test_operation_type_that_fails_on_what_it_reads_is_not_believed(
     assert "queue.change" in refused(document)
 
 
-def test_believed_plan_is_carried_out(world: World, shed: Shed) -> None:
+def test_accepted_plan_is_applied_and_rolled_back(world: World, shed: Shed) -> None:
     text = signed(document_of(creation(world)))
     believe(text)
     assert world.apply(desired("Queue", "orders", size=5, durable=True)).complete

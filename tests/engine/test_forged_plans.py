@@ -90,7 +90,7 @@ def broker(world: World) -> Plan:
     return world.plan(desired("BrokerConfig", "1", configs={"log.cleaner.threads": "2"}))
 
 
-def test_plans_that_nobody_touched_are_believed(world: World, tmp_path: Path) -> None:
+def test_unmodified_plans_are_accepted(world: World, tmp_path: Path) -> None:
     for number, make in enumerate((creation, alteration, move, deletion, broker)):
         file = tmp_path / f"{number}.plan"
         file.write_text(render_plan_file(make(World(MemoryCluster({1: "a", 2: "b", 3: "c"}))))[0])
@@ -264,13 +264,13 @@ def add_detour(document: Document) -> None:
     document["operations"].insert(document["operations"].index(op), detour)
 
 
-def test_a_detour_over_another_value_is_refused(world: World) -> None:
+def test_plan_with_intermediate_config_value_is_refused(world: World) -> None:
     document = document_of(alteration(world))
     add_detour(document)
     assert "retention.ms is changed more than once" in refused(document)
 
 
-def test_thread_pools_may_take_a_detour_only_towards_what_is_shown(world: World) -> None:
+def test_thread_pool_steps_must_approach_shown_value(world: World) -> None:
     plan = world.plan(desired("BrokerConfig", "1", configs={"log.cleaner.threads": "8"}))
     document = document_of(plan)
     first, *_, last = document["operations"]
@@ -283,7 +283,7 @@ def test_thread_pools_may_take_a_detour_only_towards_what_is_shown(world: World)
 
 
 @pytest.mark.parametrize("verb", ["partitions.increase", "configs.alter"])
-def test_a_deletion_does_nothing_else(world: World, verb: str) -> None:
+def test_deletion_with_extra_operation_is_refused(world: World, verb: str) -> None:
     extra = copy.deepcopy(op_of(document_of(alteration(world)), verb))
     document = document_of(deletion(World(MemoryCluster({1: "a", 2: "b", 3: "c"}))))
     document["operations"].insert(0, extra)
@@ -291,14 +291,14 @@ def test_a_deletion_does_nothing_else(world: World, verb: str) -> None:
     assert "does more" in refused(document)
 
 
-def test_what_comes_and_what_goes_has_an_operation(world: World) -> None:
+def test_creation_without_operation_is_refused(world: World) -> None:
     document = document_of(creation(world))
     document["operations"], document["changes"][0]["fields"] = [], []
     assert "no operation changes it" in refused(document)
 
 
 @pytest.mark.parametrize("expect", [{"cleanup.policy": 5}, {"cleanup.policy": {}}])
-def test_what_no_cluster_ever_has_is_refused_and_no_crash(world: World, expect: Document) -> None:
+def test_impossible_expectations_are_refused(world: World, expect: Document) -> None:
     world.apply(topic("t", partitions=1, configs={"cleanup.policy": ["delete"]}))
     document = document_of(world.plan(topic("t", configs={"cleanup.policy": {"append": ["compact"]}})))
     op = op_of(document, "configs.alter")
@@ -315,7 +315,7 @@ THROTTLES = [
 
 
 @pytest.mark.parametrize("entries", THROTTLES)
-def test_a_throttle_cannot_set_anything_else(world: World, entries: Document) -> None:
+def test_throttle_with_other_config_keys_is_refused(world: World, entries: Document) -> None:
     world.apply(topic("t", assignments={0: [1, 2]}))
     body: Document = {"partitions": [{"topic": "t", "partition": 0, "replicas": [2, 3]}], "throttle": 1000000}
     document = document_of(world.plan(topic("t"), desired("Reassignment", "move", **body)))
@@ -323,7 +323,7 @@ def test_a_throttle_cannot_set_anything_else(world: World, entries: Document) ->
     assert "throttle.set" in refused(document)
 
 
-def test_a_rollback_that_undoes_no_run_is_refused(world: World) -> None:
+def test_rollback_of_unknown_run_is_refused(world: World) -> None:
     document = document_of(alteration(world))
     document["undoes"] = "20260101T000000Z-00000000"
     assert "undoes" in refused(document)
@@ -333,7 +333,7 @@ UNKNOWN = [("verb", "queue.create"), ("resource", "Queue/t")]
 
 
 @pytest.mark.parametrize(("key", "value"), UNKNOWN)
-def test_unknown_verbs_and_kinds_are_shown_and_never_applied(world: World, key: str, value: str) -> None:
+def test_plan_with_unknown_verb_or_kind_is_shown_but_not_applied(world: World, key: str, value: str) -> None:
     document = document_of(creation(world))
     document["operations"][0][key] = value
     if key == "resource":
@@ -348,7 +348,7 @@ def test_unknown_verbs_and_kinds_are_shown_and_never_applied(world: World, key: 
     assert value.split("/")[0] in problem.detail
 
 
-def test_a_run_with_an_unknown_kind_stops_no_later_command(world: World) -> None:
+def test_stored_run_with_unknown_kind_does_not_stop_later_commands(world: World) -> None:
     """Such a state used to make every later command end with a traceback."""
     document = document_of(creation(world))
     record: Document = {"id": "Queue/q", "before": None, "after": {"configs": {}}}
@@ -394,7 +394,7 @@ def protected(world: World) -> Plan:
     return parse_plan_file(signed(document), "x.plan").plan
 
 
-def test_what_is_protected_is_not_deleted_by_a_forged_plan(world: World) -> None:
+def test_forged_plan_does_not_delete_protected_topic(world: World) -> None:
     plan = protected(world)
     with pytest.raises(KdeclareError) as caught:
         world.run(plan, identity="0" * 64)
@@ -403,7 +403,7 @@ def test_what_is_protected_is_not_deleted_by_a_forged_plan(world: World) -> None
     assert set(world.cluster.topics(["t"])) == {"t"}
 
 
-def test_rolling_back_the_creation_of_a_protected_topic_deletes_it(world: World) -> None:
+def test_rollback_of_creation_deletes_protected_topic(world: World) -> None:
     world.apply(topic("t", partitions=1, lifecycle={"preventDestroy": True}))
     assert world.rollback().complete
     assert not world.cluster.topics(["t"])

@@ -33,7 +33,7 @@ def stored_world(folder: Path) -> World:
     return World(cluster=cluster, store=cast(MemoryStore, LocalStore(folder)))
 
 
-def test_state_of_0_1_is_migrated_when_read_and_written(tmp_path: Path) -> None:
+def test_state_of_0_1_is_migrated(tmp_path: Path) -> None:
     world = stored_world(tmp_path / "state")
     assert world.owned()["Topic/orders"]["configs"]["cleanup.policy"] == {
         "append": ["compact"],
@@ -45,7 +45,7 @@ def test_state_of_0_1_is_migrated_when_read_and_written(tmp_path: Path) -> None:
     assert json.loads(encode_state(state))["version"] == 3, "an older kdeclare refuses it"
 
 
-def test_list_elements_that_an_old_state_cannot_prove_are_never_subtracted(tmp_path: Path) -> None:
+def test_list_elements_unproven_by_old_state_are_not_subtracted(tmp_path: Path) -> None:
     world = stored_world(tmp_path / "state")
     result = world.apply(
         topic("orders", partitions=2, replicationFactor=2, configs={"retention.ms": "60000"}),
@@ -57,7 +57,7 @@ def test_list_elements_that_an_old_state_cannot_prove_are_never_subtracted(tmp_p
     assert world.overrides("shared")["cleanup.policy"] == "compact,delete"
 
 
-def test_plan_of_0_1_can_be_shown(tmp_path: Path) -> None:
+def test_plan_of_0_1_is_readable(tmp_path: Path) -> None:
     file = parse_plan_file((STORED / "runs" / ALTERED / "plan.json").read_text(), "it")
     assert file.is_outdated
     assert file.plan_id.startswith("c661248d"), "the id stays that of the file"
@@ -74,12 +74,12 @@ def test_run_of_0_1_can_be_rolled_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ['{"version": 4}', '{"version": 0}', '{"version": "3"}'])
-def test_state_of_an_unknown_version_is_refused(text: str) -> None:
+def test_state_of_unknown_version_is_refused(text: str) -> None:
     with pytest.raises(KdeclareError):
         decode_state(text, "state.json")
 
 
-def test_plan_of_an_old_format_in_a_wrong_shape_is_refused() -> None:
+def test_malformed_plan_of_old_format_is_refused() -> None:
     raw: dict[str, JsonValue] = {"format_version": "1.0", "changes": [], "ownership": [{"id": "Topic/x"}]}
     with pytest.raises(KdeclareError) as refused:
         parse_plan_file(json.dumps(raw | {"plan_id": compute_document_id(raw)}), "it.plan")

@@ -92,7 +92,7 @@ def finish(world: World) -> None:
 # The replication factor.
 
 
-def test_a_reassignment_that_would_change_the_factor_is_denied() -> None:
+def test_reassignment_that_changes_factor_is_denied() -> None:
     world = four_brokers()
     kept = with_topic(world, [1, 2, 3])
     plan = world.plan(kept, reassignment(("t-0", [1, 2])))
@@ -106,7 +106,7 @@ def test_a_reassignment_that_would_change_the_factor_is_denied() -> None:
     assert replicas(world) == [(1, 2, 3)]
 
 
-def test_a_denial_stops_its_own_resource_and_no_other() -> None:
+def test_denial_blocks_only_its_resource() -> None:
     world = four_brokers()
     kept = with_topic(world, [1, 2, 3])
     plan = world.plan(kept, reassignment(("t-0", [1, 2])), topic("other", partitions=1, replicationFactor=1))
@@ -115,7 +115,7 @@ def test_a_denial_stops_its_own_resource_and_no_other() -> None:
     assert run_outcome(result).exit_code is ExitCode.DENIED  # the rest has been done anyway
 
 
-def test_a_factor_may_change_where_the_manifest_says_so_and_only_there_the_guard_is_lifted() -> None:
+def test_factor_guard_is_lifted_only_for_allowed_partitions() -> None:
     world = four_brokers()
     kept = with_topic(world, [1, 2, 3], [1, 2, 3])
     wanted = reassignment(("t-0", [1, 2]), ("t-1", [2, 3, 4]), allowReplicationFactorChange=True)
@@ -132,7 +132,7 @@ def test_a_factor_may_change_where_the_manifest_says_so_and_only_there_the_guard
     assert not world.plan(kept, wanted).has_changes
 
 
-def test_the_brokers_guard_holds_where_the_factor_changed_after_the_plan_was_checked() -> None:
+def test_broker_guard_refuses_factor_changed_after_plan() -> None:
     """RFG: KIP-860 exists for changes that no client can see."""
     world = four_brokers()
     kept = with_topic(world, [1, 2])
@@ -148,7 +148,7 @@ def test_the_brokers_guard_holds_where_the_factor_changed_after_the_plan_was_che
     assert replicas(world) == [(1, 2, 3)]
 
 
-def test_brokers_that_cannot_guard_are_not_asked_to_move_anything() -> None:
+def test_brokers_without_guard_get_no_reassignment() -> None:
     """KIP-860 on old brokers, in its own words."""
     world = four_brokers(rf_guard=False)
     kept = with_topic(world, [1, 2, 3])
@@ -165,7 +165,7 @@ def test_brokers_that_cannot_guard_are_not_asked_to_move_anything() -> None:
     assert not plan.operations
 
 
-def test_a_factor_that_a_topic_declares_needs_no_guard_and_works_on_old_brokers() -> None:
+def test_declared_factor_needs_no_guard_on_old_brokers() -> None:
     world = four_brokers(rf_guard=False)
     with_topic(world, [1, 2])
     grown = topic("t", partitions=1, replicationFactor=3)
@@ -173,7 +173,7 @@ def test_a_factor_that_a_topic_declares_needs_no_guard_and_works_on_old_brokers(
     assert [len(r) for r in replicas(world)] == [3]
 
 
-def test_on_old_brokers_the_client_can_be_the_guard() -> None:
+def test_client_guard_works_on_old_brokers() -> None:
     world = four_brokers(rf_guard=False)
     kept = with_topic(world, [1, 2, 3])
     wanted = reassignment(("t-0", [2, 3, 4]))
@@ -186,7 +186,7 @@ def test_on_old_brokers_the_client_can_be_the_guard() -> None:
     assert replicas(world) == [(1, 2, 3)]
 
 
-def test_as_the_client_kdeclare_refuses_a_factor_that_changed_since_the_plan() -> None:
+def test_client_guard_refuses_factor_changed_since_plan() -> None:
     world = four_brokers(rf_guard=False)
     kept = with_topic(world, [1, 2])
     plan = world.plan(kept, reassignment(("t-0", [2, 3])), scope=GUARDED)
@@ -198,7 +198,7 @@ def test_as_the_client_kdeclare_refuses_a_factor_that_changed_since_the_plan() -
     assert replicas(world) == [(1, 2, 3)]
 
 
-def test_the_client_guard_denies_another_size_as_well() -> None:
+def test_client_guard_denies_different_factor() -> None:
     world = four_brokers(rf_guard=False)
     kept = with_topic(world, [1, 2, 3])
     plan = world.plan(kept, reassignment(("t-0", [1, 2])), scope=GUARDED)
@@ -206,7 +206,7 @@ def test_the_client_guard_denies_another_size_as_well() -> None:
     assert exits(plan) is ExitCode.DENIED
 
 
-def test_with_brokers_that_guard_the_client_guard_changes_nothing() -> None:
+def test_client_guard_is_unused_when_brokers_guard() -> None:
     world = four_brokers()
     kept = with_topic(world, [1, 2, 3])
     plan = world.plan(kept, reassignment(("t-0", [2, 3, 4])), scope=GUARDED)
@@ -216,7 +216,7 @@ def test_with_brokers_that_guard_the_client_guard_changes_nothing() -> None:
 # Expected replicas.
 
 
-def test_replicas_that_are_not_where_the_manifest_expects_them_are_left_alone() -> None:
+def test_unexpected_replicas_are_denied() -> None:
     world = four_brokers()
     kept = with_topic(world, [1, 2, 3])
     plan = world.plan(kept, expecting("t-0", [2, 3, 4], [3, 2, 1]))
@@ -229,7 +229,7 @@ def test_replicas_that_are_not_where_the_manifest_expects_them_are_left_alone() 
     assert replicas(world) == [(2, 3, 4)]
 
 
-def test_expected_replicas_no_longer_matter_once_the_move_is_done() -> None:
+def test_expected_replicas_are_ignored_after_completed_move() -> None:
     world = four_brokers()
     kept = with_topic(world, [1, 2, 3])
     wanted = expecting("t-0", [2, 3, 4], [1, 2, 3])
@@ -242,7 +242,7 @@ def test_expected_replicas_no_longer_matter_once_the_move_is_done() -> None:
 
 
 @case("LST-03")
-def test_a_union_of_replicas_is_never_taken_for_the_factor() -> None:
+def test_factor_is_not_read_from_replica_union() -> None:
     """LST-03, KIP-860: the target of a listed move is its replicas without those that it removes."""
     move = Move(replicas=(1, 2, 3, 0), adding=(3,), removing=(0,))
     assert move.target == (1, 2, 3)
@@ -256,7 +256,7 @@ def test_a_union_of_replicas_is_never_taken_for_the_factor() -> None:
     assert (field.before, field.after) == (3, 4)
 
 
-def test_a_stale_describe_after_the_move_is_not_taken_for_the_factor() -> None:
+def test_factor_is_not_read_from_stale_describe() -> None:
     """KIP-860, example 2: describe still shows the union after the move has ended."""
     world = four_brokers()
     with_topic(world, [1, 2, 3])
@@ -266,7 +266,7 @@ def test_a_stale_describe_after_the_move_is_not_taken_for_the_factor() -> None:
     assert not world.plan(topic("t", partitions=1, replicationFactor=3)).changes
 
 
-def test_a_topic_in_a_move_of_someone_elses_is_left_alone() -> None:
+def test_factor_change_during_move_of_another_client_is_denied() -> None:
     world = four_brokers()
     with_topic(world, [1, 2, 3])
     someone_moves(world, "t-0", [2, 3, 4])
@@ -280,7 +280,7 @@ def test_a_topic_in_a_move_of_someone_elses_is_left_alone() -> None:
     assert world.apply(topic("t", partitions=1, replicationFactor=2)).complete
 
 
-def test_no_partitions_are_added_during_a_move() -> None:
+def test_partition_increase_during_move_is_denied() -> None:
     """PRT-06: Kafka would give new partitions as many replicas as the union has."""
     world = four_brokers()
     with_topic(world, [1, 2, 3])
@@ -294,7 +294,7 @@ def test_no_partitions_are_added_during_a_move() -> None:
     assert [len(r) for r in replicas(world)] == [3, 3]
 
 
-def test_configs_of_a_topic_in_a_move_can_change() -> None:
+def test_configs_can_change_during_move() -> None:
     world = four_brokers()
     with_topic(world, [1, 2, 3])
     someone_moves(world, "t-0", [2, 3, 4])
@@ -302,7 +302,7 @@ def test_configs_of_a_topic_in_a_move_can_change() -> None:
     assert world.overrides("t") == {"retention.ms": "5"}
 
 
-def test_a_partition_in_a_move_of_someone_elses_is_not_sent_elsewhere() -> None:
+def test_reassignment_during_move_of_another_client_is_denied() -> None:
     world = four_brokers()
     kept = with_topic(world, [1, 2, 3], [1, 2, 3])
     someone_moves(world, "t-0", [2, 3, 4])
@@ -312,7 +312,7 @@ def test_a_partition_in_a_move_of_someone_elses_is_not_sent_elsewhere() -> None:
     assert not plan.operations
 
 
-def test_a_move_that_goes_where_the_manifest_wants_it_is_in_order() -> None:
+def test_move_in_flight_to_declared_target_needs_no_change() -> None:
     """TOOL-04: in progress does not mean done; completion is determined by the replicas."""
     world = four_brokers()
     kept = with_topic(world, [1, 2, 3])
@@ -327,7 +327,7 @@ def test_a_move_that_goes_where_the_manifest_wants_it_is_in_order() -> None:
     assert world.run(plan).complete
 
 
-def test_a_move_that_someone_cancels_during_the_run_is_a_failure() -> None:
+def test_move_canceled_by_another_client_fails() -> None:
     """TOOL-04, KIP4-08: a move that is no longer listed did not necessarily succeed."""
     world = four_brokers()
     kept = with_topic(world, [1, 2, 3])
@@ -345,7 +345,7 @@ def test_a_move_that_someone_cancels_during_the_run_is_a_failure() -> None:
     assert sorted(replicas(world)[0]) == [1, 2, 3]
 
 
-def test_a_move_takes_the_time_it_takes() -> None:
+def test_apply_waits_for_completed_move() -> None:
     """KIP4-08: work that Kafka does after the request is watched until it is complete."""
     world = four_brokers(move_ticks=7)
     kept = with_topic(world, [1, 2, 3])
@@ -354,7 +354,7 @@ def test_a_move_takes_the_time_it_takes() -> None:
     assert replicas(world) == [(2, 3, 4)]
 
 
-def test_a_move_that_does_not_end_is_left_to_the_cluster() -> None:
+def test_move_timeout_leaves_move_in_flight() -> None:
     world = four_brokers(move_ticks=1_000_000)
     kept = with_topic(world, [1, 2, 3])
     wanted = reassignment(("t-0", [2, 3, 4]))
@@ -365,7 +365,7 @@ def test_a_move_that_does_not_end_is_left_to_the_cluster() -> None:
     assert not world.plan(kept, wanted).has_changes  # it moves there
 
 
-def test_without_waiting_a_move_that_goes_on_is_no_failure() -> None:
+def test_no_wait_with_move_in_flight_succeeds() -> None:
     world = four_brokers(move_ticks=1_000_000)
     kept = with_topic(world, [1, 2, 3])
     result = world.apply(kept, reassignment(("t-0", [2, 3, 4])), wait=False)
@@ -376,7 +376,7 @@ def test_without_waiting_a_move_that_goes_on_is_no_failure() -> None:
 # Two resources, one partition.
 
 
-def test_two_resources_that_want_one_partition_contradict_each_other() -> None:
+def test_two_reassignments_of_one_partition_are_contradiction() -> None:
     world = four_brokers()
     kept = with_topic(world, [1, 2, 3])
     plan = world.plan(
@@ -391,7 +391,7 @@ def test_two_resources_that_want_one_partition_contradict_each_other() -> None:
     assert exits(plan) is ExitCode.ERROR
 
 
-def test_a_topics_new_factor_and_a_reassignment_of_it_contradict_each_other() -> None:
+def test_factor_change_and_reassignment_are_contradiction() -> None:
     world = four_brokers()
     with_topic(world, [1, 2, 3])
     plan = world.plan(topic("t", partitions=1, replicationFactor=2), reassignment(("t-0", [2, 3, 4])))
@@ -399,7 +399,7 @@ def test_a_topics_new_factor_and_a_reassignment_of_it_contradict_each_other() ->
     assert exits(plan) is ExitCode.ERROR
 
 
-def test_two_reassignments_of_different_partitions_do_not() -> None:
+def test_two_reassignments_of_different_partitions_are_applied() -> None:
     world = four_brokers()
     kept = with_topic(world, [1, 2, 3], [1, 2, 3])
     east, west = reassignment(("t-0", [2, 3, 4]), name="east"), reassignment(("t-1", [1, 3, 4]), name="west")
@@ -407,7 +407,7 @@ def test_two_reassignments_of_different_partitions_do_not() -> None:
     assert replicas(world) == [(2, 3, 4), (1, 3, 4)]
 
 
-def test_a_reassignment_of_what_is_not_there_is_an_error_unless_this_project_makes_it() -> None:
+def test_reassignment_of_missing_topic_is_error_unless_declared() -> None:
     world = four_brokers()
     plan = world.plan(reassignment(("t-0", [2, 3, 4])))
     assert exits(plan) is ExitCode.ERROR
@@ -420,7 +420,7 @@ def test_a_reassignment_of_what_is_not_there_is_an_error_unless_this_project_mak
     assert world.plan(*declared).summary.unchanged == 2
 
 
-def test_a_broker_that_does_not_exist_is_an_error() -> None:
+def test_unknown_broker_is_an_error() -> None:
     world = four_brokers()
     kept = with_topic(world, [1, 2, 3])
     plan = world.plan(kept, reassignment(("t-0", [1, 2, 9])))
@@ -435,7 +435,7 @@ def protected() -> DesiredResource:
     return topic("t", partitions=1, replicationFactor=1, lifecycle={"preventDestroy": True})
 
 
-def test_prevent_destroy_holds_against_allow_deletes() -> None:
+def test_prevent_destroy_blocks_allow_deletes() -> None:
     world = World()
     world.apply(protected())
     plan = world.plan(scope=PlanScope(allow_deletes=True))
@@ -447,7 +447,7 @@ def test_prevent_destroy_holds_against_allow_deletes() -> None:
     assert "Topic/t" in world.owned()
 
 
-def test_what_was_applied_last_decides_not_what_the_manifest_said_before_it_went() -> None:
+def test_prevent_destroy_follows_last_applied_manifest() -> None:
     world = World()
     world.apply(protected())
     world.apply(topic("t", partitions=1, replicationFactor=1))
@@ -455,7 +455,7 @@ def test_what_was_applied_last_decides_not_what_the_manifest_said_before_it_went
     assert "t" not in world.cluster.topics()
 
 
-def test_an_internal_topic_is_never_deleted() -> None:
+def test_internal_topic_is_never_deleted() -> None:
     world = World()
     world.apply(topic("t", partitions=1, replicationFactor=1))
     world.cluster.mark_internal("t")
@@ -464,7 +464,7 @@ def test_an_internal_topic_is_never_deleted() -> None:
     assert not plan.operations
 
 
-def test_forgetting_releases_without_touching() -> None:
+def test_forget_releases_topic_without_requests() -> None:
     world = World()
     world.apply(protected())
     world.cluster.calls.clear()
@@ -480,7 +480,7 @@ def test_forgetting_releases_without_touching() -> None:
     assert "Topic/t" in world.owned()
 
 
-def test_only_what_is_owned_and_not_declared_can_be_forgotten() -> None:
+def test_forget_of_declared_or_unknown_resource_is_an_error() -> None:
     world = World()
     world.apply(protected())
     scope = PlanScope(forget=frozenset({ResourceId("Topic", "t"), ResourceId("Topic", "nobody")}))
@@ -498,7 +498,7 @@ def test_only_what_is_owned_and_not_declared_can_be_forgotten() -> None:
     ],
     ids=["path", "target", "selector"],
 )
-def test_part_of_a_project_never_deletes(scope: PlanScope) -> None:
+def test_partial_scope_never_deletes(scope: PlanScope) -> None:
     world = World()
     kept = desired("Topic", "kept", {"team": "a"}, partitions=1, replicationFactor=1)
     world.apply(kept, topic("gone", partitions=1, replicationFactor=1))
@@ -509,7 +509,7 @@ def test_part_of_a_project_never_deletes(scope: PlanScope) -> None:
     assert "Topic/gone" in world.owned()
 
 
-def test_a_target_or_selector_leaves_the_rest_of_the_project_alone() -> None:
+def test_target_and_selector_limit_changes() -> None:
     world = World()
     one = desired("Topic", "one", {"team": "a"}, partitions=1, replicationFactor=1)
     two = desired("Topic", "two", {"team": "b"}, partitions=1, replicationFactor=1)
@@ -519,19 +519,19 @@ def test_a_target_or_selector_leaves_the_rest_of_the_project_alone() -> None:
     assert sorted(world.cluster.topics()) == ["one", "two"]
 
 
-def test_a_target_that_nobody_declares_is_an_error() -> None:
+def test_unknown_target_is_an_error() -> None:
     plan = World().plan(scope=PlanScope(targets=frozenset({ResourceId("Topic", "nobody")})))
     assert codes(plan) == ["unknown-target"]
     assert exits(plan) is ExitCode.ERROR
 
 
-def test_a_target_that_is_misspelt_is_answered_with_what_there_is() -> None:
+def test_misspelled_target_suggests_declared_resource() -> None:
     one = desired("Topic", "orders", partitions=1, replicationFactor=1)
     plan = World().plan(one, scope=PlanScope(targets=frozenset({ResourceId("Topic", "order")})))
     assert [d.hint for d in plan.diagnostics] == ["Did you mean 'Topic/orders'?"]
 
 
-def test_a_selector_that_nothing_answers_to_is_warned_of() -> None:
+def test_selector_without_matches_is_warned_of() -> None:
     one = desired("Topic", "one", {"team": "a"}, partitions=1, replicationFactor=1)
     plan = World().plan(one, scope=PlanScope(selector={"team": "b"}))
     assert codes(plan) == ["nothing-selected"]
@@ -540,7 +540,7 @@ def test_a_selector_that_nothing_answers_to_is_warned_of() -> None:
     assert codes(World().plan(one, scope=PlanScope(selector={"team": "a"}))) == []
 
 
-def test_an_orphaned_topic_that_vanished_is_let_go_of() -> None:
+def test_orphan_deleted_by_another_client_is_released() -> None:
     world = World()
     world.apply(topic("t", partitions=1, replicationFactor=1))
     world.cluster.elsewhere().delete_topics({"t": None})

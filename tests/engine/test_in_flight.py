@@ -78,7 +78,7 @@ def true_replicas(world: World, name: str, number: int = 0) -> tuple[int, ...]:
     ],
     ids=["partitions", "rule", "factor", "more partitions"],
 )
-def test_by_default_it_is_denied(wanted: DesiredResource) -> None:
+def test_move_of_another_client_is_denied_by_default(wanted: DesiredResource) -> None:
     world, kept = someones_move()
     declared = [wanted] if wanted.id.kind == "Topic" else [*kept, wanted]
     plan = world.plan(*declared)
@@ -91,7 +91,7 @@ def test_by_default_it_is_denied(wanted: DesiredResource) -> None:
     assert true_replicas(world, "t") == (2, 3, 4)
 
 
-def test_its_neighbours_are_moved_by_a_resource_of_their_own() -> None:
+def test_denied_move_does_not_block_other_resources() -> None:
     world, kept = someones_move()
     world.cluster.move_ticks = 0
     plan = world.plan(*kept, to_five(), reassignment(("t-1", [1, 2, 5]), name="other"))
@@ -101,7 +101,7 @@ def test_its_neighbours_are_moved_by_a_resource_of_their_own() -> None:
     assert flying(world.cluster) == {"t-0"}
 
 
-def test_a_move_that_goes_where_it_should_is_in_nobodys_way() -> None:
+def test_move_of_another_client_to_declared_target_needs_no_change() -> None:
     world, kept = someones_move()
     plan = world.plan(*kept, reassignment(("t-0", [2, 3, 4])))
     assert (plan.changes, plan.operations) == ((), ())
@@ -111,7 +111,7 @@ def test_a_move_that_goes_where_it_should_is_in_nobodys_way() -> None:
 # Waited for.
 
 
-def test_it_is_waited_for_and_then_the_plan_goes_on() -> None:
+def test_await_waits_for_move_and_continues() -> None:
     world, kept = someones_move(held=False)
     plan = world.plan(*kept, to_five(), scope=AWAIT)
     (said,) = (d for d in plan.diagnostics if d.code == "move-in-flight")
@@ -136,14 +136,14 @@ def test_it_is_waited_for_and_then_the_plan_goes_on() -> None:
     ],
     ids=["factor", "more partitions", "both"],
 )
-def test_what_a_topic_wants_waits_as_well(wanted: DesiredResource, sizes: list[int]) -> None:
+def test_await_applies_to_topic_changes(wanted: DesiredResource, sizes: list[int]) -> None:
     world, _ = someones_move(held=False)
     assert world.apply(wanted, scope=AWAIT).complete
     assert [len(r) for r in replicas(world)] == sizes
     assert not world.plan(wanted).has_changes
 
 
-def test_moves_are_looked_through_once_for_all_that_wait_for_them() -> None:
+def test_await_scans_moves_once_for_all_operations() -> None:
     """One request for all: a cluster can have tens of thousands of partitions in flight."""
 
     class Moves(UserDict[TopicPartition, Move]):
@@ -170,7 +170,7 @@ def test_moves_are_looked_through_once_for_all_that_wait_for_them() -> None:
     assert moves.looks == 1
 
 
-def test_what_is_in_nobodys_way_is_not_waited_for() -> None:
+def test_await_ignores_unrelated_moves() -> None:
     world, kept = someones_move()
     world.cluster.move_ticks = 0
     plan = world.plan(*kept, reassignment(("t-1", [1, 2, 5])), scope=AWAIT)
@@ -179,7 +179,7 @@ def test_what_is_in_nobodys_way_is_not_waited_for() -> None:
     assert flying(world.cluster) == {"t-0"}
 
 
-def test_it_is_stale_where_the_other_move_ended_elsewhere() -> None:
+def test_await_is_stale_when_move_ends_elsewhere() -> None:
     world, kept = someones_move()
     plan = world.plan(*kept, to_five(throttle=1000), scope=AWAIT)
     during(world, 5, lambda _: someone_moves(world, "t-0", None))
@@ -192,7 +192,7 @@ def test_it_is_stale_where_the_other_move_ended_elsewhere() -> None:
     assert throttles(world.cluster) == {}
 
 
-def test_it_is_not_waited_for_for_ever() -> None:
+def test_await_times_out() -> None:
     world, kept = someones_move()
     run = world.apply(*kept, to_five(throttle=1000), scope=AWAIT, move_timeout_s=30)
     waited = result(run, "moves.await")
@@ -207,7 +207,7 @@ def test_it_is_not_waited_for_for_ever() -> None:
     assert not world.left
 
 
-def test_ctrl_c_ends_the_wait() -> None:
+def test_await_ends_on_interrupt() -> None:
     world, kept = someones_move()
     during(world, 6, lambda _: world.stop.set())
     run = world.apply(*kept, to_five(), scope=AWAIT)
@@ -219,7 +219,7 @@ def test_ctrl_c_ends_the_wait() -> None:
 # Sent elsewhere.
 
 
-def test_it_is_sent_elsewhere_where_people_say_so() -> None:
+def test_override_redirects_move() -> None:
     world, kept = someones_move()
     plan = world.plan(*kept, to_five(), scope=OVERRIDE)
     (said,) = (d for d in plan.diagnostics if d.code == "move-in-flight")
@@ -232,7 +232,7 @@ def test_it_is_sent_elsewhere_where_people_say_so() -> None:
     assert leaders(world)[0] == 1
 
 
-def test_back_to_where_it_came_from_is_an_override_too() -> None:
+def test_override_to_original_replicas_cancels_move() -> None:
     """Kafka would ignore the original list and continue, so the move is canceled first."""
     world, kept = someones_move()
     assert world.apply(*kept, reassignment(("t-0", [1, 2, 3])), scope=OVERRIDE).complete
@@ -241,7 +241,7 @@ def test_back_to_where_it_came_from_is_an_override_too() -> None:
     assert leaders(world)[0] == 1
 
 
-def test_partitions_are_not_added_to_a_topic_that_is_being_moved() -> None:
+def test_override_does_not_allow_partition_increase() -> None:
     """An override concerns the current replicas; Kafka sizes new partitions by the union."""
     world, _ = someones_move()
     plan = world.plan(topic("t", partitions=3, replicationFactor=3), scope=OVERRIDE)
@@ -249,7 +249,7 @@ def test_partitions_are_not_added_to_a_topic_that_is_being_moved() -> None:
     assert plan_outcome(plan).exit_code is ExitCode.DENIED
 
 
-def test_an_override_is_stale_once_the_other_move_goes_elsewhere() -> None:
+def test_override_is_stale_after_move_is_redirected() -> None:
     world, kept = someones_move()
     plan = world.plan(*kept, to_five(), scope=OVERRIDE)
     someone_moves(world, "t-0", [2, 4, 5])
@@ -259,7 +259,7 @@ def test_an_override_is_stale_once_the_other_move_goes_elsewhere() -> None:
     assert true_replicas(world, "t") == (2, 4, 5)
 
 
-def test_a_move_that_begins_right_before_the_request_is_left_to_them() -> None:
+def test_move_started_before_request_is_not_overridden() -> None:
     world = Moving()
     kept = existing(world, t=[[1, 2, 3]])
     world.hold()
@@ -283,7 +283,7 @@ def test_a_move_that_begins_right_before_the_request_is_left_to_them() -> None:
     assert throttles(world.cluster) == {}
 
 
-def test_a_move_that_the_last_look_shows_is_left_to_them() -> None:
+def test_move_seen_at_last_check_is_not_overridden() -> None:
     """Expectations are not checked anymore at this point, and Kafka would accept the request."""
 
     def world_and_plan() -> tuple[Moving, Plan]:
@@ -342,7 +342,7 @@ NAMES = ["drain", "drain free", "even", "to", "three", "three free", "six", "top
 
 
 @pytest.mark.parametrize("wanted", RULES, ids=NAMES)
-def test_a_stale_union_never_makes_the_factor_grow(wanted: DesiredResource) -> None:
+def test_stale_union_never_raises_factor(wanted: DesiredResource) -> None:
     world, kept = ten_brokers()
     show_a_union(world)
     plan = world.plan(*([wanted] if wanted.id.kind == "Topic" else [*kept, wanted]))
@@ -350,7 +350,7 @@ def test_a_stale_union_never_makes_the_factor_grow(wanted: DesiredResource) -> N
     assert len(true_replicas(world, "t")) == 3
 
 
-def test_it_is_the_brokers_guard_that_holds_against_a_stale_union() -> None:
+def test_broker_guard_refuses_stale_union() -> None:
     world, kept = ten_brokers()
     show_a_union(world)
     run = world.apply(*kept, RULES[0])
@@ -361,7 +361,7 @@ def test_it_is_the_brokers_guard_that_holds_against_a_stale_union() -> None:
 
 
 @pytest.mark.parametrize("wanted", RULES, ids=NAMES)
-def test_a_move_between_two_looks_never_makes_the_factor_grow(wanted: DesiredResource) -> None:
+def test_move_between_observations_never_raises_factor(wanted: DesiredResource) -> None:
     """KIP-860, example 1: the move begins after moves were listed, and ends before they are listed again."""
     world, kept = ten_brokers()
     plan = _planned_on_a_union(world, [wanted] if wanted.id.kind == "Topic" else [*kept, wanted])
@@ -388,7 +388,7 @@ def _planned_on_a_union(world: Moving, declared: list[DesiredResource]) -> Plan:
     return plan
 
 
-def test_a_move_that_has_begun_after_the_describe_is_seen() -> None:
+def test_move_started_after_describe_is_detected() -> None:
     """The other half of example 1: three replicas are described, and they are already being moved."""
     world, kept = ten_brokers()
     world.hold()
@@ -398,7 +398,7 @@ def test_a_move_that_has_begun_after_the_describe_is_seen() -> None:
     assert plan.operations == ()
 
 
-def test_with_stale_describes_a_run_still_ends_well() -> None:
+def test_run_with_stale_describes_completes() -> None:
     world = Moving(MemoryCluster(TEN))
     world.apply(topic("t", partitions=2, replicationFactor=2))
     world.cluster.stale_reads = 3
@@ -412,7 +412,7 @@ def test_with_stale_describes_a_run_still_ends_well() -> None:
 # Undoing.
 
 
-def test_undoing_a_move_that_is_over_restores_the_order() -> None:
+def test_rollback_of_completed_move_restores_replica_order() -> None:
     world = Moving()
     kept = existing(world, t=[[3, 1, 2]])
     world.apply(*kept, reassignment(("t-0", [4, 2, 3])))
@@ -422,7 +422,7 @@ def test_undoing_a_move_that_is_over_restores_the_order() -> None:
     assert leaders(world) == [3]
 
 
-def test_undoing_a_move_in_flight_restores_the_order_which_a_cancel_would_not() -> None:
+def test_rollback_of_move_in_flight_restores_replica_order() -> None:
     world = Moving()
     kept = existing(world, t=[[3, 2, 1]], u=[[3, 2, 1]])
     world.hold()
@@ -449,7 +449,7 @@ def overridden() -> tuple[Moving, list[DesiredResource], str, str]:
     return world, kept, str(first.run_id), str(second.run_id)
 
 
-def test_undoing_an_override_goes_to_where_the_move_was_heading_before() -> None:
+def test_rollback_of_override_restores_earlier_target() -> None:
     world, _, first, second = overridden()
     world.cluster.tick_on_poll = True
     world.cluster.move_ticks = 2
@@ -460,7 +460,7 @@ def test_undoing_an_override_goes_to_where_the_move_was_heading_before() -> None
     assert leaders(world) == [0]
 
 
-def test_undoing_an_override_that_has_arrived() -> None:
+def test_rollback_of_completed_override_restores_earlier_target() -> None:
     world, _, first, second = overridden()
     world.finish()
     world.recover()
@@ -472,7 +472,7 @@ def test_undoing_an_override_that_has_arrived() -> None:
     assert replicas(world) == [(0, 1)]
 
 
-def test_undoing_what_somebody_has_sent_elsewhere_since_is_a_conflict() -> None:
+def test_rollback_after_redirect_by_another_client_is_conflict() -> None:
     world = Moving(MemoryCluster(TEN))
     kept = existing(world, t=[[0, 1]])
     world.hold()
@@ -485,7 +485,7 @@ def test_undoing_what_somebody_has_sent_elsewhere_since_is_a_conflict() -> None:
     assert replicas(world) == [(4, 5)]
 
 
-def test_undoing_a_growth_in_flight_never_leaves_more_than_before() -> None:
+def test_rollback_of_factor_increase_in_flight_restores_factor() -> None:
     world = Moving()
     existing(world, t=[[2, 1]])
     world.hold()
@@ -496,7 +496,7 @@ def test_undoing_a_growth_in_flight_never_leaves_more_than_before() -> None:
     assert not flying(world.cluster)
 
 
-def test_undoing_an_override_of_somebodys_move_gives_it_back_to_them() -> None:
+def test_rollback_of_override_restores_move_of_another_client() -> None:
     world, kept = someones_move()
     run = world.apply(*kept, to_five(), scope=OVERRIDE, wait=False)
     world.cluster.tick_on_poll = True

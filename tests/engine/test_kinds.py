@@ -68,7 +68,7 @@ def loaded(text: str) -> LoadedManifests:
 
 
 @case("ISR-03")
-def test_the_factor_is_raised_and_in_sync_before_min_insync_replicas() -> None:
+def test_factor_is_raised_and_in_sync_before_min_isr() -> None:
     """ISR-03."""
     world = World(MemoryCluster(dict.fromkeys(range(1, 6)), move_ticks=3))
     world.apply(topic("t", partitions=1, replicationFactor=3, configs={"min.insync.replicas": "2"}))
@@ -86,7 +86,7 @@ def test_the_factor_is_raised_and_in_sync_before_min_insync_replicas() -> None:
     assert seen == [5]
 
 
-def test_min_insync_replicas_is_lowered_before_the_factor() -> None:
+def test_min_isr_is_lowered_before_factor() -> None:
     """ISR-03, in the other direction."""
     world = World(MemoryCluster(dict.fromkeys(range(1, 6))))
     world.apply(topic("t", partitions=1, replicationFactor=5, configs={"min.insync.replicas": "4"}))
@@ -95,7 +95,7 @@ def test_min_insync_replicas_is_lowered_before_the_factor() -> None:
     assert plan.operations[0].id in plan.operations[1].needs
 
 
-def test_min_insync_replicas_above_the_factor_is_warned_of_and_applied() -> None:
+def test_min_isr_above_factor_is_warned_of_and_applied() -> None:
     """ISR-01: Kafka accepts the value, but caps it at what all replicas can satisfy where it evaluates it."""
     world = World()
     wanted = topic("t", partitions=1, replicationFactor=3, configs={"min.insync.replicas": "5"})
@@ -113,7 +113,7 @@ def test_min_insync_replicas_above_the_factor_is_warned_of_and_applied() -> None
     assert codes(world.plan(wanted)) == ["min-isr-above-factor"]  # for as long as this is the case
 
 
-def test_min_insync_replicas_is_held_against_the_factor_that_the_topic_has() -> None:
+def test_min_isr_is_compared_with_live_factor() -> None:
     """ISR-01, for a manifest that states no factor."""
     world = World()
     world.apply(topic("t", partitions=1, replicationFactor=2))
@@ -122,7 +122,7 @@ def test_min_insync_replicas_is_held_against_the_factor_that_the_topic_has() -> 
 
 
 @case("KIP4-03")
-def test_a_new_factor_and_more_partitions_become_more_partitions_and_reassignments() -> None:
+def test_new_factor_and_partitions_become_increase_and_reassignment() -> None:
     """KIP4-03."""
     world = World()
     world.apply(topic("t", assignments={0: [1], 1: [2]}))
@@ -143,7 +143,7 @@ def test_a_new_factor_and_more_partitions_become_more_partitions_and_reassignmen
 
 
 @case("KIP4-06")
-def test_more_partitions_make_up_for_what_the_others_lack() -> None:
+def test_added_partitions_balance_existing_placement() -> None:
     """KIP4-06."""
     world = World()
     world.apply(topic("t", assignments={0: [1], 1: [2], 2: [2], 3: [1]}))
@@ -156,7 +156,7 @@ def test_more_partitions_make_up_for_what_the_others_lack() -> None:
     assert len(world.cluster.topics(["t"])["t"].partitions) == 6
 
 
-def test_as_many_partitions_as_there_are_is_no_request_at_all() -> None:
+def test_equal_partition_count_sends_no_request() -> None:
     """KIP4-06: Kafka refuses an equal count, so none is sent."""
     world = World()
     world.apply(topic("t", partitions=4, replicationFactor=1))
@@ -173,7 +173,7 @@ def even_over_racks(partitions: Sequence[Sequence[int]]) -> None:
     assert set(Counter(replicas[0] for replicas in partitions).values()) == {len(partitions) // 6}
 
 
-def test_growing_keeps_replicas_even_over_racks_brokers_and_leaders() -> None:
+def test_placement_stays_even_when_partitions_are_added() -> None:
     """PLC-07, as planned: 18 partitions, then 36."""
     brokers = [Broker(id_, "localhost", 9092, rack) for id_, rack in RACKS.items()]
     first = place_replicas(brokers, {"t": ()}, PlacementRequest(18, 3))["t"]
@@ -183,7 +183,7 @@ def test_growing_keeps_replicas_even_over_racks_brokers_and_leaders() -> None:
     even_over_racks(second)
 
 
-def test_a_new_factor_spans_the_racks() -> None:
+def test_raised_factor_spans_racks() -> None:
     """PLC-07: from one replica to three, with twice the partitions."""
     world = World(MemoryCluster(RACKS))
     world.apply(topic("t", assignments={n: [n % 6] for n in range(18)}))
@@ -196,7 +196,7 @@ def described(world: World, name: str) -> Topic:
 
 
 @case("KIP4-08")
-def test_what_was_asked_for_is_observed_before_it_counts_as_done() -> None:
+def test_operation_is_done_only_after_observation() -> None:
     """KIP4-08: metadata lags behind the controller, but a run sees its own changes."""
     world = World(MemoryCluster(move_ticks=3))
     world.apply(topic("t", partitions=2, replicationFactor=2, configs={"min.insync.replicas": "1"}))
@@ -211,7 +211,7 @@ def test_what_was_asked_for_is_observed_before_it_counts_as_done() -> None:
 # Lists.
 
 
-def test_elements_with_blanks_are_the_elements_without() -> None:
+def test_list_elements_are_compared_without_blanks() -> None:
     """OPS-15: Kafka compares elements literally, so they are sent literally."""
     world = World()
     world.apply(topic("t", partitions=1, replicationFactor=1))
@@ -224,7 +224,7 @@ def test_elements_with_blanks_are_the_elements_without() -> None:
     assert not world.plan(part).has_changes
 
 
-def test_configs_are_only_ever_changed_key_by_key() -> None:
+def test_config_changes_are_incremental_by_key() -> None:
     """OPS-26: a key that another client set survives every change of another key."""
     world = World()
     world.apply(topic("t", partitions=1, replicationFactor=1, configs={"retention.ms": "1"}))
@@ -238,7 +238,7 @@ def test_configs_are_only_ever_changed_key_by_key() -> None:
 # Undeclared keys.
 
 
-def test_unmanaged_keys_are_reset_where_the_manifest_says_so_but_never_a_moves_throttles() -> None:
+def test_unmanaged_config_reset_keeps_throttled_replicas() -> None:
     world = World()
     world.apply(topic("t", partitions=1, replicationFactor=1))
     world.set("t", **{"flush.ms": "7", LEADERS: "0:1", FOLLOWERS: "0:2"})
@@ -253,7 +253,7 @@ def test_unmanaged_keys_are_reset_where_the_manifest_says_so_but_never_a_moves_t
     assert world.overrides("t") == {"flush.ms": "7", LEADERS: "0:1", FOLLOWERS: "0:2"}
 
 
-def test_throttle_rates_of_brokers_are_never_reset_either() -> None:
+def test_unmanaged_config_reset_keeps_throttle_rates() -> None:
     world = World()
     world.cluster.set_overrides(
         broker_resource(1), {**dict.fromkeys(RATES, "1000"), "log.cleaner.threads": "2"}
@@ -264,7 +264,7 @@ def test_throttle_rates_of_brokers_are_never_reset_either() -> None:
     assert overrides(world, broker_resource(1)) == dict.fromkeys(RATES, "1000")
 
 
-def test_what_the_cluster_itself_holds_is_not_reset() -> None:
+def test_unmanaged_config_reset_keeps_undeletable_keys() -> None:
     """With eligible leader replicas enabled, the cluster-wide min.insync.replicas cannot be deleted."""
     world = World()
     world.cluster.set_overrides(CLUSTER_WIDE, {"min.insync.replicas": "1", "log.cleaner.threads": "2"})
@@ -276,7 +276,7 @@ def test_what_the_cluster_itself_holds_is_not_reset() -> None:
     assert not world.plan(strict).has_changes
 
 
-def test_what_was_declared_and_cannot_be_deleted_is_let_go_of_with_a_warning() -> None:
+def test_undeclared_undeletable_key_is_released_with_warning() -> None:
     world = World()
     world.apply(broker("cluster-default", configs={"min.insync.replicas": 2}))
     plan = world.plan(broker("cluster-default"))
@@ -302,7 +302,7 @@ def test_what_was_declared_and_cannot_be_deleted_is_let_go_of_with_a_warning() -
         ("1", ["4", "2", "1"]),
     ],
 )
-def test_a_thread_pool_grows_and_shrinks_in_steps(wanted: str, values: list[str]) -> None:
+def test_thread_pool_is_resized_in_steps(wanted: str, values: list[str]) -> None:
     """BRK-05: from 8, at most twice and at least half as many per step."""
     world = World()
     wish = broker("1", configs={"num.io.threads": wanted})
@@ -317,7 +317,7 @@ def test_a_thread_pool_grows_and_shrinks_in_steps(wanted: str, values: list[str]
     assert overrides(world, broker_resource(1)) == {}
 
 
-def test_a_thread_pool_that_is_declared_no_longer_goes_back_in_steps() -> None:
+def test_undeclared_thread_pool_is_reset_in_steps() -> None:
     """BRK-05."""
     world = World()
     world.apply(broker("1", configs={"num.io.threads": 64}))
@@ -326,7 +326,7 @@ def test_a_thread_pool_that_is_declared_no_longer_goes_back_in_steps() -> None:
 
 
 @pytest.mark.parametrize("started_with", ["2", "100"])
-def test_a_thread_pool_goes_back_to_what_the_broker_was_started_with(started_with: str) -> None:
+def test_undeclared_thread_pool_is_reset_to_static_value(started_with: str) -> None:
     """BRK-05: below the override is the broker's own properties file, not Kafka's default."""
     world = World(MemoryCluster(static={"num.io.threads": started_with}))
     assert world.apply(broker("1", configs={"num.io.threads": 16})).complete
@@ -334,7 +334,7 @@ def test_a_thread_pool_goes_back_to_what_the_broker_was_started_with(started_wit
     assert overrides(world, broker_resource(1)) == {}
 
 
-def test_a_step_too_wide_for_the_brokers_is_refused_before_anything_is_sent() -> None:
+def test_thread_pool_step_rejected_by_brokers_is_a_plan_error() -> None:
     """BRK-05, at the cluster default: brokers were started with 2 each, and the plan reports this."""
     world = World(MemoryCluster(static={"num.io.threads": "2"}))
     plan = world.plan(broker("cluster-default", configs={"num.io.threads": 16}))
@@ -344,7 +344,7 @@ def test_a_step_too_wide_for_the_brokers_is_refused_before_anything_is_sent() ->
     assert not plan.operations
 
 
-def test_keys_that_need_a_restart_are_errors_before_any_broker_is_asked() -> None:
+def test_read_only_broker_keys_are_errors_when_loading() -> None:
     """BRK-01."""
     found = loaded(
         """
@@ -358,7 +358,7 @@ def test_keys_that_need_a_restart_are_errors_before_any_broker_is_asked() -> Non
     assert all(d.is_error for d in found.diagnostics)
 
 
-def test_a_misspelt_broker_key_is_caught_although_kafka_would_take_it() -> None:
+def test_misspelled_broker_key_is_an_error() -> None:
     """BRK-07."""
     found = loaded(
         """
@@ -375,7 +375,7 @@ def test_a_misspelt_broker_key_is_caught_although_kafka_would_take_it() -> None:
     assert plan_outcome(plan).exit_code is ExitCode.ERROR
 
 
-def test_a_broker_config_that_leaves_the_manifests_is_an_orphan() -> None:
+def test_undeclared_broker_config_is_orphan() -> None:
     world = World()
     world.apply(broker("1", configs={"log.cleaner.threads": 2}))
     world.cluster.set_overrides(
@@ -395,7 +395,7 @@ def test_a_broker_config_that_leaves_the_manifests_is_an_orphan() -> None:
     assert overrides(world, broker_resource(1))["log.cleaner.threads"] == "2"
 
 
-def test_a_broker_that_is_not_registered_is_an_error_and_its_orphan_is_let_go_of() -> None:
+def test_unregistered_broker_is_an_error() -> None:
     world = World()
     plan = world.plan(broker("9", configs={"log.cleaner.threads": 2}))
     assert codes(plan) == ["unknown-broker"]
@@ -419,7 +419,7 @@ UNHEARD_OF = """
     """
 
 
-def test_an_unknown_topic_key_is_weighed_against_a_live_topic() -> None:
+def test_unknown_topic_key_is_error_when_live_topic_lacks_it() -> None:
     world = World()
     world.apply(topic("other", partitions=1, replicationFactor=1))
     plan = build_plan(request(loaded(UNHEARD_OF)), connections_to(world.cluster), world.secrets, nothing)
@@ -427,7 +427,7 @@ def test_an_unknown_topic_key_is_weighed_against_a_live_topic() -> None:
     assert plan_outcome(plan).exit_code is ExitCode.ERROR
 
 
-def test_where_there_is_no_topic_to_ask_about_the_broker_judges_it_beforehand() -> None:
+def test_unknown_topic_key_without_live_topic_is_validated_by_broker() -> None:
     world = World()
     plan = build_plan(request(loaded(UNHEARD_OF)), connections_to(world.cluster), world.secrets, nothing)
     severities = {d.code: d.severity for d in plan.diagnostics}
@@ -435,7 +435,7 @@ def test_where_there_is_no_topic_to_ask_about_the_broker_judges_it_beforehand() 
     assert plan_outcome(plan).exit_code is ExitCode.ERROR
 
 
-def test_a_key_that_only_the_live_cluster_knows_is_no_mistake() -> None:
+def test_plugin_key_known_to_cluster_is_accepted() -> None:
     """A plug-in's key, in use on one of the brokers."""
     world = World()
     world.cluster.set_overrides(broker_resource(2), {"my.plugin.size": "5"})
@@ -479,7 +479,7 @@ def test_fewer_partitions_than_live_blocks_only_that_topic() -> None:
     assert set(world.cluster.topics()) == {"t", "other"}, "the rest of the plan goes on"
 
 
-def test_rolling_back_more_partitions_is_irreversible_and_said_so() -> None:
+def test_rollback_of_partition_increase_is_reported_irreversible() -> None:
     world = World()
     world.apply(topic("t", partitions=1, replicationFactor=1, configs={"flush.ms": "1"}))
     world.apply(topic("t", partitions=2, replicationFactor=1, configs={"flush.ms": "2"}))
@@ -490,7 +490,7 @@ def test_rolling_back_more_partitions_is_irreversible_and_said_so() -> None:
     assert len(described(world, "t").partitions) == 2
 
 
-def test_rolling_back_leaves_alone_what_someone_else_changed_since() -> None:
+def test_rollback_leaves_concurrent_changes_unchanged() -> None:
     world = World()
     world.apply(topic("t", partitions=1, replicationFactor=1, configs={"flush.ms": "1", "retention.ms": "1"}))
     world.apply(topic("t", partitions=1, replicationFactor=1, configs={"flush.ms": "2", "retention.ms": "2"}))
@@ -501,7 +501,7 @@ def test_rolling_back_leaves_alone_what_someone_else_changed_since() -> None:
     assert world.overrides("t") == {"flush.ms": "3", "retention.ms": "1"}
 
 
-def test_a_topic_with_records_is_not_rolled_away() -> None:
+def test_rollback_does_not_delete_topic_with_records() -> None:
     world = World()
     world.apply(topic("t", partitions=1, replicationFactor=1))
     world.cluster.produce("t", 3)
@@ -511,7 +511,7 @@ def test_a_topic_with_records_is_not_rolled_away() -> None:
     assert "t" in world.cluster.topics()
 
 
-def test_replicas_that_cannot_be_placed_are_an_error_before_anything_is_sent() -> None:
+def test_unplaceable_replicas_are_a_plan_error() -> None:
     world = World()
     world.apply(topic("t", partitions=1, replicationFactor=1))
     plan = world.plan(topic("t", partitions=1, replicationFactor=4))

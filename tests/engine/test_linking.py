@@ -72,13 +72,13 @@ def touch(key: Key, access: Access, sort: str = ROOM) -> FootprintEntry:
 
 @pytest.mark.parametrize("key", ["hall", Prefix("ha"), Prefix(""), Pattern("h.*l")])
 @pytest.mark.parametrize("access", [Access.REQUIRES, Access.UPDATE])
-def test_what_is_needed_is_made_first(key: Key, access: Access) -> None:
+def test_link_creates_used_objects_first(key: Key, access: Access) -> None:
     _, lamp = link_operations([add("hall"), op("set", "lamp", touch(key, access))]).operations
     assert lamp.needs == {"add:hall": "the object that it uses is created first"}
     assert lamp.follows == {}
 
 
-def test_mere_order_does_not_depend_on_success() -> None:
+def test_link_after_access_orders_without_dependency() -> None:
     _, lamp = link_operations([add("hall"), op("set", "lamp", touch("hall", Access.AFTER))]).operations
     assert (lamp.needs, lamp.follows) == ({}, {"add:hall": "the object that it uses is created first"})
 
@@ -93,21 +93,21 @@ def test_mere_order_does_not_depend_on_success() -> None:
         touch(Pattern("hal"), Access.REQUIRES),
     ],
 )
-def test_what_only_mentions_an_object_or_is_about_another_one_waits_for_nothing(
+def test_link_mentions_and_other_objects_add_no_edges(
     other: FootprintEntry,
 ) -> None:
     operations = (add("hall"), op("set", "lamp", other))
     assert link_operations(operations).operations == operations
 
 
-def test_use_of_what_is_deleted_contradicts_itself() -> None:
+def test_link_use_of_deleted_object_is_contradiction() -> None:
     said = link_operations([remove("hall"), op("set", "lamp", touch(Prefix("h"), Access.REQUIRES))])
     (problem,) = said.diagnostics
     assert (problem.code, problem.resource) == ("contradiction", "Lamp/lamp")
     assert "Lamp/lamp uses hall, which the same plan deletes" in problem.detail
 
 
-def test_mere_order_and_mentions_do_not_contradict_a_deletion() -> None:
+def test_link_order_and_mentions_allow_deletion() -> None:
     users = [op("set", a.value, touch("hall", a)) for a in (Access.AFTER, Access.MENTIONS)]
     said = link_operations([remove("hall"), *users])
     assert not said.diagnostics
@@ -115,7 +115,7 @@ def test_mere_order_and_mentions_do_not_contradict_a_deletion() -> None:
 
 
 @pytest.mark.parametrize("access", [Access.REQUIRES, Access.AFTER])
-def test_what_goes_goes_before_what_it_needed(access: Access) -> None:
+def test_link_deletes_users_before_used_objects(access: Access) -> None:
     said = link_operations([remove("hall"), remove("lamp", touch("hall", access), sort=LAMP)])
     assert not said.diagnostics
     hall, lamp = said.operations
@@ -123,7 +123,7 @@ def test_what_goes_goes_before_what_it_needed(access: Access) -> None:
     assert order_operations(said.operations) == (lamp, hall)
 
 
-def test_circle_names_its_path() -> None:
+def test_operation_cycle_error_names_path() -> None:
     said = link_operations(
         [add("a", touch("b", Access.REQUIRES)), add("b", touch("a", Access.REQUIRES)), add("c")]
     )
@@ -138,7 +138,7 @@ keys = names | names.map(Prefix) | names.map(lambda name: Pattern(f"{name}.?"))
 
 
 @given(st.sets(names), st.lists(st.tuples(keys, st.sampled_from([Access.REQUIRES, Access.AFTER]))))
-def test_every_key_finds_what_it_matches(made: set[str], used: list[tuple[Key, Access]]) -> None:
+def test_link_finds_every_matching_object(made: set[str], used: list[tuple[Key, Access]]) -> None:
     operations = [add(name) for name in sorted(made)]
     users = [op("set", f"user-{n}", touch(key, access)) for n, (key, access) in enumerate(used)]
     linked = link_operations([*operations, *users]).operations[len(operations) :]

@@ -36,7 +36,7 @@ def record(world: World) -> Mapping[str, Any]:
     return found
 
 
-def test_element_present_before_its_part_stays_when_the_part_leaves() -> None:
+def test_list_patch_removal_keeps_preexisting_element() -> None:
     world = live_world("delete,compact")
     world.apply(part(append=["compact"]))
     assert record(world)["added"] == []
@@ -44,7 +44,7 @@ def test_element_present_before_its_part_stays_when_the_part_leaves() -> None:
     assert world.overrides("x") == {POLICY: "delete,compact"}
 
 
-def test_element_that_was_added_goes_when_the_part_leaves() -> None:
+def test_list_patch_removal_removes_added_element() -> None:
     world = live_world("delete")
     world.apply(part(append=["compact"]))
     assert record(world)["added"] == ["compact"]
@@ -54,7 +54,7 @@ def test_element_that_was_added_goes_when_the_part_leaves() -> None:
     assert world.overrides("x") == {POLICY: "delete"}
 
 
-def test_element_that_someone_else_removed_is_owned_once_added_again() -> None:
+def test_element_removed_by_another_client_is_owned_when_added_again() -> None:
     world = live_world("delete,compact")
     world.apply(part(append=["compact"]))
     world.set("x", cleanup_policy="delete")
@@ -62,7 +62,7 @@ def test_element_that_someone_else_removed_is_owned_once_added_again() -> None:
     assert record(world)["added"] == ["compact"]
 
 
-def test_elements_of_a_whole_list_stay_owned_when_declared_in_part() -> None:
+def test_whole_list_elements_stay_owned_as_list_patch() -> None:
     world = live_world("delete")
     world.apply(topic("x", configs={POLICY: ["delete", "compact"]}))
     world.apply(part(append=["compact"]))
@@ -70,7 +70,7 @@ def test_elements_of_a_whole_list_stay_owned_when_declared_in_part() -> None:
     assert record(world)["added"] == ["compact"]
 
 
-def test_list_of_a_plugin_that_was_applied_as_text_has_not_drifted() -> None:
+def test_plugin_list_applied_as_text_has_not_drifted() -> None:
     """Only the cluster knows that the key is a list; the manifest and the record hold a text."""
     entries = {"plugin.list": ConfigEntry("a,b", ConfigSource.TOPIC, ConfigType.LIST)}
     side = LiveConfigs("Topic/x", entries, ConfigSource.TOPIC, load_catalog(ConfigScope.TOPIC))
@@ -88,7 +88,7 @@ def compare_plugin_key(entry: ConfigEntry, wish: ConfigValue, owned: Applied | N
     return diff_configs(side, {"plugin.key": wish}, applied, reset_unmanaged=False)
 
 
-def test_list_that_the_cluster_takes_for_a_text_is_compared_by_its_elements() -> None:
+def test_list_typed_as_string_is_compared_by_elements() -> None:
     entry = ConfigEntry("a,b", ConfigSource.TOPIC)
     same = compare_plugin_key(entry, Value(("b", "a")), AppliedValue(("b", "a")))
     assert (same.fields, same.drifted) == ((), ())
@@ -102,7 +102,7 @@ def test_list_that_the_cluster_takes_for_a_text_is_compared_by_its_elements() ->
     ]
 
 
-def test_elements_of_a_list_that_the_cluster_hides_are_not_made_up() -> None:
+def test_sensitive_list_elements_are_not_invented() -> None:
     hidden = ConfigEntry(None, ConfigSource.TOPIC, sensitive=True)
     found = compare_plugin_key(hidden, ListPatch(("new",), ("s",)))
     assert [(field.op, field.before, field.after, field.value) for field in found.fields] == [

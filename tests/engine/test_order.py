@@ -51,16 +51,14 @@ def test_claims_made_before_are_those_of_all_predecessors(operations: list[Opera
 
 
 @given(graphs(), st.sets(st.integers(0, 11)))
-def test_without_takes_out_all_that_need_what_is_refused(
-    operations: list[Operation], refused: set[int]
-) -> None:
+def test_exclude_operations_removes_all_dependents(operations: list[Operation], refused: set[int]) -> None:
     before = predecessors(operations)
     gone = {f"op{n}" for n in refused}
     left = [o.id for o in operations if o.id not in gone and not before[o.id] & gone]
     assert [o.id for o in exclude_operations(operations, gone)] == left
 
 
-def test_deletions_over_the_limit_are_not_compared_with_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deletions_over_limit_are_not_compared_pairwise(monkeypatch: pytest.MonkeyPatch) -> None:
     """Comparing all pairs would take minutes if a project with 20,000 resources has lost its files."""
     world = World()
     world.apply(*(topic(f"t{n:02}", partitions=1, replicationFactor=1) for n in range(40)))
@@ -75,7 +73,7 @@ def test_deletions_over_the_limit_are_not_compared_with_each_other(monkeypatch: 
     assert (plan.summary.blocked, plan.operations, compared) == (40, (), [])
 
 
-def test_memory_for_a_chain_grows_with_its_length_alone() -> None:
+def test_memory_for_operation_chain_is_linear() -> None:
     """Each operation changes something that the next one reads.
 
     Sets of predecessors took 1.1 GiB for 6,036 operations.

@@ -100,7 +100,7 @@ def hooks(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     return recorder
 
 
-def test_hooks_are_called_in_the_order_in_which_they_stand(hooks: Recorder) -> None:
+def test_hooks_are_called_in_definition_order(hooks: Recorder) -> None:
     plan = World().plan(topic("a", partitions=1))
     documented = [name for name in vars(PlanHooks) if not name.startswith("_")]
     # They describe the finished plan, in any order.
@@ -110,7 +110,7 @@ def test_hooks_are_called_in_the_order_in_which_they_stand(hooks: Recorder) -> N
     assert plan.summary.unmanaged == 40
 
 
-def test_hooks_know_what_the_plan_is_made_from(hooks: Recorder) -> None:
+def test_hooks_receive_plan_inputs(hooks: Recorder) -> None:
     wanted = topic("a", partitions=1)
     World().plan(wanted, scope=PlanScope(preflight=False))
     inputs = hooks.inputs
@@ -119,7 +119,7 @@ def test_hooks_know_what_the_plan_is_made_from(hooks: Recorder) -> None:
     assert (inputs.by_hand, inputs.has_preflight, inputs.pending) == (False, False, frozenset())
 
 
-def test_denial_by_refine_takes_out_a_resource_and_what_needs_it(hooks: Recorder) -> None:
+def test_refine_denial_excludes_resource_and_dependents(hooks: Recorder) -> None:
     def refuse_a(operations: tuple[Operation, ...]) -> PlanStep:
         (first,) = (op for op in operations if op.resource == A)
         needing = tuple(
@@ -139,7 +139,7 @@ def test_denial_by_refine_takes_out_a_resource_and_what_needs_it(hooks: Recorder
     assert hooks.seen["settle"] == ["topic.create:Topic/c"]
 
 
-def test_edges_of_refine_order_the_plan(hooks: Recorder) -> None:
+def test_refine_edges_order_operations(hooks: Recorder) -> None:
     def a_after_b(operations: tuple[Operation, ...]) -> PlanStep:
         ids = {op.resource: op.id for op in operations}
         return PlanStep(
@@ -151,7 +151,7 @@ def test_edges_of_refine_order_the_plan(hooks: Recorder) -> None:
     assert [op.resource.name for op in plan.operations] == ["b", "a"]
 
 
-def test_denial_by_settle_or_finalize_takes_out_operations_too(hooks: Recorder) -> None:
+def test_settle_or_finalize_denial_excludes_operations(hooks: Recorder) -> None:
     problem = denied("not-today", "Not today", "a has to wait", resource=str(A))
     for name in ("settle", "finalize"):
         hooks.steps = {name: lambda operations: PlanStep(operations, (problem,))}
@@ -160,14 +160,14 @@ def test_denial_by_settle_or_finalize_takes_out_operations_too(hooks: Recorder) 
         assert plan.changes[0].blocked == "not-today"
 
 
-def test_finding_of_preflight_blocks(hooks: Recorder) -> None:
+def test_preflight_denial_blocks_resource(hooks: Recorder) -> None:
     hooks.findings = (denied("full", "Full", "no room for a", resource=str(A)),)
     plan = World().plan(topic("a", partitions=1), topic("b", partitions=1))
     assert [op.resource.name for op in plan.operations] == ["b"]
     assert hooks.seen["finalize"] == ["topic.create:Topic/b"]
 
 
-def test_what_the_system_refuses_says_more_than_what_a_provider_foresees(hooks: Recorder) -> None:
+def test_system_refusal_takes_precedence_over_preflight_hook(hooks: Recorder) -> None:
     hooks.findings = (denied("full", "Full", "no room for a", resource=str(A)),)
     world = World()
     world.cluster.faults.fail(Fault("INVALID_CONFIG", "No."), method="create_topics", item="a")
@@ -176,7 +176,7 @@ def test_what_the_system_refuses_says_more_than_what_a_provider_foresees(hooks: 
     assert plan.changes[0].blocked == "refused-by-cluster"
 
 
-def test_refine_says_more_than_what_holds_for_all_kinds(hooks: Recorder) -> None:
+def test_refine_denial_takes_precedence_over_generic_denial(hooks: Recorder) -> None:
     problem = denied("not-today", "Not today", "a has to wait", resource=str(A))
     hooks.steps["refine"] = lambda operations: PlanStep(operations, (problem,))
     world = World()
@@ -188,20 +188,20 @@ def test_refine_says_more_than_what_holds_for_all_kinds(hooks: Recorder) -> None
     assert plan.changes[0].blocked == "not-today"
 
 
-def test_no_preflight_leaves_it_out(hooks: Recorder) -> None:
+def test_preflight_hook_is_skipped_without_preflight(hooks: Recorder) -> None:
     World().plan(topic("a", partitions=1), scope=PlanScope(preflight=False))
     assert "preflight" not in hooks.calls
     assert "finalize" in hooks.calls
 
 
-def test_plan_with_errors_is_neither_checked_nor_finalized(hooks: Recorder) -> None:
+def test_plan_with_errors_skips_preflight_and_finalize(hooks: Recorder) -> None:
     hooks.steps["settle"] = lambda operations: PlanStep(operations, (error("broken", "Broken", "all of it"),))
     plan = World().plan(topic("a", partitions=1))
     assert plan.has_errors
     assert not {"preflight", "finalize"} & {*hooks.calls}
 
 
-def test_operations_of_finalize_are_ordered_by_their_edges(hooks: Recorder) -> None:
+def test_finalize_edges_order_operations(hooks: Recorder) -> None:
     def reverse(operations: tuple[Operation, ...]) -> PlanStep:
         a, b = operations
         return PlanStep(
@@ -214,7 +214,7 @@ def test_operations_of_finalize_are_ordered_by_their_edges(hooks: Recorder) -> N
     assert "turned" in {d.code for d in plan.diagnostics}
 
 
-def test_withheld_resource_is_left_alone(hooks: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_withheld_resource_is_not_planned(hooks: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
     def withhold(
         resource: ResourceId, desired: DesiredResource | None, owned: OwnedRecord | None
     ) -> Difference | None:
@@ -227,7 +227,7 @@ def test_withheld_resource_is_left_alone(hooks: Recorder, monkeypatch: pytest.Mo
     assert [d.code for d in plan.diagnostics if d.is_blocking] == ["unseen"]
 
 
-def test_provider_without_hooks_changes_nothing() -> None:
+def test_default_hooks_change_nothing() -> None:
     step = PlanHooks().refine((), ())
     assert step == PlanStep(())
     assert PlanHooks().settle((), ()) == step

@@ -104,7 +104,7 @@ def blocked(plan: Plan) -> dict[str, str | None]:
 
 
 @case("POL-07")
-def test_a_policy_sees_the_state_before_and_the_state_after() -> None:
+def test_policy_receives_states_before_and_after() -> None:
     recorder = Recorder()
     here = world(held(recorder))
     orders = topic("orders", assignments={0: [1, 2], 1: [2, 3]}, configs={"retention.ms": 1000})
@@ -125,7 +125,7 @@ def test_a_policy_sees_the_state_before_and_the_state_after() -> None:
     assert recorder.shown == [(Action.DELETE, "orders", first, None)]
 
 
-def test_what_a_creation_leaves_to_kafka_is_resolved_as_kafka_would() -> None:
+def test_creation_defaults_are_resolved_like_kafka() -> None:
     recorder = Recorder()
     here = World(
         cluster=MemoryCluster(static={"num.partitions": "7", "default.replication.factor": "2"}),
@@ -145,7 +145,7 @@ def test_what_a_creation_leaves_to_kafka_is_resolved_as_kafka_would() -> None:
         (topic("t", replicationFactor=3), {"assignments", "replicationFactor"}),
     ],
 )
-def test_modify_covers_configs_partitions_replicas_and_their_number(declared: Any, changed: set[str]) -> None:
+def test_modify_covers_configs_partitions_replicas_and_factor(declared: Any, changed: set[str]) -> None:
     recorder = Recorder(denied=frozenset({"t"}))
     here = lasting(recorder, topic("t", assignments={0: [1, 2], 1: [1, 2]}))
     run = here.apply(declared)
@@ -156,7 +156,7 @@ def test_modify_covers_configs_partitions_replicas_and_their_number(declared: An
     assert here.cluster.topics()["t"].partitions[0].replicas == (1, 2)
 
 
-def test_a_move_under_way_counts_as_done() -> None:
+def test_move_in_flight_counts_as_done() -> None:
     recorder = Recorder()
     here = lasting(recorder, topic("t", assignments={0: [1, 2]}))
     here.cluster.move_ticks, here.cluster.tick_on_poll = 5, False
@@ -169,7 +169,7 @@ def test_a_move_under_way_counts_as_done() -> None:
     assert recorder.shown[0][2] == (1, 2, {0: (3, 4)}, {})
 
 
-def test_labels_are_those_declared_and_on_delete_those_last_applied() -> None:
+def test_labels_are_declared_or_last_applied_on_delete() -> None:
     recorder = Recorder()
     here = world(held(recorder))
     here.apply(desired("Topic", "t", {"team": "blue"}, partitions=1))
@@ -178,7 +178,7 @@ def test_labels_are_those_declared_and_on_delete_those_last_applied() -> None:
     assert [labels.get("team") for labels in recorder.labels] == ["blue", "blue", "red", "blue"]
 
 
-def test_nobody_is_authenticated_unless_the_brokers_say_so() -> None:
+def test_principal_is_none_unless_brokers_report_it() -> None:
     recorder = Recorder()
     here = world(held(recorder))
     here.plan(topic("t", partitions=1))
@@ -187,7 +187,7 @@ def test_nobody_is_authenticated_unless_the_brokers_say_so() -> None:
     assert recorder.principals == [None, "User:alice"]
 
 
-def test_two_resources_on_one_topic_are_judged_one_after_the_other() -> None:
+def test_two_resources_on_one_topic_are_evaluated_in_sequence() -> None:
     recorder = Recorder()
     here = lasting(recorder, topic("t", assignments={0: [1, 2]}, configs={"retention.ms": 1}))
     moved = desired("Reassignment", "move", partitions=[{"topic": "t", "partition": 0, "replicas": [3, 4]}])
@@ -225,7 +225,7 @@ def calls_of(here: World, plan: Callable[[], object]) -> list[str]:
     ],
     ids=["itself", "count", "count-after", "replicas", "factor", "configs", "racks", "who", "records", "sum"],
 )
-def test_what_a_policy_does_not_ask_for_is_not_fetched(
+def test_policy_fetches_only_accessed_attributes(
     ask: Callable[[RequestMetadata], object], asked: list[str]
 ) -> None:
     """If nothing is known yet, as when a saved plan is applied: all topics in one request."""
@@ -245,7 +245,7 @@ def test_what_a_policy_does_not_ask_for_is_not_fetched(
     assert again == asked
 
 
-def test_planning_has_read_it_all_already() -> None:
+def test_policy_evaluation_reuses_planning_reads() -> None:
     ask = Recorder()
     here = lasting(ask, *(topic(f"t{n}", partitions=1) for n in range(20)))
     changed = [topic(f"t{n}", configs={"retention.ms": 9}) for n in range(20)]
@@ -254,7 +254,7 @@ def test_planning_has_read_it_all_already() -> None:
     assert len(ask.shown) == 20
 
 
-def test_the_defaults_of_the_brokers_are_read_only_where_they_matter() -> None:
+def test_broker_defaults_are_read_only_when_needed() -> None:
     counted = world(held(lambda r: r.post_request_state and r.post_request_state.num_partitions))
     plain = world()
     for wanted, more in ((topic("t", partitions=1), []), (topic("t"), ["configs"])):
@@ -268,7 +268,7 @@ def test_the_defaults_of_the_brokers_are_read_only_where_they_matter() -> None:
 
 
 @case("POL-09")
-def test_a_violation_denies_its_topic_and_no_other() -> None:
+def test_violation_denies_only_its_topic() -> None:
     here = lasting(Recorder(denied=frozenset({"a"})), topic("a", partitions=1), topic("b", partitions=1))
     declared = [topic(name, partitions=1, configs={"retention.ms": 5}) for name in "ab"]
     plan = here.plan(*declared)
@@ -286,7 +286,7 @@ def test_a_violation_denies_its_topic_and_no_other() -> None:
     assert "retention.ms" not in here.owned()["Topic/a"]["configs"]
 
 
-def test_of_a_move_of_many_topics_only_the_denied_ones_stay() -> None:
+def test_denied_topics_are_excluded_from_drain() -> None:
     here = lasting(
         Recorder(denied=frozenset({"b"})), *(topic(name, assignments={0: [1, 2]}) for name in "abc")
     )
@@ -304,7 +304,7 @@ def test_of_a_move_of_many_topics_only_the_denied_ones_stay() -> None:
     assert [here.overrides(name) for name in "abc"] == [{}, {}, {}]
 
 
-def test_a_denied_move_needs_no_throttle() -> None:
+def test_denied_moves_set_no_throttle() -> None:
     here = lasting(Recorder(denied=frozenset("ab")), *(topic(n, assignments={0: [1, 2]}) for n in "ab"))
     drain = desired("Reassignment", "off-1", topics=["a", "b"], drain=[1], throttle="1MiB/s", batchSize=1)
     stay = [topic(name, partitions=1) for name in "ab"]
@@ -319,7 +319,7 @@ def test_a_denied_move_needs_no_throttle() -> None:
 
 
 @pytest.mark.parametrize("denied", ["a", "b"])
-def test_what_is_denied_of_a_batch_takes_only_its_own_company_along(denied: str) -> None:
+def test_denied_batch_removes_only_its_own_throttle(denied: str) -> None:
     here = lasting(Recorder(), *(topic(n, assignments={0: [1, 2]}) for n in "ab"))
     drain = desired("Reassignment", "off-1", topics=["a", "b"], drain=[1], throttle="1MiB/s", batchSize=1)
     plan = here.plan(*(topic(name, partitions=1) for name in "ab"), drain)
@@ -333,7 +333,7 @@ def test_what_is_denied_of_a_batch_takes_only_its_own_company_along(denied: str)
     assert [here.cluster.overrides(broker) for broker in brokers] == [{}] * 4
 
 
-def test_a_warning_lets_the_change_through() -> None:
+def test_policy_warning_allows_change() -> None:
     recorder = Recorder(denied=frozenset({"t"}))
     here = world(held(recorder, outcome=VerdictOutcome.WARN))
     run = here.apply(topic("t", partitions=1))
@@ -341,7 +341,7 @@ def test_a_warning_lets_the_change_through() -> None:
     assert run.verdicts == (Verdict("test", "Topic/t", VerdictOutcome.WARN, "Not t."),)
 
 
-def test_a_policy_is_asked_about_its_actions_only() -> None:
+def test_policy_is_called_only_for_its_actions() -> None:
     recorder = Recorder()
     here = world(held(recorder, actions=frozenset({Action.DELETE})))
     here.apply(topic("t", partitions=1))
@@ -350,7 +350,7 @@ def test_a_policy_is_asked_about_its_actions_only() -> None:
     assert {action for action, *_ in recorder.shown} == {Action.DELETE}
 
 
-def test_broker_configs_are_no_topics() -> None:
+def test_policy_is_not_called_for_broker_configs() -> None:
     recorder = Recorder()
     here = world(held(recorder))
     run = here.apply(desired("BrokerConfig", "cluster-default", configs={"log.cleaner.threads": 2}))
@@ -362,7 +362,7 @@ def test_broker_configs_are_no_topics() -> None:
 
 
 @pytest.mark.parametrize("failure", [ValueError("odd"), KeyError("k"), SystemExit(0), StopIteration()])
-def test_a_policy_that_crashes_denies(failure: BaseException, caplog: pytest.LogCaptureFixture) -> None:
+def test_crashing_policy_denies(failure: BaseException, caplog: pytest.LogCaptureFixture) -> None:
     def crash(request: RequestMetadata) -> None:
         if request.topic == "a":
             raise failure
@@ -377,7 +377,7 @@ def test_a_policy_that_crashes_denies(failure: BaseException, caplog: pytest.Log
     assert "Traceback" in caplog.text
 
 
-def test_a_policy_that_does_not_come_to_an_end_denies_all_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hanging_policy_denies_remaining_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     from threading import Event
 
     monkeypatch.setattr("kdeclare.policy.isolation.LIMIT_S", 0.2)
@@ -397,7 +397,7 @@ def test_a_policy_that_does_not_come_to_an_end_denies_all_the_rest(monkeypatch: 
     assert [v.outcome for v in plan.verdicts if v.policy == "other"] == ["allow"] * 3
 
 
-def test_a_cluster_that_does_not_answer_is_no_verdict_even_if_the_policy_does_not_care() -> None:
+def test_cluster_failure_is_raised_despite_policy_catching_it() -> None:
     def careless(request: RequestMetadata) -> None:
         try:
             assert request.record_count >= 0
@@ -415,7 +415,7 @@ def test_a_cluster_that_does_not_answer_is_no_verdict_even_if_the_policy_does_no
 # Again at apply.
 
 
-def test_they_are_asked_again_when_a_saved_plan_is_applied() -> None:
+def test_policies_are_evaluated_again_for_saved_plan() -> None:
     here = lasting(Recorder(), *(topic(name, partitions=1) for name in "ab"))
     plan = here.plan(*(topic(name, partitions=2) for name in "ab"))
     assert outcomes(plan) == {"Topic/a": "allow", "Topic/b": "allow"}
@@ -446,7 +446,7 @@ def test_they_are_asked_again_when_a_saved_plan_is_applied() -> None:
     assert undone.plan.undoes == run.run_id
 
 
-def test_a_topic_that_is_gone_by_then_is_not_judged() -> None:
+def test_deleted_topic_is_not_evaluated() -> None:
     here = lasting(Recorder(), *(topic(name, partitions=1) for name in "ab"))
     plan = here.plan(*(topic(name, partitions=1, configs={"retention.ms": 1}) for name in "ab"))
     here.cluster.delete_topics({"a": None})
@@ -460,7 +460,7 @@ def test_a_topic_that_is_gone_by_then_is_not_judged() -> None:
 # Overriding.
 
 
-def test_an_override_is_named_and_recorded_with_its_reason() -> None:
+def test_override_is_reported_and_recorded_with_reason() -> None:
     here = world(held(Recorder(denied=frozenset({"t"}))))
     here.cluster.principal = "User:alice"
     scope = PlanScope(overrides={"test": "agreed on Monday"})
@@ -485,7 +485,7 @@ def test_an_override_is_named_and_recorded_with_its_reason() -> None:
     ]
 
 
-def test_an_override_holds_for_what_was_known_of_when_it_was_planned() -> None:
+def test_override_covers_only_planned_violations() -> None:
     here = world(held(Recorder(denied=frozenset({"a"}))))
     scope = PlanScope(overrides={"test": "agreed"})
     plan = here.plan(topic("a", partitions=1), topic("b", partitions=1), scope=scope)
@@ -495,7 +495,7 @@ def test_an_override_holds_for_what_was_known_of_when_it_was_planned() -> None:
     assert {v.resource: v.outcome for v in run.verdicts} == {"Topic/a": "warn", "Topic/b": "deny"}
 
 
-def test_another_policy_is_not_overridden_along() -> None:
+def test_override_covers_only_named_policy() -> None:
     other = ConfiguredPolicy("other", Recorder(denied=frozenset({"t"})))
     here = world(held(Recorder(denied=frozenset({"t"}))), other)
     scope = PlanScope(overrides={"test": "agreed"})
@@ -522,7 +522,7 @@ def refusing() -> World:
     return here
 
 
-def test_what_the_brokers_policies_refuse_beforehand_is_a_verdict(refusing: World) -> None:
+def test_broker_policy_refusal_in_preflight_is_a_verdict(refusing: World) -> None:
     plan = refusing.plan(topic("a", partitions=2), topic("b", partitions=1))
     assert plan.verdicts == (Verdict("broker", "Topic/b", VerdictOutcome.DENY, "Not on Fridays."),)
     assert blocked(plan) == {"Topic/a": None, "Topic/b": "policy-violation"}
@@ -530,7 +530,7 @@ def test_what_the_brokers_policies_refuse_beforehand_is_a_verdict(refusing: Worl
     assert run_outcome(refusing.run(plan)).exit_code is ExitCode.DENIED
 
 
-def test_what_they_refuse_during_the_run_is_one_too_and_so_is_what_needs_it(refusing: World) -> None:
+def test_broker_policy_refusal_during_run_is_a_verdict(refusing: World) -> None:
     moved = desired("Reassignment", "move", partitions=[{"topic": "a", "partition": 0, "replicas": [3]}])
     scope = PlanScope(preflight=False)
     run = refusing.apply(topic("a", partitions=2), topic("b", partitions=1), moved, scope=scope)
@@ -541,7 +541,7 @@ def test_what_they_refuse_during_the_run_is_one_too_and_so_is_what_needs_it(refu
     assert "Topic/b" not in refusing.owned()
 
 
-def test_the_brokers_need_not_say_why() -> None:
+def test_broker_policy_refusal_without_reason_has_message() -> None:
     here = world()
     here.cluster.faults.fail(Fault("POLICY_VIOLATION", ""), nth=None, method="create_topics", item="b")
     plan = here.plan(topic("b", partitions=1))
@@ -553,7 +553,7 @@ def test_the_brokers_need_not_say_why() -> None:
     assert result.message == run.verdicts[0].message
 
 
-def test_a_failure_beside_a_denial_is_a_failure(refusing: World) -> None:
+def test_run_with_failure_and_denial_is_partial(refusing: World) -> None:
     refusing.cluster.faults.fail(Fault("INVALID_PARTITIONS", "odd"), method="create_partitions", item="a")
     scope = PlanScope(preflight=False)
     declared = [topic("a", partitions=2), topic("b", partitions=1), topic("c", partitions=1)]
@@ -564,7 +564,7 @@ def test_a_failure_beside_a_denial_is_a_failure(refusing: World) -> None:
 # Rollbacks.
 
 
-def test_a_rollback_has_to_pass_as_well() -> None:
+def test_rollback_is_subject_to_policies() -> None:
     here = world()
     here.apply(topic("t", partitions=1, configs={"retention.ms": 1}))
     here.apply(topic("t", partitions=1, configs={"retention.ms": 2}))

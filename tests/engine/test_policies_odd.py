@@ -38,7 +38,7 @@ def strict(request: RequestMetadata) -> None:
         raise PolicyViolation("too long")
 
 
-def test_what_a_policy_does_to_what_it_is_shown_the_next_one_does_not_see() -> None:
+def test_policy_mutations_are_invisible_to_next_policy() -> None:
     here = world(ConfiguredPolicy("a", held(spoil).policy), ConfiguredPolicy("b", held(strict).policy))
     long = topic("t", assignments={0: [1, 2]}, configs={"retention.ms": 5000})
     created = here.plan(long)
@@ -61,7 +61,7 @@ class Slip(TopicActionsPolicy):
         return request.topic != "a"
 
 
-def test_a_policy_that_returns_its_verdict_lets_nothing_through() -> None:
+def test_policy_that_returns_value_denies() -> None:
     run = world(held(Slip())).apply(topic("a", partitions=1), topic("b", partitions=1))
     assert [v.outcome for v in run.verdicts] == [DENY, DENY]
     assert (
@@ -70,7 +70,7 @@ def test_a_policy_that_returns_its_verdict_lets_nothing_through() -> None:
     assert run.results == {}
 
 
-def test_a_move_that_ends_while_it_is_judged_is_judged_by_where_it_went(
+def test_move_ending_during_evaluation_is_judged_by_its_target(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def two(request: RequestMetadata) -> None:
@@ -94,7 +94,7 @@ def test_a_move_that_ends_while_it_is_judged_is_judged_by_where_it_went(
     assert [(v.outcome, v.message) for v in here.run(plan).verdicts] == [(ALLOW, "")]
 
 
-def test_a_cluster_that_takes_its_time_denies_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_cluster_reads_do_not_time_out_policy(monkeypatch: pytest.MonkeyPatch) -> None:
     here = world()
     here.apply(*(topic(name, partitions=1) for name in "ab"))
     read = here.cluster.record_counts
@@ -110,7 +110,7 @@ def test_a_cluster_that_takes_its_time_denies_nothing(monkeypatch: pytest.Monkey
     assert [v.outcome for v in plan.verdicts] == [ALLOW, ALLOW]
 
 
-def test_a_policy_about_deletions_has_only_those_topics_read() -> None:
+def test_delete_policy_reads_only_deleted_topics() -> None:
     here = world()
     here.apply(*(topic(f"t{n}", partitions=1) for n in range(5)))
     here.policies = (held(lambda r: r.record_count, actions=frozenset({Action.DELETE})),)
@@ -146,9 +146,7 @@ COUNTS = {"partitions", "replicationFactor"}
         (PLACED, {*COUNTS, "assignments"}),
     ],
 )
-def test_a_creation_is_about_the_same_in_a_plan_and_before_it(
-    spec: dict[str, Any], changed: set[str]
-) -> None:
+def test_creation_has_same_changed_fields_in_check_and_plan(spec: dict[str, Any], changed: set[str]) -> None:
     seen: list[frozenset[str]] = []
     policy = held(lambda request: seen.append(request.changed))
     declared = topic("t", **spec, configs={"retention.ms": 5})
@@ -158,7 +156,7 @@ def test_a_creation_is_about_the_same_in_a_plan_and_before_it(
     assert seen == [{*changed, "configs.retention.ms"}] * 2
 
 
-def test_what_kdeclare_places_the_old_interface_sees_as_assignments() -> None:
+def test_create_topic_adapter_receives_placement_as_assignments() -> None:
     shown = Shown()
     policy = held(CreateTopicAdapter(shown))
     here = World(cluster=MemoryCluster({1: "a", 2: "b"}), policies=(policy,))

@@ -38,7 +38,7 @@ Spec = dict[str, Any]
 @given(st.integers(0, 2**32))
 @example(4689)  # all four topics are orphans, which is more than the default of --max-deletes allows
 @example(32)  # a reassignment of two topics: one is denied, and its topic's own operation moves the other
-def test_what_is_denied_is_left_alone_and_the_rest_is_done(seed: int) -> None:
+def test_denied_changes_are_skipped_and_the_rest_applied(seed: int) -> None:
     random = Random(seed)
     here = World(cluster=MemoryCluster(dict(zip(BROKERS, "abcd", strict=True))))
     first = {name: _first(random) for name in NAMES if random.random() < 0.75}

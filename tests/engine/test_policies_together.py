@@ -61,14 +61,14 @@ def lowering() -> World:
     return here
 
 
-def test_what_was_allowed_on_another_change_needs_that_change(lowering: World) -> None:
+def test_change_allowed_by_another_change_runs_with_it(lowering: World) -> None:
     plan = lowering.plan(LOWER, SHRINK)
     assert [v.outcome for v in plan.verdicts] == ["allow", "allow"]
     assert lowering.run(plan).complete
     assert [p.replicas for p in lowering.cluster.topics()["t"].partitions] == [(1, 2)]
 
 
-def test_it_is_not_made_where_the_other_one_is_refused_during_the_run(lowering: World) -> None:
+def test_dependent_change_is_skipped_when_other_fails_in_run(lowering: World) -> None:
     plan = lowering.plan(LOWER, SHRINK)
     lowering.cluster.faults.fail(REFUSED, nth=None, method="alter_configs", item="TOPIC/t")
     run = lowering.run(plan)
@@ -76,7 +76,7 @@ def test_it_is_not_made_where_the_other_one_is_refused_during_the_run(lowering: 
     assert [p.replicas for p in lowering.cluster.topics()["t"].partitions] == [(1, 2, 3)]
 
 
-def test_nor_where_the_brokers_refuse_it_beforehand(lowering: World) -> None:
+def test_dependent_change_is_blocked_when_other_fails_preflight(lowering: World) -> None:
     lowering.cluster.faults.fail(REFUSED, nth=None, method="alter_configs", item="TOPIC/t")
     plan = lowering.plan(LOWER, SHRINK)
     assert plan.operations == ()
@@ -87,7 +87,7 @@ def test_nor_where_the_brokers_refuse_it_beforehand(lowering: World) -> None:
     assert plan.summary.blocked == 2
 
 
-def test_nor_where_a_policy_denies_it_meanwhile(lowering: World) -> None:
+def test_dependent_change_is_blocked_when_other_is_denied_later(lowering: World) -> None:
     plan = lowering.plan(LOWER, SHRINK)
 
     def no_configs(request: RequestMetadata) -> None:
@@ -100,7 +100,7 @@ def test_nor_where_a_policy_denies_it_meanwhile(lowering: World) -> None:
     assert [p.replicas for p in lowering.cluster.topics()["t"].partitions] == [(1, 2, 3)]
 
 
-def test_they_are_judged_in_the_same_order_when_they_are_applied() -> None:
+def test_apply_evaluates_changes_in_plan_order() -> None:
     def zero_first(request: RequestMetadata) -> None:
         pre, post = request.pre_request_state, request.post_request_state
         assert pre is not None
@@ -126,7 +126,7 @@ def test_they_are_judged_in_the_same_order_when_they_are_applied() -> None:
     assert run_outcome(here.run(plan)).exit_code is ExitCode.OK
 
 
-def test_a_denied_change_of_the_factor_does_not_keep_a_drain_from_moving() -> None:
+def test_denied_factor_change_does_not_block_drain() -> None:
     def same_factor(request: RequestMetadata) -> None:
         if "replicationFactor" in request.changed:
             raise PolicyViolation("The factor stays.")
@@ -143,7 +143,7 @@ def test_a_denied_change_of_the_factor_does_not_keep_a_drain_from_moving() -> No
     assert 1 not in here.cluster.topics()["t"].partitions[0].replicas
 
 
-def test_what_is_refused_anyway_is_not_judged() -> None:
+def test_blocked_change_is_not_evaluated() -> None:
     recorder = Recorder()
     here = lasting(recorder, topic("t", partitions=3))
     plan = here.plan(topic("t", partitions=2, configs={"retention.ms": 1}))
@@ -151,7 +151,7 @@ def test_what_is_refused_anyway_is_not_judged() -> None:
     assert recorder.shown == []
 
 
-def test_a_reassignment_may_have_the_name_of_a_topic() -> None:
+def test_reassignment_named_like_topic_is_evaluated() -> None:
     here = lasting(Recorder(), topic("t", assignments={0: [1, 2]}))
     move = desired("Reassignment", "t", partitions=[{"topic": "t", "partition": 0, "replicas": [3, 4]}])
     assert [(v.resource, v.topic) for v in here.plan(topic("t", partitions=1), move).verdicts] == [
@@ -162,7 +162,7 @@ def test_a_reassignment_may_have_the_name_of_a_topic() -> None:
 # Budgets.
 
 
-def test_a_budget_does_not_count_what_is_denied() -> None:
+def test_budget_excludes_denied_changes() -> None:
     here = world(
         held(Recorder(denied=frozenset({"a"}))), ConfiguredPolicy("budget", held(at_most_ten).policy)
     )
@@ -174,7 +174,7 @@ def test_a_budget_does_not_count_what_is_denied() -> None:
     assert [op.id for op in plan.operations] == ["topic.create:Topic/b"]
 
 
-def test_a_budget_is_granted_as_far_as_it_goes() -> None:
+def test_budget_is_granted_in_order_until_exhausted() -> None:
     here = world()
     here.apply(blue("a", 2))
     here.policies = (held(at_most_ten),)
@@ -184,7 +184,7 @@ def test_a_budget_is_granted_as_far_as_it_goes() -> None:
 
 
 @pytest.mark.parametrize("kept", [True, False])
-def test_deletions_make_room_if_they_are_allowed(kept: bool) -> None:
+def test_budget_counts_allowed_deletions(kept: bool) -> None:
     here = world()
     here.apply(blue("z", 8))
     keeps = Recorder(denied=frozenset({"z"}) if kept else frozenset())
@@ -207,7 +207,7 @@ def has_team(request: RequestMetadata) -> None:
 
 
 @pytest.mark.parametrize("saved", [False, True])
-def test_labels_are_the_same_when_a_plan_for_one_resource_is_applied(saved: bool) -> None:
+def test_labels_are_kept_for_targeted_plan(saved: bool) -> None:
     here = world()
     here.apply(topic("t", assignments={0: [1, 2]}))
     here.policies = (held(has_team),)
@@ -217,14 +217,14 @@ def test_labels_are_the_same_when_a_plan_for_one_resource_is_applied(saved: bool
     assert run_outcome(run).exit_code is ExitCode.OK
 
 
-def test_a_plan_that_needs_no_labels_has_none() -> None:
+def test_plan_without_label_needs_stores_no_labels() -> None:
     here = world(held(has_team))
     assert here.plan(blue("t", 1)).labels == {}
     here.apply(blue("t", 1))
     assert here.plan(blue("t", 2)).labels == {}
 
 
-def test_a_budget_counts_topics_that_are_declared_and_not_applied_yet_then_too() -> None:
+def test_budget_counts_declared_topics_outside_target_at_apply() -> None:
     here = world()
     here.cluster.create_topics([NewTopic("old", 8, 1, None, {})])
     here.policies = (held(at_most_ten),)
@@ -235,7 +235,7 @@ def test_a_budget_counts_topics_that_are_declared_and_not_applied_yet_then_too()
     assert [v.message for v in here.run(plan).verdicts if v.is_denial] == ["82 partitions are more than 10."]
 
 
-def test_labels_as_they_were_are_shown_beside_those_that_are_declared() -> None:
+def test_labels_before_are_last_applied_labels() -> None:
     seen = []
     here = world(held(lambda r: seen.append((dict(r.labels_before), dict(r.labels)))))
     here.apply(desired("Topic", "t", {"keyed": "true"}, partitions=1))
@@ -248,7 +248,7 @@ def test_labels_as_they_were_are_shown_beside_those_that_are_declared() -> None:
 # Evaluated again, on the state at that time.
 
 
-def test_an_override_is_about_the_objection_that_somebody_has_seen() -> None:
+def test_override_does_not_cover_new_objection() -> None:
     def records(request: RequestMetadata) -> None:
         post = request.post_request_state
         if request.record_count:
@@ -267,7 +267,7 @@ def test_an_override_is_about_the_objection_that_somebody_has_seen() -> None:
     assert len(here.cluster.topics()["t"].partitions) == 1
 
 
-def test_an_override_that_is_not_needed_any_more_is_none() -> None:
+def test_unneeded_override_is_not_recorded() -> None:
     here = world(held(Recorder(denied=frozenset({"t"}))))
     plan = here.plan(topic("t", partitions=1), scope=PlanScope(overrides={"test": "agreed"}))
     here.policies = (held(Recorder()),)
@@ -278,7 +278,7 @@ def test_an_override_that_is_not_needed_any_more_is_none() -> None:
     assert record.start.overrides == []
 
 
-def test_a_stored_plan_can_be_read_whatever_has_been_taken_out_of_it() -> None:
+def test_stored_plan_with_denied_operations_is_readable() -> None:
     """An election follows all moves, including those denied by then; so does crash recovery."""
     here = lasting(Recorder(), *(topic(n, assignments={0: [1, 2]}) for n in "ab"))
     plan = here.plan(*(topic(n, assignments={0: [2, 1]}) for n in "ab"))
@@ -297,7 +297,7 @@ def test_a_stored_plan_can_be_read_whatever_has_been_taken_out_of_it() -> None:
     )
 
 
-def test_a_thousand_batches_can_be_denied() -> None:
+def test_thousand_batches_can_be_denied() -> None:
     here = world()
     here.apply(topic("a", assignments={n: [1, 2] for n in range(1200)}), topic("b", assignments={0: [1, 2]}))
     drain = desired("Reassignment", "off-1", topics=["a", "b"], drain=[1], batchSize=1)
@@ -328,7 +328,7 @@ def test_a_thousand_batches_can_be_denied() -> None:
 
 
 @pytest.mark.parametrize("configs", [{}, {"retention.ms": 5}])
-def test_a_move_that_another_resource_makes_leaves_no_edge_behind(configs: dict[str, int]) -> None:
+def test_move_by_another_resource_leaves_no_dangling_edges(configs: dict[str, int]) -> None:
     here = world(held(Recorder()))
     here.apply(topic("t", assignments={0: [1, 2]}))
     drain = desired("Reassignment", "off-1", topics=["t"], drain=[1])

@@ -63,7 +63,7 @@ class Followed:
 # Figures.
 
 
-def test_bytes_and_partitions() -> None:
+def test_progress_counts_bytes_and_partitions() -> None:
     followed = Followed()
     first = followed.look()
     assert (first.partitions, first.partitions_total) == (0, 2)
@@ -74,7 +74,7 @@ def test_bytes_and_partitions() -> None:
     assert (over.partitions, over.bytes, over.bytes_total) == (2, 100_000, 100_000)
 
 
-def test_the_rate_is_what_came_lately_and_nobody_knows_it_at_first() -> None:
+def test_rate_is_computed_from_recent_polls() -> None:
     followed = Followed()
     first = followed.look()
     assert (first.rate, first.left_s) == (None, None)
@@ -86,7 +86,7 @@ def test_the_rate_is_what_came_lately_and_nobody_knows_it_at_first() -> None:
     assert third.left_s == pytest.approx(70_000 / 1500)
 
 
-def test_a_rate_of_long_ago_says_nothing() -> None:
+def test_rate_is_none_after_stall() -> None:
     followed = Followed()
     followed.look()
     assert followed.look(10, ticks=10).rate is not None
@@ -96,14 +96,14 @@ def test_a_rate_of_long_ago_says_nothing() -> None:
     assert (last.rate, last.left_s) == (None, None)
 
 
-def test_sizes_are_not_asked_for_at_every_look() -> None:
+def test_replica_sizes_are_read_at_intervals() -> None:
     followed = Followed()
     for _ in range(40):
         followed.look(0.5)
     assert 9 <= len(followed.world.cluster.requests("log_dirs")) <= 11
 
 
-def test_brokers_that_tell_no_sizes_stop_nothing() -> None:
+def test_run_completes_without_replica_sizes() -> None:
     world, kept = full()
     world.slow(20)
     world.cluster.faults.fail(Fault("CLUSTER_AUTHORIZATION_FAILED", "No."), method="log_dirs", nth=None)
@@ -113,7 +113,7 @@ def test_brokers_that_tell_no_sizes_stop_nothing() -> None:
     assert world.told[-1].partitions == 2
 
 
-def test_a_run_tells_how_far_it_is_until_it_is_there() -> None:
+def test_run_reports_progress_until_completion() -> None:
     world, kept = full()
     world.slow(60)
     assert world.apply(*kept, both()).complete
@@ -126,7 +126,7 @@ def test_a_run_tells_how_far_it_is_until_it_is_there() -> None:
     assert any(m.rate and m.left_s for m in world.told)
 
 
-def test_with_batches_the_total_is_that_of_the_run() -> None:
+def test_progress_total_covers_all_batches() -> None:
     world, kept = full()
     world.slow(20)
     assert world.apply(*kept, both(batchSize=1)).complete
@@ -139,7 +139,7 @@ def test_with_batches_the_total_is_that_of_the_run() -> None:
 # Which replicas are waited for.
 
 
-def test_a_partition_that_gets_nothing_is_named_after_a_while() -> None:
+def test_stalled_partition_is_reported_after_delay() -> None:
     followed = Followed()
     followed.world.cluster.stalled.add(4)
     assert followed.look(ticks=1).waiting == ()
@@ -149,7 +149,7 @@ def test_a_partition_that_gets_nothing_is_named_after_a_while() -> None:
     assert followed.look(10, ticks=1).waiting == ()
 
 
-def test_a_partition_that_waits_for_a_broker_that_is_down_is_named_at_once_and_first() -> None:
+def test_partition_waiting_for_fenced_broker_is_reported_first() -> None:
     followed = Followed()
     followed.world.cluster.stalled.add(4)
     followed.look()
@@ -171,11 +171,11 @@ def test_a_partition_that_waits_for_a_broker_that_is_down_is_named_at_once_and_f
         (PendingPart("t-0", ()), "the move of t-0 is about to finish"),
     ],
 )
-def test_in_words(item: PendingPart, text: str) -> None:
+def test_pending_part_explanation(item: PendingPart, text: str) -> None:
     assert explain_pending_part(item) == text
 
 
-def test_a_run_names_them() -> None:
+def test_run_progress_names_pending_partitions() -> None:
     world, kept = full()
     world.slow(10)
     world.cluster.stalled.add(4)
@@ -190,7 +190,7 @@ def test_a_run_names_them() -> None:
 # No run waits forever.
 
 
-def test_a_move_that_never_ends_ends_by_the_time_out_which_names_partition_and_broker() -> None:
+def test_move_timeout_names_partitions_and_brokers() -> None:
     world, kept = full()
     world.slow(10)
     world.cluster.stalled.add(4)
@@ -206,7 +206,7 @@ def test_a_move_that_never_ends_ends_by_the_time_out_which_names_partition_and_b
     assert flying(world.cluster) == {"t-0", "t-1"}
 
 
-def test_of_many_partitions_a_few_are_named() -> None:
+def test_move_timeout_names_few_of_many_partitions() -> None:
     world = Moving()
     kept = existing(world, t=[[1, 2, 3]] * 10)
     world.slow(10)
@@ -217,7 +217,7 @@ def test_of_many_partitions_a_few_are_named() -> None:
     assert "and 7 more partitions" in message
 
 
-def test_brokers_that_do_not_answer_any_more_are_given_up_on() -> None:
+def test_run_gives_up_on_unreachable_brokers() -> None:
     world, kept = full()
     world.hold()
     plan = world.plan(*kept, both(throttle=1000))
@@ -240,7 +240,7 @@ def test_brokers_that_do_not_answer_any_more_are_given_up_on() -> None:
     assert not world.left
 
 
-def test_brokers_that_do_not_answer_for_a_while_are_waited_for() -> None:
+def test_run_waits_for_temporarily_unreachable_brokers() -> None:
     world, kept = full()
     world.slow(30)
     plan = world.plan(*kept, both())
@@ -251,7 +251,7 @@ def test_brokers_that_do_not_answer_for_a_while_are_waited_for() -> None:
     assert replicas(world) == [(1, 2, 4), (1, 5, 4)]
 
 
-def test_a_time_out_of_nothing_is_one_look() -> None:
+def test_zero_timeout_polls_once() -> None:
     world, kept = full()
     world.hold()
     run = world.apply(*kept, both(timeout="0s"))

@@ -104,7 +104,7 @@ def test_await_visibility_without_waiting_names_pending_writes() -> None:
 
 
 @pytest.mark.parametrize("caught_up", [True, False])
-def test_write_undone_by_others_is_pending_only_while_brokers_trail(
+def test_await_visibility_waits_for_undone_write_while_brokers_lag(
     caught_up: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = World()
@@ -118,7 +118,7 @@ def test_write_undone_by_others_is_pending_only_while_brokers_trail(
     assert (world.clock.monotonic() - before > 100) is not caught_up
 
 
-def test_rolled_back_writes_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_await_visibility_ignores_rolled_back_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MemoryCluster, "is_caught_up", lambda _: False)
     world = World()
     world.apply(topic("t", partitions=1, replicationFactor=1), topic("u", partitions=1, replicationFactor=1))
@@ -130,7 +130,7 @@ def test_rolled_back_writes_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) 
     assert world.clock.monotonic() - before < 1
 
 
-def test_topic_created_again_by_others_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_await_visibility_ignores_topic_recreated_by_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MemoryCluster, "is_caught_up", lambda _: False)
     world = World()
     world.apply(topic("t", partitions=1, replicationFactor=1))
@@ -143,7 +143,7 @@ def test_topic_created_again_by_others_is_not_waited_for(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("caught_up", [True, False])
-def test_plan_of_a_run_is_read_only_while_brokers_trail(
+def test_await_visibility_reads_run_plan_only_while_brokers_lag(
     caught_up: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = World()
@@ -155,7 +155,7 @@ def test_plan_of_a_run_is_read_only_while_brokers_trail(
     assert bool(read) is not caught_up
 
 
-def test_broker_configs_are_looked_at_although_brokers_know_the_metadata() -> None:
+def test_await_visibility_checks_broker_configs_after_catch_up() -> None:
     world = World()
     world.apply(desired("BrokerConfig", "1", configs={"log.cleaner.threads": "2"}))
     world.cluster.stale_configs = 10**6

@@ -113,7 +113,7 @@ def _settles(world: World, declared: list[DesiredResource]) -> Plan:
 
 
 @given(_live, _topics(), _topics(), _overrides, _brokers)
-def test_applying_makes_the_next_plan_empty(
+def test_apply_makes_next_plan_empty(
     live: dict[str, tuple[int, int, dict[str, str]]],
     first: dict[str, dict[str, Any]],
     second: dict[str, dict[str, Any]],
@@ -129,7 +129,7 @@ def test_applying_makes_the_next_plan_empty(
 
 
 @given(_live, _topics(), _topics(), _brokers)
-def test_rolling_back_restores_every_override_and_all_ownership(
+def test_rollback_restores_all_overrides_and_ownership(
     live: dict[str, tuple[int, int, dict[str, str]]],
     first: dict[str, dict[str, Any]],
     second: dict[str, dict[str, Any]],
@@ -153,7 +153,7 @@ def test_rolling_back_restores_every_override_and_all_ownership(
 
 
 @given(_live, _topics(), _topics())
-def test_the_order_satisfies_its_edges_and_the_file_gives_the_plan_again(
+def test_plan_order_satisfies_edges_and_file_round_trips(
     live: dict[str, tuple[int, int, dict[str, str]]],
     first: dict[str, dict[str, Any]],
     second: dict[str, dict[str, Any]],
@@ -178,7 +178,7 @@ def test_the_order_satisfies_its_edges_and_the_file_gives_the_plan_again(
 
 
 @given(_live)
-def test_the_diff_of_a_state_with_itself_is_empty(live: dict[str, tuple[int, int, dict[str, str]]]) -> None:
+def test_plan_of_live_state_is_empty(live: dict[str, tuple[int, int, dict[str, str]]]) -> None:
     world = _world(live)
     declared = []
     for name, described in world.cluster.topics().items():
@@ -206,7 +206,7 @@ def _shapes(world: World) -> dict[str, list[tuple[int, ...]]]:
     return {name: [p.replicas for p in found.partitions] for name, found in topics}
 
 
-def test_the_empty_list_is_not_unset() -> None:
+def test_empty_list_differs_from_unset() -> None:
     world = World()
     world.apply(topic("a", partitions=1, replicationFactor=1, configs={THROTTLED: []}))
     resource = ConfigResource(ConfigScope.TOPIC, "a")

@@ -4,7 +4,7 @@ from tests.engine.moving import RACKS, Moving
 from tests.engine.world import desired, topic
 
 
-def test_moves_and_stated_assignments_come_with_the_racks() -> None:
+def test_plan_with_assignments_includes_racks() -> None:
     world = Moving()
     stated = world.plan(topic("stated", assignments={0: [1, 2, 3]}))
     assert stated.racks == RACKS
@@ -13,14 +13,14 @@ def test_moves_and_stated_assignments_come_with_the_racks() -> None:
     assert world.plan(drain).racks == RACKS
 
 
-def test_what_says_nothing_of_replicas_has_no_racks() -> None:
+def test_plan_without_assignments_has_no_racks() -> None:
     world = Moving()
     assert world.plan(topic("orders", partitions=3)).racks == {}
     world.apply(topic("orders", partitions=3))
     assert world.plan(topic("orders", partitions=3, configs={"retention.ms": 1000})).racks == {}
 
 
-def test_a_rollback_has_those_of_its_run() -> None:
+def test_rollback_plan_includes_racks() -> None:
     world = Moving()
     run = world.apply(topic("orders", assignments={0: [1, 2, 3]}))
     assert run.run_id is not None

@@ -36,7 +36,7 @@ def planned(wanted: ExecutionRequest) -> Plan:
     )
 
 
-def test_a_change_of_which_all_moves_are_denied_and_something_else_is_done_is_not_blocked() -> None:
+def test_change_with_denied_moves_and_other_operations_not_blocked() -> None:
     plan = planned(ExecutionRequest({FOO: (1, 3), BAR: (1, 2)}, {(BAR, 1): "/new"}))
     (change,) = plan.changes
     assert change.blocked is None
@@ -47,7 +47,7 @@ def test_a_change_of_which_all_moves_are_denied_and_something_else_is_done_is_no
     assert row.endswith("[1, 2] → [1, 3]  denied")
 
 
-def test_a_change_of_which_nothing_is_left_stays_blocked() -> None:
+def test_change_without_remaining_operations_stays_blocked() -> None:
     plan = planned(ExecutionRequest({FOO: (1, 3), BAR: (1, 2)}, {(FOO, 1): "/new"}))
     (change,) = plan.changes
     assert change.blocked == "policy-violation"

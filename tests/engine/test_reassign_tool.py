@@ -165,7 +165,7 @@ def tool() -> Tool:
 
 
 @case("CAN-07")
-def test_cancelling_with_and_without_keeping_throttles(tool: Tool) -> None:
+def test_cancel_clears_throttles_unless_kept(tool: Tool) -> None:
     tool.execute(MOVES, ReassignOptions(throttle=1))
     assert (tool.replicas("foo-0"), tool.replicas("baz-1")) == ((0, 1, 3, 2), (0, 2, 3, 1))
     assert tool.lists("foo") == ("0:0,0:1,0:2", "0:3")
@@ -188,7 +188,7 @@ def test_cancelling_with_and_without_keeping_throttles(tool: Tool) -> None:
 
 
 @case("THR-06")
-def test_verifying_with_and_without_keeping_throttles(tool: Tool) -> None:
+def test_verify_clears_throttles_unless_kept(tool: Tool) -> None:
     tool.execute(MOVES, ReassignOptions(throttle=1))
     assert "still in progress" in tool.verify(MOVES)
     assert "Clearing" not in tool.out
@@ -207,7 +207,7 @@ def test_verifying_with_and_without_keeping_throttles(tool: Tool) -> None:
     assert tool.verify(MOVES) == completed
 
 
-def test_verify_clears_nothing_while_anything_is_being_moved(tool: Tool) -> None:
+def test_verify_keeps_throttles_while_moves_are_in_flight(tool: Tool) -> None:
     tool.execute({"foo-0": (0, 1, 3)}, ReassignOptions(throttle=1))
     tool.cluster.tick()
     assert tool.bed.move("baz", 1, (0, 2, 3)) is None
@@ -215,7 +215,7 @@ def test_verify_clears_nothing_while_anything_is_being_moved(tool: Tool) -> None
     assert tool.rate(3) == "1"
 
 
-def test_verify_leaves_throttles_of_others_alone_and_says_so(tool: Tool) -> None:
+def test_verify_keeps_and_reports_throttles_of_others(tool: Tool) -> None:
     tool.bed.alter(broker_resource(1), (throttles.RATE_KEYS[0], SET, "5000"))
     tool.bed.alter(topic_resource("foo"), (throttles.LEADER_REPLICAS_KEY, SET, "0:0"))
     assert "Clearing" not in tool.verify({"foo-0": (0, 1, 2)})
@@ -224,7 +224,7 @@ def test_verify_leaves_throttles_of_others_alone_and_says_so(tool: Tool) -> None
     assert (tool.rate(1), tool.lists("foo")[0]) == ("5000", "0:0")
 
 
-def test_verify_of_what_is_not_there(tool: Tool) -> None:
+def test_verify_of_missing_partitions(tool: Tool) -> None:
     assert tool.verify({"nope-0": (1, 2), "foo-7": (1,)}) == (
         "Status of partition reassignment:\n"
         "There is no active reassignment of partition foo-7, but replica set is  rather than 1.\n"
@@ -232,7 +232,7 @@ def test_verify_of_what_is_not_there(tool: Tool) -> None:
     )
 
 
-def test_verify_while_a_run_holds_the_lock_clears_nothing(tool: Tool) -> None:
+def test_verify_while_lock_is_held_clears_nothing(tool: Tool) -> None:
     tool.execute(MOVES, ReassignOptions(throttle=1))
     tool.cluster.tick()
     with tool.store.lock("somebody's apply"):
@@ -240,7 +240,7 @@ def test_verify_while_a_run_holds_the_lock_clears_nothing(tool: Tool) -> None:
     assert "run-under-way" in [d.code for d in tool.told]
 
 
-def test_execute_prints_what_kafkas_tool_prints(tool: Tool) -> None:
+def test_execute_prints_kafka_tool_output(tool: Tool) -> None:
     tool.execute({**MOVES, "baz-0": (0, 1, 2)}, ReassignOptions(throttle=1000))
     head, body, rest = tool.out.split("\n\n")
     assert head == "Current partition replica assignment"
@@ -259,21 +259,21 @@ def test_execute_prints_what_kafkas_tool_prints(tool: Tool) -> None:
     )
 
 
-def test_execute_where_nothing_is_to_do(tool: Tool) -> None:
+def test_execute_without_changes_reports_success(tool: Tool) -> None:
     ended = tool.execute({"foo-0": (0, 1, 2)})
     assert "Successfully started partition reassignment for foo-0\n" in tool.out
     assert ended.run is not None
     assert (ended.run.run_id, ended.problems) == (None, ())
 
 
-def test_declining_changes_nothing(tool: Tool) -> None:
+def test_execute_declined_changes_nothing(tool: Tool) -> None:
     tool.answer = False
     assert tool.execute(MOVES).run is None
     assert "Successfully" not in tool.out
     assert tool.cluster.moves() == {}
 
 
-def test_execute_is_refused_while_anything_is_being_moved(tool: Tool) -> None:
+def test_execute_is_refused_while_moves_are_in_flight(tool: Tool) -> None:
     assert tool.bed.move("baz", 1, (0, 2, 3)) is None
     refused = refusal(lambda: tool.execute({"foo-0": (0, 1, 3)}))
     assert refused.exit_code is ExitCode.DENIED
@@ -283,7 +283,7 @@ def test_execute_is_refused_while_anything_is_being_moved(tool: Tool) -> None:
     assert (tool.out, tool.replicas("foo-0")) == ("", (0, 1, 2))
 
 
-def test_additional_sends_elsewhere_and_saves_the_replicas_from_before(tool: Tool) -> None:
+def test_execute_additional_redirects_and_saves_original_replicas(tool: Tool) -> None:
     tool.execute({"foo-0": (0, 1, 3)})
     tool.execute({"foo-0": (0, 1, 4)}, ReassignOptions(additional=True))
     assert saved(tool.out) == {"foo-0": (0, 1, 2)}
@@ -294,7 +294,7 @@ def test_additional_sends_elsewhere_and_saves_the_replicas_from_before(tool: Too
     assert tool.replicas("foo-0") == (0, 1, 4)
 
 
-def test_resubmitting_changes_the_throttle(tool: Tool) -> None:
+def test_execute_again_changes_throttle(tool: Tool) -> None:
     tool.execute(MOVES, ReassignOptions(throttle=1000))
     tool.execute(MOVES, ReassignOptions(additional=True, throttle=2000))
     assert "The inter-broker throttle limit was set to 2000 B/s\n" in tool.out
@@ -305,7 +305,7 @@ def test_resubmitting_changes_the_throttle(tool: Tool) -> None:
     assert (tool.rate(0), tool.lists("foo")) == (None, (None, None))
 
 
-def test_resubmitting_with_more_partitions_throttles_all(tool: Tool) -> None:
+def test_execute_again_with_more_partitions_throttles_all(tool: Tool) -> None:
     tool.execute({"foo-0": (0, 1, 3)})
     tool.execute(MOVES, ReassignOptions(additional=True, throttle=2000))
     assert [tool.rate(broker) for broker in range(5)] == ["2000"] * 4 + [None]
@@ -314,7 +314,7 @@ def test_resubmitting_with_more_partitions_throttles_all(tool: Tool) -> None:
     assert "throttle.clear" not in [op.verb for op in tool.plan.operations]
 
 
-def test_a_throttle_of_others_is_not_changed(tool: Tool) -> None:
+def test_execute_keeps_throttle_of_others(tool: Tool) -> None:
     assert tool.bed.move("foo", 0, (0, 1, 3)) is None
     for broker in range(4):
         tool.bed.alter(broker_resource(broker), *((key, SET, "5000") for key in throttles.RATE_KEYS))
@@ -325,7 +325,7 @@ def test_a_throttle_of_others_is_not_changed(tool: Tool) -> None:
     assert "foreign-throttle" in [d.code for d in tool.plan.diagnostics]
 
 
-def test_the_factor_may_change_unless_that_is_disallowed(tool: Tool) -> None:
+def test_execute_changes_factor_unless_disallowed(tool: Tool) -> None:
     ended = tool.execute({"foo-0": (0,), "baz-1": (0, 2, 3)}, ReassignOptions(resize=False))
     assert "Successfully started partition reassignment for baz-1\n" in tool.out
     assert [d.detail for d in ended.problems] == ["foo-0: The replication factor is changed from 3 to 1"]
@@ -337,7 +337,7 @@ def test_the_factor_may_change_unless_that_is_disallowed(tool: Tool) -> None:
     assert tool.replicas("foo-0") == (0,)
 
 
-def test_all_disallowed_is_nothing_done(tool: Tool) -> None:
+def test_execute_with_only_disallowed_changes_does_nothing(tool: Tool) -> None:
     ended = tool.execute({"foo-0": (0,)}, ReassignOptions(resize=False, throttle=1))
     assert "Successfully" not in tool.out
     assert "Warning" not in tool.out
@@ -346,13 +346,13 @@ def test_all_disallowed_is_nothing_done(tool: Tool) -> None:
     assert tool.rate(0) is None
 
 
-def test_a_growing_move_counts_with_what_it_grows_to(tool: Tool) -> None:
+def test_factor_of_growing_move_is_its_target_size(tool: Tool) -> None:
     tool.execute({"foo-0": (0, 1, 2, 3)})
     tool.execute({"foo-0": (0, 1, 2, 4)}, ReassignOptions(additional=True, resize=False))
     assert "Successfully started partition reassignment for foo-0\n" in tool.out
 
 
-def test_brokers_before_the_guard_are_asked_without_it() -> None:
+def test_execute_on_brokers_without_guard() -> None:
     tool = Tool(MemoryCluster(dict.fromkeys(range(4)), move_ticks=1, rf_guard=False))
     tool.topic("foo", (0, 1))
     ended = tool.execute({"foo-0": (0, 2)})
@@ -373,18 +373,20 @@ def test_brokers_before_the_guard_are_asked_without_it() -> None:
         ({"foo-7": (1, 2), "foo-5": (1, 2)}, ["Unable to find partition: foo-5, foo-7"]),
     ],
 )
-def test_what_is_not_there_is_refused_in_the_tools_words(tool: Tool, moves: Moves, said: list[str]) -> None:
+def test_execute_of_missing_objects_is_refused_like_kafka_tool(
+    tool: Tool, moves: Moves, said: list[str]
+) -> None:
     refused = refusal(lambda: tool.execute(moves))
     assert [d.detail for d in refused.diagnostics] == said
     assert (refused.exit_code, tool.out) == (ExitCode.ERROR, "")
 
 
-def test_a_broker_that_is_down_is_unknown_as_to_kafkas_tool(tool: Tool) -> None:
+def test_execute_to_fenced_broker_is_unknown_broker(tool: Tool) -> None:
     tool.cluster.fence(3)
     assert "Unknown broker id 3" in str(refusal(lambda: tool.execute(MOVES)))
 
 
-def test_what_the_brokers_refuse_is_named_and_the_rest_moves(tool: Tool) -> None:
+def test_execute_reports_refused_partition_and_moves_the_rest(tool: Tool) -> None:
     tool.cluster.faults.fail(
         Fault("INVALID_REPLICA_ASSIGNMENT", "Not today."), method="reassign", item="foo-0"
     )
@@ -395,7 +397,7 @@ def test_what_the_brokers_refuse_is_named_and_the_rest_moves(tool: Tool) -> None
     assert run_outcome(ended.run).exit_code is ExitCode.PARTIAL
 
 
-def test_a_log_directory_that_the_broker_has_not_is_refused(tool: Tool) -> None:
+def test_execute_to_missing_log_directory_is_refused(tool: Tool) -> None:
     there = PartitionAssignment(TopicPartition("foo", 0), (0, 1), ("/memory", "any"))
     tool.execute([there])
     assert "started moving log directory to /memory for replica foo-0 with broker 0 \n" in tool.out
@@ -405,7 +407,7 @@ def test_a_log_directory_that_the_broker_has_not_is_refused(tool: Tool) -> None:
     assert said == "Failed to alter dir for foo-0-0: the broker has no log directory /elsewhere"
 
 
-def test_a_replica_to_come_is_announced_before_the_move(tool: Tool) -> None:
+def test_execute_sets_log_directory_of_new_replica_before_move(tool: Tool) -> None:
     tool.cluster.move_ticks = 0
     tool.execute([PartitionAssignment(TopicPartition("foo", 0), (0, 1, 3), ("any", "any", "/memory"))])
     assert "started moving log directory to /memory for replica foo-0 with broker 3 \n" in tool.out
@@ -416,7 +418,7 @@ def test_a_replica_to_come_is_announced_before_the_move(tool: Tool) -> None:
     assert tool.replicas("foo-0") == (0, 1, 2)
 
 
-def test_a_run_can_be_rolled_back(tool: Tool) -> None:
+def test_execute_can_be_rolled_back(tool: Tool) -> None:
     tool.cluster.move_ticks = 0
     tool.execute(MOVES)
     before = saved(tool.out)
@@ -424,7 +426,7 @@ def test_a_run_can_be_rolled_back(tool: Tool) -> None:
     assert {name: tool.replicas(name) for name in before} == before
 
 
-def test_a_cancel_can_be_rolled_back(tool: Tool) -> None:
+def test_cancel_can_be_rolled_back(tool: Tool) -> None:
     tool.execute(MOVES)
     tool.cancel("foo-0")
     assert tool.plan is not None
@@ -438,7 +440,7 @@ def test_a_cancel_can_be_rolled_back(tool: Tool) -> None:
     assert move.target == (0, 1, 3)
 
 
-def test_cancelling_what_was_sent_elsewhere_twice_warns_of_what_is_left(tool: Tool) -> None:
+def test_cancel_of_redirected_move_warns_of_remaining_replicas(tool: Tool) -> None:
     """Kafka returns to the union of the stages; a rollback would not."""
     tool.execute(MOVES)
     tool.execute({"foo-0": (0, 1, 4)}, ReassignOptions(additional=True))
@@ -452,7 +454,7 @@ def test_cancelling_what_was_sent_elsewhere_twice_warns_of_what_is_left(tool: To
     assert sorted(tool.replicas("baz-1")) == [0, 1, 2]
 
 
-def test_a_refused_cancel_is_named(tool: Tool) -> None:
+def test_refused_cancel_is_reported(tool: Tool) -> None:
     tool.execute(MOVES)
     tool.cluster.faults.fail(
         Fault("INVALID_REPLICA_ASSIGNMENT", "Not today."), method="reassign", item="foo-0"
@@ -462,7 +464,7 @@ def test_a_refused_cancel_is_named(tool: Tool) -> None:
     assert [d.detail for d in ended.problems] == ["foo-0: Not today."]
 
 
-def test_list(tool: Tool) -> None:
+def test_list_shows_moves(tool: Tool) -> None:
     assert list_moves(tool.workspace) == "No partition reassignments found.\n"
     tool.execute({"foo-0": (0, 1, 3)})
     assert list_moves(tool.workspace).splitlines()[1] == "foo-0: replicas: 0,1,3,2. adding: 3. removing: 2."
@@ -474,7 +476,7 @@ def proposed(text: str) -> Moves:
     return {str(a.partition): a.replicas for a in found}
 
 
-def test_generate_uses_the_brokers_named_evenly(tool: Tool) -> None:
+def test_generate_uses_named_brokers_evenly(tool: Tool) -> None:
     text = tool.generate(["foo", "baz"], [3, 4, 5])
     assert text.startswith("Current partition replica assignment\n{")
     found = proposed(text)
@@ -483,7 +485,7 @@ def test_generate_uses_the_brokers_named_evenly(tool: Tool) -> None:
     assert sorted(replicas[0] for replicas in found.values()) == [3, 4, 5]
 
 
-def test_generate_spreads_over_racks_unless_told_not_to(tool: Tool) -> None:
+def test_generate_spreads_over_racks_unless_disabled(tool: Tool) -> None:
     tool.topic("pair", (0, 2))
     (replicas,) = proposed(tool.generate(["pair"], [0, 1, 2, 3, 4, 5])).values()
     assert {broker % 2 for broker in replicas} == {0, 1}
@@ -491,14 +493,14 @@ def test_generate_spreads_over_racks_unless_told_not_to(tool: Tool) -> None:
     assert len(replicas) == 2
 
 
-def test_generate_keeps_what_is_good(tool: Tool) -> None:
+def test_generate_keeps_good_placement(tool: Tool) -> None:
     first = proposed(tool.generate(["foo", "baz"], range(6)))
     tool.cluster.move_ticks = 0
     tool.execute(first)
     assert proposed(tool.generate(["foo", "baz"], range(6))) == first
 
 
-def test_generate_where_racks_are_known_of_some_only() -> None:
+def test_generate_with_partial_rack_information_is_refused() -> None:
     tool = Tool(MemoryCluster({1: "a", 2: "b", 3: None}))
     tool.topic("foo", (1, 2))
     said = str(refusal(lambda: tool.generate(["foo"], [1, 2, 3])))
@@ -510,7 +512,7 @@ def test_generate_where_racks_are_known_of_some_only() -> None:
     assert proposed(tool.generate(["foo"], [1, 2, 3], rack_aware=False))
 
 
-def test_generate_of_what_cannot_be(tool: Tool) -> None:
+def test_generate_of_impossible_requests_is_refused(tool: Tool) -> None:
     assert str(refusal(lambda: tool.generate(["nope"], [1]))) == "Topic nope not found."
     few = refusal(lambda: tool.generate(["foo"], [1, 2, 9]))
     assert few.diagnostics[0].summary == "Not enough brokers"
@@ -523,11 +525,11 @@ def test_generate_of_what_cannot_be(tool: Tool) -> None:
     assert [d.detail.split(".")[0] for d in tool.told] == ["Unknown broker id 9"]
 
 
-def test_generate_of_no_topics(tool: Tool) -> None:
+def test_generate_without_topics_is_empty(tool: Tool) -> None:
     assert tool.generate([], [1]).count('{"version":1,"partitions":[]}') == 2
 
 
-def test_the_throttle_of_log_directories_stays_until_they_hold_the_replicas(
+def test_log_directory_throttle_stays_until_replicas_arrive(
     tool: Tool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     foo = TopicPartition("foo", 0)

@@ -56,7 +56,7 @@ def racks_of(world: World, name: str) -> list[set[str | None]]:
 # Drain and targetBrokers.
 
 
-def test_a_drain_takes_replicas_off_and_touches_nothing_else() -> None:
+def test_drain_removes_replicas_and_touches_nothing_else() -> None:
     world = Moving()
     kept = existing(world, t=[[1, 2, 3], [1, 2, 4]], u=[[3, 4]], other=[[3, 1]])
     wanted = rule("t", "u", drain=[3])
@@ -71,7 +71,7 @@ def test_a_drain_takes_replicas_off_and_touches_nothing_else() -> None:
     settled(world, *kept, wanted)
 
 
-def test_a_drained_leader_hands_over() -> None:
+def test_drain_of_leader_elects_new_leader() -> None:
     world = Moving()
     kept = existing(world, t=[[3, 1, 2]])
     world.slow(3)
@@ -80,7 +80,7 @@ def test_a_drained_leader_hands_over() -> None:
     assert 3 not in used(world, "t")
 
 
-def test_a_drain_of_several_brokers() -> None:
+def test_drain_of_several_brokers() -> None:
     world = Moving()
     kept = existing(world, t=[[1, 2], [2, 3], [3, 1]])
     wanted = rule("t", drain=[1, 2])
@@ -90,7 +90,7 @@ def test_a_drain_of_several_brokers() -> None:
     settled(world, *kept, wanted)
 
 
-def test_a_drain_that_leaves_too_few_brokers_says_so() -> None:
+def test_drain_that_leaves_too_few_brokers_is_an_error() -> None:
     world = Moving()
     kept = existing(world, t=[[1, 2, 3]])
     plan = world.plan(*kept, rule("t", drain=[3, 4, 5]))
@@ -99,14 +99,14 @@ def test_a_drain_that_leaves_too_few_brokers_says_so() -> None:
     assert plan.operations == ()
 
 
-def test_a_drain_of_a_broker_that_is_gone_is_in_order() -> None:
+def test_drain_of_removed_broker_needs_no_change() -> None:
     """The manifest can stay after the broker was removed."""
     world = Moving()
     kept = existing(world, t=[[1, 2, 3]])
     settled(world, *kept, rule("t", drain=[9]))
 
 
-def test_only_target_brokers_hold_replicas() -> None:
+def test_target_brokers_hold_all_replicas() -> None:
     world = Moving()
     kept = existing(world, t=[[1, 2], [4, 5], [2, 3]])
     wanted = rule("t", targetBrokers=[1, 2, 3])
@@ -116,7 +116,7 @@ def test_only_target_brokers_hold_replicas() -> None:
     settled(world, *kept, wanted)
 
 
-def test_a_target_broker_that_does_not_exist_is_an_error() -> None:
+def test_unknown_target_broker_is_an_error() -> None:
     world = Moving()
     kept = existing(world, t=[[1, 2]])
     plan = world.plan(*kept, rule("t", targetBrokers=[1, 2, 9]))
@@ -124,7 +124,7 @@ def test_a_target_broker_that_does_not_exist_is_an_error() -> None:
     assert plan_outcome(plan).exit_code is ExitCode.ERROR
 
 
-def test_undoing_a_drain_restores_every_list() -> None:
+def test_rollback_of_drain_restores_replica_lists() -> None:
     world = Moving()
     before = [[1, 2, 3], [3, 2, 1], [2, 4, 5], [5, 3, 1]]
     kept = existing(world, t=before)
@@ -137,7 +137,7 @@ def test_undoing_a_drain_restores_every_list() -> None:
 # Rebalance and placement.
 
 
-def test_a_rebalance_evens_out_replicas_and_leaders() -> None:
+def test_rebalance_evens_out_replicas_and_leaders() -> None:
     world = Moving(MemoryCluster(SIX))
     kept = existing(world, t=[[1, 3, 5]] * 12)
     wanted = rule("t", rebalance=True)
@@ -149,7 +149,7 @@ def test_a_rebalance_evens_out_replicas_and_leaders() -> None:
     settled(world, *kept, wanted)
 
 
-def test_a_rebalance_within_target_brokers() -> None:
+def test_rebalance_stays_within_target_brokers() -> None:
     world = Moving(MemoryCluster(SIX))
     kept = existing(world, t=[[1, 2]] * 6)
     wanted = rule("t", rebalance=True, targetBrokers=[1, 3, 5])
@@ -159,7 +159,7 @@ def test_a_rebalance_within_target_brokers() -> None:
 
 
 @pytest.mark.parametrize("strategy", ["cross-rack", "in-rack", "balanced-leaders"])
-def test_a_rule_for_topics_that_are_there(strategy: str) -> None:
+def test_placement_rule_moves_existing_topics(strategy: str) -> None:
     world = Moving(MemoryCluster(SIX))
     kept = existing(world, t=[[1, 2], [1, 3], [1, 2]], u=[[1, 2], [2, 1], [1, 4]])
     wanted = rule("t", "u", placement={"strategy": strategy})
@@ -177,7 +177,7 @@ def test_a_rule_for_topics_that_are_there(strategy: str) -> None:
     settled(world, *kept, wanted)
 
 
-def test_what_keeps_the_rule_asks_for_nothing() -> None:
+def test_placement_rule_already_met_needs_no_change() -> None:
     world = Moving(MemoryCluster(SIX))
     kept = existing(world, t=[[1, 3], [2, 5]])
     settled(world, *kept, rule("t", placement={"strategy": "cross-rack"}))
@@ -186,7 +186,7 @@ def test_what_keeps_the_rule_asks_for_nothing() -> None:
 # Topics.
 
 
-def test_patterns_match_whole_names_and_internal_topics_too() -> None:
+def test_patterns_match_whole_names_and_internal_topics() -> None:
     world = Moving()
     existing(world, **{name: [[3, 1]] for name in ("pay.a", "pay.b", "xpay.a", "pay", "__consumer_offsets")})
     world.cluster.mark_internal("__consumer_offsets")
@@ -198,7 +198,7 @@ def test_patterns_match_whole_names_and_internal_topics_too() -> None:
     assert moved == {"pay.a-0", "pay.b-0", "__consumer_offsets-0"}
 
 
-def test_a_pattern_that_matches_nothing_is_in_order_and_a_name_is_not() -> None:
+def test_unmatched_pattern_is_accepted_but_unknown_name_is_error() -> None:
     world = Moving()
     kept = existing(world, t=[[1, 2]])
     settled(world, *kept, rule("/nothing-like-it/", drain=[3]))
@@ -209,7 +209,7 @@ def test_a_pattern_that_matches_nothing_is_in_order_and_a_name_is_not() -> None:
     assert plan_outcome(plan).exit_code is ExitCode.ERROR
 
 
-def test_a_topic_that_this_very_plan_makes_is_left_for_the_next() -> None:
+def test_drain_of_topic_created_in_same_plan_waits_for_next_apply() -> None:
     world = Moving()
     declared = [topic("t", partitions=4, replicationFactor=3), rule("t", drain=[3])]
     plan = world.plan(*declared)
@@ -223,7 +223,7 @@ def test_a_topic_that_this_very_plan_makes_is_left_for_the_next() -> None:
 # Moves in flight.
 
 
-def test_what_goes_the_right_way_already_is_left_to_it() -> None:
+def test_drain_accepts_suitable_move_in_flight() -> None:
     world = Moving()
     kept = existing(world, t=[[1, 2, 3], [1, 2, 3]])
     wanted = rule("t", drain=[3])
@@ -241,7 +241,7 @@ def test_what_goes_the_right_way_already_is_left_to_it() -> None:
     settled(world, *kept, wanted)
 
 
-def test_a_rebalance_lets_be_what_is_in_flight() -> None:
+def test_rebalance_ignores_moves_in_flight() -> None:
     world = Moving()
     kept = existing(world, t=[[1, 2]] * 5)
     world.hold()
@@ -255,7 +255,7 @@ def test_a_rebalance_lets_be_what_is_in_flight() -> None:
     assert "t-0" not in moved
 
 
-def test_a_drain_is_denied_while_somebody_moves_replicas_there() -> None:
+def test_drain_is_denied_while_replicas_move_to_drained_broker() -> None:
     world = Moving()
     kept = existing(world, t=[[1, 2]])
     world.hold()
@@ -269,7 +269,7 @@ def test_a_drain_is_denied_while_somebody_moves_replicas_there() -> None:
 # Two resources with different targets for the same topic.
 
 
-def test_a_new_factor_and_a_drain_of_one_topic_converge() -> None:
+def test_factor_change_and_drain_of_one_topic_converge() -> None:
     world = Moving()
     existing(world, t=[[1, 2], [2, 3], [3, 4]])
     declared = [topic("t", partitions=3, replicationFactor=3), rule("t", drain=[3])]
@@ -286,7 +286,7 @@ def test_a_new_factor_and_a_drain_of_one_topic_converge() -> None:
     settled(world, *declared)
 
 
-def test_two_reassignments_by_rule_of_one_topic_converge() -> None:
+def test_two_drains_of_one_topic_converge() -> None:
     world = Moving()
     kept = existing(world, t=[[1, 2, 3]] * 3)
     declared = [*kept, rule("t", name="a", drain=[2]), rule("/t/", name="b", drain=[3])]
@@ -298,7 +298,7 @@ def test_two_reassignments_by_rule_of_one_topic_converge() -> None:
 
 
 @pytest.mark.parametrize(("before", "after"), [(2, 3), (3, 2)])
-def test_the_factor_of_a_hundred_topics(before: int, after: int) -> None:
+def test_factor_change_of_hundred_topics_is_applied_and_rolled_back(before: int, after: int) -> None:
     world = Moving(MemoryCluster(SIX))
     names = [f"t{n:03}" for n in range(100)]
 
@@ -334,7 +334,7 @@ def test_the_factor_of_a_hundred_topics(before: int, after: int) -> None:
         ("static-in-rack", {"racks": ["c", "a", "b"]}),
     ],
 )
-def test_a_new_topic_is_placed_by_its_rule(strategy: str, more: dict[str, Any]) -> None:
+def test_new_topic_is_placed_by_strategy(strategy: str, more: dict[str, Any]) -> None:
     world = Moving(MemoryCluster(SIX))
     wanted = topic("t", partitions=3, replicationFactor=2, placement={"strategy": strategy, **more})
     assert world.apply(wanted).complete
@@ -351,9 +351,7 @@ def test_a_new_topic_is_placed_by_its_rule(strategy: str, more: dict[str, Any]) 
         ("static-in-rack", {"racks": ["c", "a", "b"]}),
     ],
 )
-def test_a_topic_that_breaks_its_rule_is_moved_and_put_back_by_a_rollback(
-    strategy: str, more: dict[str, Any]
-) -> None:
+def test_topic_violating_strategy_is_moved_and_rolled_back(strategy: str, more: dict[str, Any]) -> None:
     world = Moving(MemoryCluster(SIX))
     before = [[1, 2], [1, 3], [1, 2]]
     existing(world, t=before)
@@ -380,7 +378,7 @@ def check_rule(world: World, strategy: str) -> None:
         assert Counter(SIX[r[0]] for r in replicas(world)) == {"a": 1, "b": 1, "c": 1}
 
 
-def test_a_placement_with_another_factor_and_more_partitions() -> None:
+def test_strategy_with_new_factor_and_partitions() -> None:
     world = Moving(MemoryCluster(SIX))
     existing(world, t=[[1, 2], [2, 1]])
     wanted = topic("t", partitions=4, replicationFactor=3, placement={"strategy": "cross-rack"})
@@ -390,7 +388,7 @@ def test_a_placement_with_another_factor_and_more_partitions() -> None:
     settled(world, wanted)
 
 
-def test_static_in_rack_with_too_few_racks_cannot_be_placed() -> None:
+def test_static_in_rack_with_too_few_racks_is_an_error() -> None:
     world = Moving(MemoryCluster(SIX))
     placement = {"strategy": "static-in-rack", "racks": ["a"]}
     plan = world.plan(topic("t", partitions=2, replicationFactor=2, placement=placement))
@@ -398,7 +396,7 @@ def test_static_in_rack_with_too_few_racks_cannot_be_placed() -> None:
     assert plan_outcome(plan).exit_code is ExitCode.ERROR
 
 
-def test_what_somebody_else_moves_later_is_drift() -> None:
+def test_move_by_another_client_is_drift() -> None:
     world = Moving(MemoryCluster(SIX))
     wanted = topic("t", partitions=1, replicationFactor=2, placement={"strategy": "in-rack"})
     world.apply(wanted)
@@ -411,7 +409,7 @@ def test_what_somebody_else_moves_later_is_drift() -> None:
     assert [len(r) for r in racks_of(world, "t")] == [1]
 
 
-def test_partitions_in_one_and_the_same_place_need_one_operation() -> None:
+def test_partitions_of_many_topics_need_one_operation() -> None:
     """One operation for any number of topics, so that one pace applies to all of them."""
     world = Moving(MemoryCluster(RACKS))
     kept = existing(world, **{f"t{n}": [[3, 1, 2]] * 2 for n in range(20)})
@@ -421,7 +419,7 @@ def test_partitions_in_one_and_the_same_place_need_one_operation() -> None:
     assert result(run, "partitions.reassign").error is None
 
 
-def test_a_rule_takes_replicas_off_a_broker_that_is_down() -> None:
+def test_drain_of_fenced_broker_removes_replicas() -> None:
     world = Moving()
     kept = existing(world, t=[[1, 2, 3]])
     world.cluster.fence(3)
@@ -431,7 +429,7 @@ def test_a_rule_takes_replicas_off_a_broker_that_is_down() -> None:
     settled(world, *kept, wanted)
 
 
-def test_explicit_partitions_of_one_manifest_and_a_rule_of_another() -> None:
+def test_explicit_reassignment_and_drain_converge() -> None:
     world = Moving()
     world.apply(assigned("t", [1, 2, 3], [1, 2, 3]))
     declared = [topic("t"), reassignment(("t-0", [1, 2, 4])), rule("t", drain=[3])]
@@ -461,7 +459,7 @@ def test_explicit_partitions_of_one_manifest_and_a_rule_of_another() -> None:
         ),
     ],
 )
-def test_what_would_be_moved_back_and_forth_is_a_contradiction(
+def test_incompatible_placement_rules_are_contradiction(
     wanted: DesiredResource, rule: dict[str, Any]
 ) -> None:
     world = World(MemoryCluster({1: "a", 2: "b", 3: "a", 4: "b"}))
@@ -470,7 +468,7 @@ def test_what_would_be_moved_back_and_forth_is_a_contradiction(
     assert "contradiction" in [d.code for d in plan.diagnostics if d.is_error]
 
 
-def test_a_drain_that_two_reassignments_contradict() -> None:
+def test_drain_and_target_brokers_are_contradiction() -> None:
     world = World(MemoryCluster({1: "a", 2: "b", 3: "a", 4: "b"}))
     world.apply(topic("t", partitions=1, replicationFactor=2))
     plan = world.plan(
@@ -497,9 +495,7 @@ def test_a_drain_that_two_reassignments_contradict() -> None:
         ),
     ],
 )
-def test_what_can_hold_together_is_none_and_ends_in_no_changes(
-    wanted: DesiredResource, rule: dict[str, Any]
-) -> None:
+def test_compatible_placement_rules_converge(wanted: DesiredResource, rule: dict[str, Any]) -> None:
     world = World(MemoryCluster({1: "a", 2: "b", 3: "a", 4: "b"}))
     world.apply(topic("t", partitions=1, replicationFactor=2))
     declared = wanted, desired("Reassignment", "rule", topics=["/.*/"], **rule)
@@ -524,9 +520,7 @@ def test_what_can_hold_together_is_none_and_ends_in_no_changes(
     ],
     ids=str,
 )
-def test_two_rules_of_one_topic_are_an_error_or_settled_after_two_applies(
-    a: dict[str, Any], b: dict[str, Any]
-) -> None:
+def test_two_rules_of_one_topic_fail_or_converge_in_two_applies(a: dict[str, Any], b: dict[str, Any]) -> None:
     world = Moving()
     kept = existing(world, t=[[1, 2], [1, 2], [3, 4], [3, 5], [3, 1], [1, 4]])
     declared = [*kept, rule("t", name="a", **a), rule("t", name="b", **b)]
@@ -540,7 +534,7 @@ def test_two_rules_of_one_topic_are_an_error_or_settled_after_two_applies(
 # What one resource declares about its topic does not affect another topic.
 
 
-def test_target_brokers_of_two_topics_have_nothing_in_common() -> None:
+def test_target_brokers_of_two_topics_are_independent() -> None:
     world = Moving()
     kept = existing(world, a=[[1, 2]], b=[[1, 2]])
     declared = [
@@ -554,7 +548,7 @@ def test_target_brokers_of_two_topics_have_nothing_in_common() -> None:
     settled(world, *declared)
 
 
-def test_a_broker_that_is_drained_of_one_topic_can_take_another() -> None:
+def test_broker_drained_of_one_topic_can_hold_another() -> None:
     world = Moving()
     a, _ = existing(world, a=[[1, 2]], b=[[1, 2]])
     declared = [a, rule("a", drain=[5]), topic("b", partitions=1, replicationFactor=5)]
@@ -563,7 +557,7 @@ def test_a_broker_that_is_drained_of_one_topic_can_take_another() -> None:
     settled(world, *declared)
 
 
-def test_target_brokers_of_one_topic_bar_none_for_a_new_one() -> None:
+def test_target_brokers_do_not_limit_placement_of_new_topic() -> None:
     world = Moving()
     kept = existing(world, a=[[1, 2]])
     new = topic("n", partitions=3, replicationFactor=3, placement={"strategy": "cross-rack"})
@@ -573,7 +567,7 @@ def test_target_brokers_of_one_topic_bar_none_for_a_new_one() -> None:
     settled(world, *declared)
 
 
-def test_a_pattern_that_matches_nothing_is_warned_of() -> None:
+def test_unmatched_pattern_is_warned_of() -> None:
     world = World(MemoryCluster({1: "a", 2: "b"}))
     world.apply(topic("orders", partitions=1, replicationFactor=1))
     plan = world.plan(desired("Reassignment", "off", topics=["/order/", "/ord.*/"], drain=[9]))

@@ -53,13 +53,13 @@ def codes(plan: Plan) -> list[tuple[Severity, str]]:
     return [(d.severity, d.code) for d in plan.diagnostics]
 
 
-def test_state_keeps_the_id_of_a_topic_that_apply_created(world: World) -> None:
+def test_state_stores_id_of_created_topic(world: World) -> None:
     assert record(world)["topicId"] == live_id(world)
     plan = world.plan(ORDERS)
     assert (plan.has_changes, plan.ownership) == (False, ())
 
 
-def test_state_keeps_the_id_of_a_topic_that_apply_took_over() -> None:
+def test_state_stores_id_of_adopted_topic() -> None:
     world = World(adopts=False)
     recreate(world, retention_ms="1000")
     world.apply(ORDERS)
@@ -75,7 +75,7 @@ def forget_id(world: World) -> None:
         world.store.write(replace(state, serial=state.serial + 1, resources={"Topic/orders": old}))
 
 
-def test_missing_id_is_filled_in_by_the_next_apply(world: World) -> None:
+def test_missing_topic_id_is_added_by_next_apply(world: World) -> None:
     forget_id(world)
     plan = world.plan(ORDERS)
     assert (plan.has_changes, codes(plan)) == (False, [])
@@ -83,14 +83,14 @@ def test_missing_id_is_filled_in_by_the_next_apply(world: World) -> None:
     assert record(world)["topicId"] == live_id(world)
 
 
-def test_topic_of_an_old_state_is_changed_as_before(world: World) -> None:
+def test_topic_without_stored_id_is_changed_as_drift(world: World) -> None:
     forget_id(world)
     recreate(world, retention_ms="5")
     plan = world.plan(ORDERS)
     assert (plan.changes[0].reason, plan.changes[0].blocked) == (Reason.DRIFTED, None), "nothing proves it"
 
 
-def test_recreated_topic_that_equals_the_manifest_is_taken_with_a_notice(world: World) -> None:
+def test_recreated_equal_topic_is_adopted_with_warning(world: World) -> None:
     recreate(world, retention_ms="1000")
     plan = world.plan(ORDERS)
     assert (plan.has_changes, codes(plan)) == (False, [(Severity.WARNING, "recreated")])
@@ -100,7 +100,7 @@ def test_recreated_topic_that_equals_the_manifest_is_taken_with_a_notice(world: 
     assert codes(world.plan(ORDERS)) == []
 
 
-def test_recreated_topic_that_differs_is_not_changed_unless_adopted(world: World) -> None:
+def test_recreated_differing_topic_requires_adoption(world: World) -> None:
     recreate(world, retention_ms="5", segment_ms="7")
     plan = world.plan(ORDERS)
     (change,) = plan.changes
@@ -119,7 +119,7 @@ def test_recreated_topic_that_differs_is_not_changed_unless_adopted(world: World
     assert not world.plan(ORDERS).has_changes
 
 
-def test_nothing_of_another_topic_counts_as_applied(world: World) -> None:
+def test_recreated_topic_ignores_owned_keys_of_old_topic(world: World) -> None:
     """An owned key of the old topic is not reset on the new one."""
     recreate(world, retention_ms="5")
     plan = world.plan(topic("orders", partitions=3, replicationFactor=1))
@@ -144,13 +144,13 @@ def test_orphan_that_was_not_recreated_is_deleted(world: World) -> None:
     assert "orders" not in world.cluster.topics()
 
 
-def test_ad_hoc_deletion_of_a_recreated_topic_is_no_question_of_ownership(world: World) -> None:
+def test_ad_hoc_deletion_ignores_topic_recreation(world: World) -> None:
     recreate(world)
     plan = world.plan(scope=PlanScope(by_hand=True, removals=frozenset({ID})))
     assert [(c.action, c.reason) for c in plan.changes] == [(Action.DELETE, Reason.ASKED)]
 
 
-def test_topic_that_kdeclare_itself_creates_again_has_its_new_id(world: World) -> None:
+def test_topic_recreated_by_apply_has_new_id(world: World) -> None:
     world.cluster.delete_topics({"orders": None})
     plan = world.plan(ORDERS)
     assert plan.changes[0].reason is Reason.MISSING
@@ -160,7 +160,7 @@ def test_topic_that_kdeclare_itself_creates_again_has_its_new_id(world: World) -
     assert "orders" not in world.cluster.topics()
 
 
-def test_rolling_back_takes_the_id_back(world: World) -> None:
+def test_rollback_restores_stored_topic_id(world: World) -> None:
     recreate(world, retention_ms="5")
     before = record(world)
     world.apply(ORDERS, scope=PlanScope(adopt=True))

@@ -27,7 +27,7 @@ def named(name: str) -> World:
 
 
 @pytest.mark.parametrize("preflight", [True, False])
-def test_colliding_new_name_is_created_after_the_old_one_is_deleted(preflight: bool) -> None:
+def test_colliding_new_name_is_created_after_old_topic_is_deleted(preflight: bool) -> None:
     world = named("ren_a")
     plan = world.plan(topic("ren.a", **SHAPE), scope=PlanScope(allow_deletes=True, preflight=preflight))
     created = next(op for op in plan.operations if op.verb == "topic.create")
@@ -38,7 +38,7 @@ def test_colliding_new_name_is_created_after_the_old_one_is_deleted(preflight: b
 
 
 @pytest.mark.parametrize("preflight", [True, False])
-def test_colliding_new_name_is_blocked_while_the_old_topic_stays(preflight: bool) -> None:
+def test_colliding_new_name_is_blocked_while_old_topic_stays(preflight: bool) -> None:
     world = named("ren_a")
     plan = world.plan(topic("ren.a", **SHAPE), topic("other", **SHAPE), scope=PlanScope(preflight=preflight))
     assert {str(c.id): c.blocked for c in plan.changes}["Topic/ren.a"] == "name-collision"
@@ -49,7 +49,7 @@ def test_colliding_new_name_is_blocked_while_the_old_topic_stays(preflight: bool
 
 
 @pytest.mark.parametrize("preflight", [True, False])
-def test_neither_is_done_where_the_old_topic_must_not_be_deleted(preflight: bool) -> None:
+def test_rename_of_protected_topic_is_blocked(preflight: bool) -> None:
     world = World()
     world.apply(topic("ren_a", **SHAPE, lifecycle={"preventDestroy": True}))
     plan = world.plan(topic("ren.a", **SHAPE), scope=PlanScope(allow_deletes=True, preflight=preflight))
@@ -60,7 +60,7 @@ def test_neither_is_done_where_the_old_topic_must_not_be_deleted(preflight: bool
     assert not plan.operations
 
 
-def test_new_topic_is_skipped_where_deleting_the_old_one_fails() -> None:
+def test_new_topic_is_skipped_when_deletion_of_old_topic_fails() -> None:
     world = named("ren_a")
     plan = world.plan(topic("ren.a", **SHAPE), scope=DELETES)
     world.cluster.faults.fail(Fault("TOPIC_DELETION_DISABLED", "no"), method="delete_topics", item="ren_a")
@@ -71,7 +71,7 @@ def test_new_topic_is_skipped_where_deleting_the_old_one_fails() -> None:
     }
 
 
-def test_name_that_collides_with_someone_elses_topic_is_blocked_without_preflight() -> None:
+def test_name_colliding_with_foreign_topic_is_blocked_without_preflight() -> None:
     world = World()
     world.cluster.create_topics([NewTopic("a_b", 1, 1, None, {})])
     plan = world.plan(topic("a.b", **SHAPE), scope=PlanScope(preflight=False))
@@ -79,7 +79,7 @@ def test_name_that_collides_with_someone_elses_topic_is_blocked_without_prefligh
     assert not plan.operations
 
 
-def test_new_name_for_the_same_declaration_is_reported_as_a_new_empty_topic() -> None:
+def test_new_name_for_same_declaration_is_reported_as_rename() -> None:
     world = World()
     spec = {**SHAPE, "configs": {"retention.ms": "60000"}}
     world.apply(topic("orders", **spec), topic("other", **SHAPE))
@@ -91,7 +91,7 @@ def test_new_name_for_the_same_declaration_is_reported_as_a_new_empty_topic() ->
     assert "rename" in [d.code for d in kept.diagnostics], "also where the old topic stays as an orphan"
 
 
-def test_two_candidates_are_not_called_a_rename() -> None:
+def test_two_rename_candidates_are_not_reported() -> None:
     world = World()
     world.apply(topic("a1", **SHAPE), topic("a2", **SHAPE))
     plan = world.plan(topic("b1", **SHAPE), scope=DELETES)

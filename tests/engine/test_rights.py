@@ -16,7 +16,7 @@ TOPIC = Fault("TOPIC_AUTHORIZATION_FAILED", "Authorization failed.")
 
 
 @pytest.mark.parametrize("allow_deletes", [False, True])
-def test_an_orphan_that_cannot_be_seen_stays_owned(allow_deletes: bool) -> None:
+def test_invisible_orphan_stays_owned(allow_deletes: bool) -> None:
     world = World()
     world.apply(topic("t", partitions=1, replicationFactor=1), topic("u", partitions=1, replicationFactor=1))
     world.cluster.hidden = frozenset({"t"})
@@ -34,7 +34,7 @@ def test_an_orphan_that_cannot_be_seen_stays_owned(allow_deletes: bool) -> None:
     assert [d.code for d in world.plan(topic("u", partitions=1)).diagnostics] == ["orphaned"]
 
 
-def test_a_declared_topic_that_cannot_be_seen_blocks_itself_alone() -> None:
+def test_invisible_declared_topic_blocks_only_itself() -> None:
     world = World()
     world.apply(topic("t", partitions=1, replicationFactor=1))
     world.cluster.hidden = frozenset({"t"})
@@ -46,7 +46,7 @@ def test_a_declared_topic_that_cannot_be_seen_blocks_itself_alone() -> None:
     assert world.owned().keys() == {"Topic/t", "Topic/u"}
 
 
-def test_a_topic_that_nobody_has_applied_and_that_cannot_be_seen_is_not_created() -> None:
+def test_invisible_unowned_topic_is_not_created() -> None:
     """A list of all topics omits it like an absent topic; only a request by name shows the difference."""
     world = World()
     world.cluster.create_topics([NewTopic("t", 1, 1, None, {})])
@@ -60,7 +60,7 @@ def test_a_topic_that_nobody_has_applied_and_that_cannot_be_seen_is_not_created(
     assert world.owned().keys() == {"Topic/u"}
 
 
-def test_forgetting_a_topic_that_cannot_be_seen_releases_it() -> None:
+def test_forget_of_invisible_topic_releases_it() -> None:
     world = World()
     world.apply(topic("t", partitions=1, replicationFactor=1))
     world.cluster.hidden = frozenset({"t"})
@@ -69,7 +69,7 @@ def test_forgetting_a_topic_that_cannot_be_seen_releases_it() -> None:
     assert world.owned() == {}
 
 
-def test_moves_that_cannot_be_seen_are_a_warning() -> None:
+def test_invisible_reassignments_are_a_warning() -> None:
     world = World()
     world.cluster.faults.fail(CLUSTER, nth=None, method="moves")
     plan = world.plan(topic("t", partitions=1, replicationFactor=1))
@@ -83,14 +83,14 @@ def test_moves_that_cannot_be_seen_are_a_warning() -> None:
     assert world.cluster.topics(["t"])
 
 
-def test_another_failure_to_read_moves_is_still_a_failure() -> None:
+def test_other_failure_to_read_reassignments_is_raised() -> None:
     world = World()
     world.cluster.faults.fail(Fault("UNKNOWN_SERVER_ERROR", "no"), nth=None, method="moves")
     with pytest.raises(Fault):
         world.plan(topic("t", partitions=1, replicationFactor=1))
 
 
-def test_a_right_that_is_missing_in_preflight_is_a_warning_that_names_it() -> None:
+def test_missing_permission_in_preflight_is_a_warning() -> None:
     world = World()
     world.apply(topic("grown", partitions=1, replicationFactor=1))
     for method, item in (("create_topics", "new"), ("create_partitions", "grown"), ("alter_configs", None)):
@@ -111,7 +111,7 @@ def test_a_right_that_is_missing_in_preflight_is_a_warning_that_names_it() -> No
     assert "Topic/new" not in world.owned()
 
 
-def test_writes_of_another_login_that_cannot_be_seen_are_not_waited_for(
+def test_await_visibility_ignores_invisible_writes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     world = World()
@@ -121,7 +121,7 @@ def test_writes_of_another_login_that_cannot_be_seen_are_not_waited_for(
     assert await_visibility(world.store, connections_to(world.cluster), world.clock, wait=False) == ()
 
 
-def test_a_hidden_topic_is_not_waited_for_by_who_may_create_any() -> None:
+def test_plan_does_not_wait_for_hidden_topic() -> None:
     """The controller reports to such a principal that the topic exists, but no broker will ever show it."""
     world = World()
     world.apply(topic("t", partitions=1, replicationFactor=1))

@@ -33,7 +33,7 @@ def shrinking_and_growing(world: World) -> Change:
     return change
 
 
-def test_irreversible_partitions_do_not_hide_a_retention_that_deletes(world: World) -> None:
+def test_change_lists_irreversible_and_destructive_risks(world: World) -> None:
     change = shrinking_and_growing(world)
     assert change.risk is Risk.IRREVERSIBLE
     assert change.risks == (Risk.IRREVERSIBLE, Risk.DESTRUCTIVE, Risk.DISRUPTIVE, Risk.SAFE)
@@ -45,7 +45,7 @@ def test_irreversible_partitions_do_not_hide_a_retention_that_deletes(world: Wor
     }
 
 
-def test_every_report_shows_all_risks_of_a_change(world: World) -> None:
+def test_reports_show_all_risks_of_change(world: World) -> None:
     shrinking_and_growing(world)
     configs = {"retention.ms": "1000"}
     plan = world.plan(topic("t", partitions=12, replicationFactor=2, configs=configs))
@@ -68,7 +68,7 @@ def test_every_report_shows_all_risks_of_a_change(world: World) -> None:
     assert (change["risk"], change["risks"][:2]) == ("irreversible", ["irreversible", "destructive"])
 
 
-def test_deletions_come_first_in_every_report(world: World) -> None:
+def test_reports_list_deletions_first(world: World) -> None:
     names = [f"a{n:03}" for n in range(300)]
     world.apply(*(topic(name, partitions=1) for name in names), topic("zz", partitions=1))
     grown = [topic(name, partitions=2) for name in names]
@@ -83,7 +83,7 @@ def test_deletions_come_first_in_every_report(world: World) -> None:
     assert risks.count("irreversible** update") == 300, "no risk is left out"
 
 
-def test_a_retention_below_the_brokers_default_deletes_records() -> None:
+def test_retention_below_broker_default_is_destructive() -> None:
     world = World(MemoryCluster())
     default = desired("BrokerConfig", "cluster-default", configs={"log.retention.ms": "31536000000"})
     world.apply(default, topic("t", partitions=1))
@@ -96,7 +96,7 @@ def test_a_retention_below_the_brokers_default_deletes_records() -> None:
     )
 
 
-def test_a_broker_retention_that_deletes_is_destructive(world: World) -> None:
+def test_lowered_broker_retention_is_destructive(world: World) -> None:
     config = {"log.retention.ms": "60000", "log.cleaner.threads": "2"}
     (change,) = world.plan(desired("BrokerConfig", "cluster-default", configs=config)).changes
     assert change.risks == (Risk.DESTRUCTIVE, Risk.DISRUPTIVE)
@@ -106,7 +106,7 @@ def test_a_broker_retention_that_deletes_is_destructive(world: World) -> None:
     )
 
 
-def test_a_rollback_that_lowers_retention_is_destructive(world: World) -> None:
+def test_rollback_that_lowers_retention_is_destructive(world: World) -> None:
     world.apply(topic("t", partitions=1, configs={"retention.ms": "1000"}))
     world.apply(topic("t", partitions=1, configs={"retention.ms": "604800000"}))
     (change,) = world.plan_rollback().changes
@@ -114,13 +114,13 @@ def test_a_rollback_that_lowers_retention_is_destructive(world: World) -> None:
     assert fields_of(change)["configs.retention.ms"][1] == "Records older than 1 s are deleted."
 
 
-def test_a_rollback_deletion_says_that_records_go(world: World) -> None:
+def test_rollback_deletion_reports_lost_records(world: World) -> None:
     world.apply(topic("t", partitions=1))
     plan = world.plan_rollback()
     assert "destructive: All records of the topic are deleted." in plan_text(plan)
 
 
-def test_an_ad_hoc_request_has_the_risks_of_its_fields(world: World) -> None:
+def test_ad_hoc_change_has_risks_of_its_fields(world: World) -> None:
     world.apply(topic("t", partitions=1))
     asked = topic("t", partitions=4, configs={"retention.ms": "1"})
     (change,) = world.plan(asked, scope=PlanScope(by_hand=True)).changes
@@ -146,12 +146,12 @@ FIELDS = [
 
 
 @pytest.mark.parametrize(("key", "before", "after", "cause"), FIELDS)
-def test_configs_that_lose_records(key: str, before: JsonValue, after: JsonValue, cause: str | None) -> None:
+def test_topic_config_risk(key: str, before: JsonValue, after: JsonValue, cause: str | None) -> None:
     field = FieldChange(f"configs.{key}", FieldOp.SET, before, after)
     rated = assess_topic_field(Action.UPDATE, field)
     assert (rated.risk, rated.cause) == ((Risk.DESTRUCTIVE, cause) if cause else (Risk.SAFE, ""))
 
 
-def test_cluster_wide_unclean_elections_are_destructive() -> None:
+def test_cluster_wide_unclean_election_is_destructive() -> None:
     field = FieldChange("configs.unclean.leader.election.enable", FieldOp.SET, "false", "true")
     assert assess_broker_field(field).risk is Risk.DESTRUCTIVE

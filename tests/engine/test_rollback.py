@@ -13,7 +13,7 @@ def codes(world: World) -> list[str]:
     return [d.code for d in world.plan_rollback().diagnostics]
 
 
-def test_a_creation_that_was_refused_is_not_undone_on_somebody_elses_topic() -> None:
+def test_rollback_of_refused_creation_keeps_foreign_topic() -> None:
     world = World()
     plan = world.plan(topic("x", partitions=1, replicationFactor=1))
     world.cluster.faults.run_before(
@@ -24,7 +24,7 @@ def test_a_creation_that_was_refused_is_not_undone_on_somebody_elses_topic() -> 
     assert not world.plan_rollback().operations
 
 
-def test_a_topic_that_somebody_else_has_changed_since_is_left_alone() -> None:
+def test_rollback_of_topic_changed_since_is_conflict() -> None:
     world = World()
     world.apply(topic("x", partitions=1, replicationFactor=1))
     world.set("x", retention_ms="5")
@@ -32,7 +32,7 @@ def test_a_topic_that_somebody_else_has_changed_since_is_left_alone() -> None:
     assert not world.plan_rollback().operations
 
 
-def test_a_refused_change_is_not_undone_where_somebody_else_made_it_by_hand() -> None:
+def test_rollback_of_refused_change_keeps_change_of_others() -> None:
     world = World()
     world.apply(topic("x", partitions=1, replicationFactor=1))
     world.cluster.faults.fail(Fault("INVALID_CONFIG", "no"), item="TOPIC/x")
@@ -41,7 +41,7 @@ def test_a_refused_change_is_not_undone_where_somebody_else_made_it_by_hand() ->
     assert not world.plan_rollback().operations
 
 
-def test_a_rolled_back_creation_can_be_rolled_back() -> None:
+def test_rollback_of_rolled_back_creation_creates_topic() -> None:
     world = World()
     world.apply(topic("x", partitions=3, replicationFactor=2, configs={"retention.ms": "5"}))
     owned = dict(world.owned())
@@ -56,7 +56,7 @@ def test_a_rolled_back_creation_can_be_rolled_back() -> None:
     assert dict(world.owned()) == {"Topic/x": {**owned["Topic/x"], "topicId": created}}
 
 
-def test_a_run_that_took_over_only_a_part_gives_that_back() -> None:
+def test_rollback_of_partial_adoption_releases_topic() -> None:
     world = World()
     world.cluster.create_topics([NewTopic("x", 1, 1, None, {})])
     world.cluster.faults.fail(Fault("CLUSTER_AUTHORIZATION_FAILED", "no"), item="x")
@@ -67,7 +67,7 @@ def test_a_run_that_took_over_only_a_part_gives_that_back() -> None:
     assert world.owned() == {}
 
 
-def test_mixed_sizes_still_raise_the_factor_before_min_isr() -> None:
+def test_mixed_factors_are_raised_before_min_isr() -> None:
     world = World()
     world.cluster.create_topics([NewTopic("x", 2, 2, None, {})])
     grow = {TopicPartition("x", 0): (1, 2, 3)}
@@ -77,7 +77,7 @@ def test_mixed_sizes_still_raise_the_factor_before_min_isr() -> None:
     assert [op.verb for op in plan.operations] == ["partitions.reassign", "configs.alter"]
 
 
-def test_min_isr_is_not_raised_while_the_factor_is_still_being_raised() -> None:
+def test_min_isr_is_not_raised_before_factor_increase_completes() -> None:
     world = World(MemoryCluster(move_ticks=1000))
     world.apply(topic("x", partitions=1, replicationFactor=2))
     after = topic("x", partitions=1, replicationFactor=3, configs={"min.insync.replicas": "3"})
@@ -93,7 +93,7 @@ def test_min_isr_is_not_raised_while_the_factor_is_still_being_raised() -> None:
     assert not world.cluster.moves()
 
 
-def test_two_resources_that_want_different_replicas_contradict_each_other_before_anything_moves() -> None:
+def test_assignments_and_reassignment_with_other_replicas_contradict() -> None:
     world = World()
     placed = topic("x", assignments={0: [1, 2]})
     world.apply(placed)
@@ -103,7 +103,7 @@ def test_two_resources_that_want_different_replicas_contradict_each_other_before
     assert plan.has_errors
 
 
-def test_a_partition_that_never_comes_is_an_error_and_not_a_matter_of_order() -> None:
+def test_reassignment_of_missing_partition_is_an_error() -> None:
     world = World()
     kept = topic("x", partitions=1, replicationFactor=2)
     world.apply(kept)

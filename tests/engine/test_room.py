@@ -26,7 +26,7 @@ def codes(world: World, *declared: DesiredResource, preflight: bool = True) -> l
     return [d.code for d in plan.diagnostics if d.is_blocking]
 
 
-def test_a_disk_that_cannot_take_it_denies_the_move_and_names_the_broker() -> None:
+def test_move_beyond_disk_capacity_is_denied_and_names_broker() -> None:
     world = world_with_records()
     world.cluster.usable[3] = GIB // 2
     plan = world.plan(move([3, 2]), scope=PlanScope(complete=False))
@@ -36,7 +36,7 @@ def test_a_disk_that_cannot_take_it_denies_the_move_and_names_the_broker() -> No
     assert not plan.operations
 
 
-def test_room_enough_unknown_room_and_no_copies_are_no_reason() -> None:
+def test_sufficient_or_unknown_disk_capacity_is_allowed() -> None:
     world = world_with_records()
     assert codes(world, move([3, 2])) == []
     world.cluster.usable.update({3: 2 * GIB, 1: 0})
@@ -56,7 +56,7 @@ def swap() -> DesiredResource:
     )
 
 
-def test_what_leaves_a_broker_goes_only_when_what_comes_has_come() -> None:
+def test_disk_space_of_outgoing_replica_is_not_counted_as_free() -> None:
     world = world_with_records()
     world.apply(topic("u", assignments={0: [3, 4]}))
     world.cluster.produce("u", 1_000_000)
@@ -64,7 +64,7 @@ def test_what_leaves_a_broker_goes_only_when_what_comes_has_come() -> None:
     assert codes(world, swap()) == ["no-room"]
 
 
-def test_batches_need_less_room_at_a_time() -> None:
+def test_batches_need_less_disk_capacity() -> None:
     world = World(MemoryCluster({1: "a", 2: "b"}))
     world.apply(topic("t", assignments={0: [1], 1: [1]}), topic("u", assignments={0: [2], 1: [2]}))
     world.cluster.produce("t", 2_000_000)
@@ -76,7 +76,7 @@ def test_batches_need_less_room_at_a_time() -> None:
     assert codes(world, desired("Reassignment", "swap", partitions=wanted, batchSize=1)) == []
 
 
-def test_going_back_is_warned_of_and_not_stopped() -> None:
+def test_rollback_beyond_disk_capacity_is_warned_of() -> None:
     world = world_with_records()
     world.apply(move([3, 2]), scope=PlanScope(complete=False))
     world.cluster.usable[1] = 10
@@ -85,13 +85,13 @@ def test_going_back_is_warned_of_and_not_stopped() -> None:
     assert world.run(plan).complete
 
 
-def test_without_preflight_nobody_looks() -> None:
+def test_disk_capacity_is_not_checked_without_preflight() -> None:
     world = world_with_records()
     world.cluster.usable[3] = 0
     assert codes(world, move([3, 2]), preflight=False) == []
 
 
-def test_a_topic_that_wants_more_replicas_is_denied_alike() -> None:
+def test_factor_increase_beyond_disk_capacity_is_denied() -> None:
     world = World(MemoryCluster({1: "a", 2: "b"}))
     world.apply(topic("t", partitions=1, replicationFactor=1))
     world.cluster.produce("t", 1_000_000)

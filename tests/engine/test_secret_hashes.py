@@ -83,7 +83,7 @@ def test_equal_plans_have_equal_hashes(case: Case) -> None:
     assert hash_in_plan(case) == hash_in_plan(case)
 
 
-def test_hash_made_before_the_first_state_is_kept(case: Case) -> None:
+def test_hash_from_before_first_state_is_kept(case: Case) -> None:
     planned = hash_in_plan(case)
     case.apply()
     assert case.record().secret == planned
@@ -92,7 +92,7 @@ def test_hash_made_before_the_first_state_is_kept(case: Case) -> None:
     assert not plan.ownership
 
 
-def test_new_hashes_are_salted_with_the_lineage() -> None:
+def test_new_hashes_are_salted_with_lineage() -> None:
     one, two = World(), World()
     hashes = set()
     for here in (one, two):
@@ -103,7 +103,7 @@ def test_new_hashes_are_salted_with_the_lineage() -> None:
     assert len(hashes) == 2
 
 
-def test_one_value_under_two_keys_or_resources_has_two_hashes() -> None:
+def test_equal_values_of_different_keys_or_resources_hash_differently() -> None:
     hasher = SecretHasher("lineage")
     places = (("BrokerConfig/1", "a"), ("BrokerConfig/1", "b"), ("BrokerConfig/2", "a"))
     assert len({hasher.make_hash(*place, OLD) for place in places}) == 3
@@ -112,7 +112,7 @@ def test_one_value_under_two_keys_or_resources_has_two_hashes() -> None:
 # Hashes of 0.1.
 
 
-def test_hash_of_0_1_stays_until_the_next_apply_and_is_no_change(case: Case) -> None:
+def test_hash_of_0_1_is_replaced_by_next_apply_without_change(case: Case) -> None:
     case.apply()
     have_stored(case, hashed_as_in_0_1(OLD))
     plan = case.plan()
@@ -124,7 +124,7 @@ def test_hash_of_0_1_stays_until_the_next_apply_and_is_no_change(case: Case) -> 
     assert not case.plan().ownership
 
 
-def test_other_value_than_that_of_a_hash_of_0_1_is_a_change(case: Case) -> None:
+def test_value_differing_from_hash_of_0_1_is_a_change(case: Case) -> None:
     case.apply()
     have_stored(case, hashed_as_in_0_1(OLD))
     case.declare(KEYSTORE_PASSWORD=NEW)
@@ -133,7 +133,7 @@ def test_other_value_than_that_of_a_hash_of_0_1_is_a_change(case: Case) -> None:
     assert case.overrides()[KEY] == NEW
 
 
-def test_rollback_reaches_behind_a_hash_of_0_1(case: Case) -> None:
+def test_rollback_restores_secret_hashed_in_0_1(case: Case) -> None:
     case.apply()
     have_stored(case, hashed_as_in_0_1(OLD))
     case.declare("${env.NEXT}", NEXT=NEW)
@@ -146,7 +146,7 @@ def test_rollback_reaches_behind_a_hash_of_0_1(case: Case) -> None:
 # Keys.
 
 
-def test_with_a_key_hashes_are_keyed(case: Case) -> None:
+def test_hashes_are_keyed_when_key_is_set(case: Case) -> None:
     case.environ["KDECLARE_SECRET_KEY"] = FIRST
     case.apply(case.save())
     assert case.record().secret.startswith("hmac$")
@@ -156,7 +156,7 @@ def test_with_a_key_hashes_are_keyed(case: Case) -> None:
     assert FIRST not in SCRUBBER.scrub(f"the key is {FIRST}")
 
 
-def test_without_the_key_planning_and_rolling_back_stop(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plan_apply_and_rollback_fail_without_key(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     case.environ["KDECLARE_SECRET_KEY"] = FIRST
     case.apply()
     case.declare("${env.NEXT}", NEXT=NEW)
@@ -177,7 +177,7 @@ def forget(case: Case, monkeypatch: pytest.MonkeyPatch, **environ: str) -> None:
     case.environ.update(environ)
 
 
-def test_saved_plan_needs_the_key_it_was_made_with(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_saved_plan_requires_its_key(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     case.environ["KDECLARE_SECRET_KEY"] = FIRST
     saved = case.save()
     forget(case, monkeypatch)
@@ -193,7 +193,7 @@ def test_saved_plan_needs_the_key_it_was_made_with(case: Case, monkeypatch: pyte
     assert case.apply(saved).complete
 
 
-def test_key_is_replaced_without_a_change_where_the_old_one_is_given(
+def test_key_is_replaced_without_change_when_old_key_is_set(
     case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     case.environ["KDECLARE_SECRET_KEY"] = FIRST
@@ -209,9 +209,7 @@ def test_key_is_replaced_without_a_change_where_the_old_one_is_given(
     assert not case.plan().ownership
 
 
-def test_where_the_old_key_is_lost_the_secret_is_set_again(
-    case: Case, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_secret_is_set_again_when_old_key_is_lost(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     case.environ["KDECLARE_SECRET_KEY"] = FIRST
     case.apply()
     forget(case, monkeypatch, KDECLARE_SECRET_KEY=SECOND)
@@ -220,7 +218,7 @@ def test_where_the_old_key_is_lost_the_secret_is_set_again(
     assert not case.plan().has_changes
 
 
-def test_project_can_go_back_to_hashes_without_a_key(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_project_can_return_to_unkeyed_hashes(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     case.environ["KDECLARE_SECRET_KEY"] = FIRST
     case.apply()
     forget(case, monkeypatch, KDECLARE_OLD_SECRET_KEY=FIRST)
@@ -229,9 +227,7 @@ def test_project_can_go_back_to_hashes_without_a_key(case: Case, monkeypatch: py
     assert case.record().secret.startswith("pbkdf2$")
 
 
-def test_rolling_back_a_replacement_of_the_key_brings_no_retired_hash_back(
-    case: Case, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rollback_of_key_replacement_keeps_new_hash(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     case.environ["KDECLARE_SECRET_KEY"] = FIRST
     case.apply()
     forget(case, monkeypatch, KDECLARE_SECRET_KEY=SECOND, KDECLARE_OLD_SECRET_KEY=FIRST)
@@ -243,7 +239,7 @@ def test_rolling_back_a_replacement_of_the_key_brings_no_retired_hash_back(
     assert not case.plan().has_changes
 
 
-def test_rollback_with_another_key_says_which_part_stays_and_why(
+def test_rollback_with_another_key_reports_irreversible_secret(
     case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     case.environ["KDECLARE_SECRET_KEY"] = FIRST
@@ -257,9 +253,7 @@ def test_rollback_with_another_key_says_which_part_stays_and_why(
     assert "KDECLARE_OLD_SECRET_KEY" in found.hint
 
 
-def test_secret_that_is_declared_no_longer_needs_the_key_too(
-    case: Case, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_undeclared_secret_requires_key(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     case.environ["KDECLARE_SECRET_KEY"] = FIRST
     case.apply()
     case.declare(None)
@@ -269,7 +263,7 @@ def test_secret_that_is_declared_no_longer_needs_the_key_too(
     assert refused(problem) == (ExitCode.ERROR, ["secret-key-missing"])
 
 
-def test_line_end_after_the_key_does_not_count(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trailing_newline_of_key_is_ignored(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     case.environ["KDECLARE_SECRET_KEY"] = FIRST
     case.apply()
     forget(case, monkeypatch, KDECLARE_SECRET_KEY=f"{FIRST}\n")
@@ -282,14 +276,14 @@ def test_key_can_hold_any_bytes(case: Case) -> None:
     assert not case.plan().has_changes
 
 
-def test_key_that_can_be_guessed_is_refused(case: Case) -> None:
+def test_weak_key_is_refused(case: Case) -> None:
     case.environ["KDECLARE_SECRET_KEY"] = "fifteen-letters"
     with pytest.raises(KdeclareError, match="KDECLARE_SECRET_KEY has 15 characters") as problem:
         case.plan()
     assert refused(problem) == (ExitCode.ERROR, ["weak-key"])
 
 
-def test_key_is_never_resolved_in_a_manifest(case: Case) -> None:
+def test_key_is_never_resolved_in_manifest(case: Case) -> None:
     case.environ["KDECLARE_SECRET_KEY"] = FIRST
     case.declare("${env.KDECLARE_SECRET_KEY}")
     with pytest.raises(KdeclareError) as problem:
@@ -298,9 +292,7 @@ def test_key_is_never_resolved_in_a_manifest(case: Case) -> None:
     assert "is a key for hashes of secrets, which kdeclare never resolves" in str(problem.value)
 
 
-def test_workspace_has_the_keys_for_what_is_settled_without_planning(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workspace_loads_keys_without_planning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     known = _of_key(FIRST)
     environ = {"KDECLARE_SECRET_KEY": FIRST}
@@ -340,7 +332,7 @@ def test_worker_password_is_planned_changed_and_rolled_back(
         assert "pbkdf2" not in everything(world)
 
 
-def test_worker_password_is_not_compared_without_the_key(
+def test_worker_password_is_not_compared_without_key(
     world: World, workers: MemoryWorkers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.key_id = read_keys({"KDECLARE_SECRET_KEY": FIRST})
@@ -353,7 +345,7 @@ def test_worker_password_is_not_compared_without_the_key(
     assert [d.code for d in problem.value.diagnostics] == ["secret-key-missing"]
 
 
-def test_worker_password_can_be_replaced_although_the_key_is_lost(
+def test_worker_password_can_be_replaced_after_key_loss(
     world: World, workers: MemoryWorkers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.key_id = read_keys({"KDECLARE_SECRET_KEY": FIRST})
@@ -368,7 +360,7 @@ def test_worker_password_can_be_replaced_although_the_key_is_lost(
     assert world.apply(connect(workers)).complete
 
 
-def test_worker_password_hashed_in_0_1_is_no_drift(world: World, workers: MemoryWorkers) -> None:
+def test_worker_password_hashed_in_0_1_has_not_drifted(world: World, workers: MemoryWorkers) -> None:
     workers.files["/old"] = Keystore(CERTIFICATE)  # with any password
     world.secrets.values = {"${env.ONE}": "s3cret-one"}
     one = secret(workers, "s3cret-one", "${env.ONE}")
@@ -394,7 +386,7 @@ def rewrite(world: World, known: str) -> None:
 # Sealing.
 
 
-def test_sealing_tells_how_far_it_is() -> None:
+def test_hash_secrets_reports_progress() -> None:
     said: list[tuple[str, int, int]] = []
     items = [desired("BrokerConfig", str(n), configs={KEY: f"password-{n}"}) for n in range(200)]
     found = hash_secrets(
@@ -406,7 +398,7 @@ def test_sealing_tells_how_far_it_is() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(1, 3), st.text(max_size=5)), unique_by=lambda pair: pair[0]))
-def test_each_secret_gets_the_hash_of_its_own_value(pairs: list[tuple[int, str]]) -> None:
+def test_hash_secrets_gives_each_secret_its_own_hash(pairs: list[tuple[int, str]]) -> None:
     items = [topic("t"), *(desired("BrokerConfig", str(n), configs={KEY: value}) for n, value in pairs)]
     sealed = hash_secrets(items, {}, SecretHasher("x"), nothing)
     assert has_secrets(items) == bool(pairs)

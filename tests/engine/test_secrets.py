@@ -149,7 +149,7 @@ def refused(problem: pytest.ExceptionInfo[KdeclareError]) -> tuple[ExitCode, lis
     return problem.value.exit_code, [d.code for d in problem.value.diagnostics]
 
 
-def test_a_secret_is_applied_and_its_value_is_nowhere_to_be_read(case: Case) -> None:
+def test_secret_is_applied_without_leaking(case: Case) -> None:
     plan = case.plan()
     (wanted,) = (f for f in plan.changes[0].fields if f.path == f"configs.{KEY}")
     assert (wanted.op, wanted.before, wanted.after) == (FieldOp.SET, None, SENSITIVE_MASK)
@@ -160,7 +160,7 @@ def test_a_secret_is_applied_and_its_value_is_nowhere_to_be_read(case: Case) -> 
     case.nothing_leaked()
 
 
-def test_state_and_plan_keep_the_reference_and_a_salted_hash(case: Case) -> None:
+def test_state_and_plan_store_reference_and_salted_hash(case: Case) -> None:
     case.apply()
     record = case.record()
     assert record.reference == REFERENCE
@@ -169,7 +169,7 @@ def test_state_and_plan_keep_the_reference_and_a_salted_hash(case: Case) -> None
     case.nothing_leaked()
 
 
-def test_one_value_in_two_places_has_two_hashes(case: Case) -> None:
+def test_equal_values_of_two_keys_have_different_hashes(case: Case) -> None:
     other = "listener.name.internal.ssl.key.password"
     case.environ["OTHER"] = OLD
     text = (case.folder / "broker.yaml").read_text()
@@ -181,13 +181,13 @@ def test_one_value_in_two_places_has_two_hashes(case: Case) -> None:
     case.nothing_leaked()
 
 
-def test_once_applied_there_is_no_change_any_more(case: Case) -> None:
+def test_applied_secret_causes_no_change(case: Case) -> None:
     case.apply()
     assert not case.plan().has_changes
     assert not case.plan().ownership
 
 
-def test_a_new_value_behind_the_same_reference_is_a_change(case: Case) -> None:
+def test_new_value_of_same_reference_is_a_change(case: Case) -> None:
     case.apply()
     case.declare(KEYSTORE_PASSWORD=NEW)
     (wanted,) = case.plan().changes[0].fields
@@ -198,7 +198,7 @@ def test_a_new_value_behind_the_same_reference_is_a_change(case: Case) -> None:
     case.nothing_leaked()
 
 
-def test_a_secret_that_was_taken_away_in_the_cluster_is_drift(case: Case) -> None:
+def test_secret_removed_from_cluster_is_drift(case: Case) -> None:
     case.apply()
     case.cluster.set_overrides(BROKER, {"log.cleaner.threads": "2"})
     plan = case.plan()
@@ -207,7 +207,7 @@ def test_a_secret_that_was_taken_away_in_the_cluster_is_drift(case: Case) -> Non
     assert case.overrides()[KEY] == OLD
 
 
-def test_a_secret_that_is_declared_no_longer_is_deleted(case: Case) -> None:
+def test_undeclared_secret_is_deleted(case: Case) -> None:
     case.apply()
     case.declare(None)
     case.apply()
@@ -216,7 +216,7 @@ def test_a_secret_that_is_declared_no_longer_is_deleted(case: Case) -> None:
     case.nothing_leaked()
 
 
-def test_a_saved_plan_is_refused_when_the_secret_has_changed_since(case: Case) -> None:
+def test_saved_plan_is_stale_after_secret_change(case: Case) -> None:
     saved = case.save()
     case.environ["KEYSTORE_PASSWORD"] = NEW
     with pytest.raises(KdeclareError) as problem:
@@ -228,7 +228,7 @@ def test_a_saved_plan_is_refused_when_the_secret_has_changed_since(case: Case) -
     case.nothing_leaked()
 
 
-def test_a_saved_plan_is_refused_when_the_secret_is_gone(case: Case) -> None:
+def test_saved_plan_is_stale_when_secret_is_missing(case: Case) -> None:
     saved = case.save()
     del case.environ["KEYSTORE_PASSWORD"]
     with pytest.raises(KdeclareError) as problem:
@@ -237,7 +237,7 @@ def test_a_saved_plan_is_refused_when_the_secret_is_gone(case: Case) -> None:
     assert case.overrides() == {}
 
 
-def test_a_secret_can_come_from_a_file_beside_the_project(case: Case) -> None:
+def test_secret_can_come_from_file(case: Case) -> None:
     (case.folder / "password.yaml").write_text(OLD)
     case.declare("${file.password.yaml}")
     assert case.apply(case.save()).complete
@@ -246,7 +246,7 @@ def test_a_secret_can_come_from_a_file_beside_the_project(case: Case) -> None:
     case.nothing_leaked()
 
 
-def test_a_literal_is_applied_with_a_warning_and_cannot_be_saved(case: Case) -> None:
+def test_literal_secret_is_applied_with_warning_and_not_saved(case: Case) -> None:
     case.declare(OLD)
     plan = case.plan()
     assert [d.code for d in plan.diagnostics] == ["literal-secret"]
@@ -261,7 +261,7 @@ def test_a_literal_is_applied_with_a_warning_and_cannot_be_saved(case: Case) -> 
     case.nothing_leaked()
 
 
-def test_rolling_back_sets_the_earlier_secret_where_its_reference_still_stands_for_it(case: Case) -> None:
+def test_rollback_restores_secret_when_reference_still_resolves(case: Case) -> None:
     case.apply()
     case.declare("${env.NEXT}", NEXT=NEW)
     case.apply()
@@ -274,7 +274,7 @@ def test_rolling_back_sets_the_earlier_secret_where_its_reference_still_stands_f
     case.nothing_leaked()
 
 
-def test_rolling_back_says_beforehand_that_an_earlier_secret_cannot_be_had(case: Case) -> None:
+def test_rollback_reports_unavailable_earlier_secret_in_plan(case: Case) -> None:
     case.apply()
     case.declare(KEYSTORE_PASSWORD=NEW)  # the same reference: its earlier value is gone
     case.apply()
@@ -287,7 +287,7 @@ def test_rolling_back_says_beforehand_that_an_earlier_secret_cannot_be_had(case:
     case.nothing_leaked()
 
 
-def test_rolling_back_over_a_secret_that_was_never_ours_is_irreversible(case: Case) -> None:
+def test_rollback_to_foreign_secret_is_irreversible(case: Case) -> None:
     case.cluster.set_overrides(BROKER, {KEY: "somebody-elses"})
     case.apply()
     result = case.rollback()
@@ -296,7 +296,7 @@ def test_rolling_back_over_a_secret_that_was_never_ours_is_irreversible(case: Ca
     assert case.overrides()[KEY] == OLD
 
 
-def test_a_literal_that_was_replaced_cannot_be_rolled_back_to(case: Case) -> None:
+def test_rollback_to_literal_secret_is_irreversible(case: Case) -> None:
     case.declare(OLD)
     case.apply()
     case.declare(KEYSTORE_PASSWORD=NEW)
@@ -307,7 +307,7 @@ def test_a_literal_that_was_replaced_cannot_be_rolled_back_to(case: Case) -> Non
     case.nothing_leaked()
 
 
-def test_deleting_a_secret_is_rolled_back_where_it_is_still_to_be_had(case: Case) -> None:
+def test_rollback_of_secret_deletion_restores_available_secret(case: Case) -> None:
     case.apply()
     case.declare(None)
     case.apply()
@@ -316,7 +316,7 @@ def test_deleting_a_secret_is_rolled_back_where_it_is_still_to_be_had(case: Case
     case.nothing_leaked()
 
 
-def test_the_brokers_own_words_do_not_carry_a_value_out(case: Case) -> None:
+def test_broker_error_messages_do_not_leak_secret(case: Case) -> None:
     case.cluster.faults.fail(Fault("INVALID_REQUEST", "Invalid keystore."), item="BROKER/1", nth=2)
     case.apply()
     case.nothing_leaked()
@@ -325,7 +325,7 @@ def test_the_brokers_own_words_do_not_carry_a_value_out(case: Case) -> None:
 CUSTOM = "my.plugin.token"
 
 
-def test_a_key_that_only_the_cluster_knows_to_be_sensitive_is_a_secret_too(case: Case) -> None:
+def test_plugin_key_hidden_by_cluster_is_a_secret(case: Case) -> None:
     """A plug-in's key: Kafka hides values of keys that it does not know."""
     case.cluster.set_overrides(BROKER, {CUSTOM: "somebody-elses"})
     case.declare(key=CUSTOM)
@@ -337,7 +337,7 @@ def test_a_key_that_only_the_cluster_knows_to_be_sensitive_is_a_secret_too(case:
     case.nothing_leaked()
 
 
-def test_a_literal_for_such_a_key_is_applied_and_not_saved(case: Case) -> None:
+def test_literal_for_plugin_secret_is_applied_and_not_saved(case: Case) -> None:
     case.cluster.set_overrides(BROKER, {CUSTOM: "somebody-elses"})
     case.declare(OLD, key=CUSTOM)
     with pytest.raises(KdeclareError) as problem:
@@ -350,7 +350,7 @@ def test_a_literal_for_such_a_key_is_applied_and_not_saved(case: Case) -> None:
 
 
 @pytest.mark.parametrize("value", [REFERENCE, OLD, [OLD, "other"]])
-def test_such_a_key_that_is_set_elsewhere_only_is_a_secret_too(case: Case, value: str | list[str]) -> None:
+def test_plugin_key_set_on_another_broker_is_a_secret(case: Case, value: str | list[str]) -> None:
     """The key is in use on another broker, so the cluster knows it and hides it everywhere."""
     case.cluster.set_overrides(broker_resource(2), {CUSTOM: "somebody-elses"})
     case.declare(value, key=CUSTOM)

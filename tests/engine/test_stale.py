@@ -105,7 +105,7 @@ def exit_code(result: ApplyResult) -> ExitCode:
 # What makes a saved plan stale.
 
 
-def test_every_expectation_that_no_longer_holds_is_named_and_nothing_is_applied() -> None:
+def test_stale_plan_names_all_failed_expectations_and_applies_nothing() -> None:
     world = two_topics()
     plan, _ = saved(world.plan(*edits()))
     world.set("a", retention_ms="7")
@@ -119,7 +119,7 @@ def test_every_expectation_that_no_longer_holds_is_named_and_nothing_is_applied(
     assert all("--skip-stale" in d.hint for d in problem.diagnostics)
 
 
-def test_a_topic_that_vanished_since_makes_the_plan_stale() -> None:
+def test_plan_is_stale_after_topic_deletion() -> None:
     world = two_topics()
     plan = world.plan(*edits())
     world.cluster.elsewhere().delete_topics({"a": None})
@@ -129,7 +129,7 @@ def test_a_topic_that_vanished_since_makes_the_plan_stale() -> None:
     assert "now it is not set" in said(problem.diagnostics[0])
 
 
-def test_a_topic_that_appeared_since_makes_its_creation_stale() -> None:
+def test_plan_is_stale_after_topic_creation_by_others() -> None:
     world = two_topics()
     plan = world.plan(*edits(), small("c"))
     World(world.cluster).apply(small("c"))
@@ -140,7 +140,7 @@ def test_a_topic_that_appeared_since_makes_its_creation_stale() -> None:
     )
 
 
-def test_a_topic_that_was_deleted_and_made_again_is_not_the_one_to_delete() -> None:
+def test_deletion_is_stale_after_topic_is_recreated() -> None:
     from kdeclare.engine.planning.request import PlanScope
 
     world = two_topics()
@@ -151,7 +151,7 @@ def test_a_topic_that_was_deleted_and_made_again_is_not_the_one_to_delete() -> N
     assert codes(refusal(world, plan)) == ["stale"]
 
 
-def test_an_owned_record_that_changed_since_makes_the_plan_stale() -> None:
+def test_plan_is_stale_after_ownership_change() -> None:
     world = two_topics()
     plan = world.plan(*edits())
     state = world.store.read()
@@ -166,7 +166,7 @@ def test_an_owned_record_that_changed_since_makes_the_plan_stale() -> None:
     assert said(problem.diagnostics[0]).startswith("Topic/a ownership: planned on")
 
 
-def test_changes_elsewhere_do_not_matter() -> None:
+def test_plan_is_not_stale_after_unrelated_changes() -> None:
     world = two_topics()
     plan, identity = saved(world.plan(small("a", retention_ms="2"), small("b", retention_ms="1")))
     world.set("a", flush_ms="9")  # another key of the same topic
@@ -179,7 +179,7 @@ def test_changes_elsewhere_do_not_matter() -> None:
     assert world.overrides("a") == {"retention.ms": "2", "flush.ms": "9"}
 
 
-def test_a_plan_of_another_lineage_is_refused() -> None:
+def test_plan_of_another_lineage_is_refused() -> None:
     world = two_topics()
     plan, identity = saved(world.plan(*edits()))
     state = world.store.read()
@@ -190,14 +190,14 @@ def test_a_plan_of_another_lineage_is_refused() -> None:
     assert (problem.exit_code, codes(problem)) == (ExitCode.STALE, ["other-lineage"])
 
 
-def test_a_plan_made_before_there_was_any_state_is_refused_afterwards() -> None:
+def test_plan_from_before_first_state_is_refused() -> None:
     world = World()
     plan = world.plan(small("a"))
     world.apply(small("b"))
     assert codes(refusal(world, plan)) == ["other-lineage"]
 
 
-def test_a_plan_or_state_of_another_cluster_is_refused() -> None:
+def test_plan_or_state_of_another_cluster_is_refused() -> None:
     world = two_topics()
     plan = world.plan(*edits())
     with pytest.raises(KdeclareError) as refused:
@@ -211,7 +211,7 @@ def test_a_plan_or_state_of_another_cluster_is_refused() -> None:
     assert codes(refusal(world, foreign)) == ["other-cluster"]
 
 
-def test_a_saved_plan_is_applied_once() -> None:
+def test_saved_plan_is_applied_only_once() -> None:
     world = two_topics()
     plan, identity = saved(world.plan(*edits()))
     world.run(plan, identity=identity)
@@ -220,7 +220,7 @@ def test_a_saved_plan_is_applied_once() -> None:
     assert world.store.runs()[-1] in said(problem.diagnostics[0])
 
 
-def test_the_same_drift_once_more_is_another_plan() -> None:
+def test_repeated_drift_has_new_plan_id() -> None:
     """The run corrected only the cluster, so nothing else in the state shows it."""
     world = two_topics()
     ids = []
@@ -234,7 +234,7 @@ def test_the_same_drift_once_more_is_another_plan() -> None:
     assert len(set(ids)) == 3
 
 
-def test_what_does_nothing_leaves_the_state_as_it_is() -> None:
+def test_run_without_effect_leaves_state_unchanged() -> None:
     world = two_topics()
     before = world.store.read()
     world.run(world.plan(*as_applied()))
@@ -245,7 +245,7 @@ def test_what_does_nothing_leaves_the_state_as_it_is() -> None:
     assert world.store.read() == before
 
 
-def test_a_saved_plan_without_operations_is_applied_once_too() -> None:
+def test_saved_plan_without_operations_is_applied_only_once() -> None:
     world = World()
     world.apply(small("a"))
     other = World(world.cluster)
@@ -256,7 +256,7 @@ def test_a_saved_plan_without_operations_is_applied_once_too() -> None:
     assert refusal(other, plan, identity).exit_code is ExitCode.STALE
 
 
-def test_a_saved_plan_that_had_no_effect_at_all_can_be_applied_again() -> None:
+def test_saved_plan_without_effect_can_be_applied_again() -> None:
     world = two_topics()
     plan, identity = saved(world.plan(*edits()))
     world.cluster.faults.fail(REFUSED)
@@ -271,9 +271,7 @@ def test_a_saved_plan_that_had_no_effect_at_all_can_be_applied_again() -> None:
         ('"format_version": "2.0"', '"format_version": "3.0"', "plan-format-version"),
     ],
 )
-def test_a_plan_file_that_was_changed_or_is_of_another_format_is_refused(
-    before: str, after: str, code: str
-) -> None:
+def test_modified_or_unsupported_plan_file_is_refused(before: str, after: str, code: str) -> None:
     text, _ = render_plan_file(two_topics().plan(*edits()), None)
     assert before in text
     with pytest.raises(KdeclareError) as refused:
@@ -281,7 +279,7 @@ def test_a_plan_file_that_was_changed_or_is_of_another_format_is_refused(
     assert (refused.value.exit_code, codes(refused.value)) == (ExitCode.ERROR, [code])
 
 
-def test_the_id_that_is_checked_is_that_of_the_content() -> None:
+def test_plan_id_is_computed_from_content() -> None:
     plan, identity = saved(two_topics().plan(*edits()))
     assert identity == compute_plan_id(plan)
 
@@ -289,7 +287,7 @@ def test_the_id_that_is_checked_is_that_of_the_content() -> None:
 # --skip-stale
 
 
-def test_skip_stale_leaves_out_what_no_longer_holds_and_what_needs_it() -> None:
+def test_skip_stale_skips_stale_operations_and_dependents() -> None:
     world = World()
     world.apply(growing("t", grown=False), small("a", retention_ms="1"))
     plan = world.plan(growing("t", grown=True), small("a", retention_ms="2"))
@@ -304,7 +302,7 @@ def test_skip_stale_leaves_out_what_no_longer_holds_and_what_needs_it() -> None:
     assert world.owned()["Topic/t"]["partitions"] == 2  # as before: nothing of it was applied
 
 
-def test_skip_stale_leaves_out_a_resource_whose_ownership_changed() -> None:
+def test_skip_stale_skips_resource_with_changed_ownership() -> None:
     world = two_topics()
     plan = world.plan(*edits())
     state = world.store.read()
@@ -321,7 +319,7 @@ def test_skip_stale_leaves_out_a_resource_whose_ownership_changed() -> None:
     assert world.owned()["Topic/a"] == dump_record(record)
 
 
-def test_skip_stale_takes_nothing_over_whose_ownership_changed() -> None:
+def test_skip_stale_adopts_nothing_with_changed_ownership() -> None:
     world = two_topics()
     World(world.cluster).apply(small("c"))
     plan = world.plan(*edits(), small("c"))  # for c, only ownership is taken
@@ -338,7 +336,7 @@ def test_skip_stale_takes_nothing_over_whose_ownership_changed() -> None:
     assert world.owned()["Topic/c"] == dump_record(record)
 
 
-def test_skip_stale_leaves_out_what_would_tidy_up_after_nothing() -> None:
+def test_skip_stale_skips_cleanup_of_skipped_operations() -> None:
     """Another client has begun the same with the same throttle: none of its entries is removed."""
     world = Moving()
     kept = existing(world, t=[[1, 2]])
@@ -360,7 +358,7 @@ def test_skip_stale_leaves_out_what_would_tidy_up_after_nothing() -> None:
     assert not world.left
 
 
-def test_skip_stale_tidies_up_after_what_was_not_left_out() -> None:
+def test_skip_stale_runs_cleanup_of_executed_operations() -> None:
     world = Moving()
     kept = existing(world, t=[[1, 2]])
     plan = world.plan(*kept, reassignment(("t-0", [3, 4]), throttle=1000))
@@ -379,7 +377,7 @@ def test_skip_stale_tidies_up_after_what_was_not_left_out() -> None:
 # Changes detected during the run.
 
 
-def test_what_is_found_changed_during_the_run_is_refused_alone() -> None:
+def test_change_during_run_fails_only_its_operation() -> None:
     world = World()
     world.apply(growing("t", grown=False), growing("u", grown=False))
     plan = world.plan(growing("t", grown=True), growing("u", grown=True))
@@ -400,7 +398,7 @@ def test_what_is_found_changed_during_the_run_is_refused_alone() -> None:
     assert owned["configs"]["min.insync.replicas"] == {"value": "1"}
 
 
-def test_a_topic_that_vanishes_during_the_run_fails_alone() -> None:
+def test_topic_deleted_during_run_fails_alone() -> None:
     world = two_topics()
     plan = world.plan(*edits())
     world.cluster.faults.run_before(lambda other: other.delete_topics({"a": None}), method="alter_configs")
@@ -414,7 +412,7 @@ def test_a_topic_that_vanishes_during_the_run_fails_alone() -> None:
 # Failures during the run.
 
 
-def test_dependents_are_skipped_with_the_cause_and_other_branches_go_on() -> None:
+def test_failed_operation_skips_only_dependents_with_cause() -> None:
     world = World()
     before = [growing("t", grown=False), growing("u", grown=False), small("a", retention_ms="1")]
     world.apply(*before)
@@ -438,7 +436,7 @@ def test_dependents_are_skipped_with_the_cause_and_other_branches_go_on() -> Non
     assert world.run(again).complete
 
 
-def test_fail_fast_begins_nothing_more() -> None:
+def test_fail_fast_starts_no_further_operations() -> None:
     world = two_topics()
     world.apply(small("a", retention_ms="1"), small("b", retention_ms="1"), growing("t", grown=False))
     plan = world.plan(small("a", retention_ms="2"), small("b", retention_ms="1"), growing("t", grown=True))
@@ -457,7 +455,7 @@ def test_fail_fast_begins_nothing_more() -> None:
     assert not result.interrupted
 
 
-def test_stopping_from_outside_ends_in_good_order() -> None:
+def test_interrupted_run_ends_cleanly_and_can_continue() -> None:
     world = World()
     world.apply(growing("t", grown=False))
     plan = world.plan(growing("t", grown=True))
@@ -470,7 +468,7 @@ def test_stopping_from_outside_ends_in_good_order() -> None:
     assert not world.plan(growing("t", grown=True)).has_changes
 
 
-def test_retriable_faults_are_retried_in_one_place_and_only_for_the_items_that_failed() -> None:
+def test_retriable_faults_are_retried_only_for_failed_items() -> None:
     memory = MemoryCluster()
     world = World(memory)
     world.apply(small("a", retention_ms="1"), small("b", retention_ms="1"))
@@ -485,7 +483,7 @@ def test_retriable_faults_are_retried_in_one_place_and_only_for_the_items_that_f
     assert len(waits) == 2
 
 
-def test_a_fault_that_stays_retriable_is_a_failure_in_the_end_and_the_rest_is_done() -> None:
+def test_persistent_retriable_fault_fails_only_its_item() -> None:
     memory = MemoryCluster()
     world = World(memory)
     world.apply(small("a", retention_ms="1"), small("b", retention_ms="1"))
@@ -504,7 +502,7 @@ def test_a_fault_that_stays_retriable_is_a_failure_in_the_end_and_the_rest_is_do
 QUOTA = Fault("THROTTLING_QUOTA_EXCEEDED", "the quota is used up", FaultKind.RETRIABLE, 0.5)
 
 
-def test_quota_that_stays_exceeded_fails_the_operation_with_a_hint() -> None:
+def test_exceeded_quota_fails_operation_with_hint() -> None:
     memory = MemoryCluster()
     world = World(memory)
     waits: list[float] = []
@@ -522,7 +520,7 @@ def test_quota_that_stays_exceeded_fails_the_operation_with_a_hint() -> None:
     assert 290 < sum(waits) <= 300
 
 
-def test_quota_exceeded_by_checks_is_said_with_a_hint() -> None:
+def test_quota_exceeded_in_preflight_is_reported_with_hint() -> None:
     world = World()
     world.cluster.faults.fail(QUOTA, item="a", nth=None, method="create_topics")
     plan = world.plan(small("a"))
@@ -533,7 +531,7 @@ def test_quota_exceeded_by_checks_is_said_with_a_hint() -> None:
     assert "controller_mutation_rate" in said.hint
 
 
-def test_a_cluster_that_is_lost_during_the_run_leaves_what_was_sent_to_be_settled() -> None:
+def test_cluster_lost_during_run_is_settled_by_next_apply() -> None:
     world = two_topics()
     plan = world.plan(*edits())
     gone = Fault("NETWORK_EXCEPTION", "socket disconnected", FaultKind.UNKNOWN)
@@ -550,7 +548,7 @@ def test_a_cluster_that_is_lost_during_the_run_leaves_what_was_sent_to_be_settle
     assert world.owned()["Topic/a"]["configs"] == {"retention.ms": {"value": "2"}}
 
 
-def test_a_partial_failure_leaves_each_resource_with_what_it_really_got() -> None:
+def test_partial_failure_records_actual_ownership() -> None:
     world = two_topics()
     plan = world.plan(*edits(), small("c"), small("d"))
     world.cluster.faults.fail(REFUSED, item="TOPIC/b", method="alter_configs")
@@ -566,7 +564,7 @@ def test_a_partial_failure_leaves_each_resource_with_what_it_really_got() -> Non
     assert not world.plan(*edits(), small("c"), small("d")).has_changes
 
 
-def test_of_two_stages_on_one_key_the_first_alone_is_owned_where_the_second_fails() -> None:
+def test_failed_second_stage_of_key_owns_first_stage() -> None:
     world = World()
     whole = topic("t", partitions=1, replicationFactor=1, configs={"cleanup.policy": ["delete"]})
     world.apply(whole)
@@ -582,7 +580,7 @@ def test_of_two_stages_on_one_key_the_first_alone_is_owned_where_the_second_fail
     assert not world.plan(after).has_changes
 
 
-def test_a_plan_with_errors_is_never_applied() -> None:
+def test_plan_with_errors_is_never_applied() -> None:
     world = two_topics()
     world.apply(topic("t", partitions=3, replicationFactor=1))
     plan = world.plan(topic("t", assignments={0: [1], 1: [77], 2: [1]}), *edits())
@@ -600,7 +598,7 @@ def created_by_the_other(world: World, *, nth: int) -> None:
     world.cluster.faults.run_before(lambda other: other.create_topics([new]), nth=nth, method="create_topics")
 
 
-def test_topic_created_by_another_apply_while_planning_makes_the_plan_stale() -> None:
+def test_plan_is_stale_when_another_apply_creates_topic_in_planning() -> None:
     world = World()
     created_by_the_other(world, nth=1)
     plan = world.plan(topic("t", partitions=1, replicationFactor=1))
@@ -616,7 +614,7 @@ def test_topic_created_by_another_apply_while_planning_makes_the_plan_stale() ->
     assert again.complete
 
 
-def test_topic_that_brokers_do_not_show_yet_makes_the_plan_stale() -> None:
+def test_plan_is_stale_when_brokers_do_not_show_topic_yet() -> None:
     world = World(MemoryCluster(stale_reads=50))
     world.cluster.create_topics([NewTopic("t", 1, 1, None, {})])
     plan = world.plan(topic("t", partitions=1, replicationFactor=1))
@@ -624,7 +622,7 @@ def test_topic_that_brokers_do_not_show_yet_makes_the_plan_stale() -> None:
     assert plan_outcome(plan).exit_code is ExitCode.STALE
 
 
-def test_topic_created_by_another_apply_during_the_run_is_stale_in_part() -> None:
+def test_topic_created_by_another_apply_during_run_is_stale() -> None:
     world = World()
     created_by_the_other(world, nth=2)
     run = world.apply(topic("t", partitions=1, replicationFactor=1), topic("u", partitions=1))
@@ -636,7 +634,7 @@ def test_topic_created_by_another_apply_during_the_run_is_stale_in_part() -> Non
     assert "Topic/t" not in world.owned()
 
 
-def test_partitions_added_by_another_apply_while_planning_make_the_plan_stale() -> None:
+def test_plan_is_stale_when_another_apply_adds_partitions() -> None:
     world = World()
     world.apply(topic("t", partitions=1, replicationFactor=1))
     more = NewPartitions("t", 3)
@@ -647,7 +645,7 @@ def test_partitions_added_by_another_apply_while_planning_make_the_plan_stale() 
     assert [d.code for d in plan.diagnostics] == ["stale"]
 
 
-def test_plan_with_another_error_beside_a_stale_resource_is_an_error() -> None:
+def test_plan_with_stale_resource_and_error_is_an_error() -> None:
     world = World()
     created_by_the_other(world, nth=1)
     world.cluster.faults.fail(Fault("INVALID_CONFIG", "Not here."), method="create_topics", item="u")

@@ -73,7 +73,7 @@ def alterations(world: Moving) -> list[str]:
 # What is set, and for how long.
 
 
-def test_there_during_the_move_and_gone_after_it() -> None:
+def test_throttle_is_set_during_move_and_removed_after() -> None:
     world, kept = world_with_t()
     world.slow()
     before = world.cluster.overrides()
@@ -91,7 +91,7 @@ def test_there_during_the_move_and_gone_after_it() -> None:
 
 
 @case("THR-02")
-def test_the_sources_of_a_move_that_is_overridden_are_not_the_described_union() -> None:
+def test_throttled_sources_of_overridden_move_exclude_union() -> None:
     world = Moving()
     kept = existing(world, foo=[[1, 2, 3]])
     world.hold()
@@ -110,7 +110,7 @@ def test_the_sources_of_a_move_that_is_overridden_are_not_the_described_union() 
     assert throttles(world.cluster) == {}
 
 
-def test_the_sources_after_a_move_that_is_waited_for_are_where_that_one_ends() -> None:
+def test_throttled_sources_after_awaited_move_are_its_target() -> None:
     world = Moving()
     kept = existing(world, t=[[1, 2, 3]])
     world.slow()
@@ -125,7 +125,7 @@ def test_the_sources_after_a_move_that_is_waited_for_are_where_that_one_ends() -
     assert throttles(world.cluster) == {}
 
 
-def test_what_copies_nothing_is_not_throttled() -> None:
+def test_move_without_copies_is_not_throttled() -> None:
     world, kept = world_with_t()
     wanted = reassignment(("t-0", [3, 2, 1]), ("t-1", [1, 2]), throttle=9, allowReplicationFactorChange=True)
     plan = world.plan(*kept, wanted)
@@ -136,13 +136,13 @@ def test_what_copies_nothing_is_not_throttled() -> None:
     assert alterations(world) == []
 
 
-def test_moves_without_a_throttle_are_mentioned() -> None:
+def test_move_without_throttle_is_reported() -> None:
     world, kept = world_with_t()
     assert codes(world.plan(*kept, reassignment(("t-0", [1, 2, 4])))) == ["no-throttle"]
     assert codes(world.plan(*kept, to_four())) == []
 
 
-def test_the_projects_throttle_holds_for_a_topics_new_factor() -> None:
+def test_project_throttle_applies_to_factor_change() -> None:
     world, _ = world_with_t()
     world.pace = Pace(throttle=500)
     world.slow()
@@ -164,7 +164,7 @@ def test_the_projects_throttle_holds_for_a_topics_new_factor() -> None:
     assert not world.left
 
 
-def test_the_manifest_speaks_louder_than_the_project() -> None:
+def test_manifest_throttle_overrides_project_throttle() -> None:
     world, kept = world_with_t()
     world.pace = Pace(throttle=500)
     world.hold()
@@ -172,7 +172,7 @@ def test_the_manifest_speaks_louder_than_the_project() -> None:
     assert throttles(world.cluster) == T0
 
 
-def test_a_very_large_topic_is_throttled_whole() -> None:
+def test_very_large_topic_is_throttled_completely() -> None:
     world = Moving(MemoryCluster(dict.fromkeys(range(100001, 100006))))
     count = 1500
     kept = existing(world, t=[[100_001, 100_002]] * count)
@@ -251,7 +251,7 @@ ENDINGS = [succeeds, is_refused, fails_fast, is_stopped, is_not_waited_for, is_c
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_other_peoples_are_left_as_they_were_however_it_ends(
+def test_throttles_of_others_are_unchanged_after_any_outcome(
     ending: Callable[[Moving, list[DesiredResource]], ApplyResult],
 ) -> None:
     world, kept = world_with_t()
@@ -274,7 +274,7 @@ def test_other_peoples_are_left_as_they_were_however_it_ends(
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_what_was_unset_is_unset_again_however_it_ends(
+def test_throttle_is_removed_after_any_outcome(
     ending: Callable[[Moving, list[DesiredResource]], ApplyResult],
 ) -> None:
     world, kept = world_with_t()
@@ -287,7 +287,7 @@ def test_what_was_unset_is_unset_again_however_it_ends(
     assert not world.left
 
 
-def test_the_plan_says_whose_throttle_holds() -> None:
+def test_plan_reports_effective_throttles_of_others() -> None:
     world, kept = world_with_t()
     others_throttle(world)
     plan = world.plan(*kept, to_four())
@@ -297,7 +297,7 @@ def test_the_plan_says_whose_throttle_holds() -> None:
     assert "88 bytes per second" in plan.diagnostics[1].detail
 
 
-def test_somebodys_throttle_of_everything_is_enough() -> None:
+def test_wildcard_throttle_of_others_is_kept() -> None:
     world, kept = world_with_t()
     set_on(world, "TOPIC/t", {LEADERS: "*", FOLLOWERS: "*"})
     world.hold()
@@ -312,7 +312,7 @@ def test_somebodys_throttle_of_everything_is_enough() -> None:
     assert not world.left
 
 
-def test_a_rate_that_somebody_changes_meanwhile_is_left() -> None:
+def test_rate_changed_by_others_during_move_is_kept() -> None:
     world, kept = world_with_t()
     world.slow()
     during(world, 2, lambda _: set_on(world, "BROKER/1", {LEADER_RATE: "5"}))
@@ -322,7 +322,7 @@ def test_a_rate_that_somebody_changes_meanwhile_is_left() -> None:
     assert not world.left
 
 
-def test_a_rate_that_somebody_sets_after_the_plan_stops_the_move_not_them() -> None:
+def test_rate_set_by_others_after_plan_skips_move() -> None:
     world, kept = world_with_t()
     plan = world.plan(*kept, to_four())
     set_on(world, "BROKER/1", {LEADER_RATE: "5"})
@@ -333,7 +333,7 @@ def test_a_rate_that_somebody_sets_after_the_plan_stops_the_move_not_them() -> N
     assert replicas(world)[0] == (1, 2, 3)
 
 
-def test_an_element_that_somebody_adds_after_the_plan_is_no_reason_to_stop() -> None:
+def test_list_element_added_by_others_after_plan_is_kept() -> None:
     world, kept = world_with_t()
     plan = world.plan(*kept, to_four())
     set_on(world, "TOPIC/t", {LEADERS: "1:1"})
@@ -345,7 +345,7 @@ def test_an_element_that_somebody_adds_after_the_plan_is_no_reason_to_stop() -> 
 
 
 @case("THR-08")
-def test_a_move_that_is_refused_leaves_no_throttle() -> None:
+def test_refused_move_leaves_no_throttle() -> None:
     """Kafka's own tool leaves it set."""
     world, kept = world_with_t()
     plan = world.plan(*kept, to_four())
@@ -362,7 +362,7 @@ def test_a_move_that_is_refused_leaves_no_throttle() -> None:
     assert not world.left
 
 
-def test_a_throttle_that_cannot_be_set_whole_is_taken_away_and_nothing_moves() -> None:
+def test_partly_failed_throttle_is_removed_and_skips_move() -> None:
     world, kept = world_with_t()
     plan = world.plan(*kept, to_four())
     world.cluster.faults.fail(Fault("INVALID_REQUEST", "No."), method="alter_configs", item="BROKER/3")
@@ -376,7 +376,7 @@ def test_a_throttle_that_cannot_be_set_whole_is_taken_away_and_nothing_moves() -
     assert replicas(world)[0] == (1, 2, 3)
 
 
-def test_after_fail_fast_it_stays_as_long_as_the_rest_moves() -> None:
+def test_throttle_stays_after_fail_fast_until_moves_complete() -> None:
     """If a request is refused, other partitions may still be moving (KIP-455)."""
     world, kept = world_with_t()
     world.slow()
@@ -393,7 +393,7 @@ def test_after_fail_fast_it_stays_as_long_as_the_rest_moves() -> None:
     assert throttles(world.cluster) == {}
 
 
-def test_ctrl_c_leaves_it_to_the_command_that_finds_the_move_over() -> None:
+def test_interrupted_run_leaves_throttle_to_later_command() -> None:
     world, kept = world_with_t()
     run = is_stopped(world, kept)
     assert run.interrupted
@@ -428,7 +428,7 @@ def test_ctrl_c_leaves_it_to_the_command_that_finds_the_move_over() -> None:
     assert len(world.store.runs()) == len(runs) + 1
 
 
-def test_without_waiting_it_stays_also_where_the_lists_are_somebodys() -> None:
+def test_no_wait_keeps_rates_with_lists_of_others() -> None:
     world = Moving()
     kept = existing(world, s=[[1, 2, 3]], t=[[1, 2, 3]])
     set_on(world, "TOPIC/t", {LEADERS: "*", FOLLOWERS: "*"})
@@ -442,7 +442,7 @@ def test_without_waiting_it_stays_also_where_the_lists_are_somebodys() -> None:
     }
 
 
-def test_a_move_without_waiting_that_is_over_at_once_is_tidied_up_after_at_once() -> None:
+def test_no_wait_removes_throttle_of_immediate_move() -> None:
     world, kept = world_with_t()
     run = world.apply(*kept, to_four(), wait=False)
     assert replicas(world)[0] == (1, 2, 4)
@@ -450,14 +450,14 @@ def test_a_move_without_waiting_that_is_over_at_once_is_tidied_up_after_at_once(
     assert throttles(world.cluster) == {}
 
 
-def test_after_a_cancel_by_somebody_it_goes_in_the_same_run() -> None:
+def test_throttle_is_removed_after_cancel_by_others() -> None:
     world, kept = world_with_t()
     run = is_cancelled(world, kept)
     assert result(run, "partitions.reassign").error == "move-overridden"
     assert throttles(world.cluster) == {}
 
 
-def test_after_a_time_out_it_stays_as_long_as_the_move() -> None:
+def test_throttle_stays_after_timeout_until_move_completes() -> None:
     world, kept = world_with_t()
     run = times_out(world, kept)
     assert result(run, "partitions.reassign").error == "move-timeout"
@@ -471,7 +471,7 @@ def test_after_a_time_out_it_stays_as_long_as_the_move() -> None:
 
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("nth", [2, 3])
-def test_a_time_out_while_it_is_taken_away_leaves_no_empty_list(nth: int, after: bool) -> None:
+def test_timed_out_throttle_removal_leaves_no_empty_list(nth: int, after: bool) -> None:
     """SUBTRACT leaves an empty override, and a second request removes it."""
     world, kept = world_with_t()
     plan = world.plan(*kept, to_four())
@@ -481,7 +481,7 @@ def test_a_time_out_while_it_is_taken_away_leaves_no_empty_list(nth: int, after:
     assert not world.left
 
 
-def test_a_topic_that_is_deleted_during_its_move_needs_no_throttle() -> None:
+def test_topic_deleted_during_move_leaves_no_throttle() -> None:
     world, kept = world_with_t()
     world.hold()
     during(world, 2, lambda other: other.delete_topics({"t": None}))
@@ -503,7 +503,7 @@ def two(rate_of_b: int = 2000) -> list[DesiredResource]:
     ]
 
 
-def test_two_throttles_take_turns() -> None:
+def test_two_throttle_groups_run_in_sequence() -> None:
     world, kept = world_with_t()
     world.slow()
     seen = watched(world)
@@ -518,7 +518,7 @@ def test_two_throttles_take_turns() -> None:
 
 
 @pytest.mark.parametrize("how", [{"wait": False}, {"move_timeout_s": 30}])
-def test_the_second_throttle_gets_no_turn_while_the_first_move_goes_on(how: dict[str, Any]) -> None:
+def test_second_throttle_group_is_skipped_while_first_moves(how: dict[str, Any]) -> None:
     world, kept = world_with_t()
     world.hold()
     run = world.apply(*kept, *two(), **how)
@@ -539,7 +539,7 @@ def test_the_second_throttle_gets_no_turn_while_the_first_move_goes_on(how: dict
 
 
 @pytest.mark.parametrize("rate_of_b", [1000, 2000])
-def test_the_second_group_moves_where_the_first_throttle_cannot_be_taken_away(rate_of_b: int) -> None:
+def test_second_throttle_group_runs_when_first_removal_fails(rate_of_b: int) -> None:
     """Settings that the run itself left on the brokers of both moves are not changes by another client."""
     world, kept = world_with_t()
     world.slow()
@@ -558,7 +558,7 @@ def test_the_second_group_moves_where_the_first_throttle_cannot_be_taken_away(ra
     assert not world.left
 
 
-def test_what_an_earlier_run_has_set_is_not_set_again_and_not_taken_from_it() -> None:
+def test_throttle_of_earlier_run_is_neither_set_nor_removed() -> None:
     world, kept = world_with_t()
     world.hold()
     first, second = two(rate_of_b=1000)
@@ -582,7 +582,7 @@ def test_what_an_earlier_run_has_set_is_not_set_again_and_not_taken_from_it() ->
     assert not world.left
 
 
-def test_a_run_that_waits_takes_only_its_own() -> None:
+def test_waiting_run_removes_only_its_own_throttle() -> None:
     world, kept = world_with_t()
     world.hold()
     first, second = two(rate_of_b=1000)
@@ -593,7 +593,7 @@ def test_a_run_that_waits_takes_only_its_own() -> None:
     assert throttles(world.cluster) == T0
 
 
-def test_a_rate_that_is_raised_holds_for_the_earlier_move_and_stays_as_long() -> None:
+def test_raised_rate_stays_until_earlier_move_completes() -> None:
     world, kept = world_with_t()
     world.hold()
     first, second = two()
@@ -619,7 +619,7 @@ def test_a_rate_that_is_raised_holds_for_the_earlier_move_and_stays_as_long() ->
 # Brokers that are down.
 
 
-def test_a_broker_that_is_down_is_given_no_rate() -> None:
+def test_fenced_broker_gets_no_rate() -> None:
     world, kept = world_with_t()
     world.cluster.fence(4)
     world.hold()
@@ -632,7 +632,7 @@ def test_a_broker_that_is_down_is_given_no_rate() -> None:
     assert throttles(world.cluster) == {}
 
 
-def test_a_broker_that_goes_down_meanwhile_is_freed_once_it_is_back() -> None:
+def test_rate_of_broker_fenced_during_move_is_removed_later() -> None:
     world, kept = world_with_t()
     world.slow()
     during(world, 3, lambda _: world.cluster.fence(3))
@@ -657,7 +657,7 @@ def test_a_broker_that_goes_down_meanwhile_is_freed_once_it_is_back() -> None:
 # Undoing.
 
 
-def test_the_way_back_is_throttled_as_the_way_there_was() -> None:
+def test_rollback_is_throttled_like_apply() -> None:
     world, kept = world_with_t()
     assert world.apply(*kept, *two()).complete
     world.slow()
@@ -673,7 +673,7 @@ def test_the_way_back_is_throttled_as_the_way_there_was() -> None:
     assert not world.left
 
 
-def test_a_throttled_list_in_a_topic_manifest_is_nobody_elses() -> None:
+def test_declared_throttled_list_is_not_foreign() -> None:
     """Parts that a manifest declares stay, whatever moves begin and end."""
     world = Moving(MemoryCluster(RACKS))
     parts = {LEADERS: {"append": ["1:1"]}}
@@ -684,7 +684,7 @@ def test_a_throttled_list_in_a_topic_manifest_is_nobody_elses() -> None:
     assert not world.plan(kept, to_four()).has_changes
 
 
-def test_moves_of_rules_are_throttled_as_well() -> None:
+def test_drain_is_throttled() -> None:
     world = Moving()
     kept = existing(world, t=[[1, 2, 3]], u=[[4, 5, 2]])
     wanted = desired("Reassignment", "drain", topics=["/.*/"], drain=[3], throttle=1000)
@@ -733,7 +733,7 @@ def rates_go(world: Moving) -> None:
 
 
 @pytest.mark.parametrize("rates_there", RATES_THERE)
-def test_a_saved_plan_that_relied_on_a_rate_that_is_gone_is_stale(
+def test_saved_plan_relying_on_removed_rate_is_stale(
     rates_there: Callable[[Moving, list[DesiredResource]], None],
 ) -> None:
     world, kept = world_with_t()
@@ -751,7 +751,7 @@ def test_a_saved_plan_that_relied_on_a_rate_that_is_gone_is_stale(
 
 
 @pytest.mark.parametrize("rates_there", RATES_THERE)
-def test_from_manifests_a_rate_that_is_gone_is_set(
+def test_apply_from_manifests_sets_removed_rate(
     rates_there: Callable[[Moving, list[DesiredResource]], None],
 ) -> None:
     world, kept = world_with_t()
@@ -768,7 +768,7 @@ def test_from_manifests_a_rate_that_is_gone_is_set(
 
 
 @pytest.mark.parametrize("broker", [1, 5])
-def test_the_second_throttle_leaves_a_rate_that_somebody_sets_while_the_first_moves(broker: int) -> None:
+def test_second_throttle_group_is_stale_after_rate_of_others(broker: int) -> None:
     """Broker 1 is in both groups, broker 5 only in the second one."""
     world, kept = world_with_t()
     world.slow()
@@ -782,7 +782,7 @@ def test_the_second_throttle_leaves_a_rate_that_somebody_sets_while_the_first_mo
     assert throttles(world.cluster) == {f"BROKER/{broker}": theirs}
 
 
-def test_an_equal_rate_of_somebody_elses_is_told() -> None:
+def test_equal_rate_of_others_is_reported() -> None:
     """It may be removed after their move, in the middle of ours."""
     world, kept = world_with_t()
     somebodys_equal(world, kept)
@@ -793,7 +793,7 @@ def test_an_equal_rate_of_somebody_elses_is_told() -> None:
     assert throttles(world.cluster) == rates(1000, 1, 2, 3, 4)
 
 
-def test_a_cluster_wide_rate_holds_and_is_told() -> None:
+def test_cluster_wide_rate_is_kept_and_reported() -> None:
     world, kept = world_with_t()
     everywhere = {"BROKER/": {LEADER_RATE: "10", FOLLOWER_RATE: "10"}}
     set_on(world, "BROKER/", everywhere["BROKER/"])
@@ -826,7 +826,7 @@ def takes_effect_late(world: Moving) -> None:
         set_on(world, entity, values)
 
 
-def test_a_throttle_that_takes_effect_after_the_crash_was_settled_is_taken_away() -> None:
+def test_throttle_effective_after_crash_recovery_is_removed() -> None:
     world, kept = begun_and_crashed()
     with world.store.lock("test"):
         recover_runs(
@@ -840,7 +840,7 @@ def test_a_throttle_that_takes_effect_after_the_crash_was_settled_is_taken_away(
     assert not world.left
 
 
-def test_a_throttle_that_takes_effect_after_a_look_for_it_is_taken_away() -> None:
+def test_throttle_effective_after_cleanup_check_is_removed() -> None:
     world, kept = begun_and_crashed()
     world.recover()
     takes_effect_late(world)
@@ -863,7 +863,7 @@ RATES_DECLARED = {LEADER_RATE: "777", FOLLOWER_RATE: "777"}
     ],
     ids=["rates", "list", "part of a list"],
 )
-def test_what_manifests_declare_of_throttles_stays_beside_a_throttled_move(
+def test_declared_throttle_configs_stay_during_throttled_move(
     declared: list[DesiredResource], stays: Throttles, first: bool
 ) -> None:
     world, _ = world_with_t()

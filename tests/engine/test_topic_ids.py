@@ -57,7 +57,7 @@ def test_deletion_plan_names_the_topic_id() -> None:
     assert dump_arguments(op.args)["topic_id"] == world.cluster.topics()["x"].topic_id
 
 
-def test_topic_created_again_right_before_the_request_is_kept() -> None:
+def test_topic_recreated_before_deletion_request_is_kept() -> None:
     world = owned_topic()
     plan = deletion(world)
     world.cluster.faults.run_before(create_again, method="delete_topics")
@@ -67,7 +67,7 @@ def test_topic_created_again_right_before_the_request_is_kept() -> None:
     assert not world.owned()
 
 
-def test_topic_created_again_during_a_quota_retry_is_kept() -> None:
+def test_topic_recreated_during_quota_retry_is_kept() -> None:
     world = owned_topic()
     plan = deletion(world)
     world.cluster.faults.fail(QUOTA, method="delete_topics", item="x")
@@ -81,7 +81,7 @@ def test_topic_created_again_during_a_quota_retry_is_kept() -> None:
     assert only(run).is_good
 
 
-def test_topic_created_again_after_a_timed_out_deletion_is_kept() -> None:
+def test_topic_recreated_after_timed_out_deletion_is_kept() -> None:
     for after_effect in (False, True):
         world = owned_topic()
         plan = deletion(world)
@@ -100,7 +100,7 @@ def test_timed_out_deletion_is_settled_by_sending_it_again() -> None:
     assert not world.cluster.topics()
 
 
-def test_rollback_of_a_creation_keeps_a_topic_created_again() -> None:
+def test_rollback_of_creation_keeps_recreated_topic() -> None:
     world = owned_topic()
     create_again(world.cluster)
     plan = world.plan_rollback(allow_data_loss=True)
@@ -110,7 +110,7 @@ def test_rollback_of_a_creation_keeps_a_topic_created_again() -> None:
     assert records(world) == 7
 
 
-def test_topic_created_again_between_rollback_plan_and_request_is_kept() -> None:
+def test_topic_recreated_after_rollback_plan_is_kept() -> None:
     world = owned_topic()
     plan = world.plan_rollback()
     world.cluster.faults.run_before(create_again, method="record_counts")
@@ -134,7 +134,7 @@ def test_creation_with_unknown_outcome_is_a_conflict() -> None:
     assert "x" in world.cluster.topics()
 
 
-def test_run_of_version_0_1_has_no_proven_ids() -> None:
+def test_run_of_0_1_has_no_proven_topic_ids() -> None:
     world = owned_topic()
     (run_id,) = world.store.runs()
     topic_id = world.cluster.topics()["x"].topic_id
@@ -155,7 +155,7 @@ def test_cluster_without_topic_ids_needs_delete_by_name() -> None:
     assert not world.cluster.topics()
 
 
-def test_rollback_on_a_cluster_without_topic_ids_needs_delete_by_name() -> None:
+def test_rollback_on_cluster_without_topic_ids_needs_delete_by_name() -> None:
     world = owned_topic(MemoryCluster(topic_ids=False))
     assert codes(world.plan_rollback()) == ["conflict"]
     assert "--delete-by-name" in world.plan_rollback().diagnostics[0].hint
@@ -163,7 +163,7 @@ def test_rollback_on_a_cluster_without_topic_ids_needs_delete_by_name() -> None:
     assert not world.cluster.topics()
 
 
-def test_rollback_of_a_deletion_owns_nothing_and_suggests_no_retry() -> None:
+def test_rollback_of_deletion_owns_nothing_and_suggests_no_retry() -> None:
     world = owned_topic()
     assert world.run(deletion(world)).complete
     run = world.rollback()
@@ -176,7 +176,7 @@ def test_rollback_of_a_deletion_owns_nothing_and_suggests_no_retry() -> None:
     assert world.plan(topic("x", **SPEC)).summary.create == 1
 
 
-def test_rollback_restores_what_else_a_run_with_a_deletion_did() -> None:
+def test_rollback_of_run_with_deletion_restores_other_changes() -> None:
     world = World()
     world.apply(topic("x", **SPEC), topic("y", **SPEC))
     changed = topic("y", **SPEC, configs={"retention.ms": "5"})
@@ -189,7 +189,7 @@ def test_rollback_restores_what_else_a_run_with_a_deletion_did() -> None:
     assert "tries again" not in render_run_text(run)
 
 
-def test_deletion_that_brokers_do_not_show_yet_cannot_be_undone_either() -> None:
+def test_deletion_not_yet_visible_is_irreversible() -> None:
     world = owned_topic(MemoryCluster(metadata_lag=0))
     world.cluster.metadata_lag = 1000
     plan = deletion(world)

@@ -85,7 +85,7 @@ def silent(*, crash: bool = False) -> Silent:
     return world
 
 
-def test_second_send_that_never_left_does_not_settle_the_first() -> None:
+def test_failed_resend_does_not_settle_first_request() -> None:
     """The first request had no response; the failed connection of the second one reveals nothing about it."""
     world = Silent()
     faults = world.cluster.faults
@@ -103,7 +103,7 @@ def only(run: ApplyResult) -> OperationResult:
     return found
 
 
-def test_apply_says_failed_only_after_the_requests_deadline() -> None:
+def test_apply_reports_failure_only_after_request_deadline() -> None:
     world = silent()
     begun = world.clock.monotonic()
     found = only(world.apply(declared(), scope=UNCHECKED))
@@ -112,7 +112,7 @@ def test_apply_says_failed_only_after_the_requests_deadline() -> None:
     assert world.clock.monotonic() - begun >= CONFIGS_S
 
 
-def test_apply_uses_the_timeout_that_the_request_carries() -> None:
+def test_apply_uses_timeout_of_request() -> None:
     world = World(clock=Schedule())
     world.cluster.faults.time_out(after_effect=False, nth=None, method="create_topics")
     plan = world.plan(declared(), scope=UNCHECKED)
@@ -122,14 +122,14 @@ def test_apply_uses_the_timeout_that_the_request_carries() -> None:
 
 
 @pytest.mark.parametrize("late_s", [2, 30, 80])
-def test_effect_before_the_deadline_is_done(late_s: float) -> None:
+def test_effect_before_deadline_is_done(late_s: float) -> None:
     world = silent()
     world.clock.after(late_s, world.takes_effect)
     assert only(world.apply(declared(), scope=UNCHECKED)).status is Status.DONE
     assert not world.plan(declared()).has_changes
 
 
-def test_cluster_that_cannot_be_observed_is_looked_at_until_the_deadline() -> None:
+def test_unobservable_cluster_is_polled_until_deadline() -> None:
     world = silent()
     gone = Fault("NOT_CONNECTED", "No broker answers.", FaultKind.UNKNOWN)
     plan = world.plan(declared(), scope=UNCHECKED)
@@ -145,7 +145,7 @@ def test_cluster_that_cannot_be_observed_is_looked_at_until_the_deadline() -> No
     assert only(world.run(plan)).status is Status.DONE
 
 
-def test_ctrl_c_while_waiting_ends_with_unknown_outcome_and_history_is_corrected() -> None:
+def test_interrupt_while_waiting_records_unknown_outcome_until_settled() -> None:
     world = silent()
     world.clock.after(20, world.stop.set)
     run = world.apply(declared(), scope=UNCHECKED)
@@ -163,7 +163,7 @@ def test_ctrl_c_while_waiting_ends_with_unknown_outcome_and_history_is_corrected
     assert world.owned()["Topic/t"]["configs"] == {"retention.ms": {"value": "5"}}
 
 
-def test_killed_run_stays_open_while_brokers_may_still_work_on_it() -> None:
+def test_killed_run_stays_open_until_request_deadline() -> None:
     world = silent(crash=True)
     with pytest.raises(Crash):
         world.apply(declared(), scope=UNCHECKED)
@@ -183,7 +183,7 @@ def test_killed_run_stays_open_while_brokers_may_still_work_on_it() -> None:
     assert not world.plan(declared()).has_changes
 
 
-def test_recovery_says_no_effect_only_after_the_deadline() -> None:
+def test_recovery_reports_no_effect_only_after_deadline() -> None:
     world = silent(crash=True)
     begun = world.clock.monotonic()
     with pytest.raises(Crash):
@@ -199,7 +199,7 @@ def test_recovery_says_no_effect_only_after_the_deadline() -> None:
     assert told[0] == ("Waiting for the effect of requests of an interrupted run", 0, 1)
 
 
-def test_progress_says_that_the_effect_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_reports_wait_for_unanswered_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     import time
 
     world = silent()
@@ -217,7 +217,7 @@ def test_progress_says_that_the_effect_is_waited_for(monkeypatch: pytest.MonkeyP
     assert "Waiting for the effect of unanswered requests" in told
 
 
-def test_journal_says_until_when_brokers_may_work_on_a_request() -> None:
+def test_journal_records_request_deadline() -> None:
     world = silent()
     world.apply(declared(), scope=UNCHECKED)
     run_id = world.store.runs()[-1]
@@ -228,7 +228,7 @@ def test_journal_says_until_when_brokers_may_work_on_a_request() -> None:
     assert deadline == begun[-1]["deadline"] > begun[0]["deadline"]
 
 
-def test_killed_run_of_an_earlier_version_has_the_default_deadline() -> None:
+def test_killed_run_of_earlier_version_has_default_deadline() -> None:
     world = silent(crash=True)
     with pytest.raises(Crash):
         world.apply(declared(), scope=UNCHECKED)
@@ -245,7 +245,7 @@ def test_killed_run_of_an_earlier_version_has_the_default_deadline() -> None:
 @pytest.mark.parametrize(
     ("entries", "status"), [({}, Status.INTERRUPTED), ({"BROKER/1": {RATE: "500"}}, Status.UNKNOWN)]
 )
-def test_only_a_throttle_that_sets_something_is_looked_for_later(
+def test_throttle_without_entries_has_no_unknown_outcome(
     entries: dict[str, dict[str, str]], status: Status
 ) -> None:
     """An operation that relies on existing values has no effect that could come late."""

@@ -63,7 +63,7 @@ def test_rollback_names_topics_that_brokers_never_show() -> None:
     assert not world.owned()
 
 
-def test_rollback_deletes_what_is_shown_and_names_the_rest() -> None:
+def test_rollback_deletes_visible_topics_and_names_the_rest() -> None:
     world = World()
     world.cluster.metadata_lag = math.inf
     assert world.apply(*DECLARED).complete
@@ -76,7 +76,7 @@ def test_rollback_deletes_what_is_shown_and_names_the_rest() -> None:
     assert "6 of 6 operations done, 4 not restored" in run_outcome(run).headline
 
 
-def test_rollback_does_not_wait_for_topics_that_someone_else_deleted() -> None:
+def test_rollback_does_not_wait_for_topics_deleted_by_others() -> None:
     world = created(math.inf)
     world.cluster.elsewhere().delete_topics(dict.fromkeys(NAMES))
     begun = world.clock.monotonic()
@@ -86,7 +86,7 @@ def test_rollback_does_not_wait_for_topics_that_someone_else_deleted() -> None:
     assert not world.owned()
 
 
-def test_rollback_waits_where_the_controller_cannot_be_asked() -> None:
+def test_rollback_waits_when_controller_check_is_refused() -> None:
     world = created(math.inf, names=1)
     refused = Fault("TOPIC_AUTHORIZATION_FAILED", "no")
     world.cluster.faults.fail(refused, method="create_topics", nth=None)
@@ -98,7 +98,7 @@ def test_plan_waits_for_owned_topics() -> None:
     assert not world.plan(*DECLARED).has_changes
 
 
-def test_plan_neither_creates_nor_releases_what_is_pending() -> None:
+def test_plan_neither_creates_nor_releases_pending_topics() -> None:
     world = created(math.inf)
     plan = world.plan(*DECLARED[1:], scope=AT_ONCE)
     assert not plan.operations
@@ -110,7 +110,7 @@ def test_plan_neither_creates_nor_releases_what_is_pending() -> None:
     assert not world.plan(*DECLARED).has_changes
 
 
-def test_topic_that_someone_else_deleted_is_missing_and_is_repaired() -> None:
+def test_topic_deleted_by_others_is_missing_and_created_again() -> None:
     world = created(math.inf, names=2)
     world.cluster.elsewhere().delete_topics({"t0": None})
     world.cluster.metadata_lag = 0
@@ -123,7 +123,7 @@ def test_topic_that_someone_else_deleted_is_missing_and_is_repaired() -> None:
     assert real(world) == NAMES[:2]
 
 
-def test_deletion_by_id_is_not_stale_while_brokers_do_not_show_the_topic() -> None:
+def test_deletion_by_id_is_not_stale_while_topic_is_invisible() -> None:
     world = created(0)
     plan = world.plan_rollback(allow_data_loss=True)
     for state in world.cluster._state.topics.values():
@@ -132,7 +132,7 @@ def test_deletion_by_id_is_not_stale_while_brokers_do_not_show_the_topic() -> No
     assert real(world) == []
 
 
-def test_topic_that_cannot_be_counted_is_not_deleted() -> None:
+def test_topic_with_unknown_record_count_is_not_deleted() -> None:
     world = created(0, names=1)
     plan = world.plan_rollback()
     world.cluster._invisible_topics[world.cluster._state.topics["t0"].topic_id] = math.inf

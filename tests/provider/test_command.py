@@ -18,7 +18,7 @@ from kdeclare.manifests.editing.fields import validate_not_secret
 from tests.unit.cli.command_line import CommandLine
 
 
-def test_command_of_another_provider_changes_its_system(kdeclare: CommandLine) -> None:
+def test_provider_command_changes_its_system(kdeclare: CommandLine) -> None:
     assert "Change feature flags ad hoc: set." in kdeclare("--help").out
     ran = kdeclare("flag", "set", "dark-mode", "25", "--yes")
     assert ran.code == 0, ran.err
@@ -34,7 +34,7 @@ def test_command_of_another_provider_changes_its_system(kdeclare: CommandLine) -
     assert kdeclare("flag", "set", "dark-mode", "101").code == 64
 
 
-def test_command_writes_the_manifest_and_no_secret(kdeclare: CommandLine) -> None:
+def test_provider_command_writes_manifest(kdeclare: CommandLine) -> None:
     """A field in place, a new manifest, and a refusal."""
     manifest = kdeclare.write("manifests/dark-mode.yaml", "Flag", "dark-mode", rollout=10)
     manifest.write_text(manifest.read_text().replace("rollout: 10", "rollout: 10  # in percent"))
@@ -45,7 +45,7 @@ def test_command_writes_the_manifest_and_no_secret(kdeclare: CommandLine) -> Non
     assert "2 resources up to date" in kdeclare("plan").out
 
 
-def test_written_back_are_plain_values_and_lists() -> None:
+def test_find_edits_writes_only_plain_values_and_lists() -> None:
     """A list of references and a text are; a secret and a mapping are refused."""
     fields = (
         FieldChange("flags", FieldOp.CHANGE, None, ["dark-mode"]),

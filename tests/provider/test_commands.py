@@ -58,7 +58,7 @@ def set_rollout(line: CommandLine, name: str, rollout: int) -> None:
         file.execute("UPDATE objects SET body = ? WHERE name = ?", (body, name))
 
 
-def test_validate_names_the_place_and_what_was_meant(kdeclare: CommandLine) -> None:
+def test_validate_reports_location_and_suggestion(kdeclare: CommandLine) -> None:
     declare_flag(kdeclare, rolout=10)
     ran = kdeclare("validate")
     assert ran.code == 1
@@ -66,12 +66,12 @@ def test_validate_names_the_place_and_what_was_meant(kdeclare: CommandLine) -> N
     assert "Did you mean 'rollout'?" in ran.out
 
 
-def test_validate_knows_the_kinds(kdeclare: CommandLine) -> None:
+def test_validate_suggests_kind_of_provider(kdeclare: CommandLine) -> None:
     kdeclare.write("manifests/odd.yaml", "Flagg", "odd")
     assert "Did you mean 'Flag'?" in kdeclare("validate").out
 
 
-def test_manifest_of_another_group_is_refused(kdeclare: CommandLine) -> None:
+def test_manifest_with_wrong_group_is_refused(kdeclare: CommandLine) -> None:
     """In a manifest, in an overlay, and for a kind that nobody has."""
     flag = Path("manifests/dark-mode.yaml")
     flag.write_text(flag.read_text().replace("flags.example/v1", "kdeclare/v1"))
@@ -98,26 +98,26 @@ def test_manifest_of_another_group_is_refused(kdeclare: CommandLine) -> None:
     assert "over.yaml:1:13 · Flag/dark-mode" in kdeclare("validate").out
 
 
-def test_json_manifest_in_a_folder_is_noticed(kdeclare: CommandLine) -> None:
+def test_validate_reports_json_manifest_in_folder(kdeclare: CommandLine) -> None:
     Path("manifests/flag.json").write_text('{"apiVersion": "flags.example/v1", "kind": "Flag"}')
     assert "looks like a manifest" in kdeclare("validate").out
 
 
-def test_schema_describes_the_kinds_to_editors(kdeclare: CommandLine) -> None:
+def test_schema_includes_provider_kinds(kdeclare: CommandLine) -> None:
     schema = json.loads(kdeclare("schema", "--kind", "Flag").out)
     assert "rollout" in json.dumps(schema)
     assert schema["$defs"]["Flag"]["properties"]["apiVersion"]["const"] == "flags.example/v1"
 
 
 @pytest.mark.parametrize("form", ["text", "json", "markdown", "sarif", "html"])
-def test_plan_is_shown_in_every_form(kdeclare: CommandLine, form: str) -> None:
+def test_plan_is_rendered_in_every_format(kdeclare: CommandLine, form: str) -> None:
     ran = kdeclare("plan", "--format", form)
     assert (ran.code, ran.err) == (0, "")
     assert SECRET not in ran.out
     assert form == "sarif" or "dark-mode" in ran.out
 
 
-def test_plan_apply_and_plan_again(kdeclare: CommandLine) -> None:
+def test_plan_after_apply_is_empty(kdeclare: CommandLine) -> None:
     ran = kdeclare("plan", "--detailed-exitcode")
     assert ran.code == 2
     assert "2 to create" in ran.out
@@ -127,7 +127,7 @@ def test_plan_apply_and_plan_again(kdeclare: CommandLine) -> None:
     assert "No changes. shop/lab on lab:9092: 2 resources up to date." in kdeclare("plan").out
 
 
-def test_saved_plan_is_applied_as_it_was_shown(kdeclare: CommandLine) -> None:
+def test_saved_plan_is_applied_as_saved(kdeclare: CommandLine) -> None:
     assert kdeclare("plan", "--out", "it.plan").code == 0
     declare_flag(kdeclare, rollout=99)
     assert kdeclare("apply", "it.plan", "--yes").code == 0
@@ -135,7 +135,7 @@ def test_saved_plan_is_applied_as_it_was_shown(kdeclare: CommandLine) -> None:
     assert SECRET not in Path("it.plan").read_text()
 
 
-def test_saved_plan_is_stale_where_others_have_changed_something(kdeclare: CommandLine) -> None:
+def test_saved_plan_is_stale_after_concurrent_change(kdeclare: CommandLine) -> None:
     kdeclare("apply", "--yes")
     declare_flag(kdeclare, rollout=20, description="Night")
     declare_flag(kdeclare, "search", rollout=1)
@@ -157,7 +157,7 @@ def test_forged_plan_is_refused(kdeclare: CommandLine) -> None:
     assert flags(kdeclare) == {}
 
 
-def test_rollback_with_a_conflict_leaves_that_alone(kdeclare: CommandLine) -> None:
+def test_rollback_with_conflict_keeps_concurrent_change(kdeclare: CommandLine) -> None:
     kdeclare("apply", "--yes")
     declare_flag(kdeclare, rollout=20, description="Day")
     kdeclare("apply", "--yes")
@@ -177,7 +177,7 @@ def read_token(kdeclare: CommandLine) -> str:
     return token.value
 
 
-def test_rollback_restores_a_secret(kdeclare: CommandLine) -> None:
+def test_rollback_restores_secret(kdeclare: CommandLine) -> None:
     kdeclare("apply", "--yes")
     declare_client(kdeclare, "${env.NEW_TOKEN}")
     kdeclare("apply", "--yes")
@@ -187,7 +187,7 @@ def test_rollback_restores_a_secret(kdeclare: CommandLine) -> None:
     assert read_token(kdeclare) == SECRET
 
 
-def test_old_tokens_are_cleaned_up_by_a_later_command(kdeclare: CommandLine) -> None:
+def test_old_token_is_cleaned_up_by_later_command(kdeclare: CommandLine) -> None:
     (kdeclare.folder / "flags.db").unlink()
     service(kdeclare).create(grace_s=3600)
     kdeclare("apply", "--yes")
@@ -200,7 +200,7 @@ def test_old_tokens_are_cleaned_up_by_a_later_command(kdeclare: CommandLine) -> 
     assert "oldToken" not in CLIENT.read(LiveState(service(kdeclare).read()))["web"]
 
 
-def test_apply_waits_for_work_that_goes_on(kdeclare: CommandLine) -> None:
+def test_apply_waits_for_ongoing_work(kdeclare: CommandLine) -> None:
     (kdeclare.folder / "flags.db").unlink()
     service(kdeclare).create(rollout_s=0.3)
     assert kdeclare("apply", "--yes").code == 0
@@ -221,7 +221,7 @@ def test_status_lists_work_in_progress(kdeclare: CommandLine) -> None:
     assert "no work in progress" in kdeclare("status", "--watch").out
 
 
-def test_ad_hoc_change_of_a_declared_field_is_warned_of(kdeclare: CommandLine) -> None:
+def test_ad_hoc_change_of_declared_field_is_warned_of(kdeclare: CommandLine) -> None:
     kdeclare("apply", "--yes")
     ran = kdeclare("flag", "set", "dark-mode", "50", "--yes")
     assert "rollout of Flag/dark-mode is declared in a manifest" in ran.err
@@ -234,7 +234,7 @@ def test_literal_secret_is_not_saved(kdeclare: CommandLine) -> None:
     assert not Path("it.plan").exists()
 
 
-def test_target_and_selector(kdeclare: CommandLine) -> None:
+def test_target_and_selector_limit_plan(kdeclare: CommandLine) -> None:
     declare_flag(kdeclare, "search", rollout=1)
     assert "1 to create" in kdeclare("plan", "--target", "Flag/search").out
     file = Path("manifests/search.yaml")
@@ -253,7 +253,7 @@ def test_orphans_are_reported_and_deleted_on_request(kdeclare: CommandLine) -> N
     assert flags(kdeclare) == {}
 
 
-def test_what_must_not_be_destroyed_is_not(kdeclare: CommandLine) -> None:
+def test_prevent_destroy_blocks_deletion(kdeclare: CommandLine) -> None:
     declare_flag(kdeclare, "keep", rollout=1, lifecycle={"preventDestroy": True})
     kdeclare("apply", "--yes")
     Path("manifests/keep.yaml").unlink()
@@ -263,7 +263,7 @@ def test_what_must_not_be_destroyed_is_not(kdeclare: CommandLine) -> None:
     assert "keep" in flags(kdeclare)
 
 
-def test_what_exists_is_adopted_on_request(kdeclare: CommandLine) -> None:
+def test_existing_object_is_adopted_on_request(kdeclare: CommandLine) -> None:
     kdeclare("apply", "--yes", "--state", "elsewhere")
     set_rollout(kdeclare, "dark-mode", 77)
     assert kdeclare("apply", "--yes").code == 3
@@ -272,7 +272,7 @@ def test_what_exists_is_adopted_on_request(kdeclare: CommandLine) -> None:
     assert flags(kdeclare) == {"dark-mode": 10}
 
 
-def test_history_and_status_tell_of_runs(kdeclare: CommandLine) -> None:
+def test_history_and_status_show_runs(kdeclare: CommandLine) -> None:
     kdeclare("apply", "--yes")
     assert "+2" in kdeclare("history").out
     assert "Idle." in kdeclare("status").out
@@ -281,14 +281,14 @@ def test_history_and_status_tell_of_runs(kdeclare: CommandLine) -> None:
     assert (detail.code, "Flag/dark-mode" in detail.out) == (0, True)
 
 
-def test_a_system_that_does_not_answer_is_explained(kdeclare: CommandLine) -> None:
+def test_unavailable_system_is_reported(kdeclare: CommandLine) -> None:
     (kdeclare.folder / "flags.db").unlink()
     ran = kdeclare("plan")
     assert ran.code == 1
     assert "flags.db: unable to open database file" in ran.err
 
 
-def test_internal_error_names_the_provider_whose_code_failed(kdeclare: CommandLine) -> None:
+def test_internal_error_names_failing_provider(kdeclare: CommandLine) -> None:
     """The example does not expect that what the file holds is not JSON."""
     kdeclare("apply", "--yes")
     with closing(sqlite3.connect(kdeclare.folder / "flags.db")) as file, file:
@@ -301,7 +301,7 @@ def test_internal_error_names_the_provider_whose_code_failed(kdeclare: CommandLi
     assert "Traceback" not in ran.err
 
 
-def test_environment_without_an_address_is_named_without_one(kdeclare: CommandLine) -> None:
+def test_environment_without_address_is_shown_without_address(kdeclare: CommandLine) -> None:
     """Nothing is declared yet, so that nothing was read that would identify a system."""
     lab = {"providers": {"flags": {"file": "flags.db"}}}
     kdeclare.write("kdeclare.yaml", "Project", "shop", environments={"lab": lab})
@@ -310,7 +310,7 @@ def test_environment_without_an_address_is_named_without_one(kdeclare: CommandLi
     assert kdeclare("plan").out == "No changes. shop/lab: 0 resources up to date.\n"
 
 
-def test_provider_that_is_not_installed_is_named(kdeclare: CommandLine) -> None:
+def test_missing_provider_is_named(kdeclare: CommandLine) -> None:
     """In a manifest of its group, and in an environment that says how to reach its system."""
     text = "apiVersion: acme.org/v1\nkind: Queue\nmetadata: {name: orders}\nspec: {}\n"
     Path("manifests/queue.yaml").write_text(text)
@@ -330,13 +330,13 @@ def test_provider_that_is_not_installed_is_named(kdeclare: CommandLine) -> None:
     )
 
 
-def test_manifest_without_a_group_is_told_which_one(kdeclare: CommandLine) -> None:
+def test_manifest_without_group_gets_group_hint(kdeclare: CommandLine) -> None:
     flag = Path("manifests/dark-mode.yaml")
     flag.write_text(flag.read_text().replace("apiVersion: flags.example/v1\n", ""))
     assert "Write 'apiVersion: flags.example/v1'." in kdeclare("validate").out
 
 
-def test_a_project_without_flags_does_not_need_the_service(kdeclare: CommandLine) -> None:
+def test_project_without_flags_does_not_need_service(kdeclare: CommandLine) -> None:
     """The provider is installed, and nobody has said where its system is."""
     kdeclare.write("kdeclare.yaml", "Project", "shop", environments={"lab": {"bootstrapServers": "lab:9092"}})
     for file in Path("manifests").iterdir():
@@ -346,7 +346,7 @@ def test_a_project_without_flags_does_not_need_the_service(kdeclare: CommandLine
     assert kdeclare("plan").code == 0
 
 
-def test_settings_of_the_environment_are_checked(kdeclare: CommandLine) -> None:
+def test_environment_settings_of_provider_are_validated(kdeclare: CommandLine) -> None:
     lab = {"bootstrapServers": "lab:9092", "providers": {"flags": {"fil": "flags.db"}}}
     kdeclare.write("kdeclare.yaml", "Project", "shop", environments={"lab": lab})
     assert "Did you mean 'file'?" in kdeclare("validate").err
@@ -364,7 +364,7 @@ spec:
 """
 
 
-def test_a_rule_judges_flags_and_what_needs_them(kdeclare: CommandLine) -> None:
+def test_policy_denies_flag_and_its_dependents(kdeclare: CommandLine) -> None:
     Path("manifests/careful.yaml").write_text(RULE)
     declare_flag(kdeclare, rollout=60)
     declare_flag(kdeclare, "search", rollout=5)
@@ -375,7 +375,7 @@ def test_a_rule_judges_flags_and_what_needs_them(kdeclare: CommandLine) -> None:
     assert flags(kdeclare) == {"search": 5, "dark-mode": 40}
 
 
-def test_policy_check_judges_what_there_is(kdeclare: CommandLine) -> None:
+def test_policy_check_evaluates_live_objects(kdeclare: CommandLine) -> None:
     kdeclare("apply", "--yes")
     set_rollout(kdeclare, "dark-mode", 77)
     Path("manifests/careful.yaml").write_text(RULE)
@@ -384,12 +384,12 @@ def test_policy_check_judges_what_there_is(kdeclare: CommandLine) -> None:
     assert "dark-mode" in ran.out
 
 
-def test_a_misspelt_field_in_a_rule_is_found(kdeclare: CommandLine) -> None:
+def test_misspelled_field_in_policy_rule_is_reported(kdeclare: CommandLine) -> None:
     Path("manifests/careful.yaml").write_text(RULE.replace("after.rollout", "after.rolout"))
     assert "Did you mean 'rollout'?" in kdeclare("validate").out
 
 
-def test_import_writes_what_changes_nothing(kdeclare: CommandLine) -> None:
+def test_import_writes_manifests_that_change_nothing(kdeclare: CommandLine) -> None:
     kdeclare("apply", "--yes")
     for file in Path("manifests").iterdir():
         file.unlink()
@@ -402,19 +402,19 @@ def test_import_writes_what_changes_nothing(kdeclare: CommandLine) -> None:
     assert (ran.code, "No changes." in ran.out) == (0, True), ran.out + ran.err
 
 
-def test_import_names_the_variables_of_secrets(kdeclare: CommandLine) -> None:
+def test_import_names_variables_of_secrets(kdeclare: CommandLine) -> None:
     kdeclare("apply", "--yes")
     ran = kdeclare("import", "--out", "imported")
     assert "Set these variables before you plan: WEB_TOKEN." in ran.err
 
 
-def test_import_from_an_empty_system_says_so(kdeclare: CommandLine) -> None:
+def test_import_from_empty_system_reports_nothing_to_import(kdeclare: CommandLine) -> None:
     ran = kdeclare("import")
     assert (ran.code, ran.out) == (0, "")
     assert "There is nothing to import." in ran.err
 
 
-def test_run_that_lacks_its_journal_is_listed_as_unreadable(kdeclare: CommandLine) -> None:
+def test_run_without_journal_is_listed_as_unreadable(kdeclare: CommandLine) -> None:
     assert kdeclare("apply", "--yes").code == 0
     (journal,) = (kdeclare.folder / "state").rglob("journal.jsonl")
     journal.unlink()
@@ -423,11 +423,11 @@ def test_run_that_lacks_its_journal_is_listed_as_unreadable(kdeclare: CommandLin
     assert "unreadable" in ran.out
 
 
-def test_providers_lists_it(kdeclare: CommandLine) -> None:
+def test_providers_command_lists_provider(kdeclare: CommandLine) -> None:
     assert "kdeclare-flags (kdeclare_flags.provider:PROVIDER)" in kdeclare("providers").out
 
 
-def test_the_library_plans_and_applies(kdeclare: CommandLine) -> None:
+def test_library_plans_and_applies(kdeclare: CommandLine) -> None:
     workspace = open_workspace(WorkspaceOptions(project=kdeclare.folder / "kdeclare.yaml", env="lab"))
     assert [str(change.id) for change in make_plan(workspace).plan.changes] == [
         "Flag/dark-mode",

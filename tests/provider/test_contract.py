@@ -31,7 +31,7 @@ def test_smallest_kind_implements_at_most_seven_members() -> None:
     assert counts == {"Flag": 0, "FlagClient": 1}, "an object needs its name and its spec alone"
 
 
-def test_provider_that_stops_at_the_first_refusal_is_noticed(
+def test_contract_detects_provider_that_stops_at_first_refusal(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     write = FlagService.write
@@ -55,14 +55,14 @@ def test_provider_that_stops_at_the_first_refusal_is_noticed(
         suite.test_a_refused_item_does_not_stop_its_batch(suite.start_benches(tmp_path / "again"))
 
 
-def test_provider_that_never_cleans_up_is_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_contract_detects_provider_without_cleanup(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     suite = TestFlags()
     monkeypatch.setattr(cleanup, "find_cleanups", lambda request: ())
     with pytest.raises(AssertionError, match="takes out what was cleaned up"):
         suite.test_what_a_run_left_is_cleaned_up(suite.start_benches(tmp_path))
 
 
-def test_reference_without_a_value_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_contract_names_reference_without_value(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     suite = TestFlags()
     monkeypatch.setattr(TestFlags, "secrets", {"WEB_TOKEN": "web-secret-1234567"})
     with pytest.raises(pytest.fail.Exception, match=r"env.WEB_TOKEN\}, but 'secrets' has WEB_TOKEN"):

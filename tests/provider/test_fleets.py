@@ -62,7 +62,7 @@ def flag(name: str, rollout: int) -> DesiredResource:
     return DesiredResource(ResourceId("Flag", name), ObjectBody({"rollout": rollout}))
 
 
-def test_drift_missing_and_unmanaged_objects_are_found(tmp_path: Path) -> None:
+def test_audit_finds_drifted_missing_and_unmanaged_objects(tmp_path: Path) -> None:
     live = snapshot(service(tmp_path))
     token = Secret(TOKEN, "${env.WEB_TOKEN}", "a-hash")
     client = DesiredResource(
@@ -80,11 +80,11 @@ def test_drift_missing_and_unmanaged_objects_are_found(tmp_path: Path) -> None:
     }
 
 
-def test_no_secret_is_in_a_snapshot(tmp_path: Path) -> None:
+def test_snapshot_contains_no_secrets(tmp_path: Path) -> None:
     assert TOKEN not in json.dumps(snapshot(service(tmp_path)), default=str)
 
 
-def test_objects_of_a_snapshot_are_those_that_were_read(tmp_path: Path) -> None:
+def test_snapshot_codec_round_trips_objects(tmp_path: Path) -> None:
     flags = service(tmp_path)
     connections = connections_to(MemoryCluster()).with_part(flags)
     (collector,) = PROVIDER.collectors
@@ -94,7 +94,7 @@ def test_objects_of_a_snapshot_are_those_that_were_read(tmp_path: Path) -> None:
     assert FLAG.read(again) == FLAG.read(LiveState(flags.read()))
 
 
-def test_policies_about_objects_of_a_snapshot_are_asked(tmp_path: Path) -> None:
+def test_policies_are_evaluated_for_snapshot_objects(tmp_path: Path) -> None:
     kind = PolicyKind()
     spec = kind.spec.model_validate(
         {"rule": "after.rollout <= 5", "actions": ["CREATE", "MODIFY"], "selector": {"kind": "Flag"}}

@@ -10,7 +10,7 @@ PAGE = ROOT / "docs" / "howto" / "write-a-provider.md"
 
 
 @pytest.mark.parametrize("code", [text for language, text in blocks(PAGE) if language in ("python", "toml")])
-def test_code_is_that_of_the_example(code: str) -> None:
+def test_howto_code_matches_example(code: str) -> None:
     files = [path.read_text() for path in EXAMPLE.rglob("*") if path.suffix in (".py", ".toml")]
     assert any(code in text for text in files)
 
@@ -20,7 +20,7 @@ def test_example_is_small() -> None:
     assert sum(text.count("\n") for text in texts) <= 250
 
 
-def test_commands_work(kdeclare: CommandLine) -> None:
+def test_howto_commands_succeed(kdeclare: CommandLine) -> None:
     kdeclare.write("manifests/dark-mode.yaml", "Flag", "dark-mode", rollout=10)
     (commands,) = (text for language, text in blocks(PAGE) if language == "sh")
     for line in commands.splitlines():

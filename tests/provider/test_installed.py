@@ -53,7 +53,7 @@ def change(project: Project, name: str, **fields: object) -> None:
         file.execute("UPDATE objects SET body = ? WHERE name = ?", (json.dumps(fields), name))
 
 
-def test_provider_is_listed_validated_and_described_to_editors(kdeclare: Project) -> None:
+def test_installed_provider_is_listed_and_has_schema(kdeclare: Project) -> None:
     assert "kdeclare-flags (kdeclare_flags.provider:PROVIDER)" in kdeclare("providers")
     assert "Valid: 2 resources" in kdeclare("validate")
     kdeclare.write("manifests/dark-mode.yaml", "Flag", "dark-mode", rolout=10)
@@ -74,7 +74,7 @@ def test_plan_is_rendered_in_every_format(kdeclare: Project) -> None:
     assert text.splitlines()[1] == "apiVersion: flags.example/v1"
 
 
-def test_saved_plan_is_stale_per_element_and_applied_otherwise(kdeclare: Project) -> None:
+def test_saved_plan_is_stale_per_field(kdeclare: Project) -> None:
     kdeclare("plan", "--out", "first.plan")
     kdeclare("apply", "first.plan", "--yes")
     assert read_flags(kdeclare) == {"dark-mode": 10}
@@ -118,7 +118,7 @@ def test_import_writes_manifests_that_change_nothing(kdeclare: Project) -> None:
     assert "No changes." in kdeclare("plan")
 
 
-def test_target_selector_orphans_deletes_and_prevent_destroy(kdeclare: Project) -> None:
+def test_target_selector_orphans_and_prevent_destroy(kdeclare: Project) -> None:
     search = kdeclare.flag("search", 1)
     search.write_text(search.read_text().replace("name: search", "name: search\n  labels: {team: find}"))
     assert "1 to create" in kdeclare("plan", "--target", "Flag/search")
@@ -144,7 +144,7 @@ spec:
 """
 
 
-def test_policies_judge_plans_and_live_objects(kdeclare: Project) -> None:
+def test_policies_evaluate_plans_and_live_objects(kdeclare: Project) -> None:
     kdeclare("apply", "--yes")
     (kdeclare.folder / "manifests" / "careful.yaml").write_text(RULE)
     kdeclare.flag("dark-mode", 60, description="Night")
@@ -154,7 +154,7 @@ def test_policies_judge_plans_and_live_objects(kdeclare: Project) -> None:
     assert "dark-mode" in kdeclare("policy", "check", "--live", code=3)
 
 
-def test_doctor_and_completion_know_the_system(kdeclare: Project) -> None:
+def test_doctor_and_completion_include_provider(kdeclare: Project) -> None:
     examined = kdeclare("doctor")
     assert "Flags\n  ok       Connection" in examined
     assert "ok       Objects" in examined
@@ -183,7 +183,7 @@ def test_library_plans_and_applies(kdeclare: Project) -> None:
     assert lines == ["create Flag/dark-mode", "create FlagClient/web", "complete"]
 
 
-def test_ad_hoc_command_changes_the_system_and_the_manifest(kdeclare: Project) -> None:
+def test_ad_hoc_command_changes_system_and_manifest(kdeclare: Project) -> None:
     kdeclare("apply", "--yes")
     manifest = kdeclare.folder / "manifests" / "dark-mode.yaml"
     manifest.write_text(manifest.read_text().replace("10", "10  # in percent"))
@@ -211,7 +211,7 @@ def test_fleet_is_audited_on_spark(kdeclare: Project) -> None:
     assert not [path for path in kdeclare.folder.rglob("*.parquet") if _has_secret(path)]
 
 
-def test_readme_of_the_example_can_be_followed(bin_: Path, tmp_path: Path) -> None:
+def test_readme_commands_of_example_succeed(bin_: Path, tmp_path: Path) -> None:
     (commands,) = (text for language, text in blocks(EXAMPLE / "README.md") if language == "sh")
     install_line, *lines = commands.splitlines()
     assert install_line == "pip install ."
@@ -225,12 +225,12 @@ def test_readme_of_the_example_can_be_followed(bin_: Path, tmp_path: Path) -> No
     assert "2 to delete" in said
 
 
-def test_contract_suite_runs_as_its_author_runs_it(kdeclare: Project) -> None:
+def test_contract_suite_of_example_passes(kdeclare: Project) -> None:
     shutil.copy(EXAMPLE / "test_flags_contract.py", kdeclare.folder)
     kdeclare.python("-m", "pytest", "-q", "-p", "no:cacheprovider", "test_flags_contract.py")
 
 
-def test_kafka_is_asked_for_as_soon_as_something_of_it_is_declared(kdeclare: Project) -> None:
+def test_kafka_connection_is_required_once_topic_is_declared(kdeclare: Project) -> None:
     kdeclare("apply", "--yes")
     kdeclare.write("manifests/orders.yaml", "Topic", "orders", partitions=1)
     assert "No cluster to connect to" in kdeclare("plan", code=1)
