@@ -241,10 +241,10 @@ def test_a_row_of_every_shape_can_be_opened(desktop: Watched, tmp_path: Path) ->
         names = page.locator("tr.finding .c-resource .clip").evaluate_all("all => all.map(one => one.title)")
         for name, detail in zip(names, details, strict=True):
             item = left.pop(name.removeprefix("Topic/"))
-            nothing = "not there" if item.path is None else "not set"
+            nothing = "does not exist" if item.path is None else "not set"
             one_side = (item.before is None) != (item.after is None)
             assert (nothing in detail) == one_side
-            assert ("In the cluster now" in detail) == ((item.before, item.after) != (None, None))
+            assert ("Live" in detail.splitlines()) == ((item.before, item.after) != (None, None))
             for side in filter(None, (item.before, item.after)):
                 assert _read(side) in " ".join(detail.split())
             assert "undefined" not in detail

@@ -238,5 +238,5 @@ def test_who_asks_is_known_if_asked(policies: Policed, here: tuple[Governed, Kaf
     run_id = json.loads(project.done("apply", "--yes", "--format", "json", *override, *alice).out)["run_id"]
     (made,) = json.loads(project.done("history", run_id, "--format", "json").out)["overrides"]
     assert (made["policy"], made["reason"], made["principal"]) == ("bounds", "agreed on Monday", "User:alice")
-    assert "(User:alice to the brokers):" in project.done("history", run_id).out
+    assert "(authenticated as User:alice):" in project.done("history", run_id).out
     bed.eventually(lambda: _expect_of(bed, [project.name("huge")], {project.name("huge")}))

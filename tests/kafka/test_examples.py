@@ -132,6 +132,6 @@ def test_fails_when_a_promise_is_broken(example: Path, tmp_path: Path) -> None:
 def test_without_a_cluster_it_says_what_to_do(tmp_path: Path) -> None:
     done = run(EXAMPLES[0] / "run.sh", tmp_path, PROGRAMS, KDECLARE_BOOTSTRAP="127.0.0.1:1")
     assert done.returncode == 1
-    assert "FAILED: there is no cluster at 127.0.0.1:1" in done.stderr
+    assert "FAILED: no cluster responds at 127.0.0.1:1" in done.stderr
     assert "kdeclare sandbox start" in done.stderr
     assert list(tmp_path.iterdir()) == []

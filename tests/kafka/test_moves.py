@@ -80,7 +80,7 @@ class Hundred:
     def apply(self) -> Seen:
         """Apply the manifests; check that no changes and no cleanup are left."""
         ran = self.project.done("apply", "--yes")
-        assert "throttle holds" not in ran.out, "no throttles are left"
+        assert "Throttle set by another client" not in ran.out, "no throttles are left"
         expect_no_changes(self.project)
         return self.look()
 

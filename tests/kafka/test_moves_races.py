@@ -337,7 +337,7 @@ def test_throttle_left_by_a_kill_is_not_taken_for_someone_elses(stage: Stage) ->
     followers = stage.bed.overrides(topic_resource(it.topic))[FOLLOWER_REPLICAS_KEY]
     ran = ended(process)
     assert ran.code is ExitCode.OK, ran
-    assert "throttle holds" not in ran.out
+    assert "Throttle set by another client" not in ran.out
     assert rates == [set(RATE_KEYS)] * 4
     assert set((followers or "").split(",")) == {"1:3", "1:5"}
     it.expect_others_only()

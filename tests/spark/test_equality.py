@@ -129,8 +129,8 @@ def test_whole_clusters(spark: SparkSession) -> None:
     assert {row["taken_at"].astimezone(UTC) for row in found} == {NOW}
     (untold,) = read_notices(wide).items()
     assert untold[0] == "eu-2"
-    assert untold[1].startswith("Policy 'q' asks for what no snapshot holds; ")
-    assert " Policy 'r' asks" in untold[1]
+    assert untold[1].startswith("Policy 'q' needs data that snapshots do not contain. ")
+    assert " Policy 'r' needs data" in untold[1]
     assert _labels(row.asDict() for row in found) == _labels(expected)
 
 

@@ -152,7 +152,7 @@ def test_what_else_is_damaged_does_not_matter_to_a_part_of_the_fleet(shell: Shel
     assert shell.audit("--cluster", "eu-2")[0] == 0
 
 
-@pytest.mark.parametrize(("damage", "words"), [(half, ("cannot be read as",)), (emptied, ("has 0 ", *LOST))])
+@pytest.mark.parametrize(("damage", "words"), [(half, ("cannot be read in the format",)), (emptied, ("has 0 ", *LOST))])
 def test_a_history_that_was_damaged(
     shell: Shell, damage: Callable[[Path], None], words: tuple[str, ...]
 ) -> None:
@@ -210,7 +210,7 @@ def test_an_earlier_audit_that_is_damaged(shell: Shell) -> None:
     before = shell.left()
     code, said = shell.audit()
     assert code == 1
-    is_one_error(said, "fleet folder/out/findings/audit_id=", "cannot be read as what it was written as")
+    is_one_error(said, "fleet folder/out/findings/audit_id=", "cannot be read in the format")
     assert shell.left() == before
 
 
