@@ -89,7 +89,9 @@ def test_rollback_names_topics_that_the_broker_does_not_show_in_time(
     assert time.monotonic() - began < 90, "without the option it is 120 s"
     both = [project.name("a"), project.name("b")]
     assert ran.code is ExitCode.PARTIAL, ran
-    assert all(f"The run created Topic/{name}, but the system does not show it yet." in ran.out for name in both)
+    assert all(
+        f"The run created Topic/{name}, but the system does not show it yet." in ran.out for name in both
+    )
     assert existing(trailing, both) == set(both)
     planned = project("plan", "--visibility-timeout", "2")
     assert planned.code is ExitCode.DENIED, planned

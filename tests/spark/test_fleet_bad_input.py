@@ -152,7 +152,9 @@ def test_what_else_is_damaged_does_not_matter_to_a_part_of_the_fleet(shell: Shel
     assert shell.audit("--cluster", "eu-2")[0] == 0
 
 
-@pytest.mark.parametrize(("damage", "words"), [(half, ("cannot be read in the format",)), (emptied, ("has 0 ", *LOST))])
+@pytest.mark.parametrize(
+    ("damage", "words"), [(half, ("cannot be read in the format",)), (emptied, ("has 0 ", *LOST))]
+)
 def test_a_history_that_was_damaged(
     shell: Shell, damage: Callable[[Path], None], words: tuple[str, ...]
 ) -> None:
