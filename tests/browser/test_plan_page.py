@@ -21,7 +21,7 @@ from tests.browser.sample_audits import HOSTILE
 from tests.browser.sample_runs import BUSY, real_plan, real_run
 from tests.browser.watched import Watched, weak_texts
 from tests.unit.report.sample_plans import SAMPLES
-from tests.unit.report.test_plan_html import hostile, run_of
+from tests.unit.report.test_plan_html import make_hostile_plan, make_run
 
 pytestmark = pytest.mark.browser
 
@@ -327,8 +327,8 @@ def test_a_node_of_thousands_opens_to_its_operations(desktop: Watched, big_file:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_names_that_mean_harm_are_text(desktop: Watched, folder: Path, name: str) -> None:
-    made = hostile(name)
-    for text in (render_plan_page(made), render_run_page(run_of(made, None))):
+    made = make_hostile_plan(name)
+    for text in (render_plan_page(made), render_run_page(make_run(made, None))):
         page = desktop.open(written(folder, "hostile", text))
         assert listed(page) == [f"Topic/{sanitize_for_terminal(name)}"]
         page.locator("#list .toggle").click()
@@ -340,7 +340,7 @@ def test_names_that_mean_harm_are_text(desktop: Watched, folder: Path, name: str
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_every_way_in_which_a_plan_can_read_opens(desktop: Watched, folder: Path, name: str) -> None:
-    for text in (render_plan_page(SAMPLES[name]), render_run_page(run_of(SAMPLES[name]))):
+    for text in (render_plan_page(SAMPLES[name]), render_run_page(make_run(SAMPLES[name]))):
         page = desktop.open(written(folder, "sample", text))
         for toggle in page.locator("#list .toggle").all():
             toggle.click()

@@ -10,7 +10,7 @@ import pytest
 from kdeclare.providers.kafka.live import Topic
 from tests.beds import AnyBed
 from tests.cases import case
-from tests.unit.cli.command_line import CommandLine, Ran
+from tests.unit.cli.command_line import CommandLine, CommandResult
 
 
 class Kept:
@@ -32,7 +32,7 @@ class Typed:
         line.cluster = Kept(bed)  # type: ignore[assignment]
         self.name = bed.name()
 
-    def __call__(self, verb: str, *arguments: str, code: int = 0) -> Ran:
+    def __call__(self, verb: str, *arguments: str, code: int = 0) -> CommandResult:
         """Run a command with --yes."""
         ran = self.line("topic", verb, *arguments, "--yes")
         assert ran.code == code, ran.out + ran.err
@@ -42,7 +42,7 @@ class Typed:
         """Create the topic with these replicas."""
         self.bed.create(dict(enumerate(partitions)), name=self.name)
 
-    def alter(self, *arguments: str, code: int = 0) -> Ran:
+    def alter(self, *arguments: str, code: int = 0) -> CommandResult:
         """Run ``topic alter`` for the topic."""
         return self("alter", self.name, *arguments, code=code)
 

@@ -11,7 +11,7 @@ from kdeclare.fleet.row_builder import Row
 from kdeclare.fleet.rows import DECLARED, LIVE
 from kdeclare.fleet.spark.diff import find_drift_rows
 from tests.spark.test_equality import in_order, table
-from tests.unit.fleet.quotas import random_quotas
+from tests.unit.fleet.quotas import generate_quotas
 
 pytestmark = pytest.mark.spark
 
@@ -21,7 +21,7 @@ def random_tables(random: Random) -> tuple[list[Row], list[Row]]:
     declared: list[Row] = []
     live: list[Row] = []
     for number in range(8):
-        made = random_quotas(random, f"eu-{number}")
+        made = generate_quotas(random, f"eu-{number}")
         if number == 7:
             refused = Fault("CLUSTER_AUTHORIZATION_FAILED", "Cluster authorization failed.")
             made.cluster.faults.fail(refused, nth=None, method="quotas")

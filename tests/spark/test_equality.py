@@ -25,8 +25,8 @@ from kdeclare.fleet.row_builder import Row
 from kdeclare.fleet.rows import DECLARED, FINDING, LIVE
 from kdeclare.fleet.spark.audit import find_in_whole_clusters, read_notices, select_findings
 from kdeclare.fleet.spark.diff import KEY, find_drift_rows, find_duplicates
-from tests.unit.fleet.fleets import Fleet, random_fleet
-from tests.unit.fleet.wholes import NOW, A, RandomCluster, tables
+from tests.unit.fleet.fleets import Fleet, generate_fleet
+from tests.unit.fleet.wholes import NOW, A, RandomCluster, build_tables
 
 pytestmark = pytest.mark.spark
 
@@ -55,7 +55,7 @@ def in_order(rows: Iterable[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_random_fleet(spark: SparkSession, seed: int) -> None:
-    fleet = random_fleet(Random(seed), clusters=8, topics=60)
+    fleet = generate_fleet(Random(seed), clusters=8, topics=60)
     expected = in_order(audit_rows(fleet.declared, fleet.live))
     assert len(expected) > 50
     assert found_by_spark(spark, fleet) == expected
@@ -65,7 +65,7 @@ def test_a_random_fleet(spark: SparkSession, seed: int) -> None:
 
 
 def test_what_is_in_order_is_not_even_looked_at(spark: SparkSession) -> None:
-    fleet = random_fleet(Random(11), clusters=4, topics=200, plain=True)
+    fleet = generate_fleet(Random(11), clusters=4, topics=200, plain=True)
     plan = find_drift_rows(table(spark, fleet.declared, DECLARED), table(spark, fleet.live, LIVE))
     assert "ArrowEvalPython" in plan._jdf.queryExecution().toString()
     proved = sum(
@@ -79,7 +79,7 @@ def test_what_is_in_order_is_not_even_looked_at(spark: SparkSession) -> None:
 
 
 def test_empty_clusters_and_an_empty_fleet(spark: SparkSession) -> None:
-    empty = random_fleet(Random(1), clusters=3, topics=0)
+    empty = generate_fleet(Random(1), clusters=3, topics=0)
     assert found_by_spark(spark, empty) == in_order(audit_rows(empty.declared, empty.live))
     empty.declared.clear()
     empty.live.clear()
@@ -87,7 +87,7 @@ def test_empty_clusters_and_an_empty_fleet(spark: SparkSession) -> None:
 
 
 def test_duplicates_are_told(spark: SparkSession) -> None:
-    fleet = random_fleet(Random(2), clusters=2, topics=5)
+    fleet = generate_fleet(Random(2), clusters=2, topics=5)
     live = table(spark, [*fleet.live, fleet.live[-1]], LIVE)
     assert [row["name"] for row in find_duplicates(live).collect()] == [fleet.live[-1]["name"]]
     assert find_duplicates(table(spark, fleet.live, LIVE)).count() == 0
@@ -114,7 +114,7 @@ def test_whole_clusters(spark: SparkSession) -> None:
     expected: list[Row] = []
     for number in range(12):
         made, name = RandomCluster(Random(number)), f"eu-{number}"
-        mine, theirs = tables(made.cluster, made.declared, made.state, (None, A)[number % 2], name=name)
+        mine, theirs = build_tables(made.cluster, made.declared, made.state, (None, A)[number % 2], name=name)
         mine[0]["always"] = _judge_of(name) is not None
         declared += mine
         live += theirs
@@ -140,7 +140,7 @@ def _labels(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[Any, ...], Any]:
 
 def test_of_clusters_that_are_not_well_nothing_is_looked_at(spark: SparkSession) -> None:
     made = RandomCluster(Random(1))
-    declared, live = tables(made.cluster, made.declared, made.state)
+    declared, live = build_tables(made.cluster, made.declared, made.state)
     declared[0] |= {"cluster_id": "another", "always": True}
     found = find_in_whole_clusters(table(spark, declared, DECLARED), table(spark, live, LIVE), _judge_of)
     assert found.collect() == []

@@ -29,7 +29,13 @@ from kdeclare.fleet.storage import LocalStorage
 from kdeclare.report.fleet.snapshot_text import render_object_history_text
 from tests.spark.test_equality import in_order, table
 from tests.unit.fleet.kitchen import JarsRecord, Kettle, KettleRecord, KitchenState
-from tests.unit.fleet.test_foreign_provider import KITCHEN, declared_of, jars, kettle, live_of
+from tests.unit.fleet.test_foreign_provider import (
+    KITCHEN,
+    make_declared_rows,
+    make_jars,
+    make_kettle,
+    make_live_rows,
+)
 
 pytestmark = pytest.mark.spark
 
@@ -53,15 +59,17 @@ def random_kitchens(random: Random) -> tuple[list[Row], list[Row]]:
         }
         there["stray"] = Kettle(1, "a")
         shelves = frozenset(f"{random.choice('xyz')}/{n}" for n in range(20))
-        items = [kettle(f"of {s}", s, random.randint(0, 3)) for s in serials if random.random() < 0.7]
+        items = [make_kettle(f"of {s}", s, random.randint(0, 3)) for s in serials if random.random() < 0.7]
         owned: dict[str, OwnedRecord] = {
             f"Kettle/of {s}": KettleRecord(s, random.randint(0, 3), random.choice("ab"))
             for s in serials
             if random.random() < 0.6
         }
         owned["Jars/mine"] = JarsRecord((*random.sample(sorted(shelves), 5), "x/gone"))
-        declared += declared_of([*items, jars("mine", *random.sample(sorted(shelves), 5))], owned, name)
-        live += live_of(KitchenState(there, shelves), name=name)
+        declared += make_declared_rows(
+            [*items, make_jars("mine", *random.sample(sorted(shelves), 5))], owned, name
+        )
+        live += make_live_rows(KitchenState(there, shelves), name=name)
     (last,) = (row for row in live if (row["kind"], row["name"]) == ("Cluster", "eu-2"))
     last |= {"body": None, "error": "It is gone."}
     return declared, live
@@ -94,10 +102,13 @@ def test_task_that_lacks_a_provider_fails_and_names_it(
 
 def test_an_audit_says_which_sorts_of_a_cluster_were_not_read_and_why(spark: SparkSession) -> None:
     state = KitchenState({"k1": Kettle(1, "a")})
-    live = [*live_of(state, name="eu-0"), *live_of(state, Fault("POWER_CUT", "no power"), name="eu-1")]
+    live = [
+        *make_live_rows(state, name="eu-0"),
+        *make_live_rows(state, Fault("POWER_CUT", "no power"), name="eu-1"),
+    ]
     (topic,) = (row for row in live if (row["cluster"], row["kind"]) == ("eu-1", "Topic"))
     topic |= {"body": None, "error": "Its configs cannot be read."}
-    declared = [*declared_of([], name="eu-0"), *declared_of([], name="eu-1")]
+    declared = [*make_declared_rows([], name="eu-0"), *make_declared_rows([], name="eu-1")]
     tables = table(spark, declared, DECLARED), table(spark, live, LIVE)
     summaries = build_cluster_summaries(*tables, {"eu-0": 0, "eu-1": 0}, {}, {})
     reason = "The system cannot be read: no power (POWER_CUT)."
@@ -112,7 +123,7 @@ def test_cluster_counts_are_of_what_its_providers_count(spark: SparkSession) -> 
     state = KitchenState(
         {"k1": Kettle(1, "a"), "k2": Kettle(1, "house")}, frozenset({"top/salt", "top/mint", "low/a"})
     )
-    live = [*live_of(state, name="eu-0"), *live_of(KitchenState(), name="eu-1")]
+    live = [*make_live_rows(state, name="eu-0"), *make_live_rows(KitchenState(), name="eu-1")]
     topics = [row for row in live if row["kind"] == "Topic"]
     assert len(topics) == 2
     topics[0] |= {"body": f'{topics[0]["body"][:-1]},"internal":true}}'}
@@ -125,10 +136,15 @@ def test_cluster_counts_are_of_what_its_providers_count(spark: SparkSession) -> 
 def test_cluster_without_topics_is_read_in_part(spark: SparkSession) -> None:
     """A part of the cluster was read and compared."""
     live = [
-        row for row in live_of(KitchenState({"k1": Kettle(1, "a")})) if row["kind"] in ("Kettle", "Cluster")
+        row
+        for row in make_live_rows(KitchenState({"k1": Kettle(1, "a")}))
+        if row["kind"] in ("Kettle", "Cluster")
     ]
     live.append({**live[-1], "name": "k2", "body": None, "error": "It is too hot."})
-    tables = table(spark, declared_of([kettle("tea", "k1", 1)]), DECLARED), table(spark, live, LIVE)
+    tables = (
+        table(spark, make_declared_rows([make_kettle("tea", "k1", 1)]), DECLARED),
+        table(spark, live, LIVE),
+    )
     (summary,) = build_cluster_summaries(*tables, {"eu-1": 1}, {}, {})
     assert (summary.topics, summary.read, summary.is_partial) == (0, 1, True)
 
@@ -143,7 +159,7 @@ def test_history_of_an_object_of_another_system(spark: SparkSession, tmp_path: P
     ]
     for number, (state, fault) in enumerate(story):
         taken = datetime(2026, 3, 1 + number, tzinfo=UTC)
-        name, rows = f"s{number}", live_of(state, fault)
+        name, rows = f"s{number}", make_live_rows(state, fault)
         path = format_snapshot_path(name, taken)
         here = SnapshotCluster("eu-1", taken_at=taken, resources=len(rows) - 1)
         records.append(SnapshotRecord(name, "shop", taken, 1.0, path, (here,)))

@@ -52,7 +52,7 @@ EXAMPLE = ROOT / "examples" / "library"
 
 
 @functools.cache
-def _imported_by(package: str) -> set[tuple[str, str]]:
+def _collect_imports(package: str) -> set[tuple[str, str]]:
     """What the modules of a package import from where."""
     trees = [ast.parse(file.read_text()) for file in (ROOT / package).rglob("*.py")]
     nodes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
@@ -62,24 +62,24 @@ def _imported_by(package: str) -> set[tuple[str, str]]:
 FUNCTIONS = [name for name in api.__all__ if inspect.isfunction(getattr(api, name))]
 
 
-def test_all_that_is_imported_is_public() -> None:
+def test_public_names_match_imported_names() -> None:
     tree = ast.parse(Path(inspect.getfile(api)).read_text())
     imported = {a.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for a in node.names}
     assert imported == set(api.__all__)
 
 
 @pytest.mark.parametrize("name", [name for name in FUNCTIONS if name != "load_manifests"])
-def test_the_command_line_uses_the_very_same_functions(name: str) -> None:
-    assert (getattr(api, name).__module__, name) in _imported_by("kdeclare/cli")
+def test_cli_imports_same_functions_as_library(name: str) -> None:
+    assert (getattr(api, name).__module__, name) in _collect_imports("kdeclare/cli")
 
 
-def test_make_plan_loads_as_load_manifests_does() -> None:
+def test_make_plan_uses_load_manifests() -> None:
     plan = inspect.getsource(sys.modules[make_plan.__module__])
     assert "loaded = load_manifests(workspace, paths)" in plan
 
 
 @pytest.mark.parametrize("name", api.__all__)
-def test_every_public_name_has_words_of_its_own(name: str) -> None:
+def test_public_names_have_docstrings(name: str) -> None:
     if name != "Confirm":  # an alias: its words stand below it in its module
         assert inspect.getdoc(getattr(api, name))
 
@@ -90,19 +90,19 @@ ACTING = [
 
 
 @pytest.mark.parametrize("name", ACTING)
-def test_a_use_case_says_what_it_raises(name: str) -> None:
+def test_use_case_docstrings_document_kdeclare_error(name: str) -> None:
     assert "Raises KdeclareError" in (inspect.getdoc(getattr(api, name)) or "")
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_words_of_the_library_lead_to_nothing_that_is_not_in_it(name: str) -> None:
+def test_docstrings_refer_only_to_public_names(name: str) -> None:
     words = inspect.getdoc(getattr(api, name)) or ""
     assert {found.partition(".")[0] for found in re.findall(r"(?<!`)`([A-Za-z_.]+)`", words)} <= set(
         api.__all__
     )
 
 
-def test_manifests_that_cannot_be_loaded_are_told_of_and_not_raised(kdeclare: CommandLine) -> None:
+def test_load_manifests_returns_errors_without_raising(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders")
     (kdeclare.folder / "bad.yaml").write_text("{")
     loaded = load_manifests(open_workspace(WorkspaceOptions()), [Path("nothing.yaml"), Path("bad.yaml")])
@@ -112,7 +112,7 @@ def test_manifests_that_cannot_be_loaded_are_told_of_and_not_raised(kdeclare: Co
     assert loaded.desired == ()
 
 
-def test_it_is_there_without_spark_and_without_the_command_line() -> None:
+def test_import_needs_neither_spark_nor_command_line() -> None:
     """Both are slow to import, and a program that only plans needs neither."""
     code = (
         "import sys, kdeclare.api;"
@@ -122,14 +122,14 @@ def test_it_is_there_without_spark_and_without_the_command_line() -> None:
     assert ran.stdout == "[]\n", ran.stderr
 
 
-def test_what_is_logged_is_not_printed() -> None:
+def test_logged_warnings_are_not_printed() -> None:
     """Python prints warnings that no handler took."""
     code = "import logging, kdeclare.api; logging.getLogger('kdeclare.app.workspace').warning('heard')"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
 
 
-def test_a_whole_life_from_code(kdeclare: CommandLine) -> None:
+def test_library_covers_validate_to_rollback(kdeclare: CommandLine) -> None:
     """Validate, plan, save, apply, look back, roll back and import; the folder is a project in memory."""
     file = kdeclare.topic("orders", partitions=3, configs={"retention.ms": 1000})
     assert validation_outcome(validate()).headline == "Valid: 1 resource in 1 file."
@@ -160,7 +160,7 @@ def test_a_whole_life_from_code(kdeclare: CommandLine) -> None:
     assert (Path("copy") / "topics" / "refunds.yaml").read_text() == written[0].text
 
 
-def test_a_run_in_a_thread_of_its_own(kdeclare: CommandLine) -> None:
+def test_apply_manifests_works_outside_main_thread(kdeclare: CommandLine) -> None:
     """Python gives handlers of signals to the main thread only, and a server has many."""
     kdeclare.topic("orders")
     workspace = open_workspace(WorkspaceOptions())
@@ -176,7 +176,7 @@ def test_a_run_in_a_thread_of_its_own(kdeclare: CommandLine) -> None:
     assert kdeclare.topics == {"orders"}
 
 
-def test_a_cluster_of_ones_own(tmp_path: Path) -> None:
+def test_make_plan_accepts_memory_cluster(tmp_path: Path) -> None:
     """A program's tests need no broker."""
     cluster = MemoryCluster()
 
@@ -185,7 +185,7 @@ def test_a_cluster_of_ones_own(tmp_path: Path) -> None:
     assert make_plan(workspace).plan.cluster.name == "nowhere:9092"
 
 
-def test_what_goes_wrong_is_data(kdeclare: CommandLine) -> None:
+def test_errors_are_raised_as_diagnostics(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders", partitons=3)
     with pytest.raises(KdeclareError) as wrong:
         make_plan(open_workspace(WorkspaceOptions()))
@@ -196,7 +196,7 @@ def test_what_goes_wrong_is_data(kdeclare: CommandLine) -> None:
 
 
 @pytest.fixture
-def example(kdeclare: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def example_project(kdeclare: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A copy of the example, and the programs importable."""
     folder = shutil.copytree(EXAMPLE, tmp_path / "library")
     monkeypatch.chdir(folder)
@@ -206,17 +206,19 @@ def example(kdeclare: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     return folder
 
 
-def _program(name: str) -> ModuleType:
+def _import_program(name: str) -> ModuleType:
     return importlib.import_module(name)
 
 
-def test_the_program_that_applies(example: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    main = _program("careful_apply").main
+def test_careful_apply_program_applies_and_stops_at_risk(
+    example_project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main = _import_program("careful_apply").main
     assert main() == 0
     assert "1 to create" in capsys.readouterr().out
     assert main() == 0
     assert capsys.readouterr().out.startswith("No changes.")
-    manifest = example / "manifests" / "parcels.yaml"
+    manifest = example_project / "manifests" / "parcels.yaml"
     text = manifest.read_text()
     manifest.write_text(text.replace("partitions: 3", "partitions: 6"))
     assert main() == 3
@@ -226,37 +228,40 @@ def test_the_program_that_applies(example: Path, capsys: pytest.CaptureFixture[s
     assert "\nmanifests/parcels.yaml:10:5: 'retention.mss' is not" in capsys.readouterr().out
 
 
-def test_the_program_that_tells_a_chat(
-    kdeclare: CommandLine, example: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_chat_message_program_prints_message(
+    kdeclare: CommandLine,
+    example_project: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert kdeclare("plan", "--out", "it.plan").code == 0
     monkeypatch.setattr(sys, "argv", ["chat_message.py", "it.plan"])
-    assert _program("chat_message").main() == 0
+    assert _import_program("chat_message").main() == 0
     told = json.loads(capsys.readouterr().out)
     assert "1 to create" in told["text"]
     assert [block["type"] for block in told["blocks"]] == ["section", "section"]
     assert told["blocks"][1]["text"]["text"].startswith("+ Topic/library.parcels")
     monkeypatch.setattr(sys, "argv", ["chat_message.py", "kdeclare.yaml"])
-    assert _program("chat_message").main() == 1
+    assert _import_program("chat_message").main() == 1
     capsys.readouterr()
     for words in ([], ["it.plan", "more"]):
         monkeypatch.setattr(sys, "argv", ["chat_message.py", *words])
-        assert _program("chat_message").main() == 64
+        assert _import_program("chat_message").main() == 64
         shown = capsys.readouterr()
         assert (shown.out, shown.err) == ("", "usage: python chat_message.py PLANFILE\n")
 
 
-@pytest.mark.usefixtures("example")
-def test_the_line_that_a_chat_shows_first_calls_nobody() -> None:
-    told = _program("chat_message").message(replace(SAMPLES["create"], project="<!channel> & co"))
+@pytest.mark.usefixtures("example_project")
+def test_chat_message_escapes_markup() -> None:
+    told = _import_program("chat_message").message(replace(SAMPLES["create"], project="<!channel> & co"))
     assert "&lt;!channel&gt; &amp; co" in told["text"]
     assert "<" not in told["text"]
 
 
 @pytest.mark.parametrize("name", sorted(SAMPLES))
-@pytest.mark.usefixtures("example")
-def test_any_plan_makes_a_message_that_a_chat_takes(name: str) -> None:
-    told = _program("chat_message").message(SAMPLES[name])
+@pytest.mark.usefixtures("example_project")
+def test_chat_message_fits_limits_for_any_plan(name: str) -> None:
+    told = _import_program("chat_message").message(SAMPLES[name])
     texts = [block["text"]["text"] for block in told["blocks"]]
     assert texts
     for text in texts:
@@ -265,7 +270,7 @@ def test_any_plan_makes_a_message_that_a_chat_takes(name: str) -> None:
         assert text.count("`") % 2 == 0
 
 
-def test_what_the_guide_shows_works(kdeclare: CommandLine, capsys: pytest.CaptureFixture[str]) -> None:
+def test_library_guide_code_runs(kdeclare: CommandLine, capsys: pytest.CaptureFixture[str]) -> None:
     guide = (ROOT / "docs" / "library.md").read_text()
     code = guide.partition("```python\n")[2].partition("```")[0].replace('"sandbox"', '"lab"')
     kdeclare.topic("orders")

@@ -12,7 +12,7 @@ from kdeclare.providers.kafka.client.properties import build_client_arguments
 from kdeclare.providers.kafka.connection import read_client_config
 
 
-def written(folder: Path, **properties: str) -> Path:
+def write_properties(folder: Path, **properties: str) -> Path:
     """Write a properties file; ``_`` in names becomes a dot, and backslashes are doubled."""
     path = folder / "client.properties"
     lines = (
@@ -22,29 +22,29 @@ def written(folder: Path, **properties: str) -> Path:
     return path
 
 
-def read(path: Path, environ: Mapping[str, str]) -> dict[str, str]:
+def read_properties(path: Path, environ: Mapping[str, str]) -> dict[str, str]:
     """Return the properties that the client receives."""
     return read_client_config(path, ProjectReferences(Path("nowhere"), environ), environ)
 
 
-def failure(path: Path) -> Diagnostic:
+def read_failure(path: Path) -> Diagnostic:
     with pytest.raises(KdeclareError) as raised:
-        read(path, {"SECRET": "s3cret"})
+        read_properties(path, {"SECRET": "s3cret"})
     (found,) = raised.value.diagnostics
     assert "s3cret" not in f"{found}"
     return found
 
 
-def test_environment_files_and_commands(tmp_path: Path) -> None:
+def test_client_config_resolves_env_file_and_command_references(tmp_path: Path) -> None:
     (tmp_path / "password").write_text("from a file\n")
-    path = written(
+    path = write_properties(
         tmp_path,
         a="<${env.NAME}>",
         b="${file.password}",
         c="${command." + sys.executable + " -c 'print(6*7)'}",
         d="${file:/kafkas:own} ${unknown} $ {",
     )
-    assert read(path, {"NAME": "${env.NAME}"}) == {
+    assert read_properties(path, {"NAME": "${env.NAME}"}) == {
         "a": "<${env.NAME}>",
         "b": "from a file",
         "c": "42",
@@ -53,15 +53,15 @@ def test_environment_files_and_commands(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("secret", ['"', "'", "\\", '\\"; x="', "a b;c", "é"])
-def test_a_secret_arrives_whole_whatever_is_in_it(tmp_path: Path, secret: str) -> None:
+def test_client_config_passes_secret_with_special_characters_unchanged(tmp_path: Path, secret: str) -> None:
     module = "org.apache.kafka.common.security.plain.PlainLoginModule"
-    path = written(
+    path = write_properties(
         tmp_path,
         security_protocol="SASL_PLAINTEXT",
         sasl_mechanism="PLAIN",
         sasl_jaas_config=f'{module} required username="u" password="${{env.SECRET}}";',
     )
-    arguments, _ = build_client_arguments(read(path, {"SECRET": secret}))
+    arguments, _ = build_client_arguments(read_properties(path, {"SECRET": secret}))
     assert arguments["sasl_plain_password"] == secret
 
 
@@ -76,9 +76,11 @@ def test_a_secret_arrives_whole_whatever_is_in_it(tmp_path: Path, secret: str) -
         ("${command. }", "command-failed", ["the command is empty"]),
     ],
 )
-def test_a_reference_that_leads_nowhere(tmp_path: Path, value: str, code: str, words: list[str]) -> None:
-    path = written(tmp_path, ssl_key_password=value)
-    found = failure(path)
+def test_client_config_reports_unresolvable_reference(
+    tmp_path: Path, value: str, code: str, words: list[str]
+) -> None:
+    path = write_properties(tmp_path, ssl_key_password=value)
+    found = read_failure(path)
     assert found.code == code
     for word in [str(path), "ssl.key.password", *words]:
         assert word in f"{found.detail} {found.hint}"
@@ -95,18 +97,18 @@ def test_a_reference_that_leads_nowhere(tmp_path: Path, value: str, code: str, w
         ("${env.}", ["'${env.'"]),
     ],
 )
-def test_what_begins_like_a_reference_is_never_sent_as_a_password(
+def test_client_config_rejects_malformed_reference_as_password(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str, words: list[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    path = written(tmp_path, ssl_key_password=value)
-    found = failure(path)
+    path = write_properties(tmp_path, ssl_key_password=value)
+    found = read_failure(path)
     assert found.code == "bad-reference"
     for word in [str(path), "ssl.key.password", *words]:
         assert word in f"{found.detail} {found.hint}"
     assert list(tmp_path.iterdir()) == [path], "no command was run"
 
 
-def test_a_secret_that_looks_like_a_reference_is_one_secret(tmp_path: Path) -> None:
-    path = written(tmp_path, ssl_key_password="${env.SECRET}")
-    assert read(path, {"SECRET": "${command.x"}) == {"ssl.key.password": "${command.x"}
+def test_client_config_does_not_resolve_references_inside_secrets(tmp_path: Path) -> None:
+    path = write_properties(tmp_path, ssl_key_password="${env.SECRET}")
+    assert read_properties(path, {"SECRET": "${command.x"}) == {"ssl.key.password": "${command.x"}

@@ -33,7 +33,7 @@ class Shop:
     """A connection that holds nothing."""
 
 
-class Counted:
+class CountingOpener:
     """Open connections and count them."""
 
     def __init__(self, make: Callable[[], object]) -> None:
@@ -45,12 +45,12 @@ class Counted:
         return self.make()
 
 
-def unreachable() -> object:
+def raise_unreachable() -> object:
     raise KdeclareError(error("unreachable", "It cannot be reached"))
 
 
-def test_a_connection_is_opened_when_it_is_first_needed_and_once() -> None:
-    opens = Counted(Depot)
+def test_connection_opens_once_on_first_use() -> None:
+    opens = CountingOpener(Depot)
     connecting = PendingConnections([Opener(Depot, opens)])
     connections = connecting.get()
     assert opens.times == 0
@@ -62,42 +62,44 @@ def test_a_connection_is_opened_when_it_is_first_needed_and_once() -> None:
     assert depot.closed.wait(5)
 
 
-def test_what_nobody_needed_is_neither_opened_nor_closed() -> None:
-    opens = Counted(Depot)
+def test_unused_connection_is_never_opened() -> None:
+    opens = CountingOpener(Depot)
     connecting = PendingConnections([Opener(Depot, opens)])
     connecting.get()
     connecting.close()
     assert opens.times == 0
 
 
-def test_what_every_command_needs_is_opened_meanwhile_and_closed_although_nobody_asked() -> None:
+def test_always_needed_connection_opens_in_background_and_closes() -> None:
     depot, may_go_on = Depot(), threading.Event()
 
-    def slowly() -> object:
+    def open_slowly() -> object:
         assert may_go_on.wait(5)
         return depot
 
-    connecting = PendingConnections([Opener(Depot, slowly, is_always_needed=True)])
+    connecting = PendingConnections([Opener(Depot, open_slowly, is_always_needed=True)])
     connecting.close()  # does not wait
     assert not depot.closed.is_set()
     may_go_on.set()
     assert depot.closed.wait(5)
 
 
-def test_what_every_command_needs_is_refused_before_anything_is_done() -> None:
-    connecting = PendingConnections([Opener(Depot, unreachable, is_always_needed=True), Opener(Shop, Shop)])
+def test_get_fails_early_when_always_needed_connection_fails() -> None:
+    connecting = PendingConnections(
+        [Opener(Depot, raise_unreachable, is_always_needed=True), Opener(Shop, Shop)]
+    )
     for _ in range(2):
         with pytest.raises(KdeclareError, match="It cannot be reached"):
             connecting.get()
     connecting.close()
 
 
-def test_what_the_environment_does_not_name_takes_no_part_but_says_why_when_it_is_asked_for() -> None:
-    connecting = PendingConnections([Opener(Depot, unreachable, is_always_needed=True, is_named=False)])
+def test_unnamed_connection_reports_reason_only_on_use() -> None:
+    connecting = PendingConnections([Opener(Depot, raise_unreachable, is_always_needed=True, is_named=False)])
     connections = connecting.get().with_part(Shop())
     assert connections.is_unconfigured(Depot)
     assert not connections.offers(Depot)
-    assert not PendingConnections([Opener(Depot, unreachable, is_named=False)]).get().is_empty
+    assert not PendingConnections([Opener(Depot, raise_unreachable, is_named=False)]).get().is_empty
     assert connections.find(Depot) is None
     with pytest.raises(KdeclareError, match="It cannot be reached"):
         connections.get(Depot)
@@ -105,15 +107,15 @@ def test_what_the_environment_does_not_name_takes_no_part_but_says_why_when_it_i
     connecting.close()
 
 
-def test_one_that_cannot_be_reached_keeps_nobody_from_the_others() -> None:
-    connections = PendingConnections([Opener(Depot, unreachable), Opener(Shop, Shop)]).get()
+def test_unreachable_connection_does_not_affect_others() -> None:
+    connections = PendingConnections([Opener(Depot, raise_unreachable), Opener(Shop, Shop)]).get()
     assert isinstance(connections.get(Shop), Shop)
     with pytest.raises(KdeclareError, match="It cannot be reached"):
         connections.get(Depot)
 
 
-def test_what_is_given_is_neither_opened_nor_closed() -> None:
-    opens, given = Counted(Depot), Depot()
+def test_given_connection_is_neither_opened_nor_closed() -> None:
+    opens, given = CountingOpener(Depot), Depot()
     connecting = PendingConnections([Opener(Depot, opens, is_always_needed=True)], Connections(given))
     assert connecting.get().get(Depot) is given
     connecting.close()
@@ -122,14 +124,14 @@ def test_what_is_given_is_neither_opened_nor_closed() -> None:
 
 
 @pytest.mark.parametrize("made", [Depot(), KeepableDepot()])
-def test_only_what_can_be_kept_is_left_to_its_keeper(made: Depot) -> None:
+def test_only_keepable_connection_stays_open_for_cache(made: Depot) -> None:
     connecting = PendingConnections([Opener(Depot, lambda: made, is_kept=True)])
     connecting.get().find(Depot)
     connecting.close()
     assert made.closed.wait(0.2) is not isinstance(made, KeepableDepot)
 
 
-def test_no_provider_has_such_a_connection() -> None:
+def test_get_raises_lookup_error_for_unknown_connection() -> None:
     connections = PendingConnections([Opener(Shop, Shop)]).get()
     assert connections.find(Depot) is None
     with pytest.raises(LookupError):
@@ -148,7 +150,7 @@ def test_no_provider_has_such_a_connection() -> None:
         (Fault("DEPOT_IS_FULL", "no"), "refused-by-system"),
     ],
 )
-def test_a_fault_is_explained_by_the_provider_that_it_is_from(fault: Fault, code: str) -> None:
+def test_explain_fault_uses_provider_of_fault(fault: Fault, code: str) -> None:
     found = explain_fault(fault, "lab:9092")
     assert found.code == code
     assert fault.error in found.detail

@@ -31,7 +31,7 @@ BROKERS = tuple(Broker(i, f"b{i}", 9092) for i in (1, 2))
 
 
 @dataclass
-class Fake:
+class FakeCluster:
     """A fake cluster, and the function that opens it."""
 
     info: ClusterInfo = field(default_factory=lambda: ClusterInfo("the-id", BROKERS, True, "User:ann", "4.3"))
@@ -63,7 +63,7 @@ class Fake:
         self.open -= 1
 
 
-def look(fake: Fake, servers: str | None = "b1:9092", **more: object) -> DoctorView:
+def run_fake_doctor(fake: FakeCluster, servers: str | None = "b1:9092", **more: object) -> DoctorView:
     options = replace(WorkspaceOptions(bootstrap_server=servers), **more)  # type: ignore[arg-type]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(doctor, "reach_cluster", fake)
@@ -72,12 +72,12 @@ def look(fake: Fake, servers: str | None = "b1:9092", **more: object) -> DoctorV
     return view
 
 
-def checks(view: DoctorView, *names: str) -> list[Check]:
+def find_checks(view: DoctorView, *names: str) -> list[Check]:
     return [check for section in view.sections for check in section.checks if check.name in names]
 
 
-def only(view: DoctorView, name: str) -> Check:
-    (found,) = checks(view, name)
+def find_check(view: DoctorView, name: str) -> Check:
+    (found,) = find_checks(view, name)
     return found
 
 
@@ -94,23 +94,23 @@ def jdk(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def _somewhere(tmp_path: Path, jdk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _isolated_folder(tmp_path: Path, jdk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("JAVA_HOME", str(jdk))
 
 
-def test_java_and_its_compiler(jdk: Path) -> None:
-    view = look(Fake(), None)
-    assert only(view, "Java").what == f"21 at {jdk}/bin/java"
-    assert only(view, "Java compiler").what == f"{jdk}/bin/javac"
+def test_doctor_shows_java_and_compiler(jdk: Path) -> None:
+    view = run_fake_doctor(FakeCluster(), None)
+    assert find_check(view, "Java").what == f"21 at {jdk}/bin/java"
+    assert find_check(view, "Java compiler").what == f"{jdk}/bin/javac"
 
 
-def test_all_is_well() -> None:
-    fake = Fake()
-    view = look(fake)
+def test_doctor_reports_healthy_cluster() -> None:
+    fake = FakeCluster()
+    view = run_fake_doctor(fake)
     assert (view.worst_status, view.exit_code) == (OK, ExitCode.OK)
-    assert only(view, "Cluster").what == "the-id, Kafka 4.3, 2 brokers; authenticated as User:ann"
-    assert [check.what for check in checks(view, "Address", "Broker 1", "Broker 2")] == [
+    assert find_check(view, "Cluster").what == "the-id, Kafka 4.3, 2 brokers; authenticated as User:ann"
+    assert [check.what for check in find_checks(view, "Address", "Broker 1", "Broker 2")] == [
         "b1:9092 responds",
         "b1:9092 responds",
         "b2:9092 responds",
@@ -118,18 +118,18 @@ def test_all_is_well() -> None:
     assert sorted(fake.asked) == ["b1:9092", "b1:9092", "b2:9092"]
 
 
-def test_without_any_cluster_nothing_is_asked() -> None:
-    fake = Fake()
-    view = look(fake, None)
+def test_doctor_without_cluster_sends_no_requests() -> None:
+    fake = FakeCluster()
+    view = run_fake_doctor(fake, None)
     assert (fake.asked, view.exit_code) == ([], ExitCode.OK)
-    assert only(view, "Address").what == (
+    assert find_check(view, "Address").what == (
         "no cluster is configured; brokers, permissions and features were not checked"
     )
-    assert "--bootstrap-server HOST:PORT, or set bootstrapServers" in only(view, "Address").hint
+    assert "--bootstrap-server HOST:PORT, or set bootstrapServers" in find_check(view, "Address").hint
     assert view.skipped_titles == ("Cluster",)
 
 
-def test_what_client_properties_leave_to_providers_is_shown_as_it_is_used(tmp_path: Path) -> None:
+def test_doctor_shows_client_properties_resolved_by_config_providers(tmp_path: Path) -> None:
     (tmp_path / "kept").write_text("brokers=b1:9092,b2:9092\nprotocol=SASL_SSL\n")
     file = tmp_path / "client.properties"
     file.write_text(
@@ -139,93 +139,96 @@ def test_what_client_properties_leave_to_providers_is_shown_as_it_is_used(tmp_pa
         f"security.protocol=${{file:{tmp_path}/kept:protocol}}\n"
         "sasl.mechanism=PLAIN\n"
     )
-    fake = Fake()
-    view = look(fake, None, command_config=file)
-    assert only(view, "Client properties").what == "SASL_SSL, PLAIN"
-    assert [check.what for check in checks(view, "Address")] == ["b1:9092 responds", "b2:9092 responds"]
+    fake = FakeCluster()
+    view = run_fake_doctor(fake, None, command_config=file)
+    assert find_check(view, "Client properties").what == "SASL_SSL, PLAIN"
+    assert [check.what for check in find_checks(view, "Address")] == ["b1:9092 responds", "b2:9092 responds"]
     (tmp_path / "kept").write_text("protocol=SASL_SSL\n")
-    missing = only(look(Fake(), None, command_config=file), "Client properties")
+    missing = find_check(run_fake_doctor(FakeCluster(), None, command_config=file), "Client properties")
     assert (missing.standing, "the value does not exist" in missing.what) == (FAILED, True)
 
 
-def test_what_is_not_in_use_is_not_missed() -> None:
-    view = look(Fake())
-    assert only(view, "Project file").standing is SKIPPED
+def test_doctor_skips_unused_project_file() -> None:
+    view = run_fake_doctor(FakeCluster())
+    assert find_check(view, "Project file").standing is SKIPPED
     assert view.skipped_titles == ()
 
 
-def test_an_address_that_does_not_answer_is_a_warning_beside_one_that_does() -> None:
-    view = look(Fake(unreachable=frozenset({"gone:1"})), "gone:1,b1:9092")
-    gone, here = checks(view, "Address")
+def test_doctor_warns_about_one_unreachable_address() -> None:
+    view = run_fake_doctor(FakeCluster(unreachable=frozenset({"gone:1"})), "gone:1,b1:9092")
+    gone, here = find_checks(view, "Address")
     assert (gone.standing, here.standing, view.exit_code) == (WARNING, OK, ExitCode.OK)
     assert gone.what == "gone:1: connection refused."
     assert gone.hint == "Check this address; kdeclare uses another one that works. Look."
 
 
-def test_no_address_answers() -> None:
-    view = look(Fake(unreachable=frozenset({"b1:9092"})))
-    assert only(view, "Network").what == "b1:9092: connection refused."
+def test_doctor_fails_when_no_address_responds() -> None:
+    view = run_fake_doctor(FakeCluster(unreachable=frozenset({"b1:9092"})))
+    assert find_check(view, "Network").what == "b1:9092: connection refused."
     assert view.exit_code is ExitCode.ERROR
-    assert checks(view, "Store", "Lock") != []
+    assert find_checks(view, "Store", "Lock") != []
 
 
-def test_a_broker_that_is_not_where_clients_are_told_to_go() -> None:
-    view = look(Fake(unreachable=frozenset({"b2:9092"})))
-    assert only(view, "Broker 2").standing is FAILED
-    assert "the advertised address cannot be used: b2:9092: connection refused" in only(view, "Broker 2").what
-    assert "advertised.listeners" in only(view, "Broker 2").hint
+def test_doctor_reports_unreachable_advertised_listener() -> None:
+    view = run_fake_doctor(FakeCluster(unreachable=frozenset({"b2:9092"})))
+    assert find_check(view, "Broker 2").standing is FAILED
+    assert (
+        "the advertised address cannot be used: b2:9092: connection refused"
+        in find_check(view, "Broker 2").what
+    )
+    assert "advertised.listeners" in find_check(view, "Broker 2").hint
 
 
-def test_brokers_with_an_ipv6_address_are_asked_where_they_are() -> None:
-    fake = Fake()
+def test_doctor_brackets_ipv6_broker_addresses() -> None:
+    fake = FakeCluster()
     fake.info = replace(fake.info, brokers=(Broker(1, "::1", 9092), Broker(2, "fe80::2", 9093)))
-    view = look(fake, "[::1]:9092")
+    view = run_fake_doctor(fake, "[::1]:9092")
     assert sorted(fake.asked) == ["[::1]:9092", "[::1]:9092", "[fe80::2]:9093"]
-    assert only(view, "Broker 2").what == "[fe80::2]:9093 responds"
+    assert find_check(view, "Broker 2").what == "[fe80::2]:9093 responds"
 
 
-def test_a_broker_that_does_not_serve_is_not_tried() -> None:
-    fake = Fake()
+def test_doctor_skips_fenced_broker() -> None:
+    fake = FakeCluster()
     fake.info = replace(fake.info, brokers=(BROKERS[0], replace(BROKERS[1], fenced=True)))
-    view = look(fake)
-    assert only(view, "Broker 2").standing is WARNING
+    view = run_fake_doctor(fake)
+    assert find_check(view, "Broker 2").standing is WARNING
     assert "b2:9092" not in fake.asked
 
 
-def test_client_properties(tmp_path: Path) -> None:
+def test_doctor_shows_client_properties_and_unused_ones(tmp_path: Path) -> None:
     file = tmp_path / "client.properties"
     file.write_text("bootstrap.servers=b1:9092\nsecurity.protocol=SASL_SSL\nsasl.mechanism=PLAIN\n")
     unused = warning("unused-client-property", "Without effect", "No effect: acks.")
-    view = look(Fake(diagnostics=(unused,)), None, command_config=file)
-    used, ignored = checks(view, "Client properties")
+    view = run_fake_doctor(FakeCluster(diagnostics=(unused,)), None, command_config=file)
+    used, ignored = find_checks(view, "Client properties")
     assert (used.what, ignored.what) == ("SASL_SSL, PLAIN", "No effect: acks.")
     assert (used.standing, ignored.standing) == (OK, WARNING)
     file.write_text("x=${env.NOBODY_SETS_THIS}\n")
-    view = look(Fake(), command_config=file)
-    assert only(view, "Client properties").standing is FAILED
-    assert "NOBODY_SETS_THIS" in only(view, "Client properties").what
+    view = run_fake_doctor(FakeCluster(), command_config=file)
+    assert find_check(view, "Client properties").standing is FAILED
+    assert "NOBODY_SETS_THIS" in find_check(view, "Client properties").what
 
 
-def test_properties_that_cannot_be_used_are_no_matter_of_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refusing(servers: str, config: Mapping[str, str], timeout_s: float) -> Examinable:
+def test_doctor_separates_property_errors_from_network_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(servers: str, config: Mapping[str, str], timeout_s: float) -> Examinable:
         raise KdeclareError(error("client-properties", "No", "ssl.provider: it is not supported."))
 
-    monkeypatch.setattr(doctor, "reach_cluster", refusing)
+    monkeypatch.setattr(doctor, "reach_cluster", refuse)
     view = run_doctor(WorkspaceOptions(bootstrap_server="b:1"), lambda *_: None, os.environ)
-    assert only(view, "Client properties").what == "ssl.provider: it is not supported."
-    assert checks(view, "Network") == []
+    assert find_check(view, "Client properties").what == "ssl.provider: it is not supported."
+    assert find_checks(view, "Network") == []
 
 
-def test_a_cluster_that_does_not_tell_who_it_is() -> None:
-    view = look(Fake(fault=Fault("CLUSTER_AUTHORIZATION_FAILED", "no")))
-    assert only(view, "Cluster").standing is FAILED
-    assert "CLUSTER_AUTHORIZATION_FAILED: no" in only(view, "Cluster").what
+def test_doctor_reports_unauthorized_describe_cluster() -> None:
+    view = run_fake_doctor(FakeCluster(fault=Fault("CLUSTER_AUTHORIZATION_FAILED", "no")))
+    assert find_check(view, "Cluster").standing is FAILED
+    assert "CLUSTER_AUTHORIZATION_FAILED: no" in find_check(view, "Cluster").what
 
 
 # project and state
 
 
-def project(folder: Path, manifest: str) -> None:
+def write_project(folder: Path, manifest: str) -> None:
     (folder / "kdeclare.yaml").write_text(
         "apiVersion: kdeclare/v1\nkind: Project\nmetadata: {name: shop}\n"
         "spec: {environments: {lab: {bootstrapServers: 'b1:9092'}}}\n"
@@ -234,81 +237,89 @@ def project(folder: Path, manifest: str) -> None:
     (folder / "manifests" / "all.yaml").write_text(f"apiVersion: kdeclare/v1\n{manifest}\n")
 
 
-def test_a_project(tmp_path: Path) -> None:
-    project(tmp_path, "kind: Topic\nmetadata: {name: orders}\nspec: {partitions: 1, replicationFactor: 1}")
-    view = look(Fake(), None)
-    assert only(view, "Project file").what == "kdeclare.yaml, environment lab"
-    assert only(view, "Manifests").what == "1 resource in 1 file"
+def test_doctor_shows_project_and_manifests(tmp_path: Path) -> None:
+    write_project(
+        tmp_path, "kind: Topic\nmetadata: {name: orders}\nspec: {partitions: 1, replicationFactor: 1}"
+    )
+    view = run_fake_doctor(FakeCluster(), None)
+    assert find_check(view, "Project file").what == "kdeclare.yaml, environment lab"
+    assert find_check(view, "Manifests").what == "1 resource in 1 file"
     assert view.exit_code is ExitCode.OK
 
 
-def test_manifests_with_mistakes(tmp_path: Path) -> None:
-    project(tmp_path, "kind: Topic\nmetadata: {name: orders}\nspec: {partition: 1}")
-    view = look(Fake(), None)
-    assert only(view, "Manifests").standing is FAILED
-    assert "manifests/all.yaml:4" in only(view, "Manifests").what
+def test_doctor_reports_invalid_manifests(tmp_path: Path) -> None:
+    write_project(tmp_path, "kind: Topic\nmetadata: {name: orders}\nspec: {partition: 1}")
+    view = run_fake_doctor(FakeCluster(), None)
+    assert find_check(view, "Manifests").standing is FAILED
+    assert "manifests/all.yaml:4" in find_check(view, "Manifests").what
 
 
-def test_a_project_file_that_cannot_be_read(tmp_path: Path) -> None:
+def test_doctor_reports_unreadable_project_file(tmp_path: Path) -> None:
     (tmp_path / "kdeclare.yaml").write_text("kind: Nothing\n")
     for servers in (None, "b1:9092"):
-        fake = Fake()
-        view = look(fake, servers)
-        assert (only(view, "Project file").standing, view.exit_code) == (FAILED, ExitCode.ERROR)
-        assert only(view, "Address").what == "no cluster was checked, because the project file cannot be used"
+        fake = FakeCluster()
+        view = run_fake_doctor(fake, servers)
+        assert (find_check(view, "Project file").standing, view.exit_code) == (FAILED, ExitCode.ERROR)
+        assert (
+            find_check(view, "Address").what
+            == "no cluster was checked, because the project file cannot be used"
+        )
         assert fake.asked == []
 
 
-def test_the_state_of_another_cluster() -> None:
+def test_doctor_reports_state_of_other_cluster() -> None:
     store = open_store("state", "default", "default")
     with store.lock("a test"):
         store.write(State("lineage", 1, "other-id"))
-        view = look(Fake())
-    assert only(view, "Cluster id").standing is FAILED
-    assert "other-id" in only(view, "Cluster id").what
-    assert only(view, "Lock").standing is WARNING
-    assert "a test" in only(view, "Lock").what
-    assert "serial 1" in only(view, "Store").what
-    assert (only(look(Fake()), "Lock").standing, only(look(Fake(), None), "Lock").what) == (OK, "free")
+        view = run_fake_doctor(FakeCluster())
+    assert find_check(view, "Cluster id").standing is FAILED
+    assert "other-id" in find_check(view, "Cluster id").what
+    assert find_check(view, "Lock").standing is WARNING
+    assert "a test" in find_check(view, "Lock").what
+    assert "serial 1" in find_check(view, "Store").what
+    assert (
+        find_check(run_fake_doctor(FakeCluster()), "Lock").standing,
+        find_check(run_fake_doctor(FakeCluster(), None), "Lock").what,
+    ) == (OK, "free")
 
 
-def test_a_state_that_cannot_be_read(tmp_path: Path) -> None:
+def test_doctor_reports_unreadable_state(tmp_path: Path) -> None:
     folder = tmp_path / "state" / "default" / "default"
     folder.mkdir(parents=True)
     (folder / "state.json").write_text("{")
-    assert only(look(Fake()), "Store").standing is FAILED
+    assert find_check(run_fake_doctor(FakeCluster()), "Store").standing is FAILED
 
 
-def test_a_state_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_warns_about_read_only_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "state").mkdir(mode=stat.S_IRUSR | stat.S_IXUSR)
     refuses = lambda path, mode: Path(path).name != "state"  # noqa: E731  root may do everything
     monkeypatch.setattr(os, "access", refuses)
-    found = only(look(Fake(), None), "Store")
+    found = find_check(run_fake_doctor(FakeCluster(), None), "Store")
     assert (found.standing, "plan works without" in found.why) == (WARNING, True)
 
 
-def test_java_is_needed_by_few_commands(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_warns_about_missing_java(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    view = look(Fake())
-    assert (only(view, "Java").standing, view.exit_code) == (WARNING, ExitCode.OK)
-    assert "kdeclare sandbox" in only(view, "Java").why
+    view = run_fake_doctor(FakeCluster())
+    assert (find_check(view, "Java").standing, view.exit_code) == (WARNING, ExitCode.OK)
+    assert "kdeclare sandbox" in find_check(view, "Java").why
 
 
-def test_connect_workers_that_do_not_answer(tmp_path: Path) -> None:
-    project(
+def test_doctor_reports_unreachable_connect_workers(tmp_path: Path) -> None:
+    write_project(
         tmp_path,
         "kind: ConnectWorkerConfig\nmetadata: {name: tls}\n"
         "spec: {workers: ['https://127.0.0.1:1'], config: {listeners.https.ssl.keystore.location: /k}}",
     )
-    found = only(look(Fake(), None), "https://127.0.0.1:1")
+    found = find_check(run_fake_doctor(FakeCluster(), None), "https://127.0.0.1:1")
     assert (found.standing, found.why) == (FAILED, "ConnectWorkerConfig")
 
 
 # permissions and features
 
 
-def test_every_right_and_feature_is_there() -> None:
+def test_check_rights_and_features_pass_when_all_are_present() -> None:
     assert {check.standing for check in (*check_rights(WELL), *check_features(WELL))} == {OK}
 
 
@@ -323,7 +334,9 @@ def test_every_right_and_feature_is_there() -> None:
         ("DELETE", {"Delete topics"}, WARNING),
     ],
 )
-def test_a_right_that_is_missing(missing: str, names: set[str], standing: CheckStatus) -> None:
+def test_check_rights_reports_missing_permission(
+    missing: str, names: set[str], standing: CheckStatus
+) -> None:
     granted = ALL - {missing}
     found = check_rights(Examination(VERSIONS, {}, granted, {"a": granted, "b": ALL}))
     lacking = [check for check in found if check.standing is not OK]
@@ -335,7 +348,7 @@ def test_a_right_that_is_missing(missing: str, names: set[str], standing: CheckS
         assert "1 of 2 topics (a)" in check.what or "on the cluster" in check.what
 
 
-def test_what_brokers_do_not_tell_is_neither_good_nor_bad() -> None:
+def test_check_rights_skips_what_brokers_do_not_report() -> None:
     assert {check.standing for check in check_rights(Examination(VERSIONS))} == {SKIPPED}
     none = check_rights(Examination(VERSIONS, {}, ALL, {}))
     assert [check.what for check in none if check.standing is SKIPPED] == ["no topics are visible to you"] * 4
@@ -350,7 +363,7 @@ def test_what_brokers_do_not_tell_is_neither_good_nor_bad() -> None:
         ({44: -1}, "Incremental config changes", FAILED, "2.3"),
     ],
 )
-def test_a_feature_that_brokers_do_not_have(
+def test_check_features_reports_missing_feature(
     versions: dict[int, int], name: str, standing: CheckStatus, since: str
 ) -> None:
     found = check_features(Examination(VERSIONS | versions, WELL.features))
@@ -360,17 +373,19 @@ def test_a_feature_that_brokers_do_not_have(
     assert f"Kafka {since} or later" in lacking.hint
 
 
-def test_eligible_leader_replicas_are_a_choice() -> None:
+def test_check_features_skips_disabled_eligible_leader_replicas() -> None:
     *_, elr = check_features(Examination(VERSIONS))
     assert (elr.standing, "not enabled" in elr.what) == (SKIPPED, True)
 
 
-def test_nothing_of_the_properties_is_in_the_document(tmp_path: Path) -> None:
+def test_doctor_document_contains_no_client_secrets(tmp_path: Path) -> None:
     from kdeclare.core.documents import dump_document
     from kdeclare.report.doctor import build_doctor_document
 
     file = tmp_path / "client.properties"
     file.write_text('sasl.jaas.config=x required password="s3cret";\nssl.key.password=s3cret\n')
-    fake = Fake()
-    assert "s3cret" not in json.dumps(dump_document(build_doctor_document(look(fake, command_config=file))))
+    fake = FakeCluster()
+    assert "s3cret" not in json.dumps(
+        dump_document(build_doctor_document(run_fake_doctor(fake, command_config=file)))
+    )
     assert "s3cret" in fake.config["ssl.key.password"]

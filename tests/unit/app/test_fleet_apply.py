@@ -28,19 +28,19 @@ from kdeclare.report.fleet.fleet_runs import compute_apply_exit
         ("done locked", ExitCode.PARTIAL),
     ],
 )
-def test_the_exit_code_is_that_of_all_clusters_together(statuses: str, code: ExitCode) -> None:
+def test_apply_exit_code_combines_all_clusters(statuses: str, code: ExitCode) -> None:
     clusters = tuple(AppliedCluster(word, 1, AppliedStatus(word)) for word in statuses.split())
     assert compute_apply_exit(FleetApply("shop", 1.0, None, clusters)) is code
 
 
-def test_an_interrupted_apply_says_so_whatever_was_done() -> None:
+def test_apply_exit_code_is_interrupted_after_interruption() -> None:
     for status in AppliedStatus:
         clusters = (AppliedCluster("eu-1", 1, status),)
         run = FleetApply("shop", 1.0, "The rollout was interrupted.", clusters, interrupted=True)
         assert compute_apply_exit(run) is ExitCode.INTERRUPTED
 
 
-def test_settings_of_spark_are_not_recorded() -> None:
+def test_recorded_command_masks_spark_settings() -> None:
     typed = (
         "kdeclare fleet apply f.yaml --conf spark.hadoop.fs.s3a.secret.key=XXX --conf=a=YYY --out 's3a://b'"
     )
@@ -51,7 +51,7 @@ def test_settings_of_spark_are_not_recorded() -> None:
     assert "s3a://b" in told
 
 
-def test_a_selector_never_widens_what_the_fleet_file_narrows_down() -> None:
+def test_merge_selectors_never_widens_fleet_file_selector() -> None:
     assert _merge_selectors({"team": "checkout"}, {"tier": "gold"}) == {"team": "checkout", "tier": "gold"}
     assert _merge_selectors({"team": "checkout"}, {"team": "checkout"}) == {"team": "checkout"}
     with pytest.raises(KdeclareError, match=r"restricts this cluster to team=checkout"):

@@ -26,7 +26,7 @@ LABELS = {ResourceId("Topic", name): {"team": "a"} for name in ("orders", "click
 MODIFIES = frozenset({Action.MODIFY})
 
 
-class Tall(TopicActionsPolicy):
+class PartitionLimit(TopicActionsPolicy):
     """Allow at most two partitions."""
 
     def validate(self, request: RequestMetadata) -> None:
@@ -35,7 +35,7 @@ class Tall(TopicActionsPolicy):
             raise PolicyViolation("too tall")
 
 
-class Budget(TopicActionsPolicy):
+class LabelBudget(TopicActionsPolicy):
     """Allow four partitions with the label."""
 
     def validate(self, request: RequestMetadata) -> None:
@@ -44,7 +44,7 @@ class Budget(TopicActionsPolicy):
             raise PolicyViolation(f"{count} in all")
 
 
-class Empty(TopicActionsPolicy):
+class DenyRecords(TopicActionsPolicy):
     """Deny topics with records."""
 
     def validate(self, request: RequestMetadata) -> None:
@@ -52,7 +52,7 @@ class Empty(TopicActionsPolicy):
             raise PolicyViolation("not empty")
 
 
-class Careless(TopicActionsPolicy):
+class CatchAllDenyRecords(TopicActionsPolicy):
     """Deny topics with records, whatever exception is raised."""
 
     def validate(self, request: RequestMetadata) -> None:
@@ -62,7 +62,7 @@ class Careless(TopicActionsPolicy):
             raise PolicyViolation("how should I know") from None
 
 
-class Mine(TopicActionsPolicy):
+class OnlyPrincipal(TopicActionsPolicy):
     """Allow a single principal."""
 
     def validate(self, request: RequestMetadata) -> None:
@@ -80,50 +80,55 @@ def cluster() -> MemoryCluster:
 
 
 @pytest.fixture
-def live(cluster: MemoryCluster) -> LiveState:
+def live_state(cluster: MemoryCluster) -> LiveState:
     itself, *rows = read_live_rows(connections_to(cluster), "eu-1", {}, NOW)
     objects = [(LiveKey(row["kind"], row["name"]), row["body"]) for row in rows]
     return decode_cluster(itself["body"], objects)
 
 
-def of(*policies: TopicActionsPolicy, **more: object) -> tuple[ConfiguredPolicy, ...]:
+def configure_policies(*policies: TopicActionsPolicy, **more: object) -> tuple[ConfiguredPolicy, ...]:
     made: Mapping[str, object] = {"outcome": VerdictOutcome.DENY, **more}
     return tuple(ConfiguredPolicy(type(p).__name__, p, **made) for p in policies)  # type: ignore[arg-type]
 
 
-def objections(said: ClusterEvaluation) -> list[tuple[str, str, str]]:
+def list_objections(said: ClusterEvaluation) -> list[tuple[str, str, str]]:
     found: Sequence[tuple[str, str, str]] = [
         (v.policy, v.resource, v.message) for v in said.verdicts if v.outcome is not VerdictOutcome.ALLOW
     ]
     return list(found)
 
 
-def test_it_says_what_a_check_of_the_cluster_says(cluster: MemoryCluster, live: LiveState) -> None:
-    policies = of(Tall(), Budget())
-    said = evaluate_objects(policies, live, TOPICS, LABELS)
+def test_evaluate_objects_agrees_with_live_check(cluster: MemoryCluster, live_state: LiveState) -> None:
+    policies = configure_policies(PartitionLimit(), LabelBudget())
+    said = evaluate_objects(policies, live_state, TOPICS, LABELS)
     context = PolicyContext(connections_to(cluster), labels=LABELS)
     checked = check_live(policies, TOPICS, context, lambda done: None)
     assert list(said.verdicts) == list(checked.verdicts)
-    assert objections(said) == [
-        ("Budget", "Topic/clicks", "6 in all"),
-        ("Tall", "Topic/orders", "too tall"),
-        ("Budget", "Topic/orders", "6 in all"),
+    assert list_objections(said) == [
+        ("LabelBudget", "Topic/clicks", "6 in all"),
+        ("PartitionLimit", "Topic/orders", "too tall"),
+        ("LabelBudget", "Topic/orders", "6 in all"),
     ], "what is not judged counts"
     assert list(said.open) == []
 
 
-@pytest.mark.parametrize("curious", [Empty(), Careless(), Mine()])
-def test_what_no_snapshot_holds_is_open_and_the_others_are_told(
-    live: LiveState, curious: TopicActionsPolicy
+@pytest.mark.parametrize("curious", [DenyRecords(), CatchAllDenyRecords(), OnlyPrincipal()])
+def test_evaluate_objects_skips_policy_that_needs_missing_data(
+    live_state: LiveState, curious: TopicActionsPolicy
 ) -> None:
-    said = evaluate_objects((*of(curious, actions=MODIFIES), *of(Tall())), live, TOPICS, LABELS)
+    said = evaluate_objects(
+        (*configure_policies(curious, actions=MODIFIES), *configure_policies(PartitionLimit())),
+        live_state,
+        TOPICS,
+        LABELS,
+    )
     assert list(said.open) == [type(curious).__name__]
-    assert objections(said) == [("Tall", "Topic/orders", "too tall")]
+    assert list_objections(said) == [("PartitionLimit", "Topic/orders", "too tall")]
 
 
-def test_there_are_no_records_in_what_would_be_created(live: LiveState) -> None:
-    assert evaluate_objects(of(Empty()), live, TOPICS, LABELS).open == []
+def test_evaluate_objects_assumes_no_records_for_creation(live_state: LiveState) -> None:
+    assert evaluate_objects(configure_policies(DenyRecords()), live_state, TOPICS, LABELS).open == []
 
 
-def test_no_policies(live: LiveState) -> None:
-    assert objections(evaluate_objects((), live, TOPICS, LABELS)) == []
+def test_evaluate_objects_without_policies_has_no_verdicts(live_state: LiveState) -> None:
+    assert list_objections(evaluate_objects((), live_state, TOPICS, LABELS)) == []

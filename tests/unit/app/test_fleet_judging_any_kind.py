@@ -29,20 +29,20 @@ from kdeclare.policy.subjects import PolicyContext, read_existing
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.connections import connections_to
-from tests.unit.fleet.fleets import desired as declare
+from tests.unit.fleet.fleets import make_desired as declare
 from tests.unit.fleet.kitchen import Kettle, KettleRecord, KitchenState
-from tests.unit.fleet.quotas import QuotaCluster, applied, entity, quota
-from tests.unit.fleet.test_foreign_provider import KITCHEN, declared_of, kettle, live_of
+from tests.unit.fleet.quotas import QuotaCluster, make_entity, make_quota, make_quota_record
+from tests.unit.fleet.test_foreign_provider import KITCHEN, make_declared_rows, make_kettle, make_live_rows
 
 
 @pytest.fixture
-def kitchen() -> Iterator[None]:
+def _kitchen_provider() -> Iterator[None]:
     use_providers((*find_providers(), KITCHEN))
     yield
     use_providers(None)
 
 
-def rule(kind: str, text: str, **selector: object) -> ConfiguredPolicy:
+def build_rule(kind: str, text: str, **selector: object) -> ConfiguredPolicy:
     """Return a rule named after its kind."""
     policies = PolicyKind()
     spec = policies.spec.model_validate(
@@ -53,7 +53,7 @@ def rule(kind: str, text: str, **selector: object) -> ConfiguredPolicy:
     return replace(policies.configured(DesiredResource(ResourceId("Policy", "p"), body)), name=kind)
 
 
-def verdicts_of(
+def collect_verdicts(
     policies: Sequence[ConfiguredPolicy], declared: Sequence[Row], live: Sequence[Row]
 ) -> tuple[list[Verdict], tuple[str, ...]]:
     """Return all verdicts, and the notices of the cluster."""
@@ -71,33 +71,35 @@ def verdicts_of(
     return said, tuple(found.notices)
 
 
-def short(said: Sequence[Verdict]) -> dict[str, str]:
+def map_outcomes(said: Sequence[Verdict]) -> dict[str, str]:
     return {verdict.resource: str(verdict.outcome) for verdict in said}
 
 
 KETTLES = KitchenState({"k1": Kettle(90, "a"), "k2": Kettle(20, "a"), "k3": Kettle(90, "a")})
 
 
-@pytest.mark.usefixtures("kitchen")
-def test_foreign_kind_is_judged_by_the_names_and_labels_of_its_resources() -> None:
-    rows = declared_of(
-        [kettle("tea", "k1", 90), kettle("gone", "k9", 90)], {"Kettle/old": KettleRecord("k2", 20)}
+@pytest.mark.usefixtures("_kitchen_provider")
+def test_verdicts_of_foreign_kind_use_resource_names_and_labels() -> None:
+    rows = make_declared_rows(
+        [make_kettle("tea", "k1", 90), make_kettle("gone", "k9", 90)], {"Kettle/old": KettleRecord("k2", 20)}
     )
-    said, notices = verdicts_of([rule("Kettle", "after.heat < 80")], rows, live_of(KETTLES))
-    assert short(said) == {"Kettle/tea": "deny", "Kettle/old": "allow", "Kettle/k3": "deny"}
+    said, notices = collect_verdicts([build_rule("Kettle", "after.heat < 80")], rows, make_live_rows(KETTLES))
+    assert map_outcomes(said) == {"Kettle/tea": "deny", "Kettle/old": "allow", "Kettle/k3": "deny"}
     assert notices == ()
-    labeled = rule("Kettle", "after.heat < 80", labels={"team": "tea"})
-    assert short(verdicts_of([labeled], rows, live_of(KETTLES))[0]) == {"Kettle/tea": "deny"}
+    labeled = build_rule("Kettle", "after.heat < 80", labels={"team": "tea"})
+    assert map_outcomes(collect_verdicts([labeled], rows, make_live_rows(KETTLES))[0]) == {
+        "Kettle/tea": "deny"
+    }
 
 
-@pytest.mark.usefixtures("kitchen")
-def test_verdicts_are_findings_of_the_resource_with_its_labels() -> None:
-    rows, live = declared_of([kettle("tea", "k1", 90)]), live_of(KETTLES)
+@pytest.mark.usefixtures("_kitchen_provider")
+def test_verdict_becomes_finding_with_resource_labels() -> None:
+    rows, live = make_declared_rows([make_kettle("tea", "k1", 90)]), make_live_rows(KETTLES)
 
     def judge(
         state: LiveState, objects: Sequence[ResourceId], labels: LabelsByResource, known: KnownResources
     ) -> ClusterEvaluation:
-        return evaluate_objects([rule("Kettle", "after.heat < 80")], state, objects, labels, known)
+        return evaluate_objects([build_rule("Kettle", "after.heat < 80")], state, objects, labels, known)
 
     (own, *mine), (itself, *theirs) = rows, live
     found = find_in_cluster(ClusterTables("eu-1", own["owned"], itself["body"], mine, theirs), judge).found
@@ -107,18 +109,25 @@ def test_verdicts_are_findings_of_the_resource_with_its_labels() -> None:
     }
 
 
-@pytest.mark.usefixtures("kitchen")
-def test_principal_is_null_only_where_the_system_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    policy, rows = rule("Kettle", "principal == null"), declared_of([kettle("tea", "k1", 90)])
-    assert set(short(verdicts_of([policy], rows, live_of(KETTLES))[0]).values()) == {"allow"}
+@pytest.mark.usefixtures("_kitchen_provider")
+def test_principal_is_null_without_find_principal(monkeypatch: pytest.MonkeyPatch) -> None:
+    policy, rows = (
+        build_rule("Kettle", "principal == null"),
+        make_declared_rows([make_kettle("tea", "k1", 90)]),
+    )
+    assert set(map_outcomes(collect_verdicts([policy], rows, make_live_rows(KETTLES))[0]).values()) == {
+        "allow"
+    }
 
-    def find(connections: Connections) -> str:
+    def find_principal(connections: Connections) -> str:
         raise AssertionError("nobody is asked")
 
-    providers = [replace(p, find_principal=find) if p.name == "kitchen" else p for p in load_providers()]
+    providers = [
+        replace(p, find_principal=find_principal) if p.name == "kitchen" else p for p in load_providers()
+    ]
     monkeypatch.setattr(registry, "load_providers", lambda: providers)
-    other = replace(rule("Kettle", "after.heat < 100"), name="other")
-    said, notices = verdicts_of([policy, other], rows, live_of(KETTLES))
+    other = replace(build_rule("Kettle", "after.heat < 100"), name="other")
+    said, notices = collect_verdicts([policy, other], rows, make_live_rows(KETTLES))
     assert {verdict.policy for verdict in said} == {"other"}
     assert notices == (
         "Policy 'Kettle' needs data that snapshots do not contain. "
@@ -126,52 +135,54 @@ def test_principal_is_null_only_where_the_system_has_none(monkeypatch: pytest.Mo
     )
 
 
-@pytest.mark.usefixtures("kitchen")
-def test_system_that_was_not_read_is_the_reason() -> None:
-    live = live_of(KETTLES, Fault("POWER_CUT", "no power"))
-    said, notices = verdicts_of([rule("Kettle", "after.heat < 80")], declared_of([]), live)
+@pytest.mark.usefixtures("_kitchen_provider")
+def test_notice_names_system_that_was_not_read() -> None:
+    live = make_live_rows(KETTLES, Fault("POWER_CUT", "no power"))
+    said, notices = collect_verdicts([build_rule("Kettle", "after.heat < 80")], make_declared_rows([]), live)
     assert said == []
     assert notices == ("Policy 'Kettle' was not evaluated, because its objects were not read.",)
 
 
-@pytest.mark.usefixtures("kitchen")
-def test_kind_of_which_snapshots_have_nothing_is_open() -> None:
-    said, notices = verdicts_of(
-        [rule("ConnectWorkerConfig", "after.workers.size() > 0")], declared_of([]), live_of(KETTLES)
+@pytest.mark.usefixtures("_kitchen_provider")
+def test_kind_missing_from_snapshots_is_not_evaluated() -> None:
+    said, notices = collect_verdicts(
+        [build_rule("ConnectWorkerConfig", "after.workers.size() > 0")],
+        make_declared_rows([]),
+        make_live_rows(KETTLES),
     )
     assert said == []
     why = "needs data that snapshots do not contain. Run 'kdeclare policy check --live' to evaluate it."
     assert notices == (f"Policy 'ConnectWorkerConfig' {why}",)
 
 
-def quotas_and_brokers() -> tuple[QuotaCluster, list[DesiredResource], dict[str, OwnedRecord]]:
+def make_quotas_and_brokers() -> tuple[QuotaCluster, list[DesiredResource], dict[str, OwnedRecord]]:
     """A cluster with two declared quotas (one missing), an undeclared quota, and broker configs."""
     made = QuotaCluster(cluster=MemoryCluster({1: "a", 2: "b"}, cluster_id="id-1"))
-    made.set(entity(user="alice"), producer_byte_rate=5)
-    made.set(entity(user="bob"), producer_byte_rate=50)
+    made.set(make_entity(user="alice"), producer_byte_rate=5)
+    made.set(make_entity(user="bob"), producer_byte_rate=50)
     for name, value in {"": "1000", "1": "2000", "2": "3000"}.items():
         resource = ConfigResource(ConfigScope.BROKER, name)
         made.cluster.set_overrides(resource, {"log.cleaner.threads": value})
     slow, gone = (
-        quota("slow", entity(user="alice"), producer_byte_rate=5),
-        quota("gone", entity(user="carl"), producer_byte_rate=5),
+        make_quota("slow", make_entity(user="alice"), producer_byte_rate=5),
+        make_quota("gone", make_entity(user="carl"), producer_byte_rate=5),
     )
     brokers = [
         declare("BrokerConfig", name, configs={"log.cleaner.threads": 1000})
         for name in ("cluster-default", "1")
     ]
     made.desired = [slow, gone, *brokers]
-    made.owned = {str(item.id): applied(item) for item in (slow, gone)}
+    made.owned = {str(item.id): make_quota_record(item) for item in (slow, gone)}
     return made, [slow, gone, *brokers], dict(made.owned)
 
 
-def test_snapshot_says_what_a_check_of_the_live_cluster_says() -> None:
-    made, desired, owned = quotas_and_brokers()
+def test_snapshot_verdicts_agree_with_live_check() -> None:
+    made, desired, owned = make_quotas_and_brokers()
     policies = [
-        rule("ClientQuota", "double(after.limits['producer_byte_rate']) < 20.0"),
-        rule("BrokerConfig", "after.configs['log.cleaner.threads'] == '1000'"),
+        build_rule("ClientQuota", "double(after.limits['producer_byte_rate']) < 20.0"),
+        build_rule("BrokerConfig", "after.configs['log.cleaner.threads'] == '1000'"),
     ]
-    said, notices = verdicts_of(policies, made.declared_rows(), made.live_rows())
+    said, notices = collect_verdicts(policies, made.declared_rows(), made.live_rows())
     assert notices == ()
     context = PolicyContext(
         connections_to(made.cluster),
@@ -182,7 +193,7 @@ def test_snapshot_says_what_a_check_of_the_live_cluster_says() -> None:
     live, selections, resources = read_existing([policy.kind for policy in policies], context)
     context = replace(context, live=live, selections=selections)
     assert said == list(check_live(policies, resources, context, lambda done: None).verdicts)
-    assert short(said) == {
+    assert map_outcomes(said) == {
         "ClientQuota/slow": "allow",
         "ClientQuota/user=bob": "deny",
         "BrokerConfig/cluster-default": "allow",
@@ -190,8 +201,8 @@ def test_snapshot_says_what_a_check_of_the_live_cluster_says() -> None:
     }
 
 
-def test_what_a_selector_leaves_out_is_not_judged() -> None:
-    made, desired, _ = quotas_and_brokers()
+def test_objects_outside_selector_are_not_evaluated() -> None:
+    made, desired, _ = make_quotas_and_brokers()
     made.desired, made.left_out, made.owned = desired[:2], desired[2:], {}
-    policy = rule("BrokerConfig", "after.configs['log.cleaner.threads'] == '1000'")
-    assert verdicts_of([policy], made.declared_rows(), made.live_rows()) == ([], ())
+    policy = build_rule("BrokerConfig", "after.configs['log.cleaner.threads'] == '1000'")
+    assert collect_verdicts([policy], made.declared_rows(), made.live_rows()) == ([], ())

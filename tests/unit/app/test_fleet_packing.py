@@ -85,7 +85,7 @@ ENVIRON = {"TIER": "gold", "PW": "hunter2", "KEY": "k", "HOME": "/root", "OTHER"
 
 
 @pytest.fixture
-def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def driver_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     root = tmp_path / "driver"
     for name, text in FILES.items():
         path = root / name
@@ -104,17 +104,17 @@ def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 FLEET = Path("../ops/fleet.yaml")
 
 
-def packed() -> bytes:
+def pack_fleet() -> bytes:
     return pack(open_fleet(FLEET, ENVIRON), ENVIRON)
 
 
-def names(archive: bytes) -> set[str]:
+def list_names(archive: bytes) -> set[str]:
     with zipfile.ZipFile(io.BytesIO(archive)) as zipped:
         return set(zipped.namelist())
 
 
-def test_what_is_in_it(driver: Path) -> None:
-    archive = packed()
+def test_archive_contains_all_files_that_tasks_read(driver_folder: Path) -> None:
+    archive = pack_fleet()
     files = {
         "ops/fleet.yaml",
         "ops/lab/a.yaml",
@@ -136,26 +136,26 @@ def test_what_is_in_it(driver: Path) -> None:
         "work/certs/ca.pem",
         "work/certs/key.pem",
     }
-    assert names(archive) == {"environ.json", "files/work/", *(f"files/{name}" for name in files)}
+    assert list_names(archive) == {"environ.json", "files/work/", *(f"files/{name}" for name in files)}
     with zipfile.ZipFile(io.BytesIO(archive)) as zipped:
         contents = json.loads(zipped.read("environ.json"))
     assert contents == {
         "cwd": "work",
-        "driver": str(driver / "work"),
+        "driver": str(driver_folder / "work"),
         "variables": {"TIER": "gold", "PW": "hunter2", "KEY": "k"},
     }
 
 
-def test_a_file_that_cannot_be_packed(driver: Path) -> None:
+def test_pack_reports_unreadable_file(driver_folder: Path) -> None:
     fleet = open_fleet(FLEET, ENVIRON)
-    store = driver / "payments" / "store.txt"
+    store = driver_folder / "payments" / "store.txt"
     store.unlink()
     store.symlink_to("/proc/self/mem")  # a file that cannot be read
     with pytest.raises(KdeclareError, match="cannot be packed: input/output error"):
         pack(fleet, ENVIRON)
 
 
-def read(reach: ClusterLocator, name: str) -> list[dict[str, Any]]:
+def read_rows(reach: ClusterLocator, name: str) -> list[dict[str, Any]]:
     return [row for batch in read_declared(reach, name) for row in batch.to_pylist()]
 
 
@@ -180,12 +180,12 @@ print(json.dumps(found))
 """
 
 
-def elsewhere(driver: Path, tmp_path: Path, reach: ClusterLocator) -> Any:
+def read_in_other_process(driver: Path, tmp_path: Path, reach: ClusterLocator) -> Any:
     """Run tasks in a process that has only the archive, without the files and variables."""
     import pickle
 
-    here = [read(reach, name) for name in ("eu-1", "lab", "gone")]
-    archive = packed()
+    here = [read_rows(reach, name) for name in ("eu-1", "lab", "gone")]
+    archive = pack_fleet()
     task, temporary = tmp_path / "task", tmp_path / "blockmgr"
     task.mkdir()
     temporary.mkdir()
@@ -209,12 +209,12 @@ def elsewhere(driver: Path, tmp_path: Path, reach: ClusterLocator) -> Any:
 
 
 @pytest.mark.slow
-def test_a_task_reads_there_what_it_would_read_here(
-    driver: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_task_reads_archive_like_local_files(
+    driver_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in ENVIRON.items():
         monkeypatch.setenv(name, value)
-    here, there = elsewhere(driver, tmp_path, ClusterLocator(str(FLEET)))
+    here, there = read_in_other_process(driver_folder, tmp_path, ClusterLocator(str(FLEET)))
     assert there == here
     assert [(row["kind"], row["name"]) for row in there[0]] == [
         ("Cluster", "eu-1"),
@@ -229,20 +229,22 @@ def test_a_task_reads_there_what_it_would_read_here(
 
 
 @pytest.mark.slow
-def test_a_fleet_named_by_an_absolute_path(
-    driver: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_task_reads_fleet_named_by_absolute_path(
+    driver_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in ENVIRON.items():
         monkeypatch.setenv(name, value)
-    here, there = elsewhere(driver, tmp_path, ClusterLocator(str(driver / "ops/fleet.yaml")))
+    here, there = read_in_other_process(
+        driver_folder, tmp_path, ClusterLocator(str(driver_folder / "ops/fleet.yaml"))
+    )
     for of_here, of_there in zip(here[:2], there[:2], strict=True):
         assert [row["name"] for row in of_there] == [row["name"] for row in of_here]
         assert [row["error"] for row in of_there] == [None] * len(of_here)
 
 
-def test_no_room_to_unpack_is_the_row_of_the_cluster(
-    driver: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_unpack_failure_becomes_cluster_row_error(
+    driver_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
-    (row,) = read(ClusterLocator(str(FLEET)).with_archive(packed() + b"-"), "eu-1")
+    (row,) = read_rows(ClusterLocator(str(FLEET)).with_archive(pack_fleet() + b"-"), "eu-1")
     assert "cannot be unpacked on the machine of the task: No such file or directory" in row["error"]

@@ -58,7 +58,7 @@ spec: {partitions: 3}
 
 
 @pytest.fixture
-def reach(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ClusterLocator:
+def locator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ClusterLocator:
     for name, text in {
         "fleet.yaml": FLEET,
         "payments/kdeclare.yaml": PROJECT,
@@ -73,13 +73,13 @@ def reach(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ClusterLocator:
 
 
 @pytest.fixture
-def connected(monkeypatch: pytest.MonkeyPatch) -> MemoryCluster:
+def connected_cluster(monkeypatch: pytest.MonkeyPatch) -> MemoryCluster:
     cluster = MemoryCluster(cluster_id="id-1")
     monkeypatch.setattr(connection, "connect_cluster", lambda *_: cluster)
     return cluster
 
 
-def rows(
+def read_rows(
     read: Callable[[ClusterLocator, str], Iterator[Any]], reach: ClusterLocator, name: str
 ) -> dict[str, dict[str, Any]]:
     batches = list(partial(read, reach)(name))
@@ -87,7 +87,7 @@ def rows(
     return {f"{row['kind']}/{row['name']}": row for batch in batches for row in batch.to_pylist()}
 
 
-def owns(location: str, project: str, env: str, *ids: str) -> None:
+def write_owned_state(location: str, project: str, env: str, *ids: str) -> None:
     store = open_store(location, project, env)
     record = TopicRecord(partitions=3, labels={"team": "was"})
     workers = WorkerConfigRecord(WorkerGroup(("https://w:8083",)), {})
@@ -96,27 +96,31 @@ def owns(location: str, project: str, env: str, *ids: str) -> None:
         store.write(State("l", 1, "id-1", records))
 
 
-def test_a_cluster_is_read(reach: ClusterLocator, connected: MemoryCluster) -> None:
-    connected.create_topics([NewTopic("orders", 3, 1, None, {})])
-    found = rows(read_live, reach, "eu-1")
+def test_read_live_returns_cluster_and_topics(
+    locator: ClusterLocator, connected_cluster: MemoryCluster
+) -> None:
+    connected_cluster.create_topics([NewTopic("orders", 3, 1, None, {})])
+    found = read_rows(read_live, locator, "eu-1")
     assert found["Cluster/eu-1"]["error"] is None
     assert found["Topic/orders"]["labels"] == [("tier", "gold")]
-    assert connected.closed
+    assert connected_cluster.closed
 
 
-def test_what_brokers_do_not_hold_is_left_out(reach: ClusterLocator) -> None:
+def test_read_declared_skips_kinds_outside_brokers(locator: ClusterLocator) -> None:
     workers = "apiVersion: kdeclare/v1\nkind: ConnectWorkerConfig\nmetadata: {name: eu}\n"
     Path("payments/manifests/b.yaml").write_text(workers + "spec: {workers: ['https://w:8083']}\n")
-    owns("payments/state", "payments", "d", "Topic/orders", "ConnectWorkerConfig/gone")
-    found = rows(read_declared, reach, "eu-1")
+    write_owned_state("payments/state", "payments", "d", "Topic/orders", "ConnectWorkerConfig/gone")
+    found = read_rows(read_declared, locator, "eu-1")
     assert found["Cluster/eu-1"]["error"] is None
     assert {name for name in found if "Connect" in name} == set()
     assert "Topic/orders" in found
 
 
-def test_one_that_does_not_permit_it(reach: ClusterLocator, connected: MemoryCluster) -> None:
-    connected.faults.fail(Fault("CLUSTER_AUTHORIZATION_FAILED", "not you"), nth=None, method="moves")
-    found = rows(read_live, reach, "eu-1")
+def test_read_live_reports_missing_permission(
+    locator: ClusterLocator, connected_cluster: MemoryCluster
+) -> None:
+    connected_cluster.faults.fail(Fault("CLUSTER_AUTHORIZATION_FAILED", "not you"), nth=None, method="moves")
+    found = read_rows(read_live, locator, "eu-1")
     assert list(found) == ["Cluster/eu-1"]
     assert found["Cluster/eu-1"]["error"] == (
         "x:1 does not permit this request: not you (CLUSTER_AUTHORIZATION_FAILED)."
@@ -133,25 +137,25 @@ def test_one_that_does_not_permit_it(reach: ClusterLocator, connected: MemoryClu
         ("other", "fleet.yaml has no cluster 'other'."),
     ],
 )
-def test_what_cannot_be_read_is_a_row(
-    reach: ClusterLocator, read: Callable[[ClusterLocator, str], Iterator[Any]], name: str, error: str
+def test_read_error_becomes_cluster_row(
+    locator: ClusterLocator, read: Callable[[ClusterLocator, str], Iterator[Any]], name: str, error: str
 ) -> None:
-    found = rows(read, reach, name)
+    found = read_rows(read, locator, name)
     assert list(found) == [f"Cluster/{name}"]
     assert found[f"Cluster/{name}"]["error"] == error
 
 
-def test_the_fleet_file_is_gone(reach: ClusterLocator) -> None:
+def test_read_live_reports_missing_fleet_file(locator: ClusterLocator) -> None:
     Path("fleet.yaml").unlink()
-    assert "cannot be read" in rows(read_live, reach, "eu-1")["Cluster/eu-1"]["error"]
+    assert "cannot be read" in read_rows(read_live, locator, "eu-1")["Cluster/eu-1"]["error"]
 
 
-def test_nobody_listens(reach: ClusterLocator) -> None:
-    error = rows(read_live, reach, "lab")["Cluster/lab"]["error"]
+def test_read_live_reports_refused_connection(locator: ClusterLocator) -> None:
+    error = read_rows(read_live, locator, "lab")["Cluster/lab"]["error"]
     assert error == "127.0.0.1:1: connection refused."
 
 
-def test_one_that_hangs_costs_its_time_and_no_more(reach: ClusterLocator) -> None:
+def test_read_live_times_out_for_hanging_cluster(locator: ClusterLocator) -> None:
     kept: list[socket.socket] = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
@@ -167,7 +171,7 @@ def test_one_that_hangs_costs_its_time_and_no_more(reach: ClusterLocator) -> Non
         address = f"127.0.0.1:{listener.getsockname()[1]}"
         Path("fleet.yaml").write_text(FLEET.replace("127.0.0.1:1", address))
         begun = time.monotonic()
-        error = rows(read_live, replace(reach, timeout_s=2.0), "lab")["Cluster/lab"]["error"]
+        error = read_rows(read_live, replace(locator, timeout_s=2.0), "lab")["Cluster/lab"]["error"]
         took = time.monotonic() - begun
         listener.shutdown(socket.SHUT_RDWR)
         thread.join(5)
@@ -177,9 +181,9 @@ def test_one_that_hangs_costs_its_time_and_no_more(reach: ClusterLocator) -> Non
     assert 1.9 < took < 25, "without the timeout it takes 30 s or more"
 
 
-def test_what_is_declared_and_owned(reach: ClusterLocator) -> None:
-    owns("payments/state", "payments", "d", "Topic/orders", "Topic/old", "Later/kind")
-    found = rows(read_declared, reach, "eu-1")
+def test_read_declared_returns_declared_and_owned_resources(locator: ClusterLocator) -> None:
+    write_owned_state("payments/state", "payments", "d", "Topic/orders", "Topic/old", "Later/kind")
+    found = read_rows(read_declared, locator, "eu-1")
     assert list(found) == ["Cluster/eu-1", "Topic/orders", "Topic/clicks", "Topic/old"]
     assert (found["Cluster/eu-1"]["error"], found["Cluster/eu-1"]["always"]) == (None, False)
     assert found["Cluster/eu-1"]["labels"] == [("tier", "gold")]
@@ -191,9 +195,9 @@ def test_what_is_declared_and_owned(reach: ClusterLocator) -> None:
     assert (old["desired"], json.loads(old["owned"])["partitions"]) == (None, 3)
 
 
-def test_a_selector_is_about_a_part(reach: ClusterLocator) -> None:
-    owns("state", "lab", "default", "Topic/clicks", "Topic/old")
-    found = rows(read_declared, reach, "lab")
+def test_read_declared_marks_resources_outside_selector(locator: ClusterLocator) -> None:
+    write_owned_state("state", "lab", "default", "Topic/clicks", "Topic/old")
+    found = read_rows(read_declared, locator, "lab")
     assert found["Topic/orders"]["desired"]
     assert found["Topic/orders"]["left_out"] is None
     clicks, old = found["Topic/clicks"], found["Topic/old"]
@@ -204,84 +208,86 @@ def test_a_selector_is_about_a_part(reach: ClusterLocator) -> None:
     assert (clicks["labels"], old["labels"]) == ([("team", "b")], [("team", "was")]), "rules count them"
 
 
-def test_moves_that_kdeclare_has_begun_are_the_clusters(reach: ClusterLocator) -> None:
-    assert rows(read_declared, reach, "eu-1")["Cluster/eu-1"]["owned"] is None
+def test_read_declared_puts_pending_cleanup_on_cluster_row(locator: ClusterLocator) -> None:
+    assert read_rows(read_declared, locator, "eu-1")["Cluster/eu-1"]["owned"] is None
     store = open_store("payments/state", "payments", "d")
     with store.lock("test"):
         store.write(
             State("l", 1, "id-1", pending_cleanup=PendingMoveCleanup(moves=("orders-0",)).merge_into({}))
         )
-    cleanup = json.loads(rows(read_declared, reach, "eu-1")["Cluster/eu-1"]["owned"])
+    cleanup = json.loads(read_rows(read_declared, locator, "eu-1")["Cluster/eu-1"]["owned"])
     assert cleanup["moves"] == ["orders-0"]
 
 
-def test_errors_in_manifests(reach: ClusterLocator) -> None:
+def test_read_declared_reports_manifest_errors(locator: ClusterLocator) -> None:
     Path("payments/manifests/b.yaml").write_text("kind: Topik\n---\nkind: Topic\n")
-    (row,) = rows(read_declared, reach, "eu-1").values()
+    (row,) = read_rows(read_declared, locator, "eu-1").values()
     assert row["error"].startswith("payments/manifests/b.yaml:1:")
     assert row["error"].endswith("more)")
 
 
-def test_a_key_that_only_the_cluster_can_know_is_no_error(reach: ClusterLocator) -> None:
+def test_read_declared_accepts_unknown_config_key(locator: ClusterLocator) -> None:
     text = TOPIC.replace("partitions: 3", "configs: {no.such.key: 1}") % ("x", "a")
     Path("payments/manifests/b.yaml").write_text(text)
-    found = rows(read_declared, reach, "eu-1")
+    found = read_rows(read_declared, locator, "eu-1")
     assert found["Cluster/eu-1"]["error"] is None
     assert "Topic/x" in found
 
 
-def test_a_corrupt_state(reach: ClusterLocator) -> None:
-    owns("payments/state", "payments", "d", "Topic/orders")
+def test_read_declared_reports_corrupt_state(locator: ClusterLocator) -> None:
+    write_owned_state("payments/state", "payments", "d", "Topic/orders")
     Path("payments/state/payments/d/state.json").write_text("{")
-    (row,) = rows(read_declared, reach, "eu-1").values()
+    (row,) = read_rows(read_declared, locator, "eu-1").values()
     assert "state.json" in row["error"]
 
 
-def test_projects_with_policies_are_marked(reach: ClusterLocator) -> None:
+def test_read_declared_marks_project_with_policies(locator: ClusterLocator) -> None:
     policies = "policies: [{name: m, class: 'kdeclare.policy.rules:PartitionBounds', config: {max: 3}}], env"
     Path("payments/kdeclare.yaml").write_text(PROJECT.replace("env", policies, 1))
-    found = rows(read_declared, reach, "eu-1")
+    found = read_rows(read_declared, locator, "eu-1")
     assert found["Cluster/eu-1"]["error"] is None
     assert found["Cluster/eu-1"]["always"] is True
 
 
-def test_a_policy_that_cannot_be_asked_is_the_clusters_error(reach: ClusterLocator) -> None:
+def test_read_declared_reports_unloadable_policy_on_cluster_row(locator: ClusterLocator) -> None:
     policies = "policies: [{name: m, class: 'no.such:Rule'}], env"
     Path("payments/kdeclare.yaml").write_text(PROJECT.replace("env", policies, 1))
-    (row,) = rows(read_declared, reach, "eu-1").values()
+    (row,) = read_rows(read_declared, locator, "eu-1").values()
     assert "The module 'no' does not exist" in row["error"]
 
 
-def test_a_state_for_all(reach: ClusterLocator) -> None:
-    owns("elsewhere", "payments", "d", "Topic/old")
-    assert "Topic/old" in rows(read_declared, replace(reach, state="elsewhere"), "eu-1")
+def test_read_declared_uses_shared_state_location(locator: ClusterLocator) -> None:
+    write_owned_state("elsewhere", "payments", "d", "Topic/old")
+    assert "Topic/old" in read_rows(read_declared, replace(locator, state="elsewhere"), "eu-1")
 
 
-def test_what_travels_is_small_and_holds_no_secret(
-    reach: ClusterLocator, monkeypatch: pytest.MonkeyPatch, connected: MemoryCluster
+def test_pickled_task_is_small_and_contains_no_secret(
+    locator: ClusterLocator, monkeypatch: pytest.MonkeyPatch, connected_cluster: MemoryCluster
 ) -> None:
     monkeypatch.setenv("NOT_SET", "hunter2")
-    rows(read_live, reach, "secret")
-    sent = pickle.dumps(partial(read_live, reach))
+    read_rows(read_live, locator, "secret")
+    sent = pickle.dumps(partial(read_live, locator))
     assert b"hunter2" not in sent
     assert len(sent) < 1000
-    assert pickle.loads(sent).args == (reach,)
+    assert pickle.loads(sent).args == (locator,)
 
 
-def test_files_are_read_once_a_process(reach: ClusterLocator, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_locator_reads_files_once_per_process(
+    locator: ClusterLocator, monkeypatch: pytest.MonkeyPatch
+) -> None:
     opened: list[str] = []
     plain = Path.read_bytes
 
-    def noted(path: Path) -> bytes:
+    def record_read(path: Path) -> bytes:
         opened.append(str(path))
         return plain(path)
 
-    monkeypatch.setattr(Path, "read_bytes", noted)
+    monkeypatch.setattr(Path, "read_bytes", record_read)
     for _ in range(3):
-        reach.workspace("eu-1")
+        locator.workspace("eu-1")
     assert opened == ["fleet.yaml", "payments/kdeclare.yaml"]
     Path("fleet.yaml").write_text(FLEET.replace("eu-1", "eu-2"))
-    assert reach.entry("eu-2").name == "eu-2"
+    assert locator.entry("eu-2").name == "eu-2"
 
 
 BROKER = """\
@@ -295,14 +301,14 @@ spec:
 """
 
 
-def test_hashes_are_made_with_the_key_but_where_tasks_without_it_have_to_compare(
-    reach: ClusterLocator, monkeypatch: pytest.MonkeyPatch
+def test_hashes_use_key_unless_tasks_lack_it(
+    locator: ClusterLocator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in {"PASSWORD": "hunter2", "TOKEN": "hunter3", KEY_VARIABLE: "a key of the team"}.items():
         monkeypatch.setenv(name, value)
     Path("lab/a.yaml").write_text(BROKER + TOPIC % ("orders", "a"))
     Path("fleet.yaml").write_text(FLEET.replace("selector: {team: a}", ""))
-    row = rows(read_declared, reach, "lab")["BrokerConfig/1"]
+    row = read_rows(read_declared, locator, "lab")["BrokerConfig/1"]
     assert "hunter" not in str(row)
     configs = json.loads(row["desired"])["configs"]
     assert configs["listener.name.internal.ssl.keystore.password"]["secret"].startswith("hmac$")

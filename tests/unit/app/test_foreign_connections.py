@@ -33,7 +33,7 @@ from kdeclare.core.secrets.scrubber import SCRUBBER
 from kdeclare.core.secrets.secret_refs import SecretText
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.testing import MemoryCluster
-from tests.unit.cli.test_providers import forget
+from tests.unit.cli.test_providers import clear_caches
 
 
 class LibrarySettings(BaseModel):
@@ -71,11 +71,11 @@ class LibraryTarget:
 OPENED: list[tuple[LibraryTarget, LibraryConnection]] = []
 
 
-def locate(settings: LibrarySettings, surroundings: ConnectionContext) -> LibraryTarget:
+def locate_library(settings: LibrarySettings, surroundings: ConnectionContext) -> LibraryTarget:
     return LibraryTarget(settings.url, settings.token.value if settings.token else "")
 
 
-def explain(fault: Fault, name: str) -> Diagnostic | None:
+def explain_library_fault(fault: Fault, name: str) -> Diagnostic | None:
     if fault.error != "BOOK_IS_LENT":
         return None
     return error("book-lent", "The book is lent", f"{name}: {fault.message}.")
@@ -111,11 +111,11 @@ def find_oven(settings: BakerySettings, surroundings: ConnectionContext) -> Bake
     return BakeryTarget(settings.oven)
 
 
-TO_LIBRARY = ConnectionType(LibraryConnection, LibrarySettings, locate, explain=explain)
+TO_LIBRARY = ConnectionType(LibraryConnection, LibrarySettings, locate_library, explain=explain_library_fault)
 TO_BAKERY = ConnectionType(BakeryConnection, BakerySettings, find_oven)
 
 
-def examine(request: ExaminationRequest) -> ExaminationResult:
+def examine_library(request: ExaminationRequest) -> ExaminationResult:
     if request.surroundings is None:
         return ExaminationResult()
     settings = request.get_settings(LibrarySettings)
@@ -123,13 +123,13 @@ def examine(request: ExaminationRequest) -> ExaminationResult:
     return ExaminationResult((CheckSection("Library", (check,)),))
 
 
-LIBRARY = Provider("library", (), (), connection=TO_LIBRARY, examine=examine)
+LIBRARY = Provider("library", (), (), connection=TO_LIBRARY, examine=examine_library)
 BAKERY = Provider("bakery", (), (), connection=TO_BAKERY)
 
 
 @pytest.fixture(autouse=True)
-def installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    forget()
+def _installed_providers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    clear_caches()
     own = entry_points.find_all()
     points = [
         InstalledEntryPoint(GROUP, name, f"{__name__}:{name.upper()}") for name in ("library", "bakery")
@@ -138,32 +138,32 @@ def installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]
     monkeypatch.chdir(tmp_path)
     OPENED.clear()
     yield
-    forget()
+    clear_caches()
 
 
 Write = Callable[[str], None]
 
 
 @pytest.fixture
-def write(tmp_path: Path) -> Write:
+def write_environment(tmp_path: Path) -> Write:
     """Write a project file with these settings in its environment ``lab``."""
 
     head = "apiVersion: kdeclare/v1\nkind: Project\nmetadata: {name: p}\nspec:\n  environments:\n    lab:\n"
 
-    def project(environment: str) -> None:
+    def write_project(environment: str) -> None:
         lines = (f"      {line}\n" for line in environment.splitlines())
         (tmp_path / "kdeclare.yaml").write_text(head + "".join(lines))
 
-    return project
+    return write_project
 
 
-def workspace(keeper: ConnectionCache | None = None, **environ: str) -> Workspace:
+def open_test_workspace(keeper: ConnectionCache | None = None, **environ: str) -> Workspace:
     return open_workspace(
         WorkspaceOptions(), environ, Connections(KafkaConnection(MemoryCluster())), keeper=keeper
     )
 
 
-def problem(act: Callable[[], object]) -> Diagnostic:
+def catch_problem(act: Callable[[], object]) -> Diagnostic:
     with pytest.raises(KdeclareError) as raised:
         act()
     (found,) = raised.value.diagnostics
@@ -179,15 +179,15 @@ providers:
 """
 
 
-def connected(found: Workspace) -> tuple[LibraryConnection, BakeryConnection]:
+def connect_both(found: Workspace) -> tuple[LibraryConnection, BakeryConnection]:
     with found.open_connections() as connections:
         assert connections.get(LibraryConnection) is connections.get(LibraryConnection)
         return connections.get(LibraryConnection), connections.get(BakeryConnection)
 
 
-def test_systems_of_two_providers_are_opened_once_and_closed(write: Write) -> None:
-    write(STATED)
-    library, bakery = connected(workspace(LIBRARY_TOKEN="s3cret-token"))
+def test_connections_of_two_providers_open_once_and_close(write_environment: Write) -> None:
+    write_environment(STATED)
+    library, bakery = connect_both(open_test_workspace(LIBRARY_TOKEN="s3cret-token"))
     ((target, opened),) = OPENED
     assert (target.url, target.token, opened) == ("https://books", "s3cret-token", library)
     assert bakery == BakeryConnection("electric")
@@ -195,18 +195,18 @@ def test_systems_of_two_providers_are_opened_once_and_closed(write: Write) -> No
     assert "s3cret-token" not in SCRUBBER.scrub("the token is s3cret-token")
 
 
-def test_what_is_not_needed_is_not_opened_and_its_secrets_not_read(write: Write) -> None:
-    write(STATED)
-    assert "s3cret" not in repr(workspace(LIBRARY_TOKEN="s3cret"))
+def test_unused_connection_is_not_opened_and_its_secret_not_read(write_environment: Write) -> None:
+    write_environment(STATED)
+    assert "s3cret" not in repr(open_test_workspace(LIBRARY_TOKEN="s3cret"))
     assert not OPENED
 
 
-def test_a_connection_is_kept_between_the_commands_of_a_shell(write: Write) -> None:
-    write(STATED)
+def test_cache_reuses_connection_between_shell_commands(write_environment: Write) -> None:
+    write_environment(STATED)
     kept = ConnectionCache()
-    first, _ = connected(workspace(kept, LIBRARY_TOKEN="one"))
-    again, _ = connected(workspace(kept, LIBRARY_TOKEN="one"))
-    other, _ = connected(workspace(kept, LIBRARY_TOKEN="two"))
+    first, _ = connect_both(open_test_workspace(kept, LIBRARY_TOKEN="one"))
+    again, _ = connect_both(open_test_workspace(kept, LIBRARY_TOKEN="one"))
+    other, _ = connect_both(open_test_workspace(kept, LIBRARY_TOKEN="two"))
     assert again is first
     assert other is not first
     assert not first.closed.is_set()
@@ -215,9 +215,9 @@ def test_a_connection_is_kept_between_the_commands_of_a_shell(write: Write) -> N
     assert other.closed.wait(5)
 
 
-def test_an_environment_that_says_nothing_of_what_is_needed_is_named(write: Write) -> None:
-    write("bootstrapServers: lab:9092")
-    found = problem(lambda: connected(workspace()))
+def test_get_reports_environment_without_provider_settings(write_environment: Write) -> None:
+    write_environment("bootstrapServers: lab:9092")
+    found = catch_problem(lambda: connect_both(open_test_workspace()))
     assert (found.code, found.subject) == ("provider-not-configured", "library")
     assert found.place is not None
     assert (Path(found.place.file).name, found.place.line) == ("kdeclare.yaml", 6)
@@ -225,8 +225,8 @@ def test_an_environment_that_says_nothing_of_what_is_needed_is_named(write: Writ
     assert "providers: {library: {url: …}}" in found.hint
 
 
-def test_without_a_project_file_the_hint_names_one() -> None:
-    assert "project file" in problem(lambda: connected(workspace())).hint
+def test_get_without_project_file_hints_at_project_file() -> None:
+    assert "project file" in catch_problem(lambda: connect_both(open_test_workspace())).hint
 
 
 @pytest.mark.parametrize(
@@ -239,11 +239,11 @@ def test_without_a_project_file_the_hint_names_one() -> None:
         ("providers:\n  library:\n    url: x\n    token: [s3cret]", 10, "wrong-type", ["token"]),
     ],
 )
-def test_settings_are_validated_where_they_stand(
-    write: Write, environment: str, line: int, code: str, words: list[str]
+def test_settings_errors_point_to_their_line(
+    write_environment: Write, environment: str, line: int, code: str, words: list[str]
 ) -> None:
-    write(environment)
-    found = problem(workspace)
+    write_environment(environment)
+    found = catch_problem(open_test_workspace)
     assert found.code == code
     assert found.place is not None
     assert found.place.line == line
@@ -251,15 +251,15 @@ def test_settings_are_validated_where_they_stand(
     assert "s3cret" not in f"{found.detail} {found.hint}"
 
 
-def test_a_reference_that_leads_nowhere_is_reported_where_it_stands(write: Write) -> None:
-    write(STATED)
-    found = problem(workspace)
+def test_unresolvable_reference_points_to_its_line(write_environment: Write) -> None:
+    write_environment(STATED)
+    found = catch_problem(open_test_workspace)
     assert found.code == "undefined-variable"
     assert found.place is not None
     assert found.place.line == 11
 
 
-def test_schema_has_the_settings_with_their_descriptions() -> None:
+def test_schema_includes_provider_settings_with_descriptions() -> None:
     definitions = build_manifest_schema("Project")["$defs"]
     assert set(definitions["ProviderSettings"]["properties"]) == {"library", "bakery"}
     library = definitions["LibrarySettings"]["properties"]
@@ -267,13 +267,15 @@ def test_schema_has_the_settings_with_their_descriptions() -> None:
     assert "s3cret" not in json.dumps(definitions)
 
 
-def test_faults_are_explained_by_their_own_provider() -> None:
+def test_explain_fault_uses_matching_provider() -> None:
     assert explain_fault(Fault("BOOK_IS_LENT", "until May"), "lab").code == "book-lent"
     assert explain_fault(Fault("INVALID_CONFIG", "no"), "lab").code == "refused-by-cluster"
 
 
-def test_doctor_shows_what_a_provider_examines(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    write("providers:\n  library:\n    url: https://books")
+def test_doctor_shows_result_of_provider_examination(
+    write_environment: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_environment("providers:\n  library:\n    url: https://books")
     view = run_doctor(WorkspaceOptions(), lambda *_: None, {})
     assert [section.title for section in view.sections][-2:] == ["State", "Library"]
     (check,) = view.sections[-1].checks
@@ -288,23 +290,23 @@ def test_doctor_shows_what_a_provider_examines(write: Write, monkeypatch: pytest
         ("wood", CheckStatus.FAILED, "no wood is left"),
     ],
 )
-def test_doctor_tries_to_connect_where_a_provider_examines_nothing(
-    write: Write, oven: str, standing: CheckStatus, what: str
+def test_doctor_connects_when_provider_has_no_examination(
+    write_environment: Write, oven: str, standing: CheckStatus, what: str
 ) -> None:
-    write(f"providers:\n  bakery:\n    oven: {oven}")
+    write_environment(f"providers:\n  bakery:\n    oven: {oven}")
     sections = run_doctor(WorkspaceOptions(), lambda *_: None, {}).sections
     (found,) = [section for section in sections if section.title == "Bakery"]
     assert found == CheckSection("Bakery", (Check("Connection", standing, what),))
 
 
-def test_doctor_leaves_out_a_system_of_which_nothing_is_said(write: Write) -> None:
-    write("variables: {a: 1}")
+def test_doctor_omits_provider_without_settings(write_environment: Write) -> None:
+    write_environment("variables: {a: 1}")
     titles = [section.title for section in run_doctor(WorkspaceOptions(), lambda *_: None, {}).sections]
     assert titles == ["This machine", "Project", "State", "Cluster"]
 
 
-def test_connections_that_are_given_stand_beside_those_that_are_opened(write: Write) -> None:
-    write(STATED)
+def test_given_connections_work_beside_opened_ones(write_environment: Write) -> None:
+    write_environment(STATED)
     cluster = MemoryCluster()
     environ = {"LIBRARY_TOKEN": "x"}
     found = open_workspace(WorkspaceOptions(), environ, Connections(KafkaConnection(cluster)))

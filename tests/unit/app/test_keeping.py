@@ -18,7 +18,7 @@ from kdeclare.providers.kafka.live import ClusterInfo
 from kdeclare.providers.kafka.testing import MemoryCluster
 
 
-class Breakable(MemoryCluster):
+class BreakableCluster(MemoryCluster):
     """A client whose cluster can be unreachable or unresponsive."""
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Network:
     """Opens clusters by address. down: whether all clusters are unreachable."""
 
     def __init__(self) -> None:
-        self.opened: list[tuple[str, Breakable]] = []
+        self.opened: list[tuple[str, BreakableCluster]] = []
         self.timeouts: list[float] = []
         self.down = False
 
@@ -46,16 +46,16 @@ class Network:
         self.timeouts.append(timeout_s)
         if self.down:
             raise KdeclareError(error("unreachable", "Cluster unreachable"))
-        cluster = Breakable()
+        cluster = BreakableCluster()
         self.opened.append((servers, cluster))
         return KafkaConnection(cluster)
 
     def at(self, servers: str, config: str = "") -> Target:
-        return At(servers, config, self.open)
+        return NetworkTarget(servers, config, self.open)
 
 
 @dataclass(frozen=True)
-class At:
+class NetworkTarget:
     """An address that records how it is opened."""
 
     servers: str
@@ -72,72 +72,74 @@ def network() -> Network:
 
 
 @pytest.fixture
-def kept() -> Iterator[ConnectionCache]:
+def cache() -> Iterator[ConnectionCache]:
     made = ConnectionCache()
     yield made
     made.close()
 
 
-def gone() -> None:
+def raise_closed() -> None:
     raise Fault("NETWORK_EXCEPTION", "closed", FaultKind.RETRIABLE)
 
 
-def done(_: object) -> None:
+def ignore_result(_: object) -> None:
     pass
 
 
-def test_the_same_cluster_is_given_again(network: Network, kept: ConnectionCache) -> None:
-    first = kept.open(network.at("a:1", "1"), 5.0)
-    assert kept.open(network.at("a:1", "1"), 5.0) is first
-    assert kept.open(network.at("a:1", "2"), 5.0) is not first
-    assert kept.open(network.at("b:1", "1"), 5.0) is not first
+def test_cache_returns_same_connection_for_same_target(network: Network, cache: ConnectionCache) -> None:
+    first = cache.open(network.at("a:1", "1"), 5.0)
+    assert cache.open(network.at("a:1", "1"), 5.0) is first
+    assert cache.open(network.at("a:1", "2"), 5.0) is not first
+    assert cache.open(network.at("b:1", "1"), 5.0) is not first
     assert len(network.opened) == 3
 
 
-def test_what_broke_is_opened_anew(network: Network, kept: ConnectionCache) -> None:
-    first = kept.open(network.at("a:1"), 5.0)
-    network.opened[0][1].asking = gone
+def test_cache_reopens_broken_connection(network: Network, cache: ConnectionCache) -> None:
+    first = cache.open(network.at("a:1"), 5.0)
+    network.opened[0][1].asking = raise_closed
     network.down = True
     for _ in range(2):
         with pytest.raises(KdeclareError, match="Cluster unreachable"):
-            kept.open(network.at("a:1"), 5.0)
+            cache.open(network.at("a:1"), 5.0)
     assert network.opened[0][1].ended.wait(5)
     network.down = False
-    assert kept.open(network.at("a:1"), 5.0) is not first
+    assert cache.open(network.at("a:1"), 5.0) is not first
 
 
-def test_silence_does_not_use_up_the_time(network: Network, kept: ConnectionCache) -> None:
-    kept.open(network.at("a:1"), 5.0)
+def test_cache_leaves_time_to_reopen_after_unresponsive_check(
+    network: Network, cache: ConnectionCache
+) -> None:
+    cache.open(network.at("a:1"), 5.0)
     silence = threading.Event()
-    network.opened[0][1].asking = lambda: done(silence.wait(10))
+    network.opened[0][1].asking = lambda: ignore_result(silence.wait(10))
     network.down = True
     begun = time.monotonic()
     with pytest.raises(KdeclareError, match="Cluster unreachable"):
-        kept.open(network.at("a:1"), 0.4)
+        cache.open(network.at("a:1"), 0.4)
     assert time.monotonic() - begun < 8
     assert 0 <= network.timeouts[-1] <= 0.25  # the remaining part of the timeout
     silence.set()
 
 
-def test_whatever_goes_wrong_is_tried_anew(network: Network, kept: ConnectionCache) -> None:
-    first = kept.open(network.at("a:1"), 5.0)
+def test_cache_reopens_after_any_exception(network: Network, cache: ConnectionCache) -> None:
+    first = cache.open(network.at("a:1"), 5.0)
 
-    def bug() -> None:
+    def raise_bug() -> None:
         raise ZeroDivisionError
 
-    network.opened[0][1].asking = bug
-    assert kept.open(network.at("a:1"), 5.0) is not first
+    network.opened[0][1].asking = raise_bug
+    assert cache.open(network.at("a:1"), 5.0) is not first
 
 
-def test_only_some_are_kept(network: Network, kept: ConnectionCache) -> None:
+def test_cache_closes_oldest_beyond_its_limit(network: Network, cache: ConnectionCache) -> None:
     for number in range(5):
-        kept.open(network.at(f"a:{number}"), 5.0)
+        cache.open(network.at(f"a:{number}"), 5.0)
     first, *others = [cluster for _, cluster in network.opened]
     assert first.ended.wait(5)
     assert not any(cluster.ended.is_set() for cluster in others)
 
 
-def test_all_are_closed_at_the_end(network: Network) -> None:
+def test_cache_closes_all_connections_at_end(network: Network) -> None:
     kept = ConnectionCache()
     kept.open(network.at("a:1"), 5.0)
     kept.open(network.at("b:1"), 5.0)
@@ -145,15 +147,15 @@ def test_all_are_closed_at_the_end(network: Network) -> None:
     assert all(cluster.ended.wait(5) for _, cluster in network.opened)
 
 
-def test_two_that_open_at_the_same_time_leave_one(network: Network) -> None:
+def test_cache_keeps_one_of_two_simultaneous_opens(network: Network) -> None:
     both = threading.Barrier(2)
 
-    def slowly(servers: str, timeout_s: float) -> KafkaConnection:
+    def open_slowly(servers: str, timeout_s: float) -> KafkaConnection:
         both.wait(5)
         return network.open(servers, timeout_s)
 
     kept = ConnectionCache()
-    slow = At("a:1", "", slowly)
+    slow = NetworkTarget("a:1", "", open_slowly)
     threads = [threading.Thread(target=kept.open, args=(slow, 5.0)) for _ in range(2)]
     for thread in threads:
         thread.start()
@@ -186,7 +188,7 @@ def test_two_that_open_at_the_same_time_leave_one(network: Network) -> None:
         (WorkspaceOptions(Path("q")), WorkspaceOptions(Path("q"), timeout_s=5)),
     ],
 )
-def test_whoever_names_another_place_means_its_servers_too(
+def test_options_with_another_project_drop_default_servers(
     given: WorkspaceOptions, expected: WorkspaceOptions
 ) -> None:
     assert given.over(WorkspaceOptions(Path("p"), "lab", "a:1", Path("c"), "s", 5)) == expected

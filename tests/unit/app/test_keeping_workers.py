@@ -13,14 +13,14 @@ from kdeclare.providers.connect.worker_state import WorkerGroup
 from tests.unit.connect.https_stub import https, pair
 
 
-def connect(folder: Path, kept: ConnectionCache) -> ConnectClients:
+def open_clients(folder: Path, kept: ConnectionCache) -> ConnectClients:
     """Return the connection that a command in a shell receives."""
     connection = kept.open(ConnectTarget(folder, ProjectReferences(folder, {})), 5.0)
     assert isinstance(connection, ConnectClients)
     return connection
 
 
-def test_a_replaced_file_is_read_by_the_next_command_in_a_shell(tmp_path: Path) -> None:
+def test_cache_rereads_replaced_worker_files_for_next_command(tmp_path: Path) -> None:
     kept = ConnectionCache()
     good, key = pair(tmp_path, "worker")
     other, _ = pair(tmp_path, "other")
@@ -31,19 +31,19 @@ def test_a_replaced_file_is_read_by_the_next_command_in_a_shell(tmp_path: Path) 
         stub.answers["GET", PATH] = 200, {}
         group = WorkerGroup((stub.url,), ca_file="ca.pem", headers=(("Authorization", "${file.token}"),))
         with pytest.raises(Fault) as refused:
-            connect(tmp_path, kept).open(group).overrides(stub.url)
+            open_clients(tmp_path, kept).open(group).overrides(stub.url)
         assert refused.value.error == port.NOT_TRUSTED
         ca.write_bytes(good.read_bytes())
         token.write_text("new")
-        assert connect(tmp_path, kept).open(group).overrides(stub.url) == {}
+        assert open_clients(tmp_path, kept).open(group).overrides(stub.url) == {}
         assert [asked.headers["Authorization"] for asked in stub.asked] == ["new"]
 
 
-def test_one_command_reads_them_once(tmp_path: Path) -> None:
+def test_clients_read_worker_files_once_per_command(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("old")
     group = WorkerGroup(("https://w1",), headers=(("Authorization", "${file.token}"),))
-    clients = connect(tmp_path, ConnectionCache())
+    clients = open_clients(tmp_path, ConnectionCache())
     workers = clients.open(group)
     token.unlink()
     assert clients.open(group) is workers

@@ -15,48 +15,48 @@ from kdeclare.core.provider.plan_options import GROUP, PlanOption, collect_optio
 from kdeclare.providers.kafka.plan_options import KafkaPlanOptions, get_kafka_options
 
 
-def test_options_are_chosen_by_the_names_of_the_command_line() -> None:
+def test_choose_options_accepts_command_line_names() -> None:
     chosen = choose_options(rf_guard="client", await_reassignments=True, delete_by_name=True)
     assert chosen == PlanOptions(KafkaPlanOptions("client", await_reassignments=True, delete_by_name=True))
     assert get_kafka_options(PlanScope(options=chosen).options).rf_guard == "client"
 
 
-def test_nothing_chosen_leaves_the_defaults() -> None:
+def test_choose_options_without_arguments_returns_defaults() -> None:
     assert choose_options() == PlanOptions()
     assert get_kafka_options(PlanScope().options) == KafkaPlanOptions()
     assert PlanScope() == PlanScope(options=choose_options())
 
 
-def test_unknown_option_is_named_with_a_guess() -> None:
+def test_choose_options_suggests_similar_name() -> None:
     with pytest.raises(KdeclareError) as raised:
         choose_options(await_reasignments=True)
     assert raised.value.exit_code is ExitCode.USAGE
     assert raised.value.diagnostics[0].hint == "Did you mean 'await_reassignments'?"
 
 
-def test_value_of_another_type_is_refused() -> None:
+def test_choose_options_rejects_value_of_wrong_type() -> None:
     with pytest.raises(KdeclareError, match="rf_guard: Input should be 'broker' or 'client'"):
         choose_options(rf_guard="brokers")
 
 
-def test_fields_of_a_scope_have_no_position() -> None:
+def test_plan_scope_rejects_positional_arguments() -> None:
     with pytest.raises(TypeError):
         PlanScope(True)  # type: ignore[call-arg]
 
 
 @dataclass(frozen=True)
-class Twin:
+class TwinOptions:
     rf_guard: Annotated[bool, PlanOption("The same name.")] = False
     note: Annotated[str, PlanOption("Something else.", metavar="TEXT")] = ""
 
 
 @dataclass(frozen=True)
-class Mandatory:
+class MandatoryOptions:
     note: Annotated[str, PlanOption("It has no default.", metavar="TEXT")]
 
 
 @pytest.fixture
-def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[InstalledEntryPoint]]:
+def added_entry_points(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[InstalledEntryPoint]]:
     added: list[InstalledEntryPoint] = []
     installed = entry_points.find_all
     monkeypatch.setattr(entry_points, "find_all", lambda: (*installed(), *added))
@@ -65,23 +65,27 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[InstalledEntryPoin
     find_plan_options.cache_clear()
 
 
-def test_no_plan_is_made_with_two_options_of_one_name(install: list[InstalledEntryPoint]) -> None:
-    install.append(InstalledEntryPoint(GROUP, "twin", f"{__name__}:Twin"))
+def test_choose_options_rejects_duplicate_option_name(added_entry_points: list[InstalledEntryPoint]) -> None:
+    added_entry_points.append(InstalledEntryPoint(GROUP, "twin", f"{__name__}:TwinOptions"))
     offered = find_plan_options().usable
     assert (offered["rf_guard"].provider, offered["note"].provider) == ("kafka", "twin")
-    with pytest.raises(KdeclareError, match=r"'--rf-guard' of .*:Twin has the same name"):
+    with pytest.raises(KdeclareError, match=r"'--rf-guard' of .*:TwinOptions has the same name"):
         choose_options()
 
 
-@pytest.mark.parametrize("reference", [f"{__name__}:Missing", f"{__name__}:install", f"{__name__}:Mandatory"])
-def test_options_that_cannot_be_read_are_named(install: list[InstalledEntryPoint], reference: str) -> None:
-    install.append(InstalledEntryPoint(GROUP, "twin", reference))
+@pytest.mark.parametrize(
+    "reference", [f"{__name__}:Missing", f"{__name__}:added_entry_points", f"{__name__}:MandatoryOptions"]
+)
+def test_choose_options_reports_unloadable_options(
+    added_entry_points: list[InstalledEntryPoint], reference: str
+) -> None:
+    added_entry_points.append(InstalledEntryPoint(GROUP, "twin", reference))
     assert "delete_by_name" in find_plan_options().usable
     with pytest.raises(KdeclareError, match=f"The options of {reference} cannot be loaded"):
         choose_options()
 
 
-def test_options_take_no_time_to_import() -> None:
+def test_building_plan_options_imports_no_heavy_packages() -> None:
     code = "import sys; from kdeclare.cli.main import build_application; build_application('plan'); "
     loaded = "print(*sorted({name.partition('.')[0] for name in sys.modules}))"
     ran = subprocess.run([sys.executable, "-c", code + loaded], capture_output=True, text=True, check=True)
@@ -89,9 +93,9 @@ def test_options_take_no_time_to_import() -> None:
     assert not {"pydantic", "yaml", "kafka", "httpx"} & set(ran.stdout.split())
 
 
-def test_fields_without_an_annotation_are_no_options() -> None:
+def test_collect_options_ignores_unannotated_fields() -> None:
     @dataclass(frozen=True)
-    class Hidden:
+    class HiddenOptions:
         number: int = 1
 
-    assert collect_options("hidden", Hidden) == ()
+    assert collect_options("hidden", HiddenOptions) == ()

@@ -32,7 +32,7 @@ spec:
 
 
 @dataclass(frozen=True)
-class Place:
+class WriteBackProject:
     """A folder with a project; it is the working folder."""
 
     environ: Mapping[str, str]
@@ -44,34 +44,36 @@ class Place:
         project = open_project(None, env, self.environ)
         return Workspace(project, MemoryStore(), "memory", connect, self.environ)
 
-    def prepared(self, *changes: Change, env: str | None = None) -> PreparedEdits:
+    def prepare(self, *changes: Change, env: str | None = None) -> PreparedEdits:
         return prepare_edits(self.workspace(env), changes)
 
-    def diff(self, *changes: Change) -> str:
+    def render_diff(self, *changes: Change) -> str:
         """Return the changed lines, without their positions."""
-        lines = render_manifest_diff(self.prepared(*changes).files).splitlines(keepends=True)
+        lines = render_manifest_diff(self.prepare(*changes).files).splitlines(keepends=True)
         return "".join(line for line in lines if line[0] in "+-" and line[:3] not in ("---", "+++"))
 
-    def refused(self, *changes: Change) -> list[Diagnostic]:
+    def list_refusals(self, *changes: Change) -> list[Diagnostic]:
         try:
-            self.prepared(*changes)
+            self.prepare(*changes)
         except KdeclareError as refused:
             return list(refused.diagnostics)
         raise AssertionError("nothing is refused")
 
 
-def put(file: str, text: str) -> None:
+def put_file(file: str, text: str) -> None:
     """Write a file of the project."""
     Path(file).parent.mkdir(parents=True, exist_ok=True)
     Path(file).write_text(text, encoding="utf-8")
 
 
-def topic(name: str, spec: str) -> str:
+def format_topic(name: str, spec: str) -> str:
     """Return the text of a topic's manifest; ``spec`` has the lines below ``spec:``."""
     return HEAD.format("Topic", name) + "spec:\n" + spec
 
 
-def changed(name: str, *fields: FieldChange, action: Action = Action.UPDATE, kind: str = "Topic") -> Change:
+def make_change(
+    name: str, *fields: FieldChange, action: Action = Action.UPDATE, kind: str = "Topic"
+) -> Change:
     """Build a change of one resource."""
     return Change(ResourceId(kind, name), action, Reason.ASKED, Risk.SAFE, fields)
 
@@ -96,6 +98,6 @@ def subtract(key: str, *elements: str, after: Json = None) -> FieldChange:
     return FieldChange(f"configs.{key}", FieldOp.SUBTRACT, [], after or [], [*elements])
 
 
-def change(path: str, after: Json, before: Json = None) -> FieldChange:
+def make_field_change(path: str, after: Json, before: Json = None) -> FieldChange:
     """Build a change of a field that is not a config."""
     return FieldChange(path, FieldOp.CHANGE, before, after)

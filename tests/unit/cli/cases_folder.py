@@ -20,7 +20,7 @@ from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.version import VERSION
 from tests.beds import all_created
-from tests.unit.cli.command_line import CommandLine, Ran
+from tests.unit.cli.command_line import CommandLine, CommandResult
 
 FOLDER = Path(__file__).parents[2] / "cases"
 FORMATS = {"text": "output.txt", "markdown": "comment.md", "json": "output.json", "sarif": "log.sarif"}
@@ -75,21 +75,21 @@ class Case:
             yield from sorted(path.rglob("*.yaml")) if path.is_dir() else [path] * path.exists()
 
 
-def cases() -> list[Case]:
+def read_cases() -> list[Case]:
     """Read all cases, sorted by group and then by name."""
-    found = [_read(file.parent) for file in sorted(FOLDER.glob("*/case.yaml"))]
+    found = [_read_case(file.parent) for file in sorted(FOLDER.glob("*/case.yaml"))]
     groups = [line[3:] for line in (FOLDER / "ORDER").read_text().splitlines() if line.startswith("## ")]
     return sorted(found, key=lambda case: groups.index(case.group))
 
 
-def _read(folder: Path) -> Case:
+def _read_case(folder: Path) -> Case:
     return Case(folder, **yaml.safe_load((folder / "case.yaml").read_text()))
 
 
-def bring_about(case: Case, kdeclare: CommandLine) -> None:
+def set_up_case(case: Case, kdeclare: CommandLine) -> None:
     """Set up everything that the command needs."""
-    kdeclare.cluster = _cluster(case.live)
-    kdeclare.workers = _workers(case.live)
+    kdeclare.cluster = _make_cluster(case.live)
+    kdeclare.workers = _make_workers(case.live)
     for name, value in case.environ.items():
         kdeclare.monkeypatch.setenv(name, value)
     for file in case.inputs():
@@ -110,15 +110,15 @@ def bring_about(case: Case, kdeclare: CommandLine) -> None:
     if case.saved:
         assert kdeclare("plan", "--out", "it.plan").code == 0
     for topic, configs in case.live.get("meanwhile", {}).items():
-        kdeclare.cluster.set_overrides(ConfigResource(ConfigScope.TOPIC, topic), _texts(configs))
+        kdeclare.cluster.set_overrides(ConfigResource(ConfigScope.TOPIC, topic), _format_configs(configs))
 
 
-def run(case: Case, kdeclare: CommandLine, output: str) -> Ran:
+def run_case(case: Case, kdeclare: CommandLine, output: str) -> CommandResult:
     """Run the command with one of its output formats."""
     return kdeclare(*shlex.split(case.command), "--format", output)
 
 
-def golden(ran: Ran) -> str:
+def normalize_output(ran: CommandResult) -> str:
     """Return the output, with ids, times and versions replaced by constants."""
     text = ran.out + ran.err
     for pattern, instead in (
@@ -132,19 +132,21 @@ def golden(ran: Ran) -> str:
     return text.replace(f'"{VERSION}"', '"VERSION"')
 
 
-def page(case: Case) -> str:
+def render_page(case: Case) -> str:
     """Render the case as a page: description, input, command and output."""
     parts = [f"# {case.title}", case.about.strip(), f"[All cases](../README.md) · {case.group}", "## Input"]
     if not case.live:
         parts.append("An empty cluster with three brokers on three racks.")
     for file in case.inputs():
-        parts.append(f"{_label(file.relative_to(case.folder))}\n\n{_block(file.read_text(), 'yaml')}")
+        parts.append(
+            f"{_format_label(file.relative_to(case.folder))}\n\n{_format_block(file.read_text(), 'yaml')}"
+        )
     given = [f"{name}={shlex.quote(value)}" for name, value in case.environ.items()]
     saved = "$ kdeclare plan --out it.plan\n" if case.saved else ""
     typed = " ".join([*given, "kdeclare", case.command])
     parts += [
         "## Output",
-        _block(f"{saved}$ {typed}\n{(case.folder / FORMATS['text']).read_text()}", "console"),
+        _format_block(f"{saved}$ {typed}\n{(case.folder / FORMATS['text']).read_text()}", "console"),
     ]
     parts.append(f"Exit code {case.exit}.")
     others = {"json": "for scripts", "sarif": "for annotations in files"}
@@ -156,7 +158,7 @@ def page(case: Case) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def index(found: list[Case]) -> str:
+def render_index(found: list[Case]) -> str:
     """Render the page that lists all cases."""
     intro = (FOLDER / "ORDER").read_text()
     for group in dict.fromkeys(case.group for case in found):
@@ -170,7 +172,7 @@ def index(found: list[Case]) -> str:
     return intro
 
 
-def _label(path: Path) -> str:
+def _format_label(path: Path) -> str:
     if path.name == "live.yaml":
         return "Live state of the cluster:"
     if path.parts[0] == _APPLIED:
@@ -178,21 +180,23 @@ def _label(path: Path) -> str:
     return f"`{path}`:"
 
 
-def _block(text: str, language: str) -> str:
+def _format_block(text: str, language: str) -> str:
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
     return f"{fence}{language}\n{text.strip()}\n{fence}"
 
 
-def _cluster(live: Mapping[str, Any]) -> MemoryCluster:
+def _make_cluster(live: Mapping[str, Any]) -> MemoryCluster:
     cluster = MemoryCluster(live.get("brokers", _RACKS))
     for name, has in live.get("topics", {}).items():
         placed = {n: tuple(replicas) for n, replicas in has["replicas"].items()}
-        made = cluster.create_topics([NewTopic(name, None, None, placed, _texts(has.get("configs", {})))])
+        made = cluster.create_topics(
+            [NewTopic(name, None, None, placed, _format_configs(has.get("configs", {})))]
+        )
         assert all_created(made), made
         cluster.produce(name, has.get("records", 0))
     for name, configs in live.get("brokerConfigs", {}).items():
         entity = "" if name == CLUSTER_DEFAULT else str(name)
-        cluster.set_overrides(ConfigResource(ConfigScope.BROKER, entity), _texts(configs))
+        cluster.set_overrides(ConfigResource(ConfigScope.BROKER, entity), _format_configs(configs))
     for quota in live.get("clientQuotas", ()):
         limits = {key: float(value) for key, value in quota["limits"].items()}
         assert set(cluster.alter_quotas({QuotaEntity.from_json(quota["entity"]): limits}).values()) == {None}
@@ -200,7 +204,7 @@ def _cluster(live: Mapping[str, Any]) -> MemoryCluster:
     return cluster
 
 
-def _workers(live: Mapping[str, Any]) -> dict[tuple[str, ...], ConnectWorkers]:
+def _make_workers(live: Mapping[str, Any]) -> dict[tuple[str, ...], ConnectWorkers]:
     if "connectWorkers" not in live:
         return {}
     workers = MemoryWorkers(tuple(live["connectWorkers"]["urls"]))
@@ -208,10 +212,10 @@ def _workers(live: Mapping[str, Any]) -> dict[tuple[str, ...], ConnectWorkers]:
     return {workers.urls: workers}
 
 
-def _texts(configs: Mapping[str, Any]) -> dict[str, str]:
+def _format_configs(configs: Mapping[str, Any]) -> dict[str, str]:
     return {key: ",".join(value) if isinstance(value, list) else str(value) for key, value in configs.items()}
 
 
-def loaded(text: str) -> Any:
+def parse_json(text: str) -> Any:
     """Parse a golden JSON file."""
     return json.loads(text)

@@ -28,7 +28,7 @@ from tests.terminal import CTRL_C, CTRL_D
 
 
 @dataclass(frozen=True)
-class Ran:
+class CommandResult:
     """The exit code and output of a command."""
 
     code: int
@@ -44,7 +44,7 @@ class Terminal(io.StringIO):
 
 
 @contextmanager
-def keyboard(typed: str) -> Iterator[TextIO]:
+def open_keyboard(typed: str) -> Iterator[TextIO]:
     """Yield the input of a terminal at which ``typed`` is typed; CTRL_C is pressed at the question."""
     master, terminal = os.openpty()
     seen = threading.Event()
@@ -91,14 +91,14 @@ class CommandLine:
         self.write("kdeclare.yaml", "Project", "shop", environments={"lab": {"bootstrapServers": "lab:9092"}})
         (self.folder / "manifests").mkdir()
 
-    def __call__(self, *arguments: str | Path, answer: str | None = None) -> Ran:
+    def __call__(self, *arguments: str | Path, answer: str | None = None) -> CommandResult:
         """Run a command. ``answer``: the answer at the prompt; None means that stdin is not a terminal."""
         self.capsys.readouterr()
-        with nullcontext(io.StringIO()) if answer is None else keyboard(answer) as stdin:
+        with nullcontext(io.StringIO()) if answer is None else open_keyboard(answer) as stdin:
             self.monkeypatch.setattr(sys, "stdin", stdin)
             code = main([os.fspath(a) for a in arguments])
         captured = self.capsys.readouterr()
-        return Ran(code, captured.out, captured.err)
+        return CommandResult(code, captured.out, captured.err)
 
     def hurry(self) -> None:
         """Make all waits of runs take no time, while clocks continue."""

@@ -3,7 +3,7 @@
 from kdeclare.cli.help_groups import HELP_GROUPS
 
 
-def commands_by_group(text: str) -> dict[str, list[str]]:
+def parse_command_groups(text: str) -> dict[str, list[str]]:
     """Return the names of the commands by group, in the order of the help."""
     groups: dict[str, list[str]] = {}
     for block in text.split("\n\n"):

@@ -7,7 +7,7 @@ from kdeclare.sandbox import SandboxSettings, SandboxStatus
 from tests.unit.cli.command_line import CommandLine
 
 
-def starts(
+def record_starts(
     kdeclare: CommandLine, status: Callable[[SandboxSettings], SandboxStatus]
 ) -> list[SandboxSettings]:
     """Record the requested settings; ``status`` returns the status of the started sandbox."""

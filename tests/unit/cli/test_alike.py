@@ -7,23 +7,25 @@ from typing import Any
 import pytest
 
 from kdeclare.cli.main import build_application
-from tests.unit.cli.cases_folder import Case, bring_about, cases
+from tests.unit.cli.cases_folder import Case, read_cases, set_up_case
 from tests.unit.cli.command_line import CommandLine
 
 MISTAKEN = [
-    case for case in cases() if json.loads((case.folder / "output.json").read_text()).get("exit_code") == 1
+    case
+    for case in read_cases()
+    if json.loads((case.folder / "output.json").read_text()).get("exit_code") == 1
 ]
 """Cases for which no plan can be made."""
 
 
-def options(name: str) -> set[str]:
+def list_options(name: str) -> set[str]:
     command: Any = build_application(name).root
     found = command.commands[name] if hasattr(command, "commands") else command
     return {spelling for param in found.params for spelling in param.opts if spelling.startswith("--")}
 
 
-def test_what_can_be_said_of_inputs_can_be_said_to_each() -> None:
-    plan, apply, validate = map(options, ("plan", "apply", "validate"))
+def test_plan_apply_and_validate_share_input_options() -> None:
+    plan, apply, validate = map(list_options, ("plan", "apply", "validate"))
     assert plan - apply == {"--out", "--detailed-exitcode", "--graph"}
     assert apply - plan == {
         "--yes",
@@ -39,11 +41,11 @@ def test_what_can_be_said_of_inputs_can_be_said_to_each() -> None:
     assert validate <= plan & apply
 
 
-def errors(text: str) -> list[tuple[object, ...]]:
-    return said(text, "error")
+def list_errors(text: str) -> list[tuple[object, ...]]:
+    return list_diagnostics(text, "error")
 
 
-def said(text: str, *severities: str) -> list[tuple[object, ...]]:
+def list_diagnostics(text: str, *severities: str) -> list[tuple[object, ...]]:
     return [
         (d["code"], d["resource"], d["detail"], d["hint"], *sorted((d["place"] or {}).items()))
         for d in json.loads(text)["diagnostics"]
@@ -52,25 +54,25 @@ def said(text: str, *severities: str) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize("case", MISTAKEN, ids=lambda case: case.name)
-def test_a_mistake_is_the_same_to_all(case: Case, kdeclare: CommandLine) -> None:
-    bring_about(case, kdeclare)
+def test_plan_apply_and_validate_report_same_errors(case: Case, kdeclare: CommandLine) -> None:
+    set_up_case(case, kdeclare)
     told = [
-        errors(kdeclare(*command, "--format", "json").out)
+        list_errors(kdeclare(*command, "--format", "json").out)
         for command in (["plan"], ["apply", "--yes"], ["validate"])
     ]
     assert told[0]
     assert told[0] == told[1] == told[2]
 
 
-def test_there_are_mistakes_to_compare() -> None:
+def test_cases_include_enough_invalid_inputs() -> None:
     assert len(MISTAKEN) >= 5
 
 
-def declares_too_much_min_isr(kdeclare: CommandLine) -> None:
+def declare_high_min_isr(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders", replicationFactor=1, configs={"min.insync.replicas": 2})
 
 
-def declares_two_factors(kdeclare: CommandLine) -> None:
+def declare_conflicting_factors(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders", replicationFactor=2)
     targets = [{"topic": "orders", "partition": 0, "replicas": [1, 2]}]
     spec = {"partitions": targets, "allowReplicationFactorChange": True}
@@ -80,21 +82,21 @@ def declares_two_factors(kdeclare: CommandLine) -> None:
     )
 
 
-def declares_two_arrangements(kdeclare: CommandLine) -> None:
+def declare_conflicting_placements(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders", partitions=1, replicationFactor=1, placement={"strategy": "cross-rack"})
     kdeclare.write("manifests/drain.yaml", "Reassignment", "drain", topics=["orders"], rebalance=True)
 
 
 @pytest.mark.parametrize(
-    "declares", [declares_too_much_min_isr, declares_two_factors, declares_two_arrangements]
+    "declares", [declare_high_min_isr, declare_conflicting_factors, declare_conflicting_placements]
 )
-def test_what_needs_no_cluster_is_said_by_validate_too(
+def test_validate_reports_diagnostics_that_need_no_cluster(
     declares: Callable[[CommandLine], None], kdeclare: CommandLine
 ) -> None:
     declares(kdeclare)
-    offline = said(kdeclare("validate", "--format", "json").out, "error", "warning")
+    offline = list_diagnostics(kdeclare("validate", "--format", "json").out, "error", "warning")
     assert not kdeclare.cluster.calls
-    planned = said(kdeclare("plan", "--format", "json").out, "error", "warning")
+    planned = list_diagnostics(kdeclare("plan", "--format", "json").out, "error", "warning")
     assert offline
     assert set(offline) <= set(planned)
     assert {"min-isr-above-factor", "contradiction"} & {code for code, *_ in offline}

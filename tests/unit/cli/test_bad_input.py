@@ -13,7 +13,7 @@ from tests.unit.cli.command_line import CommandLine
 FORBIDDEN = Fault("TOPIC_AUTHORIZATION_FAILED", "Topic authorization failed.")
 
 
-def test_no_permission_to_read(kdeclare: CommandLine) -> None:
+def test_plan_reports_missing_read_permission(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders")
     kdeclare.cluster.faults.fail(FORBIDDEN, method="topics")
     ran = kdeclare("plan")
@@ -22,7 +22,7 @@ def test_no_permission_to_read(kdeclare: CommandLine) -> None:
     assert "TOPIC_AUTHORIZATION_FAILED" in ran.err
 
 
-def test_no_permission_to_change(kdeclare: CommandLine) -> None:
+def test_plan_and_apply_report_missing_create_permission(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders")
     kdeclare.topic("payments")
     kdeclare.cluster.faults.fail(FORBIDDEN, method="create_topics", item="orders", nth=None)
@@ -35,7 +35,7 @@ def test_no_permission_to_change(kdeclare: CommandLine) -> None:
     assert kdeclare.topics == {"payments"}
 
 
-def test_a_topic_vanishes_between_plan_and_apply(kdeclare: CommandLine) -> None:
+def test_apply_reports_topic_deleted_after_plan(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders")
     kdeclare("apply", "--yes")
     kdeclare.topic("orders", configs={"retention.ms": 1000})
@@ -47,15 +47,15 @@ def test_a_topic_vanishes_between_plan_and_apply(kdeclare: CommandLine) -> None:
     assert kdeclare("apply", "it.plan", "--yes", "--skip-stale").code == 5
 
 
-def test_a_broker_is_lost_during_apply(kdeclare: CommandLine) -> None:
+def test_apply_reports_broker_lost_during_run(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders")
 
-    def lose_it(_: MemoryCluster) -> None:
+    def lose_broker(_: MemoryCluster) -> None:
         gone = Fault("NOT_CONNECTED", "No broker is to be reached.", FaultKind.UNKNOWN)
         for method in ("describe", "topics", "configs", "moves"):
             kdeclare.cluster.faults.fail(gone, method=method, nth=None)
 
-    kdeclare.cluster.faults.run_before(lose_it)
+    kdeclare.cluster.faults.run_before(lose_broker)
     kdeclare.cluster.faults.time_out(after_effect=False)
     kdeclare.hurry()
     ran = kdeclare("apply", "--yes", "--no-preflight")
@@ -74,21 +74,21 @@ def test_a_broker_is_lost_during_apply(kdeclare: CommandLine) -> None:
     ("number", "said"),
     [(errno.ENOSPC, "No space left for the state"), (errno.EACCES, "No access to the state")],
 )
-def test_state_that_cannot_be_written(kdeclare: CommandLine, number: int, said: str) -> None:
+def test_apply_reports_failed_state_write(kdeclare: CommandLine, number: int, said: str) -> None:
     kdeclare.topic("orders")
 
-    def fail(fd: int) -> None:
+    def fail_fsync(fd: int) -> None:
         raise OSError(number, os.strerror(number))
 
     with kdeclare.monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", fail)
+        patch.setattr(os, "fsync", fail_fsync)
         ran = kdeclare("apply", "--yes")
     assert ran.code == 1
     assert said in ran.err
     assert not kdeclare.topics, "nothing is sent that is not written down before"
 
 
-def test_a_plan_file_that_cannot_be_written(kdeclare: CommandLine) -> None:
+def test_plan_reports_unwritable_plan_file(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders")
     ran = kdeclare("plan", "--out", "nowhere/it.plan")
     assert ran.code == 1
@@ -96,7 +96,7 @@ def test_a_plan_file_that_cannot_be_written(kdeclare: CommandLine) -> None:
 
 
 @pytest.mark.parametrize("change", [lambda text: text[:-40], lambda text: text.replace("orders", "0rders")])
-def test_a_plan_file_that_was_tampered_with(kdeclare: CommandLine, change: Callable[[str], str]) -> None:
+def test_modified_plan_file_is_refused(kdeclare: CommandLine, change: Callable[[str], str]) -> None:
     kdeclare.topic("orders")
     kdeclare("plan", "--out", "it.plan")
     file = kdeclare.folder / "it.plan"
@@ -107,13 +107,13 @@ def test_a_plan_file_that_was_tampered_with(kdeclare: CommandLine, change: Calla
         assert "Plan file refused" in ran.err
 
 
-def test_what_is_no_plan_file(kdeclare: CommandLine) -> None:
+def test_show_reports_missing_plan_file(kdeclare: CommandLine) -> None:
     ran = kdeclare("show", "nowhere.plan")
     assert ran.code == 1
     assert "plan file" in ran.err
 
 
-def test_a_manifest_is_no_saved_plan(kdeclare: CommandLine) -> None:
+def test_show_suggests_plan_for_manifest(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders paid")
     ran = kdeclare("show", "manifests/orders paid.yaml")
     assert ran.code == 1
@@ -122,7 +122,7 @@ def test_a_manifest_is_no_saved_plan(kdeclare: CommandLine) -> None:
     assert "kdeclare plan 'manifests/orders paid.yaml'" in ran.err
 
 
-def test_a_run_that_there_is_not(kdeclare: CommandLine) -> None:
+def test_rollback_and_history_report_unknown_run(kdeclare: CommandLine) -> None:
     for line in ("rollback nope --yes", "history nope"):
         assert "this environment has no runs yet." in kdeclare(*line.split()).err
     kdeclare.topic("orders")
@@ -137,7 +137,7 @@ def test_a_run_that_there_is_not(kdeclare: CommandLine) -> None:
     assert "nor a plan file" in kdeclare("history", "diff", "nope", run.name).err
 
 
-def test_an_empty_project(kdeclare: CommandLine) -> None:
+def test_commands_accept_empty_project(kdeclare: CommandLine) -> None:
     for line in ("validate", "plan", "apply", "apply --yes", "status", "history", "import"):
         assert kdeclare(*line.split()).code == 0
     assert kdeclare("plan").out == "No changes. shop/lab on lab:9092: 0 resources up to date.\n"
@@ -149,7 +149,7 @@ def test_an_empty_project(kdeclare: CommandLine) -> None:
     assert "No run that can be undone has been recorded in this environment." in ran.err
 
 
-def test_no_project_at_all(kdeclare: CommandLine) -> None:
+def test_plan_without_project_needs_path_and_server(kdeclare: CommandLine) -> None:
     (kdeclare.folder / "kdeclare.yaml").unlink()
     manifest = kdeclare.topic("orders")
     ran = kdeclare("plan", "--bootstrap-server", "lab:9092")
@@ -162,7 +162,7 @@ def test_no_project_at_all(kdeclare: CommandLine) -> None:
 
 
 @pytest.mark.slow
-def test_ten_thousand_resources(kdeclare: CommandLine) -> None:
+def test_plan_handles_ten_thousand_resources(kdeclare: CommandLine) -> None:
     text = "".join(
         f"---\napiVersion: kdeclare/v1\nkind: Topic\nmetadata: {{name: t{n}}}\nspec: {{partitions: 1}}\n"
         for n in range(10_000)
@@ -177,7 +177,7 @@ def test_ten_thousand_resources(kdeclare: CommandLine) -> None:
     assert len(ran.err.splitlines()) < 200, "nobody reads ten thousand messages"
 
 
-def test_a_unit_is_answered_with_the_number(kdeclare: CommandLine) -> None:
+def test_validate_suggests_number_for_unit(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders", configs={"retention.ms": "7d", "flush.ms": "soon"})
     said = kdeclare("validate").out
     assert "hint: Write 604800000 instead of 7d: Kafka does not accept units.\n" in said

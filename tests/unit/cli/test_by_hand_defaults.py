@@ -17,7 +17,7 @@ spec:
 
 
 @pytest.fixture
-def applied(kdeclare: CommandLine) -> CommandLine:
+def applied_project(kdeclare: CommandLine) -> CommandLine:
     (kdeclare.folder / "manifests/orders.yaml").write_text(ORDERS)
     (kdeclare.folder / "manifests/defaults.yaml").write_text(DEFAULTS)
     assert kdeclare("apply", "--yes").code == 0
@@ -29,23 +29,23 @@ def alter(kdeclare: CommandLine, *arguments: str) -> tuple[int, str, str]:
     return ran.code, ran.out + ran.err, (kdeclare.folder / "manifests/orders.yaml").read_text()
 
 
-def test_it_is_told_where_it_is_declared(applied: CommandLine) -> None:
-    code, said, _ = alter(applied, "--add-config", "retention.ms=2000")
+def test_alter_names_default_that_declares_the_value(applied_project: CommandLine) -> None:
+    code, said, _ = alter(applied_project, "--add-config", "retention.ms=2000")
     assert code == 0
     assert "manifests/defaults.yaml:7:15" in said
 
 
-def test_another_value_goes_into_the_manifest(applied: CommandLine) -> None:
-    code, _, text = alter(applied, "--add-config", "retention.ms=2000", "--write-manifest")
+def test_alter_writes_new_value_to_manifest(applied_project: CommandLine) -> None:
+    code, _, text = alter(applied_project, "--add-config", "retention.ms=2000", "--write-manifest")
     assert code == 0
     assert "retention.ms: 2000" in text
-    assert (applied.folder / "manifests/defaults.yaml").read_text() == DEFAULTS
-    assert applied("plan", "--detailed-exitcode").code == 0
+    assert (applied_project.folder / "manifests/defaults.yaml").read_text() == DEFAULTS
+    assert applied_project("plan", "--detailed-exitcode").code == 0
 
 
-def test_what_defaults_say_is_not_taken_out_of_the_manifest(applied: CommandLine) -> None:
-    code, said, text = alter(applied, "--delete-config", "retention.ms", "--write-manifest")
+def test_alter_refuses_to_remove_default_from_manifest(applied_project: CommandLine) -> None:
+    code, said, text = alter(applied_project, "--delete-config", "retention.ms", "--write-manifest")
     assert code == 1
     assert "Manifests not written" in said
     assert text == ORDERS
-    assert applied("plan", "--detailed-exitcode").code == 0, "nothing was done"
+    assert applied_project("plan", "--detailed-exitcode").code == 0, "nothing was done"

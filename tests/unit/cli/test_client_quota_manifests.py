@@ -50,7 +50,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("wrong", BAD)
-def test_what_brokers_would_refuse_is_refused_offline_at_its_place(kdeclare: CommandLine, wrong: str) -> None:
+def test_validate_rejects_invalid_quota_with_position(kdeclare: CommandLine, wrong: str) -> None:
     entity, limits, place, said = BAD[wrong]
     path = kdeclare.folder / "manifests" / "q.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -75,12 +75,12 @@ def test_what_brokers_would_refuse_is_refused_offline_at_its_place(kdeclare: Com
         (None, None),
     ],
 )
-def test_amounts_are_numbers_of_bytes(stated: Any, meant: int | None) -> None:
-    body, problems = parsed(entity={"user": "a"}, limits={"producer_byte_rate": stated})
+def test_quota_limits_parse_byte_units(stated: Any, meant: int | None) -> None:
+    body, problems = parse_quota(entity={"user": "a"}, limits={"producer_byte_rate": stated})
     assert (body.limits, problems) == ({"producer_byte_rate": meant}, ())
 
 
-def test_a_reference_is_not_resolved_in_a_message(kdeclare: CommandLine) -> None:
+def test_validate_does_not_resolve_reference_in_message(kdeclare: CommandLine) -> None:
     path = kdeclare.folder / "manifests" / "q.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(DOCUMENT.format(entity="{user: a}", limits="producer_byte_rate: '${env.RATE}'"))
@@ -104,11 +104,11 @@ def test_a_reference_is_not_resolved_in_a_message(kdeclare: CommandLine) -> None
         },
     ],
 )
-def test_bodies_can_be_written_as_plain_data(spec: dict[str, Any]) -> None:
-    body, problems = parsed(**spec)
+def test_quota_body_round_trips_as_plain_data(spec: dict[str, Any]) -> None:
+    body, problems = parse_quota(**spec)
     assert problems == ()
     assert bind_quota(dump_quota(body)) == body
 
 
-def parsed(**spec: Any) -> tuple[Any, tuple[SpecProblem, ...]]:
+def parse_quota(**spec: Any) -> tuple[Any, tuple[SpecProblem, ...]]:
     return ClientQuotaKind().parse("q", ClientQuotaSpec.model_validate(spec))

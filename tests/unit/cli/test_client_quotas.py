@@ -12,60 +12,60 @@ from tests.unit.cli.command_line import CommandLine
 ALICE = QuotaEntity.of({EntityType.USER: "alice"})
 
 
-def declare(kdeclare: CommandLine, name: str = "alice", /, user: str = "alice", **limits: Any) -> None:
+def declare_quota(kdeclare: CommandLine, name: str = "alice", /, user: str = "alice", **limits: Any) -> None:
     kdeclare.write(f"manifests/{name}.yaml", "ClientQuota", name, entity={"user": user}, limits=limits)
 
 
-def limits(kdeclare: CommandLine) -> dict[str, float]:
+def read_limits(kdeclare: CommandLine) -> dict[str, float]:
     return dict(kdeclare.cluster.quotas([ALICE]).get(ALICE, {}))
 
 
-def test_a_saved_plan_is_shown_applied_told_and_rolled_back(kdeclare: CommandLine) -> None:
-    declare(kdeclare, producer_byte_rate="10MiB")
+def test_saved_quota_plan_is_shown_applied_and_rolled_back(kdeclare: CommandLine) -> None:
+    declare_quota(kdeclare, producer_byte_rate="10MiB")
     assert kdeclare("plan", "--out", "it.plan").code == 0
     shown = kdeclare("show", "it.plan")
     assert "limits.producer_byte_rate  SET  (unset) → 10485760 (10 MiB/s)" in shown.out
     applied = kdeclare("apply", "it.plan", "--yes")
-    assert (applied.code, limits(kdeclare)) == (0, {"producer_byte_rate": 10485760.0})
+    assert (applied.code, read_limits(kdeclare)) == (0, {"producer_byte_rate": 10485760.0})
     assert "1 quota changed" in applied.out
     run = next((kdeclare.folder / "state" / "shop" / "lab" / "runs").iterdir()).name
     assert "1 quota changed" in kdeclare("history", run).out
     assert kdeclare("plan", "--detailed-exitcode").code == 0
     assert kdeclare("rollback", "--yes").code == 0
-    assert limits(kdeclare) == {}
+    assert read_limits(kdeclare) == {}
 
 
 @pytest.mark.parametrize("target", ["ClientQuota/alice", "ClientQuota/bob"])
-def test_targets_limit_what_is_applied(kdeclare: CommandLine, target: str) -> None:
-    declare(kdeclare, producer_byte_rate=1)
-    declare(kdeclare, "bob", user="bob", producer_byte_rate=2)
+def test_target_limits_applied_quotas(kdeclare: CommandLine, target: str) -> None:
+    declare_quota(kdeclare, producer_byte_rate=1)
+    declare_quota(kdeclare, "bob", user="bob", producer_byte_rate=2)
     assert kdeclare("apply", "--yes", "--target", target).code == 0
     assert len(kdeclare.cluster.quotas()) == 1
-    assert bool(limits(kdeclare)) is (target == "ClientQuota/alice")
+    assert bool(read_limits(kdeclare)) is (target == "ClientQuota/alice")
 
 
-def test_a_quota_is_forgotten_or_deleted_by_its_name(kdeclare: CommandLine) -> None:
+def test_orphaned_quota_is_forgotten_or_deleted_by_name(kdeclare: CommandLine) -> None:
     for option, left in (("--forget", {"producer_byte_rate": 1.0}), ("--delete", {})):
-        declare(kdeclare, producer_byte_rate=1)
+        declare_quota(kdeclare, producer_byte_rate=1)
         kdeclare.topic("t")
         assert kdeclare("apply", "--yes").code == 0
         (kdeclare.folder / "manifests" / "alice.yaml").unlink()
         assert kdeclare("apply", "--yes", option, "ClientQuota/alice").code == 0
-        assert limits(kdeclare) == left
+        assert read_limits(kdeclare) == left
         assert kdeclare("plan", "--detailed-exitcode").code == 0
 
 
-def test_overlays_and_defaults_fill_limits_in(kdeclare: CommandLine) -> None:
+def test_overlays_and_defaults_set_quota_limits(kdeclare: CommandLine) -> None:
     environments = {"lab": {"bootstrapServers": "lab:9092", "overlays": ["over.yaml"]}}
     kdeclare.write("kdeclare.yaml", "Project", "shop", environments=environments)
-    declare(kdeclare, producer_byte_rate=1)
-    declare(kdeclare, "bob", user="bob")
+    declare_quota(kdeclare, producer_byte_rate=1)
+    declare_quota(kdeclare, "bob", user="bob")
     defaults = """{apiVersion: kdeclare/v1, kind: Defaults, metadata: {name: d}, spec: {kind: ClientQuota,
       defaults: {limits: {request_percentage: 50, producer_byte_rate: 2MiB}}}}"""
     (kdeclare.folder / "manifests" / "defaults.yaml").write_text(defaults)
     kdeclare.write("over.yaml", "ClientQuota", "alice", limits={"producer_byte_rate": 3})
     assert kdeclare("apply", "--yes").code == 0
-    assert limits(kdeclare) == {"producer_byte_rate": 3.0, "request_percentage": 50.0}
+    assert read_limits(kdeclare) == {"producer_byte_rate": 3.0, "request_percentage": 50.0}
     bob = QuotaEntity.of({EntityType.USER: "bob"})
     assert kdeclare.cluster.quotas([bob])[bob] == {"producer_byte_rate": 2.0**21, "request_percentage": 50.0}
     shown = kdeclare("show-manifest", "ClientQuota/alice")
@@ -73,8 +73,8 @@ def test_overlays_and_defaults_fill_limits_in(kdeclare: CommandLine) -> None:
     assert "producer_byte_rate: 3" in shown.out
 
 
-def test_the_plan_as_json_has_what_scripts_need(kdeclare: CommandLine) -> None:
-    declare(kdeclare, request_percentage=2.5)
+def test_quota_plan_json_contains_operation_arguments(kdeclare: CommandLine) -> None:
+    declare_quota(kdeclare, request_percentage=2.5)
     (operation,) = json.loads(kdeclare("plan", "--format", "json").out)["operations"]
     assert operation["verb"] == "quota.alter"
     assert operation["args"] == {
@@ -87,8 +87,8 @@ def test_the_plan_as_json_has_what_scripts_need(kdeclare: CommandLine) -> None:
 
 
 @pytest.mark.parametrize("output", ["text", "markdown", "json", "sarif"])
-def test_hostile_names_play_no_tricks(kdeclare: CommandLine, output: str) -> None:
-    declare(kdeclare, user="<b>\u202e\x1b[31m</b>", producer_byte_rate=1)
+def test_quota_plan_sanitizes_hostile_names(kdeclare: CommandLine, output: str) -> None:
+    declare_quota(kdeclare, user="<b>\u202e\x1b[31m</b>", producer_byte_rate=1)
     other = QuotaEntity.of({EntityType.USER: "<b>\u202e\x1b[31m</b>", EntityType.CLIENT_ID: None})
     kdeclare.cluster.alter_quotas({other: {"producer_byte_rate": 1.0}})
     ran = kdeclare("plan", "--format", output)
@@ -100,43 +100,43 @@ def test_hostile_names_play_no_tricks(kdeclare: CommandLine, output: str) -> Non
 OF_QUOTAS: dict[str, Any] = {"selector": {"kind": "ClientQuota"}, "actions": ["CREATE", "MODIFY"]}
 
 
-def bounded(kdeclare: CommandLine) -> None:
+def add_bound_policy(kdeclare: CommandLine) -> None:
     rule = "(!('producer_byte_rate' in after.limits) || after.limits.producer_byte_rate <= 10485760)"
     spec = {"rule": f"{rule} || after.entity.user == 'batch'", "message": "No more than 10 MiB/s."}
     kdeclare.write("manifests/bounded.yaml", "Policy", "bounded", **spec, **OF_QUOTAS)
 
 
-def test_policies_bound_limits(kdeclare: CommandLine) -> None:
-    bounded(kdeclare)
-    declare(kdeclare, producer_byte_rate="11MiB")
-    declare(kdeclare, "bob", user="bob", producer_byte_rate="10MiB")
-    declare(kdeclare, "batch", user="batch", producer_byte_rate="1GiB")
+def test_policy_bounds_quota_limits(kdeclare: CommandLine) -> None:
+    add_bound_policy(kdeclare)
+    declare_quota(kdeclare, producer_byte_rate="11MiB")
+    declare_quota(kdeclare, "bob", user="bob", producer_byte_rate="10MiB")
+    declare_quota(kdeclare, "batch", user="batch", producer_byte_rate="1GiB")
     ran = kdeclare("plan")
     assert ran.code == 3
     assert "ClientQuota/alice  BLOCKED: policy-violation" in ran.out
     assert "denied by policy bounded: No more than 10 MiB/s." in ran.out
     assert kdeclare("apply", "--yes").code == 3
     assert len(kdeclare.cluster.quotas()) == 2
-    assert limits(kdeclare) == {}
+    assert read_limits(kdeclare) == {}
     checked = kdeclare("policy", "check")
     assert checked.code == 3, checked.out
     assert "ClientQuota/alice" in checked.out
 
 
-def test_policies_see_what_others_have_set_and_the_defaults(kdeclare: CommandLine) -> None:
+def test_policy_reads_live_and_default_quotas(kdeclare: CommandLine) -> None:
     kdeclare.cluster.alter_quotas({ALICE: {"request_percentage": 800.0}})
     rule = "!('request_percentage' in before.limits) && after.entity.user != '' && !('ip' in after.entity)"
     kdeclare.write("manifests/p.yaml", "Policy", "p", rule=rule, **{**OF_QUOTAS, "actions": ["MODIFY"]})
-    declare(kdeclare, producer_byte_rate=1)
+    declare_quota(kdeclare, producer_byte_rate=1)
     everyone = {"entity": {"user": {"default": True}}, "limits": {"producer_byte_rate": 1}}
     kdeclare.write("manifests/everyone.yaml", "ClientQuota", "everyone", **everyone)
-    declare(kdeclare, "bob", user="bob", producer_byte_rate=1)
+    declare_quota(kdeclare, "bob", user="bob", producer_byte_rate=1)
     found = json.loads(kdeclare("plan", "--format", "json").out)["verdicts"]
     denied = {verdict["resource"] for verdict in found if verdict["outcome"] == "deny"}
     assert denied == {"ClientQuota/alice", "ClientQuota/everyone"}
 
 
-def test_quotas_are_imported_and_the_next_plan_has_nothing_to_say(kdeclare: CommandLine) -> None:
+def test_imported_quotas_plan_no_changes(kdeclare: CommandLine) -> None:
     everyone = QuotaEntity.of({EntityType.USER: None})
     kdeclare.cluster.alter_quotas({ALICE: {"request_percentage": 0.5}, everyone: {"producer_byte_rate": 1e6}})
     ran = kdeclare("import", "--out", "manifests")
@@ -148,7 +148,7 @@ def test_quotas_are_imported_and_the_next_plan_has_nothing_to_say(kdeclare: Comm
     assert kdeclare("apply", "--yes").code == 0
 
 
-def test_an_import_by_name_takes_quotas_of_such_users(kdeclare: CommandLine) -> None:
+def test_import_match_selects_quotas_by_user(kdeclare: CommandLine) -> None:
     bob = QuotaEntity.of({EntityType.USER: "bob", EntityType.CLIENT_ID: None})
     kdeclare.cluster.alter_quotas({ALICE: {"request_percentage": 0.5}, bob: {"request_percentage": 0.5}})
     ran = kdeclare("import", "--match", "bo.*")
@@ -156,7 +156,7 @@ def test_an_import_by_name_takes_quotas_of_such_users(kdeclare: CommandLine) -> 
     assert "alice" not in ran.out
 
 
-def test_an_import_without_the_right_to_see_quotas_says_so_and_goes_on(kdeclare: CommandLine) -> None:
+def test_import_without_quota_permission_warns_and_continues(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders")
     assert kdeclare("apply", "--yes").code == 0
     denial = Fault("CLUSTER_AUTHORIZATION_FAILED", "")
@@ -166,15 +166,15 @@ def test_an_import_without_the_right_to_see_quotas_says_so_and_goes_on(kdeclare:
     assert "ClientQuota: the principal may not describe quotas" in " ".join(ran.err.split())
 
 
-def at_most_100(kdeclare: CommandLine) -> None:
+def add_limit_policy(kdeclare: CommandLine) -> None:
     rule = "!('producer_byte_rate' in after.limits) || after.limits.producer_byte_rate <= 100"
     spec = {"rule": rule, "message": "At most 100.", **OF_QUOTAS}
     kdeclare.write("manifests/bounded.yaml", "Policy", "bounded", **spec)
 
 
-def test_policies_judge_live_quotas_that_nobody_declares(kdeclare: CommandLine) -> None:
-    at_most_100(kdeclare)
-    declare(kdeclare, "mine", producer_byte_rate=10)
+def test_policy_check_live_evaluates_undeclared_quotas(kdeclare: CommandLine) -> None:
+    add_limit_policy(kdeclare)
+    declare_quota(kdeclare, "mine", producer_byte_rate=10)
     everyone = QuotaEntity.of({EntityType.USER: None, EntityType.CLIENT_ID: None})
     fine = QuotaEntity.of({EntityType.CLIENT_ID: "fine"})
     limits_by_entity = {ALICE: 300.0, everyone: 200.0, fine: 50.0}
@@ -193,18 +193,18 @@ def test_policies_judge_live_quotas_that_nobody_declares(kdeclare: CommandLine) 
     assert len(reads) == 2, "one request for all entities, regardless of what is declared"
 
 
-def test_an_owned_quota_is_judged_once_by_the_name_that_its_manifest_has_now(kdeclare: CommandLine) -> None:
-    declare(kdeclare, "before", producer_byte_rate=300)
+def test_policy_check_live_evaluates_renamed_quota_once(kdeclare: CommandLine) -> None:
+    declare_quota(kdeclare, "before", producer_byte_rate=300)
     assert kdeclare("apply", "--yes").code == 0
     (kdeclare.folder / "manifests" / "before.yaml").unlink()
-    declare(kdeclare, "now", producer_byte_rate=300)
-    at_most_100(kdeclare)
+    declare_quota(kdeclare, "now", producer_byte_rate=300)
+    add_limit_policy(kdeclare)
     ran = kdeclare("policy", "check", "--live", "--format", "json")
     assert [item["resource"] for item in json.loads(ran.out)["verdicts"]] == ["ClientQuota/now"]
 
 
-def test_live_quotas_that_may_not_be_seen_are_not_in_order(kdeclare: CommandLine) -> None:
-    at_most_100(kdeclare)
+def test_policy_check_live_fails_without_quota_permission(kdeclare: CommandLine) -> None:
+    add_limit_policy(kdeclare)
     kdeclare.cluster.faults.fail(Fault("CLUSTER_AUTHORIZATION_FAILED", "No."), nth=None, method="quotas")
     ran = kdeclare("policy", "check", "--live")
     assert ran.code == 1

@@ -29,7 +29,7 @@ from tests.engine.moving import throttles
 from tests.unit.cli.command_line import CommandLine
 
 
-def test_plan_apply_rollback_and_back_again(kdeclare: CommandLine) -> None:
+def test_rollback_undoes_apply_and_can_be_undone(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders", configs={"retention.ms": 1000})
     assert kdeclare("apply", "--yes").code == 0
     kdeclare.topic("orders", configs={"retention.ms": 2000})
@@ -43,7 +43,7 @@ def test_plan_apply_rollback_and_back_again(kdeclare: CommandLine) -> None:
     assert kdeclare("plan", "--detailed-exitcode").code == 0
 
 
-def test_a_rollback_says_that_manifests_stay_as_they_are(kdeclare: CommandLine) -> None:
+def test_rollback_notes_that_manifests_are_unchanged(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders")
     kdeclare("apply", "--yes")
     told = "The manifests are unchanged. Revert them too"
@@ -60,7 +60,7 @@ def test_a_rollback_says_that_manifests_stay_as_they_are(kdeclare: CommandLine) 
     assert told not in ran.err, "no manifest speaks of it"
 
 
-def test_rollback_can_be_saved_and_applied(kdeclare: CommandLine) -> None:
+def test_rollback_plan_can_be_saved_and_applied(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders")
     kdeclare("apply", "--yes")
     ran = kdeclare("rollback", "--out", "undo.plan")
@@ -74,7 +74,7 @@ def test_rollback_can_be_saved_and_applied(kdeclare: CommandLine) -> None:
     assert not kdeclare.topics
 
 
-def test_declining_a_rollback(kdeclare: CommandLine) -> None:
+def test_rollback_declined_changes_nothing(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders")
     kdeclare("apply", "--yes")
     ran = kdeclare("rollback", answer="no\n")
@@ -82,7 +82,7 @@ def test_declining_a_rollback(kdeclare: CommandLine) -> None:
     assert ran.err == "Roll back? Only 'yes' is accepted: \nNothing was changed.\n"
 
 
-def test_rollback_keeps_records(kdeclare: CommandLine) -> None:
+def test_rollback_keeps_topic_with_records(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders")
     kdeclare("apply", "--yes")
     kdeclare.cluster.produce("orders", 3)
@@ -90,7 +90,7 @@ def test_rollback_keeps_records(kdeclare: CommandLine) -> None:
     assert kdeclare("rollback", "--yes", "--allow-data-loss").code in (0, 5)
 
 
-def test_history(kdeclare: CommandLine) -> None:
+def test_history_lists_and_shows_runs(kdeclare: CommandLine) -> None:
     assert kdeclare("history").out == "No runs yet.\n"
     kdeclare.topic("orders")
     kdeclare("apply", "--yes", "--state", "state")
@@ -111,7 +111,7 @@ def test_history(kdeclare: CommandLine) -> None:
     assert "No such run" in ran.err
 
 
-def test_history_says_what_was_taken_into_ownership(kdeclare: CommandLine) -> None:
+def test_history_shows_adopted_resources(kdeclare: CommandLine) -> None:
     kdeclare.cluster.create_topics([NewTopic(name, 1, 1, None, {}) for name in ("orders", "refunds")])
     kdeclare.topic("orders")
     kdeclare.topic("refunds")
@@ -125,14 +125,14 @@ def test_history_says_what_was_taken_into_ownership(kdeclare: CommandLine) -> No
     assert '["adopted","2 resources"]' in kdeclare("history", run["run_id"], "--format", "html").out
 
 
-def test_status(kdeclare: CommandLine) -> None:
+def test_status_of_idle_cluster_is_idle(kdeclare: CommandLine) -> None:
     ran = kdeclare("status")
     assert ran.code == 0
     assert ran.out.startswith("Idle.")
     assert json.loads(kdeclare("status", "--format", "json", "--watch").out)["moves"] == []
 
 
-def test_status_watches_moves_to_their_end(kdeclare: CommandLine) -> None:
+def test_status_watch_follows_moves_to_end(kdeclare: CommandLine) -> None:
     kdeclare.monkeypatch.setattr("kdeclare.cli.commands.status._POLL_S", 0.0)
     kdeclare.cluster.move_ticks = 12
     kdeclare.topic("orders", partitions=1, replicationFactor=1)
@@ -146,7 +146,7 @@ def test_status_watches_moves_to_their_end(kdeclare: CommandLine) -> None:
     assert "Idle." in out.splitlines()[-3]
 
 
-def moving(kdeclare: CommandLine) -> None:
+def start_moves(kdeclare: CommandLine) -> None:
     """Declare a topic and a throttled Reassignment in batches of one, which continues until a tick."""
     kdeclare.monkeypatch.setattr("kdeclare.cli.commands.status._POLL_S", 0.0)
     kdeclare.monkeypatch.setattr(SystemClock, "sleep", lambda *_: None)
@@ -159,17 +159,17 @@ def moving(kdeclare: CommandLine) -> None:
     kdeclare.cluster.move_ticks = 100
 
 
-def state_file(kdeclare: CommandLine) -> Path:
+def get_state_file(kdeclare: CommandLine) -> Path:
     return kdeclare.folder / "state" / "shop" / "lab" / "state.json"
 
 
-def left(kdeclare: CommandLine) -> tuple[object, object]:
+def read_leftovers(kdeclare: CommandLine) -> tuple[object, object]:
     """Return the throttles in the cluster and the pending cleanup in the state."""
-    return throttles(kdeclare.cluster), json.loads(state_file(kdeclare).read_text()).get("leftovers")
+    return throttles(kdeclare.cluster), json.loads(get_state_file(kdeclare).read_text()).get("leftovers")
 
 
-def test_applying_again_after_ctrl_c_leaves_no_throttle(kdeclare: CommandLine) -> None:
-    moving(kdeclare)
+def test_apply_after_ctrl_c_removes_throttle(kdeclare: CommandLine) -> None:
+    start_moves(kdeclare)
 
     def press_once(other: MemoryCluster) -> None:
         if other.moves() and not pressed.is_set():
@@ -185,34 +185,34 @@ def test_applying_again_after_ctrl_c_leaves_no_throttle(kdeclare: CommandLine) -
     kdeclare.cluster.move_ticks = 3
     assert kdeclare("apply", "--yes").code == 0
     assert not kdeclare.cluster.moves()
-    assert left(kdeclare) == ({}, None)
+    assert read_leftovers(kdeclare) == ({}, None)
     assert kdeclare("plan", "--detailed-exitcode").code == 0
 
 
-def test_rolling_back_what_was_not_waited_for_leaves_no_throttle(kdeclare: CommandLine) -> None:
-    moving(kdeclare)
+def test_rollback_after_no_wait_removes_throttle(kdeclare: CommandLine) -> None:
+    start_moves(kdeclare)
     kdeclare("apply", "--yes", "--no-wait")
     assert throttles(kdeclare.cluster)
     assert kdeclare("rollback", "--yes").code == 0
     assert not kdeclare.cluster.moves()
-    assert left(kdeclare) == ({}, None)
+    assert read_leftovers(kdeclare) == ({}, None)
 
 
 @pytest.mark.parametrize("nth", range(1, 11))
-def test_status_watches_until_it_has_tidied_up(kdeclare: CommandLine, nth: int) -> None:
+def test_status_watch_continues_until_cleanup(kdeclare: CommandLine, nth: int) -> None:
     """The last reassignment can end before, between or after the requests of status."""
-    moving(kdeclare)
+    start_moves(kdeclare)
     kdeclare("apply", "--yes", "--no-wait")
     assert throttles(kdeclare.cluster)
     kdeclare.cluster.faults.run_before(lambda other: other.tick(200), method="moves", nth=nth)
     ran = kdeclare("status", "--watch")
     assert ran.code == 0
     assert "Idle." in ran.out
-    assert left(kdeclare) == ({}, None)
+    assert read_leftovers(kdeclare) == ({}, None)
 
 
-def test_the_look_that_sees_the_last_move_is_followed_by_one_that_tidies(kdeclare: CommandLine) -> None:
-    moving(kdeclare)
+def test_status_watch_cleans_up_after_last_move(kdeclare: CommandLine) -> None:
+    start_moves(kdeclare)
     kdeclare("apply", "--yes", "--no-wait")
 
     def recover_and_arrive(*arguments: Any, **more: Any) -> tuple[Diagnostic, ...]:
@@ -228,34 +228,34 @@ def test_the_look_that_sees_the_last_move_is_followed_by_one_that_tidies(kdeclar
     second, notices = next(looks)
     assert not second.ongoing
     assert [d.code for d in notices] == ["tidied"]
-    assert left(kdeclare) == ({}, None)
+    assert read_leftovers(kdeclare) == ({}, None)
 
 
-def test_state_of_an_earlier_version_is_read_with_what_is_left_over(kdeclare: CommandLine) -> None:
+def test_state_of_earlier_version_keeps_pending_cleanup(kdeclare: CommandLine) -> None:
     """An older kdeclare refuses a newer state, because it would lose fields that it does not know."""
 
-    def version() -> object:
-        return json.loads(state_file(kdeclare).read_text())["version"]
+    def read_version() -> object:
+        return json.loads(get_state_file(kdeclare).read_text())["version"]
 
-    moving(kdeclare)
+    start_moves(kdeclare)
     kdeclare("apply", "--yes", "--no-wait")
-    assert version() == 3
+    assert read_version() == 3
     assert "1 partition moving" in kdeclare("status").out
-    text = state_file(kdeclare).read_text()
-    state_file(kdeclare).write_text(text.replace('"version": 3', '"version": 2', 1))
+    text = get_state_file(kdeclare).read_text()
+    get_state_file(kdeclare).write_text(text.replace('"version": 3', '"version": 2', 1))
     assert "1 partition moving" in kdeclare("status").out
     kdeclare.cluster.tick(200)
     kdeclare.cluster.tick_on_poll = True
     kdeclare.cluster.move_ticks = 1
     assert kdeclare("apply", "--yes").code == 0
-    assert version() == 3
-    assert left(kdeclare) == ({}, None)
-    text = state_file(kdeclare).read_text()
-    state_file(kdeclare).write_text(text.replace('"version": 3', '"version": 1', 1))
+    assert read_version() == 3
+    assert read_leftovers(kdeclare) == ({}, None)
+    text = get_state_file(kdeclare).read_text()
+    get_state_file(kdeclare).write_text(text.replace('"version": 3', '"version": 1', 1))
     assert kdeclare("plan", "--detailed-exitcode").code == 0
 
 
-def test_status_settles_a_run_that_was_cut_short(kdeclare: CommandLine) -> None:
+def test_status_recovers_interrupted_run(kdeclare: CommandLine) -> None:
     """Ctrl-C twice, the second time while a request hangs."""
     kdeclare.topic("orders")
 
@@ -276,12 +276,12 @@ def test_status_settles_a_run_that_was_cut_short(kdeclare: CommandLine) -> None:
     assert kdeclare.topics == {"orders"}
 
 
-def test_the_first_ctrl_c_says_what_the_second_does(capfd: pytest.CaptureFixture[str]) -> None:
+def test_first_ctrl_c_announces_second(capfd: pytest.CaptureFixture[str]) -> None:
     run_output.announce_stop()
     assert "Press Ctrl-C again to exit at once" in capfd.readouterr().err
 
 
-def test_import_and_plan_says_no_changes(kdeclare: CommandLine) -> None:
+def test_import_then_plan_has_no_changes(kdeclare: CommandLine) -> None:
     kdeclare.cluster.create_topics([NewTopic("orders", 2, 1, None, {"retention.ms": "1000"})])
     kdeclare.cluster.create_topics([NewTopic("payments", 1, 1, None, {})])
     ran = kdeclare("import")
@@ -299,7 +299,7 @@ def test_import_and_plan_says_no_changes(kdeclare: CommandLine) -> None:
     assert kdeclare("import", "--out", "manifests").code == 1, "nothing is overwritten"
 
 
-def test_a_topic_with_a_dot_in_front_gets_a_file_that_is_read(kdeclare: CommandLine) -> None:
+def test_import_of_topic_with_leading_dot_writes_loaded_file(kdeclare: CommandLine) -> None:
     kdeclare.cluster.create_topics([NewTopic(name, 1, 1, None, {}) for name in (".x", "topic.x", "..x")])
     assert kdeclare("import", "--match", ".*x", "--out", "manifests").code == 0
     found = sorted(path.name for path in (kdeclare.folder / "manifests" / "topics").iterdir())
@@ -309,7 +309,7 @@ def test_a_topic_with_a_dot_in_front_gets_a_file_that_is_read(kdeclare: CommandL
     assert kdeclare("new", "topic", ".y").out == "manifests/topics/topic+.y.yaml\n"
 
 
-def test_import_says_what_it_left_out(kdeclare: CommandLine) -> None:
+def test_import_reports_omitted_resources(kdeclare: CommandLine) -> None:
     names = ("orders", "moved", "offsets")
     kdeclare.cluster.create_topics([NewTopic(name, 1, 1, None, {}) for name in names])
     kdeclare.cluster.mark_internal("offsets")
@@ -330,13 +330,13 @@ def test_import_says_what_it_left_out(kdeclare: CommandLine) -> None:
     assert not ran.err, "nothing of what was asked for is missing"
 
 
-def test_what_import_prints_is_a_manifest(kdeclare: CommandLine) -> None:
+def test_import_output_is_valid_manifest(kdeclare: CommandLine) -> None:
     kdeclare.cluster.create_topics([NewTopic("orders", 2, 1, None, {}), NewTopic("payments", 1, 1, None, {})])
     (kdeclare.folder / "all.yaml").write_text(kdeclare("import").out)
     assert kdeclare("plan", "all.yaml", "--detailed-exitcode").code == 0
 
 
-def test_lock(kdeclare: CommandLine) -> None:
+def test_lock_show_and_break_handle_lock(kdeclare: CommandLine) -> None:
     assert kdeclare("lock", "show").out == "Not locked.\n"
     nobody = json.loads(kdeclare("lock", "show", "--format", "json").out)
     Draft202012Validator(build_run_schemas()["lock"]).validate(nobody)
@@ -355,7 +355,7 @@ def test_lock(kdeclare: CommandLine) -> None:
         assert kdeclare("lock", "show").out == "Not locked.\n"
 
 
-def test_validate(kdeclare: CommandLine) -> None:
+def test_validate_reports_valid_and_invalid_project(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders")
     ran = kdeclare("validate")
     assert (ran.code, ran.out) == (0, "Valid: 1 resource in 1 file.\n")
@@ -370,7 +370,7 @@ def test_validate(kdeclare: CommandLine) -> None:
     assert kdeclare("validate", "manifests/orders.yaml").code == 0
 
 
-def test_validate_needs_no_secret_of_the_connection(kdeclare: CommandLine) -> None:
+def test_validate_needs_no_connection_secrets(kdeclare: CommandLine) -> None:
     lab = {"bootstrapServers": "${env.SERVERS}", "clientConfig": {"sasl.password": "${env.KAFKA_SECRET}"}}
     kdeclare.write("kdeclare.yaml", "Project", "shop", environments={"lab": lab})
     kdeclare.topic("orders")
@@ -381,7 +381,7 @@ def test_validate_needs_no_secret_of_the_connection(kdeclare: CommandLine) -> No
     assert "RETENTION" in kdeclare("validate").out
 
 
-def test_validate_says_which_name_cannot_be_a_folder(kdeclare: CommandLine) -> None:
+def test_validate_reports_names_unusable_as_folders(kdeclare: CommandLine) -> None:
     head = "apiVersion: kdeclare/v1\nkind: Project\n"
     Path("kdeclare.yaml").write_text(f"{head}metadata: {{name: ..}}\nspec: {{environments: {{a/b: {{}}}}}}\n")
     ran = kdeclare("validate")
@@ -390,14 +390,14 @@ def test_validate_says_which_name_cannot_be_a_folder(kdeclare: CommandLine) -> N
     assert "kdeclare.yaml:4:23" in ran.out + ran.err
 
 
-def test_validate_asks_no_cluster(kdeclare: CommandLine) -> None:
+def test_validate_sends_no_requests(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders")
     kdeclare("validate")
     assert not kdeclare.cluster.calls
 
 
 @pytest.mark.parametrize("kind", [None, "Topic", "BrokerConfig", "Reassignment", "Project"])
-def test_schema(kdeclare: CommandLine, kind: str | None) -> None:
+def test_schema_validates_topic(kdeclare: CommandLine, kind: str | None) -> None:
     ran = kdeclare("schema", *(["--kind", kind] if kind else []))
     schema = json.loads(ran.out)
     Draft202012Validator.check_schema(schema)
@@ -411,20 +411,20 @@ def test_schema(kdeclare: CommandLine, kind: str | None) -> None:
 
 
 @pytest.mark.parametrize("kind", [None, "Topic"])
-def test_schema_of_overlays(kdeclare: CommandLine, kind: str | None) -> None:
+def test_overlay_schema_accepts_partial_topic(kdeclare: CommandLine, kind: str | None) -> None:
     ran = kdeclare("schema", "--overlay", *(["--kind", kind] if kind else []))
     schema = json.loads(ran.out)
     Draft202012Validator.check_schema(schema)
     assert Draft202012Validator(schema).is_valid({"kind": "Topic", "metadata": {"name": "x"}})
 
 
-def test_no_overlays_of_what_holds_everywhere(kdeclare: CommandLine) -> None:
+def test_overlay_schema_rejects_kind_without_overlays(kdeclare: CommandLine) -> None:
     ran = kdeclare("schema", "--overlay", "--kind", "Defaults")
     assert (ran.code, ran.out) == (64, "")
     assert "'Defaults' is not a kind with overlays." in ran.err
 
 
-def _stub(folder: Path, *, ready: bool) -> SandboxStatus:
+def _make_status(folder: Path, *, ready: bool) -> SandboxStatus:
     brokers = tuple(
         BrokerStatus(i, 100 + i if ready else None, 19091 + i, "rack-a", ready, ready, Path(f"{i}.log"))
         for i in (1, 2)
@@ -432,12 +432,12 @@ def _stub(folder: Path, *, ready: bool) -> SandboxStatus:
     return SandboxStatus(folder, SandboxSettings(folder, 2, 1), "id", brokers)
 
 
-def test_sandbox(kdeclare: CommandLine) -> None:
+def test_sandbox_start_and_status_print_addresses(kdeclare: CommandLine) -> None:
     asked: list[SandboxSettings] = []
 
     def start(settings: SandboxSettings, progress: object) -> SandboxStatus:
         asked.append(settings)
-        return _stub(settings.folder, ready=True)
+        return _make_status(settings.folder, ready=True)
 
     kdeclare.monkeypatch.setattr(sandbox, "start", start)
     ran = kdeclare("sandbox", "start", "--brokers", "2")
@@ -447,19 +447,19 @@ def test_sandbox(kdeclare: CommandLine) -> None:
     kdeclare("sandbox", "start")
     assert (asked[1].brokers, asked[1].racks) == (3, 3)
 
-    kdeclare.monkeypatch.setattr(sandbox, "status", lambda folder: _stub(folder, ready=True))
+    kdeclare.monkeypatch.setattr(sandbox, "status", lambda folder: _make_status(folder, ready=True))
     kdeclare("sandbox", "start", "--port", "29092")
     assert (asked[2].brokers, asked[2].racks, asked[2].port) == (2, 1, 29092), "what is not said stays"
     assert "ready" in kdeclare("sandbox", "status").out
     assert json.loads(kdeclare("sandbox", "status", "--format", "json").out)["ready"] is True
 
 
-def test_a_sandbox_is_not_deleted_in_passing(kdeclare: CommandLine) -> None:
+def test_sandbox_reset_asks_for_confirmation(kdeclare: CommandLine) -> None:
     assert "There is no sandbox" in kdeclare("sandbox", "status").out
     assert kdeclare("sandbox", "stop").code == 0
     assert kdeclare("sandbox", "reset").code == 0
     deleted: list[Path] = []
-    kdeclare.monkeypatch.setattr(sandbox, "status", lambda folder: _stub(folder, ready=False))
+    kdeclare.monkeypatch.setattr(sandbox, "status", lambda folder: _make_status(folder, ready=False))
     kdeclare.monkeypatch.setattr(sandbox, "reset", deleted.append)
     assert kdeclare("sandbox", "reset").code == 64
     assert kdeclare("sandbox", "reset", answer="no\n").code == 1

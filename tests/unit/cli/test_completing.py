@@ -12,7 +12,7 @@ ZSH = ("_arguments '*: :((", "))'")
 each_shell = pytest.mark.parametrize("shell", ["bash", "zsh"])
 
 
-def tab(typed: CommandLine, shell: str, line: str) -> list[str]:
+def complete(typed: CommandLine, shell: str, line: str) -> list[str]:
     """Return the completions at the end of a line: lines in bash, arguments of a function in zsh."""
     typed.monkeypatch.setenv("_KDECLARE_COMPLETE", f"complete_{shell}")
     typed.monkeypatch.setenv("COMP_WORDS", line)
@@ -47,38 +47,40 @@ def project(kdeclare: CommandLine) -> CommandLine:
 
 
 @each_shell
-def test_environments(project: CommandLine, shell: str) -> None:
-    assert tab(project, shell, "kdeclare plan --env ") == ["live", "lab"]
-    assert tab(project, shell, "kdeclare validate --env la") == ["lab"]
+def test_completion_offers_environments(project: CommandLine, shell: str) -> None:
+    assert complete(project, shell, "kdeclare plan --env ") == ["live", "lab"]
+    assert complete(project, shell, "kdeclare validate --env la") == ["lab"]
 
 
 @each_shell
 @pytest.mark.parametrize("line", ["apply --target ", "show-manifest "])
-def test_what_is_declared(project: CommandLine, shell: str, line: str) -> None:
-    found = tab(project, shell, f"kdeclare {line}")
+def test_completion_offers_declared_resources(project: CommandLine, shell: str, line: str) -> None:
+    found = complete(project, shell, f"kdeclare {line}")
     assert found == ["Topic/orders", "Topic/payments"]
-    assert tab(project, shell, f"kdeclare {line}Topic/p") == ["Topic/payments"]
+    assert complete(project, shell, f"kdeclare {line}Topic/p") == ["Topic/payments"]
     assert not project.cluster.calls
 
 
 @each_shell
-def test_what_is_declared_in_the_environment_that_is_typed(project: CommandLine, shell: str) -> None:
-    found = tab(project, shell, "kdeclare plan --env lab --target ")
+def test_completion_uses_typed_environment(project: CommandLine, shell: str) -> None:
+    found = complete(project, shell, "kdeclare plan --env lab --target ")
     assert found == ["Topic/payments", "Topic/trials"]
 
 
 @each_shell
-def test_of_the_project_that_is_typed(project: CommandLine, shell: str) -> None:
+def test_completion_uses_typed_project(project: CommandLine, shell: str) -> None:
     Path("other").mkdir()
     Path("kdeclare.yaml").rename("other/it.yaml")
-    assert tab(project, shell, "kdeclare plan --env ") == []
-    found = tab(project, shell, "kdeclare plan --project other/it.yaml --env l")
+    assert complete(project, shell, "kdeclare plan --env ") == []
+    found = complete(project, shell, "kdeclare plan --project other/it.yaml --env l")
     assert found == ["live", "lab"]
 
 
 @each_shell
 @pytest.mark.parametrize("text", ["{", "kind: Nothing", "", "\0", "a: [b"])
 @pytest.mark.parametrize("line", ["plan --env ", "plan --target "])
-def test_mistakes_are_silent(project: CommandLine, shell: str, text: str, line: str) -> None:
+def test_completion_is_silent_for_invalid_project(
+    project: CommandLine, shell: str, text: str, line: str
+) -> None:
     Path("kdeclare.yaml").write_text(text)
-    assert tab(project, shell, f"kdeclare {line}") == []
+    assert complete(project, shell, f"kdeclare {line}") == []

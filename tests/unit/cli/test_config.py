@@ -9,44 +9,46 @@ from kdeclare.providers.kafka.port import ConfigQuery, NewTopic
 from tests.unit.cli.command_line import CommandLine
 
 
-def make(kdeclare: CommandLine, *names: str) -> None:
+def create_topics(kdeclare: CommandLine, *names: str) -> None:
     kdeclare.cluster.create_topics([NewTopic(name, 1, 1, None, {}) for name in names])
 
 
-def overrides(kdeclare: CommandLine, scope: str, name: str) -> dict[str, str | None]:
+def read_overrides(kdeclare: CommandLine, scope: str, name: str) -> dict[str, str | None]:
     resource = ConfigResource(ConfigScope(scope), name)
     found = kdeclare.cluster.configs([ConfigQuery(resource, overrides=True)])
     return {key: entry.value for key, entry in found[resource].items()}
 
 
-def test_all_changes_of_a_topic_at_once(kdeclare: CommandLine) -> None:
-    make(kdeclare, "t")
+def test_config_alter_applies_all_changes_of_topic_at_once(kdeclare: CommandLine) -> None:
+    create_topics(kdeclare, "t")
     kdeclare("config", "alter", "--topic", "t", "--add-config", "max.message.bytes=5", "--yes")
     options = ("--add-config", "retention.ms=7,min.insync.replicas=1", "--delete-config", "max.message.bytes")
     ran = kdeclare(
         "config", "alter", "--entity-type", "topics", "--entity-name", "t", *options, answer="yes\n"
     )
     assert ran.code == 0
-    assert overrides(kdeclare, "TOPIC", "t") == {"retention.ms": "7", "min.insync.replicas": "1"}
+    assert read_overrides(kdeclare, "TOPIC", "t") == {"retention.ms": "7", "min.insync.replicas": "1"}
     assert kdeclare("rollback", "--yes").code == 0
-    assert overrides(kdeclare, "TOPIC", "t") == {"max.message.bytes": "5"}
+    assert read_overrides(kdeclare, "TOPIC", "t") == {"max.message.bytes": "5"}
 
 
-def test_lists_whole_and_by_part(kdeclare: CommandLine) -> None:
-    make(kdeclare, "t")
+def test_config_alter_sets_appends_and_subtracts_lists(kdeclare: CommandLine) -> None:
+    create_topics(kdeclare, "t")
     kdeclare("config", "alter", "--topic", "t", "--append-config", "cleanup.policy=compact", "--yes")
-    assert overrides(kdeclare, "TOPIC", "t") == {"cleanup.policy": "delete,compact"}
+    assert read_overrides(kdeclare, "TOPIC", "t") == {"cleanup.policy": "delete,compact"}
     kdeclare("config", "alter", "--topic", "t", "--subtract-config", "cleanup.policy=delete", "--yes")
-    assert overrides(kdeclare, "TOPIC", "t") == {"cleanup.policy": "compact"}
+    assert read_overrides(kdeclare, "TOPIC", "t") == {"cleanup.policy": "compact"}
     both = ("--append-config", "cleanup.policy=delete", "--subtract-config", "cleanup.policy=compact")
     assert kdeclare("config", "alter", "--topic", "t", *both, "--yes").code == 0
-    assert overrides(kdeclare, "TOPIC", "t") == {"cleanup.policy": "delete"}
+    assert read_overrides(kdeclare, "TOPIC", "t") == {"cleanup.policy": "delete"}
     kdeclare("config", "alter", "--topic", "t", "--add-config", "cleanup.policy=[compact,delete]", "--yes")
-    assert overrides(kdeclare, "TOPIC", "t") == {"cleanup.policy": "delete,compact"}  # existing elements stay
+    assert read_overrides(kdeclare, "TOPIC", "t") == {
+        "cleanup.policy": "delete,compact"
+    }  # existing elements stay
 
 
-def test_append_takes_lists_only(kdeclare: CommandLine) -> None:
-    make(kdeclare, "t")
+def test_config_alter_append_rejects_non_list_key(kdeclare: CommandLine) -> None:
+    create_topics(kdeclare, "t")
     ran = kdeclare("config", "alter", "--topic", "t", "--append-config", "retention.ms=1", "--yes")
     assert ran.code == 1
     assert "has type LONG, not LIST" in ran.err
@@ -61,16 +63,18 @@ def test_append_takes_lists_only(kdeclare: CommandLine) -> None:
         (("--entity-type", "brokers", "--entity-default"), ""),
     ],
 )
-def test_brokers_and_their_default(kdeclare: CommandLine, options: tuple[str, ...], name: str) -> None:
-    before = overrides(kdeclare, "BROKER", name)
+def test_config_alter_changes_brokers_and_broker_default(
+    kdeclare: CommandLine, options: tuple[str, ...], name: str
+) -> None:
+    before = read_overrides(kdeclare, "BROKER", name)
     assert kdeclare("config", "alter", *options, "--add-config", "log.cleaner.threads=2", "--yes").code == 0
-    assert overrides(kdeclare, "BROKER", name) == {**before, "log.cleaner.threads": "2"}
+    assert read_overrides(kdeclare, "BROKER", name) == {**before, "log.cleaner.threads": "2"}
     assert kdeclare("config", "alter", *options, "--delete-config", "log.cleaner.threads", "--yes").code == 0
-    assert overrides(kdeclare, "BROKER", name) == before
+    assert read_overrides(kdeclare, "BROKER", name) == before
 
 
-def test_several_topics_fail_apart(kdeclare: CommandLine) -> None:
-    make(kdeclare, "a", "b")
+def test_config_alter_reports_each_topic_separately(kdeclare: CommandLine) -> None:
+    create_topics(kdeclare, "a", "b")
     options = ("--topic", "a,b,gone", "--add-config", "retention.ms=7", "--yes", "--format", "json")
     ran = kdeclare("config", "alter", *options)
     assert ran.code == 5
@@ -78,14 +82,14 @@ def test_several_topics_fail_apart(kdeclare: CommandLine) -> None:
     assert found == {"Topic/a": "altered", "Topic/b": "altered", "Topic/gone": "failed"}
 
 
-def test_a_broker_that_is_not_there(kdeclare: CommandLine) -> None:
+def test_config_alter_reports_unknown_broker(kdeclare: CommandLine) -> None:
     ran = kdeclare("config", "alter", "--broker", "1,9", "--add-config", "log.cleaner.threads=2", "--yes")
     assert ran.code == 5
     assert "Broker 9 is not registered in the cluster" in ran.err
-    assert overrides(kdeclare, "BROKER", "1") == {"log.cleaner.threads": "2"}
+    assert read_overrides(kdeclare, "BROKER", "1") == {"log.cleaner.threads": "2"}
 
 
-def test_references_are_read_and_literal_secrets_stay_out_of_everything(
+def test_config_alter_resolves_references_and_hides_secrets(
     kdeclare: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STORE_PASSWORD", "s3cret-by-reference")
@@ -93,13 +97,13 @@ def test_references_are_read_and_literal_secrets_stay_out_of_everything(
     options = ("--add-config", f"{key}=${{env.STORE_PASSWORD}}")
     ran = kdeclare("config", "alter", "--broker", "1", *options, "--yes", "--format", "json")
     assert ran.code == 0
-    assert overrides(kdeclare, "BROKER", "1") == {key: None}  # sensitive: unknown, not unset
+    assert read_overrides(kdeclare, "BROKER", "1") == {key: None}  # sensitive: unknown, not unset
     everything = [p.read_text() for p in (kdeclare.folder / "state").rglob("*") if p.is_file()]
     assert "s3cret" not in "".join([*everything, ran.out, ran.err])
 
 
-def test_a_reference_that_leads_nowhere(kdeclare: CommandLine) -> None:
-    make(kdeclare, "t")
+def test_config_alter_reports_undefined_reference(kdeclare: CommandLine) -> None:
+    create_topics(kdeclare, "t")
     ran = kdeclare("config", "alter", "--topic", "t", "--add-config", "retention.ms=${env.NO_SUCH}", "--yes")
     assert ran.code == 1
     assert "The environment variable 'NO_SUCH' is not set." in ran.err
@@ -119,7 +123,9 @@ def test_a_reference_that_leads_nowhere(kdeclare: CommandLine) -> None:
         (("--broker", "one"), "is not a broker id"),
     ],
 )
-def test_wrong_usage(kdeclare: CommandLine, arguments: tuple[str, ...], said: str) -> None:
+def test_config_alter_rejects_wrong_usage(
+    kdeclare: CommandLine, arguments: tuple[str, ...], said: str
+) -> None:
     change = () if "specify a change" in said else ("--add-config", "retention.ms=1")
     ran = kdeclare("config", "alter", *arguments, *change, "--yes")
     assert ran.code == 64

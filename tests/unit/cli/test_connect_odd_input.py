@@ -8,9 +8,15 @@ from hypothesis import strategies as st
 
 from kdeclare.providers.connect.worker_config.spec import explain_url_problem
 from tests.unit.cli.command_line import CommandLine
-from tests.unit.cli.test_connect_worker_config import WORKERS, declare, typed, worker_config, workers
+from tests.unit.cli.test_connect_worker_config import (
+    WORKERS,
+    cli,
+    declare_workers,
+    run_worker_config,
+    workers,
+)
 
-__all__ = ["typed", "workers"]
+__all__ = ["cli", "workers"]
 
 NO_HOSTS = [
     "https://worker..eu",
@@ -42,27 +48,27 @@ WITH_USERS = [
 
 
 @pytest.mark.parametrize("url", NO_HOSTS)
-def test_what_is_no_host_is_said(typed: CommandLine, url: str) -> None:
-    code, _, err = worker_config(typed, "status", "--worker", url)
+def test_worker_url_with_invalid_host_is_rejected(cli: CommandLine, url: str) -> None:
+    code, _, err = run_worker_config(cli, "status", "--worker", url)
     assert code == 64
     assert "not a valid host name" in " ".join(err.split()) or "is not a valid URL" in err
-    declare(typed, workers=[url])
-    ran = typed("validate", "--format", "json")
+    declare_workers(cli, workers=[url])
+    ran = cli("validate", "--format", "json")
     assert (ran.code, json.loads(ran.out)["diagnostics"][0]["code"]) == (1, "invalid-worker-config")
 
 
 @pytest.mark.parametrize("url", SAYING_MORE)
-def test_what_says_more_than_where_it_is_is_refused(url: str) -> None:
+def test_worker_url_with_extra_parts_is_rejected(url: str) -> None:
     assert "has parts other than scheme, host and port" in explain_url_problem(url)
 
 
 @pytest.mark.parametrize("url", WITH_USERS)
-def test_a_password_in_a_url_is_refused_and_not_repeated(typed: CommandLine, url: str) -> None:
-    code, out, err = worker_config(typed, "get", "--worker", url)
+def test_worker_url_with_password_is_rejected_and_hidden(cli: CommandLine, url: str) -> None:
+    code, out, err = run_worker_config(cli, "get", "--worker", url)
     assert code == 64
     assert "Use --header" in " ".join(err.split())
-    declare(typed, workers=[url])
-    ran = typed("validate")
+    declare_workers(cli, workers=[url])
+    ran = cli("validate")
     assert ran.code == 1
     assert "'headers'" in ran.out + ran.err
     assert "s3cret" not in out + err + ran.out + ran.err
@@ -81,12 +87,12 @@ def test_a_password_in_a_url_is_refused_and_not_repeated(typed: CommandLine, url
         "https://xn--mnchen-3ya.example:8083",
     ],
 )
-def test_what_can_be(url: str) -> None:
+def test_worker_url_with_valid_host_is_accepted(url: str) -> None:
     assert explain_url_problem(url) == ""
 
 
 @given(st.text("a-_.1:[]", max_size=70))
-def test_whatever_passes_can_be_looked_up(text: str) -> None:
+def test_accepted_worker_urls_can_be_resolved(text: str) -> None:
     """Simulate socket.getaddrinfo, which raises UnicodeError for names that it cannot look up."""
     if not explain_url_problem(f"https://{text}"):
         host = text.rstrip("/").rpartition(":")[0] or text.rstrip("/")
@@ -103,10 +109,10 @@ def test_whatever_passes_can_be_looked_up(text: str) -> None:
         ("delete", "a", "--yes", "--wait"),
     ],
 )
-def test_a_number_that_is_none_is_wrong_usage(
-    typed: CommandLine, words: tuple[str, ...], number: str
+def test_connect_command_rejects_invalid_numbers(
+    cli: CommandLine, words: tuple[str, ...], number: str
 ) -> None:
-    code, _, err = worker_config(typed, *words, number, *WORKERS)
+    code, _, err = run_worker_config(cli, *words, number, *WORKERS)
     assert code == 64
     assert words[-1] in err
 
@@ -115,19 +121,19 @@ def test_a_number_that_is_none_is_wrong_usage(
     "line",
     ["plan --timeout", "apply --move-timeout", "fleet plan f --timeout", "fleet apply f --move-timeout"],
 )
-def test_so_it_is_with_every_time_out(typed: CommandLine, line: str) -> None:
-    assert typed(*line.split(), "nan").code == 64
-    assert typed(*line.split(), "inf").code == 64
+def test_commands_reject_non_finite_timeouts(cli: CommandLine, line: str) -> None:
+    assert cli(*line.split(), "nan").code == 64
+    assert cli(*line.split(), "inf").code == 64
 
 
-def test_warnings_may_begin_as_early_as_one_likes(typed: CommandLine) -> None:
-    code, out, _ = worker_config(typed, "status", *WORKERS, "--warn-days", "30000000")
+def test_status_accepts_large_warn_days(cli: CommandLine) -> None:
+    code, out, _ = run_worker_config(cli, "status", *WORKERS, "--warn-days", "30000000")
     assert code == 0
     assert "Certificate expires soon" in out
 
 
 @pytest.mark.parametrize("before", ["99999999999999999999d", f"{'9' * 400}d", "-1d", "nan", ".nan", "1e9d"])
-def test_a_duration_in_a_manifest_that_cannot_be(typed: CommandLine, before: str) -> None:
-    declare(typed, warnBeforeExpiry=before)
-    ran = typed("validate", "--format", "json")
+def test_validate_rejects_invalid_expiry_duration(cli: CommandLine, before: str) -> None:
+    declare_workers(cli, warnBeforeExpiry=before)
+    ran = cli("validate", "--format", "json")
     assert (ran.code, json.loads(ran.out)["diagnostics"][0]["code"]) == (1, "bad-value")

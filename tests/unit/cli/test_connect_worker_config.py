@@ -21,7 +21,7 @@ URLS = ("https://w1:8083", "https://w2:8083", "https://w3:8083")
 WORKERS = tuple(word for url in URLS for word in ("--worker", url))
 
 
-def certificate(name: str, days: int = 400) -> Certificate:
+def make_certificate(name: str, days: int = 400) -> Certificate:
     begin = datetime(2026, 1, 1, tzinfo=UTC)
     sha = name.encode().hex().ljust(64, "0")
     return Certificate(sha, f"CN={name}", "CN=ca", begin, datetime.now(UTC) + timedelta(days=days, hours=1))
@@ -30,18 +30,21 @@ def certificate(name: str, days: int = 400) -> Certificate:
 @pytest.fixture
 def workers() -> MemoryWorkers:
     found = MemoryWorkers(URLS)
-    found.files = {"/old": Keystore(certificate("old"), "pw"), "/new": Keystore(certificate("new"), "pw")}
+    found.files = {
+        "/old": Keystore(make_certificate("old"), "pw"),
+        "/new": Keystore(make_certificate("new"), "pw"),
+    }
     found.placeholders = {PLACEHOLDER: "pw"}
     return found
 
 
 @pytest.fixture
-def typed(kdeclare: CommandLine, workers: MemoryWorkers) -> CommandLine:
+def cli(kdeclare: CommandLine, workers: MemoryWorkers) -> CommandLine:
     kdeclare.workers[workers.urls] = workers
     return kdeclare
 
 
-def declare(typed: CommandLine, name: str = "eu", **spec: Any) -> Path:
+def declare_workers(typed: CommandLine, name: str = "eu", **spec: Any) -> Path:
     config = {LOCATION: "/old", PASSWORD: PLACEHOLDER}
     return typed.write(
         f"manifests/{name}.yaml",
@@ -51,20 +54,20 @@ def declare(typed: CommandLine, name: str = "eu", **spec: Any) -> Path:
     )
 
 
-def worker_config(typed: CommandLine, *words: str, answer: str | None = None) -> tuple[int, str, str]:
+def run_worker_config(typed: CommandLine, *words: str, answer: str | None = None) -> tuple[int, str, str]:
     ran = typed("connect", "worker-config", *words, answer=answer)
     return ran.code, ran.out, ran.err
 
 
-def change(location: str, password: str = PLACEHOLDER) -> tuple[str, str]:
+def build_change(location: str, password: str = PLACEHOLDER) -> tuple[str, str]:
     return f"{LOCATION}={location}", f"{PASSWORD}={password}"
 
 
 # Ad hoc commands.
 
 
-def test_patch_shows_asks_changes_and_waits(typed: CommandLine, workers: MemoryWorkers) -> None:
-    code, out, err = worker_config(typed, "patch", *change("/old"), *WORKERS, answer="yes\n")
+def test_patch_confirms_changes_and_waits_for_workers(cli: CommandLine, workers: MemoryWorkers) -> None:
+    code, out, err = run_worker_config(cli, "patch", *build_change("/old"), *WORKERS, answer="yes\n")
     assert code == 0
     assert f"~ {LOCATION}  (unset) → /old" in out
     assert "3 workers can apply this." in out
@@ -74,70 +77,70 @@ def test_patch_shows_asks_changes_and_waits(typed: CommandLine, workers: MemoryW
     assert [call for call, _ in workers.calls].count("patch") == 1
 
 
-def test_patch_changes_nothing_without_a_yes(typed: CommandLine, workers: MemoryWorkers) -> None:
-    assert worker_config(typed, "patch", *change("/old"), *WORKERS, answer="no\n")[0] == 1
-    assert worker_config(typed, "patch", *change("/old"), *WORKERS)[0] == 64
+def test_patch_without_yes_changes_nothing(cli: CommandLine, workers: MemoryWorkers) -> None:
+    assert run_worker_config(cli, "patch", *build_change("/old"), *WORKERS, answer="no\n")[0] == 1
+    assert run_worker_config(cli, "patch", *build_change("/old"), *WORKERS)[0] == 64
     assert not workers.log
 
 
-def test_one_worker_that_cannot_apply_it_keeps_it_from_all(
-    typed: CommandLine, workers: MemoryWorkers
+def test_patch_changes_nothing_if_one_worker_cannot_apply_it(
+    cli: CommandLine, workers: MemoryWorkers
 ) -> None:
     workers.workers[URLS[1]].missing_paths = {"/new"}
-    words = ("patch", *change("/new"), *WORKERS, "--yes")
-    code, out, _ = worker_config(typed, *words)
+    words = ("patch", *build_change("/new"), *WORKERS, "--yes")
+    code, out, _ = run_worker_config(cli, *words)
     assert code == 1
     assert "1 of 3 workers cannot apply this:" in out
     assert f"✗ {URLS[1]}\n      {LOCATION}: There is no file /new" in out
     assert not workers.log
-    code, out, _ = worker_config(typed, *words, "--format", "json")
+    code, out, _ = run_worker_config(cli, *words, "--format", "json")
     said = json.loads(out)
     assert (code, said["valid"]) == (1, False)
     assert [worker["valid"] for worker in said["workers"]] == [True, False, True]
 
 
-def test_a_worker_that_does_not_follow_is_named(typed: CommandLine, workers: MemoryWorkers) -> None:
+def test_patch_names_worker_that_did_not_apply_it(cli: CommandLine, workers: MemoryWorkers) -> None:
     workers.workers[URLS[2]].lag = None
-    words = ("patch", *change("/old"), *WORKERS, "--yes", "--wait", "0")
-    code, out, _ = worker_config(typed, *words)
+    words = ("patch", *build_change("/old"), *WORKERS, "--yes", "--wait", "0")
+    code, out, _ = run_worker_config(cli, *words)
     assert code == 5
     assert "1 of 3 workers did not apply it" in out
     assert f"✗ {URLS[2]}  it has not applied the last update yet" in out
-    code, out, _ = worker_config(typed, *words, "--format", "json")
+    code, out, _ = run_worker_config(cli, *words, "--format", "json")
     said = json.loads(out)
     assert (code, said["exit_code"]) == (5, 5)
     assert [item["url"] for item in said["behind"]] == [URLS[2]]
 
 
-def test_what_is_there_already_is_sent_again(typed: CommandLine, workers: MemoryWorkers) -> None:
-    worker_config(typed, "patch", *change("/old"), *WORKERS, "--yes")
-    workers.files["/old"] = Keystore(certificate("renewed"), "pw")
-    code, out, _ = worker_config(typed, "patch", f"{LOCATION}=/old", *WORKERS, "--yes")
+def test_patch_sends_unchanged_values_again(cli: CommandLine, workers: MemoryWorkers) -> None:
+    run_worker_config(cli, "patch", *build_change("/old"), *WORKERS, "--yes")
+    workers.files["/old"] = Keystore(make_certificate("renewed"), "pw")
+    code, out, _ = run_worker_config(cli, "patch", f"{LOCATION}=/old", *WORKERS, "--yes")
     assert code == 0
     assert "unchanged: sent again" in out
     assert {worker.certificate.subject for worker in workers.workers.values()} == {"CN=renewed"}
 
 
-def test_delete_takes_keys_away_together(typed: CommandLine, workers: MemoryWorkers) -> None:
-    worker_config(typed, "patch", *change("/old"), *WORKERS, "--yes")
-    code, out, _ = worker_config(typed, "delete", LOCATION, PASSWORD, *WORKERS, answer="yes\n")
+def test_delete_removes_keys_in_one_request(cli: CommandLine, workers: MemoryWorkers) -> None:
+    run_worker_config(cli, "patch", *build_change("/old"), *WORKERS, "--yes")
+    code, out, _ = run_worker_config(cli, "delete", LOCATION, PASSWORD, *WORKERS, answer="yes\n")
     assert code == 0
     assert "as in the worker's own file" in out
     assert workers.log[-1] == {}
     assert len(workers.log) == 2
 
 
-def test_delete_of_what_is_not_there(typed: CommandLine, workers: MemoryWorkers) -> None:
-    worker_config(typed, "patch", *change("/old"), *WORKERS, "--yes")
-    code, _, err = worker_config(typed, "delete", LOCATION, "no.such.key", *WORKERS, "--yes")
+def test_delete_rejects_key_without_override(cli: CommandLine, workers: MemoryWorkers) -> None:
+    run_worker_config(cli, "patch", *build_change("/old"), *WORKERS, "--yes")
+    code, _, err = run_worker_config(cli, "delete", LOCATION, "no.such.key", *WORKERS, "--yes")
     assert code == 1
     assert "'no.such.key' is not overridden. The overridden keys are" in err
     assert len(workers.log) == 1
 
 
-def test_validate_changes_nothing(typed: CommandLine, workers: MemoryWorkers) -> None:
-    assert worker_config(typed, "validate", *change("/old"), *WORKERS)[0] == 0
-    code, out, _ = worker_config(typed, "validate", *change("/gone"), *WORKERS)
+def test_validate_command_changes_nothing(cli: CommandLine, workers: MemoryWorkers) -> None:
+    assert run_worker_config(cli, "validate", *build_change("/old"), *WORKERS)[0] == 0
+    code, out, _ = run_worker_config(cli, "validate", *build_change("/gone"), *WORKERS)
     assert code == 1
     assert "3 of 3 workers cannot apply this" in out
     assert not workers.log
@@ -145,23 +148,23 @@ def test_validate_changes_nothing(typed: CommandLine, workers: MemoryWorkers) ->
 
 @pytest.mark.parametrize("words", [("get",), ("status",), ("validate", f"{LOCATION}=/new")])
 @pytest.mark.parametrize("form", ["text", "json"])
-def test_passwords_are_shown_nowhere(
-    typed: CommandLine, workers: MemoryWorkers, words: tuple[str, ...], form: str
+def test_passwords_are_hidden_in_all_commands(
+    cli: CommandLine, workers: MemoryWorkers, words: tuple[str, ...], form: str
 ) -> None:
-    workers.files["/old"] = Keystore(certificate("old"), "s3cret")
+    workers.files["/old"] = Keystore(make_certificate("old"), "s3cret")
     workers.patch(URLS[0], {LOCATION: "/old", PASSWORD: "s3cret"})
-    _, out, err = worker_config(typed, *words, *WORKERS, "--format", form)
+    _, out, err = run_worker_config(cli, *words, *WORKERS, "--format", form)
     assert out
     assert "s3cret" not in out + err
     if words == ("get",):
         assert "(sensitive)" in out
 
 
-def test_a_raw_password_is_warned_of_and_not_shown(typed: CommandLine, workers: MemoryWorkers) -> None:
-    workers.files["/old"] = Keystore(certificate("old"), "s3cret")
-    typed.monkeypatch.setenv("STORE_PASSWORD", "s3cret")
-    code, out, err = worker_config(
-        typed, "patch", *change("/old", "${env.STORE_PASSWORD}"), *WORKERS, "--yes"
+def test_patch_warns_about_raw_password_and_hides_it(cli: CommandLine, workers: MemoryWorkers) -> None:
+    workers.files["/old"] = Keystore(make_certificate("old"), "s3cret")
+    cli.monkeypatch.setenv("STORE_PASSWORD", "s3cret")
+    code, out, err = run_worker_config(
+        cli, "patch", *build_change("/old", "${env.STORE_PASSWORD}"), *WORKERS, "--yes"
     )
     assert code == 0
     assert workers.current()[PASSWORD] == "s3cret"
@@ -169,21 +172,21 @@ def test_a_raw_password_is_warned_of_and_not_shown(typed: CommandLine, workers: 
     assert "s3cret" not in out + err
 
 
-def test_get_shows_placeholders_as_they_are(typed: CommandLine, workers: MemoryWorkers) -> None:
-    assert "No overrides" in worker_config(typed, "get", *WORKERS)[1]
-    worker_config(typed, "patch", *change("/old"), *WORKERS, "--yes")
-    _, out, _ = worker_config(typed, "get", *WORKERS, "--format", "json")
+def test_get_shows_placeholders(cli: CommandLine, workers: MemoryWorkers) -> None:
+    assert "No overrides" in run_worker_config(cli, "get", *WORKERS)[1]
+    run_worker_config(cli, "patch", *build_change("/old"), *WORKERS, "--yes")
+    _, out, _ = run_worker_config(cli, "get", *WORKERS, "--format", "json")
     assert json.loads(out)["overrides"] == {LOCATION: "/old", PASSWORD: PLACEHOLDER}
 
 
-def test_status_of_workers_that_are_well(typed: CommandLine, workers: MemoryWorkers) -> None:
-    worker_config(typed, "patch", *change("/old"), *WORKERS, "--yes")
-    code, out, _ = worker_config(typed, "status", *WORKERS)
+def test_status_shows_healthy_workers(cli: CommandLine, workers: MemoryWorkers) -> None:
+    run_worker_config(cli, "patch", *build_change("/old"), *WORKERS, "--yes")
+    code, out, _ = run_worker_config(cli, "status", *WORKERS)
     assert code == 0
     assert "3 of 3 workers in step with 2 overrides." in out
     assert out.count("CN=old") >= 3
     assert "400 days" in out
-    code, out, _ = worker_config(typed, "status", *WORKERS, "--format", "json")
+    code, out, _ = run_worker_config(cli, "status", *WORKERS, "--format", "json")
     said = json.loads(out)
     assert (code, said["exit_code"]) == (0, 0)
     assert [(w["url"], w["leader"], w["in_step"]) for w in said["workers"]] == [
@@ -194,45 +197,45 @@ def test_status_of_workers_that_are_well(typed: CommandLine, workers: MemoryWork
     assert said["workers"][0]["served"]["subject"] == "CN=old"
 
 
-def test_status_names_who_is_silent_behind_or_different(typed: CommandLine, workers: MemoryWorkers) -> None:
-    worker_config(typed, "patch", *change("/old"), *WORKERS, "--yes")
+def test_status_names_unreachable_and_lagging_workers(cli: CommandLine, workers: MemoryWorkers) -> None:
+    run_worker_config(cli, "patch", *build_change("/old"), *WORKERS, "--yes")
     workers.workers[URLS[1]].lag = None
     workers.patch(URLS[0], {LOCATION: "/new"})
     workers.workers[URLS[2]].down = True
-    code, out, _ = worker_config(typed, "status", *WORKERS)
+    code, out, _ = run_worker_config(cli, "status", *WORKERS)
     assert code == 5
     assert "1 of 3 workers in step" in out
     assert f"{URLS[1]}: it has not applied the last update yet." in out
     assert f"{URLS[2]}: it is unreachable" in out
-    assert worker_config(typed, "status", *WORKERS, "--format", "json")[0] == 5
+    assert run_worker_config(cli, "status", *WORKERS, "--format", "json")[0] == 5
 
 
-def test_status_warns_of_certificates_that_end_soon(typed: CommandLine, workers: MemoryWorkers) -> None:
-    workers.files["/old"] = Keystore(certificate("old", days=20), "pw")
-    worker_config(typed, "patch", *change("/old"), *WORKERS, "--yes")
-    code, out, _ = worker_config(typed, "status", *WORKERS)
+def test_status_warns_about_expiring_certificates(cli: CommandLine, workers: MemoryWorkers) -> None:
+    workers.files["/old"] = Keystore(make_certificate("old", days=20), "pw")
+    run_worker_config(cli, "patch", *build_change("/old"), *WORKERS, "--yes")
+    code, out, _ = run_worker_config(cli, "status", *WORKERS)
     assert code == 0
     assert "Certificate expires soon" in out
-    assert "expires soon" not in worker_config(typed, "status", *WORKERS, "--warn-days", "7")[1]
+    assert "expires soon" not in run_worker_config(cli, "status", *WORKERS, "--warn-days", "7")[1]
 
 
-def test_workers_of_which_none_answers(typed: CommandLine, workers: MemoryWorkers) -> None:
+def test_commands_report_unreachable_workers(cli: CommandLine, workers: MemoryWorkers) -> None:
     for worker in workers.workers.values():
         worker.down = True
-    code, _, err = worker_config(typed, "get", *WORKERS)
+    code, _, err = run_worker_config(cli, "get", *WORKERS)
     assert code == 1
     assert all(f"{url}: it is unreachable" in err for url in URLS)
-    assert worker_config(typed, "status", *WORKERS)[0] == 5
+    assert run_worker_config(cli, "status", *WORKERS)[0] == 5
 
 
-def test_what_the_workers_refuse_is_said_in_their_words(
-    typed: CommandLine, workers: MemoryWorkers, monkeypatch: pytest.MonkeyPatch
+def test_patch_shows_rejection_by_workers(
+    cli: CommandLine, workers: MemoryWorkers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(url: str, changes: Changes) -> Mapping[str, str]:
         raise Fault("WORKER_AUTHORIZATION_FAILED", "Only admins may")
 
     monkeypatch.setattr(workers, "patch", refuse)
-    code, _, err = worker_config(typed, "patch", *change("/old"), *WORKERS, "--yes")
+    code, _, err = run_worker_config(cli, "patch", *build_change("/old"), *WORKERS, "--yes")
     assert code == 1
     assert "Only admins may" in err
     assert not workers.log
@@ -241,50 +244,48 @@ def test_what_the_workers_refuse_is_said_in_their_words(
 # Missing responses.
 
 
-def test_a_change_without_an_answer_is_looked_for(typed: CommandLine, workers: MemoryWorkers) -> None:
+def test_patch_confirms_change_after_lost_response(cli: CommandLine, workers: MemoryWorkers) -> None:
     workers.lose_answers = 1
-    code, out, _ = worker_config(typed, "patch", *change("/old"), *WORKERS, "--yes")
+    code, out, _ = run_worker_config(cli, "patch", *build_change("/old"), *WORKERS, "--yes")
     assert code == 0
     assert "Changed; 3 workers applied it" in out
     assert len(workers.log) == 1
 
 
-def test_a_change_without_an_answer_names_who_does_not_follow(
-    typed: CommandLine, workers: MemoryWorkers
-) -> None:
+def test_patch_names_lagging_worker_after_lost_response(cli: CommandLine, workers: MemoryWorkers) -> None:
     workers.lose_answers = 1
     workers.workers[URLS[2]].lag = None
-    code, out, _ = worker_config(typed, "patch", *change("/old"), *WORKERS, "--yes", "--wait", "0")
+    code, out, _ = run_worker_config(cli, "patch", *build_change("/old"), *WORKERS, "--yes", "--wait", "0")
     assert code == 5
     assert "Changed, but 1 of 3 workers did not apply it" in out
     assert f"✗ {URLS[2]}  it has not applied the last update yet" in out
 
 
-def test_others_who_change_other_keys_meanwhile_do_not_hide_it(
-    typed: CommandLine, workers: MemoryWorkers, monkeypatch: pytest.MonkeyPatch
+def test_patch_confirms_change_despite_concurrent_updates(
+    cli: CommandLine, workers: MemoryWorkers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lost = workers.patch
 
-    def patch(url: str, changes: Changes) -> Mapping[str, str]:
+    def patch_and_lose_response(url: str, changes: Changes) -> Mapping[str, str]:
         lost(url, changes)
         lost(url, {"listeners.https.ssl.keystore.type": "PKCS12"})
         raise Fault("WORKER_LOST", "it did not respond", FaultKind.UNKNOWN)
 
-    monkeypatch.setattr(workers, "patch", patch)
-    assert worker_config(typed, "patch", *change("/old"), *WORKERS, "--yes")[0] == 0
+    monkeypatch.setattr(workers, "patch", patch_and_lose_response)
+    assert run_worker_config(cli, "patch", *build_change("/old"), *WORKERS, "--yes")[0] == 0
 
 
 @pytest.mark.parametrize("known", [False, True])
 @pytest.mark.parametrize("form", ["text", "json"])
-def test_of_a_change_that_never_shows_nobody_says_that_it_was_not_made(
-    typed: CommandLine, workers: MemoryWorkers, form: str, *, known: bool
+def test_patch_reports_unknown_outcome_if_change_never_shows(
+    cli: CommandLine, workers: MemoryWorkers, form: str, *, known: bool
 ) -> None:
     """known: its values are already set, so only a newer update proves the change."""
     if known:
         workers.patch(URLS[0], {LOCATION: "/old", PASSWORD: PLACEHOLDER})
     workers.lose_requests = 1
-    words = ("patch", *change("/old"), *WORKERS, "--yes", "--wait", "0", "--format", form)
-    code, out, err = worker_config(typed, *words)
+    words = ("patch", *build_change("/old"), *WORKERS, "--yes", "--wait", "0", "--format", form)
+    code, out, err = run_worker_config(cli, *words)
     assert code == 5
     said = " ".join((out + err).split())
     assert "outcome-unclear" in said or form == "text"
@@ -293,23 +294,23 @@ def test_of_a_change_that_never_shows_nobody_says_that_it_was_not_made(
     assert "worker-config status" in said
 
 
-def test_of_a_change_after_which_nobody_answers(
-    typed: CommandLine, workers: MemoryWorkers, monkeypatch: pytest.MonkeyPatch
+def test_patch_reports_unknown_outcome_if_no_worker_responds(
+    cli: CommandLine, workers: MemoryWorkers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def patch(url: str, changes: Changes) -> Mapping[str, str]:
+    def patch_and_disconnect(url: str, changes: Changes) -> Mapping[str, str]:
         for worker in workers.workers.values():
             worker.down = True
         raise Fault("WORKER_LOST", "it did not respond", FaultKind.UNKNOWN)
 
-    monkeypatch.setattr(workers, "patch", patch)
-    code, _, err = worker_config(typed, "patch", *change("/old"), *WORKERS, "--yes", "--wait", "0")
+    monkeypatch.setattr(workers, "patch", patch_and_disconnect)
+    code, _, err = run_worker_config(cli, "patch", *build_change("/old"), *WORKERS, "--yes", "--wait", "0")
     assert code == 5
     assert f"{URLS[1]}: it is unreachable" in err
 
 
-def test_during_a_rebalance_the_change_is_sent_again(typed: CommandLine, workers: MemoryWorkers) -> None:
+def test_patch_is_sent_again_during_rebalance(cli: CommandLine, workers: MemoryWorkers) -> None:
     workers.rebalances = 2
-    assert worker_config(typed, "patch", *change("/old"), *WORKERS, "--yes")[0] == 0
+    assert run_worker_config(cli, "patch", *build_change("/old"), *WORKERS, "--yes")[0] == 0
     assert workers.current()[LOCATION] == "/old"
     assert [call for call, _ in workers.calls].count("patch") == 3
 
@@ -317,25 +318,25 @@ def test_during_a_rebalance_the_change_is_sent_again(typed: CommandLine, workers
 # Which workers.
 
 
-def test_without_urls_the_manifest_names_the_workers(typed: CommandLine) -> None:
-    code, _, err = worker_config(typed, "get")
+def test_get_without_urls_uses_workers_of_manifest(cli: CommandLine) -> None:
+    code, _, err = run_worker_config(cli, "get")
     assert code == 64
     assert "Neither --worker nor a manifest" in err
-    declare(typed)
-    assert worker_config(typed, "get")[0] == 0
-    declare(typed, "us")
-    code, _, err = worker_config(typed, "get")
+    declare_workers(cli)
+    assert run_worker_config(cli, "get")[0] == 0
+    declare_workers(cli, "us")
+    code, _, err = run_worker_config(cli, "get")
     assert code == 64
     assert "Choose one with --name NAME" in err
-    assert worker_config(typed, "get", "--name", "us")[0] == 0
-    code, _, err = worker_config(typed, "get", "--name", "euu")
+    assert run_worker_config(cli, "get", "--name", "us")[0] == 0
+    code, _, err = run_worker_config(cli, "get", "--name", "euu")
     assert code == 64
     assert "Did you mean 'eu'?" in err
 
 
-def test_keys_of_a_manifest_are_named_before_anybody_is_asked(typed: CommandLine) -> None:
-    declare(typed)
-    _, _, err = worker_config(typed, "patch", f"{LOCATION}=/old", *WORKERS, answer="no\n")
+def test_patch_warns_about_keys_declared_in_manifest(cli: CommandLine) -> None:
+    declare_workers(cli)
+    _, _, err = run_worker_config(cli, "patch", f"{LOCATION}=/old", *WORKERS, answer="no\n")
     assert "Declared in a manifest" in err
     assert f"ConnectWorkerConfig/eu declares {LOCATION}" in err
 
@@ -359,8 +360,8 @@ def test_keys_of_a_manifest_are_named_before_anybody_is_asked(typed: CommandLine
         (("get", "--worker", "https://[1"), "is not a valid URL"),
     ],
 )
-def test_wrong_usage(typed: CommandLine, words: tuple[str, ...], said: str) -> None:
-    code, _, err = worker_config(typed, *words)
+def test_worker_config_rejects_wrong_usage(cli: CommandLine, words: tuple[str, ...], said: str) -> None:
+    code, _, err = run_worker_config(cli, *words)
     assert code == 64
     assert said.lower() in " ".join(err.lower().split())
 
@@ -368,56 +369,54 @@ def test_wrong_usage(typed: CommandLine, words: tuple[str, ...], said: str) -> N
 # As a manifest.
 
 
-def test_a_manifest_from_plan_to_rollback(typed: CommandLine, workers: MemoryWorkers) -> None:
-    declare(typed)
-    ran = typed("plan")
+def test_manifest_is_planned_applied_and_rolled_back(cli: CommandLine, workers: MemoryWorkers) -> None:
+    declare_workers(cli)
+    ran = cli("plan")
     assert ran.code == 0
     assert "ConnectWorkerConfig/eu" in ran.out
     assert PLACEHOLDER in ran.out
-    ran = typed("apply", "--yes")
+    ran = cli("apply", "--yes")
     assert ran.code == 0
     assert "1 group of Connect workers configured" in ran.out
-    assert typed("plan", "--detailed-exitcode").code == 0
-    declare(typed, config={LOCATION: "/new", PASSWORD: PLACEHOLDER})
-    assert typed("plan", "--out", "it.plan").code == 0
-    assert typed("apply", "it.plan", "--yes").code == 0
+    assert cli("plan", "--detailed-exitcode").code == 0
+    declare_workers(cli, config={LOCATION: "/new", PASSWORD: PLACEHOLDER})
+    assert cli("plan", "--out", "it.plan").code == 0
+    assert cli("apply", "it.plan", "--yes").code == 0
     assert workers.current()[LOCATION] == "/new"
-    assert typed("rollback", "--yes").code == 0
+    assert cli("rollback", "--yes").code == 0
     assert workers.current()[LOCATION] == "/old"
-    ran = typed("history")
+    ran = cli("history")
     assert ran.code == 0
 
 
-def test_apply_and_rollback_wait_for_workers_as_long_as_they_are_told(
-    typed: CommandLine, workers: MemoryWorkers
-) -> None:
+def test_apply_and_rollback_respect_follow_timeout(cli: CommandLine, workers: MemoryWorkers) -> None:
     workers.workers[URLS[2]].lag = None
-    declare(typed)
+    declare_workers(cli)
     begun = time.monotonic()
-    ran = typed("apply", "--yes", "--follow-timeout", "0")
+    ran = cli("apply", "--yes", "--follow-timeout", "0")
     assert ran.code == 5
     assert f"{URLS[2]}: it has not applied the last update yet" in ran.out
-    ran = typed("rollback", "--yes", "--follow-timeout", "0")
+    ran = cli("rollback", "--yes", "--follow-timeout", "0")
     assert ran.code == 5
     assert time.monotonic() - begun < 15
-    assert typed("apply", "--follow-timeout", "inf").code == 64
+    assert cli("apply", "--follow-timeout", "inf").code == 64
 
 
-def test_workers_that_fall_silent_between_plan_and_apply(typed: CommandLine, workers: MemoryWorkers) -> None:
-    declare(typed)
-    assert typed("plan", "--out", "it.plan").code == 0
+def test_apply_fails_if_workers_became_unreachable(cli: CommandLine, workers: MemoryWorkers) -> None:
+    declare_workers(cli)
+    assert cli("plan", "--out", "it.plan").code == 0
     for worker in workers.workers.values():
         worker.down = True
-    ran = typed("apply", "it.plan", "--yes")
+    ran = cli("apply", "it.plan", "--yes")
     assert ran.code == 1
     assert "Connect workers rejected the request" in ran.err
     assert f"{URLS[0]}: it is unreachable" in ran.err
     assert not workers.log
 
 
-def test_texts_stay_as_they_are_written(typed: CommandLine, workers: MemoryWorkers) -> None:
-    typed.monkeypatch.setenv("STORE_PASSWORD", "0123")
-    workers.files["/1.50"] = Keystore(certificate("old"), "0123")
+def test_manifest_values_keep_their_text(cli: CommandLine, workers: MemoryWorkers) -> None:
+    cli.monkeypatch.setenv("STORE_PASSWORD", "0123")
+    workers.files["/1.50"] = Keystore(make_certificate("old"), "0123")
     manifest = f"""
 apiVersion: kdeclare/v1
 kind: ConnectWorkerConfig
@@ -430,11 +429,11 @@ spec:
     {PASSWORD}: ${{env.STORE_PASSWORD}}
     listeners.https.ssl.keystore.type: 1.50
 """
-    (typed.folder / "manifests" / "eu.yaml").write_text(manifest)
-    assert typed("apply", "--yes").code == 0
+    (cli.folder / "manifests" / "eu.yaml").write_text(manifest)
+    assert cli("apply", "--yes").code == 0
     assert workers.current()[PASSWORD] == "0123"
     assert workers.current()["listeners.https.ssl.keystore.type"] == "1.50"
-    everything = [path.read_text() for path in (typed.folder / "state").rglob("*") if path.is_file()]
+    everything = [path.read_text() for path in (cli.folder / "state").rglob("*") if path.is_file()]
     assert '"0123"' not in "".join(everything)
 
 
@@ -460,11 +459,11 @@ spec:
         ({"warnBeforeExpiry": "soon"}, "'soon' is not a duration", "bad-value"),
     ],
 )
-def test_what_is_wrong_with_a_manifest_is_said_with_its_place(
-    typed: CommandLine, spec: dict[str, Any], said: str, code: str
+def test_validate_reports_manifest_errors_with_position(
+    cli: CommandLine, spec: dict[str, Any], said: str, code: str
 ) -> None:
-    declare(typed, **spec)
-    ran = typed("validate", "--format", "json")
+    declare_workers(cli, **spec)
+    ran = cli("validate", "--format", "json")
     assert ran.code == 1
     (problem,) = json.loads(ran.out)["diagnostics"]
     assert problem["code"] == code
@@ -474,81 +473,79 @@ def test_what_is_wrong_with_a_manifest_is_said_with_its_place(
     assert "s3cret" not in ran.out
 
 
-def test_a_raw_password_in_a_manifest_is_warned_of_and_cannot_be_saved(
-    typed: CommandLine, workers: MemoryWorkers
+def test_raw_password_in_manifest_warns_and_blocks_saved_plan(
+    cli: CommandLine, workers: MemoryWorkers
 ) -> None:
-    workers.files["/old"] = Keystore(certificate("old"), "s3cret")
-    declare(typed, config={LOCATION: "/old", PASSWORD: "s3cret"})
-    ran = typed("plan", "--out", "it.plan")
+    workers.files["/old"] = Keystore(make_certificate("old"), "s3cret")
+    declare_workers(cli, config={LOCATION: "/old", PASSWORD: "s3cret"})
+    ran = cli("plan", "--out", "it.plan")
     assert ran.code == 1
     assert "Literal secret cannot be saved in a plan" in ran.err
-    ran = typed("apply", "--yes")
+    ran = cli("apply", "--yes")
     assert ran.code == 0
     assert "Secret in a manifest" in ran.out
     assert workers.current()[PASSWORD] == "s3cret"
-    everything = [path.read_text() for path in (typed.folder / "state").rglob("*") if path.is_file()]
+    everything = [path.read_text() for path in (cli.folder / "state").rglob("*") if path.is_file()]
     assert "s3cret" not in "".join([*everything, ran.out, ran.err])
 
 
-def test_schema_and_target_know_the_kind(typed: CommandLine) -> None:
-    ran = typed("schema", "--kind", "ConnectWorkerConfig")
+def test_schema_and_target_accept_worker_config(cli: CommandLine) -> None:
+    ran = cli("schema", "--kind", "ConnectWorkerConfig")
     assert ran.code == 0
     assert "warnBeforeExpiry" in ran.out
-    declare(typed)
-    assert typed("plan", "--target", "ConnectWorkerConfig/eu").code == 0
+    declare_workers(cli)
+    assert cli("plan", "--target", "ConnectWorkerConfig/eu").code == 0
 
 
 # Credentials without encryption.
 
 
-def test_validate_warns_of_headers_that_go_out_unencrypted(
-    typed: CommandLine, monkeypatch: pytest.MonkeyPatch
+def test_validate_warns_about_headers_over_plain_http(
+    cli: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     header = {"Authorization": "Basic ${env.CONNECT_AUTH}"}
     plain = ["https://w1:8083", "http://w2:8083"]
-    declare(typed, workers=plain, headers=header)
+    declare_workers(cli, workers=plain, headers=header)
     monkeypatch.setenv("CONNECT_AUTH", "YTpi")
-    ran = typed("validate")
+    ran = cli("validate")
     assert ran.code == 0
     said = ran.out + ran.err
     assert said.count("Secret sent without encryption") == 1
     assert "The headers sent to http://w2:8083 can be read on the network." in said
-    declare(typed, workers=plain)
-    assert "without encryption" not in typed("validate").out
+    declare_workers(cli, workers=plain)
+    assert "without encryption" not in cli("validate").out
 
 
-def test_a_command_warns_of_a_header_that_goes_out_unencrypted(
-    typed: CommandLine, workers: MemoryWorkers
-) -> None:
+def test_command_warns_about_headers_over_plain_http(cli: CommandLine, workers: MemoryWorkers) -> None:
     workers.urls = ("http://w1:8083",)
     words = ("status", "--worker", "http://w1:8083")
-    said = worker_config(typed, *words, "--header", "Authorization=${env.HOME}")[2]
+    said = run_worker_config(cli, *words, "--header", "Authorization=${env.HOME}")[2]
     assert "warning: The headers sent to http://w1:8083 can be read on the network." in said
-    assert "can be read" not in worker_config(typed, *words)[2]
+    assert "can be read" not in run_worker_config(cli, *words)[2]
 
 
 # Policies.
 
 
-def test_policies_judge_worker_configs(typed: CommandLine, workers: MemoryWorkers) -> None:
-    def rule(text: str, *actions: str) -> None:
+def test_policies_evaluate_worker_configs(cli: CommandLine, workers: MemoryWorkers) -> None:
+    def add_rule(text: str, *actions: str) -> None:
         selector = {"kind": "ConnectWorkerConfig", "names": ["/e.*/"]}
-        typed.write("manifests/rule.yaml", "Policy", "rule", rule=text, actions=actions, selector=selector)
+        cli.write("manifests/rule.yaml", "Policy", "rule", rule=text, actions=actions, selector=selector)
 
-    declare(typed)
-    rule(f"after.configs['{LOCATION}'] == '/new'", "CREATE", "MODIFY")
-    assert typed("policy", "check").code == 3
-    assert typed("plan").code == 3
-    assert "denied by policy rule" in typed("apply", "--yes").out
+    declare_workers(cli)
+    add_rule(f"after.configs['{LOCATION}'] == '/new'", "CREATE", "MODIFY")
+    assert cli("policy", "check").code == 3
+    assert cli("plan").code == 3
+    assert "denied by policy rule" in cli("apply", "--yes").out
     assert workers.current() == {}
-    declare(typed, config={LOCATION: "/new", PASSWORD: PLACEHOLDER})
-    assert typed("policy", "check").code == 0
-    assert typed("plan", "--out", "saved.json").code == 0
-    assert typed("apply", "saved.json", "--yes").code == 0  # evaluated against the current workers
-    assert typed("policy", "check", "--live").code == 0
-    rule(f"before.configs['{LOCATION}'] != '/new' || after.workers.size() != 3", "MODIFY")
-    assert typed("policy", "check", "--live").code == 3
-    declare(typed)
-    assert typed("plan").code == 3
-    assert typed("rollback", "--yes").code == 3
+    declare_workers(cli, config={LOCATION: "/new", PASSWORD: PLACEHOLDER})
+    assert cli("policy", "check").code == 0
+    assert cli("plan", "--out", "saved.json").code == 0
+    assert cli("apply", "saved.json", "--yes").code == 0  # evaluated against the current workers
+    assert cli("policy", "check", "--live").code == 0
+    add_rule(f"before.configs['{LOCATION}'] != '/new' || after.workers.size() != 3", "MODIFY")
+    assert cli("policy", "check", "--live").code == 3
+    declare_workers(cli)
+    assert cli("plan").code == 3
+    assert cli("rollback", "--yes").code == 3
     assert workers.current()[LOCATION] == "/new"

@@ -8,7 +8,7 @@ import pytest
 
 from kdeclare.core.live.faults import Fault
 from kdeclare.engine.planning.request import DeletionLimit, compute_default_count
-from tests.unit.cli.command_line import CommandLine, Ran
+from tests.unit.cli.command_line import CommandLine, CommandResult
 
 
 def own_topics(kdeclare: CommandLine, count: int) -> None:
@@ -24,14 +24,14 @@ def undeclare(kdeclare: CommandLine, *names: str) -> None:
         (kdeclare.folder / "manifests" / f"{name}.yaml").unlink()
 
 
-def codes(ran: Ran) -> list[str]:
+def list_codes(ran: CommandResult) -> list[str]:
     """Return the codes of the diagnostics in JSON."""
     return [d["code"] for d in json.loads(ran.out)["diagnostics"]]
 
 
 @pytest.mark.parametrize("command", [["plan"], ["apply", "--yes"]])
 @pytest.mark.parametrize("options", [[], ["--allow-deletes"], ["--allow-deletes", "--max-deletes", "100%"]])
-def test_project_without_manifests_is_an_error_while_it_owns_something(
+def test_project_without_manifests_is_error_while_it_owns_resources(
     kdeclare: CommandLine, command: list[str], options: list[str]
 ) -> None:
     own_topics(kdeclare, 2)
@@ -43,14 +43,14 @@ def test_project_without_manifests_is_an_error_while_it_owns_something(
     assert kdeclare.topics == {"t0", "t1"}
 
 
-def test_project_whose_manifests_folder_is_gone_is_an_error(kdeclare: CommandLine) -> None:
+def test_missing_manifests_folder_is_error(kdeclare: CommandLine) -> None:
     own_topics(kdeclare, 2)
     shutil.rmtree(kdeclare.folder / "manifests")
     assert kdeclare("apply", "--yes", "--allow-deletes").code == 1
     assert kdeclare.topics == {"t0", "t1"}
 
 
-def test_empty_project_is_accepted_when_that_is_said(kdeclare: CommandLine) -> None:
+def test_allow_empty_accepts_empty_project(kdeclare: CommandLine) -> None:
     own_topics(kdeclare, 2)
     undeclare(kdeclare, "t0", "t1")
     assert kdeclare("plan", "--allow-empty").code == 0, "orphans alone are not changes"
@@ -58,11 +58,11 @@ def test_empty_project_is_accepted_when_that_is_said(kdeclare: CommandLine) -> N
     assert kdeclare.topics == set()
 
 
-def test_project_that_owns_nothing_may_be_empty(kdeclare: CommandLine) -> None:
+def test_empty_project_without_owned_resources_is_accepted(kdeclare: CommandLine) -> None:
     assert kdeclare("plan").code == 0
 
 
-def test_last_resource_can_be_released_or_deleted_by_name(kdeclare: CommandLine) -> None:
+def test_last_resources_can_be_forgotten_or_deleted_by_name(kdeclare: CommandLine) -> None:
     own_topics(kdeclare, 2)
     undeclare(kdeclare, "t0", "t1")
     ran = kdeclare("apply", "--yes", "--forget", "Topic/t0", "--delete", "Topic/t1")
@@ -78,26 +78,26 @@ def test_default_limit_is_ten_percent_between_three_and_fifty(owned: int, allowe
 
 
 @pytest.mark.parametrize(("text", "count"), [("0", 0), ("7", 7), ("0%", 0), ("10%", 4), ("100%", 40)])
-def test_limit_is_a_number_or_a_percentage_of_what_is_owned(text: str, count: int) -> None:
+def test_limit_accepts_count_or_percentage(text: str, count: int) -> None:
     limit = DeletionLimit.parse(text)
     assert limit.count(40) == count
     assert str(limit) == text
 
 
 @pytest.mark.parametrize("text", ["", "-1", "1.5", "101%", "ten", "²", "٣", "1 %", "1e3", "9999999999"])
-def test_limit_that_is_neither_is_wrong_usage(kdeclare: CommandLine, text: str) -> None:
+def test_invalid_limit_is_usage_error(kdeclare: CommandLine, text: str) -> None:
     ran = kdeclare("plan", f"--max-deletes={text}")
     assert ran.code == 64
     assert "is not a number or a percentage" in ran.err
 
 
-def test_more_deletions_than_the_limit_are_blocked_and_the_rest_is_done(kdeclare: CommandLine) -> None:
+def test_apply_blocks_deletions_above_limit_and_applies_others(kdeclare: CommandLine) -> None:
     own_topics(kdeclare, 6)
     undeclare(kdeclare, "t0", "t1", "t2", "t3")
     kdeclare.topic("fresh")
     ran = kdeclare("plan", "--allow-deletes", "--format", "json")
     assert ran.code == 3
-    assert "max-deletes" in codes(ran)
+    assert "max-deletes" in list_codes(ran)
     plan = json.loads(ran.out)
     assert {c["id"]: c.get("blocked") for c in plan["changes"]} == {
         "Topic/fresh": None,
@@ -112,14 +112,14 @@ def test_more_deletions_than_the_limit_are_blocked_and_the_rest_is_done(kdeclare
     assert kdeclare.topics == {"t4", "t5", "fresh"}
 
 
-def test_three_deletions_need_no_limit(kdeclare: CommandLine) -> None:
+def test_three_deletions_are_within_default_limit(kdeclare: CommandLine) -> None:
     own_topics(kdeclare, 4)
     undeclare(kdeclare, "t0", "t1", "t2")
     assert kdeclare("apply", "--yes", "--allow-deletes").code == 0
     assert kdeclare.topics == {"t3"}
 
 
-def test_saved_plan_carries_its_limit(kdeclare: CommandLine) -> None:
+def test_saved_plan_keeps_its_limit(kdeclare: CommandLine) -> None:
     own_topics(kdeclare, 6)
     undeclare(kdeclare, "t0", "t1", "t2", "t3")
     assert kdeclare("plan", "--allow-deletes", "--max-deletes", "80%", "--out", "it.plan").code == 0
@@ -127,7 +127,7 @@ def test_saved_plan_carries_its_limit(kdeclare: CommandLine) -> None:
     assert kdeclare.topics == {"t4", "t5"}
 
 
-def test_limit_is_checked_again_when_a_saved_plan_is_applied(kdeclare: CommandLine) -> None:
+def test_apply_of_saved_plan_checks_limit_again(kdeclare: CommandLine) -> None:
     """The plan was within 10 % of 40; since then, most of the owned resources have been released."""
     own_topics(kdeclare, 40)
     undeclare(kdeclare, "t0", "t1", "t2", "t3")
@@ -153,7 +153,7 @@ def test_ad_hoc_deletion_is_exempt_from_the_limit(kdeclare: CommandLine) -> None
     assert kdeclare.topics == set()
 
 
-def test_target_that_is_an_orphan_names_the_options_that_work(kdeclare: CommandLine) -> None:
+def test_target_of_orphan_suggests_delete_option(kdeclare: CommandLine) -> None:
     own_topics(kdeclare, 2)
     undeclare(kdeclare, "t0")
     ran = kdeclare("plan", "--allow-deletes", "--target", "Topic/t0")
@@ -163,7 +163,7 @@ def test_target_that_is_an_orphan_names_the_options_that_work(kdeclare: CommandL
 
 
 @pytest.mark.parametrize("others", [[], ["--target", "Topic/t1"]])
-def test_orphan_is_deleted_by_name_and_no_other(kdeclare: CommandLine, others: list[str]) -> None:
+def test_delete_option_deletes_named_orphan_only(kdeclare: CommandLine, others: list[str]) -> None:
     own_topics(kdeclare, 4)
     undeclare(kdeclare, "t0", "t2")
     ran = kdeclare("apply", "--yes", "--delete", "Topic/t0", *others)
@@ -171,7 +171,7 @@ def test_orphan_is_deleted_by_name_and_no_other(kdeclare: CommandLine, others: l
     assert kdeclare.topics == {"t1", "t2", "t3"}
 
 
-def test_delete_of_what_is_declared_or_unknown_is_refused(kdeclare: CommandLine) -> None:
+def test_delete_option_rejects_declared_or_unknown_resource(kdeclare: CommandLine) -> None:
     own_topics(kdeclare, 2)
     declared = kdeclare("apply", "--yes", "--delete", "Topic/t0")
     assert (declared.code, "still declares" in declared.out + declared.err) == (1, True)
@@ -180,7 +180,7 @@ def test_delete_of_what_is_declared_or_unknown_is_refused(kdeclare: CommandLine)
     assert kdeclare.topics == {"t0", "t1"}
 
 
-def test_delete_needs_the_whole_project(kdeclare: CommandLine) -> None:
+def test_delete_option_needs_whole_project(kdeclare: CommandLine) -> None:
     own_topics(kdeclare, 2)
     undeclare(kdeclare, "t0")
     ran = kdeclare("apply", "--yes", "--delete", "Topic/t0", Path("manifests/t1.yaml"))
@@ -189,7 +189,7 @@ def test_delete_needs_the_whole_project(kdeclare: CommandLine) -> None:
     assert kdeclare.topics == {"t0", "t1"}
 
 
-def test_question_names_how_many_topics_hold_records(kdeclare: CommandLine) -> None:
+def test_confirmation_counts_topics_with_records(kdeclare: CommandLine) -> None:
     own_topics(kdeclare, 4)
     undeclare(kdeclare, "t0", "t1", "t2")
     kdeclare.cluster.produce("t1", 1200)
@@ -200,7 +200,7 @@ def test_question_names_how_many_topics_hold_records(kdeclare: CommandLine) -> N
     assert kdeclare.topics == {"t0", "t1", "t2", "t3"}
 
 
-def test_counts_that_cannot_be_read_are_reported_and_stop_nothing(kdeclare: CommandLine) -> None:
+def test_unreadable_record_counts_are_reported_and_block_nothing(kdeclare: CommandLine) -> None:
     own_topics(kdeclare, 2)
     undeclare(kdeclare, "t0")
     kdeclare.cluster.faults.fail(Fault("TOPIC_AUTHORIZATION_FAILED", "no"), method="record_counts")

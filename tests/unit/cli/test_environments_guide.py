@@ -14,7 +14,7 @@ SHOWN = re.compile(r"(?<=^```\n)# Topic/orders.*?(?=^```$)", re.MULTILINE | re.D
 
 
 @pytest.fixture
-def guide(kdeclare: CommandLine) -> CommandLine:
+def guide_project(kdeclare: CommandLine) -> CommandLine:
     for name, text in FILES:
         path = kdeclare.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -22,23 +22,23 @@ def guide(kdeclare: CommandLine) -> CommandLine:
     return kdeclare
 
 
-def test_its_files_are_a_project(guide: CommandLine) -> None:
+def test_guide_files_form_valid_project(guide_project: CommandLine) -> None:
     assert len(FILES) == 4
     for env in ("staging", "production"):
-        assert guide("validate", "--env", env).code == 0
+        assert guide_project("validate", "--env", env).code == 0
 
 
-def test_what_is_shown(guide: CommandLine) -> None:
+def test_guide_output_is_current(guide_project: CommandLine) -> None:
     """KDECLARE_UPDATE_GOLDEN=1 writes the output to the page."""
-    out = guide("show-manifest", "Topic/orders", "--env", "production").out
+    out = guide_project("show-manifest", "Topic/orders", "--env", "production").out
     text = GUIDE.read_text()
     assert SHOWN.search(text)
     check_file(GUIDE, SHOWN.sub(lambda _: out, text))
 
 
-def test_a_part_gets_the_same_defaults(guide: CommandLine) -> None:
+def test_partial_plan_uses_same_defaults(guide_project: CommandLine) -> None:
     whole, part = (
-        guide("plan", *paths, "--format", "text").out for paths in ((), ("manifests/orders.yaml",))
+        guide_project("plan", *paths, "--format", "text").out for paths in ((), ("manifests/orders.yaml",))
     )
     assert "replicationFactor    3" in whole
     assert whole.partition("\n\n")[0] == part.partition("\n\n")[0]

@@ -18,33 +18,33 @@ from kdeclare.providers.kafka import connection
 from kdeclare.providers.kafka.port import Cluster, NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.terminal import CTRL_C
-from tests.unit.cli.command_line import CommandLine, Ran
+from tests.unit.cli.command_line import CommandLine, CommandResult
 
 ROOT = Path(__file__).parents[3]
-Case = Callable[[CommandLine], Ran]
+Case = Callable[[CommandLine], CommandResult]
 
 
-def done(k: CommandLine) -> Ran:
+def apply_changes(k: CommandLine) -> CommandResult:
     k.topic("orders")
     return k("apply", "--yes")
 
 
-def nothing_to_do(k: CommandLine) -> Ran:
-    done(k)
+def plan_without_changes(k: CommandLine) -> CommandResult:
+    apply_changes(k)
     return k("plan", "--detailed-exitcode")
 
 
-def changes_without_asking_for_the_code(k: CommandLine) -> Ran:
+def plan_without_detailed_exit_code(k: CommandLine) -> CommandResult:
     k.topic("orders")
     return k("plan")
 
 
-def bad_manifest(k: CommandLine) -> Ran:
+def plan_bad_manifest(k: CommandLine) -> CommandResult:
     k.topic("orders", partitons=3)
     return k("plan")
 
 
-def unreachable(k: CommandLine) -> Ran:
+def plan_unreachable_cluster(k: CommandLine) -> CommandResult:
     def connect(servers: str, config: object, timeout_s: float, attempts: int) -> Cluster:
         raise KdeclareError(error("unreachable", "Cluster unreachable", f"{servers}: refused."))
 
@@ -53,7 +53,7 @@ def unreachable(k: CommandLine) -> Ran:
     return k("plan")
 
 
-def internal_error(k: CommandLine) -> Ran:
+def raise_internal_error(k: CommandLine) -> CommandResult:
     def connect(servers: str, config: object, timeout_s: float, attempts: int) -> Cluster:
         raise ZeroDivisionError("by accident")
 
@@ -62,29 +62,29 @@ def internal_error(k: CommandLine) -> Ran:
     return k("plan")
 
 
-def fewer_partitions(k: CommandLine) -> Ran:
+def apply_fewer_partitions(k: CommandLine) -> CommandResult:
     k.topic("orders", partitions=3)
     k("apply", "--yes")
     k.topic("orders", partitions=2)
     return k("apply", "--yes")
 
 
-def unknown_broker(k: CommandLine) -> Ran:
+def apply_unknown_broker(k: CommandLine) -> CommandResult:
     k.write("manifests/orders.yaml", "Topic", "orders", assignments={0: [77]})
     return k("apply", "--yes")
 
 
-def declined(k: CommandLine) -> Ran:
+def decline_apply(k: CommandLine) -> CommandResult:
     k.topic("orders")
     return k("apply", answer="no\n")
 
 
-def changes(k: CommandLine) -> Ran:
+def plan_changes(k: CommandLine) -> CommandResult:
     k.topic("orders")
     return k("plan", "--detailed-exitcode")
 
 
-def plan_denied(k: CommandLine) -> Ran:
+def plan_denied_change(k: CommandLine) -> CommandResult:
     k.topic("orders")
     k.topic("payments")
     k.cluster.faults.fail(
@@ -93,15 +93,15 @@ def plan_denied(k: CommandLine) -> Ran:
     return k("plan")
 
 
-def apply_denied(k: CommandLine) -> Ran:
-    plan_denied(k)
+def apply_denied_change(k: CommandLine) -> CommandResult:
+    plan_denied_change(k)
     ran = k("apply", "--yes")
     assert k.topics == {"payments"}, "apply does the rest"
     return ran
 
 
-def test_run_with_a_denial_is_shown_as_applied_in_part_everywhere(kdeclare: CommandLine) -> None:
-    ran = apply_denied(kdeclare)
+def test_run_with_denial_is_shown_as_partially_applied(kdeclare: CommandLine) -> None:
+    ran = apply_denied_change(kdeclare)
     assert "\nPartially applied to shop/lab (lab:9092): 1 done, 1 denied.\n" in ran.out
     (run,) = json.loads(kdeclare("history", "--format", "json").out)["runs"]
     assert run["outcome"] == "denied"
@@ -112,7 +112,7 @@ def test_run_with_a_denial_is_shown_as_applied_in_part_everywhere(kdeclare: Comm
     assert "partially applied: 1 done, 1 denied" in kdeclare("status").out
 
 
-def overtaken(k: CommandLine) -> Ran:
+def apply_overtaken_plan(k: CommandLine) -> CommandResult:
     """Another apply, with a state of its own, creates the topic while this one is being planned."""
     k.topic("orders")
     new = NewTopic("orders", 1, 1, None, {})
@@ -120,7 +120,7 @@ def overtaken(k: CommandLine) -> Ran:
     return k("apply", "--yes")
 
 
-def stale(k: CommandLine) -> Ran:
+def apply_stale_plan(k: CommandLine) -> CommandResult:
     k.topic("orders", configs={"retention.ms": 1000})
     k("apply", "--yes")
     k.topic("orders", configs={"retention.ms": 2000})
@@ -130,7 +130,7 @@ def stale(k: CommandLine) -> Ran:
     return k("apply", "it.plan", "--yes")
 
 
-def partial(k: CommandLine) -> Ran:
+def apply_partially(k: CommandLine) -> CommandResult:
     k.topic("orders")
     k.topic("payments")
     k.cluster.faults.fail(
@@ -141,24 +141,24 @@ def partial(k: CommandLine) -> Ran:
     return ran
 
 
-def locked(k: CommandLine) -> Ran:
+def apply_locked_state(k: CommandLine) -> CommandResult:
     k.topic("orders")
     with LocalStore(k.folder / "state" / "shop" / "lab").lock("kdeclare apply, by someone else"):
         return k("apply", "--yes")
 
 
-def nobody_to_ask(k: CommandLine) -> Ran:
+def apply_without_terminal(k: CommandLine) -> CommandResult:
     k.topic("orders")
     ran = k("apply")
     assert not k.topics
     return ran
 
 
-def unknown_option(k: CommandLine) -> Ran:
+def pass_unknown_option(k: CommandLine) -> CommandResult:
     return k("plan", "--frobnicate")
 
 
-def ctrl_c(k: CommandLine) -> Ran:
+def press_ctrl_c_during_apply(k: CommandLine) -> CommandResult:
     """Ctrl-C is pressed while the first of two operations is in progress."""
     k.topic("orders")
     k("apply", "--yes")
@@ -172,7 +172,7 @@ def ctrl_c(k: CommandLine) -> Ran:
     return k("apply", "--yes", "--no-preflight")
 
 
-def ctrl_c_at_the_question(k: CommandLine) -> Ran:
+def press_ctrl_c_at_prompt(k: CommandLine) -> CommandResult:
     k.topic("orders")
     ran = k("apply", answer=CTRL_C)
     assert not k.topics
@@ -180,31 +180,31 @@ def ctrl_c_at_the_question(k: CommandLine) -> Ran:
 
 
 CASES: list[tuple[int, Case, str]] = [
-    (0, done, "1 of 1 operation done"),
-    (0, nothing_to_do, "No changes."),
-    (0, changes_without_asking_for_the_code, "1 to create"),
-    (1, bad_manifest, "partitions"),
-    (1, unreachable, "lab:9092: refused."),
-    (1, internal_error, "ZeroDivisionError: by accident"),
-    (1, unknown_broker, "The plan has errors"),
-    (1, declined, "Nothing was changed."),
-    (2, changes, "1 to create"),
-    (3, fewer_partitions, "Kafka cannot remove partitions"),
-    (3, plan_denied, "No topics on Fridays."),
-    (4, overtaken, "Another client changed Topic/orders while the plan was made"),
-    (3, apply_denied, "1 denied"),
-    (4, stale, "The plan is stale"),
-    (5, partial, "Not today."),
-    (6, locked, "by someone else"),
-    (64, nobody_to_ask, "--yes"),
-    (64, unknown_option, "No such option: --frobnicate"),
-    (130, ctrl_c, "Interrupted"),
-    (130, ctrl_c_at_the_question, "Interrupted"),
+    (0, apply_changes, "1 of 1 operation done"),
+    (0, plan_without_changes, "No changes."),
+    (0, plan_without_detailed_exit_code, "1 to create"),
+    (1, plan_bad_manifest, "partitions"),
+    (1, plan_unreachable_cluster, "lab:9092: refused."),
+    (1, raise_internal_error, "ZeroDivisionError: by accident"),
+    (1, apply_unknown_broker, "The plan has errors"),
+    (1, decline_apply, "Nothing was changed."),
+    (2, plan_changes, "1 to create"),
+    (3, apply_fewer_partitions, "Kafka cannot remove partitions"),
+    (3, plan_denied_change, "No topics on Fridays."),
+    (4, apply_overtaken_plan, "Another client changed Topic/orders while the plan was made"),
+    (3, apply_denied_change, "1 denied"),
+    (4, apply_stale_plan, "The plan is stale"),
+    (5, apply_partially, "Not today."),
+    (6, apply_locked_state, "by someone else"),
+    (64, apply_without_terminal, "--yes"),
+    (64, pass_unknown_option, "No such option: --frobnicate"),
+    (130, press_ctrl_c_during_apply, "Interrupted"),
+    (130, press_ctrl_c_at_prompt, "Interrupted"),
 ]
 
 
 @pytest.mark.parametrize(("code", "case", "said"), CASES, ids=[case.__name__ for _, case, _ in CASES])
-def test_exit_code(kdeclare: CommandLine, code: int, case: Case, said: str) -> None:
+def test_exit_code_matches_outcome(kdeclare: CommandLine, code: int, case: Case, said: str) -> None:
     ran = case(kdeclare)
     assert ran.code == code, ran
     assert said in ran.out + ran.err
@@ -213,14 +213,14 @@ def test_exit_code(kdeclare: CommandLine, code: int, case: Case, said: str) -> N
         assert said in ran.err, "what went wrong belongs to stderr"
 
 
-def test_every_code_of_the_contract_is_tried() -> None:
+def test_cases_cover_every_exit_code() -> None:
     contract = {0, 1, 2, 3, 4, 5, 6, 64, 130}
     assert {code for code, _, _ in CASES} == contract
 
 
-def test_a_traceback_is_for_who_wants_it(kdeclare: CommandLine) -> None:
+def test_debug_variable_shows_traceback(kdeclare: CommandLine) -> None:
     kdeclare.monkeypatch.setenv("KDECLARE_DEBUG", "1")
-    assert "Traceback" in internal_error(kdeclare).err
+    assert "Traceback" in raise_internal_error(kdeclare).err
 
 
 IMPATIENT = """
@@ -236,20 +236,20 @@ sys.exit(EntryPoint("kdeclare", REFERENCE, "console_scripts").load()())
 """
 
 
-def test_ctrl_c_while_the_command_is_imported_shows_no_traceback() -> None:
+def test_ctrl_c_during_import_shows_no_traceback() -> None:
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
     start = f"from importlib.metadata import EntryPoint\nREFERENCE = {scripts['kdeclare']!r}\n"
     done = subprocess.run([sys.executable, "-c", start + IMPATIENT], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
-def test_what_ctrl_c_left_undone_is_done_next(kdeclare: CommandLine) -> None:
-    ctrl_c(kdeclare)
+def test_apply_after_ctrl_c_completes_changes(kdeclare: CommandLine) -> None:
+    press_ctrl_c_during_apply(kdeclare)
     assert kdeclare("apply", "--yes").code == 0
     assert kdeclare("plan", "--detailed-exitcode").code == 0
 
 
-def test_state_that_cannot_be_written(kdeclare: CommandLine, tmp_path: Path) -> None:
+def test_apply_reports_unwritable_state_path(kdeclare: CommandLine, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     kdeclare.topic("orders")
     ran = kdeclare("apply", "--yes", "--state", tmp_path / "file")

@@ -33,7 +33,7 @@ from kdeclare.manifests.editing.documents import FileEdit
 from kdeclare.report.manifest.manifest_diff import render_manifest_diff
 from tests import foreign
 from tests.foreign import QueueKind, Shed, shed
-from tests.unit.app.write_back_project import PROJECT, Place, put
+from tests.unit.app.write_back_project import PROJECT, WriteBackProject, put_file
 from tests.unit.cli.command_line import CommandLine
 
 __all__ = ["shed"]
@@ -56,7 +56,7 @@ spec: {kind: Queue, defaults: {size: 99}}
 """
 
 
-def test_plan_and_apply_and_status(kdeclare: CommandLine, shed: Shed) -> None:
+def test_foreign_kind_is_planned_applied_and_shown_in_status(kdeclare: CommandLine, shed: Shed) -> None:
     kdeclare.write("manifests/orders.yaml", "Queue", "orders", size=5)
     planned = kdeclare("plan", "--out", "it.plan")
     assert "Queue/orders" in planned.out
@@ -82,7 +82,7 @@ class Painters:
         return Activity(("1 queue being painted",), "no paint", "Painting:", (work,), fields=fields)
 
 
-def test_status_shows_what_goes_on_in_its_system(
+def test_status_shows_activity_of_foreign_system(
     kdeclare: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(foreign, "PROVIDER", replace(foreign.PROVIDER, watch=Painters))
@@ -114,7 +114,9 @@ def install_new(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Non
     find_commands.cache_clear()
 
 
-def test_new_writes_its_manifest(kdeclare: CommandLine, install_new: Callable[[str], None]) -> None:
+def test_new_writes_manifest_of_foreign_kind(
+    kdeclare: CommandLine, install_new: Callable[[str], None]
+) -> None:
     install_new(f"{__name__}:register_new")
     assert "topic" in kdeclare("new", "--help").out
     made = kdeclare("new", "queue", "orders")
@@ -125,16 +127,14 @@ def test_new_writes_its_manifest(kdeclare: CommandLine, install_new: Callable[[s
     assert (again.code, "Resource is already declared" in again.err) == (1, True)
 
 
-def test_new_names_a_command_that_cannot_be_loaded(
-    kdeclare: CommandLine, install_new: Callable[[str], None]
-) -> None:
+def test_new_names_unloadable_command(kdeclare: CommandLine, install_new: Callable[[str], None]) -> None:
     install_new(f"{__name__}:nowhere")
     refused = kdeclare("new", "queue")
     assert refused.code == 1
     assert f"'queue' of {__name__}:nowhere cannot be loaded" in refused.err
 
 
-def test_its_option_is_an_option_of_plans(kdeclare: CommandLine) -> None:
+def test_provider_option_applies_to_plan_and_apply(kdeclare: CommandLine) -> None:
     kdeclare.write("manifests/orders.yaml", "Queue", "orders", size=5)
     assert kdeclare("plan").code == 0
     denied = kdeclare("plan", "--highest", "4")
@@ -145,31 +145,31 @@ def test_its_option_is_an_option_of_plans(kdeclare: CommandLine) -> None:
 
 
 @pytest.mark.parametrize("command", ["plan", "apply", "fleet plan"])
-def test_help_has_its_option_beside_those_of_kafka(kdeclare: CommandLine, command: str) -> None:
+def test_help_lists_provider_option_after_kafka_options(kdeclare: CommandLine, command: str) -> None:
     shown = kdeclare(*command.split(), "--help").out
     assert shown.index("--rf-guard") < shown.index("--highest N") < shown.index("--target")
     assert "The size of the largest queue." in shown
 
 
 @pytest.mark.parametrize("command", ["rollback", "topic create", "topic delete"])
-def test_its_option_is_only_where_it_matters(kdeclare: CommandLine, command: str) -> None:
+def test_help_of_other_commands_omits_provider_option(kdeclare: CommandLine, command: str) -> None:
     assert "--highest" not in kdeclare(*command.split(), "--help").out
 
 
-def test_plan_file_takes_no_option_of_a_provider(kdeclare: CommandLine) -> None:
+def test_apply_of_plan_file_rejects_provider_option(kdeclare: CommandLine) -> None:
     kdeclare.write("manifests/orders.yaml", "Queue", "orders", size=5)
     assert kdeclare("plan", "--out", "it.plan").code == 0
     assert kdeclare("apply", "it.plan", "--yes", "--highest", "9").code == 64
 
 
-def test_option_with_a_name_of_kdeclares_own_is_refused(
+def test_provider_option_with_builtin_name_is_refused(
     kdeclare: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @dataclass(frozen=True)
-    class Greedy:
+    class GreedyOptions:
         yes: Annotated[bool, PlanOption("Say yes to everything.")] = False
 
-    (option,) = collect_options("shed", Greedy)
+    (option,) = collect_options("shed", GreedyOptions)
     monkeypatch.setattr(plan_options, "find_plan_options", cache(lambda: OfferedOptions({"yes": option})))
     assert "Do not ask for confirmation." in kdeclare("apply", "--help").out
     refused = kdeclare("apply", "--yes")
@@ -180,22 +180,22 @@ def test_option_with_a_name_of_kdeclares_own_is_refused(
     assert expected in refused.err
 
 
-def test_defaults_fill_it(kdeclare: CommandLine) -> None:
-    put("manifests/d.yaml", DEFAULTS)
+def test_defaults_apply_to_foreign_kind(kdeclare: CommandLine) -> None:
+    put_file("manifests/d.yaml", DEFAULTS)
     kdeclare.write("manifests/orders.yaml", "Queue", "orders")
     shown = kdeclare("show-manifest", "Queue/orders")
     assert shown.code == 0
     assert "99" in shown.out
 
 
-def test_show_manifest_shows_no_secret(kdeclare: CommandLine) -> None:
+def test_show_manifest_hides_secret_of_foreign_kind(kdeclare: CommandLine) -> None:
     kdeclare.write("manifests/orders.yaml", "Queue", "orders", password="hunter2")
     shown = kdeclare("show-manifest", "Queue/orders")
     assert shown.code == 0
     assert "hunter2" not in shown.out
 
 
-def test_schema_has_it(kdeclare: CommandLine) -> None:
+def test_schema_includes_foreign_kind(kdeclare: CommandLine) -> None:
     found = kdeclare("schema", "--kind", "Queue")
     validator = Draft202012Validator(json.loads(found.out))
     queue = {"apiVersion": "kdeclare/v1", "kind": "Queue", "metadata": {"name": "q"}}
@@ -203,7 +203,7 @@ def test_schema_has_it(kdeclare: CommandLine) -> None:
     assert not validator.is_valid(queue | {"spec": {"size": "large"}})
 
 
-def test_scope_of_a_project_limits_it(kdeclare: CommandLine) -> None:
+def test_project_scope_limits_foreign_kind(kdeclare: CommandLine) -> None:
     environments = {"lab": {"bootstrapServers": "lab:9092"}}
     kdeclare.write("kdeclare.yaml", "Project", "shop", environments=environments, scope={"Queue": ["/o.*/"]})
     kdeclare.write("manifests/orders.yaml", "Queue", "orders")
@@ -212,13 +212,13 @@ def test_scope_of_a_project_limits_it(kdeclare: CommandLine) -> None:
     assert "Outside the scope of the project" in kdeclare("validate").out
 
 
-def test_validate_finds_what_cannot_all_hold(kdeclare: CommandLine) -> None:
+def test_validate_runs_checks_of_foreign_kind(kdeclare: CommandLine) -> None:
     for name in ("orders", "returns"):
         kdeclare.write(f"manifests/{name}.yaml", "Queue", name, size=600)
     assert "There is no room for all queues" in kdeclare("validate").out
 
 
-def test_deletion_says_what_is_lost(kdeclare: CommandLine) -> None:
+def test_deletion_shows_data_loss_of_foreign_kind(kdeclare: CommandLine) -> None:
     file = kdeclare.write("manifests/orders.yaml", "Queue", "orders", size=5)
     kdeclare.write("manifests/returns.yaml", "Queue", "returns", size=5)
     assert kdeclare("apply", "--yes").code == 0
@@ -230,7 +230,7 @@ def test_deletion_says_what_is_lost(kdeclare: CommandLine) -> None:
     assert "Queue/orders" in kdeclare("rollback", "--yes").out
 
 
-def test_import_writes_it(kdeclare: CommandLine, shed: Shed) -> None:
+def test_import_writes_foreign_kind(kdeclare: CommandLine, shed: Shed) -> None:
     shed.queues |= {name: {"size": 7, "durable": False} for name in ("orders", "returns")}
     assert kdeclare("import", "--match", "ord.*", "--out", "manifests").code == 0
     assert "size: 7" in (kdeclare.folder / "manifests" / "queues" / "orders.yaml").read_text()
@@ -241,7 +241,7 @@ def test_import_writes_it(kdeclare: CommandLine, shed: Shed) -> None:
     assert "2 queues (of others)" in kdeclare("import").err
 
 
-def test_project_says_what_holds_for_all_plans(kdeclare: CommandLine) -> None:
+def test_project_sets_plan_settings_of_provider(kdeclare: CommandLine) -> None:
     lab: dict[str, object] = {"bootstrapServers": "lab:9092"}
     kdeclare.write("manifests/orders.yaml", "Queue", "orders", size=50)
     project = {"environments": {"lab": lab}, "shelves": {"highest": 10}}
@@ -257,22 +257,22 @@ def test_project_says_what_holds_for_all_plans(kdeclare: CommandLine) -> None:
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WriteBackProject:
     monkeypatch.chdir(tmp_path)
-    put("kdeclare.yaml", PROJECT)
+    put_file("kdeclare.yaml", PROJECT)
     for overlay in ("overlays/dev/none.yaml", "overlays/more/none.yaml"):
-        put(overlay, "")
-    put("manifests/orders.yaml", QUEUE)
-    return Place({})
+        put_file(overlay, "")
+    put_file("manifests/orders.yaml", QUEUE)
+    return WriteBackProject({})
 
 
-def changed(name: str, action: Action = Action.UPDATE, **after: JsonValue) -> Change:
+def make_change(name: str, action: Action = Action.UPDATE, **after: JsonValue) -> Change:
     fields = tuple(FieldChange(field, FieldOp.CHANGE, None, value) for field, value in after.items())
     return Change(ResourceId("Queue", name), action, Reason.ASKED, Risk.SAFE, fields)
 
 
-def test_change_is_written_back(here: Place) -> None:
-    assert here.diff(changed("orders", size=20, durable=True)) == (
+def test_write_back_edits_foreign_manifest(project: WriteBackProject) -> None:
+    assert project.render_diff(make_change("orders", size=20, durable=True)) == (
         "-  size: 10  # enough for a week\n"
         "-  durable: false\n"
         "+  size: 20  # enough for a week\n"
@@ -280,7 +280,7 @@ def test_change_is_written_back(here: Place) -> None:
     )
 
 
-def test_no_secret_is_shown_with_the_change(here: Place) -> None:
+def test_manifest_diff_hides_secrets_of_foreign_kind(project: WriteBackProject) -> None:
     secrets = "  password: hunter2\n  combination: 12-34\n"
     after = QUEUE.replace("  durable: false\n", "  durable: false\n" + secrets)
     shown = render_manifest_diff([FileEdit("it.yaml", None, after.encode())])
@@ -289,22 +289,26 @@ def test_no_secret_is_shown_with_the_change(here: Place) -> None:
     assert shown.count("(sensitive)") == 2
 
 
-def test_new_one_is_written(here: Place) -> None:
-    written = here.diff(changed("returns", Action.CREATE, size=3))
+def test_write_back_creates_foreign_manifest(project: WriteBackProject) -> None:
+    written = project.render_diff(make_change("returns", Action.CREATE, size=3))
     assert "+  name: returns\n+spec:\n+  size: 3\n" in written
 
 
-def test_deleted_one_leaves_the_project(here: Place) -> None:
-    assert "-kind: Queue" in here.diff(changed("orders", Action.DELETE))
+def test_write_back_deletes_foreign_manifest(project: WriteBackProject) -> None:
+    assert "-kind: Queue" in project.render_diff(make_change("orders", Action.DELETE))
 
 
-def test_edit_that_says_something_else_is_refused(here: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_write_back_refuses_unexpected_result(
+    project: WriteBackProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(QueueKind, "is_as_changed", lambda *_: False)
-    (refused,) = here.refused(changed("orders", size=20))
+    (refused,) = project.list_refusals(make_change("orders", size=20))
     assert refused.code == "not-as-wanted"
 
 
-def test_kind_that_cannot_be_edited_says_so(here: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_write_back_refuses_uneditable_kind(
+    project: WriteBackProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(project_edits, "find_editable", lambda kind: None)
-    (refused,) = here.refused(changed("orders", size=20))
+    (refused,) = project.list_refusals(make_change("orders", size=20))
     assert (refused.code, refused.resource) == ("not-editable", "Queue/orders")

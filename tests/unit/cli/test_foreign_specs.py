@@ -161,15 +161,15 @@ class GateSpec(ObjectSpec):
 GATE = ObjectKind("Gate", GateSpec)
 
 
-def install(monkeypatch: pytest.MonkeyPatch, kind: kinds.Kind) -> None:
+def install_kind(monkeypatch: pytest.MonkeyPatch, kind: kinds.Kind) -> None:
     provider = replace(foreign.PROVIDER, kinds=(*foreign.PROVIDER.kinds, kind), api_version="shed.example/v1")
     monkeypatch.setattr(foreign, "PROVIDER", provider)
     load_providers.cache_clear()
 
 
 @pytest.fixture
-def bridges(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    install(monkeypatch, BridgeKind())
+def _bridge_provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    install_kind(monkeypatch, BridgeKind())
     yield
     load_providers.cache_clear()
 
@@ -190,8 +190,8 @@ def read_bridge(kdeclare: CommandLine, spec: str, after: str = "") -> BridgeSpec
     return found.get_body(BridgeBody).spec
 
 
-@pytest.mark.usefixtures("bridges")
-class TestReading:
+@pytest.mark.usefixtures("_bridge_provider")
+class TestReadingSpecs:
     @pytest.mark.parametrize(
         ("spec", "field", "value"),
         [
@@ -210,12 +210,12 @@ class TestReading:
             ),
         ],
     )
-    def test_values_are_read_as_the_model_has_them(
+    def test_spec_values_keep_types_of_model(
         self, kdeclare: CommandLine, spec: str, field: str, value: Any
     ) -> None:
         assert getattr(read_bridge(kdeclare, spec), field) == value
 
-    def test_defaults_and_overlays_are_read_alike(self, kdeclare: CommandLine) -> None:
+    def test_defaults_and_overlays_are_read_like_specs(self, kdeclare: CommandLine) -> None:
         defaults = (
             "---\n"
             "spec: {defaults: {config: {retries: 3}, properties: {a: 1.10}}, kind: Bridge}\n"
@@ -230,10 +230,10 @@ class TestReading:
         assert spec.config == RetrySpec(retries=3, verify=True)
         assert spec.properties == {"a": "1.10", "b": "2.20"}
 
-    def test_defaults_that_say_the_same_text_are_no_contradiction(self, kdeclare: CommandLine) -> None:
+    def test_defaults_with_same_text_do_not_conflict(self, kdeclare: CommandLine) -> None:
         write_bridge(kdeclare, "{}")
 
-        def clash(one: str, other: str) -> bool:
+        def has_conflict(one: str, other: str) -> bool:
             text = "apiVersion: kdeclare/v1\nkind: Defaults\nmetadata: {{name: {}}}\nspec: {}\n"
             for name, given in (("one", one), ("two", other)):
                 path = kdeclare.folder / f"manifests/{name}.yaml"
@@ -243,12 +243,12 @@ class TestReading:
             assert said.code == contradicts, said.out
             return contradicts
 
-        assert not clash("{properties: {a: 5}}", '{properties: {a: "5"}}')
-        assert not clash("{arguments: [5]}", '{arguments: ["5"]}')
-        assert not clash("{version: 5}", '{version: "5"}')
-        assert clash("{properties: {a: 5}}", "{properties: {a: 6}}")
+        assert not has_conflict("{properties: {a: 5}}", '{properties: {a: "5"}}')
+        assert not has_conflict("{arguments: [5]}", '{arguments: ["5"]}')
+        assert not has_conflict("{version: 5}", '{version: "5"}')
+        assert has_conflict("{properties: {a: 5}}", "{properties: {a: 6}}")
 
-    def test_message_repeats_no_text_that_may_be_secret(self, kdeclare: CommandLine) -> None:
+    def test_messages_omit_possibly_secret_text(self, kdeclare: CommandLine) -> None:
         write_bridge(kdeclare, "{properties: {a: 0471}, arguments: [0471], version: 0472}")
         said = kdeclare("validate").out
         assert "This value is octal" in said
@@ -259,7 +259,7 @@ class TestReading:
             assert refused.code == 1
             assert "471" not in refused.out
 
-    def test_what_is_shown_means_what_is_declared(self, kdeclare: CommandLine) -> None:
+    def test_show_manifest_output_has_same_meaning(self, kdeclare: CommandLine) -> None:
         spec = '{config: {retries: 3}, kind: "5", version: 1.10, properties: {a: 1.10, b: "x"}}'
         declared = read_bridge(kdeclare, spec)
         shown = kdeclare("show-manifest", "Bridge/b")
@@ -270,14 +270,14 @@ class TestReading:
         assert "is_text" not in kdeclare("show-manifest", "Bridge/b", "--format", "json").out
 
 
-def show(kdeclare: CommandLine, resource: str = "Bridge/b") -> str:
+def show_manifest(kdeclare: CommandLine, resource: str = "Bridge/b") -> str:
     shown = [kdeclare("show-manifest", resource, "--format", form) for form in ("text", "json")]
     assert [one.code for one in shown] == [0, 0], shown[0].err
     return "".join(one.out for one in shown)
 
 
-@pytest.mark.usefixtures("bridges")
-class TestSecrets:
+@pytest.mark.usefixtures("_bridge_provider")
+class TestHidingSecrets:
     @pytest.mark.parametrize(
         "spec",
         [
@@ -294,60 +294,60 @@ class TestSecrets:
             '{properties: {api.key: "a:hunter2", host: here}, version: "x a:hunter2"}',
         ],
     )
-    def test_no_secret_is_shown(self, kdeclare: CommandLine, spec: str) -> None:
+    def test_show_manifest_hides_secrets(self, kdeclare: CommandLine, spec: str) -> None:
         write_bridge(kdeclare, spec)
-        text = show(kdeclare)
+        text = show_manifest(kdeclare)
         assert "hunter2" not in text
         assert "here" in text
 
-    def test_secret_that_is_found_nowhere_hides_the_spec(self, kdeclare: CommandLine) -> None:
+    def test_show_manifest_hides_spec_if_secret_cannot_be_located(self, kdeclare: CommandLine) -> None:
         write_bridge(kdeclare, "{properties: {joined: hunter2, host: here}, config: {retries: 3}}")
-        text = show(kdeclare)
+        text = show_manifest(kdeclare)
         assert "hunter2" not in text
         assert "here" not in text
 
-    def test_reference_is_shown(self, kdeclare: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_show_manifest_shows_references(
+        self, kdeclare: CommandLine, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setenv("BRIDGE", "hunter2")
         write_bridge(kdeclare, '{properties: {api.key: "${env.BRIDGE}", joined: "${env.BRIDGE}"}}')
-        text = show(kdeclare)
+        text = show_manifest(kdeclare)
         assert "hunter2" not in text
         assert "${env.BRIDGE}" in text
 
 
-def test_kind_says_where_its_secrets_are(kdeclare: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    install(monkeypatch, LocatingBridgeKind())
+def test_kind_locates_its_secrets(kdeclare: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    install_kind(monkeypatch, LocatingBridgeKind())
     write_bridge(kdeclare, "{properties: {api.key: here}, kind: here}")
     shown = kdeclare("show-manifest", "Bridge/b").out
     assert "api.key: (sensitive)" in shown
     assert "kind: here" in shown
 
 
-def test_place_that_a_kind_names_wrongly_is_not_relied_on(
+def test_wrong_secret_location_still_hides_secret(
     kdeclare: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    install(monkeypatch, LocatingBridgeKind())
+    install_kind(monkeypatch, LocatingBridgeKind())
     write_bridge(kdeclare, "{secrets: {api.key: hunter2}}")
-    assert "hunter2" not in show(kdeclare)
+    assert "hunter2" not in show_manifest(kdeclare)
 
 
-def test_secret_of_an_object_hides_nothing_else(
-    kdeclare: CommandLine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_object_secret_hides_nothing_else(kdeclare: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(GATE, "read", lambda live: {})
     monkeypatch.setattr(GATE, "select", lambda *_: ())
     monkeypatch.setattr(ObjectKind, "find_mistakes", lambda *_: iter(()), raising=False)
-    install(monkeypatch, GATE)
+    install_kind(monkeypatch, GATE)
     spec = {"code": "hunter2", "note": "here hunter2 is", "login": {"password": "hunter3", "user": "me"}}
     kdeclare.write("manifests/g.yaml", "Gate", "g", **spec)
-    text = show(kdeclare, "Gate/g")
+    text = show_manifest(kdeclare, "Gate/g")
     assert "code: (sensitive)" in text
     assert "password: (sensitive)" in text
     assert "user: me" in text
     assert "note: (sensitive)" not in text
 
 
-@pytest.mark.usefixtures("bridges")
-def test_editors_get_its_own_words(kdeclare: CommandLine) -> None:
+@pytest.mark.usefixtures("_bridge_provider")
+def test_schema_uses_descriptions_of_foreign_models(kdeclare: CommandLine) -> None:
     found = json.loads(kdeclare("schema").out)["$defs"]
     bridge = found["BridgeSpec"]["properties"]
     assert bridge["kind"]["description"] == "Of wood, or of stone."
@@ -371,8 +371,8 @@ def test_editors_get_its_own_words(kdeclare: CommandLine) -> None:
     assert bridge["version"]["type"] == ["string", "number", "boolean"]
 
 
-@pytest.mark.usefixtures("bridges")
-def test_builtin_models_keep_their_words_beside_it(kdeclare: CommandLine) -> None:
+@pytest.mark.usefixtures("_bridge_provider")
+def test_schema_keeps_descriptions_of_builtin_models(kdeclare: CommandLine) -> None:
     found = json.loads(kdeclare("schema").out)["$defs"]
     workers = [
         model for name, model in found.items() if "TlsSpec" in name and "keyFile" in model["properties"]

@@ -8,13 +8,13 @@ import pytest
 from kdeclare.cli.help_groups import AD_HOC, HELP_GROUPS, get_help_group
 from kdeclare.cli.main import build_application
 from tests.unit.cli.command_line import CommandLine
-from tests.unit.cli.help_text import commands_by_group
+from tests.unit.cli.help_text import parse_command_groups
 
 COLUMNS, LINES = 80, 40
 
 
 @pytest.fixture
-def narrow(kdeclare: CommandLine) -> CommandLine:
+def narrow_cli(kdeclare: CommandLine) -> CommandLine:
     """A command line on a terminal of 80 columns."""
     kdeclare.monkeypatch.setenv("COLUMNS", str(COLUMNS))
     return kdeclare
@@ -31,8 +31,8 @@ def walk_groups(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[tup
 GROUPS = dict(walk_groups(build_application().root))
 
 
-def test_help_lists_every_command_in_a_known_group(narrow: CommandLine) -> None:
-    groups = commands_by_group(narrow("--help").out)
+def test_help_lists_every_command_in_a_known_group(narrow_cli: CommandLine) -> None:
+    groups = parse_command_groups(narrow_cli("--help").out)
     assert tuple(groups) == HELP_GROUPS
     commands = GROUPS[()].commands
     assert sorted(name for names in groups.values() for name in names) == sorted(commands)
@@ -41,27 +41,27 @@ def test_help_lists_every_command_in_a_known_group(narrow: CommandLine) -> None:
     }
 
 
-def test_help_begins_with_the_main_workflow(narrow: CommandLine) -> None:
-    groups = commands_by_group(narrow("--help").out)
+def test_help_begins_with_the_main_workflow(narrow_cli: CommandLine) -> None:
+    groups = parse_command_groups(narrow_cli("--help").out)
     assert groups["Workflow"] == ["init", "validate", "plan", "apply", "rollback"]
     assert groups[AD_HOC] == ["config", "connect", "reassign", "topic"]
 
 
-def test_help_fits_on_one_screen(narrow: CommandLine) -> None:
-    lines = narrow("--help").out.splitlines()
+def test_help_fits_on_one_screen(narrow_cli: CommandLine) -> None:
+    lines = narrow_cli("--help").out.splitlines()
     assert len(lines) <= LINES
     assert max(map(len, lines)) <= COLUMNS
 
 
 @pytest.mark.parametrize("words", GROUPS, ids=lambda words: " ".join(words) or "kdeclare")
-def test_help_shows_each_summary_on_one_line(narrow: CommandLine, words: tuple[str, ...]) -> None:
-    lines = narrow(*words, "--help").out.splitlines()
+def test_help_shows_each_summary_on_one_line(narrow_cli: CommandLine, words: tuple[str, ...]) -> None:
+    lines = narrow_cli(*words, "--help").out.splitlines()
     for name, command in GROUPS[words].commands.items():
         summary = command.get_short_help_str(limit=len(command.help or ""))
         assert summary.endswith(".")
         assert [line.split(maxsplit=1)[1] for line in lines if line.startswith(f"  {name} ")] == [summary]
 
 
-def test_options_of_kdeclare_are_named_in_the_help(narrow: CommandLine) -> None:
-    last_line = narrow("--help").out.splitlines()[-1]
+def test_help_names_global_options(narrow_cli: CommandLine) -> None:
+    last_line = narrow_cli("--help").out.splitlines()[-1]
     assert last_line == "Options: --version, --install-completion, --show-completion, --help"

@@ -18,7 +18,7 @@ from kdeclare.cli.interactive.names import LiveNames
 from kdeclare.cli.invocation import ShellContext
 from kdeclare.cli.options import OutputOptions
 from tests.unit.cli.command_line import CommandLine
-from tests.unit.cli.help_text import commands_by_group
+from tests.unit.cli.help_text import parse_command_groups
 
 FITS = """
 from kdeclare.cli.command import command
@@ -61,7 +61,7 @@ def install(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
     """Install a distribution that consists of one module with the same name."""
     modules: list[str] = []
 
-    def have(distribution: str, text: str, points: Mapping[str, str], group: str = GROUP) -> None:
+    def add_distribution(distribution: str, text: str, points: Mapping[str, str], group: str = GROUP) -> None:
         folder = tmp_path_factory.mktemp(distribution)
         metadata = folder / f"{distribution}-1.5.dist-info"
         metadata.mkdir()
@@ -72,21 +72,21 @@ def install(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
         modules.append(distribution)
         monkeypatch.syspath_prepend(str(folder))
 
-    forget()
-    yield have
+    clear_caches()
+    yield add_distribution
     for module in modules:
         sys.modules.pop(module, None)
-    forget()
+    clear_caches()
 
 
-def forget() -> None:
+def clear_caches() -> None:
     find_commands.cache_clear()
     load_completions.cache_clear()
     command_line._build_cached_application.cache_clear()
 
 
-def listed(text: str) -> list[str]:
-    return [name for names in commands_by_group(text).values() for name in names]
+def list_commands(text: str) -> list[str]:
+    return [name for names in parse_command_groups(text).values() for name in names]
 
 
 @pytest.mark.parametrize(
@@ -96,15 +96,15 @@ def listed(text: str) -> list[str]:
 def test_installed_command_runs_and_is_listed(
     kdeclare: CommandLine, install: Install, text: str, line: list[str], says: str
 ) -> None:
-    before = listed(kdeclare("--help").out)
-    forget()
+    before = list_commands(kdeclare("--help").out)
+    clear_caches()
     install("library", text, {"shelf": "library:register"})
     ran = kdeclare(*line)
     assert (ran.code, ran.out, ran.err) == (0, says, "")
     helped = kdeclare("--help")
     assert helped.err == ""
-    assert [name for name in listed(helped.out) if name != "shelf"] == before
-    assert "shelf" in listed(helped.out)
+    assert [name for name in list_commands(helped.out) if name != "shelf"] == before
+    assert "shelf" in list_commands(helped.out)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_installed_command_is_in_its_declared_help_group(
     kdeclare: CommandLine, install: Install, text: str, group: str
 ) -> None:
     install("library", text, {"shelf": "library:register"})
-    groups = commands_by_group(kdeclare("--help").out)
+    groups = parse_command_groups(kdeclare("--help").out)
     assert [name for name, commands in groups.items() if "shelf" in commands] == [group]
     assert groups[group][-1] == "shelf" or group == "Ad hoc"
 
@@ -136,11 +136,11 @@ def test_installed_command_is_in_its_declared_help_group(
         (ODD_SIGNATURE, "library:register", "NameError"),
     ],
 )
-def test_command_that_cannot_be_loaded_is_named_and_breaks_no_other(
+def test_unloadable_command_is_reported_and_affects_no_other(
     kdeclare: CommandLine, install: Install, text: str, reference: str, why: str
 ) -> None:
-    before = listed(kdeclare("--help").out)
-    forget()
+    before = list_commands(kdeclare("--help").out)
+    clear_caches()
     install("library", text, {"shelf": reference})
     for line in (["shelf"], ["shelf", "--help"]):
         ran = kdeclare(*line)
@@ -151,25 +151,25 @@ def test_command_that_cannot_be_loaded_is_named_and_breaks_no_other(
         assert "Traceback" not in ran.err
     helped = kdeclare("--help")
     assert helped.code == 0
-    assert listed(helped.out) == before
+    assert list_commands(helped.out) == before
     assert why in helped.err
     assert kdeclare("validate").err == ""
     assert kdeclare("topic", "list").code == 0
 
 
 @pytest.mark.parametrize("name", ["plan", "topic"])
-def test_own_commands_keep_their_names(kdeclare: CommandLine, install: Install, name: str) -> None:
+def test_builtin_commands_keep_their_names(kdeclare: CommandLine, install: Install, name: str) -> None:
     install("library", FITS, {name: "library:register", "shelf": "library:register"})
     ran = kdeclare(name, "--help")
     assert ran.err == ""
     assert "Books." not in ran.out
     helped = kdeclare("--help")
     assert f"The command '{name}' of the distribution library 1.5 cannot be used" in helped.err
-    assert listed(helped.out).count(name) == 1
-    assert "shelf" in listed(helped.out), "its other command is as good as before"
+    assert list_commands(helped.out).count(name) == 1
+    assert "shelf" in list_commands(helped.out), "its other command is as good as before"
 
 
-def test_of_two_foreign_commands_with_one_name_none_is_taken(kdeclare: CommandLine, install: Install) -> None:
+def test_two_foreign_commands_with_one_name_are_both_refused(kdeclare: CommandLine, install: Install) -> None:
     install("library", FITS, {"shelf": "library:register"})
     install("cellar", FITS.replace("Books", "Jars"), {"shelf": "cellar:register"})
     ran = kdeclare("shelf")
@@ -179,11 +179,11 @@ def test_of_two_foreign_commands_with_one_name_none_is_taken(kdeclare: CommandLi
     )
     assert expected in ran.err
     helped = kdeclare("--help")
-    assert "shelf" not in listed(helped.out)
+    assert "shelf" not in list_commands(helped.out)
     assert expected in helped.err
 
 
-def test_completion_says_nothing_of_broken_commands(kdeclare: CommandLine, install: Install) -> None:
+def test_completion_ignores_broken_commands(kdeclare: CommandLine, install: Install) -> None:
     install("library", RAISES, {"shelf": "library:register"})
     kdeclare.monkeypatch.setenv("_KDECLARE_COMPLETE", "complete_bash")
     kdeclare.monkeypatch.setenv("COMP_WORDS", "kdeclare top")
@@ -219,7 +219,7 @@ def test_installed_distribution_completes_its_own_commands(kdeclare: CommandLine
     assert [candidate.text for candidate in found] == ["left", "landing"]
 
 
-def test_only_the_command_that_is_asked_for_is_imported(tmp_path: Path) -> None:
+def test_only_requested_command_is_imported(tmp_path: Path) -> None:
     code = (
         "import sys; from kdeclare.cli.main import main;"
         "main(['topic', 'list', '--help']);"

@@ -36,7 +36,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def on_terminal(k: CommandLine, *arguments: str) -> str:
+def run_on_terminal(k: CommandLine, *arguments: str) -> str:
     """Return the output of a command for a terminal of 60 columns."""
     screen = Terminal()
     with k.monkeypatch.context() as patch:
@@ -46,7 +46,7 @@ def on_terminal(k: CommandLine, *arguments: str) -> str:
     return screen.getvalue()
 
 
-def test_list(shop: CommandLine) -> None:
+def test_topic_list_shows_health_and_configs(shop: CommandLine) -> None:
     ran = shop("topic", "list")
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.startswith("2 topics with 3 partitions on lab:9092: 1 under-replicated.\n")
@@ -55,12 +55,12 @@ def test_list(shop: CommandLine) -> None:
     assert "1 under-replicated  retention.ms=1000\n" in shop("topic", "list", "--configs").out
 
 
-def test_names_are_one_a_line(shop: CommandLine) -> None:
+def test_topic_list_names_prints_one_per_line(shop: CommandLine) -> None:
     assert shop("topic", "list", "--format", "names").out == f"orders\n{LONG}\n"
     assert shop("topic", "list", "--topic", "x.*", "--format", "names").out == ""
 
 
-def test_names_may_be_given_both_ways(shop: CommandLine) -> None:
+def test_topic_list_combines_arguments_and_options(shop: CommandLine) -> None:
     for line in (
         ["orders", "--topic", f"{LONG},orders"],
         ["--topic", f"orders, {LONG}"],
@@ -70,7 +70,7 @@ def test_names_may_be_given_both_ways(shop: CommandLine) -> None:
 
 
 @pytest.mark.parametrize("command", ["list", "describe"])
-def test_a_topic_that_is_not_there(shop: CommandLine, command: str) -> None:
+def test_topic_commands_suggest_name_for_unknown_topic(shop: CommandLine, command: str) -> None:
     ran = shop("topic", command, "ordres")
     assert (ran.code, ran.out) == (1, "")
     assert "There is no topic 'ordres'." in ran.err
@@ -80,13 +80,13 @@ def test_a_topic_that_is_not_there(shop: CommandLine, command: str) -> None:
     assert [d["code"] for d in problem["diagnostics"]] == ["no-such-topic"]
 
 
-def test_a_malformed_pattern(shop: CommandLine) -> None:
+def test_topic_list_explains_malformed_pattern(shop: CommandLine) -> None:
     ran = shop("topic", "list", "*")
     assert ran.code == 1
     assert "to match all names that begin with x, write 'x.*'" in ran.err
 
 
-def test_describe(shop: CommandLine) -> None:
+def test_topic_describe_shows_partitions_and_configs(shop: CommandLine) -> None:
     ran = shop("topic", "describe", "orders", "--sizes")
     assert (ran.code, ran.err) == (0, "")
     assert "orders: 2 partitions, replication factor 2\n" in ran.out
@@ -105,21 +105,21 @@ def test_describe(shop: CommandLine) -> None:
         ("--not-preferred-leader", 0),
     ],
 )
-def test_the_filters(shop: CommandLine, flag: str, count: int) -> None:
+def test_topic_describe_filters_partitions(shop: CommandLine, flag: str, count: int) -> None:
     document = json.loads(shop("topic", "describe", flag, "--format", "json").out)
     assert sum(len(topic["partitions"]) for topic in document["topics"]) == count
     assert len(document["only"]) == 1
     assert shop("topic", "describe", flag).out.startswith(f"{count or 'None'} of 3 partitions in 2 topics ")
 
 
-def test_topics_with_overrides(shop: CommandLine) -> None:
+def test_topic_describe_filters_topics_with_overrides(shop: CommandLine) -> None:
     document = json.loads(shop("topic", "describe", "--topics-with-overrides", "--format", "json").out)
     assert [topic["name"] for topic in document["topics"]] == ["orders"]
 
 
-def test_a_terminal_is_not_overrun(shop: CommandLine) -> None:
+def test_topic_output_fits_terminal_width(shop: CommandLine) -> None:
     for line in (["topic", "list"], ["topic", "describe", "--at-min-isr-partitions"]):
-        screen = on_terminal(shop, *line, "--no-color")
+        screen = run_on_terminal(shop, *line, "--no-color")
         rows = [row for row in screen.splitlines() if not row.endswith(".")]
         assert max(map(len, rows)) <= 60
         assert LONG not in screen
@@ -127,12 +127,12 @@ def test_a_terminal_is_not_overrun(shop: CommandLine) -> None:
     assert LONG in shop("topic", "list").out
 
 
-def test_colours_are_for_terminals(shop: CommandLine) -> None:
-    assert "\x1b[33m1 under-replica…\x1b[0m" in on_terminal(shop, "topic", "list")
+def test_topic_list_uses_colors_on_terminals_only(shop: CommandLine) -> None:
+    assert "\x1b[33m1 under-replica…\x1b[0m" in run_on_terminal(shop, "topic", "list")
     assert "\x1b" not in shop("topic", "list").out
 
 
-def test_what_may_not_be_read_is_said(shop: CommandLine) -> None:
+def test_topic_list_warns_about_unreadable_moves(shop: CommandLine) -> None:
     shop.cluster.faults.fail(Fault("CLUSTER_AUTHORIZATION_FAILED", "No."), method="moves", nth=None)
     ran = shop("topic", "list")
     assert ran.code == 0
@@ -171,13 +171,13 @@ def test_what_may_not_be_read_is_said(shop: CommandLine) -> None:
         ("config describe --topic=", "a name is empty."),
     ],
 )
-def test_wrong_usage(shop: CommandLine, line: str, said: str) -> None:
+def test_read_commands_reject_wrong_usage(shop: CommandLine, line: str, said: str) -> None:
     ran = shop(*line.split())
     assert (ran.code, ran.out) == (64, "")
     assert said in ran.err.replace("Invalid value for ", "")
 
 
-def test_config_describe(shop: CommandLine) -> None:
+def test_config_describe_shows_topic_configs(shop: CommandLine) -> None:
     ran = shop("config", "describe", "--topic", "orders")
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.startswith("Topic orders: 1 key set\n")
@@ -185,7 +185,7 @@ def test_config_describe(shop: CommandLine) -> None:
     assert shop("config", "describe", "--entity-type", "topics", "--entity-name", "orders").out == ran.out
 
 
-def test_config_describe_of_brokers(shop: CommandLine) -> None:
+def test_config_describe_shows_broker_configs(shop: CommandLine) -> None:
     shop.cluster.set_overrides(ConfigResource(ConfigScope.BROKER, "1"), {"log.cleaner.threads": "2"})
     both = shop("config", "describe", "--broker", "01", "--broker-defaults").out
     line = "config describe --entity-type brokers --entity-name 1 --entity-default"
@@ -198,7 +198,7 @@ def test_config_describe_of_brokers(shop: CommandLine) -> None:
     assert (threads["value"], threads["source"], threads["beneath"]) == ("2", "DYNAMIC_BROKER_CONFIG", "1")
 
 
-def test_a_broker_that_is_not_there_or_not_serving(shop: CommandLine) -> None:
+def test_config_describe_reports_unknown_or_fenced_broker(shop: CommandLine) -> None:
     ran = shop("config", "describe", "--broker", "9")
     assert (ran.code, ran.out) == (1, "")
     assert "Broker 9 is not registered in the cluster." in ran.err
@@ -210,7 +210,7 @@ def test_a_broker_that_is_not_there_or_not_serving(shop: CommandLine) -> None:
     assert shop("config", "describe", "--broker", "3").code == 1
 
 
-def test_looking_imports_only_what_it_needs(tmp_path: Path) -> None:
+def test_topic_list_imports_only_what_it_needs(tmp_path: Path) -> None:
     unwanted = (
         "rich",
         "networkx",

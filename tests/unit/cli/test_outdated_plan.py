@@ -18,7 +18,7 @@ def save_as_1_0(path: Path) -> None:
     path.write_text(json.dumps(document | {"plan_id": compute_document_id(document)}))
 
 
-def test_plan_of_an_earlier_format_is_shown_and_refused_as_stale(kdeclare: CommandLine) -> None:
+def test_plan_of_earlier_format_is_shown_but_refused_as_stale(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders")
     assert kdeclare("plan", "--out", "it.plan").code == 0
     save_as_1_0(kdeclare.folder / "it.plan")

@@ -12,7 +12,7 @@ from tests.unit.report.page_reader import Reader
 HTML = ("--format", "html")
 
 
-def test_a_plan_and_what_was_saved_of_it_are_the_same_page(kdeclare: CommandLine) -> None:
+def test_plan_and_saved_plan_produce_same_page(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders", partitions=3)
     ran = kdeclare("plan", *HTML, "--out", "it.plan")
     assert ran.code == 0
@@ -24,7 +24,7 @@ def test_a_plan_and_what_was_saved_of_it_are_the_same_page(kdeclare: CommandLine
     assert kdeclare("show", "it.plan", *HTML).out == ran.out
 
 
-def test_exit_codes_are_those_of_the_text(kdeclare: CommandLine) -> None:
+def test_html_format_keeps_exit_codes(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders")
     assert kdeclare("plan", *HTML, "--detailed-exitcode").code == 2
     fault = Fault("POLICY_VIOLATION", "No topics on Fridays.")
@@ -34,7 +34,7 @@ def test_exit_codes_are_those_of_the_text(kdeclare: CommandLine) -> None:
     assert [item["tag"] for item in Reader(ran.out).data["risky"]["items"]] == ["denied"]
 
 
-def test_an_apply_leaves_the_page_of_its_run(kdeclare: CommandLine) -> None:
+def test_apply_writes_page_of_run(kdeclare: CommandLine) -> None:
     kdeclare.write("manifests/orders.yaml", "Topic", "orders", assignments={0: [1, 2], 1: [2, 3]})
     ran = kdeclare("apply", "--yes", *HTML)
     assert (ran.code, kdeclare.topics) == (0, {"orders"})
@@ -46,7 +46,7 @@ def test_an_apply_leaves_the_page_of_its_run(kdeclare: CommandLine) -> None:
     assert kdeclare("history", run["run_id"], *HTML).out == ran.out
 
 
-def test_a_saved_plan_and_a_rollback_leave_one_too(kdeclare: CommandLine) -> None:
+def test_saved_plan_and_rollback_write_page_of_run(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders")
     kdeclare("plan", "--out", "it.plan")
     assert Reader(kdeclare("apply", "it.plan", "--yes", *HTML).out).data["page"] == "run"
@@ -57,7 +57,7 @@ def test_a_saved_plan_and_a_rollback_leave_one_too(kdeclare: CommandLine) -> Non
     assert kdeclare.topics == set()
 
 
-def test_nothing_to_apply_leaves_the_page_of_the_plan(kdeclare: CommandLine) -> None:
+def test_apply_without_changes_writes_page_of_plan(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders")
     kdeclare("apply", "--yes")
     ran = kdeclare("apply", "--yes", *HTML)
@@ -66,7 +66,7 @@ def test_nothing_to_apply_leaves_the_page_of_the_plan(kdeclare: CommandLine) -> 
     assert Reader(ran.out).data["page"] == "plan"
 
 
-def test_who_is_asked_sees_the_plan_beside_the_page(kdeclare: CommandLine) -> None:
+def test_interactive_apply_shows_plan_beside_page(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders")
     ran = kdeclare("apply", *HTML, answer="yes\n")
     assert "+ Topic/orders" in ran.err
@@ -77,7 +77,7 @@ def test_who_is_asked_sees_the_plan_beside_the_page(kdeclare: CommandLine) -> No
     assert "Nothing was changed." in ran.err
 
 
-def test_a_failure_is_told_on_stderr(kdeclare: CommandLine) -> None:
+def test_html_format_reports_errors_on_stderr(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders", partitons=1)
     for command in (("plan",), ("apply", "--yes")):
         ran = kdeclare(*command, *HTML)
@@ -85,14 +85,14 @@ def test_a_failure_is_told_on_stderr(kdeclare: CommandLine) -> None:
         assert "manifests/orders.yaml" in ran.err
 
 
-def test_a_plan_with_errors_is_not_applied_and_says_why(kdeclare: CommandLine) -> None:
+def test_apply_of_invalid_plan_writes_no_page(kdeclare: CommandLine) -> None:
     kdeclare.write("manifests/orders.yaml", "Topic", "orders", assignments={0: [77]})
     ran = kdeclare("apply", "--yes", *HTML)
     assert (ran.code, ran.out) == (1, "")
     assert "[77]" in ran.err
 
 
-def test_no_secret_is_in_a_page(kdeclare: CommandLine) -> None:
+def test_page_hides_secrets(kdeclare: CommandLine) -> None:
     kdeclare.monkeypatch.setenv("STORE", "hunter2")
     configs = {"listener.name.tls.ssl.keystore.password": "${env.STORE}"}
     kdeclare.write("manifests/brokers.yaml", "BrokerConfig", "1", configs=configs)
@@ -104,7 +104,7 @@ def test_no_secret_is_in_a_page(kdeclare: CommandLine) -> None:
 
 
 @pytest.mark.parametrize("words", [(), ("diff", "a", "b")])
-def test_of_history_one_run_has_a_page(kdeclare: CommandLine, words: tuple[str, ...]) -> None:
+def test_history_page_needs_run_id(kdeclare: CommandLine, words: tuple[str, ...]) -> None:
     ran = kdeclare("history", *words, *HTML)
     assert ran.code == 64
     assert "one RUN_ID" in ran.err

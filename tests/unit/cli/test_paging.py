@@ -24,7 +24,7 @@ from tests.unit.cli.command_line import Terminal
         ("漢字\n", 3, 2, False),
     ],
 )
-def test_a_screen_has_room_for_the_prompt_too(text: str, columns: int, lines: int, expected: bool) -> None:
+def test_fits_reserves_line_for_prompt(text: str, columns: int, lines: int, expected: bool) -> None:
     assert fits(text, columns, lines) is expected
 
 
@@ -39,17 +39,17 @@ def test_a_screen_has_room_for_the_prompt_too(text: str, columns: int, lines: in
         ({"PATH": "/nowhere"}, None),
     ],
 )
-def test_which_one_it_is(environ: dict[str, str], command: tuple[str, ...] | None) -> None:
+def test_find_pager_follows_environment(environ: dict[str, str], command: tuple[str, ...] | None) -> None:
     found = find_pager({"TERM": "xterm"} | environ)
     assert (found and found.command) == command
 
 
-def test_a_name_that_cannot_be_read() -> None:
+def test_find_pager_rejects_unreadable_command() -> None:
     with pytest.raises(KdeclareError, match="No closing quotation"):
         find_pager({"TERM": "xterm", "PAGER": "less '"})
 
 
-def shows(text: str, *command: str) -> bool:
+def run_pager(text: str, *command: str) -> bool:
     """Return whether a pager shows the text on a small screen."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "stdout", Terminal())
@@ -59,30 +59,30 @@ def shows(text: str, *command: str) -> bool:
         return Pager(command).shows(text)
 
 
-def test_only_what_is_long_is_paged(tmp_path: Path) -> None:
+def test_pager_shows_long_text_only(tmp_path: Path) -> None:
     seen = tmp_path / "seen"
     pager = ("sh", "-c", f"cat > {seen}; env | grep ^LESS= >> {seen}")
-    assert not shows("a\nb\n", *pager)
+    assert not run_pager("a\nb\n", *pager)
     assert not seen.exists()
-    assert shows("a\nb\nc\n", *pager)
+    assert run_pager("a\nb\nc\n", *pager)
     assert seen.read_text() == "a\nb\nc\nLESS=FRX\n"
 
 
-def test_ctrl_c_is_for_the_pager() -> None:
+def test_ctrl_c_is_left_to_pager() -> None:
     before = signal.getsignal(signal.SIGINT)
-    assert shows("a\n" * 9, "sh", "-c", f"kill -INT {os.getpid()}")
+    assert run_pager("a\n" * 9, "sh", "-c", f"kill -INT {os.getpid()}")
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_a_pager_that_is_left_early_is_no_failure() -> None:
-    assert shows("a long line of text\n" * 100_000, "true")
+def test_pager_closed_early_is_no_error() -> None:
+    assert run_pager("a long line of text\n" * 100_000, "true")
 
 
-def test_a_pager_that_is_not_there() -> None:
+def test_missing_pager_is_reported() -> None:
     with pytest.raises(KdeclareError, match="no-such-pager: No such file") as raised:
-        shows("a\n" * 9, "no-such-pager")
+        run_pager("a\n" * 9, "no-such-pager")
     assert "KDECLARE_PAGER" in raised.value.diagnostics[0].hint
 
 
-def test_what_is_no_screen_is_not_paged(capsys: pytest.CaptureFixture[str]) -> None:
+def test_pager_is_skipped_without_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     assert not Pager(("false",)).shows("a\n" * 1000)

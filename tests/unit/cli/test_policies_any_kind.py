@@ -30,19 +30,21 @@ def kdeclare(kdeclare: CommandLine) -> CommandLine:
     return kdeclare
 
 
-def kettle(kdeclare: CommandLine, name: str, labels: Mapping[str, str] | None = None, **spec: Any) -> None:
+def declare_kettle(
+    kdeclare: CommandLine, name: str, labels: Mapping[str, str] | None = None, **spec: Any
+) -> None:
     metadata = {"name": name, "labels": {"tier": "tin"} | dict(labels or {})}
     document = {"apiVersion": "kdeclare/v1", "kind": "Kettle", "metadata": metadata, "spec": spec}
     (kdeclare.folder / "manifests" / f"{name}.yaml").write_text(yaml.safe_dump(document))
 
 
-def rule(kdeclare: CommandLine, **more: Any) -> None:
+def write_rule(kdeclare: CommandLine, **more: Any) -> None:
     kdeclare.write("manifests/lukewarm.yaml", "Policy", "lukewarm", **{**LUKEWARM, **more})
 
 
-def test_a_plan_denies_what_a_rule_is_against(kdeclare: CommandLine, kitchen: Kitchen) -> None:
-    kettle(kdeclare, "hot", heat=100)
-    kettle(kdeclare, "mild", heat=80)
+def test_plan_and_apply_deny_violating_resource(kdeclare: CommandLine, kitchen: Kitchen) -> None:
+    declare_kettle(kdeclare, "hot", heat=100)
+    declare_kettle(kdeclare, "mild", heat=80)
     kdeclare.topic("orders", partitions=1)
     ran = kdeclare("plan")
     assert ran.code == 3
@@ -53,8 +55,8 @@ def test_a_plan_denies_what_a_rule_is_against(kdeclare: CommandLine, kitchen: Ki
     assert "orders" in kdeclare.cluster.topics()
 
 
-def test_a_denial_can_be_overridden_and_the_history_has_it(kdeclare: CommandLine, kitchen: Kitchen) -> None:
-    kettle(kdeclare, "hot", heat=100)
+def test_override_applies_change_and_is_in_history(kdeclare: CommandLine, kitchen: Kitchen) -> None:
+    declare_kettle(kdeclare, "hot", heat=100)
     ran = kdeclare("apply", "--yes", "--override-policy", "lukewarm", "--reason", "agreed")
     assert ran.code == 0, ran.out + ran.err
     assert kitchen.kettles["hot"]["heat"] == 100
@@ -62,52 +64,52 @@ def test_a_denial_can_be_overridden_and_the_history_has_it(kdeclare: CommandLine
     assert "policy lukewarm on Kettle/hot: agreed" in kdeclare("history", run["run_id"]).out
 
 
-def test_a_modification_is_judged_on_the_live_state(kdeclare: CommandLine, kitchen: Kitchen) -> None:
-    rule(kdeclare, rule="after.heat >= before.heat && 'heat' in changed", actions=["MODIFY"])
+def test_modification_rule_compares_with_live_state(kdeclare: CommandLine, kitchen: Kitchen) -> None:
+    write_rule(kdeclare, rule="after.heat >= before.heat && 'heat' in changed", actions=["MODIFY"])
     kitchen.kettles["k"] = {"heat": 50, "extras": {}}
-    kettle(kdeclare, "k", heat=60)
+    declare_kettle(kdeclare, "k", heat=60)
     assert kdeclare("plan", "--adopt").code == 0
-    kettle(kdeclare, "k", heat=40)
+    declare_kettle(kdeclare, "k", heat=40)
     assert kdeclare("plan", "--adopt").code == 3
 
 
-def test_mappings_are_seen_whole_before_and_after(kdeclare: CommandLine, kitchen: Kitchen) -> None:
+def test_rule_sees_complete_mappings_before_and_after(kdeclare: CommandLine, kitchen: Kitchen) -> None:
     expression = "before.extras == {'lid': 'red', 'whistle': 'b'} && after.extras == {'whistle': 'c'}"
-    rule(kdeclare, rule=f"{expression} && changed == ['extras.lid', 'extras.whistle']", actions=["MODIFY"])
+    write_rule(
+        kdeclare, rule=f"{expression} && changed == ['extras.lid', 'extras.whistle']", actions=["MODIFY"]
+    )
     kitchen.kettles["k"] = {"heat": 50, "extras": {"lid": "red", "whistle": "b"}}
-    kettle(kdeclare, "k", heat=50, extras={"whistle": "c"})
+    declare_kettle(kdeclare, "k", heat=50, extras={"whistle": "c"})
     ran = kdeclare("plan", "--adopt")
     assert ran.code == 0, ran.out
 
 
-def test_a_deletion_is_judged_by_the_labels_that_were_applied(
-    kdeclare: CommandLine, kitchen: Kitchen
-) -> None:
-    kettle(kdeclare, "k", {"tier": "gold"}, heat=10)
-    kettle(kdeclare, "stays", heat=10)
+def test_deletion_rule_uses_last_applied_labels(kdeclare: CommandLine, kitchen: Kitchen) -> None:
+    declare_kettle(kdeclare, "k", {"tier": "gold"}, heat=10)
+    declare_kettle(kdeclare, "stays", heat=10)
     assert kdeclare("apply", "--yes").code == 0
     kept = "resource.labels.tier != 'gold' || before.heat != 10 || resource.kind != 'Kettle'"
-    rule(kdeclare, rule=kept, actions=["DELETE"])
+    write_rule(kdeclare, rule=kept, actions=["DELETE"])
     (kdeclare.folder / "manifests" / "k.yaml").unlink()
     assert kdeclare("apply", "--yes", "--allow-deletes").code == 3
     assert kitchen.kettles.keys() == {"k", "stays"}
-    rule(kdeclare, rule="resource.name != 'k' || resource.labels.tier == 'gold'", actions=["DELETE"])
+    write_rule(kdeclare, rule="resource.name != 'k' || resource.labels.tier == 'gold'", actions=["DELETE"])
     assert kdeclare("apply", "--yes", "--allow-deletes").code == 0
     assert kitchen.kettles.keys() == {"stays"}
 
 
-def test_other_kinds_are_not_asked_about(kdeclare: CommandLine, kitchen: Kitchen) -> None:
-    rule(kdeclare, rule="false", selector={"kind": "Kettle", "names": ["/x.*/"]})
+def test_rule_ignores_other_kinds_and_names(kdeclare: CommandLine, kitchen: Kitchen) -> None:
+    write_rule(kdeclare, rule="false", selector={"kind": "Kettle", "names": ["/x.*/"]})
     kdeclare.topic("xerxes", partitions=1)
-    kettle(kdeclare, "other", heat=100)
+    declare_kettle(kdeclare, "other", heat=100)
     assert kdeclare("plan").code == 0
-    kettle(kdeclare, "x1", heat=100)
+    declare_kettle(kdeclare, "x1", heat=100)
     assert kdeclare("plan").code == 3
 
 
-def test_what_is_declared_is_checked_without_any_system(kdeclare: CommandLine, kitchen: Kitchen) -> None:
-    kettle(kdeclare, "hot", heat=100)
-    kettle(kdeclare, "open")
+def test_policy_check_evaluates_manifests_offline(kdeclare: CommandLine, kitchen: Kitchen) -> None:
+    declare_kettle(kdeclare, "hot", heat=100)
+    declare_kettle(kdeclare, "open")
     ran = kdeclare("policy", "check")
     assert ran.code == 3
     assert ran.out.splitlines()[0] == "1 of 2 resources violates a policy."
@@ -118,25 +120,23 @@ def test_what_is_declared_is_checked_without_any_system(kdeclare: CommandLine, k
     assert "Kettle/hot, policy 'lukewarm': No more than 90 degrees." in ran.out + ran.err
 
 
-def test_what_is_live_is_checked_declared_or_not(kdeclare: CommandLine, kitchen: Kitchen) -> None:
+def test_policy_check_live_evaluates_all_live_objects(kdeclare: CommandLine, kitchen: Kitchen) -> None:
     kitchen.kettles |= {"a": {"heat": 95, "extras": {}}, "b": {"heat": 20, "extras": {}}}
-    kettle(kdeclare, "c", heat=100)
+    declare_kettle(kdeclare, "c", heat=100)
     ran = kdeclare("policy", "check", "--live")
     assert ran.code == 3
     assert ran.out.splitlines()[0] == "1 of 2 resources violates a policy."
     # it has no labels, so the rule cannot be evaluated there
     assert "Kettle/a" in ran.out
     assert kitchen.reads == 1
-    kettle(kdeclare, "a", {"tier": "gold"}, heat=95)
+    declare_kettle(kdeclare, "a", {"tier": "gold"}, heat=95)
     assert kdeclare("policy", "check", "--live").code == 0
 
 
-def test_live_objects_that_are_declared_under_another_name_keep_name_and_labels(
-    kdeclare: CommandLine, kitchen: Kitchen
-) -> None:
-    rule(kdeclare, selector={"kind": "Urn"})
+def test_policy_check_live_uses_declared_name_and_labels(kdeclare: CommandLine, kitchen: Kitchen) -> None:
+    write_rule(kdeclare, selector={"kind": "Urn"})
     kitchen.kettles |= {serial: {"heat": 95, "extras": {}} for serial in ("s-1", "s-2")}
-    kettle(kdeclare, "gold one", {"tier": "gold"}, serial="s-1")
+    declare_kettle(kdeclare, "gold one", {"tier": "gold"}, serial="s-1")
     document = (kdeclare.folder / "manifests" / "gold one.yaml").read_text()
     (kdeclare.folder / "manifests" / "gold one.yaml").write_text(document.replace("Kettle", "Urn"))
     ran = kdeclare("policy", "check", "--live", "--format", "json")
@@ -144,51 +144,55 @@ def test_live_objects_that_are_declared_under_another_name_keep_name_and_labels(
     assert verdicts == {"Urn/gold one": "allow", "Urn/s-2": "deny"}
 
 
-def test_topics_and_others_are_checked_together(kdeclare: CommandLine, kitchen: Kitchen) -> None:
+def test_policy_check_evaluates_topics_and_foreign_kinds_together(
+    kdeclare: CommandLine, kitchen: Kitchen
+) -> None:
     wide = {"rule": "post.partitions < 3", "actions": ["CREATE", "MODIFY"]}
     kdeclare.write("manifests/wide.yaml", "Policy", "wide", **wide)
     kdeclare.topic("orders", partitions=5)
-    kettle(kdeclare, "hot", heat=100)
+    declare_kettle(kdeclare, "hot", heat=100)
     assert kdeclare("policy", "check").out.splitlines()[0] == "2 of 2 resources violate a policy."
 
 
-def test_a_system_that_does_not_answer_is_no_verdict(kdeclare: CommandLine, kitchen: Kitchen) -> None:
+def test_policy_check_live_fails_for_unavailable_system(kdeclare: CommandLine, kitchen: Kitchen) -> None:
     kitchen.broken = True
     ran = kdeclare("policy", "check", "--live")
     assert ran.code == 1
     assert "There is no power" in ran.err
 
 
-def case(expect: str, **request: Any) -> dict[str, Any]:
+def make_case(expect: str, **request: Any) -> dict[str, Any]:
     asked = {"kind": "Kettle", "name": "k", "labels": {"tier": "tin"}}
     return {"name": f"{request}", "expect": expect, "request": {**asked, **request}}
 
 
-def test_cases_are_run(kdeclare: CommandLine) -> None:
+def test_policy_test_runs_cases_of_foreign_kind(kdeclare: CommandLine) -> None:
     found = [
-        case("allow", action="CREATE", after={"heat": 10}),
-        case("deny", action="MODIFY", before={"heat": 10}, after={"heat": 95}),
-        case("allow", action="DELETE", before={"heat": 99}),
-        case("allow", action="CREATE", after={"heat": 99}, labels={"tier": "gold"}),
+        make_case("allow", action="CREATE", after={"heat": 10}),
+        make_case("deny", action="MODIFY", before={"heat": 10}, after={"heat": 95}),
+        make_case("allow", action="DELETE", before={"heat": 99}),
+        make_case("allow", action="CREATE", after={"heat": 99}, labels={"tier": "gold"}),
     ]
     kdeclare.write("cases.yaml", "PolicyTest", "kettles", cases=found)
     ran = kdeclare("policy", "test", "cases.yaml")
     assert (ran.code, ran.out) == (0, "4 cases: 4 passed.\n")
-    kdeclare.write("cases.yaml", "PolicyTest", "kettles", cases=[case("allow", action="CREATE", after={})])
+    kdeclare.write(
+        "cases.yaml", "PolicyTest", "kettles", cases=[make_case("allow", action="CREATE", after={})]
+    )
     ran = kdeclare("policy", "test", "cases.yaml")
     assert ran.code == 1
     assert "policy lukewarm reads 'after.heat', which the case does not set" in ran.out
 
 
-def test_changed_of_a_case_follows_from_its_states(kdeclare: CommandLine) -> None:
-    rule(kdeclare, rule="changed == ['extras.lid', 'heat']", actions=["MODIFY"])
+def test_policy_test_derives_changed_from_states(kdeclare: CommandLine) -> None:
+    write_rule(kdeclare, rule="changed == ['extras.lid', 'heat']", actions=["MODIFY"])
     states = {
         "before": {"heat": 1, "extras": {"lid": "a", "w": "x"}},
         "after": {"heat": 2, "extras": {"w": "x"}},
     }
     found = [
-        case("allow", action="MODIFY", **states),
-        case("deny", action="MODIFY", **states, changed=["heat"]),
+        make_case("allow", action="MODIFY", **states),
+        make_case("deny", action="MODIFY", **states, changed=["heat"]),
     ]
     kdeclare.write("cases.yaml", "PolicyTest", "kettles", cases=found)
     assert kdeclare("policy", "test", "cases.yaml").code == 0
@@ -210,7 +214,7 @@ def test_changed_of_a_case_follows_from_its_states(kdeclare: CommandLine) -> Non
         ("{action: CREATE, topic: k, name: k}", "k}", "does not take 'name'. Use 'topic'."),
     ],
 )
-def test_what_is_wrong_with_a_case_is_said_at_its_place(
+def test_policy_test_reports_invalid_case_with_position(
     kdeclare: CommandLine, request_: str, at: str, said: str
 ) -> None:
     head = "apiVersion: kdeclare/v1\nkind: PolicyTest\nmetadata: {name: t}\nspec:\n  cases:\n"
@@ -236,7 +240,7 @@ def test_what_is_wrong_with_a_case_is_said_at_its_place(
         ("{names: [a b]}", "a b", "no topic can have this name"),
     ],
 )
-def test_what_is_wrong_with_a_selector_is_said_at_its_place(
+def test_validate_reports_invalid_selector_with_position(
     kdeclare: CommandLine, selector: str, at: str, said: str
 ) -> None:
     head = "apiVersion: kdeclare/v1\nkind: Policy\nmetadata: {name: p}\nspec:\n"
@@ -273,7 +277,7 @@ class Old(CreateTopicPolicy):
 """
 
 
-def with_class(kdeclare: CommandLine, **entry: Any) -> None:
+def add_policy_class(kdeclare: CommandLine, **entry: Any) -> None:
     (kdeclare.folder / "cool_kettles.py").write_text(CLASSES)
     environments = {"lab": {"bootstrapServers": "lab:9092"}}
     policies = [{"name": "cool", "class": "cool_kettles:Cool"} | entry]
@@ -282,10 +286,10 @@ def with_class(kdeclare: CommandLine, **entry: Any) -> None:
 
 
 @pytest.mark.usefixtures("own_modules")
-def test_a_class_of_ones_own_judges_any_kind(kdeclare: CommandLine, kitchen: Kitchen) -> None:
-    with_class(kdeclare, config={"most": 70}, selector={"kind": "Kettle", "names": ["/h.*/"]})
-    kettle(kdeclare, "hot", heat=80)
-    kettle(kdeclare, "mild", heat=80)
+def test_policy_class_evaluates_foreign_kind(kdeclare: CommandLine, kitchen: Kitchen) -> None:
+    add_policy_class(kdeclare, config={"most": 70}, selector={"kind": "Kettle", "names": ["/h.*/"]})
+    declare_kettle(kdeclare, "hot", heat=80)
+    declare_kettle(kdeclare, "mild", heat=80)
     kdeclare.topic("hops", partitions=1)
     ran = kdeclare("plan")
     assert ran.code == 3
@@ -293,7 +297,7 @@ def test_a_class_of_ones_own_judges_any_kind(kdeclare: CommandLine, kitchen: Kit
     assert kdeclare("policy", "check").code == 3
     kitchen.kettles["hot"] = {"heat": 71, "extras": {}}
     assert kdeclare("policy", "check", "--live").code == 3
-    found = [case("deny", name="hop", action="CREATE", after={"heat": 71}, labels={})]
+    found = [make_case("deny", name="hop", action="CREATE", after={"heat": 71}, labels={})]
     kdeclare.write("cases.yaml", "PolicyTest", "kettles", cases=found)
     assert kdeclare("policy", "test", "cases.yaml").code == 0
 
@@ -313,8 +317,10 @@ def test_a_class_of_ones_own_judges_any_kind(kdeclare: CommandLine, kitchen: Kit
         ({"class": "cool_kettles:Both"}, "is both TopicActionsPolicy and ResourcePolicy"),
     ],
 )
-def test_a_class_goes_with_its_kind(kdeclare: CommandLine, entry: Mapping[str, Any], said: str) -> None:
-    with_class(kdeclare, **entry)
+def test_validate_rejects_policy_class_for_wrong_kind(
+    kdeclare: CommandLine, entry: Mapping[str, Any], said: str
+) -> None:
+    add_policy_class(kdeclare, **entry)
     ran = kdeclare("validate")
     assert ran.code == 1
     assert said in " ".join((ran.out + ran.err).split())
@@ -322,11 +328,11 @@ def test_a_class_goes_with_its_kind(kdeclare: CommandLine, entry: Mapping[str, A
 
 
 @pytest.mark.usefixtures("own_modules")
-def test_deprecated_policies_go_with_rules_about_other_kinds(kdeclare: CommandLine) -> None:
-    with_class(kdeclare, **{"class": "cool_kettles:Old"})
+def test_deprecated_policies_mix_only_with_rules_for_other_kinds(kdeclare: CommandLine) -> None:
+    add_policy_class(kdeclare, **{"class": "cool_kettles:Old"})
     kdeclare.write("manifests/lukewarm.yaml", "Policy", "lukewarm", **LUKEWARM)
     assert kdeclare("validate").code == 0
-    rule(kdeclare, rule="true", selector={})
+    write_rule(kdeclare, rule="true", selector={})
     ran = kdeclare("validate")
     assert ran.code == 1
     assert "Mixed policy interfaces" in ran.out + ran.err
@@ -359,7 +365,7 @@ def test_deprecated_policies_go_with_rules_about_other_kinds(kdeclare: CommandLi
         ("before == null || after == null || 1 < 'a'", "'<' does not accept", ""),
     ],
 )
-def test_a_rule_is_checked_by_the_fields_of_its_kind(text: str, detail: str, hint: str) -> None:
+def test_compile_rule_checks_fields_of_kind(text: str, detail: str, hint: str) -> None:
     with pytest.raises(RuleError) as wrong:
         compile_rule(text, "Kettle")
     [problem] = wrong.value.problems
@@ -367,8 +373,8 @@ def test_a_rule_is_checked_by_the_fields_of_its_kind(text: str, detail: str, hin
     assert hint in problem.hint
 
 
-def test_general_names_hold_for_topics_as_well(kdeclare: CommandLine) -> None:
-    rule(
+def test_general_variables_work_for_topics(kdeclare: CommandLine) -> None:
+    write_rule(
         kdeclare,
         rule="resource.kind == 'Topic' && resource.name == topic && after.partitions == post.partitions "
         "&& before == null && resource.labels == labels",
@@ -380,37 +386,37 @@ def test_general_names_hold_for_topics_as_well(kdeclare: CommandLine) -> None:
     assert ran.code == 0, ran.out
 
 
-def test_a_rule_looks_into_a_state_that_is_not_there(kdeclare: CommandLine) -> None:
-    rule(kdeclare, rule="before.heat < 3", actions=["CREATE", "MODIFY"])
+def test_validate_rejects_rule_on_missing_before_state(kdeclare: CommandLine) -> None:
+    write_rule(kdeclare, rule="before.heat < 3", actions=["CREATE", "MODIFY"])
     ran = kdeclare("validate")
     assert ran.code == 1
     assert "'before' is null on CREATE" in " ".join((ran.out + ran.err).split())
 
 
-def test_broker_configs_are_judged(kdeclare: CommandLine) -> None:
+def test_rule_evaluates_broker_configs(kdeclare: CommandLine) -> None:
     threads = "int(after.configs['num.network.threads']) <= 8"
     expression = f"!('num.network.threads' in after.configs) || {threads}"
-    rule(kdeclare, rule=expression, actions=["CREATE", "MODIFY"], selector={"kind": "BrokerConfig"})
+    write_rule(kdeclare, rule=expression, actions=["CREATE", "MODIFY"], selector={"kind": "BrokerConfig"})
 
-    def declare(**configs: int) -> None:
+    def declare_broker(**configs: int) -> None:
         keys = {key.replace("_", "."): value for key, value in configs.items()}
         kdeclare.write("manifests/all.yaml", "BrokerConfig", "cluster-default", configs=keys)
 
-    declare(num_network_threads=12, log_cleaner_threads=2)
+    declare_broker(num_network_threads=12, log_cleaner_threads=2)
     assert kdeclare("policy", "check").code == 3
     ran = kdeclare("plan")
     assert ran.code == 3
     assert "BrokerConfig/cluster-default  BLOCKED: policy-violation" in ran.out
-    declare(num_network_threads=4, log_cleaner_threads=2)
+    declare_broker(num_network_threads=4, log_cleaner_threads=2)
     assert kdeclare("policy", "check").code == 0
     assert kdeclare("apply", "--yes").code == 0
     strict = "int(after.configs['num.network.threads']) < 4"
-    rule(kdeclare, rule=strict, actions=["CREATE", "MODIFY"], selector={"kind": "BrokerConfig"})
+    write_rule(kdeclare, rule=strict, actions=["CREATE", "MODIFY"], selector={"kind": "BrokerConfig"})
     assert kdeclare("policy", "check", "--live").code == 3
     # nothing about it changes, so the plan does not ask
     assert kdeclare("plan").code == 0
-    declare(log_cleaner_threads=3)
-    rule(
+    declare_broker(log_cleaner_threads=3)
+    write_rule(
         kdeclare,
         rule="before.configs['num.network.threads'] == '4' && changed.size() == 2 "
         "&& after.configs['log.cleaner.threads'] == '3' && !('num.network.threads' in after.configs)",

@@ -30,7 +30,7 @@ class Mine(TopicActionsPolicy):
 """
 
 
-def written(configure: str = "pass", validate: str = "pass") -> dict[str, str]:
+def write_module(configure: str = "pass", validate: str = "pass") -> dict[str, str]:
     """A module with a custom policy class."""
     return {"mine.py": CLASS.format(configure=configure, validate=validate)}
 
@@ -60,7 +60,7 @@ spec:
 
 
 @dataclass(frozen=True)
-class Broken:
+class BrokenPolicy:
     """A policy, given by its class or its rule, with the expected result.
 
     said: the position, then the words.
@@ -71,7 +71,7 @@ class Broken:
     class_name: str = "mine:Mine"
     config: Mapping[str, Any] = field(default_factory=dict)
     rule: str | None = None
-    files: Mapping[str, str] = field(default_factory=written)
+    files: Mapping[str, str] = field(default_factory=write_module)
 
     def put_into(self, kdeclare: CommandLine) -> None:
         """Add the policy to the project."""
@@ -89,74 +89,78 @@ AT_NAME, AT_CLASS, AT_CONFIG = (f"kdeclare.yaml:{place}" for place in ("7:13", "
 AT_RULE = "manifests/rule.yaml:3:18"
 
 UNUSABLE = {
-    "no-module": Broken(1, (AT_CLASS, "The module 'nowhere' does not exist."), "nowhere:Mine"),
-    "no-class": Broken(1, (AT_CLASS, "'mine' has no class 'Mina'.", "Did you mean 'Mine'?"), "mine:Mina"),
-    "no-policy": Broken(1, (AT_CLASS, "'mine:Any'"), "mine:Any"),
-    "import-error": Broken(
+    "no-module": BrokenPolicy(1, (AT_CLASS, "The module 'nowhere' does not exist."), "nowhere:Mine"),
+    "no-class": BrokenPolicy(
+        1, (AT_CLASS, "'mine' has no class 'Mina'.", "Did you mean 'Mine'?"), "mine:Mina"
+    ),
+    "no-policy": BrokenPolicy(1, (AT_CLASS, "'mine:Any'"), "mine:Any"),
+    "import-error": BrokenPolicy(
         1, (AT_CLASS, "(mine.py:1)", "No module named 'nowhere'"), files={"mine.py": "import nowhere\n"}
     ),
-    "unreadable": Broken(1, (AT_CLASS, "SyntaxError", "(mine.py:2)"), files={"mine.py": "x = 1\nclass (\n"}),
-    "unknown-setting": Broken(
+    "unreadable": BrokenPolicy(
+        1, (AT_CLASS, "SyntaxError", "(mine.py:2)"), files={"mine.py": "x = 1\nclass (\n"}
+    ),
+    "unknown-setting": BrokenPolicy(
         1,
         ("kdeclare.yaml:9:16", "There is no field 'maximum'", "Did you mean 'max'?"),
         BOUNDS,
         {"maximum": 3},
     ),
-    "wrong-setting": Broken(
+    "wrong-setting": BrokenPolicy(
         1, ("kdeclare.yaml:9:23", "'config.max' takes a whole number"), BOUNDS, {"max": "many"}
     ),
-    "kafkas-own": Broken(
+    "kafkas-own": BrokenPolicy(
         1,
         (AT_CLASS, "'kafka' ", "a module of the same name", "Rename the module next to the project file."),
         "kafka:Mine",
         files={"kafka.py": "x = 1\n"},
     ),
-    "an-int": Broken(
+    "an-int": BrokenPolicy(
         1,
         (AT_CLASS, "which is not a policy"),
-        files={"mine.py": f"{written()['mine.py']}\n    def __new__(cls):\n        return 42\n"},
+        files={"mine.py": f"{write_module()['mine.py']}\n    def __new__(cls):\n        return 42\n"},
     ),
-    "base-exception": Broken(
+    "base-exception": BrokenPolicy(
         1,
         (AT_CONFIG, "does not accept its settings: GeneratorExit (mine.py:9)"),
-        files=written(configure="raise GeneratorExit"),
+        files=write_module(configure="raise GeneratorExit"),
     ),
-    "settings-refused": Broken(
+    "settings-refused": BrokenPolicy(
         1,
         (AT_CONFIG, "does not accept its settings", "ValueError: 7 is unlucky", "(mine.py:9)"),
-        files=written(configure='raise ValueError("7 is unlucky")'),
+        files=write_module(configure='raise ValueError("7 is unlucky")'),
     ),
-    "rule-syntax": Broken(
+    "rule-syntax": BrokenPolicy(
         1, ("manifests/rule.yaml:5:27", "'>' is not expected here."), rule="post.partitions >> 3"
     ),
-    "rule-types": Broken(
+    "rule-types": BrokenPolicy(
         1,
         ("manifests/rule.yaml:5:26", "'==' does not accept a whole number and text."),
         rule="post.partitions == '3'",
     ),
-    "rule-misspelt": Broken(
+    "rule-misspelt": BrokenPolicy(
         1,
         ("manifests/rule.yaml:5:15", "partitons", "Did you mean 'partitions'?"),
         rule="post.partitons == 3",
     ),
-    "rule-no-verdict": Broken(
+    "rule-no-verdict": BrokenPolicy(
         1, ("manifests/rule.yaml:5:9", "A rule must be true or false"), rule="topic + 'x'"
     ),
 }
 
 FAILING = {
-    "raises": Broken(
+    "raises": BrokenPolicy(
         3,
         (AT_NAME, "ValueError: odd (mine.py:12)", "failed, so the request is denied"),
-        files=written(validate='raise ValueError("odd")'),
+        files=write_module(validate='raise ValueError("odd")'),
     ),
-    "gives-up": Broken(
+    "gives-up": BrokenPolicy(
         3,
         (AT_NAME, "SystemExit: 0 (mine.py:12)"),
-        files=written(validate="raise SystemExit(0)"),
+        files=write_module(validate="raise SystemExit(0)"),
     ),
-    "rule-endless": Broken(3, (AT_RULE, "it takes too many steps"), rule=ENDLESS),
-    "rule-fails": Broken(
+    "rule-endless": BrokenPolicy(3, (AT_RULE, "it takes too many steps"), rule=ENDLESS),
+    "rule-fails": BrokenPolicy(
         3,
         (AT_RULE, "'team' is not in labels", "'team' in labels && …"),
         rule="labels['team'] != 'blue'",
@@ -168,7 +172,7 @@ BROKEN = UNUSABLE | FAILING
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_nothing_gets_past_it(kdeclare: CommandLine, name: str) -> None:
+def test_broken_policy_blocks_every_command(kdeclare: CommandLine, name: str) -> None:
     broken = BROKEN[name]
     kdeclare.topic("orders", partitions=2)
     assert kdeclare("plan", "--out", "it.plan").code == 0
@@ -184,7 +188,7 @@ def test_nothing_gets_past_it(kdeclare: CommandLine, name: str) -> None:
     assert kdeclare("history").out == "No runs yet.\n"
 
 
-def test_a_rollback_does_not_get_past_it_either(kdeclare: CommandLine) -> None:
+def test_broken_policy_blocks_rollback(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders", partitions=2)
     assert kdeclare("apply", "--yes").code == 0
     for broken in (UNUSABLE["import-error"], FAILING["rule-endless"]):
@@ -195,16 +199,16 @@ def test_a_rollback_does_not_get_past_it_either(kdeclare: CommandLine) -> None:
     assert kdeclare.topics == {"orders"}
 
 
-def test_what_is_denied_only_if_it_is_not_there_yet(kdeclare: CommandLine) -> None:
+def test_validate_warns_if_only_creation_would_be_denied(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders", partitions=2)
-    Broken(0, (), BOUNDS, {"max": 1}).put_into(kdeclare)
+    BrokenPolicy(0, (), BOUNDS, {"max": 1}).put_into(kdeclare)
     ran = kdeclare("validate")
     assert ran.code == 0
     assert "warning: Policy violation if the resource is created" in ran.out
     assert "Run kdeclare plan to see" in ran.out
 
 
-def test_the_traceback_is_for_those_who_ask(kdeclare: CommandLine) -> None:
+def test_verbose_shows_traceback_of_policy(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders", partitions=2)
     FAILING["raises"].put_into(kdeclare)
     said = kdeclare("plan", "-v").err
@@ -233,10 +237,10 @@ os._exit(code)  # as the command does: a thread that prints for ever must not ho
 
 
 @pytest.mark.slow
-def test_a_class_that_does_not_come_to_an_end(kdeclare: CommandLine) -> None:
+def test_endless_policy_evaluation_is_stopped(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders", partitions=2)
     assert kdeclare("plan", "--out", "it.plan").code == 0
-    Broken(3, (), files=written(validate="while True: pass")).put_into(kdeclare)
+    BrokenPolicy(3, (), files=write_module(validate="while True: pass")).put_into(kdeclare)
     began = time.monotonic()
     for line in ("validate", "plan", "apply it.plan --yes"):
         command = [sys.executable, "-c", IMPATIENT, *line.split()]
@@ -251,12 +255,12 @@ def test_a_class_that_does_not_come_to_an_end(kdeclare: CommandLine) -> None:
     ("module", "place"),
     [
         ("while True: print('on and on')\n", AT_CLASS),
-        (written(configure="while True: pass")["mine.py"], AT_CONFIG),
+        (write_module(configure="while True: pass")["mine.py"], AT_CONFIG),
     ],
 )
-def test_a_class_that_is_never_loaded(kdeclare: CommandLine, module: str, place: str) -> None:
+def test_endless_policy_import_is_stopped(kdeclare: CommandLine, module: str, place: str) -> None:
     kdeclare.topic("orders", partitions=2)
-    Broken(1, (), files={"mine.py": module}).put_into(kdeclare)
+    BrokenPolicy(1, (), files={"mine.py": module}).put_into(kdeclare)
     for line in ("validate", "plan"):
         command = [sys.executable, "-c", IMPATIENT, *line.split()]
         ran = subprocess.run(command, cwd=kdeclare.folder, capture_output=True, text=True, timeout=60)
@@ -266,25 +270,25 @@ def test_a_class_that_is_never_loaded(kdeclare: CommandLine, module: str, place:
         assert "on and on" not in ran.stdout
 
 
-def test_modules_beside_the_project_are_in_nobodys_way(kdeclare: CommandLine) -> None:
+def test_modules_beside_project_do_not_shadow_packages(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders", partitions=2)
     for name in ("kafka", "cel_expr_python", "json", "rich", "google"):
         (kdeclare.folder / f"{name}.py").write_text("raise SystemExit(9)\n")
-    Broken(0, (), rule="post == null || post.partitions < 3").put_into(kdeclare)
-    Broken(0, ()).put_into(kdeclare)
+    BrokenPolicy(0, (), rule="post == null || post.partitions < 3").put_into(kdeclare)
+    BrokenPolicy(0, ()).put_into(kdeclare)
     assert kdeclare("plan").code == 0
 
 
-def test_what_is_printed_is_no_part_of_json(kdeclare: CommandLine) -> None:
+def test_policy_output_is_not_part_of_json(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders", partitions=2)
-    files = {"mine.py": f"print('import')\n{written(configure='print(configs)')['mine.py']}"}
-    Broken(0, (), files=files).put_into(kdeclare)
+    files = {"mine.py": f"print('import')\n{write_module(configure='print(configs)')['mine.py']}"}
+    BrokenPolicy(0, (), files=files).put_into(kdeclare)
     ran = kdeclare("plan", "--format", "json")
     assert json.loads(ran.out)["changes"]
     assert "import\n{}\n" in ran.err
 
 
-def test_wrong_manifests_and_wrong_classes_are_told_together(kdeclare: CommandLine) -> None:
+def test_invalid_manifests_and_policies_are_reported_together(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders", partitions=2)
     UNUSABLE["no-class"].put_into(kdeclare)
     UNUSABLE["rule-syntax"].put_into(kdeclare)
@@ -295,9 +299,9 @@ def test_wrong_manifests_and_wrong_classes_are_told_together(kdeclare: CommandLi
             assert part in ran.out + ran.err, line
 
 
-def test_an_overlay_does_not_take_a_policy_away(kdeclare: CommandLine) -> None:
+def test_overlay_without_policies_keeps_project_policies(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders", partitions=2)
-    Broken(3, (), rule="post == null || post.partitions > 3").put_into(kdeclare)
+    BrokenPolicy(3, (), rule="post == null || post.partitions > 3").put_into(kdeclare)
     project = kdeclare.folder / "kdeclare.yaml"
     project.write_text(
         PROJECT.partition("  policies")[0].format().replace("{bootstrap", "{overlays: [over], bootstrap")

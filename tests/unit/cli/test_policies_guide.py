@@ -30,36 +30,36 @@ EXAMPLE = ROOT / "examples" / "policies"
 pytestmark = pytest.mark.usefixtures("own_modules")
 
 
-def blocks(language: str) -> list[str]:
+def find_blocks(language: str) -> list[str]:
     """Return the code blocks of the guide in one language."""
     return re.findall(rf"```{language}\n(.*?)```", GUIDE, re.DOTALL)
 
 
-def table(head: str) -> list[list[str]]:
+def read_table(head: str) -> list[list[str]]:
     """Return the cells of the table whose head starts with this text."""
     lines = GUIDE.partition(f"\n| {head} |")[2].splitlines()
-    rows = [line for line in lines[2:] if line.startswith("|")][: _length(lines[2:])]
+    rows = [line for line in lines[2:] if line.startswith("|")][: _count_table_lines(lines[2:])]
     return [[cell.strip() for cell in re.split(r"(?<!\|) \| (?!\|)", row.strip("| "))] for row in rows]
 
 
-def _length(lines: list[str]) -> int:
+def _count_table_lines(lines: list[str]) -> int:
     return next((n for n, line in enumerate(lines) if not line.startswith("|")), len(lines))
 
 
-def names(cell: str) -> list[str]:
+def find_names(cell: str) -> list[str]:
     """Return the texts in backquotes."""
     return re.findall(r"`([^`]+)`", cell)
 
 
-def set_up(kdeclare: CommandLine) -> None:
+def set_up_guide(kdeclare: CommandLine) -> None:
     """Set up the project of the guide: project file, classes, manifests and cases."""
-    for text in blocks("yaml"):
+    for text in find_blocks("yaml"):
         kind, name = (yaml.safe_load(text)[key] for key in ("kind", "metadata"))
         folder = "cases" if kind == "PolicyTest" else "manifests"
         file = "kdeclare.yaml" if kind == "Project" else f"{folder}/{name['name']}.yaml"
         (kdeclare.folder / folder).mkdir(exist_ok=True)
         (kdeclare.folder / file).write_text(text)
-    for text in blocks("python"):
+    for text in find_blocks("python"):
         named = re.match(r"# (\S+\.py)\n", text)
         assert named
         path = kdeclare.folder / named[1]
@@ -68,8 +68,8 @@ def set_up(kdeclare: CommandLine) -> None:
     (kdeclare.folder / "policies" / "teams.json").write_text('{"payments": "active", "search": "closing"}')
 
 
-def test_what_the_guide_shows_works(kdeclare: CommandLine) -> None:
-    set_up(kdeclare)
+def test_guide_project_is_valid_and_its_cases_pass(kdeclare: CommandLine) -> None:
+    set_up_guide(kdeclare)
     ran = kdeclare("validate")
     assert (ran.code, ran.out) == (0, "Valid: 3 resources in 3 files.\n")
     ran = kdeclare("policy", "test", "cases")
@@ -79,9 +79,9 @@ def test_what_the_guide_shows_works(kdeclare: CommandLine) -> None:
     assert (ran.code, ran.out, ran.err) == (0, f"{count} cases: {count} passed.\n", "")
 
 
-def test_the_class_of_the_guide(kdeclare: CommandLine) -> None:
+def test_guide_policy_class_lets_closing_team_keep_topics(kdeclare: CommandLine) -> None:
     """In addition to its case: a closing team can keep its topics."""
-    set_up(kdeclare)
+    set_up_guide(kdeclare)
     request = {"topic": "search.queries", "labels": {"team": "search"}, "post": {"partitions": 1}}
     created = {"name": "new", "request": {"action": "CREATE", **request}, "expect": "deny"}
     modified = {"name": "old", "request": {"action": "MODIFY", "pre": {"partitions": 2}, **request}}
@@ -90,10 +90,10 @@ def test_the_class_of_the_guide(kdeclare: CommandLine) -> None:
     assert kdeclare("policy", "test", "cases.yaml").code == 0
 
 
-def test_a_rule_that_asks_what_changes_leaves_old_topics_in_peace(kdeclare: CommandLine) -> None:
+def test_guide_rule_about_changes_ignores_old_topics(kdeclare: CommandLine) -> None:
     kdeclare.topic("old", configs={"retention.ms": 5})
     assert kdeclare("apply", "--yes").code == 0
-    set_up(kdeclare)
+    set_up_guide(kdeclare)
     kdeclare.write("kdeclare.yaml", "Project", "shop", environments={"lab": {"bootstrapServers": "lab:9092"}})
     kdeclare.topic("old", configs={"retention.ms": 5, "segment.ms": 5})
     assert kdeclare("plan").code == 0
@@ -101,9 +101,9 @@ def test_a_rule_that_asks_what_changes_leaves_old_topics_in_peace(kdeclare: Comm
     assert "Records are kept for a month, or for ever." in kdeclare("plan").out
 
 
-def test_the_verdict_that_is_explained_is_what_is_said(kdeclare: CommandLine) -> None:
+def test_guide_verdict_matches_output(kdeclare: CommandLine) -> None:
     shown = GUIDE.partition("declared:\n")[2].partition("\n- **denied**")[0]
-    set_up(kdeclare)
+    set_up_guide(kdeclare)
     project = yaml.safe_load((kdeclare.folder / "kdeclare.yaml").read_text())
     environments = {"production": {"bootstrapServers": "lab:9092"}}
     kdeclare.write("kdeclare.yaml", "Project", "payments", environments=environments, **project["spec"])
@@ -120,8 +120,8 @@ def test_the_verdict_that_is_explained_is_what_is_said(kdeclare: CommandLine) ->
     assert shown.replace("\n    ", "\n").strip() in out
 
 
-def test_every_ready_made_rule_stands_in_the_table_with_its_settings() -> None:
-    found = {names(row[0])[0]: names(row[1]) for row in table("class")}
+def test_guide_table_lists_every_builtin_rule() -> None:
+    found = {find_names(row[0])[0]: find_names(row[1]) for row in read_table("class")}
     models: dict[str, type[BaseModel]] = {name: getattr(rules, name).settings_model for name in rules.__all__}
     assert found == {
         name: [field.alias or key for key, field in model.model_fields.items()]
@@ -129,28 +129,28 @@ def test_every_ready_made_rule_stands_in_the_table_with_its_settings() -> None:
     }
 
 
-def test_what_the_table_of_rules_shows_as_settings_is_taken() -> None:
-    for row in table("class"):
-        (name,), settings = names(row[0]), names(row[1])
-        for text in names(row[2]):
+def test_guide_table_settings_are_accepted() -> None:
+    for row in read_table("class"):
+        (name,), settings = find_names(row[0]), find_names(row[1])
+        for text in find_names(row[2]):
             if text.startswith("{"):
                 getattr(rules, name)().configure({settings[0]: yaml.safe_load(text)})
 
 
-def test_every_variable_of_rules_stands_in_its_table() -> None:
-    found = [name for row in table("variable") for name in names(row[0])]
+def test_guide_table_lists_every_rule_variable() -> None:
+    found = [name for row in read_table("variable") for name in find_names(row[0])]
     assert sorted(found) == sorted(get_vocabulary("Topic").all_variables)
 
 
-def test_every_field_of_a_case_is_named() -> None:
+def test_guide_names_every_request_field() -> None:
     sentence = GUIDE.partition("A request takes ")[2].partition(". ")[0]
-    assert {name for name in names(sentence) if name.isidentifier()} == set(RequestSpec.model_fields)
+    assert {name for name in find_names(sentence) if name.isidentifier()} == set(RequestSpec.model_fields)
 
 
-@pytest.mark.parametrize("row", table("rule"), ids=lambda row: names(row[0])[0])
-def test_mistakes_and_what_is_said_of_them(kdeclare: CommandLine, row: list[str]) -> None:
+@pytest.mark.parametrize("row", read_table("rule"), ids=lambda row: find_names(row[0])[0])
+def test_guide_table_of_rule_errors_matches_output(kdeclare: CommandLine, row: list[str]) -> None:
     kdeclare.topic("orders", partitions=2, replicationFactor=1, configs={"retention.ms": 5})
-    rule = {"rule": names(row[0])[0], "actions": ["CREATE", "MODIFY"]}
+    rule = {"rule": find_names(row[0])[0], "actions": ["CREATE", "MODIFY"]}
     kdeclare.write("manifests/wrong.yaml", "Policy", "wrong", **rule)
     ran = kdeclare("validate")
     assert ran.code != 0
@@ -167,7 +167,7 @@ def test_mistakes_and_what_is_said_of_them(kdeclare: CommandLine, row: list[str]
         ("topic.matches('^rder$')", False),
     ],
 )
-def test_mistakes_of_which_nothing_is_said(kdeclare: CommandLine, rule: str, allowed: bool) -> None:
+def test_rule_with_silent_mistake_has_stated_result(kdeclare: CommandLine, rule: str, allowed: bool) -> None:
     kdeclare.topic("orders", configs={"retention.ms": 5})
     kdeclare.write("manifests/p.yaml", "Policy", "p", rule=rule)
     assert (kdeclare("plan").code == 0) is allowed
@@ -182,7 +182,7 @@ REQUESTS = {
 }
 
 
-class Asks(TopicActionsPolicy):
+class ReadingPolicy(TopicActionsPolicy):
     """Reads one attribute of a request."""
 
     def __init__(self, what: str) -> None:
@@ -195,15 +195,15 @@ class Asks(TopicActionsPolicy):
             getattr(request.pre_request_state, self._what)
 
 
-def costs() -> Iterator[Any]:
+def list_costs() -> Iterator[Any]:
     """Yield the attributes that a policy can read, and their requests."""
-    for asked, requests in table("what a policy asks for"):
-        for what in names(asked):
+    for asked, requests in read_table("what a policy asks for"):
+        for what in find_names(asked):
             yield pytest.param(what, [] if requests == "none" else requests.split(", "), id=what)
 
 
-@pytest.mark.parametrize(("what", "requests"), list(costs()))
-def test_what_asking_costs_once_a_plan_is_there(what: str, requests: list[str]) -> None:
+@pytest.mark.parametrize(("what", "requests"), list(list_costs()))
+def test_guide_request_costs_match_requests(what: str, requests: list[str]) -> None:
     here = World()
     labels = {"team": "blue"}
     here.apply(*(desired("Topic", name, labels, partitions=1) for name in "ab"))
@@ -211,12 +211,12 @@ def test_what_asking_costs_once_a_plan_is_there(what: str, requests: list[str]) 
     state = here.store.read()
     assert state is not None
     before = len(here.cluster.calls)
-    policies = ProjectPolicyGate((ConfiguredPolicy("asks", Asks(what)),))
+    policies = ProjectPolicyGate((ConfiguredPolicy("asks", ReadingPolicy(what)),))
     evaluate_and_prune(plan, connections_to(here.cluster), policies, state.resources, lambda verdict: None)
     assert [REQUESTS[call.method] for call in here.cluster.calls[before:]] == requests
 
 
-def test_moving_from_kafkas_interfaces(kdeclare: CommandLine) -> None:
+def test_guide_entry_for_kafka_policies_works(kdeclare: CommandLine) -> None:
     entry = re.search(r"`(\{name: old, .*?\}\})`", GUIDE)
     assert entry
     (kdeclare.folder / "policies").mkdir()
@@ -236,7 +236,7 @@ def test_moving_from_kafkas_interfaces(kdeclare: CommandLine) -> None:
     assert (ran.code, "denied by policy old: too many" in ran.out, ran.err) == (3, True, "")
 
 
-def test_every_policy_of_the_example_is_seen_to_allow_and_to_object(
+def test_example_policies_both_allow_and_deny(
     kdeclare: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project = shutil.copytree(EXAMPLE, tmp_path / "example")

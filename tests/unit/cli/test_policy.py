@@ -24,25 +24,27 @@ GOLD = {
 }
 
 
-def project(kdeclare: CommandLine, *policies: Mapping[str, Any]) -> None:
+def write_project(kdeclare: CommandLine, *policies: Mapping[str, Any]) -> None:
     """The project with these policies."""
     environments = {"lab": {"bootstrapServers": "lab:9092"}}
     kdeclare.write("kdeclare.yaml", "Project", "shop", environments=environments, policies=list(policies))
 
 
-def topic(kdeclare: CommandLine, name: str, labels: Mapping[str, str] | None = None, **spec: Any) -> None:
+def declare_topic(
+    kdeclare: CommandLine, name: str, labels: Mapping[str, str] | None = None, **spec: Any
+) -> None:
     """Declare a topic with labels."""
     metadata = {"name": name, "labels": dict(labels or {})}
     document = {"apiVersion": "kdeclare/v1", "kind": "Topic", "metadata": metadata, "spec": spec}
     (kdeclare.folder / "manifests" / f"{name}.yaml").write_text(yaml.safe_dump(document))
 
 
-def cases(kdeclare: CommandLine, *found: Mapping[str, Any], **more: Any) -> None:
+def write_cases(kdeclare: CommandLine, *found: Mapping[str, Any], **more: Any) -> None:
     """Write cases.yaml."""
     kdeclare.write("cases.yaml", "PolicyTest", "gold", cases=list(found), **more)
 
 
-def create(name: str, expect: str, partitions: int = 1, **more: Any) -> dict[str, Any]:
+def make_creation(name: str, expect: str, partitions: int = 1, **more: Any) -> dict[str, Any]:
     """Return a case: the creation of a topic with one replica."""
     post = {"partitions": partitions, "replicationFactor": 1}
     request = {"action": "CREATE", "topic": "orders", "post": post}
@@ -52,11 +54,11 @@ def create(name: str, expect: str, partitions: int = 1, **more: Any) -> dict[str
 # check
 
 
-def test_manifests_are_checked_without_a_cluster(kdeclare: CommandLine) -> None:
-    project(kdeclare, BOUNDS)
+def test_policy_check_evaluates_manifests_offline(kdeclare: CommandLine) -> None:
+    write_project(kdeclare, BOUNDS)
     kdeclare.write("manifests/gold.yaml", "Policy", "gold", **GOLD)
-    topic(kdeclare, "orders", {"tier": "gold"}, partitions=9, replicationFactor=1)
-    topic(kdeclare, "payments", partitions=6, replicationFactor=1)
+    declare_topic(kdeclare, "orders", {"tier": "gold"}, partitions=9, replicationFactor=1)
+    declare_topic(kdeclare, "payments", partitions=6, replicationFactor=1)
     ran = kdeclare("policy", "check")
     assert ran.code == 3
     lines = ran.out.splitlines()
@@ -69,27 +71,27 @@ def test_manifests_are_checked_without_a_cluster(kdeclare: CommandLine) -> None:
     assert ran.err == ""
 
 
-def test_manifests_that_are_in_order(kdeclare: CommandLine) -> None:
-    project(kdeclare, BOUNDS)
-    topic(kdeclare, "orders", partitions=6)
-    topic(kdeclare, "payments", partitions=6)
+def test_policy_check_reports_compliant_manifests(kdeclare: CommandLine) -> None:
+    write_project(kdeclare, BOUNDS)
+    declare_topic(kdeclare, "orders", partitions=6)
+    declare_topic(kdeclare, "payments", partitions=6)
     ran = kdeclare("policy", "check")
     assert (ran.code, ran.out.splitlines()[0]) == (0, "All 2 topics comply with 1 policy.")
 
 
-def test_what_only_warns(kdeclare: CommandLine) -> None:
-    project(kdeclare, BOUNDS | {"severity": "warn"})
-    topic(kdeclare, "orders", partitions=9)
+def test_policy_check_reports_warnings(kdeclare: CommandLine) -> None:
+    write_project(kdeclare, BOUNDS | {"severity": "warn"})
+    declare_topic(kdeclare, "orders", partitions=9)
     ran = kdeclare("policy", "check")
     assert ran.code == 0
     assert "warned by policy bounds" in ran.out
     assert "1 with a warning" in ran.out
 
 
-def test_what_only_a_cluster_can_tell_is_counted_and_named(kdeclare: CommandLine) -> None:
-    project(kdeclare, BUDGET)
+def test_policy_check_counts_policies_that_need_cluster(kdeclare: CommandLine) -> None:
+    write_project(kdeclare, BUDGET)
     for number in range(5):
-        topic(kdeclare, f"t{number}", {"team": "blue"}, partitions=6)
+        declare_topic(kdeclare, f"t{number}", {"team": "blue"}, partitions=6)
     ran = kdeclare("policy", "check")
     assert ran.code == 0
     assert "as far as the manifests show" in ran.out
@@ -99,8 +101,8 @@ def test_what_only_a_cluster_can_tell_is_counted_and_named(kdeclare: CommandLine
     assert len(document["open"]) == document["policies"][0]["open"] == 5
 
 
-def test_no_policies_at_all(kdeclare: CommandLine) -> None:
-    topic(kdeclare, "orders", partitions=6)
+def test_policy_check_without_policies_hints_how_to_add_them(kdeclare: CommandLine) -> None:
+    declare_topic(kdeclare, "orders", partitions=6)
     for line in (["policy", "check"], ["policy", "check", "--live"]):
         ran = kdeclare(*line)
         assert ran.code == 0
@@ -108,21 +110,21 @@ def test_no_policies_at_all(kdeclare: CommandLine) -> None:
     assert not kdeclare.cluster.calls
 
 
-def live(kdeclare: CommandLine) -> None:
+def set_up_live_cluster(kdeclare: CommandLine) -> None:
     """A cluster with topics, of which one is declared, and one is internal."""
-    project(kdeclare, BOUNDS, BUDGET)
+    write_project(kdeclare, BOUNDS, BUDGET)
     kdeclare.write("manifests/gold.yaml", "Policy", "gold", **GOLD)
     kdeclare.cluster.create_topics([NewTopic("orders", None, None, {0: (1, 2)}, {})])
     for name in ("wide", "__consumer_offsets"):
         kdeclare.cluster.create_topics([NewTopic(name, 9, 1, None, {})])
     kdeclare.cluster.mark_internal("__consumer_offsets")
-    topic(kdeclare, "orders", {"tier": "gold"}, partitions=1)
-    topic(kdeclare, "declared-only", partitions=99)
+    declare_topic(kdeclare, "orders", {"tier": "gold"}, partitions=1)
+    declare_topic(kdeclare, "declared-only", partitions=99)
     kdeclare.cluster.calls.clear()
 
 
-def test_a_cluster_is_checked_as_it_is(kdeclare: CommandLine) -> None:
-    live(kdeclare)
+def test_policy_check_live_evaluates_live_topics(kdeclare: CommandLine) -> None:
+    set_up_live_cluster(kdeclare)
     ran = kdeclare("policy", "check", "--live")
     assert ran.code == 3
     assert ran.out.startswith("2 of 2 topics violate a policy.\nshop/lab on lab:9092: live topics of")
@@ -134,21 +136,21 @@ def test_a_cluster_is_checked_as_it_is(kdeclare: CommandLine) -> None:
     assert ran.err == ""
 
 
-def test_only_what_policies_ask_for_is_read(kdeclare: CommandLine) -> None:
-    live(kdeclare)
-    project(kdeclare, BOUNDS)
+def test_policy_check_live_reads_only_what_policies_need(kdeclare: CommandLine) -> None:
+    set_up_live_cluster(kdeclare)
+    write_project(kdeclare, BOUNDS)
     (kdeclare.folder / "manifests" / "gold.yaml").unlink()
     kdeclare("policy", "check", "--live")
     assert [call.method for call in kdeclare.cluster.calls] == ["describe", "topics"]
 
 
-def test_labels_are_those_last_applied_where_none_are_declared(kdeclare: CommandLine) -> None:
-    topic(kdeclare, "orders", {"tier": "gold"}, partitions=1)
-    topic(kdeclare, "payments", {"tier": "gold"}, partitions=1)
+def test_policy_check_live_falls_back_to_last_applied_labels(kdeclare: CommandLine) -> None:
+    declare_topic(kdeclare, "orders", {"tier": "gold"}, partitions=1)
+    declare_topic(kdeclare, "payments", {"tier": "gold"}, partitions=1)
     assert kdeclare("apply", "--yes").code == 0
     kdeclare.write("manifests/gold.yaml", "Policy", "gold", **GOLD)
     (kdeclare.folder / "manifests" / "orders.yaml").unlink()
-    topic(kdeclare, "payments", {"tier": "iron"}, partitions=1)
+    declare_topic(kdeclare, "payments", {"tier": "iron"}, partitions=1)
     ran = kdeclare("policy", "check", "--live")
     assert ran.code == 3
     assert "\nTopic/orders\n" in ran.out
@@ -156,8 +158,8 @@ def test_labels_are_those_last_applied_where_none_are_declared(kdeclare: Command
 
 
 @pytest.mark.parametrize("options", [[], ["--live"]])
-def test_a_check_as_a_document(kdeclare: CommandLine, options: list[str]) -> None:
-    live(kdeclare)
+def test_policy_check_json_fits_schema(kdeclare: CommandLine, options: list[str]) -> None:
+    set_up_live_cluster(kdeclare)
     ran = kdeclare("policy", "check", *options, "--format", "json")
     document = json.loads(ran.out)
     Draft202012Validator(build_policy_schemas()["policy-check"]).validate(document)
@@ -166,8 +168,8 @@ def test_a_check_as_a_document(kdeclare: CommandLine, options: list[str]) -> Non
     assert document["topics"] == 2
 
 
-def test_a_manifest_that_is_wrong(kdeclare: CommandLine) -> None:
-    live(kdeclare)
+def test_policy_check_rejects_invalid_manifest(kdeclare: CommandLine) -> None:
+    set_up_live_cluster(kdeclare)
     kdeclare.topic("wrong", partitons=1)
     for options in ([], ["--live"]):
         ran = kdeclare("policy", "check", *options)
@@ -176,8 +178,8 @@ def test_a_manifest_that_is_wrong(kdeclare: CommandLine) -> None:
     assert not kdeclare.cluster.calls
 
 
-def test_a_cluster_that_cannot_be_read(kdeclare: CommandLine) -> None:
-    live(kdeclare)
+def test_policy_check_live_reports_unreadable_cluster(kdeclare: CommandLine) -> None:
+    set_up_live_cluster(kdeclare)
     kdeclare.cluster.faults.fail(Fault("TOPIC_AUTHORIZATION_FAILED", "No."), method="moves", nth=None)
     ran = kdeclare("policy", "check", "--live")
     assert ran.code == 1
@@ -185,24 +187,24 @@ def test_a_cluster_that_cannot_be_read(kdeclare: CommandLine) -> None:
     assert not ran.out
 
 
-def test_policies_that_cannot_be_used(kdeclare: CommandLine) -> None:
-    project(kdeclare, BOUNDS | {"class": "nowhere:Nothing"})
-    topic(kdeclare, "orders", partitions=6)
-    cases(kdeclare, create("fine", "allow"))
+def test_policy_commands_report_unloadable_class(kdeclare: CommandLine) -> None:
+    write_project(kdeclare, BOUNDS | {"class": "nowhere:Nothing"})
+    declare_topic(kdeclare, "orders", partitions=6)
+    write_cases(kdeclare, make_creation("fine", "allow"))
     for line in (["policy", "check"], ["policy", "check", "--live"], ["policy", "test", "cases.yaml"]):
         ran = kdeclare(*line)
         assert ran.code == 1
         assert "kdeclare.yaml:" in ran.err
 
 
-def test_a_deprecated_policy_is_mentioned(kdeclare: CommandLine) -> None:
+def test_policy_commands_mention_deprecated_interface(kdeclare: CommandLine) -> None:
     (kdeclare.folder / "old_policies.py").write_text(
         "from kdeclare.policy.deprecated import CreateTopicPolicy\n\n\n"
         "class Old(CreateTopicPolicy):\n    def validate(self, request):\n        pass\n"
     )
-    project(kdeclare, {"name": "old", "class": "old_policies:Old"})
-    topic(kdeclare, "orders", partitions=6)
-    cases(kdeclare, create("fine", "allow"))
+    write_project(kdeclare, {"name": "old", "class": "old_policies:Old"})
+    declare_topic(kdeclare, "orders", partitions=6)
+    write_cases(kdeclare, make_creation("fine", "allow"))
     for line in (["policy", "check"], ["policy", "test", "cases.yaml"]):
         ran = kdeclare(*line)
         assert (ran.code, "Deprecated policy interface" in ran.err) == (0, True)
@@ -213,14 +215,14 @@ def test_a_deprecated_policy_is_mentioned(kdeclare: CommandLine) -> None:
 # test
 
 
-def test_cases_that_pass(kdeclare: CommandLine) -> None:
-    project(kdeclare, BOUNDS)
+def test_policy_test_reports_passed_cases(kdeclare: CommandLine) -> None:
+    write_project(kdeclare, BOUNDS)
     kdeclare.write("manifests/gold.yaml", "Policy", "gold", **GOLD)
-    cases(
+    write_cases(
         kdeclare,
-        create("too wide", "deny", partitions=9, message="9 partitions"),
-        create("narrow", "allow", policy="bounds"),
-        create("gold", "deny", policy="gold", message="three replicas"),
+        make_creation("too wide", "deny", partitions=9, message="9 partitions"),
+        make_creation("narrow", "allow", policy="bounds"),
+        make_creation("gold", "deny", policy="gold", message="three replicas"),
         defaults={"labels": {"tier": "gold"}},
     )
     ran = kdeclare("policy", "test", "cases.yaml")
@@ -230,12 +232,12 @@ def test_cases_that_pass(kdeclare: CommandLine) -> None:
     assert not (kdeclare.folder / "state").exists()
 
 
-def test_cases_that_fail(kdeclare: CommandLine) -> None:
-    project(kdeclare, BOUNDS, BUDGET)
-    cases(
+def test_policy_test_reports_failed_cases(kdeclare: CommandLine) -> None:
+    write_project(kdeclare, BOUNDS, BUDGET)
+    write_cases(
         kdeclare,
-        create("narrow", "deny"),
-        create("wide", "deny", partitions=9),
+        make_creation("narrow", "deny"),
+        make_creation("wide", "deny", partitions=9),
         {
             "name": "a team",
             "expect": "allow",
@@ -261,11 +263,11 @@ def test_cases_that_fail(kdeclare: CommandLine) -> None:
     assert (document["exit_code"], document["passed"], document["failed"]) == (1, 1, 2)
 
 
-def test_cases_see_what_a_plan_would_see(kdeclare: CommandLine) -> None:
+def test_policy_test_returns_same_message_as_plan(kdeclare: CommandLine) -> None:
     """The same topic in a plan and in a case gets the same message."""
-    project(kdeclare, BOUNDS)
-    topic(kdeclare, "orders", partitions=9)
-    cases(kdeclare, create("wide", "allow", partitions=9))
+    write_project(kdeclare, BOUNDS)
+    declare_topic(kdeclare, "orders", partitions=9)
+    write_cases(kdeclare, make_creation("wide", "allow", partitions=9))
     planned = json.loads(kdeclare("plan", "--format", "json").out)["verdicts"]
     tried = json.loads(kdeclare("policy", "test", "cases.yaml", "--format", "json").out)["cases"][0]
     assert tried["verdicts"] == planned
@@ -274,15 +276,15 @@ def test_cases_see_what_a_plan_would_see(kdeclare: CommandLine) -> None:
 @pytest.mark.parametrize(
     ("case", "said"),
     [
-        (create("it", "deny", policy="bound"), "Did you mean 'bounds'?"),
-        (create("it", "maybe"), "'spec.cases[0].expect' takes allow, deny or warn"),
+        (make_creation("it", "deny", policy="bound"), "Did you mean 'bounds'?"),
+        (make_creation("it", "maybe"), "'spec.cases[0].expect' takes allow, deny or warn"),
         ({"name": "it"}, "'spec.cases[0]' needs a field 'request'."),
-        (create("it", "allow", message="no!"), "A policy that allows has no message"),
+        (make_creation("it", "allow", message="no!"), "A policy that allows has no message"),
     ],
 )
-def test_cases_that_are_wrong(kdeclare: CommandLine, case: Mapping[str, Any], said: str) -> None:
-    project(kdeclare, BOUNDS)
-    cases(kdeclare, case)
+def test_policy_test_reports_invalid_cases(kdeclare: CommandLine, case: Mapping[str, Any], said: str) -> None:
+    write_project(kdeclare, BOUNDS)
+    write_cases(kdeclare, case)
     ran = kdeclare("policy", "test", "cases.yaml")
     assert ran.code == 1
     assert said in ran.err
@@ -290,9 +292,9 @@ def test_cases_that_are_wrong(kdeclare: CommandLine, case: Mapping[str, Any], sa
     assert not ran.out
 
 
-def test_files_that_hold_no_cases(kdeclare: CommandLine) -> None:
-    project(kdeclare, BOUNDS)
-    topic(kdeclare, "orders", partitions=1)
+def test_policy_test_reports_files_without_cases(kdeclare: CommandLine) -> None:
+    write_project(kdeclare, BOUNDS)
+    declare_topic(kdeclare, "orders", partitions=1)
     (kdeclare.folder / "empty.yaml").write_text("# nothing\n")
     for file, said in (
         ("nowhere.yaml", "'nowhere.yaml' does not exist."),
@@ -304,8 +306,8 @@ def test_files_that_hold_no_cases(kdeclare: CommandLine) -> None:
         assert said in ran.err
 
 
-def test_no_policies_to_test(kdeclare: CommandLine) -> None:
-    cases(kdeclare, create("it", "allow"))
+def test_policy_test_needs_policies(kdeclare: CommandLine) -> None:
+    write_cases(kdeclare, make_creation("it", "allow"))
     ran = kdeclare("policy", "test", "cases.yaml")
     assert ran.code == 1
     assert "The project 'shop' has no policies." in ran.err
@@ -313,9 +315,9 @@ def test_no_policies_to_test(kdeclare: CommandLine) -> None:
     assert "There is no project file in this folder." in kdeclare("policy", "test", "cases.yaml").err
 
 
-def test_cases_among_the_manifests(kdeclare: CommandLine) -> None:
-    project(kdeclare, BOUNDS)
-    cases(kdeclare, create("it", "allow"))
+def test_validate_rejects_cases_among_manifests(kdeclare: CommandLine) -> None:
+    write_project(kdeclare, BOUNDS)
+    write_cases(kdeclare, make_creation("it", "allow"))
     (kdeclare.folder / "cases.yaml").rename(kdeclare.folder / "manifests" / "cases.yaml")
     ran = kdeclare("validate")
     assert ran.code == 1
@@ -323,10 +325,10 @@ def test_cases_among_the_manifests(kdeclare: CommandLine) -> None:
 
 
 @pytest.mark.parametrize("kind", [None, "PolicyTest"])
-def test_the_schema_for_editors(kdeclare: CommandLine, kind: str | None) -> None:
+def test_policy_test_schema_accepts_cases(kdeclare: CommandLine, kind: str | None) -> None:
     schema = json.loads(kdeclare("schema", *(["--kind", kind] if kind else [])).out)
     Draft202012Validator.check_schema(schema)
-    cases(kdeclare, create("it", "allow"), defaults={"labels": {"keyed": True}})
+    write_cases(kdeclare, make_creation("it", "allow"), defaults={"labels": {"keyed": True}})
     document = yaml.safe_load((kdeclare.folder / "cases.yaml").read_text())
     assert Draft202012Validator(schema).is_valid(document)
     document["spec"]["cases"][0]["expect"] = "maybe"

@@ -11,7 +11,7 @@ from kdeclare.cli.progress import ProgressBars
 from kdeclare.core.plans.run import MoveProgress, PendingPart
 
 
-def on_terminal(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+def open_terminal(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     """Draw bars on a terminal. Not a fixture, because pytest restores stderr between fixtures and test."""
 
     class Terminal(io.StringIO):
@@ -34,8 +34,8 @@ def wait_for(text: str, terminal: io.StringIO) -> None:
         time.sleep(0.02)
 
 
-def test_a_bar_shows_what_is_done_right_now(monkeypatch: pytest.MonkeyPatch) -> None:
-    terminal = on_terminal(monkeypatch)
+def test_progress_bar_shows_current_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = open_terminal(monkeypatch)
     bars = ProgressBars(is_shown=True, use_color=False)
     bars("Reading the cluster", 0, 0)
     wait_for("Reading the cluster", terminal)
@@ -52,8 +52,8 @@ def test_a_bar_shows_what_is_done_right_now(monkeypatch: pytest.MonkeyPatch) -> 
     bars.hide()
 
 
-def test_what_is_quick_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    terminal = on_terminal(monkeypatch)
+def test_progress_bar_stays_hidden_for_quick_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = open_terminal(monkeypatch)
     monkeypatch.setattr(progress, "_PATIENCE_S", 0.3)
     bars = ProgressBars(is_shown=True, use_color=False)
     bars("Applying", 1, 2)
@@ -62,15 +62,15 @@ def test_what_is_quick_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not terminal.getvalue()
 
 
-def test_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    terminal = on_terminal(monkeypatch)
+def test_progress_bar_is_not_drawn_without_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = open_terminal(monkeypatch)
     bars = ProgressBars(is_shown=False, use_color=False)
     bars("Applying", 1, 2)
     time.sleep(0.1)
     assert not terminal.getvalue()
 
 
-def test_line_about_moves_is_written_when_a_broker_goes_down(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_log_line_reports_unavailable_broker(capsys: pytest.CaptureFixture[str]) -> None:
     bars = ProgressBars(is_shown=False, use_color=False, log_lines=True)
     waiting = (PendingPart("orders-0", (3,), down=(3,)),)
     bars("Moving replicas", 0, 1, MoveProgress(0, 1, 0, 100, waiting=waiting))

@@ -77,7 +77,9 @@ MISSPELT = SystemObjectKind(SYSTEM, "Shelf", ShelfSpec, references={"rooom": "Sh
 HOMELESS = SystemObjectKind(SYSTEM, "Shelf", ShelfSpec, references={"room": "Shelff"})
 
 
-def provide(kind: SystemObjectKind, *, lists_types: bool = True, lists_collector: bool = True) -> Provider:
+def make_provider(
+    kind: SystemObjectKind, *, lists_types: bool = True, lists_collector: bool = True
+) -> Provider:
     types = kind.operation_types if lists_types else kind.operation_types[1:]
     collectors = (ObjectCollector(SYSTEM, (kind,)),) if lists_collector else ()
     return Provider("theirs", (kind,), types, api_version="theirs.example/v1", collectors=collectors)
@@ -94,14 +96,14 @@ class GuardedSpec(ObjectSpec):
     badges: list[Badge] | None = None
 
 
-WELL_LISTED = provide(SHELF)
-NESTED_SECRET = provide(SystemObjectKind(SYSTEM, "Guarded", GuardedSpec))
+WELL_LISTED = make_provider(SHELF)
+NESTED_SECRET = make_provider(SystemObjectKind(SYSTEM, "Guarded", GuardedSpec))
 LIST_OF_SECRETS = create_model("S", __base__=ObjectSpec, a=list[SecretText])
-NESTED_TEXTS = provide(SystemObjectKind(SYSTEM, "Guarded", LIST_OF_SECRETS))
-UNLISTED_TYPE = provide(SHELF, lists_types=False)
-UNREAD = provide(SHELF, lists_collector=False)
-NO_SUCH_FIELD = provide(MISSPELT)
-NO_SUCH_KIND = provide(HOMELESS)
+NESTED_TEXTS = make_provider(SystemObjectKind(SYSTEM, "Guarded", LIST_OF_SECRETS))
+UNLISTED_TYPE = make_provider(SHELF, lists_types=False)
+UNREAD = make_provider(SHELF, lists_collector=False)
+NO_SUCH_FIELD = make_provider(MISSPELT)
+NO_SUCH_KIND = make_provider(HOMELESS)
 
 Install = Callable[..., None]
 
@@ -109,46 +111,46 @@ Install = Callable[..., None]
 @pytest.fixture
 def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
     """Add entry points to kdeclare's own: their names, and the attributes of this module they refer to."""
-    forget()
+    clear_caches()
     installed = entry_points.find_all
 
-    def have(**attributes: str) -> None:
+    def add_entry_points(**attributes: str) -> None:
         points = [
             InstalledEntryPoint(GROUP, name, value if ":" in value else f"{__name__}:{value}")
             for name, value in attributes.items()
         ]
         monkeypatch.setattr(entry_points, "find_all", lambda: (*installed(), *points))
 
-    yield have
-    forget()
+    yield add_entry_points
+    clear_caches()
 
 
-def forget() -> None:
+def clear_caches() -> None:
     find_providers.cache_clear()
     load_providers.cache_clear()
 
 
-def refusal(act: Callable[[], object]) -> tuple[str, str]:
+def catch_refusal(act: Callable[[], object]) -> tuple[str, str]:
     with pytest.raises(KdeclareError) as problem:
         act()
     (found,) = problem.value.diagnostics
     return found.code, found.detail
 
 
-def test_own_providers_are_found_by_the_same_entry_points() -> None:
+def test_builtin_providers_use_same_entry_points() -> None:
     assert [(item.name, item.distribution, item.version) for item in find_providers()] == [
         ("connect", "kdeclare", VERSION),
         ("kafka", "kdeclare", VERSION),
     ]
 
 
-def test_what_others_build_on_comes_first() -> None:
+def test_providers_are_loaded_after_their_dependencies() -> None:
     assert load_providers() == (KAFKA, CONNECT)
     kinds = ["Topic", "BrokerConfig", "Reassignment", "ClientQuota", "ConnectWorkerConfig"]
     assert list(registry.KINDS) == kinds
 
 
-def test_what_is_known_by_name_is_that_of_the_providers_in_use() -> None:
+def test_registries_follow_installed_providers() -> None:
     known: tuple[Mapping[str, object], ...] = (registry.KINDS, registry.OPERATION_TYPES, registry.CODECS)
     own = [set(names) for names in known]
     kitchen = InstalledProvider("kitchen", "", "", "tests.unit.fleet.kitchen:PROVIDER")
@@ -167,7 +169,7 @@ def test_installed_provider_is_loaded(install: Install) -> None:
     assert FITS in load_providers()
 
 
-def test_provider_that_lists_all_parts_of_its_kinds_is_loaded(install: Install) -> None:
+def test_provider_with_all_parts_listed_is_loaded(install: Install) -> None:
     install(theirs="WELL_LISTED")
     assert WELL_LISTED in load_providers()
 
@@ -203,11 +205,11 @@ def test_provider_that_lists_all_parts_of_its_kinds_is_loaded(install: Install) 
         ("SAME_OPERATION", "provider-collision", "The operation type 'connect.worker-config.patch'"),
     ],
 )
-def test_provider_that_does_not_fit_is_refused_by_name(
+def test_unsuitable_provider_is_refused_by_name(
     install: Install, attribute: str, code: str, detail: str
 ) -> None:
     install(theirs=attribute)
-    found = refusal(load_providers)
+    found = catch_refusal(load_providers)
     assert found[0] == code
     assert detail in found[1]
 
@@ -220,7 +222,7 @@ def distribute(monkeypatch: pytest.MonkeyPatch, folder: Path, **attributes: str)
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
         (info / "entry_points.txt").write_text(f"[{GROUP}]\n{name} = {__name__}:{attribute}\n")
     monkeypatch.syspath_prepend(str(folder))
-    forget()
+    clear_caches()
 
 
 @pytest.mark.parametrize(
@@ -234,7 +236,7 @@ def distribute(monkeypatch: pytest.MonkeyPatch, folder: Path, **attributes: str)
         ({"theirs": "SAME_KIND_ELSEWHERE"}, "The kind 'Topic' is defined by both {kdeclare} and {theirs}."),
     ],
 )
-def test_groups_and_kinds_of_two_distributions_collide_by_name(
+def test_colliding_groups_and_kinds_are_refused_by_distribution(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     install: Install,
@@ -243,10 +245,10 @@ def test_groups_and_kinds_of_two_distributions_collide_by_name(
 ) -> None:
     distribute(monkeypatch, tmp_path, **attributes)
     named = {name: f"the distribution {name}" for name in ("kdeclare", *attributes)}
-    assert refusal(load_providers) == ("provider-collision", detail.format(**named))
+    assert catch_refusal(load_providers) == ("provider-collision", detail.format(**named))
 
 
-def test_provider_with_a_group_of_its_own_is_loaded(
+def test_provider_with_own_api_group_is_loaded(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, install: Install
 ) -> None:
     distribute(monkeypatch, tmp_path, theirs="OWN_GROUP")
@@ -254,12 +256,12 @@ def test_provider_with_a_group_of_its_own_is_loaded(
     assert registry.list_api_versions() == ("kdeclare/v1", "theirs.example/v1")
 
 
-def test_providers_that_build_on_each_other_are_refused(install: Install) -> None:
+def test_cyclic_providers_are_refused(install: Install) -> None:
     install(a="ROUND_A", b="ROUND_B")
-    assert refusal(load_providers)[0] == "provider-cycle"
+    assert catch_refusal(load_providers)[0] == "provider-cycle"
 
 
-def test_nothing_is_imported_before_a_kind_is_asked_for() -> None:
+def test_providers_are_imported_on_first_use_of_kinds() -> None:
     code = (
         "import sys; from kdeclare.core.provider.registry import KINDS;"
         "from kdeclare.core.provider.installed_providers import find_providers;"
@@ -270,7 +272,7 @@ def test_nothing_is_imported_before_a_kind_is_asked_for() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_command_lists_providers_with_their_kinds(kdeclare: CommandLine) -> None:
+def test_providers_command_lists_kinds(kdeclare: CommandLine) -> None:
     ran = kdeclare("providers")
     assert ran.code == 0
     assert "Topic, BrokerConfig, Reassignment" in ran.out
@@ -280,7 +282,7 @@ def test_command_lists_providers_with_their_kinds(kdeclare: CommandLine) -> None
     assert [item["name"] for item in document["providers"]] == ["connect", "kafka"]
 
 
-def test_command_says_what_manifests_of_a_provider_begin_with(
+def test_providers_command_shows_api_version(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, install: Install, kdeclare: CommandLine
 ) -> None:
     distribute(monkeypatch, tmp_path, theirs="OWN_GROUP")
@@ -292,7 +294,7 @@ def test_command_says_what_manifests_of_a_provider_begin_with(
     assert versions == {"connect": "kdeclare/v1", "kafka": "kdeclare/v1", "theirs": "theirs.example/v1"}
 
 
-def test_command_names_providers_that_cannot_be_installed_together(
+def test_providers_command_names_colliding_providers(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, install: Install, kdeclare: CommandLine
 ) -> None:
     distribute(monkeypatch, tmp_path, theirs="OWN_GROUP", others="OWN_GROUP_TOO")
@@ -309,7 +311,7 @@ def test_command_names_providers_that_cannot_be_installed_together(
     assert detail in problems["others"]
 
 
-def test_command_names_a_provider_that_cannot_be_loaded(kdeclare: CommandLine, install: Install) -> None:
+def test_providers_command_names_unloadable_provider(kdeclare: CommandLine, install: Install) -> None:
     install(theirs="no_such_module_at_all:X")
     ran = kdeclare("providers")
     assert ran.code == 1
@@ -325,11 +327,11 @@ def test_command_names_a_provider_that_cannot_be_loaded(kdeclare: CommandLine, i
     assert "Traceback" not in plan.err
 
 
-def test_schema_in_the_docs_is_the_one_in_use() -> None:
+def test_providers_schema_matches_docs() -> None:
     for name, schema in build_providers_schemas().items():
         check_schema(name, schema)
 
 
-def test_working_folder_has_nothing_to_do_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_registry_ignores_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert list(registry.KINDS)

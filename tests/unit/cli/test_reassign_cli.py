@@ -10,7 +10,7 @@ from kdeclare.core.live.faults import Fault
 from kdeclare.engine.state.local_store import LocalStore
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.port import NewTopic
-from tests.unit.cli.command_line import CommandLine, Ran
+from tests.unit.cli.command_line import CommandLine, CommandResult
 
 AT = TopicPartition("foo", 0)
 
@@ -25,7 +25,7 @@ def tool(kdeclare: CommandLine) -> CommandLine:
     return kdeclare
 
 
-def moves(k: CommandLine, *replicas: int, topic: str = "foo", **more: Sequence[str]) -> Path:
+def write_moves(k: CommandLine, *replicas: int, topic: str = "foo", **more: Sequence[str]) -> Path:
     """Write a file with the target replicas of partition 0."""
     entry = {"topic": topic, "partition": 0, "replicas": replicas, **more}
     path = k.folder / "moves.json"
@@ -33,9 +33,11 @@ def moves(k: CommandLine, *replicas: int, topic: str = "foo", **more: Sequence[s
     return path
 
 
-def execute(k: CommandLine, *options: str, to: tuple[int, ...] = (1, 3), answer: str | None = None) -> Ran:
+def run_execute(
+    k: CommandLine, *options: str, to: tuple[int, ...] = (1, 3), answer: str | None = None
+) -> CommandResult:
     yes = [] if answer else ["--yes"]
-    file = moves(k, *to)
+    file = write_moves(k, *to)
     return k("reassign", "--execute", "--reassignment-json-file", file, *yes, *options, answer=answer)
 
 
@@ -61,7 +63,7 @@ def execute(k: CommandLine, *options: str, to: tuple[int, ...] = (1, 3), answer:
         ("--list now", "now"),
     ],
 )
-def test_wrong_usage(tool: CommandLine, line: str, said: str) -> None:
+def test_reassign_rejects_wrong_usage(tool: CommandLine, line: str, said: str) -> None:
     ran = tool("reassign", *line.split())
     assert (ran.code, ran.out) == (64, "")
     assert said in ran.err
@@ -69,13 +71,13 @@ def test_wrong_usage(tool: CommandLine, line: str, said: str) -> None:
     assert not tool.cluster.requests()
 
 
-def test_kafkas_default_throttle_is_none(tool: CommandLine) -> None:
-    assert execute(tool, "--throttle", "-1", "--replica-alter-log-dirs-throttle", "-1").code == 0
+def test_execute_with_throttle_minus_one_sets_no_throttle(tool: CommandLine) -> None:
+    assert run_execute(tool, "--throttle", "-1", "--replica-alter-log-dirs-throttle", "-1").code == 0
     assert not tool.cluster.requests("alter_configs")
 
 
-def test_the_streams_of_execute(tool: CommandLine) -> None:
-    ran = execute(tool, "--throttle", "1000")
+def test_execute_separates_stdout_and_stderr(tool: CommandLine) -> None:
+    ran = run_execute(tool, "--throttle", "1000")
     assert ran.code == 0
     assert ran.out.startswith("Current partition replica assignment\n\n{")
     assert ran.out.endswith(
@@ -87,33 +89,33 @@ def test_the_streams_of_execute(tool: CommandLine) -> None:
     assert tool.cluster.partition(AT).replicas == (1, 3, 2)
 
 
-def test_quiet_says_what_kafkas_tool_says(tool: CommandLine) -> None:
-    ran = execute(tool, "--quiet")
+def test_execute_quiet_prints_kafka_tool_output_only(tool: CommandLine) -> None:
+    ran = run_execute(tool, "--quiet")
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.splitlines()[-1] == "Successfully started partition reassignment for foo-0"
 
 
-def test_it_is_asked_before_anything_is_changed(tool: CommandLine) -> None:
-    ran = execute(tool, answer="no\n")
+def test_execute_and_cancel_ask_for_confirmation(tool: CommandLine) -> None:
+    ran = run_execute(tool, answer="no\n")
     assert ran.code == 1
     assert "Only 'yes' is accepted" in ran.err
     assert ran.out.endswith("during rollback\n")
     assert not tool.cluster.requests()
-    assert execute(tool, answer="yes\n").code == 0
+    assert run_execute(tool, answer="yes\n").code == 0
     ran = tool("reassign", "--cancel", "--reassignment-json-file", "moves.json", answer="yes\n")
     assert "Only 'yes' is accepted" in ran.err
     assert ran.out.startswith("Successfully cancelled partition reassignment for: foo-0\n")
 
 
-def test_without_a_terminal_nobody_is_asked(tool: CommandLine) -> None:
-    ran = tool("reassign", "--execute", "--reassignment-json-file", moves(tool, 1, 3))
+def test_execute_without_terminal_needs_yes(tool: CommandLine) -> None:
+    ran = tool("reassign", "--execute", "--reassignment-json-file", write_moves(tool, 1, 3))
     assert ran.code == 64
     assert "--yes" in ran.err
     assert not tool.cluster.requests()
 
 
-def test_nothing_to_cancel_is_nothing_to_ask(tool: CommandLine) -> None:
-    ran = tool("reassign", "--cancel", "--reassignment-json-file", moves(tool, 1, 3))
+def test_cancel_without_moves_does_not_ask(tool: CommandLine) -> None:
+    ran = tool("reassign", "--cancel", "--reassignment-json-file", write_moves(tool, 1, 3))
     assert (ran.code, ran.err) == (0, "")
     assert ran.out == (
         "None of the specified partition reassignments are active.\n"
@@ -121,8 +123,8 @@ def test_nothing_to_cancel_is_nothing_to_ask(tool: CommandLine) -> None:
     )
 
 
-def test_verify_needs_no_yes_and_is_content_with_whatever_it_finds(tool: CommandLine) -> None:
-    execute(tool, "--throttle", "1000")
+def test_verify_needs_no_confirmation(tool: CommandLine) -> None:
+    run_execute(tool, "--throttle", "1000")
     file = ("--reassignment-json-file", "moves.json")
     ran = tool("reassign", "--verify", *file)
     assert (ran.code, ran.out.splitlines()[1:]) == (
@@ -137,15 +139,15 @@ def test_verify_needs_no_yes_and_is_content_with_whatever_it_finds(tool: Command
         "Clearing broker-level throttles on brokers 1,2,3",
         "Clearing topic-level throttles on topic foo",
     ]
-    moves(tool, 2, 1)
+    write_moves(tool, 2, 1)
     ran = tool("reassign", "--verify", *file)
     assert ran.code == 0
     assert "but replica set is 1,3 rather than 2,1." in ran.out
 
 
-def test_it_stands_in_the_history_and_can_be_rolled_back(tool: CommandLine) -> None:
+def test_execute_is_in_history_and_can_be_rolled_back(tool: CommandLine) -> None:
     tool.cluster.move_ticks = 0
-    execute(tool)
+    run_execute(tool)
     runs = json.loads(tool("history", "--format", "json").out)["runs"]
     assert runs[0]["command"].startswith("kdeclare reassign --execute")
     ran = tool("rollback", "--yes")
@@ -153,7 +155,7 @@ def test_it_stands_in_the_history_and_can_be_rolled_back(tool: CommandLine) -> N
     assert tool.cluster.partition(AT).replicas == (1, 2)
 
 
-def test_generate_and_execute_what_it_proposes(tool: CommandLine) -> None:
+def test_execute_accepts_output_of_generate(tool: CommandLine) -> None:
     topics = tool.folder / "topics.json"
     topics.write_text('{"topics": [{"topic": "foo"}], "version": 1}')
     ran = tool("reassign", "--generate", "--topics-to-move-json-file", topics, "--broker-list", "1,3")
@@ -164,81 +166,83 @@ def test_generate_and_execute_what_it_proposes(tool: CommandLine) -> None:
     assert set(tool.cluster.partition(AT).replicas) == {1, 2, 3}, "2 is being removed"
 
 
-def test_the_throttle_of_the_environment_holds(tool: CommandLine) -> None:
+def test_execute_uses_throttle_of_environment(tool: CommandLine) -> None:
     lab = {"bootstrapServers": "lab:9092", "reassignments": {"throttle": "1KiB/s", "batchSize": 1}}
     tool.write("kdeclare.yaml", "Project", "shop", environments={"lab": lab})
-    assert "The inter-broker throttle limit was set to 1024 B/s\n" in execute(tool).out
+    assert "The inter-broker throttle limit was set to 1024 B/s\n" in run_execute(tool).out
 
 
-def existing_moves(k: CommandLine) -> Ran:
-    execute(k)
-    return execute(k)
+def repeat_execute(k: CommandLine) -> CommandResult:
+    run_execute(k)
+    return run_execute(k)
 
 
-def changed_factor(k: CommandLine) -> Ran:
-    return execute(k, "--disallow-replication-factor-change", to=(1,))
+def execute_changed_factor(k: CommandLine) -> CommandResult:
+    return run_execute(k, "--disallow-replication-factor-change", to=(1,))
 
 
-def unknown_broker(k: CommandLine) -> Ran:
-    return execute(k, to=(1, 9))
+def execute_unknown_broker(k: CommandLine) -> CommandResult:
+    return run_execute(k, to=(1, 9))
 
 
-def no_file(k: CommandLine) -> Ran:
+def verify_missing_file(k: CommandLine) -> CommandResult:
     return k("reassign", "--verify", "--reassignment-json-file", "nowhere.json")
 
 
-def not_text(k: CommandLine) -> Ran:
+def verify_binary_file(k: CommandLine) -> CommandResult:
     (k.folder / "bad.json").write_bytes(b"\xff\xfe")
     return k("reassign", "--verify", "--reassignment-json-file", "bad.json")
 
 
-def bad_file(k: CommandLine) -> Ran:
-    return execute(k, to=())
+def execute_invalid_file(k: CommandLine) -> CommandResult:
+    return run_execute(k, to=())
 
 
-def bad_brokers(k: CommandLine) -> Ran:
+def generate_with_invalid_brokers(k: CommandLine) -> CommandResult:
     (k.folder / "topics.json").write_text("{}")
     return k("reassign", "--generate", "--topics-to-move-json-file", "topics.json", "--broker-list", "1, 2")
 
 
-def refused(k: CommandLine) -> Ran:
+def execute_refused_move(k: CommandLine) -> CommandResult:
     k.cluster.faults.fail(Fault("INVALID_REPLICA_ASSIGNMENT", "Not today."), method="reassign", item="foo-0")
-    return execute(k)
+    return run_execute(k)
 
 
-def locked(k: CommandLine) -> Ran:
+def execute_locked_state(k: CommandLine) -> CommandResult:
     with LocalStore(k.folder / "state" / "shop" / "lab").lock("kdeclare apply, by someone else"):
-        return execute(k)
+        return run_execute(k)
 
 
-def late_directories(k: CommandLine) -> Ran:
+def execute_with_late_directories(k: CommandLine) -> CommandResult:
     """No broker shows the replica within the timeout."""
     empty = k.cluster.log_dirs([])
     k.monkeypatch.setattr(k.cluster, "log_dirs", lambda topics=None: empty)
-    file = moves(k, 1, 2, log_dirs=["any", "/memory"])
+    file = write_moves(k, 1, 2, log_dirs=["any", "/memory"])
     return k("reassign", "--execute", "--yes", "--timeout", "0", "--reassignment-json-file", file)
 
 
-CASES: list[tuple[int, Callable[[CommandLine], Ran], str]] = [
-    (1, unknown_broker, "Unknown broker id 9"),
-    (1, no_file, "nowhere.json: No such file or directory."),
-    (1, not_text, "bad.json: the file is not UTF-8 text."),
-    (1, bad_file, "Partition replica list cannot be empty"),
-    (1, bad_brokers, 'For input string: " 2"'),
+CASES: list[tuple[int, Callable[[CommandLine], CommandResult], str]] = [
+    (1, execute_unknown_broker, "Unknown broker id 9"),
+    (1, verify_missing_file, "nowhere.json: No such file or directory."),
+    (1, verify_binary_file, "bad.json: the file is not UTF-8 text."),
+    (1, execute_invalid_file, "Partition replica list cannot be empty"),
+    (1, generate_with_invalid_brokers, 'For input string: " 2"'),
     (
         3,
-        existing_moves,
+        repeat_execute,
         "Cannot execute because there is an existing partition assignment.  Use --additional",
     ),
-    (3, changed_factor, "foo-0: The replication factor is changed from 2 to 1"),
-    (5, refused, "Error reassigning partition(s)\n  foo-0: Not today."),
-    (5, late_directories, "Timed out before log directory move could be started for: foo-0-2"),
-    (6, locked, "by someone else"),
+    (3, execute_changed_factor, "foo-0: The replication factor is changed from 2 to 1"),
+    (5, execute_refused_move, "Error reassigning partition(s)\n  foo-0: Not today."),
+    (5, execute_with_late_directories, "Timed out before log directory move could be started for: foo-0-2"),
+    (6, execute_locked_state, "by someone else"),
 ]
 
 
 @pytest.mark.parametrize(("code", "case", "said"), CASES, ids=[case.__name__ for _, case, _ in CASES])
-def test_exit_code(tool: CommandLine, code: int, case: Callable[[CommandLine], Ran], said: str) -> None:
+def test_reassign_exit_code_matches_outcome(
+    tool: CommandLine, code: int, case: Callable[[CommandLine], CommandResult], said: str
+) -> None:
     ran = case(tool)
     assert ran.code == code, ran
     assert said in ran.err

@@ -8,7 +8,7 @@ import pytest
 
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.port import NewTopic
-from tests.unit.cli.command_line import CommandLine, Ran
+from tests.unit.cli.command_line import CommandLine, CommandResult
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def deny_foo(k: CommandLine) -> None:
     k.write("manifests/hands-off.yaml", "Policy", "hands-off", rule="topic != 'foo'", message="hands off foo")
 
 
-def reassign(k: CommandLine, action: str, *topics: str, options: tuple[str, ...] = ()) -> Ran:
+def run_reassign(k: CommandLine, action: str, *topics: str, options: tuple[str, ...] = ()) -> CommandResult:
     """Move partition 0 of topics to brokers 1 and 3, or cancel that."""
     entries: list[Mapping[str, Any]] = [{"topic": t, "partition": 0, "replicas": [1, 3]} for t in topics]
     file = k.folder / "moves.json"
@@ -33,44 +33,44 @@ def reassign(k: CommandLine, action: str, *topics: str, options: tuple[str, ...]
     return k("reassign", action, "--reassignment-json-file", file, "--yes", *options)
 
 
-def going_on(k: CommandLine) -> set[str]:
+def list_moves(k: CommandLine) -> set[str]:
     return {str(partition) for partition in k.cluster.moves()}
 
 
 @pytest.mark.parametrize("options", [(), ("--quiet",)])
-def test_a_cancel_that_is_denied_says_so(tool: CommandLine, options: tuple[str, ...]) -> None:
-    assert reassign(tool, "--execute", "foo").code == 0
+def test_denied_cancel_reports_policy(tool: CommandLine, options: tuple[str, ...]) -> None:
+    assert run_reassign(tool, "--execute", "foo").code == 0
     deny_foo(tool)
-    ran = reassign(tool, "--cancel", "foo", options=options)
+    ran = run_reassign(tool, "--cancel", "foo", options=options)
     assert ran.code == 3
     assert "active" not in ran.out
     assert "Error cancelling partition reassignments" in ran.err
     assert "foo: hands off foo" in ran.err
-    assert going_on(tool) == {"foo-0"}
+    assert list_moves(tool) == {"foo-0"}
 
 
 @pytest.mark.parametrize("options", [(), ("--quiet",)])
-def test_a_cancel_of_which_a_part_is_denied_names_both(tool: CommandLine, options: tuple[str, ...]) -> None:
-    assert reassign(tool, "--execute", "foo", "bar").code == 0
+def test_partly_denied_cancel_reports_both_parts(tool: CommandLine, options: tuple[str, ...]) -> None:
+    assert run_reassign(tool, "--execute", "foo", "bar").code == 0
     deny_foo(tool)
-    ran = reassign(tool, "--cancel", "foo", "bar", options=options)
+    ran = run_reassign(tool, "--cancel", "foo", "bar", options=options)
     assert ran.code == 3
     assert ran.out.startswith("Successfully cancelled partition reassignment for: bar-0\n")
     assert "active" not in ran.out
     assert "foo: hands off foo" in ran.err
-    assert going_on(tool) == {"foo-0"}
+    assert list_moves(tool) == {"foo-0"}
 
 
-def test_nothing_to_cancel_is_nothing_to_deny(tool: CommandLine) -> None:
+def test_cancel_without_moves_is_not_denied(tool: CommandLine) -> None:
     deny_foo(tool)
-    ran = reassign(tool, "--cancel", "foo")
+    ran = run_reassign(tool, "--cancel", "foo")
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.startswith("None of the specified partition reassignments are active.\n")
 
 
-def test_the_plan_marks_what_is_denied_and_does_not_send_to_manifests(tool: CommandLine) -> None:
+def test_plan_marks_denied_move_without_manifest_hint(tool: CommandLine) -> None:
     deny_foo(tool)
-    ran = reassign(tool, "--execute", "foo", "bar")
+    ran = run_reassign(tool, "--execute", "foo", "bar")
     assert ran.code == 3
     assert "1 to change (1 partition to move), 1 topic denied." in ran.err
     rows = {line.split()[0]: line for line in ran.err.splitlines() if line.startswith("      replicas.")}
@@ -81,7 +81,7 @@ def test_the_plan_marks_what_is_denied_and_does_not_send_to_manifests(tool: Comm
     assert tool.cluster.partition(TopicPartition("foo", 0)).replicas == (1, 2)
 
 
-def test_a_rollback_that_is_denied_does_not_send_to_manifests(tool: CommandLine) -> None:
+def test_denied_rollback_has_no_manifest_hint(tool: CommandLine) -> None:
     for retention in (1, 2):
         tool.topic("foo", partitions=1, configs={"retention.ms": retention})
         assert tool("apply", "--yes", "--adopt").code == 0
@@ -93,7 +93,7 @@ def test_a_rollback_that_is_denied_does_not_send_to_manifests(tool: CommandLine)
     assert "everything else is done" not in ran.out
 
 
-def test_the_list_of_runs_marks_those_in_which_a_policy_was_overridden(tool: CommandLine) -> None:
+def test_history_marks_runs_with_policy_override(tool: CommandLine) -> None:
     tool.topic("bar", partitions=2)
     assert tool("apply", "--yes", "--adopt").code == 0
     deny_foo(tool)

@@ -13,16 +13,16 @@ GUIDE = Path(__file__).parents[3] / "docs" / "moving-replicas.md"
 STRATEGIES = ["any", "balanced-leaders", "cross-rack", "in-rack"]
 
 
-def blocks() -> list[dict[str, Any]]:
+def find_blocks() -> list[dict[str, Any]]:
     """Return the YAML of the guide."""
     return [yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", GUIDE.read_text(), re.DOTALL)]
 
 
-def test_the_guide_shows_what_can_be_written(kdeclare: CommandLine) -> None:
+def test_guide_examples_are_valid(kdeclare: CommandLine) -> None:
     """Yield every block and each commented alternative: manifests, specs, and parts of the project file."""
     kdeclare.topic("orders", partitions=2, replicationFactor=3)
     seen = []
-    for n, block in enumerate(blocks()):
+    for n, block in enumerate(find_blocks()):
         spec = block["spec"]
         if "reassignments" in spec:
             project = kdeclare.folder / "kdeclare.yaml"
@@ -41,7 +41,7 @@ def test_the_guide_shows_what_can_be_written(kdeclare: CommandLine) -> None:
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_a_strategy_is_taken_by_topics_and_reassignments(kdeclare: CommandLine, strategy: str) -> None:
+def test_topics_and_reassignments_accept_each_strategy(kdeclare: CommandLine, strategy: str) -> None:
     placement = {"strategy": strategy}
     kdeclare.topic("a", partitions=2, replicationFactor=1, placement=placement)
     kdeclare.write("manifests/r.yaml", "Reassignment", "r", topics=["a"], rebalance=True, placement=placement)
@@ -51,7 +51,7 @@ def test_a_strategy_is_taken_by_topics_and_reassignments(kdeclare: CommandLine, 
     assert "No changes." in kdeclare("plan").out
 
 
-def test_the_static_strategies(kdeclare: CommandLine) -> None:
+def test_static_strategies_place_replicas(kdeclare: CommandLine) -> None:
     static = {"strategy": "static"}
     in_racks = {"strategy": "static-in-rack", "racks": ["rack-a", "rack-b"]}
     kdeclare.write("manifests/s.yaml", "Topic", "s", assignments={0: [2, 1]}, placement=static)
@@ -96,7 +96,7 @@ def test_the_static_strategies(kdeclare: CommandLine) -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_said_where_it_stands(
+def test_validate_reports_invalid_reassignment_with_position(
     kdeclare: CommandLine, spec: dict[str, Any], said: str
 ) -> None:
     kdeclare.write("manifests/r.yaml", "Reassignment", "r", **spec)

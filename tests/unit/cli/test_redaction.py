@@ -47,20 +47,20 @@ OPTIONS = ("--config", "--add-config", "--append-config", "--subtract-config")
     ],
 )
 @pytest.mark.parametrize("option", OPTIONS)
-def test_values_of_secret_keys_are_not_kept(option: str, typed: str, kept: str) -> None:
+def test_redact_arguments_masks_secret_setting_values(option: str, typed: str, kept: str) -> None:
     rest = ["topic", "alter", "--topic", "orders"]
     assert redact_arguments([*rest, option, typed, "--yes"]) == [*rest, option, kept, "--yes"]
     assert redact_arguments([*rest, f"{option}={typed}", "--yes"]) == [*rest, f"{option}={kept}", "--yes"]
     assert has_secret([option, typed]) == (typed != kept)
 
 
-def test_only_what_follows_the_option_is_looked_at() -> None:
+def test_redact_arguments_checks_only_option_values() -> None:
     line = ["plan", "--target", "ssl.key.password=x", "--config", "a.b=c", "ssl.key.password=x"]
     assert redact_arguments(line) == [*line[:4], "a.b=(sensitive)", line[5]]
     assert redact_arguments(["--config"]) == ["--config"]
 
 
-def test_settings_of_spark_are_judged_by_their_names() -> None:
+def test_redact_arguments_masks_spark_settings_by_name() -> None:
     line = ["fleet", "--conf", "spark.executor.memory=4g", "--conf", "spark.hadoop.fs.s3a.secret.key=x"]
     assert redact_arguments(line) == [*line[:4], "spark.hadoop.fs.s3a.secret.key=(sensitive)"]
     assert redact_arguments(["--conf=a.password=x"]) == ["--conf=a.password=(sensitive)"]
@@ -74,25 +74,27 @@ _SECRETS = st.text(alphabet=string.ascii_uppercase, min_size=6).map(lambda text:
     st.lists(st.tuples(st.sampled_from([*SECRET_KEYS, "retention.ms", "x"]), _SECRETS), min_size=1),
     st.sampled_from(["{}={}", "{}=[{}]", "{}=a,{}", "{}=a=b{}", "{}=]{}", "{}=[{}"]),
 )
-def test_no_secret_comes_through(option: str, pairs: list[tuple[str, str]], form: str) -> None:
+def test_redact_arguments_masks_secrets_in_any_list_form(
+    option: str, pairs: list[tuple[str, str]], form: str
+) -> None:
     text = ",".join(form.format(key, value) for key, value in pairs if key != "retention.ms")
     for line in ([option, text], [f"{option}={text}"]):
         assert "~" not in "".join(redact_arguments(line))
 
 
 @given(st.text(alphabet="ab=,[]"))
-def test_nothing_is_lost_where_nothing_is_secret(text: str) -> None:
+def test_split_settings_keeps_all_text(text: str) -> None:
     assert ",".join(split_settings(text)) == text
 
 
-def test_what_commands_hear_of_the_line_holds_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_receive_redacted_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
     heard = list[str]()
 
-    def listening(line: Invocation, talk: OutputOptions, output: str) -> Console:
+    def record_command_line(line: Invocation, talk: OutputOptions, output: str) -> Console:
         heard.append(line.command_line)
         return Console(talk, output, line.command_line)
 
-    monkeypatch.setattr(command, "_console", listening)
+    monkeypatch.setattr(command, "_console", record_command_line)
     assert main(["schema", "--kind", "Nothing"]) == 64
     assert main(["show", "--", "--config=ssl.key.password=hunter2"]) == 1
     assert heard == [
@@ -101,7 +103,7 @@ def test_what_commands_hear_of_the_line_holds_none(monkeypatch: pytest.MonkeyPat
     ]
 
 
-def test_of_connect_workers() -> None:
+def test_redact_arguments_masks_worker_config_arguments() -> None:
     password = "listeners.https.ssl.keystore.password"
     line = [
         "connect",
@@ -116,19 +118,19 @@ def test_of_connect_workers() -> None:
 
 
 @pytest.mark.parametrize("program", [[], ["kdeclare"]])
-def test_of_connect_workers_also_where_the_program_is_named(program: list[str]) -> None:
+def test_redact_arguments_ignores_program_name(program: list[str]) -> None:
     line = [*program, "connect", "worker-config", "patch"]
     assert redact_arguments([*line, "some.password=x"]) == [*line, "some.password=(sensitive)"]
     assert is_secret_line(" ".join([*line, "some.password=x"]))
 
 
-def test_arguments_of_other_commands_are_no_settings() -> None:
+def test_redact_arguments_keeps_arguments_of_other_commands() -> None:
     line = ["plan", "--selector", "some.password=x", "a=b.yaml"]
     assert redact_arguments(line) == line
 
 
 @pytest.mark.parametrize("option", ["--password", "--api-token", "--client-secret"])
-def test_options_are_judged_by_their_names(option: str) -> None:
+def test_redact_arguments_masks_options_by_name(option: str) -> None:
     assert redact_arguments(["shelf", option, "a,b=c"]) == ["shelf", option, "(sensitive)"]
     assert redact_arguments(["shelf", f"{option}=x"]) == ["shelf", f"{option}=(sensitive)"]
     for kept in ("${env.NAME}", "${file.PATH}"):
@@ -136,12 +138,12 @@ def test_options_are_judged_by_their_names(option: str) -> None:
     assert redact_arguments(["shelf", f"{option}-file", "x"]) == ["shelf", f"{option}-file", "x"]
 
 
-def judge(setting: TypedSetting) -> bool | None:
+def is_secret_setting(setting: TypedSetting) -> bool | None:
     return {"isbn": False, "code": True}.get(setting.key)
 
 
-def test_installed_providers_say_which_settings_are_secret(monkeypatch: pytest.MonkeyPatch) -> None:
-    theirs = Provider("library", (), (), is_secret_setting=judge)
+def test_redact_arguments_asks_installed_providers(monkeypatch: pytest.MonkeyPatch) -> None:
+    theirs = Provider("library", (), (), is_secret_setting=is_secret_setting)
     monkeypatch.setattr(registry, "load_providers", lambda: (*load_providers(), theirs))
     line = ["shelf", "--config", "isbn=1,code=2,retention.ms=3,other=4"]
     hidden = "isbn=1,code=(sensitive),retention.ms=3,other=(sensitive)"
@@ -149,11 +151,11 @@ def test_installed_providers_say_which_settings_are_secret(monkeypatch: pytest.M
     assert redact_arguments(["shelf", "code=2", "isbn=1"]) == ["shelf", "code=(sensitive)", "isbn=1"]
 
 
-def test_all_is_secret_where_a_provider_cannot_be_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken() -> tuple[Provider, ...]:
+def test_redact_arguments_masks_all_settings_without_providers(monkeypatch: pytest.MonkeyPatch) -> None:
+    def raise_broken() -> tuple[Provider, ...]:
         raise KdeclareError(error("provider-broken", "Provider cannot be loaded"))
 
-    monkeypatch.setattr(registry, "load_providers", broken)
+    monkeypatch.setattr(registry, "load_providers", raise_broken)
     line = ["topic", "alter", "--config", "retention.ms=1"]
     assert redact_arguments(line) == [*line[:3], "retention.ms=(sensitive)"]
     assert redact_arguments(["shelf", "code=2"]) == ["shelf", "code=(sensitive)"]

@@ -9,43 +9,45 @@ import pytest
 from kdeclare import sandbox
 from kdeclare.sandbox import BrokerStatus, GroupSettings, SandboxSettings, SandboxStatus
 from tests.unit.cli.command_line import CommandLine
-from tests.unit.cli.sandbox_starts import starts
+from tests.unit.cli.sandbox_starts import record_starts
 
 FILES = ["/sandbox/security/admin.properties", "/sandbox/security/reader.properties"]
 
 
-def _status(settings: SandboxSettings) -> SandboxStatus:
+def _make_status(settings: SandboxSettings) -> SandboxStatus:
     broker = BrokerStatus(1, 100, settings.port, "rack-a", alive=True, ready=True, log=Path("b.log"))
     return SandboxStatus(settings.folder, settings, "abc", (broker,))
 
 
 @pytest.fixture
-def asked(kdeclare: CommandLine) -> list[SandboxSettings]:
+def started_sandboxes(kdeclare: CommandLine) -> list[SandboxSettings]:
     """Record which sandbox would be started, without starting it."""
-    return starts(kdeclare, _status)
+    return record_starts(kdeclare, _make_status)
 
 
-def test_start_prints_the_files_of_client_properties(
-    kdeclare: CommandLine, asked: list[SandboxSettings]
+def test_secure_sandbox_start_prints_client_properties_files(
+    kdeclare: CommandLine, started_sandboxes: list[SandboxSettings]
 ) -> None:
     ran = kdeclare("sandbox", "start", "--brokers", "1", "--secure", "--folder", "/sandbox")
     assert ran.out.splitlines() == ["127.0.0.1:19092", *FILES]
     assert f"To check it: kdeclare doctor --command-config {FILES[0]}" in ran.err
-    assert asked == [SandboxSettings(Path("/sandbox"), 1, 1, secure=True)]
+    assert started_sandboxes == [SandboxSettings(Path("/sandbox"), 1, 1, secure=True)]
 
 
-def test_a_secure_sandbox_stays_one(kdeclare: CommandLine, asked: list[SandboxSettings]) -> None:
+def test_secure_sandbox_stays_secure_on_restart(
+    kdeclare: CommandLine, started_sandboxes: list[SandboxSettings]
+) -> None:
     there = SandboxSettings(Path(".sandbox"), 1, 1)
-    kdeclare.monkeypatch.setattr(sandbox, "status", lambda folder: _status(replace(there, secure=True)))
+    kdeclare.monkeypatch.setattr(sandbox, "status", lambda folder: _make_status(replace(there, secure=True)))
     kdeclare("sandbox", "start")
-    kdeclare.monkeypatch.setattr(sandbox, "status", lambda folder: _status(there))
+    kdeclare.monkeypatch.setattr(sandbox, "status", lambda folder: _make_status(there))
     kdeclare("sandbox", "start", "--secure")  # rejected on start, because the sandbox has different settings
-    assert asked == [replace(there, secure=True)] * 2
+    assert started_sandboxes == [replace(there, secure=True)] * 2
 
 
-def test_status_names_the_files(kdeclare: CommandLine) -> None:
+def test_secure_sandbox_status_names_client_properties_files(kdeclare: CommandLine) -> None:
     there = SandboxSettings(Path("/sandbox"), 1, 1, secure=True)
-    kdeclare.monkeypatch.setattr(sandbox, "status", lambda folder: _status(there))
+    kdeclare.monkeypatch.setattr(sandbox, "status", lambda folder: _make_status(there))
     assert kdeclare("sandbox", "status").out.splitlines()[-2:] == [
         f"Client properties of admin: {FILES[0]}",
         f"Client properties of reader: {FILES[1]}",
@@ -53,7 +55,7 @@ def test_status_names_the_files(kdeclare: CommandLine) -> None:
     assert json.loads(kdeclare("sandbox", "status", "--format", "json").out)["client_files"] == FILES
 
 
-def test_several_clusters_are_not_secure(kdeclare: CommandLine) -> None:
+def test_sandbox_start_rejects_secure_with_several_clusters(kdeclare: CommandLine) -> None:
     ran = kdeclare("sandbox", "start", "--clusters", "2", "--secure")
     assert (ran.code, "Users with ACLs are supported only in a sandbox with one cluster" in ran.err) == (
         1,

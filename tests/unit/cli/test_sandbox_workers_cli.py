@@ -11,12 +11,12 @@ from kdeclare import sandbox
 from kdeclare.cli.commands.sandbox_text import sandbox_schemas
 from kdeclare.sandbox import BrokerStatus, GroupSettings, SandboxSettings, SandboxStatus, WorkerStatus
 from tests.unit.cli.command_line import CommandLine
-from tests.unit.cli.sandbox_starts import starts
+from tests.unit.cli.sandbox_starts import record_starts
 
 FOLDER = Path("/sandbox")
 
 
-def _status(settings: SandboxSettings) -> SandboxStatus:
+def _make_status(settings: SandboxSettings) -> SandboxStatus:
     broker = BrokerStatus(1, 100, settings.port, "rack-a", alive=True, ready=True, log=Path("b.log"))
     workers = tuple(
         WorkerStatus(
@@ -33,12 +33,14 @@ def _status(settings: SandboxSettings) -> SandboxStatus:
 
 
 @pytest.fixture
-def asked(kdeclare: CommandLine) -> list[SandboxSettings]:
+def started_sandboxes(kdeclare: CommandLine) -> list[SandboxSettings]:
     """Record which sandbox would be started, without starting it."""
-    return starts(kdeclare, _status)
+    return record_starts(kdeclare, _make_status)
 
 
-def test_start_prints_the_urls_and_the_authority(kdeclare: CommandLine, asked: list[SandboxSettings]) -> None:
+def test_sandbox_start_prints_worker_urls_and_ca(
+    kdeclare: CommandLine, started_sandboxes: list[SandboxSettings]
+) -> None:
     line = ("sandbox", "start", "--brokers", "1", "--connect-workers", "2", "--folder", str(FOLDER))
     ran = kdeclare(*line)
     assert ran.out.splitlines() == [
@@ -48,20 +50,22 @@ def test_start_prints_the_urls_and_the_authority(kdeclare: CommandLine, asked: l
         "/sandbox/connect/ca.pem",
     ]
     assert "1 broker and 2 Connect workers ready" in ran.err
-    assert asked == [SandboxSettings(FOLDER, 1, 1, connect_workers=2)]
+    assert started_sandboxes == [SandboxSettings(FOLDER, 1, 1, connect_workers=2)]
 
 
-def test_workers_that_are_there_stay(kdeclare: CommandLine, asked: list[SandboxSettings]) -> None:
+def test_sandbox_start_keeps_existing_workers(
+    kdeclare: CommandLine, started_sandboxes: list[SandboxSettings]
+) -> None:
     there = SandboxSettings(Path(".sandbox"), 1, 1, connect_workers=2)
-    kdeclare.monkeypatch.setattr(sandbox, "status", lambda folder: _status(there))
+    kdeclare.monkeypatch.setattr(sandbox, "status", lambda folder: _make_status(there))
     kdeclare("sandbox", "start")
     kdeclare("sandbox", "start", "--connect-workers", "3")
-    assert asked == [there, replace(there, connect_workers=3)]
+    assert started_sandboxes == [there, replace(there, connect_workers=3)]
 
 
-def test_status_shows_each_worker(kdeclare: CommandLine) -> None:
+def test_sandbox_status_shows_each_worker(kdeclare: CommandLine) -> None:
     there = SandboxSettings(FOLDER, 1, 1, connect_workers=2)
-    kdeclare.monkeypatch.setattr(sandbox, "status", lambda folder: _status(there))
+    kdeclare.monkeypatch.setattr(sandbox, "status", lambda folder: _make_status(there))
     assert kdeclare("sandbox", "status").out.splitlines() == [
         "Sandbox in /sandbox: not ready.",
         "  broker 1  127.0.0.1:19092  rack-a  ready      process 100  b.log",
@@ -83,7 +87,9 @@ def test_status_shows_each_worker(kdeclare: CommandLine) -> None:
     }
 
 
-def test_workers_do_not_go_with_several_clusters(kdeclare: CommandLine, asked: list[SandboxSettings]) -> None:
+def test_sandbox_start_rejects_workers_with_several_clusters(
+    kdeclare: CommandLine, started_sandboxes: list[SandboxSettings]
+) -> None:
     ran = kdeclare("sandbox", "start", "--clusters", "2", "--connect-workers", "1")
     assert ran.code == 1
     assert "Connect workers are supported only in a sandbox with one cluster" in ran.err
@@ -94,4 +100,4 @@ def test_workers_do_not_go_with_several_clusters(kdeclare: CommandLine, asked: l
         "Connect workers are supported only in a sandbox with one cluster"
         in kdeclare("sandbox", "start", "--connect-workers", "1").err
     )
-    assert not asked
+    assert not started_sandboxes

@@ -81,7 +81,7 @@ spec:
 
 
 @pytest.fixture
-def payments(kdeclare: CommandLine) -> CommandLine:
+def payments_project(kdeclare: CommandLine) -> CommandLine:
     """A project with all possible sources of fields."""
     files = {
         "kdeclare.yaml": PROJECT,
@@ -101,16 +101,16 @@ def payments(kdeclare: CommandLine) -> CommandLine:
 
 
 @pytest.mark.parametrize("resource", ["Topic/orders", "BrokerConfig/1", "Reassignment/move"])
-def test_every_field_with_its_place(payments: CommandLine, resource: str) -> None:
-    ran = payments("show-manifest", resource)
+def test_show_manifest_prints_every_field_with_source(payments_project: CommandLine, resource: str) -> None:
+    ran = payments_project("show-manifest", resource)
     assert (ran.code, ran.err) == (0, "")
     check_golden(f"show-manifest-{resource.partition('/')[0]}", ran.out)
 
 
-def test_as_json_it_fits_its_schema(payments: CommandLine) -> None:
+def test_show_manifest_json_fits_schema(payments_project: CommandLine) -> None:
     for name, schema in build_manifest_schemas().items():
         check_schema(name, schema)
-    document = json.loads(payments("show-manifest", "Topic/orders", "--format", "json").out)
+    document = json.loads(payments_project("show-manifest", "Topic/orders", "--format", "json").out)
     Draft202012Validator(build_manifest_schemas()["show-manifest"]).validate(document)
     fields = {".".join(item["path"]): item for item in document["fields"]}
     factor = fields["spec.replicationFactor"]
@@ -123,59 +123,63 @@ def test_as_json_it_fits_its_schema(payments: CommandLine) -> None:
     assert variable == {"name": "var.retention", "place": {"file": "kdeclare.yaml", "line": 9, "column": 19}}
 
 
-def test_places_lead_to_the_fields(payments: CommandLine) -> None:
-    document = json.loads(payments("show-manifest", "Topic/orders", "--format", "json").out)
+def test_show_manifest_positions_point_to_fields(payments_project: CommandLine) -> None:
+    document = json.loads(payments_project("show-manifest", "Topic/orders", "--format", "json").out)
     for item in document["fields"]:
         for said in (item["by"], *item["over"]):
             line = (
-                (payments.folder / said["place"]["file"]).read_text().splitlines()[said["place"]["line"] - 1]
+                (payments_project.folder / said["place"]["file"])
+                .read_text()
+                .splitlines()[said["place"]["line"] - 1]
             )
             assert line[said["place"]["column"] - 1 :].startswith(item["path"][-1])
 
 
 @pytest.mark.parametrize("output", ["text", "json"])
-def test_no_value_of_a_secret_is_shown(payments: CommandLine, output: str) -> None:
-    out = payments("show-manifest", "BrokerConfig/1", "--format", output).out
+def test_show_manifest_hides_secret_values(payments_project: CommandLine, output: str) -> None:
+    out = payments_project("show-manifest", "BrokerConfig/1", "--format", output).out
     assert "hunter2" not in out
     assert "the value of KEY" not in out
     assert "${env.KEY}" in out
 
 
-def test_a_number_from_outside_is_shown_where_a_number_is_due(payments: CommandLine) -> None:
+def test_show_manifest_shows_resolved_numbers(payments_project: CommandLine) -> None:
     text = ORDERS.replace("replicationFactor: 2", "partitions: ${env.THREADS}")
-    (payments.folder / "manifests/orders.yaml").write_text(text)
-    document = json.loads(payments("show-manifest", "Topic/orders", "--format", "json").out)
+    (payments_project.folder / "manifests/orders.yaml").write_text(text)
+    document = json.loads(payments_project("show-manifest", "Topic/orders", "--format", "json").out)
     [field] = [item for item in document["fields"] if item["path"] == ["spec", "partitions"]]
     assert (field["value"], field["by_reference"]) == (3, False)
     assert field["references"] == [{"name": "env.THREADS", "place": None}]
 
 
 @pytest.mark.parametrize("width", [40, 60, 80])
-def test_it_fits_the_terminal(payments: CommandLine, width: int) -> None:
+def test_show_manifest_fits_terminal_width(payments_project: CommandLine, width: int) -> None:
     manifest = show_manifest(None, None, ResourceId("Topic", "orders"), {})
     text = render_manifest_text(manifest, width)
     assert max(map(len, text.splitlines())) <= max(width, 58)  # its heading is one line
     assert yaml.safe_load(text) == yaml.safe_load(render_manifest_text(manifest)), "comments alone give way"
 
 
-def test_an_environment_that_lacks_a_variable_of_defaults(payments: CommandLine) -> None:
-    ran = payments("show-manifest", "Topic/orders", "--env", "staging")
+def test_show_manifest_reports_missing_variable_of_defaults(payments_project: CommandLine) -> None:
+    ran = payments_project("show-manifest", "Topic/orders", "--env", "staging")
     assert ran.code == 1
     assert "no variable 'partitions'" in ran.err
     assert "manifests/defaults.yaml:9:17" in ran.err
 
 
-def test_what_is_not_declared(payments: CommandLine) -> None:
-    ran = payments("show-manifest", "Topic/ordres")
+def test_show_manifest_suggests_name_for_unknown_resource(payments_project: CommandLine) -> None:
+    ran = payments_project("show-manifest", "Topic/ordres")
     assert ran.code == 1
     assert "Did you mean Topic/orders?" in ran.err
-    assert payments("show-manifest", "Topik/orders").code == 64
-    assert payments("show-manifest", "orders").code == 64
+    assert payments_project("show-manifest", "Topik/orders").code == 64
+    assert payments_project("show-manifest", "orders").code == 64
 
 
-def test_mistakes_are_told_in_place_of_it(payments: CommandLine) -> None:
-    (payments.folder / "manifests/orders.yaml").write_text(ORDERS.replace("cleanup.policy", "cleanup.polcy"))
-    ran = payments("show-manifest", "Topic/orders")
+def test_show_manifest_reports_manifest_errors(payments_project: CommandLine) -> None:
+    (payments_project.folder / "manifests/orders.yaml").write_text(
+        ORDERS.replace("cleanup.policy", "cleanup.polcy")
+    )
+    ran = payments_project("show-manifest", "Topic/orders")
     assert ran.code == 1
     assert "Did you mean 'cleanup.policy'?" in ran.err
 
@@ -200,31 +204,33 @@ def test_mistakes_are_told_in_place_of_it(payments: CommandLine) -> None:
         ),
     ],
 )
-def test_what_may_be_about_it_and_does_not_say_so_is_told_in_place_of_it(
-    payments: CommandLine, file: str, text: str, said: str
+def test_show_manifest_reports_ambiguous_documents(
+    payments_project: CommandLine, file: str, text: str, said: str
 ) -> None:
-    (payments.folder / file).write_text(text)
-    ran = payments("show-manifest", "Topic/orders")
+    (payments_project.folder / file).write_text(text)
+    ran = payments_project("show-manifest", "Topic/orders")
     assert (ran.code, ran.out) == (1, "")
     assert said in ran.err
 
 
 @pytest.mark.parametrize("key", ["0", "0x0", "+0"])
-def test_a_number_as_key_in_any_spelling(payments: CommandLine, key: str) -> None:
+def test_show_manifest_accepts_numeric_keys_in_any_spelling(payments_project: CommandLine, key: str) -> None:
     manifest = ORDERS.replace("replicationFactor: 2", f"assignments: {{{key}: [1, 2]}}")
-    (payments.folder / "manifests/orders.yaml").write_text(manifest)
-    (payments.folder / "overlays/production/orders.yaml").unlink()
-    ran = payments("show-manifest", "Topic/orders")
+    (payments_project.folder / "manifests/orders.yaml").write_text(manifest)
+    (payments_project.folder / "overlays/production/orders.yaml").unlink()
+    ran = payments_project("show-manifest", "Topic/orders")
     assert (ran.code, ran.err) == (0, "")
     assert yaml.safe_load(ran.out)["spec"]["assignments"] == {0: [1, 2]}
 
 
-def test_without_a_project(payments: CommandLine) -> None:
-    (payments.folder / "kdeclare.yaml").unlink()
-    assert "There is no 'kdeclare.yaml' in this folder." in payments("show-manifest", "Topic/orders").err
+def test_show_manifest_needs_project(payments_project: CommandLine) -> None:
+    (payments_project.folder / "kdeclare.yaml").unlink()
+    assert (
+        "There is no 'kdeclare.yaml' in this folder." in payments_project("show-manifest", "Topic/orders").err
+    )
 
 
-def test_the_document_is_plain_data(payments: CommandLine) -> None:
+def test_show_manifest_document_is_plain_data(payments_project: CommandLine) -> None:
     manifest = show_manifest(None, None, ResourceId("Reassignment", "move"), {})
     assert json.loads(json.dumps(dump_document(manifest))) == dump_document(manifest)
     assert set(KINDS) >= {manifest.resource.kind}

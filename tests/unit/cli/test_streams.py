@@ -10,17 +10,17 @@ from kdeclare.cli.confirmation import prompt_for_yes
 from kdeclare.cli.console import Console
 from kdeclare.cli.options import OutputOptions
 from kdeclare.core.diagnostics import error, info, warning
-from tests.unit.cli.command_line import CommandLine, Terminal, keyboard
+from tests.unit.cli.command_line import CommandLine, Terminal, open_keyboard
 
 
-def test_a_plan_is_data(kdeclare: CommandLine) -> None:
+def test_plan_prints_data_on_stdout(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders")
     ran = kdeclare("plan", "--out", "it.plan")
     assert ran.out.startswith("Plan for shop/lab on lab:9092: 1 to create.")
     assert ran.err == "The plan was saved to it.plan. To apply exactly this plan: kdeclare apply it.plan\n"
 
 
-def test_quiet_leaves_the_data(kdeclare: CommandLine) -> None:
+def test_quiet_plan_prints_data_only(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders")
     ran = kdeclare("plan", "--out", "it.plan", "-q")
     assert ran.out.startswith("Plan for")
@@ -28,7 +28,7 @@ def test_quiet_leaves_the_data(kdeclare: CommandLine) -> None:
 
 
 @pytest.mark.parametrize("output", ["text", "json"])
-def test_before_a_question_quiet_leaves_what_warns(kdeclare: CommandLine, output: str) -> None:
+def test_quiet_confirmation_keeps_warnings(kdeclare: CommandLine, output: str) -> None:
     kdeclare.topic("orders", configs={"retention.ms": 5})
     kdeclare("apply", "--yes")
     line = ("topic", "alter", "orders", "--add-config", "retention.ms=7", "-q", "--format", output)
@@ -40,7 +40,7 @@ def test_before_a_question_quiet_leaves_what_warns(kdeclare: CommandLine, output
     )
 
 
-def test_before_a_question_quiet_leaves_out_what_is_only_nice_to_know() -> None:
+def test_quiet_confirmation_omits_notices() -> None:
     console = Console(OutputOptions(quiet=True), "text", "")
     said: list[str] = []
     console.say = lambda text, end="\n": said.append(text)  # type: ignore[method-assign]
@@ -48,7 +48,7 @@ def test_before_a_question_quiet_leaves_out_what_is_only_nice_to_know() -> None:
     assert said == ["error: Wrong\nwarning: Mind"]
 
 
-def test_json_is_what_a_plan_file_holds(kdeclare: CommandLine) -> None:
+def test_plan_json_equals_plan_file(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders")
     ran = kdeclare("plan", "--format", "json", "--out", "it.plan")
     saved = json.loads((kdeclare.folder / "it.plan").read_text())
@@ -59,7 +59,7 @@ def test_json_is_what_a_plan_file_holds(kdeclare: CommandLine) -> None:
     assert "Order of execution" in kdeclare("show", "it.plan", "--graph").out
 
 
-def test_a_bad_plan_is_not_saved(kdeclare: CommandLine) -> None:
+def test_plan_with_errors_is_not_saved(kdeclare: CommandLine) -> None:
     kdeclare.write("manifests/orders.yaml", "Topic", "orders", assignments={0: [77]})
     ran = kdeclare("plan", "--out", "it.plan")
     assert ran.code == 1
@@ -67,7 +67,7 @@ def test_a_bad_plan_is_not_saved(kdeclare: CommandLine) -> None:
     assert not (kdeclare.folder / "it.plan").exists()
 
 
-def test_apply_as_json_is_one_document(kdeclare: CommandLine) -> None:
+def test_apply_json_is_one_document(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders")
     ran = kdeclare("apply", "--yes", "--format", "json")
     document = json.loads(ran.out)
@@ -76,7 +76,7 @@ def test_apply_as_json_is_one_document(kdeclare: CommandLine) -> None:
     assert not ran.err
 
 
-def test_asking_as_json_goes_to_stderr(kdeclare: CommandLine) -> None:
+def test_apply_json_asks_on_stderr(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders")
     ran = kdeclare("apply", "--format", "json", answer="yes\n")
     assert json.loads(ran.out)["outcome"] == "done"
@@ -94,7 +94,7 @@ def test_asking_as_json_goes_to_stderr(kdeclare: CommandLine) -> None:
         ("plan missing.yaml --format json", None, 1, "no-such-path"),
     ],
 )
-def test_a_failure_as_json(
+def test_failure_as_json_is_one_document(
     kdeclare: CommandLine, line: str, answer: str | None, code: int, said: str
 ) -> None:
     kdeclare.topic("orders")
@@ -105,14 +105,14 @@ def test_a_failure_as_json(
     assert not kdeclare.topics
 
 
-def test_a_bad_plan_as_json(kdeclare: CommandLine) -> None:
+def test_apply_json_of_invalid_plan_lists_diagnostics(kdeclare: CommandLine) -> None:
     kdeclare.write("manifests/orders.yaml", "Topic", "orders", assignments={0: [77]})
     ran = kdeclare("apply", "--yes", "--format", "json")
     assert ran.code == 1
     assert [d["resource"] for d in json.loads(ran.out)["diagnostics"]] == ["Topic/orders"]
 
 
-def test_yes_is_the_only_yes(kdeclare: CommandLine) -> None:
+def test_confirmation_accepts_only_yes(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders")
     for answer in ("y\n", "YES\n", "\n", "", "yes please\n"):
         assert kdeclare("apply", answer=answer).code == 1
@@ -125,7 +125,7 @@ def test_yes_is_the_only_yes(kdeclare: CommandLine) -> None:
     assert "Applied to" in ran.out
 
 
-def test_nobody_is_asked_about_nothing(kdeclare: CommandLine) -> None:
+def test_apply_without_changes_does_not_ask(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders")
     kdeclare("apply", "--yes")
     ran = kdeclare("apply")
@@ -133,7 +133,7 @@ def test_nobody_is_asked_about_nothing(kdeclare: CommandLine) -> None:
     assert ran.out == "No changes. shop/lab on lab:9092: 1 resource up to date.\n"
 
 
-def test_ownership_alone_needs_no_yes(kdeclare: CommandLine) -> None:
+def test_apply_of_adoptions_only_does_not_ask(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders")
     kdeclare("apply", "--yes", "--state", "elsewhere")
     ran = kdeclare("apply")
@@ -142,7 +142,7 @@ def test_ownership_alone_needs_no_yes(kdeclare: CommandLine) -> None:
     assert ran.out.count("No changes.") == 1
 
 
-def test_forgetting_needs_no_yes(kdeclare: CommandLine) -> None:
+def test_apply_of_forget_only_does_not_ask(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders").rename(kdeclare.folder / "orders.yaml")
     (kdeclare.folder / "orders.yaml").rename(kdeclare.folder / "manifests" / "orders.yaml")
     kdeclare("apply", "--yes")
@@ -154,7 +154,7 @@ def test_forgetting_needs_no_yes(kdeclare: CommandLine) -> None:
     assert kdeclare.topics == {"orders"}
 
 
-def test_a_part_of_the_project_orphans_nothing(kdeclare: CommandLine) -> None:
+def test_partial_apply_deletes_no_orphans(kdeclare: CommandLine) -> None:
     orders = kdeclare.topic("orders")
     kdeclare.topic("payments")
     kdeclare("apply", "--yes")
@@ -163,7 +163,7 @@ def test_a_part_of_the_project_orphans_nothing(kdeclare: CommandLine) -> None:
     assert kdeclare.topics == {"orders", "payments"}
 
 
-def test_colours_are_for_terminals(kdeclare: CommandLine) -> None:
+def test_colors_are_used_on_terminals_only(kdeclare: CommandLine) -> None:
     class Coloured(Terminal):
         pass
 
@@ -178,13 +178,13 @@ def test_colours_are_for_terminals(kdeclare: CommandLine) -> None:
     assert not Console(talk, "text", "").style.on
 
 
-def test_the_end_of_input_is_no_yes(kdeclare: CommandLine) -> None:
-    with keyboard("") as stdin:
+def test_confirmation_rejects_end_of_input(kdeclare: CommandLine) -> None:
+    with open_keyboard("") as stdin:
         kdeclare.monkeypatch.setattr(sys, "stdin", stdin)
         assert not prompt_for_yes(Console(OutputOptions(), "text", ""), "Well?")
 
 
-def test_nobody_reads_any_more(kdeclare: CommandLine) -> None:
+def test_apply_continues_after_broken_pipe(kdeclare: CommandLine) -> None:
     class Gone(Terminal):
         def write(self, text: str) -> int:
             raise BrokenPipeError
@@ -196,7 +196,7 @@ def test_nobody_reads_any_more(kdeclare: CommandLine) -> None:
 
 
 @pytest.mark.parametrize("output", ["text", "json", "markdown", "sarif"])
-def test_a_full_disk_for_the_output(kdeclare: CommandLine, output: str) -> None:
+def test_plan_reports_full_disk_for_output(kdeclare: CommandLine, output: str) -> None:
     class Full(Terminal):
         def write(self, text: str) -> int:
             raise OSError(errno.ENOSPC, "No space left on device")

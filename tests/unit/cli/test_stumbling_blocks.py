@@ -29,14 +29,14 @@ def test_long_option_with_one_dash_is_refused(kdeclare: CommandLine, arguments: 
     assert not (kdeclare.folder / "ut=x").exists()
 
 
-def test_short_options_with_a_value_still_work(kdeclare: CommandLine) -> None:
+def test_short_options_accept_attached_values(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders")
     assert kdeclare("plan", "-oit.plan").code == 0
     assert (kdeclare.folder / "it.plan").exists()
     assert kdeclare("plan", "-qv").code == 0
 
 
-def test_json_manifest_in_a_folder_is_reported(kdeclare: CommandLine) -> None:
+def test_json_manifest_in_folder_is_reported(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders")
     manifest = '{"apiVersion": "kdeclare/v1", "kind": "Topic", "metadata": {"name": "x"}, "spec": {}}'
     (kdeclare.folder / "manifests" / "x.json").write_text(manifest)
@@ -68,7 +68,7 @@ def make_folder(path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [make_fifo, link_to_zero, make_large, make_folder])
-def test_reference_to_what_is_not_a_plain_file_is_refused_at_once(
+def test_file_reference_to_special_file_is_refused(
     kdeclare: CommandLine, make: Callable[[Path], None]
 ) -> None:
     """Before, a FIFO blocked forever, and /dev/zero filled the memory."""
@@ -81,11 +81,11 @@ def test_reference_to_what_is_not_a_plain_file_is_refused_at_once(
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "/etc/passwd", "..", "a/b", "%2F", ".hidden"])
-def test_names_of_files_do_not_lead_out_of_their_folder(tmp_path: Path, name: str) -> None:
+def test_file_names_stay_inside_their_folder(tmp_path: Path, name: str) -> None:
     file = tmp_path / build_file_name(ResourceId("Topic", name))
     assert file.resolve().parent == tmp_path.resolve()
 
 
-def test_legal_names_of_files_stay_as_they_are() -> None:
+def test_valid_topic_names_are_kept_as_file_names() -> None:
     assert build_file_name(ResourceId("Topic", "checkout.orders_v2-x")) == "checkout.orders_v2-x.yaml"
     assert build_file_name(ResourceId("Topic", "%2F")) != build_file_name(ResourceId("Topic", "/"))

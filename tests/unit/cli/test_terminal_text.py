@@ -20,11 +20,11 @@ def is_safe(text: str) -> bool:
 
 
 @pytest.mark.parametrize("text", ["plain", "Zürich 東京 👩\u200d🔧", "\x1b[1mbold\x1b[0m\n"])
-def test_text_without_such_characters_stays_as_it_is(text: str) -> None:
+def test_sanitize_keeps_plain_text(text: str) -> None:
     assert sanitize_for_terminal(text) == text
 
 
-def test_json_keeps_its_value() -> None:
+def test_sanitized_json_keeps_its_value() -> None:
     text = json.dumps({"a": OBEYED}, ensure_ascii=False)
     safe = sanitize_for_terminal(text)
     assert is_safe(safe)
@@ -32,7 +32,7 @@ def test_json_keeps_its_value() -> None:
 
 
 @pytest.mark.parametrize("output", ["text", "json", "markdown", "sarif", "html"])
-def test_values_of_others_are_safe_in_every_format(kdeclare: CommandLine, output: str) -> None:
+def test_hostile_values_are_safe_in_every_format(kdeclare: CommandLine, output: str) -> None:
     hostile = f"#{OBEYED}"
     kdeclare.cluster.create_topics([NewTopic("orders", 1, 1, None, {})])
     kdeclare.write("manifests/a.yaml", "Topic", "orders", configs={"cleanup.policy": hostile})

@@ -10,7 +10,7 @@ from kdeclare.providers.kafka.testing import Crash
 from tests.unit.cli.command_line import CommandLine
 
 
-def killed(kdeclare: CommandLine) -> None:
+def kill_apply(kdeclare: CommandLine) -> None:
     """An apply sends its request, and the process dies before the change is visible."""
     kdeclare.hurry()
     kdeclare.topic("orders")
@@ -20,8 +20,8 @@ def killed(kdeclare: CommandLine) -> None:
     kdeclare.cluster.faults.clear()
 
 
-def test_status_says_unknown_and_plan_waits(kdeclare: CommandLine) -> None:
-    killed(kdeclare)
+def test_status_reports_unknown_outcome_and_plan_recovers_run(kdeclare: CommandLine) -> None:
+    kill_apply(kdeclare)
     for _ in range(2):
         ran = kdeclare("status")
         assert ran.code == 0
@@ -35,8 +35,8 @@ def test_status_says_unknown_and_plan_waits(kdeclare: CommandLine) -> None:
     assert "had not" not in kdeclare("status").err
 
 
-def test_effect_that_shows_late_corrects_history(kdeclare: CommandLine) -> None:
-    killed(kdeclare)
+def test_late_effect_corrects_history(kdeclare: CommandLine) -> None:
+    kill_apply(kdeclare)
     assert "not known yet" in kdeclare("status").err
     kdeclare.cluster.create_topics([NewTopic("orders", 1, None, None, {})])
     assert "operations in progress that took effect: 1" in kdeclare("status").err
@@ -45,20 +45,20 @@ def test_effect_that_shows_late_corrects_history(kdeclare: CommandLine) -> None:
     assert kdeclare("plan").out.startswith("No changes.")
 
 
-def test_ctrl_c_while_waiting_for_an_earlier_run(kdeclare: CommandLine) -> None:
-    killed(kdeclare)
+def test_ctrl_c_interrupts_wait_for_earlier_run(kdeclare: CommandLine) -> None:
+    kill_apply(kdeclare)
 
-    def press(*_: object) -> None:
+    def raise_interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    kdeclare.monkeypatch.setattr(SystemClock, "sleep", press)
+    kdeclare.monkeypatch.setattr(SystemClock, "sleep", raise_interrupt)
     assert kdeclare("apply", "--yes").code == 130
     kdeclare.hurry()
     assert kdeclare("apply", "--yes").code == 0
     assert kdeclare.topics == {"orders"}
 
 
-def test_request_deadline_of_the_environment_holds(kdeclare: CommandLine) -> None:
+def test_recovery_uses_request_deadline_of_environment(kdeclare: CommandLine) -> None:
     environment = {"bootstrapServers": "lab:9092", "requestDeadline": "5m"}
     kdeclare.write("kdeclare.yaml", "Project", "shop", environments={"lab": environment})
     kdeclare.topic("orders")

@@ -74,7 +74,7 @@ GROUPS = {
         "--frobnicate",
     ],
 )
-def test_wrong_usage(kdeclare: CommandLine, line: str) -> None:
+def test_wrong_usage_exits_with_usage_error(kdeclare: CommandLine, line: str) -> None:
     ran = kdeclare(*line.split())
     assert ran.code == 64
     assert not ran.out
@@ -93,7 +93,7 @@ def test_wrong_usage(kdeclare: CommandLine, line: str) -> None:
         "other.yaml",
     ],
 )
-def test_a_plan_file_goes_alone(kdeclare: CommandLine, options: str) -> None:
+def test_apply_of_plan_file_rejects_planning_options(kdeclare: CommandLine, options: str) -> None:
     kdeclare.topic("orders")
     kdeclare("plan", "--out", "it.plan")
     ran = kdeclare("apply", "it.plan", *options.split(), "--yes")
@@ -102,7 +102,7 @@ def test_a_plan_file_goes_alone(kdeclare: CommandLine, options: str) -> None:
     assert not kdeclare.topics
 
 
-def test_help(kdeclare: CommandLine) -> None:
+def test_help_matches_golden_file(kdeclare: CommandLine) -> None:
     ran = kdeclare("--help")
     assert ran.code == 0
     check_golden("help", ran.out)
@@ -119,17 +119,17 @@ def test_every_command_has_help(kdeclare: CommandLine) -> None:
 
 
 @pytest.mark.parametrize("name", ["plan", "apply"])
-def test_help_lists_the_exit_codes(kdeclare: CommandLine, name: str) -> None:
+def test_help_lists_exit_codes(kdeclare: CommandLine, name: str) -> None:
     out = kdeclare(name, "--help").out
     for line in ("0    done", "3    a policy", "64   wrong usage", "130  interrupted"):
         assert line in out
 
 
-def test_version(kdeclare: CommandLine) -> None:
+def test_version_option_prints_version(kdeclare: CommandLine) -> None:
     assert kdeclare("--version").out == f"kdeclare {VERSION}\n"
 
 
-def test_completion(kdeclare: CommandLine) -> None:
+def test_shell_completion_completes_option(kdeclare: CommandLine) -> None:
     kdeclare.monkeypatch.setenv("_KDECLARE_COMPLETE", "complete_bash")
     kdeclare.monkeypatch.setenv("COMP_WORDS", "kdeclare plan --allow-d")
     kdeclare.monkeypatch.setenv("COMP_CWORD", "2")
@@ -168,7 +168,7 @@ NOT_FOR_PLANS = (
 )
 
 
-def test_a_plan_imports_only_what_it_needs(tmp_path: Path) -> None:
+def test_plan_imports_only_what_it_needs(tmp_path: Path) -> None:
     code = (
         "import sys; from kdeclare.cli.main import main;"
         "assert main(['plan', '--bootstrap-server', '127.0.0.1:1', '.']) == 1;"
@@ -178,7 +178,7 @@ def test_a_plan_imports_only_what_it_needs(tmp_path: Path) -> None:
     assert ran.stdout == "[]\n", ran.stderr
 
 
-def test_python_m(tmp_path: Path) -> None:
+def test_python_m_shows_usage_errors(tmp_path: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "kdeclare", "plan", "--nope"], capture_output=True, text=True, cwd=tmp_path
     )

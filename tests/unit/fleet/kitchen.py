@@ -261,7 +261,7 @@ class JarsKind:
 
     def select(self, name: str, body: object | None, owned: OwnedRecord | None) -> Selections:
         body = narrow_optional(body, JarsSpec)
-        return (KitchenSelection(frozenset({*(body.jars if body else ()), *_jars_of(owned)})),)
+        return (KitchenSelection(frozenset({*(body.jars if body else ()), *_list_jars(owned)})),)
 
     def diff(
         self,
@@ -273,7 +273,7 @@ class JarsKind:
     ) -> Difference:
         there = live.get(KitchenState).jars
         wanted = frozenset(desired.get_body(JarsSpec).jars) if desired is not None else frozenset[str]()
-        had = frozenset(_jars_of(owned))
+        had = frozenset(_list_jars(owned))
         missing, spare = sorted(wanted - there), sorted((had - wanted) & there)
         if desired is None or not (missing or spare):
             return Difference(None, JarsRecord(tuple(sorted(wanted))))
@@ -313,18 +313,18 @@ class JarsKind:
 
     def find_live_key(self, name: str, body: object | None, owned: OwnedRecord | None) -> LiveKey | None:
         body = narrow_optional(body, JarsSpec)
-        jars = [*(body.jars if body else ()), *_jars_of(owned)]
+        jars = [*(body.jars if body else ()), *_list_jars(owned)]
         return LiveKey("Jars", jars[0]) if jars else None
 
     def list_elements(self, name: str, body: object | None, owned: OwnedRecord | None) -> Iterator[Element]:
         body = narrow_optional(body, JarsSpec)
-        declared, had = body.jars if body is not None else (), _jars_of(owned)
+        declared, had = body.jars if body is not None else (), _list_jars(owned)
         for jar in sorted({*declared, *had}):
             part = None if body is None else JarsSpec(jars=(jar,) if jar in declared else ())
             yield Element(LiveKey("Jars", jar), part, JarsRecord((jar,)) if jar in had else None)
 
 
-def _jars_of(owned: OwnedRecord | None) -> tuple[str, ...]:
+def _list_jars(owned: OwnedRecord | None) -> tuple[str, ...]:
     record = narrow_record(owned, JarsRecord)
     return record.jars if record is not None else ()
 

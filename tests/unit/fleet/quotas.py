@@ -30,7 +30,7 @@ from kdeclare.providers.kafka.client_quota.entity import EntityType, QuotaEntity
 from kdeclare.providers.kafka.client_quota.spec import ClientQuotaBody
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.connections import connections_to
-from tests.unit.fleet.fleets import desired
+from tests.unit.fleet.fleets import make_desired
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 NOWHERE = PlanContext()
@@ -38,19 +38,19 @@ NOWHERE = PlanContext()
 Limits = Mapping[str, float | None]
 
 
-def entity(**names: str | None) -> QuotaEntity:
+def make_entity(**names: str | None) -> QuotaEntity:
     """``entity(user="alice", client_id=None)``; None is the default."""
     return QuotaEntity.of({EntityType(type_.replace("_", "-")): name for type_, name in names.items()})
 
 
-def quota(name: str, whom: QuotaEntity, remove: bool = False, **limits: float | None) -> DesiredResource:
+def make_quota(name: str, whom: QuotaEntity, remove: bool = False, **limits: float | None) -> DesiredResource:
     """Build a declared quota."""
     stated = {key: {"default": True} if n is None else n for key, n in whom.to_json().items()}
     more: dict[str, Any] = {"unmanagedLimits": "remove"} if remove else {}
-    return desired("ClientQuota", name, {"team": "edge"}, entity=stated, limits=limits, **more)
+    return make_desired("ClientQuota", name, {"team": "edge"}, entity=stated, limits=limits, **more)
 
 
-def applied(item: DesiredResource) -> OwnedRecord:
+def make_quota_record(item: DesiredResource) -> OwnedRecord:
     """Build the ownership record of a quota that was applied as declared."""
     record = diff_quota(item.id, item, QuotaState(), None).owned
     assert record is not None
@@ -94,35 +94,35 @@ class QuotaCluster:
 
 
 _ENTITIES = (
-    entity(user="alice"),
-    entity(user="Zoë, =*%/"),
-    entity(user="<default>"),
-    entity(user=None),
-    entity(client_id="app"),
-    entity(client_id=None),
-    entity(user="alice", client_id=None),
-    entity(user=None, client_id=None),
-    entity(user="bob", client_id="app"),
+    make_entity(user="alice"),
+    make_entity(user="Zoë, =*%/"),
+    make_entity(user="<default>"),
+    make_entity(user=None),
+    make_entity(client_id="app"),
+    make_entity(client_id=None),
+    make_entity(user="alice", client_id=None),
+    make_entity(user=None, client_id=None),
+    make_entity(user="bob", client_id="app"),
 )
 _KEYS = ("producer_byte_rate", "consumer_byte_rate", "request_percentage")
 _VALUES = (1, 2**53, 1000.0)
 
 
-def random_quotas(random: Random, name: str = "eu-1") -> QuotaCluster:
+def generate_quotas(random: Random, name: str = "eu-1") -> QuotaCluster:
     """Generate declared, owned and live entities at random, with limits that often agree."""
     made = QuotaCluster(name)
     wanted: list[DesiredResource] = []
     owned: dict[str, OwnedRecord] = {}
-    for number, whom in enumerate((*_ENTITIES, entity(ip="10.0.0.1"), entity(ip=None))):
-        item, before = (_random_quota(random, f"q{number}", whom) for _ in range(2))
+    for number, whom in enumerate((*_ENTITIES, make_entity(ip="10.0.0.1"), make_entity(ip=None))):
+        item, before = (_generate_quota(random, f"q{number}", whom) for _ in range(2))
         if random.random() < 0.7:
             wanted.append(item)
         if random.random() < 0.6:
-            owned[str(item.id)] = applied(random.choice([item, item, before]))
+            owned[str(item.id)] = make_quota_record(random.choice([item, item, before]))
         if random.random() < 0.8:
             limits = dict(random.choice([item, item, before]).get_body(ClientQuotaBody).limits)
             if random.random() < 0.3:
-                limits[random.choice(_keys(whom))] = 77
+                limits[random.choice(_list_keys(whom))] = 77
             if any(limit is not None for limit in limits.values()):
                 made.set(whom, **limits)
     made.desired, made.owned = wanted, owned
@@ -130,13 +130,13 @@ def random_quotas(random: Random, name: str = "eu-1") -> QuotaCluster:
     return made
 
 
-def _keys(whom: QuotaEntity) -> Sequence[str]:
+def _list_keys(whom: QuotaEntity) -> Sequence[str]:
     return ("connection_creation_rate",) if whom.is_ip else _KEYS
 
 
-def _random_quota(random: Random, name: str, whom: QuotaEntity) -> DesiredResource:
-    keys = random.sample(_keys(whom), random.randint(0, len(_keys(whom))))
+def _generate_quota(random: Random, name: str, whom: QuotaEntity) -> DesiredResource:
+    keys = random.sample(_list_keys(whom), random.randint(0, len(_list_keys(whom))))
     limits = {key: random.choice([*_VALUES, None]) for key in keys}
     if "request_percentage" in limits and random.random() < 0.5:
         limits["request_percentage"] = 12.5
-    return quota(name, whom, random.random() < 0.3, **limits)
+    return make_quota(name, whom, random.random() < 0.3, **limits)

@@ -19,39 +19,52 @@ from kdeclare.fleet.cluster_pass import ClusterTables, find_in_cluster
 from kdeclare.fleet.in_process_audit import audit_rows, proves_no_drift
 from kdeclare.fleet.live_state import decode_object
 from kdeclare.fleet.row_builder import Row
-from tests.unit.fleet.fleets import desired
-from tests.unit.fleet.quotas import NOWHERE, QuotaCluster, applied, entity, quota, random_quotas
+from tests.unit.fleet.fleets import make_desired
+from tests.unit.fleet.quotas import (
+    NOWHERE,
+    QuotaCluster,
+    generate_quotas,
+    make_entity,
+    make_quota,
+    make_quota_record,
+)
 
-ALICE, BOB, APP = entity(user="alice"), entity(user="bob"), entity(client_id="app")
-EVERYONE, ANY_ADDRESS = entity(user=None), entity(ip=None)
+ALICE, BOB, APP = make_entity(user="alice"), make_entity(user="bob"), make_entity(client_id="app")
+EVERYONE, ANY_ADDRESS = make_entity(user=None), make_entity(ip=None)
 
 
-def findings(made: QuotaCluster, *, unmanaged_keys: bool = True) -> list[Row]:
+def audit_cluster(made: QuotaCluster, *, unmanaged_keys: bool = True) -> list[Row]:
     return list(audit_rows(made.declared_rows(), made.live_rows(), unmanaged_keys=unmanaged_keys))
 
 
-def short(rows: list[Row]) -> list[tuple[str, str, str | None]]:
+def shorten_rows(rows: list[Row]) -> list[tuple[str, str, str | None]]:
     return [(row["name"], row["finding"], row["path"]) for row in rows if row["kind"] == "ClientQuota"]
 
 
-def test_drift_missing_orphaned_and_unmanaged_entities_are_found() -> None:
+def test_audit_finds_quota_drift_of_every_kind() -> None:
     made = QuotaCluster()
-    good, other = quota("good", APP, producer_byte_rate=5), quota("other", EVERYONE, request_percentage=50)
-    gone, new = (
-        quota("gone", BOB, producer_byte_rate=6),
-        quota("new", entity(user="eve"), producer_byte_rate=1),
+    good, other = (
+        make_quota("good", APP, producer_byte_rate=5),
+        make_quota("other", EVERYONE, request_percentage=50),
     )
-    old, older = quota("old", ANY_ADDRESS, connection_creation_rate=9), quota("older", entity(ip="10.0.0.9"))
-    none = quota("none", entity(user="carl"), producer_byte_rate=None)
+    gone, new = (
+        make_quota("gone", BOB, producer_byte_rate=6),
+        make_quota("new", make_entity(user="eve"), producer_byte_rate=1),
+    )
+    old, older = (
+        make_quota("old", ANY_ADDRESS, connection_creation_rate=9),
+        make_quota("older", make_entity(ip="10.0.0.9")),
+    )
+    none = make_quota("none", make_entity(user="carl"), producer_byte_rate=None)
     made.desired = [good, other, gone, new, none]
-    made.owned = {str(item.id): applied(item) for item in (good, other, gone, old, older, none)}
+    made.owned = {str(item.id): make_quota_record(item) for item in (good, other, gone, old, older, none)}
     made.set(APP, producer_byte_rate=5, consumer_byte_rate=8)
     made.set(EVERYONE, request_percentage=60.5)
     made.set(ANY_ADDRESS, connection_creation_rate=9)
     made.set(ALICE, producer_byte_rate=1)
-    made.set(entity(user="alice", client_id=None), producer_byte_rate=1)
-    rows = findings(made)
-    assert short(rows) == [
+    made.set(make_entity(user="alice", client_id=None), producer_byte_rate=1)
+    rows = audit_cluster(made)
+    assert shorten_rows(rows) == [
         ("gone", "missing", None),
         ("good", "unmanaged", "limits.consumer_byte_rate"),
         ("new", "pending", "limits.producer_byte_rate"),
@@ -71,43 +84,43 @@ def test_drift_missing_orphaned_and_unmanaged_entities_are_found() -> None:
     assert by_name["older"]["op"] == "forget"
 
 
-def test_limits_that_others_set_are_changes_where_all_others_are_to_be_removed() -> None:
+def test_audit_removes_unmanaged_limits_when_declared() -> None:
     made = QuotaCluster()
-    item = quota("app", APP, True, producer_byte_rate=5)
-    made.desired, made.owned = [item], {str(item.id): applied(item)}
+    item = make_quota("app", APP, True, producer_byte_rate=5)
+    made.desired, made.owned = [item], {str(item.id): make_quota_record(item)}
     made.set(APP, producer_byte_rate=5, consumer_byte_rate=8)
-    (row,) = findings(made)
+    (row,) = audit_cluster(made)
     assert (row["finding"], row["path"], row["op"]) == ("changed", "limits.consumer_byte_rate", "DELETE")
 
 
-def test_what_a_selector_leaves_out_is_not_unmanaged() -> None:
-    made = QuotaCluster(left_out=[quota("app", APP, producer_byte_rate=5)])
+def test_audit_ignores_quotas_outside_selector() -> None:
+    made = QuotaCluster(left_out=[make_quota("app", APP, producer_byte_rate=5)])
     made.set(APP, producer_byte_rate=7)
-    assert findings(made) == []
+    assert audit_cluster(made) == []
 
 
-def test_an_entity_that_was_never_applied_is_taken_over_only_where_that_is_allowed() -> None:
-    made = QuotaCluster(desired=[quota("app", APP, producer_byte_rate=5)])
+def test_audit_reports_never_applied_quota_as_pending() -> None:
+    made = QuotaCluster(desired=[make_quota("app", APP, producer_byte_rate=5)])
     made.set(APP, producer_byte_rate=7)
-    (row,) = findings(made)
+    (row,) = audit_cluster(made)
     assert (row["finding"], row["path"]) == ("pending", "limits.producer_byte_rate")
     assert "was never applied by this project" in row["message"]
 
 
-def test_a_manifest_that_names_another_entity_says_so_and_its_limits_are_not_unmanaged() -> None:
-    made = QuotaCluster(desired=[quota("app", BOB, producer_byte_rate=5)])
-    made.owned = {"ClientQuota/app": applied(quota("app", ALICE, producer_byte_rate=5))}
+def test_audit_reports_manifest_with_changed_entity() -> None:
+    made = QuotaCluster(desired=[make_quota("app", BOB, producer_byte_rate=5)])
+    made.owned = {"ClientQuota/app": make_quota_record(make_quota("app", ALICE, producer_byte_rate=5))}
     made.set(ALICE, producer_byte_rate=5)
-    (row,) = findings(made)
+    (row,) = audit_cluster(made)
     assert (row["name"], row["finding"]) == ("app", "pending")
     assert "was applied for user 'alice'" in row["message"]
 
 
-def test_without_the_right_to_see_quotas_the_rest_is_audited() -> None:
+def test_audit_without_quota_permission_audits_the_rest() -> None:
     made = QuotaCluster(
-        desired=[quota("app", APP, producer_byte_rate=5), desired("Topic", "orders", partitions=3)]
+        desired=[make_quota("app", APP, producer_byte_rate=5), make_desired("Topic", "orders", partitions=3)]
     )
-    made.owned = {"ClientQuota/old": applied(quota("old", BOB, producer_byte_rate=5))}
+    made.owned = {"ClientQuota/old": make_quota_record(make_quota("old", BOB, producer_byte_rate=5))}
     refused = Fault("CLUSTER_AUTHORIZATION_FAILED", "Cluster authorization failed.")
     made.cluster.faults.fail(refused, nth=None, method="quotas")
     reason = (
@@ -127,12 +140,12 @@ def test_without_the_right_to_see_quotas_the_rest_is_audited() -> None:
     ]
 
 
-def test_a_snapshot_of_an_earlier_version_proves_nothing_about_quotas() -> None:
-    placed = desired(
+def test_audit_of_older_snapshot_reports_quotas_as_unreadable() -> None:
+    placed = make_desired(
         "Topic", "orders", partitions=1, replicationFactor=1, placement={"strategy": "cross-rack"}
     )
-    made = QuotaCluster(desired=[quota("app", APP, producer_byte_rate=5), placed])
-    made.owned = {"ClientQuota/old": applied(quota("old", BOB, producer_byte_rate=5))}
+    made = QuotaCluster(desired=[make_quota("app", APP, producer_byte_rate=5), placed])
+    made.owned = {"ClientQuota/old": make_quota_record(make_quota("old", BOB, producer_byte_rate=5))}
     live = [row for row in made.live_rows() if row["kind"] != "ClientQuota"]
     body = json.loads(live[0]["body"])
     live[0]["body"] = json.dumps({key: body[key] for key in ("id", "version", "rf_guard", "brokers")})
@@ -147,7 +160,7 @@ def test_a_snapshot_of_an_earlier_version_proves_nothing_about_quotas() -> None:
     assert {str(id_) for id_, _, _ in find_in_cluster(whole, None).found} == {"Topic/orders"}
 
 
-def test_a_collection_costs_one_request_more() -> None:
+def test_collection_sends_one_quota_request() -> None:
     made = QuotaCluster()
     made.set(ALICE, producer_byte_rate=1)
     before = len(made.cluster.calls)
@@ -156,7 +169,7 @@ def test_a_collection_costs_one_request_more() -> None:
 
 
 @pytest.mark.parametrize("limit", [float("inf"), 12.5, 3.0])
-def test_limits_of_a_snapshot_are_those_that_were_read(limit: float) -> None:
+def test_snapshot_round_trips_quota_limits(limit: float) -> None:
     made = QuotaCluster()
     made.set(ALICE, request_percentage=limit)
     (row,) = (row for row in made.live_rows() if row["kind"] == "ClientQuota")
@@ -165,8 +178,8 @@ def test_limits_of_a_snapshot_are_those_that_were_read(limit: float) -> None:
 
 
 @given(st.integers(0, 2**32))
-def test_the_diff_of_a_row_is_the_diff_of_the_cluster_and_facts_hide_nothing(seed: int) -> None:
-    made = random_quotas(Random(seed))
+def test_row_diff_equals_cluster_diff_and_facts_hide_no_drift(seed: int) -> None:
+    made = generate_quotas(Random(seed))
     declared, live = made.declared_rows(), made.live_rows()
     seen = {row["name"]: row for row in live if row["kind"] == "ClientQuota"}
     kind = KINDS["ClientQuota"]
@@ -188,8 +201,8 @@ def test_the_diff_of_a_row_is_the_diff_of_the_cluster_and_facts_hide_nothing(see
                 assert item.id.name not in found
 
 
-def test_facts_prove_order() -> None:
-    made = QuotaCluster(desired=[quota("app", APP, producer_byte_rate=5, request_percentage=12.5)])
+def test_facts_prove_absence_of_quota_drift() -> None:
+    made = QuotaCluster(desired=[make_quota("app", APP, producer_byte_rate=5, request_percentage=12.5)])
     made.set(APP, producer_byte_rate=5, request_percentage=12.5)
     _, row = made.declared_rows()
     seen = made.live_rows()[-1]

@@ -24,7 +24,7 @@ from kdeclare.providers.kafka.topic.record import TopicRecord
 from tests.connections import connections_to
 from tests.engine.world import Secrets, desired, nothing, sealed, topic
 from tests.jsontypes import Json
-from tests.unit.fleet.wholes import cluster_of, state_with, tables
+from tests.unit.fleet.wholes import build_tables, make_cluster, make_state
 
 Change = tuple[str, str, Any, Any]
 """Path, op, before and after."""
@@ -42,73 +42,75 @@ BROKER_VALUES: Mapping[str, list[str]] = {
 }
 
 
-class Drawn:
+class RandomProject:
     """A cluster with overrides, its declared resources, and its ownership records."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
         names = [f"t.{n}" for n in range(5)]
-        live = [name for name in names if self._often(0.8)]
-        self.cluster: MemoryCluster = cluster_of(**{name: [(1, 2)] * random.randint(1, 2) for name in live})
+        live = [name for name in names if self._is_drawn(0.8)]
+        self.cluster: MemoryCluster = make_cluster(**{name: [(1, 2)] * random.randint(1, 2) for name in live})
         for broker in (1, 2, 3, 4):  # the value to append to if a topic has no value of its own
             self.cluster.set_static(
                 broker, {"log.cleanup.policy": self._random.choice(["compact", "delete"])}
             )
         for name in live:
-            self._set(ConfigScope.TOPIC, name, VALUES)
+            self._set_overrides(ConfigScope.TOPIC, name, VALUES)
         for entity in ("", "1"):
-            self._set(ConfigScope.BROKER, entity, BROKER_VALUES)
-        self.declared: list[DesiredResource] = [self._topic(name) for name in names if self._often(0.8)]
+            self._set_overrides(ConfigScope.BROKER, entity, BROKER_VALUES)
+        self.declared: list[DesiredResource] = [
+            self._make_topic(name) for name in names if self._is_drawn(0.8)
+        ]
         for resource in ("cluster-default", "1"):
-            self.declared.append(desired("BrokerConfig", resource, configs=self._wishes(BROKER_VALUES)))
-        self.state = state_with(owned=dict(self._owned()))
+            self.declared.append(desired("BrokerConfig", resource, configs=self._make_configs(BROKER_VALUES)))
+        self.state = make_state(owned=dict(self._make_records()))
 
-    def _often(self, share: float) -> bool:
+    def _is_drawn(self, share: float) -> bool:
         return self._random.random() < share
 
-    def _set(self, scope: ConfigScope, name: str, values: Mapping[str, list[str]]) -> None:
-        chosen = {key: self._random.choice(some) for key, some in values.items() if self._often(0.4)}
+    def _set_overrides(self, scope: ConfigScope, name: str, values: Mapping[str, list[str]]) -> None:
+        chosen = {key: self._random.choice(some) for key, some in values.items() if self._is_drawn(0.4)}
         self.cluster.set_overrides(ConfigResource(scope, name), chosen)
 
-    def _topic(self, name: str) -> DesiredResource:
+    def _make_topic(self, name: str) -> DesiredResource:
         return topic(
             name,
             partitions=self._random.randint(1, 3),
             replicationFactor=2,
-            configs=self._wishes(VALUES),
+            configs=self._make_configs(VALUES),
             unmanagedConfigs=self._random.choice(["keep", "keep", "remove"]),
         )
 
-    def _wishes(self, values: Mapping[str, list[str]]) -> dict[str, Any]:
+    def _make_configs(self, values: Mapping[str, list[str]]) -> dict[str, Any]:
         wishes: dict[str, Any] = {}
         for key, some in values.items():
-            if self._often(0.5):
+            if self._is_drawn(0.5):
                 continue
             wishes[key] = self._random.choice(some)
-            if "policy" in key and self._often(0.5):
+            if "policy" in key and self._is_drawn(0.5):
                 wishes[key] = {"append": ["compact"]}
-            elif self._often(0.1):
+            elif self._is_drawn(0.1):
                 wishes[key] = None
         return wishes
 
-    def _owned(self) -> Iterator[tuple[str, Json]]:
+    def _make_records(self) -> Iterator[tuple[str, Json]]:
         configs = {"retention.ms": AppliedValue("1000")}
         known = {"Topic": TopicRecord(configs, partitions=1), "BrokerConfig": BrokerConfigRecord(configs)}
         for item in self.declared:
-            if self._often(0.5) and item.id.kind in known:
+            if self._is_drawn(0.5) and item.id.kind in known:
                 yield str(item.id), known[item.id.kind]
 
-    def plan(self) -> Plan:
+    def make_plan(self) -> Plan:
         """Return the changes of a plan."""
         request = PlanRequest(
             "p", "d", "eu-1", sealed(self.declared, self.state), self.state, PlanScope(preflight=False)
         )
         return build_plan(request, connections_to(self.cluster), Secrets(), nothing)
 
-    def found(self) -> dict[str, list[Change]]:
+    def find_changes(self) -> dict[str, list[Change]]:
         """Return the findings that an apply would fix, by resource."""
         changes: dict[str, list[Change]] = {}
-        for row in audit_rows(*tables(self.cluster, self.declared, self.state)):
+        for row in audit_rows(*build_tables(self.cluster, self.declared, self.state)):
             if row["op"] is not None and row["kind"] != CLUSTER:
                 before, after = (
                     None if row[side] is None else json.loads(row[side]) for side in ("before", "after")
@@ -118,11 +120,11 @@ class Drawn:
         return {name: sorted(items, key=repr) for name, items in changes.items()}
 
 
-def _data(text: str | None) -> Json:
+def _parse_data(text: str | None) -> Json:
     return None if text is None else json.loads(text)
 
 
-def planned(plan: Plan) -> dict[str, list[Change]]:
+def list_planned_changes(plan: Plan) -> dict[str, list[Change]]:
     """Return the same for a plan."""
     changes: dict[str, list[Change]] = {}
     for change in plan.changes:
@@ -136,14 +138,14 @@ def planned(plan: Plan) -> dict[str, list[Change]]:
 
 
 @given(st.integers(0, 2**32))
-def test_an_audit_finds_what_a_plan_changes(seed: int) -> None:
-    drawn = Drawn(Random(seed))
-    assert drawn.found() == planned(drawn.plan())
+def test_audit_finds_the_changes_of_a_plan(seed: int) -> None:
+    drawn = RandomProject(Random(seed))
+    assert drawn.find_changes() == list_planned_changes(drawn.make_plan())
 
 
-def test_the_clusters_differ_enough() -> None:
+def test_random_projects_cover_all_changes() -> None:
     """The generated clusters have changes, or the property would be vacuous."""
-    plans = [Drawn(Random(seed)).plan() for seed in range(40)]
+    plans = [RandomProject(Random(seed)).make_plan() for seed in range(40)]
     ops = {str(f.op) for plan in plans for change in plan.changes for f in change.fields}
     assert {"SET", "DELETE", "APPEND"} <= ops
     kinds = {ResourceId.parse(str(change.id)).kind for plan in plans for change in plan.changes}

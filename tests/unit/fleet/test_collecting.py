@@ -23,26 +23,26 @@ NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 REFUSED = Fault("TOPIC_AUTHORIZATION_FAILED", "Topic authorization failed")
 
 
-def cluster_of(*topics: str) -> MemoryCluster:
+def make_cluster(*topics: str) -> MemoryCluster:
     cluster = MemoryCluster(cluster_id="id-1")
     cluster.create_topics([NewTopic(name, 2, 2, None, {"retention.ms": "1000"}) for name in topics])
     cluster.calls.clear()
     return cluster
 
 
-def refusing(topics: Sequence[str], *refused: str, fault: Fault = REFUSED) -> MemoryCluster:
+def make_refusing_cluster(topics: Sequence[str], *refused: str, fault: Fault = REFUSED) -> MemoryCluster:
     """A cluster that refuses the configs of some resources, in any request."""
-    cluster = cluster_of(*topics)
+    cluster = make_cluster(*topics)
     for resource in refused:
         cluster.faults.fail(fault, nth=None, method="configs", item=resource)
     return cluster
 
 
-def broker(name: str) -> ConfigResource:
+def broker_resource(name: str) -> ConfigResource:
     return ConfigResource(ConfigScope.BROKER, name)
 
 
-def rows_of(cluster: MemoryCluster) -> dict[tuple[str, str], dict[str, Any]]:
+def read_rows(cluster: MemoryCluster) -> dict[tuple[str, str], dict[str, Any]]:
     """Return rows after a round trip through Arrow, as from a task."""
     batches = batch_rows(read_live_rows(connections_to(cluster), "eu-1", {"tier": "gold"}, NOW))
     rows = [row for batch in batches for row in batch.to_pylist()]
@@ -51,10 +51,10 @@ def rows_of(cluster: MemoryCluster) -> dict[tuple[str, str], dict[str, Any]]:
     return found
 
 
-def test_all_that_a_cluster_has() -> None:
-    cluster = cluster_of("a", "b")
-    cluster.set_overrides(broker("1"), {"log.cleaner.threads": "2"})
-    rows = rows_of(cluster)
+def test_read_live_rows_returns_topics_configs_and_cluster() -> None:
+    cluster = make_cluster("a", "b")
+    cluster.set_overrides(broker_resource("1"), {"log.cleaner.threads": "2"})
+    rows = read_rows(cluster)
     assert sorted(rows) == [
         *(("BrokerConfig", name) for name in ("1", "2", "3", "cluster-default")),
         ("Cluster", "eu-1"),
@@ -75,19 +75,19 @@ def test_all_that_a_cluster_has() -> None:
     assert len(cluster.requests("configs")) == 2  # topics together, brokers together
 
 
-def test_moves_are_seen() -> None:
-    cluster = cluster_of("a")
+def test_read_live_rows_includes_moves() -> None:
+    cluster = make_cluster("a")
     cluster.move_ticks = 5
     cluster.tick_on_poll = False
     cluster.reassign({TopicPartition("a", 0): (1, 2, 3)}, allow_replication_factor_change=True)
-    body = json.loads(rows_of(cluster)["Topic", "a"]["body"])
+    body = json.loads(read_rows(cluster)["Topic", "a"]["body"])
     assert sorted(body["moves"]) == ["0"]
 
 
 @pytest.mark.parametrize("count", [1, 2, 7])
-def test_one_topic_is_refused_and_the_rest_is_complete(count: int) -> None:
+def test_refused_topic_configs_leave_other_rows_complete(count: int) -> None:
     names = [f"t{n}" for n in range(count)]
-    rows = rows_of(refusing(names, "TOPIC/t0"))
+    rows = read_rows(make_refusing_cluster(names, "TOPIC/t0"))
     assert rows["Topic", "t0"]["body"] is None
     assert rows["Topic", "t0"]["error"] == (
         "The configs cannot be read: Topic authorization failed (TOPIC_AUTHORIZATION_FAILED)."
@@ -97,76 +97,76 @@ def test_one_topic_is_refused_and_the_rest_is_complete(count: int) -> None:
     assert rows["Cluster", "eu-1"]["error"] is None
 
 
-def test_each_that_is_refused_costs_one_row_and_no_request() -> None:
+def test_refused_configs_cost_no_extra_requests() -> None:
     names = [f"t{n:03}" for n in range(400)]
-    cluster = refusing(names, *(f"TOPIC/{name}" for name in names[::10]))
-    rows = rows_of(cluster)
+    cluster = make_refusing_cluster(names, *(f"TOPIC/{name}" for name in names[::10]))
+    rows = read_rows(cluster)
     assert [name for name in names if rows["Topic", name]["error"]] == names[::10]
     assert len(cluster.requests("configs")) == 2
 
 
-def test_a_request_that_fails_as_a_whole_costs_what_it_was_about(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_batch_affects_only_its_topics(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(codec, "_AT_ONCE", 2)
-    cluster = cluster_of("a", "b", "c", "d", "e")
+    cluster = make_cluster("a", "b", "c", "d", "e")
     cluster.faults.fail(Fault("CORRUPT_MESSAGE", "unreadable answer"), nth=2, method="configs")
-    rows = rows_of(cluster)
+    rows = read_rows(cluster)
     assert [name for name in "abcde" if rows["Topic", name]["error"]] == ["c", "d"]
 
 
-def test_a_cluster_that_is_lost_meanwhile_is_not_asked_on_and_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lost_cluster_is_not_read_further(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(codec, "_AT_ONCE", 2)
-    cluster = cluster_of("a", "b", "c", "d", "e")
+    cluster = make_cluster("a", "b", "c", "d", "e")
     gone = Fault("REQUEST_TIMED_OUT", "no answer in 30 s", FaultKind.RETRIABLE)
     cluster.faults.fail(gone, nth=2, method="configs")
-    rows = rows_of(cluster)
+    rows = read_rows(cluster)
     assert [rows["Topic", name]["error"] is None for name in "abcde"] == [True, True, False, False, False]
     assert rows["Topic", "e"]["error"] == "The configs cannot be read: no answer in 30 s (REQUEST_TIMED_OUT)."
     assert len([c for c in cluster.requests("configs") if c.items[0].startswith("TOPIC")]) == 2
 
 
-def test_one_broker_does_not_answer() -> None:
+def test_unavailable_broker_affects_only_its_row() -> None:
     down = Fault("BROKER_NOT_AVAILABLE", "broker 2 is registered, but not serving", FaultKind.RETRIABLE)
-    rows = rows_of(refusing(["a"], "BROKER/2", fault=down))
+    rows = read_rows(make_refusing_cluster(["a"], "BROKER/2", fault=down))
     assert "broker 2 is registered" in rows["BrokerConfig", "2"]["error"]
     for name in ("1", "3", "cluster-default"):
         assert rows["BrokerConfig", name]["error"] is None
     assert rows["Topic", "a"]["error"] is None
 
 
-def test_a_fenced_broker_has_an_error_only_if_it_does_not_answer() -> None:
-    cluster = refusing(["a"], "BROKER/3")
+def test_fenced_broker_has_error_only_without_response() -> None:
+    cluster = make_refusing_cluster(["a"], "BROKER/3")
     cluster.fence(2)
     cluster.fence(3)
-    rows = rows_of(cluster)
+    rows = read_rows(cluster)
     assert rows["BrokerConfig", "2"]["error"] is None
     assert rows["BrokerConfig", "3"]["error"]
 
 
 @pytest.mark.parametrize("method", ["describe", "topics", "moves"])
-def test_nothing_at_all_can_be_read(method: str) -> None:
-    cluster = cluster_of("a")
+def test_unreadable_cluster_raises_fault(method: str) -> None:
+    cluster = make_cluster("a")
     cluster.faults.fail(Fault("CLUSTER_AUTHORIZATION_FAILED", "no"), nth=None, method=method)
     rows = read_live_rows(connections_to(cluster), "eu-1", {}, NOW)
     with pytest.raises(Fault):
         next(rows)
 
 
-def test_the_row_of_a_cluster_that_is_not_reached() -> None:
+def test_unreachable_cluster_becomes_error_row() -> None:
     (batch,) = batch_rows([build_unreachable_row("eu-1", {"a": "b"}, NOW, "It is gone.")])
     (row,) = batch.to_pylist()
     assert (row["kind"], row["name"], row["cluster"], row["cluster_id"]) == ("Cluster", "eu-1", "eu-1", None)
     assert (row["body"], row["error"], row["labels"]) == (None, "It is gone.", [("a", "b")])
 
 
-def test_batches_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batch_rows_limits_batch_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_builder, "ROWS_A_BATCH", 3)
-    cluster = cluster_of(*"abcdefgh")
+    cluster = make_cluster(*"abcdefgh")
     batches = list(batch_rows(read_live_rows(connections_to(cluster), "eu-1", {}, NOW)))
     assert [batch.num_rows for batch in batches] == [3, 3, 3, 3, 1]
     assert all(batch.schema == LIVE for batch in batches)
 
 
-def test_what_has_gone_meanwhile_is_no_row() -> None:
-    cluster = cluster_of("a", "b")
+def test_topic_deleted_during_collection_has_no_row() -> None:
+    cluster = make_cluster("a", "b")
     cluster.faults.run_before(lambda other: other.delete_topics({"b": None}), method="configs")
-    assert [name for kind, name in rows_of(cluster) if kind == "Topic"] == ["a"]
+    assert [name for kind, name in read_rows(cluster) if kind == "Topic"] == ["a"]

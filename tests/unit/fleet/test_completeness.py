@@ -8,7 +8,7 @@ from kdeclare.fleet.rows import require_complete_table, require_written_rows
 CLUSTERS = [f"c{n}" for n in range(8)]
 
 
-def test_refuse_incomplete_accepts_one_row_for_each_cluster() -> None:
+def test_require_complete_table_accepts_one_row_per_cluster() -> None:
     require_complete_table("live", dict.fromkeys(CLUSTERS, 1), CLUSTERS)
     require_complete_table("live", {}, [])
 
@@ -22,7 +22,7 @@ def test_refuse_incomplete_accepts_one_row_for_each_cluster() -> None:
         (dict.fromkeys(CLUSTERS, 1) | {"x": 1}, "rows of other clusters: x"),
     ],
 )
-def test_refuse_incomplete_names_what_is_wrong(counts: dict[str, int], words: str) -> None:
+def test_require_complete_table_reports_wrong_counts(counts: dict[str, int], words: str) -> None:
     with pytest.raises(KdeclareError) as raised:
         require_complete_table("live", counts, CLUSTERS)
     (item,) = raised.value.diagnostics
@@ -31,7 +31,7 @@ def test_refuse_incomplete_names_what_is_wrong(counts: dict[str, int], words: st
 
 
 @pytest.mark.parametrize("found", [0, 4, 6])
-def test_refuse_lost_rows_of_table_compares_what_was_written_with_what_is_there(found: int) -> None:
+def test_require_written_rows_reports_lost_rows(found: int) -> None:
     require_written_rows("findings", 5, 5)
     with pytest.raises(KdeclareError, match="wrote 5 rows of the table 'findings'"):
         require_written_rows("findings", 5, found)

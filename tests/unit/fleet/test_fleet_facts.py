@@ -20,7 +20,7 @@ LIVE: dict[str, Any] = {
 }
 
 
-def test_facts_prove_that_a_row_is_in_order() -> None:
+def test_facts_prove_absence_of_drift() -> None:
     assert proves_no_drift(DECLARED, LIVE)
 
 
@@ -39,7 +39,7 @@ def test_facts_prove_that_a_row_is_in_order() -> None:
         {"keys": None},
     ],
 )
-def test_what_is_declared_otherwise_is_left_to_the_diff(other: dict[str, Any]) -> None:
+def test_facts_do_not_prove_row_with_other_declaration(other: dict[str, Any]) -> None:
     assert not proves_no_drift({**DECLARED, **other}, LIVE)
 
 
@@ -52,5 +52,5 @@ def test_what_is_declared_otherwise_is_left_to_the_diff(other: dict[str, Any]) -
         {"keys": None},
     ],
 )
-def test_what_is_live_otherwise_is_left_to_the_diff(other: dict[str, Any]) -> None:
+def test_facts_do_not_prove_row_with_other_live_state(other: dict[str, Any]) -> None:
     assert not proves_no_drift(DECLARED, {**LIVE, **other})

@@ -47,7 +47,7 @@ from kdeclare.fleet.rows import DECLARED, LIVE
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.connections import connections_to
-from tests.unit.fleet.fleets import desired as declare
+from tests.unit.fleet.fleets import make_desired as declare
 from tests.unit.fleet.kitchen import (
     JarsRecord,
     JarsSpec,
@@ -63,13 +63,13 @@ KITCHEN = InstalledProvider("kitchen", "", "", "tests.unit.fleet.kitchen:PROVIDE
 
 
 @pytest.fixture(scope="module", autouse=True)
-def kitchen_installed() -> Iterator[None]:
+def _kitchen_provider() -> Iterator[None]:
     use_providers((*find_providers(), KITCHEN))
     yield
     use_providers(None)
 
 
-def live_of(state: KitchenState, fault: Fault | None = None, name: str = "eu-1") -> list[Row]:
+def make_live_rows(state: KitchenState, fault: Fault | None = None, name: str = "eu-1") -> list[Row]:
     """Return the rows of a cluster with a topic and a kitchen, after a round trip through Arrow."""
     cluster = MemoryCluster(cluster_id="id-1")
     cluster.create_topics([NewTopic("orders", 1, 1, None, {})])
@@ -79,15 +79,15 @@ def live_of(state: KitchenState, fault: Fault | None = None, name: str = "eu-1")
     return [dict(row) for row in rows]
 
 
-def kettle(name: str, serial: str, heat: int) -> DesiredResource:
+def make_kettle(name: str, serial: str, heat: int) -> DesiredResource:
     return DesiredResource(ResourceId("Kettle", name), KettleSpec(serial=serial, heat=heat), {"team": "tea"})
 
 
-def jars(name: str, *names: str) -> DesiredResource:
+def make_jars(name: str, *names: str) -> DesiredResource:
     return DesiredResource(ResourceId("Jars", name), JarsSpec(jars=names))
 
 
-def declared_of(
+def make_declared_rows(
     desired: Sequence[DesiredResource], owned: Mapping[str, OwnedRecord] | None = None, name: str = "eu-1"
 ) -> list[Row]:
     owned = owned or {}
@@ -100,11 +100,11 @@ def declared_of(
     return rows
 
 
-def short(rows: Iterator[Row]) -> list[tuple[str, str, str, str | None]]:
+def shorten_rows(rows: Iterator[Row]) -> list[tuple[str, str, str, str | None]]:
     return [(row["kind"], row["name"], row["finding"], row["path"]) for row in rows if row["kind"] != "Topic"]
 
 
-def test_findings_of_kettles_are_joined_by_serial_number() -> None:
+def test_foreign_objects_are_joined_by_live_key() -> None:
     state = KitchenState(
         {
             "k1": Kettle(100, "a"),
@@ -116,10 +116,10 @@ def test_findings_of_kettles_are_joined_by_serial_number() -> None:
         }
     )
     desired = [
-        kettle("good", "k1", 100),
-        kettle("drifted", "k2", 90),
-        kettle("replaced", "k3", 80),
-        kettle("gone", "k4", 70),
+        make_kettle("good", "k1", 100),
+        make_kettle("drifted", "k2", 90),
+        make_kettle("replaced", "k3", 80),
+        make_kettle("gone", "k4", 70),
     ]
     owned = {
         "Kettle/drifted": KettleRecord("k2", 90, "a"),
@@ -128,9 +128,9 @@ def test_findings_of_kettles_are_joined_by_serial_number() -> None:
         "Kettle/old": KettleRecord("k5", 1),
         "Kettle/older": KettleRecord("k9", 1),
     }
-    rows = declared_of(desired, owned)
-    live = live_of(state)
-    assert short(audit_rows(rows, live)) == [
+    rows = make_declared_rows(desired, owned)
+    live = make_live_rows(state)
+    assert shorten_rows(audit_rows(rows, live)) == [
         ("Kettle", "drifted", "changed", "heat"),
         ("Kettle", "gone", "missing", None),
         ("Kettle", "k6", "unmanaged", None),
@@ -147,11 +147,11 @@ def test_findings_of_kettles_are_joined_by_serial_number() -> None:
     assert proved == {"good"}
 
 
-def test_what_was_applied_and_is_gone_is_missing_also_where_nothing_has_to_create_it() -> None:
-    desired = [kettle("applied", "built-in 1", 70), kettle("new", "built-in 2", 80)]
+def test_missing_applied_object_without_creation_is_missing() -> None:
+    desired = [make_kettle("applied", "built-in 1", 70), make_kettle("new", "built-in 2", 80)]
     owned = {"Kettle/applied": KettleRecord("built-in 1", 70)}
-    found = list(audit_rows(declared_of(desired, owned), live_of(KitchenState())))
-    assert short(iter(found)) == [
+    found = list(audit_rows(make_declared_rows(desired, owned), make_live_rows(KitchenState())))
+    assert shorten_rows(iter(found)) == [
         ("Kettle", "applied", "missing", None),
         ("Kettle", "new", "pending", "heat"),
     ]
@@ -159,7 +159,7 @@ def test_what_was_applied_and_is_gone_is_missing_also_where_nothing_has_to_creat
     assert found[0]["message"] == "It was applied before, but is missing from the cluster."
 
 
-def test_sets_are_compared_by_element_and_what_nobody_declared_is_counted() -> None:
+def test_sets_are_compared_by_element_and_extras_are_counted() -> None:
     state = KitchenState({}, frozenset({"top/salt", "top/mint", "low/a", "low/b", "low/c", "mid/x"}))
     owned = {
         "Jars/mine": JarsRecord(
@@ -170,9 +170,9 @@ def test_sets_are_compared_by_element_and_what_nobody_declared_is_counted() -> N
             )
         )
     }
-    rows = declared_of([jars("mine", "top/salt", "top/dill", "top/new")], owned)
-    found = list(audit_rows(rows, live_of(state)))
-    assert short(iter(found)) == [
+    rows = make_declared_rows([make_jars("mine", "top/salt", "top/dill", "top/new")], owned)
+    found = list(audit_rows(rows, make_live_rows(state)))
+    assert shorten_rows(iter(found)) == [
         ("Jars", "low", "unmanaged", None),
         ("Jars", "mid", "unmanaged", None),
         ("Jars", "mine", "changed", "jars.top/dill"),
@@ -183,85 +183,89 @@ def test_sets_are_compared_by_element_and_what_nobody_declared_is_counted() -> N
     assert found[0]["message"] == "3 objects of 'low' are neither declared nor owned by kdeclare."
 
 
-def test_what_a_selector_leaves_out_is_not_unmanaged() -> None:
+def test_foreign_objects_outside_selector_are_not_unmanaged() -> None:
     state = KitchenState({"k1": Kettle(5, "a")}, frozenset({"top/salt"}))
     rows = [build_declared_cluster_row("eu-1", {}, cluster_id="id-1")]
-    for item in (kettle("mine", "k1", 100), jars("mine", "top/salt", "top/new")):
+    for item in (make_kettle("mine", "k1", 100), make_jars("mine", "top/salt", "top/new")):
         rows += build_excluded_rows("eu-1", item, item.id, None)
-    assert short(audit_rows(rows, live_of(state))) == []
+    assert shorten_rows(audit_rows(rows, make_live_rows(state))) == []
 
 
-def test_one_system_that_does_not_answer_costs_its_own_objects_only() -> None:
-    live = live_of(KitchenState(), Fault("POWER_CUT", "no power"))
+def test_unavailable_system_affects_only_its_objects() -> None:
+    live = make_live_rows(KitchenState(), Fault("POWER_CUT", "no power"))
     reason = "The system cannot be read: no power (POWER_CUT)."
     assert [(row["kind"], row["name"], row["error"]) for row in live if row["error"]] == [
         ("Jars", "", reason),
         ("Kettle", "", reason),
     ]
-    found = list(audit_rows(declared_of([kettle("mine", "k1", 1)]), live))
+    found = list(audit_rows(make_declared_rows([make_kettle("mine", "k1", 1)]), live))
     assert [(row["name"], row["finding"], row["message"]) for row in found] == [
         ("mine", "unreachable", reason),
         ("orders", "unmanaged", "It is neither declared nor owned by kdeclare."),
     ]
 
 
-def whole(desired: Sequence[DesiredResource], live: Sequence[Row]) -> ClusterTables:
-    (own, *mine), (itself, *theirs) = declared_of(desired), live
+def build_cluster_tables(desired: Sequence[DesiredResource], live: Sequence[Row]) -> ClusterTables:
+    (own, *mine), (itself, *theirs) = make_declared_rows(desired), live
     return ClusterTables("eu-1", own["owned"], itself["body"], mine, theirs)
 
 
-def test_one_system_that_does_not_answer_leaves_the_rest_of_a_cluster_compared_as_a_whole() -> None:
+def test_unavailable_system_does_not_prevent_cluster_pass() -> None:
     placed = declare(
         "Topic", "orders", partitions=2, replicationFactor=1, placement={"strategy": "cross-rack"}
     )
     for live in (
-        live_of(KitchenState(), Fault("POWER_CUT", "no power")),
-        without_others(live_of(KitchenState())),
+        make_live_rows(KitchenState(), Fault("POWER_CUT", "no power")),
+        drop_other_systems(make_live_rows(KitchenState())),
     ):
-        found = find_in_cluster(whole([placed, kettle("mine", "k1", 1)], live), None).found
+        found = find_in_cluster(
+            build_cluster_tables([placed, make_kettle("mine", "k1", 1)], live), None
+        ).found
         assert {(str(id_), item.finding) for id_, _, item in found} == {("Topic/orders", "pending")}
 
 
-def without_others(live: Sequence[Row]) -> Sequence[Row]:
+def drop_other_systems(live: Sequence[Row]) -> Sequence[Row]:
     """Snapshots of versions without support for other systems."""
     body = {key: value for key, value in json.loads(live[0]["body"]).items() if key != "others"}
     return [{**live[0], "body": json.dumps(body)}, *live[1:]]
 
 
-def test_a_system_that_is_not_configured_is_not_missing_from_a_snapshot() -> None:
+def test_snapshot_omits_unconfigured_system() -> None:
     def refuse() -> object:
         raise KdeclareError(error(NOT_CONFIGURED, "System is not configured", "Nothing says where it is."))
 
     connections = connections_to(MemoryCluster(cluster_id="id-1")).with_openers({KitchenConnection: refuse})
     live = list(read_live_rows(connections, "eu-1", {}, NOW))
     assert not [row for row in live if row["error"]]
-    (found,) = audit_rows(declared_of([kettle("mine", "k1", 1)]), live)
+    (found,) = audit_rows(make_declared_rows([make_kettle("mine", "k1", 1)]), live)
     assert (found["finding"], found["message"]) == ("unreachable", "Nothing says where it is.")
 
 
-def test_a_snapshot_that_was_taken_without_the_provider() -> None:
+def test_snapshot_taken_without_provider_leaves_objects_unreachable() -> None:
     use_providers(None)
     try:
         live = list(read_live_rows(connections_to(MemoryCluster(cluster_id="id-1")), "eu-1", {}, NOW))
     finally:
         use_providers((*find_providers(), KITCHEN))
     assert "kitchen" not in json.loads(live[0]["body"])["others"]
-    (found,) = audit_rows(declared_of([kettle("mine", "k1", 1)]), live)
+    (found,) = audit_rows(make_declared_rows([make_kettle("mine", "k1", 1)]), live)
     assert found["finding"] == "unreachable"
     assert found["message"].startswith("No objects of this kind were read")
 
 
-def test_columns_of_an_older_snapshot_prove_nothing_and_hide_nothing() -> None:
-    live = live_of(KitchenState({"k1": Kettle(5, "a"), "k2": Kettle(7, "a")}))
+def test_older_snapshot_without_facts_hides_no_findings() -> None:
+    live = make_live_rows(KitchenState({"k1": Kettle(5, "a"), "k2": Kettle(7, "a")}))
     for row in live:
         row |= {"has": None, "keys": None, "group_name": None}
-    rows = declared_of([kettle("mine", "k1", 5), kettle("other", "k2", 8)])
+    rows = make_declared_rows([make_kettle("mine", "k1", 5), make_kettle("other", "k2", 8)])
     assert not any(proves_no_drift(row, seen) for row in rows for seen in live)
-    assert short(audit_rows(rows, live)) == [("Kettle", "other", "pending", "heat")]
+    assert shorten_rows(audit_rows(rows, live)) == [("Kettle", "other", "pending", "heat")]
 
 
-def test_policies_are_asked_about_objects_of_all_sorts() -> None:
-    live = live_of(KitchenState({"k1": Kettle(5, "a"), "house": Kettle(5, "a")}, frozenset({"top/salt"})))
+def test_policies_evaluate_objects_of_all_sorts() -> None:
+    live = make_live_rows(
+        KitchenState({"k1": Kettle(5, "a"), "house": Kettle(5, "a")}, frozenset({"top/salt"}))
+    )
     asked: list[str] = []
 
     def judge(
@@ -271,24 +275,24 @@ def test_policies_are_asked_about_objects_of_all_sorts() -> None:
         asked.extend(map(str, objects))
         return ClusterEvaluation()
 
-    find_in_cluster(whole([jars("mine", "top/salt")], live), judge)
+    find_in_cluster(build_cluster_tables([make_jars("mine", "top/salt")], live), judge)
     assert asked == ["Jars/mine", "Kettle/k1", "Topic/orders"]
 
 
 @given(st.integers(0, 2**32))
-def test_the_diff_of_a_decoded_object_is_the_diff_of_the_kitchen(seed: int) -> None:
+def test_diff_of_decoded_object_equals_diff_of_kitchen(seed: int) -> None:
     random = Random(seed)
     kettles = {
         f"k{n}": Kettle(random.randint(0, 2), random.choice("ab")) for n in range(4) if random.random() < 0.8
     }
     state = KitchenState(kettles, volts=random.choice([110, 230]))
-    live = live_of(state)
+    live = make_live_rows(state)
     own = next(row["body"] for row in live if row["kind"] == "Cluster")
     bodies = {row["name"]: row["body"] for row in live if row["kind"] == "Kettle"}
     objects = [(LiveKey("Kettle", serial), body) for serial, body in bodies.items()]
     assert decode_cluster(own, objects).get(KitchenState) == state
     for number in range(4):
-        item = kettle("mine", f"k{number}", random.randint(0, 2))
+        item = make_kettle("mine", f"k{number}", random.randint(0, 2))
         owned = random.choice([None, KettleRecord(f"k{number}", random.randint(0, 2))])
         seen = decode_object(LiveKey("Kettle", f"k{number}"), bodies.get(f"k{number}"), own)
         decoded, original = (
@@ -305,7 +309,7 @@ def test_the_diff_of_a_decoded_object_is_the_diff_of_the_kitchen(seed: int) -> N
         ("kdeclare", "0.0.1", f"the Python environment of a task has version {version('kdeclare')}"),
     ],
 )
-def test_a_provider_that_a_task_lacks_is_named(distribution: str, stated: str, why: str) -> None:
+def test_use_providers_names_missing_provider(distribution: str, stated: str, why: str) -> None:
     missing = InstalledProvider("pantry", distribution, stated, "pantry:PROVIDER")
     with pytest.raises(KdeclareError) as problem:
         use_providers((*find_providers(), missing))

@@ -21,18 +21,18 @@ TOPICS = CountedSort("Topic", "topic", "topics", '"internal":true')
 
 
 @pytest.fixture
-def kitchen() -> Iterator[None]:
+def kitchen_provider() -> Iterator[None]:
     use_providers((*find_providers(), KITCHEN))
     yield
     use_providers(None)
 
 
-def test_of_a_kafka_cluster_only_topics_are_counted() -> None:
+def test_counted_sorts_of_kafka_are_topics_only() -> None:
     assert list_counted_sorts() == (TOPICS,)
 
 
-@pytest.mark.usefixtures("kitchen")
-def test_codec_says_what_its_objects_are_called_and_which_are_internal() -> None:
+@pytest.mark.usefixtures("kitchen_provider")
+def test_codec_names_counted_and_internal_objects() -> None:
     assert list_counted_sorts() == (
         TOPICS,
         CountedSort("Jars", "jar", "jars", '"made":"house"'),
@@ -40,7 +40,7 @@ def test_codec_says_what_its_objects_are_called_and_which_are_internal() -> None
     )
 
 
-def test_objects_of_a_codec_that_says_nothing_are_called_as_their_kinds(
+def test_codec_without_names_uses_kind_names(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     system = ObjectSystem("doors", type("Doors", (), {}), SystemObjects)

@@ -23,17 +23,17 @@ from kdeclare.fleet.live_state import decode_object
 from kdeclare.fleet.row_builder import Row
 from kdeclare.fleet.rows import CLUSTER, DECLARED, LIVE
 from kdeclare.providers.kafka.config.config_value import get_declared_configs
-from tests.unit.fleet.fleets import HIDDEN, NO_PLACEMENT, PLUGIN, SECRET, Fleet, random_fleet
+from tests.unit.fleet.fleets import HIDDEN, NO_PLACEMENT, PLUGIN, SECRET, Fleet, generate_fleet
 
 Key = tuple[str, str, str]
 _seeds = st.integers(0, 2**32)
 
 
-def _by_key(rows: list[Row]) -> dict[Key, Row]:
+def _index_by_key(rows: list[Row]) -> dict[Key, Row]:
     return {(row["cluster"], row["kind"], row["name"]): row for row in rows}
 
 
-def _findings(fleet: Fleet) -> dict[Key, list[Row]]:
+def _collect_findings(fleet: Fleet) -> dict[Key, list[Row]]:
     by_key: dict[Key, list[Row]] = {}
     for item in audit_rows(fleet.declared, fleet.live):
         by_key.setdefault((item["cluster"], item["kind"], item["name"]), []).append(item)
@@ -41,9 +41,9 @@ def _findings(fleet: Fleet) -> dict[Key, list[Row]]:
 
 
 @given(_seeds)
-def test_the_diff_of_a_row_is_the_diff_of_the_cluster(seed: int) -> None:
-    fleet = random_fleet(Random(seed))
-    declared, live = _by_key(fleet.declared), _by_key(fleet.live)
+def test_row_diff_equals_cluster_diff(seed: int) -> None:
+    fleet = generate_fleet(Random(seed))
+    declared, live = _index_by_key(fleet.declared), _index_by_key(fleet.live)
     for case in fleet.cases:
         kind = KINDS[case.id.kind]
         row = declared[case.cluster, case.id.kind, case.id.name]
@@ -59,13 +59,13 @@ def test_the_diff_of_a_row_is_the_diff_of_the_cluster(seed: int) -> None:
         seen = decode_object(LiveKey(case.id.kind, case.id.name), body, own)
         mine = kind.diff(case.id, decoded, seen, owned, NO_PLACEMENT)
         theirs = kind.diff(case.id, case.desired, LiveState(case.live), case.owned, NO_PLACEMENT)
-        assert _said(mine) == _said(theirs)
+        assert _normalize_difference(mine) == _normalize_difference(theirs)
         assert collect_findings(case.id, mine, decoded, owned, seen) == collect_findings(
             case.id, theirs, case.desired, case.owned, LiveState(case.live)
         )
 
 
-def _said(difference: Difference) -> tuple[object, ...]:
+def _normalize_difference(difference: Difference) -> tuple[object, ...]:
     change = difference.change
     told = (
         None if change is None else (change.action, change.reason, change.risk, change.blocked, change.fields)
@@ -75,21 +75,21 @@ def _said(difference: Difference) -> tuple[object, ...]:
 
 
 @given(_seeds)
-def test_facts_never_prove_the_order_of_a_row_with_a_finding(seed: int) -> None:
-    fleet = random_fleet(Random(seed))
-    live, findings = _by_key(fleet.live), _findings(fleet)
-    for key, row in _by_key(fleet.declared).items():
+def test_facts_never_prove_row_with_finding(seed: int) -> None:
+    fleet = generate_fleet(Random(seed))
+    live, findings = _index_by_key(fleet.live), _collect_findings(fleet)
+    for key, row in _index_by_key(fleet.declared).items():
         if key in live and key in findings:
             assert not proves_no_drift(row, live[key]), (row, live[key], findings[key])
 
 
 @given(_seeds)
-def test_facts_that_let_unmanaged_keys_pass_hide_nothing_else(seed: int) -> None:
-    fleet = random_fleet(Random(seed))
-    live, findings = _by_key(fleet.live), _findings(fleet)
+def test_facts_that_ignore_unmanaged_keys_hide_nothing_else(seed: int) -> None:
+    fleet = generate_fleet(Random(seed))
+    live, findings = _index_by_key(fleet.live), _collect_findings(fleet)
     told = list(audit_rows(fleet.declared, fleet.live, unmanaged_keys=False))
     assert told == [item for items in findings.values() for item in items if not _is_unmanaged_key(item)]
-    for key, row in _by_key(fleet.declared).items():
+    for key, row in _index_by_key(fleet.declared).items():
         if key in live and not all(map(_is_unmanaged_key, findings.get(key, ()))):
             assert not proves_no_drift(row, live[key], unmanaged_keys=False), (row, live[key], findings[key])
 
@@ -98,24 +98,24 @@ def _is_unmanaged_key(item: Row) -> bool:
     return item["finding"] == "unmanaged" and item["path"] is not None
 
 
-def test_facts_prove_the_order_of_nearly_all_rows_of_plain_values() -> None:
-    fleet = random_fleet(Random(5), clusters=20, topics=50, plain=True)
-    live, findings = _by_key(fleet.live), _findings(fleet)
+def test_facts_prove_nearly_all_clean_rows_with_plain_values() -> None:
+    fleet = generate_fleet(Random(5), clusters=20, topics=50, plain=True)
+    live, findings = _index_by_key(fleet.live), _collect_findings(fleet)
     in_order = [
         proves_no_drift(row, live[key])
-        for key, row in _by_key(fleet.declared).items()
+        for key, row in _index_by_key(fleet.declared).items()
         if key in live and key not in findings and key[1] != CLUSTER
     ]
     assert len(in_order) > 300
     assert sum(in_order) / len(in_order) > 0.98
 
 
-def test_facts_prove_the_order_of_most_rows_of_all_kinds() -> None:
-    fleet = random_fleet(Random(6), clusters=40, topics=20)
-    live, findings = _by_key(fleet.live), _findings(fleet)
+def test_facts_prove_most_clean_rows() -> None:
+    fleet = generate_fleet(Random(6), clusters=40, topics=20)
+    live, findings = _index_by_key(fleet.live), _collect_findings(fleet)
     in_order = [
         proves_no_drift(row, live[key])
-        for key, row in _by_key(fleet.declared).items()
+        for key, row in _index_by_key(fleet.declared).items()
         if key in live and key not in findings and row["desired"] is not None and row["alone"]
     ]
     assert len(in_order) > 50
@@ -123,8 +123,8 @@ def test_facts_prove_the_order_of_most_rows_of_all_kinds() -> None:
 
 
 @given(_seeds)
-def test_plain_data_gives_the_wantedagain(seed: int) -> None:
-    for case in random_fleet(Random(seed), clusters=1).cases:
+def test_declared_body_round_trips_as_plain_data(seed: int) -> None:
+    for case in generate_fleet(Random(seed), clusters=1).cases:
         if case.desired is None:
             continue
         stated = encode_body(case.desired)
@@ -135,23 +135,23 @@ def test_plain_data_gives_the_wantedagain(seed: int) -> None:
 
 
 @given(_seeds)
-def test_no_row_holds_what_is_or_may_be_secret(seed: int) -> None:
-    fleet = random_fleet(Random(seed))
+def test_rows_contain_no_secrets(seed: int) -> None:
+    fleet = generate_fleet(Random(seed))
     assert HIDDEN not in str(fleet.declared)
-    assert HIDDEN not in str(_findings(fleet))
+    assert HIDDEN not in str(_collect_findings(fleet))
 
 
 @given(_seeds)
-def test_rows_have_the_columns_of_their_tables(seed: int) -> None:
-    fleet = random_fleet(Random(seed))
+def test_rows_match_table_schemas(seed: int) -> None:
+    fleet = generate_fleet(Random(seed))
     pa.Table.from_pylist(fleet.declared, DECLARED)
     pa.Table.from_pylist(fleet.live, LIVE)
     assert all(list(row) == DECLARED.names for row in fleet.declared)
     assert all(list(row) == LIVE.names for row in fleet.live)
 
 
-def test_random_fleets_have_findings_of_every_kind() -> None:
-    fleet = random_fleet(Random(7), clusters=40, topics=20)
+def test_generated_fleets_have_findings_of_every_kind() -> None:
+    fleet = generate_fleet(Random(7), clusters=40, topics=20)
     kinds = {item["finding"] for item in audit_rows(fleet.declared, fleet.live)}
     assert kinds == {str(kind) for kind in FindingKind} - {"policy"}
-    assert random_fleet(Random(7)) == random_fleet(Random(7))
+    assert generate_fleet(Random(7)) == generate_fleet(Random(7))

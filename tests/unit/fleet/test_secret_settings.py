@@ -22,13 +22,13 @@ SECRETS = [
 
 
 @pytest.mark.parametrize("key", SECRETS)
-def test_a_secret_is_on_no_command_line(key: str) -> None:
+def test_submit_arguments_omit_secrets(key: str) -> None:
     assert "s3cr3t" not in _build_submit_arguments(
         "local[2]", {key: "s3cr3t", "spark.ui.port": "0"}, "pyspark-shell"
     )
 
 
-def test_what_the_start_needs_is_on_it() -> None:
+def test_submit_arguments_include_startup_settings() -> None:
     needed = {"spark.driver.memory": "2g", "spark.jars.packages": "a:b:1", "spark.hadoop.sasl.qop": "auth"}
     given = "--conf spark.master=yarn pyspark-shell"
     told = _build_submit_arguments(None, needed, given)
@@ -41,5 +41,5 @@ def test_what_the_start_needs_is_on_it() -> None:
     )
 
 
-def test_spark_keeps_them_to_itself_as_well() -> None:
+def test_session_defaults_redact_secrets() -> None:
     assert "sas" in build_session_defaults("local[2]")["spark.redaction.regex"]

@@ -13,7 +13,7 @@ from kdeclare.fleet.storage import LocalStorage, build_write_error
 NO_SPARK = cast(SparkSession, None)
 
 
-class ObjectStore(LocalStorage):
+class FailingObjectStore(LocalStorage):
     """A storage whose rename is a copy; the second one fails halfway."""
 
     def rename(self, path: str, to: str) -> None:
@@ -23,8 +23,8 @@ class ObjectStore(LocalStorage):
         LocalStorage.rename(self, path, to)
 
 
-def test_a_rename_that_fails_half_way_leaves_nothing(tmp_path: Path) -> None:
-    storage = ObjectStore(tmp_path)
+def test_publish_removes_partial_results_after_failed_rename(tmp_path: Path) -> None:
+    storage = FailingObjectStore(tmp_path)
     with open_workbench(NO_SPARK, storage, "1") as bench:
         for name in ("one", "two"):
             storage.write(f"{bench.folder}/{name}/part", name)
@@ -36,7 +36,7 @@ def test_a_rename_that_fails_half_way_leaves_nothing(tmp_path: Path) -> None:
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
-def test_what_was_there_before_stays(tmp_path: Path) -> None:
+def test_publish_keeps_existing_table(tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path)
     storage.write("data/one/part", "old")
     with open_workbench(NO_SPARK, storage, "1") as bench:
@@ -47,7 +47,7 @@ def test_what_was_there_before_stays(tmp_path: Path) -> None:
     assert storage.names("") == ("data",)
 
 
-def test_what_another_command_has_begun_stays(tmp_path: Path) -> None:
+def test_workbench_keeps_work_of_other_command(tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path)
     with open_workbench(NO_SPARK, storage, "1") as one, open_workbench(NO_SPARK, storage, "2") as two:
         storage.write(f"{one.folder}/t/part", "")

@@ -34,7 +34,7 @@ RACKS = {1: "a", 2: "b", 3: "c", 4: "a"}
 A, B, GOLD = {"team": "a"}, {"team": "b"}, {"tier": "gold"}
 
 
-def cluster_of(**topics: Sequence[tuple[int, ...]]) -> MemoryCluster:
+def make_cluster(**topics: Sequence[tuple[int, ...]]) -> MemoryCluster:
     """Topics with the replicas of their partitions; reassignments continue until the next tick."""
     cluster = MemoryCluster(RACKS, cluster_id="id-1", move_ticks=5, tick_on_poll=False)
     for name, replicas in topics.items():
@@ -43,18 +43,18 @@ def cluster_of(**topics: Sequence[tuple[int, ...]]) -> MemoryCluster:
     return cluster
 
 
-def move(cluster: MemoryCluster, name: str, to: tuple[int, ...]) -> None:
+def start_move(cluster: MemoryCluster, name: str, to: tuple[int, ...]) -> None:
     """Start the reassignment of a partition."""
     where = TopicPartition.parse(name)
     assert cluster.reassign({where: to}, allow_replication_factor_change=True) == {where: None}
 
 
-def state_with(*moves: str, owned: Mapping[str, OwnedRecord] | None = None) -> State:
+def make_state(*moves: str, owned: Mapping[str, OwnedRecord] | None = None) -> State:
     """Build a state with resources by id, and partitions that kdeclare started to reassign."""
     return State("l", 1, "id-1", owned or {}, PendingMoveCleanup(moves=moves).merge_into({}))
 
 
-def tables(
+def build_tables(
     cluster: MemoryCluster,
     declared: Sequence[DesiredResource],
     state: State | None = None,
@@ -79,9 +79,11 @@ def tables(
     return rows, live
 
 
-def whole(cluster: MemoryCluster, declared: Sequence[DesiredResource], **more: Any) -> ClusterTables:
+def build_cluster_tables(
+    cluster: MemoryCluster, declared: Sequence[DesiredResource], **more: Any
+) -> ClusterTables:
     """Return the same as one value."""
-    (own, *mine), (itself, *theirs) = tables(cluster, declared, **more)
+    (own, *mine), (itself, *theirs) = build_tables(cluster, declared, **more)
     assert own["kind"] == itself["kind"] == CLUSTER
     return ClusterTables(own["name"], own["owned"], itself["body"], mine, theirs)
 
@@ -91,60 +93,64 @@ class RandomCluster:
 
     def __init__(self, random: Random) -> None:
         self.random = random
-        self.cluster = cluster_of(**{f"t.{n}": self._assignment() for n in range(5) if self._often(0.8)})
-        self.own = [self._move(name) for name in list(self.cluster.topics()) if self._often(0.2)]
-        self.declared = [*self._topics(), *self._reassignments()]
-        self.state = state_with(*(name for name in self.own if self._often(0.6)), owned=self._owned())
+        self.cluster = make_cluster(
+            **{f"t.{n}": self._make_assignment() for n in range(5) if self._is_drawn(0.8)}
+        )
+        self.own = [self._start_move(name) for name in list(self.cluster.topics()) if self._is_drawn(0.2)]
+        self.declared = [*self._make_topics(), *self._make_reassignments()]
+        self.state = make_state(
+            *(name for name in self.own if self._is_drawn(0.6)), owned=self._make_records()
+        )
 
-    def _often(self, share: float) -> bool:
+    def _is_drawn(self, share: float) -> bool:
         return self.random.random() < share
 
-    def _brokers(self, size: int) -> list[int]:
+    def _choose_brokers(self, size: int) -> list[int]:
         return self.random.sample(list(RACKS), size)
 
-    def _assignment(self) -> list[tuple[int, ...]]:
+    def _make_assignment(self) -> list[tuple[int, ...]]:
         size = self.random.randint(1, 3)
-        return [tuple(self._brokers(size)) for _ in range(self.random.randint(1, 4))]
+        return [tuple(self._choose_brokers(size)) for _ in range(self.random.randint(1, 4))]
 
-    def _move(self, name: str) -> str:
+    def _start_move(self, name: str) -> str:
         (first, *_) = self.cluster.topics([name])[name].partitions
-        move(self.cluster, f"{name}-0", tuple(self._brokers(len(first.replicas))))
+        start_move(self.cluster, f"{name}-0", tuple(self._choose_brokers(len(first.replicas))))
         return f"{name}-0"
 
-    def _labels(self) -> Mapping[str, str]:
+    def _choose_labels(self) -> Mapping[str, str]:
         return self.random.choice([A, GOLD, {**A, **GOLD}])
 
-    def _topics(self) -> Iterator[DesiredResource]:
+    def _make_topics(self) -> Iterator[DesiredResource]:
         for number in range(6):
-            if self._often(0.7):
+            if self._is_drawn(0.7):
                 spec: dict[str, Any] = {"partitions": self.random.randint(1, 6)}
-                if self._often(0.5):
+                if self._is_drawn(0.5):
                     strategy = self.random.choice(["cross-rack", "in-rack", "balanced-leaders"])
                     factor = {"in-rack": 1}.get(strategy, self.random.randint(1, 3))
                     spec |= {"placement": {"strategy": strategy}, "replicationFactor": factor}
-                yield topic(f"t.{number}", labels=self._labels(), **spec)
+                yield topic(f"t.{number}", labels=self._choose_labels(), **spec)
 
-    def _reassignments(self) -> Iterator[DesiredResource]:
+    def _make_reassignments(self) -> Iterator[DesiredResource]:
         names = [f"t.{n}" for n in range(6)]
         for number in range(self.random.randint(0, 3)):
-            labels = self._labels()
+            labels = self._choose_labels()
             topics = self.random.choice([["/.*/"], ["/t\\.[0-2]/"], self.random.sample(names, 2)])
             spec: dict[str, Any] = self.random.choice(
                 [
-                    {"topics": topics, "drain": self._brokers(1)},
+                    {"topics": topics, "drain": self._choose_brokers(1)},
                     {"topics": topics, "rebalance": True},
-                    {"topics": topics, "targetBrokers": self._brokers(3)},
+                    {"topics": topics, "targetBrokers": self._choose_brokers(3)},
                     {"topics": topics, "placement": {"strategy": "cross-rack"}},
-                    {"partitions": [self._target(name) for name in self.random.sample(names, 2)]},
+                    {"partitions": [self._make_target(name) for name in self.random.sample(names, 2)]},
                 ]
             )
             yield desired("Reassignment", f"r{number}", labels, **spec)
         # a pattern that matches everything, so that a plan reads all reassignments, as a snapshot does
         yield desired("Reassignment", "z", {**A, **GOLD}, topics=["/.*/"], targetBrokers=list(RACKS))
 
-    def _target(self, name: str) -> dict[str, Any]:
-        return {"topic": name, "partition": self.random.randint(0, 4), "replicas": self._brokers(2)}
+    def _make_target(self, name: str) -> dict[str, Any]:
+        return {"topic": name, "partition": self.random.randint(0, 4), "replicas": self._choose_brokers(2)}
 
-    def _owned(self) -> dict[str, Json]:
-        names = [f"Topic/t.{n}" for n in range(7) if self._often(0.4)]
+    def _make_records(self) -> dict[str, Json]:
+        names = [f"Topic/t.{n}" for n in range(7) if self._is_drawn(0.4)]
         return {name: TopicRecord(partitions=1) for name in names}

@@ -33,19 +33,23 @@ SET, DELETE, APPEND, SUBTRACT, CHANGE = FieldOp
 ALLOW, WARN, DENY = VerdictOutcome
 
 
-def place(name: str, line: int = 1) -> SourcePosition:
+def make_position(name: str, line: int = 1) -> SourcePosition:
     return SourcePosition(f"manifests/{name}.yaml", line, 1)
 
 
-def field(path: str, before: Json, after: Json, op: FieldOp = CHANGE, value: Json = None) -> FieldChange:
+def make_field_change(
+    path: str, before: Json, after: Json, op: FieldOp = CHANGE, value: Json = None
+) -> FieldChange:
     return FieldChange(path, op, before, after, value)
 
 
-def config(key: str, before: Json, after: Json, op: FieldOp = SET, value: Json = None) -> FieldChange:
+def make_config_change(
+    key: str, before: Json, after: Json, op: FieldOp = SET, value: Json = None
+) -> FieldChange:
     return FieldChange(f"configs.{key}", op, before, after, value)
 
 
-def op(
+def make_operation(
     verb: str,
     resource: ResourceId,
     needs: dict[str, str] | None = None,
@@ -62,7 +66,7 @@ def op(
     return Operation(f"{verb}:{resource}", verb, resource, args, expect, needs or {}, inverse, irreversible)
 
 
-def plan(**parts: object) -> Plan:
+def make_plan(**parts: object) -> Plan:
     given: dict[str, object] = {
         "project": "payments",
         "env": "sandbox",
@@ -79,13 +83,13 @@ CREATE_ORDERS = Change(
     Reason.DECLARED,
     Risk.SAFE,
     (
-        field("partitions", None, 12),
-        field("replicationFactor", None, 3),
-        config("cleanup.policy", None, ["compact", "delete"]),
-        config("retention.ms", None, "604800000"),
-        config("max.message.bytes", None, "1048588"),
+        make_field_change("partitions", None, 12),
+        make_field_change("replicationFactor", None, 3),
+        make_config_change("cleanup.policy", None, ["compact", "delete"]),
+        make_config_change("retention.ms", None, "604800000"),
+        make_config_change("max.message.bytes", None, "1048588"),
     ),
-    place("orders"),
+    make_position("orders"),
 )
 
 UPDATE_PAYMENTS = Change(
@@ -94,13 +98,13 @@ UPDATE_PAYMENTS = Change(
     Reason.CHANGED,
     Risk.IRREVERSIBLE,
     (
-        field("partitions", 6, 12),
-        config("retention.ms", "86400000", "604800000"),
-        config("segment.bytes", None, "536870912"),
-        config("min.insync.replicas", "2", None, DELETE),
-        config("cleanup.policy", ["delete"], ["delete", "compact"], APPEND, ["compact"]),
+        make_field_change("partitions", 6, 12),
+        make_config_change("retention.ms", "86400000", "604800000"),
+        make_config_change("segment.bytes", None, "536870912"),
+        make_config_change("min.insync.replicas", "2", None, DELETE),
+        make_config_change("cleanup.policy", ["delete"], ["delete", "compact"], APPEND, ["compact"]),
     ),
-    place("payments", 14),
+    make_position("payments", 14),
 )
 
 DRIFT_REFUNDS = Change(
@@ -109,10 +113,10 @@ DRIFT_REFUNDS = Change(
     Reason.DRIFTED,
     Risk.SAFE,
     (
-        config("retention.ms", "-1", "2592000000"),
-        config("cleanup.policy", ["compact", "delete"], ["compact"], SUBTRACT, ["delete"]),
+        make_config_change("retention.ms", "-1", "2592000000"),
+        make_config_change("cleanup.policy", ["compact", "delete"], ["compact"], SUBTRACT, ["delete"]),
     ),
-    place("refunds"),
+    make_position("refunds"),
 )
 
 BROKERS = Change(
@@ -121,10 +125,10 @@ BROKERS = Change(
     Reason.CHANGED,
     Risk.DISRUPTIVE,
     (
-        config("log.cleaner.threads", "1", "2"),
-        config("listener.name.tls.ssl.keystore.password", "(sensitive)", "(sensitive)"),
+        make_config_change("log.cleaner.threads", "1", "2"),
+        make_config_change("listener.name.tls.ssl.keystore.password", "(sensitive)", "(sensitive)"),
     ),
-    place("brokers"),
+    make_position("brokers"),
 )
 
 MOVE = Change(
@@ -132,8 +136,11 @@ MOVE = Change(
     Action.UPDATE,
     Reason.CHANGED,
     Risk.DISRUPTIVE,
-    (field("replicas.orders-0", [1, 2, 3], [1, 2, 4]), field("replicas.orders-10", [3, 1, 2], [4, 1, 2])),
-    place("drain"),
+    (
+        make_field_change("replicas.orders-0", [1, 2, 3], [1, 2, 4]),
+        make_field_change("replicas.orders-10", [3, 1, 2], [4, 1, 2]),
+    ),
+    make_position("drain"),
 )
 
 DELETE_OLD = Change(
@@ -141,26 +148,30 @@ DELETE_OLD = Change(
     Action.DELETE,
     Reason.ORPHANED,
     Risk.IRREVERSIBLE,
-    (field("partitions", 3, None), field("replicationFactor", 2, None), config("retention.ms", "1000", None)),
+    (
+        make_field_change("partitions", 3, None),
+        make_field_change("replicationFactor", 2, None),
+        make_config_change("retention.ms", "1000", None),
+    ),
 )
 
 SAMPLES: dict[str, Plan] = {
-    "no-changes": plan(summary=Summary(unchanged=36)),
-    "adopting": plan(
+    "no-changes": make_plan(summary=Summary(unchanged=36)),
+    "adopting": make_plan(
         summary=Summary(unchanged=3),
         ownership=tuple(Ownership(r, None, TopicRecord()) for r in (ORDERS, PAYMENTS, REFUNDS)),
     ),
-    "orphans": plan(
+    "orphans": make_plan(
         summary=Summary(unchanged=35, orphaned=1),
         changes=(Change(OLD, Action.NO_OP, Reason.ORPHANED, Risk.SAFE),),
         diagnostics=(warning("orphaned", "Orphan", f"{OLD} is owned.", resource=str(OLD)),),
     ),
-    "create": plan(
+    "create": make_plan(
         summary=Summary(create=1, unchanged=3),
         changes=(CREATE_ORDERS,),
-        operations=(op("topic.create", ORDERS),),
+        operations=(make_operation("topic.create", ORDERS),),
     ),
-    "everything": plan(
+    "everything": make_plan(
         summary=Summary(1, 4, 1, 1, 29, 1, 0, 4, 2, 3),
         changes=(
             BROKERS,
@@ -173,31 +184,37 @@ SAMPLES: dict[str, Plan] = {
             Change(ResourceId("Topic", "zombie"), Action.NO_OP, Reason.ORPHANED, Risk.SAFE),
         ),
         operations=(
-            op("configs.alter", CLUSTER),
-            op("topic.create", ORDERS),
-            op("partitions.increase", PAYMENTS, irreversible="Kafka cannot take partitions away."),
-            op(
+            make_operation("configs.alter", CLUSTER),
+            make_operation("topic.create", ORDERS),
+            make_operation(
+                "partitions.increase", PAYMENTS, irreversible="Kafka cannot take partitions away."
+            ),
+            make_operation(
                 "configs.alter",
                 PAYMENTS,
                 {f"partitions.increase:{PAYMENTS}": "partitions before their configs"},
             ),
-            op("configs.alter", REFUNDS),
-            op("throttle.set", DRAIN, {f"topic.create:{ORDERS}": "created before anything on it"}),
-            op(
+            make_operation("configs.alter", REFUNDS),
+            make_operation(
+                "throttle.set", DRAIN, {f"topic.create:{ORDERS}": "created before anything on it"}
+            ),
+            make_operation(
                 "partitions.reassign",
                 DRAIN,
                 {f"throttle.set:{DRAIN}": "throttled before it moves"},
                 moved={"orders-0": ([3, 1, 2], [4, 1, 2]), "orders-1": ([1, 2, 3], [1, 2, 4])},
             ),
-            op("throttle.clear", DRAIN, {f"partitions.reassign:{DRAIN}": "taken off after the move"}),
-            op("topic.delete", OLD, irreversible="Its records are lost."),
+            make_operation(
+                "throttle.clear", DRAIN, {f"partitions.reassign:{DRAIN}": "taken off after the move"}
+            ),
+            make_operation("topic.delete", OLD, irreversible="Its records are lost."),
         ),
         unmanaged_configs={
             "Topic/payments": ("flush.ms", "segment.jitter.ms"),
             "Topic/refunds": ("flush.ms",),
         },
     ),
-    "blocked": plan(
+    "blocked": make_plan(
         summary=Summary(create=1, unchanged=3, blocked=2),
         changes=(
             CREATE_ORDERS,
@@ -215,12 +232,12 @@ SAMPLES: dict[str, Plan] = {
                 Action.UPDATE,
                 Reason.CHANGED,
                 Risk.IRREVERSIBLE,
-                (field("partitions", 6, 100),),
-                place("payments", 14),
+                (make_field_change("partitions", 6, 100),),
+                make_position("payments", 14),
                 "policy-violation",
             ),
         ),
-        operations=(op("topic.create", ORDERS),),
+        operations=(make_operation("topic.create", ORDERS),),
         verdicts=(
             Verdict("bounds", str(PAYMENTS), DENY, "100 partitions are more than the 48 allowed."),
             Verdict("naming", str(ORDERS), WARN, "the name has no team in front."),
@@ -237,7 +254,7 @@ SAMPLES: dict[str, Plan] = {
             ),
         ),
     ),
-    "judged": plan(
+    "judged": make_plan(
         summary=Summary(create=1, update=1, unchanged=3, blocked=2, reassign=1),
         changes=(
             CREATE_ORDERS,
@@ -246,8 +263,10 @@ SAMPLES: dict[str, Plan] = {
             UPDATE_PAYMENTS,
         ),
         operations=(
-            op("topic.create", ORDERS),
-            op("partitions.increase", PAYMENTS, irreversible="Kafka cannot take partitions away."),
+            make_operation("topic.create", ORDERS),
+            make_operation(
+                "partitions.increase", PAYMENTS, irreversible="Kafka cannot take partitions away."
+            ),
         ),
         verdicts=(
             Verdict("bounds", str(ORDERS), ALLOW),
@@ -258,7 +277,7 @@ SAMPLES: dict[str, Plan] = {
             Verdict("bounds", str(PAYMENTS), ALLOW),
         ),
     ),
-    "errors": plan(
+    "errors": make_plan(
         summary=Summary(update=1, unchanged=3, blocked=1),
         changes=(
             DRIFT_REFUNDS,
@@ -267,12 +286,12 @@ SAMPLES: dict[str, Plan] = {
                 Action.UPDATE,
                 Reason.CHANGED,
                 Risk.SAFE,
-                (field("partitions", 12, 6),),
-                place("orders"),
+                (make_field_change("partitions", 12, 6),),
+                make_position("orders"),
                 "invalid-partitions",
             ),
         ),
-        operations=(op("configs.alter", REFUNDS),),
+        operations=(make_operation("configs.alter", REFUNDS),),
         diagnostics=(
             warning("literal-secret", "Secret in a manifest", "It can be read by all who see the file."),
             error(
@@ -285,7 +304,7 @@ SAMPLES: dict[str, Plan] = {
             ),
         ),
     ),
-    "rollback": plan(
+    "rollback": make_plan(
         undoes="20260131-120000-a1b2",
         summary=Summary(update=1),
         changes=(
@@ -295,12 +314,12 @@ SAMPLES: dict[str, Plan] = {
                 Reason.ROLLBACK,
                 Risk.SAFE,
                 (
-                    config("retention.ms", "604800000", "86400000"),
-                    config("segment.bytes", "536870912", None, DELETE),
+                    make_config_change("retention.ms", "604800000", "86400000"),
+                    make_config_change("segment.bytes", "536870912", None, DELETE),
                 ),
             ),
         ),
-        operations=(op("configs.alter", PAYMENTS),),
+        operations=(make_operation("configs.alter", PAYMENTS),),
         diagnostics=(
             warning(
                 "irreversible", "Not undone", f"{PAYMENTS} keeps its 12 partitions.", resource=str(PAYMENTS)
@@ -313,12 +332,12 @@ SAMPLES: dict[str, Plan] = {
             ),
         ),
     ),
-    "cannot-undo": plan(
+    "cannot-undo": make_plan(
         undoes="20260131-120000-a1b2",
         diagnostics=(warning("has-records", "The topic holds records", f"{ORDERS} holds 5 records."),),
     ),
-    "nothing-to-undo": plan(undoes="20260131-120000-a1b2"),
-    "hostile": plan(
+    "nothing-to-undo": make_plan(undoes="20260131-120000-a1b2"),
+    "hostile": make_plan(
         summary=Summary(update=1),
         changes=(
             Change(
@@ -327,17 +346,17 @@ SAMPLES: dict[str, Plan] = {
                 Reason.DRIFTED,
                 Risk.SAFE,
                 (
-                    config("compression.type", "\x1b[31mzstd\nx", "lz4"),
-                    config("empty", "", " padded "),
-                    config(
+                    make_config_change("compression.type", "\x1b[31mzstd\nx", "lz4"),
+                    make_config_change("empty", "", " padded "),
+                    make_config_change(
                         "leader.replication.throttled.replicas",
                         [f"{n}:{n % 3}" for n in range(40)],
                         ["*"],
                     ),
-                    config("follower.replication.throttled.rate", None, "52428800"),
+                    make_config_change("follower.replication.throttled.rate", None, "52428800"),
                 ),
             ),
         ),
-        operations=(op("configs.alter", ORDERS),),
+        operations=(make_operation("configs.alter", ORDERS),),
     ),
 }

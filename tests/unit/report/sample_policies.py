@@ -22,7 +22,7 @@ BAD = (
 )
 
 
-def check(*verdicts: Verdict, topics: int = 120, cluster: str | None = "lab:9092") -> PolicyCheckView:
+def make_check(*verdicts: Verdict, topics: int = 120, cluster: str | None = "lab:9092") -> PolicyCheckView:
     """The results of a policy check of a cluster, or of manifests."""
     return PolicyCheckView("shop", "lab", cluster, topics, POLICIES, verdicts)
 
@@ -49,16 +49,16 @@ OFFLINE = PolicyCheckView(
 CHECKS = {
     "denied": LIVE,
     "open": OFFLINE,
-    "warned": check(*BAD[1:2]),
-    "in-order": check(BAD[0], cluster=None),
-    "one-topic": check(BAD[0], topics=1, cluster="lab"),
-    "no-topics": check(topics=0),
+    "warned": make_check(*BAD[1:2]),
+    "in-order": make_check(BAD[0], cluster=None),
+    "one-topic": make_check(BAD[0], topics=1, cluster="lab"),
+    "no-topics": make_check(topics=0),
     "no-policies": PolicyCheckView("shop", "lab", None, 3),
 }
-MANY = check(*(Verdict("bounds", f"Topic/t{n}", DENY, "Too many.") for n in range(60)))
+MANY = make_check(*(Verdict("bounds", f"Topic/t{n}", DENY, "Too many.") for n in range(60)))
 
 
-def case(
+def make_case(
     line: int, name: str, expect: VerdictOutcome, policy: str | None = None, message: str | None = None
 ) -> Case:
     """A test case with a position in a file."""
@@ -66,26 +66,26 @@ def case(
     return Case("gold", name, CaseRequest(Action.CREATE, "orders"), expect, policy, message, place, place)
 
 
-PASSED = CaseResult(case(6, "two replicas are too few", DENY), DENY, (BAD[2],))
+PASSED = CaseResult(make_case(6, "two replicas are too few", DENY), DENY, (BAD[2],))
 TESTS = {
     "failed": PolicyTestView(
         (
             PASSED,
-            CaseResult(case(10, "a good name", ALLOW), DENY, (BAD[5], BAD[1])),
+            CaseResult(make_case(10, "a good name", ALLOW), DENY, (BAD[5], BAD[1])),
             CaseResult(
-                case(14, "what is large", DENY, message="large"),
+                make_case(14, "what is large", DENY, message="large"),
                 DENY,
                 (BAD[2],),
                 ("no message contains 'large'",),
             ),
             CaseResult(
-                case(18, "a budget", ALLOW),
+                make_case(18, "a budget", ALLOW),
                 None,
                 (),
                 ("policy budget reads 'records', which the case does not set",),
             ),
-            CaseResult(case(22, "a deletion", DENY), ALLOW),
-            CaseResult(case(26, "a \x1b[31mdeletion", DENY, "bounds"), ALLOW),
+            CaseResult(make_case(22, "a deletion", DENY), ALLOW),
+            CaseResult(make_case(26, "a \x1b[31mdeletion", DENY, "bounds"), ALLOW),
         )
     ),
     "passed": PolicyTestView((PASSED,), (DEPRECATED,)),

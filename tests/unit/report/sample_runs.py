@@ -19,13 +19,21 @@ from kdeclare.report.run.views import (
     StatusView,
     UnfinishedRun,
 )
-from tests.unit.report.sample_plans import DRAIN, ORDERS, PAYMENTS, REFUNDS, SAMPLES, op, plan
+from tests.unit.report.sample_plans import (
+    DRAIN,
+    ORDERS,
+    PAYMENTS,
+    REFUNDS,
+    SAMPLES,
+    make_operation,
+    make_plan,
+)
 
 RUN_ID = "20260131-120000-a1b2"
 START = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 
 
-def results(of: Plan, **ends: tuple[Status, str | None, str, str | None]) -> dict[str, OperationResult]:
+def make_results(of: Plan, **ends: tuple[Status, str | None, str, str | None]) -> dict[str, OperationResult]:
     """Return results that are DONE, except those given: ``_3=(Status.FAILED, error, message, cause)``."""
     found = {}
     for number, operation in enumerate(of.operations):
@@ -37,30 +45,30 @@ def results(of: Plan, **ends: tuple[Status, str | None, str, str | None]) -> dic
 EVERYTHING = SAMPLES["everything"]
 FAILED = (Status.FAILED, "INVALID_CONFIG", "Invalid value -5 for retention.ms: at least -1.", None)
 DENIED = (Status.DENIED, "POLICY_VIOLATION", "No more partitions on Fridays.", None)
-MANY = plan(
+MANY = make_plan(
     summary=Summary(update=30),
-    operations=tuple(op("configs.alter", type(ORDERS)("Topic", f"t{n:02}")) for n in range(30)),
+    operations=tuple(make_operation("configs.alter", type(ORDERS)("Topic", f"t{n:02}")) for n in range(30)),
 )
 
 RUNS: dict[str, ApplyResult] = {
-    "done": ApplyResult(RUN_ID, EVERYTHING, results(EVERYTHING)),
+    "done": ApplyResult(RUN_ID, EVERYTHING, make_results(EVERYTHING)),
     "nothing": ApplyResult(None, SAMPLES["no-changes"], {}),
     "adopted": ApplyResult(RUN_ID, SAMPLES["adopting"], {}),
     "forgot": ApplyResult(
         RUN_ID,
-        plan(
+        make_plan(
             summary=Summary(forget=1),
             changes=(Change(ORDERS, Action.FORGET, Reason.FORGOTTEN, Risk.SAFE),),
         ),
         {},
     ),
     "started": ApplyResult(
-        RUN_ID, EVERYTHING, results(EVERYTHING, _6=(Status.STARTED, None, "2 partitions to go", None))
+        RUN_ID, EVERYTHING, make_results(EVERYTHING, _6=(Status.STARTED, None, "2 partitions to go", None))
     ),
     "partial": ApplyResult(
         RUN_ID,
         EVERYTHING,
-        results(
+        make_results(
             EVERYTHING,
             _2=FAILED,
             _3=(Status.SKIPPED, None, "", f"partitions.increase:{PAYMENTS}"),
@@ -70,44 +78,44 @@ RUNS: dict[str, ApplyResult] = {
     "lost-sight": ApplyResult(
         RUN_ID,
         EVERYTHING,
-        results(
+        make_results(
             EVERYTHING,
             _5=(Status.UNKNOWN, "REQUEST_TIMED_OUT", "The request was not answered.", None),
             _6=(Status.STARTED, "move-timeout", "Still moving after 60 s.", None),
         ),
     ),
-    "denied": ApplyResult(RUN_ID, SAMPLES["blocked"], results(SAMPLES["blocked"])),
+    "denied": ApplyResult(RUN_ID, SAMPLES["blocked"], make_results(SAMPLES["blocked"])),
     "refused": ApplyResult(
         RUN_ID,
         EVERYTHING,
-        results(EVERYTHING, _2=DENIED, _3=(Status.SKIPPED, None, "", f"partitions.increase:{PAYMENTS}")),
+        make_results(EVERYTHING, _2=DENIED, _3=(Status.SKIPPED, None, "", f"partitions.increase:{PAYMENTS}")),
     ),
-    "refused-alone": ApplyResult(RUN_ID, SAMPLES["create"], results(SAMPLES["create"], _0=DENIED)),
-    "refused-and-failed": ApplyResult(RUN_ID, EVERYTHING, results(EVERYTHING, _2=DENIED, _8=FAILED)),
-    "judged": ApplyResult(RUN_ID, SAMPLES["judged"], results(SAMPLES["judged"])),
+    "refused-alone": ApplyResult(RUN_ID, SAMPLES["create"], make_results(SAMPLES["create"], _0=DENIED)),
+    "refused-and-failed": ApplyResult(RUN_ID, EVERYTHING, make_results(EVERYTHING, _2=DENIED, _8=FAILED)),
+    "judged": ApplyResult(RUN_ID, SAMPLES["judged"], make_results(SAMPLES["judged"])),
     "interrupted": ApplyResult(
         RUN_ID,
         EVERYTHING,
-        {k: v for k, v in results(EVERYTHING).items() if not k.endswith(str(DRAIN))},
+        {k: v for k, v in make_results(EVERYTHING).items() if not k.endswith(str(DRAIN))},
         interrupted=True,
     ),
     "rolled-back": ApplyResult(
         RUN_ID,
         SAMPLES["rollback"],
-        results(SAMPLES["rollback"]),
+        make_results(SAMPLES["rollback"]),
         (warning("note", "The broker was slow", "Retried 3 times."),),
     ),
-    "all-failed": ApplyResult(RUN_ID, MANY, results(MANY, **{f"_{n}": FAILED for n in range(30)})),
+    "all-failed": ApplyResult(RUN_ID, MANY, make_results(MANY, **{f"_{n}": FAILED for n in range(30)})),
     "journal-lost": ApplyResult(
         RUN_ID,
         SAMPLES["create"],
-        results(SAMPLES["create"]),
+        make_results(SAMPLES["create"]),
         (error("state-not-written", "The state cannot be written", "No space left on device."),),
     ),
 }
 
 
-def summary(run_id: str, outcome: str, seconds: float | None, **more: object) -> RunSummary:
+def make_summary(run_id: str, outcome: str, seconds: float | None, **more: object) -> RunSummary:
     ended = None if seconds is None else START + timedelta(seconds=seconds)
     given: dict[str, object] = {
         "run_id": run_id,
@@ -124,9 +132,9 @@ def summary(run_id: str, outcome: str, seconds: float | None, **more: object) ->
 
 
 HISTORY = (
-    summary("20260131-130000-cccc", "unfinished", None, counts={Status.DONE: 3, Status.FAILED: 1}),
-    summary("20260131-121500-bbbb", "done", 0.4, undoes=RUN_ID, command="kdeclare rollback"),
-    summary(
+    make_summary("20260131-130000-cccc", "unfinished", None, counts={Status.DONE: 3, Status.FAILED: 1}),
+    make_summary("20260131-121500-bbbb", "done", 0.4, undoes=RUN_ID, command="kdeclare rollback"),
+    make_summary(
         RUN_ID,
         "partial",
         83,
@@ -134,9 +142,9 @@ HISTORY = (
         undone_by="20260131-121500-bbbb",
         overridden=2,
     ),
-    summary("20260130-090000-aaaa", "error", 4000, counts={}),
-    summary("20260129-170000-9999", "done", 0.2, operations=0, counts={}, adopted=52),
-    summary("20260129-160000-8888", "done", 0.3, summary=Summary(5, 2, 1, forget=3), adopted=1),
+    make_summary("20260130-090000-aaaa", "error", 4000, counts={}),
+    make_summary("20260129-170000-9999", "done", 0.2, operations=0, counts={}, adopted=52),
+    make_summary("20260129-160000-8888", "done", 0.3, summary=Summary(5, 2, 1, forget=3), adopted=1),
 )
 
 STEPS = (
@@ -162,7 +170,7 @@ DETAIL = build_document(
 )
 
 
-def _move(
+def _make_move(
     topic: str,
     partition: int,
     replicas: list[int],
@@ -200,8 +208,8 @@ BUSY = StatusView(
             "no moves",
             "Moves in flight:",
             (
-                _move("orders", 0, [1, 2, 3, 4], [4], [3], RUN_ID),
-                _move("payments.captured", 11, [1, 2, 3], [3]),
+                _make_move("orders", 0, [1, 2, 3, 4], [4], [3], RUN_ID),
+                _make_move("payments.captured", 11, [1, 2, 3], [3]),
             ),
         ),
     ),

@@ -56,25 +56,25 @@ summaries = st.builds(
 
 
 @given(summaries)
-def test_what_is_written_is_read(summary: AuditSummary) -> None:
+def test_audit_summary_round_trips(summary: AuditSummary) -> None:
     text = dump_summary(summary)
     assert parse_summary(text) == summary
     assert dump_summary(parse_summary(text)) == text
 
 
-def test_small() -> None:
+def test_small_audit_summary_matches_golden_file() -> None:
     check_golden("audit-summary", dump_summary(small_audit().summary), "json")
     big = big_audit().summary
     assert parse_summary(dump_summary(big)) == big
 
 
-def test_times_of_other_zones_are_told_in_utc() -> None:
+def test_audit_summary_times_are_utc() -> None:
     east = datetime(2026, 1, 31, 14, tzinfo=timezone(timedelta(hours=2)))
     summary = AuditSummary("a", "f", east, 1, (), {})
     assert dump_document(summary)["taken_at"] == "2026-01-31T12:00:00Z"
 
 
-def broken(change: dict[str, object]) -> str:
+def dump_broken(change: dict[str, object]) -> str:
     return json.dumps(dump_document(small_audit().summary) | change)
 
 
@@ -87,15 +87,15 @@ def broken(change: dict[str, object]) -> str:
         "{}",
         '{"format_version": "1.0"}',
         "[" * 100_000,
-        broken({"clusters": [{}]}),
-        broken({"found": {"changed": "5"}}),
-        broken({"found": {"lost": 5}}),
-        broken({"taken_at": "yesterday"}),
-        broken({"teams": None}),
-        broken({"clusters": "eu-1"}),
+        dump_broken({"clusters": [{}]}),
+        dump_broken({"found": {"changed": "5"}}),
+        dump_broken({"found": {"lost": 5}}),
+        dump_broken({"taken_at": "yesterday"}),
+        dump_broken({"teams": None}),
+        dump_broken({"clusters": "eu-1"}),
     ],
 )
-def test_what_is_no_summary_is_refused(text: str) -> None:
+def test_parse_summary_rejects_invalid_text(text: str) -> None:
     with pytest.raises(KdeclareError) as caught:
         parse_summary(text, "audits/x/summary.json")
     (diagnostic,) = caught.value.diagnostics
@@ -106,9 +106,9 @@ def test_what_is_no_summary_is_refused(text: str) -> None:
     )
 
 
-def test_another_format_is_refused_by_name() -> None:
+def test_parse_summary_names_unsupported_format_version() -> None:
     with pytest.raises(KdeclareError) as caught:
-        parse_summary(broken({"format_version": "2.0"}))
+        parse_summary(dump_broken({"format_version": "2.0"}))
     (diagnostic,) = caught.value.diagnostics
     assert diagnostic.code == "bad-audit"
     assert "format version 2.0" in diagnostic.detail

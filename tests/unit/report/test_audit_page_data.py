@@ -14,21 +14,21 @@ from tests.jsontypes import Json
 from tests.unit.report.page_reader import Reader
 
 
-def cell(data: Json, column: str, number: int) -> str | None:
+def read_cell(data: Json, column: str, number: int) -> str | None:
     place = data["rows"][column][number]
     return None if place < 0 else data["strings"][place]
 
 
-def test_every_row_is_there_worst_first() -> None:
+def test_audit_page_lists_every_row_worst_first() -> None:
     audit = big_audit(2_000)
     data = Reader(render_audit_page(audit)).data
     kinds = [name for name, _ in data["kinds"]]
     for number, one in enumerate(sort_worst_first(audit.rows)):
         assert kinds[data["rows"]["finding"][number]] == one.finding.value
-        assert cell(data, "cluster", number) == one.cluster
-        assert cell(data, "name", number) == one.name
-        assert cell(data, "path", number) == one.path
-        before = cell(data, "before", number)
+        assert read_cell(data, "cluster", number) == one.cluster
+        assert read_cell(data, "name", number) == one.name
+        assert read_cell(data, "path", number) == one.path
+        before = read_cell(data, "before", number)
         assert (before and json.loads(before)) == (one.before and json.loads(one.before))
     heat = data["heat"]
     counts = {
@@ -42,7 +42,7 @@ names = st.one_of(st.sampled_from(HOSTILE), st.text(max_size=30))
 
 
 @given(names, names)
-def test_no_name_leaves_its_place(where: str, name: str) -> None:
+def test_audit_page_escapes_names(where: str, name: str) -> None:
     rows = (row(FindingKind.CHANGED, where, name, name, "SET", (name, where), message=name),)
     text = render_audit_page(Audit(summary_of(rows, [cluster(where, name)], fleet=name), rows))
     read = Reader(text)
@@ -50,12 +50,12 @@ def test_no_name_leaves_its_place(where: str, name: str) -> None:
     assert [tag for tag, _ in read.tags] == [
         tag for tag, _ in Reader(render_audit_page(big_audit(9, 9))).tags
     ]
-    assert cell(read.data, "name", 0) == name
+    assert read_cell(read.data, "name", 0) == name
     assert read.data["clusters"][0]["error"] == name
     assert not re.search("[\u2028\u2029]", text)
 
 
-def test_the_page_asks_for_nothing() -> None:
+def test_audit_page_loads_nothing_external() -> None:
     read = Reader(render_audit_page(big_audit(50, 20)))
     policy = next(a["content"] for tag, a in read.tags if tag == "meta" and "http-equiv" in a) or ""
     assert policy.startswith("default-src 'none'; style-src 'sha256-")
@@ -64,5 +64,5 @@ def test_the_page_asks_for_nothing() -> None:
     assert set(links) == {"#", "data:,"}
 
 
-def test_equal_audits_make_equal_pages() -> None:
+def test_audit_page_is_deterministic() -> None:
     assert render_audit_page(big_audit(300)) == render_audit_page(big_audit(300))

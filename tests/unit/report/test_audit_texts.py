@@ -30,17 +30,17 @@ PARSER = MarkdownIt("commonmark").enable("table")
 SECRET = {"secret": "pbkdf2$5a17$c0ffee", "reference": "${file:/run/secret}"}
 
 
-def test_small() -> None:
+def test_small_audit_matches_golden_files() -> None:
     check_golden("audit", render_audit_text(small_audit()))
     check_golden("audit", render_audit_markdown(small_audit()), "md")
 
 
-def test_quiet() -> None:
+def test_audit_without_findings_matches_golden_files() -> None:
     check_golden("audit-quiet", render_audit_text(quiet_audit()))
     check_golden("audit-quiet", render_audit_markdown(quiet_audit()), "md")
 
 
-def test_many() -> None:
+def test_big_audit_text_is_shortened() -> None:
     audit = replace(big_audit(), left_out=5_000)
     check_golden("audit-many", render_audit_text(audit))
     text = render_audit_text(audit)
@@ -48,7 +48,7 @@ def test_many() -> None:
     assert len(text.splitlines()) < 110
 
 
-def test_no_drift_is_not_said_of_what_nobody_has_seen() -> None:
+def test_headline_does_not_claim_unread_clusters_are_clean() -> None:
     unread = summary_of([], [cluster("eu-1"), cluster("eu-2", "refused")])
     assert format_headline(unread) == (
         "No drift found, but not everything could be read: 1 of 2 clusters of production not read."
@@ -64,7 +64,7 @@ def test_no_drift_is_not_said_of_what_nobody_has_seen() -> None:
     assert format_headline(quiet_audit().summary).startswith("No drift in ")
 
 
-def test_what_was_read_in_part_is_not_called_unread() -> None:
+def test_headline_separates_partially_read_clusters() -> None:
     partly = replace(
         cluster("eu-2"), topics=4_999, declared=5_000, error="1 of its resources could not be read."
     )
@@ -82,12 +82,12 @@ def test_what_was_read_in_part_is_not_called_unread() -> None:
     )
 
 
-def test_colours_change_no_word() -> None:
+def test_audit_colors_change_no_text() -> None:
     painted = render_audit_text(small_audit(), Style(on=True))
     assert re.sub(r"\x1b\[\d+m", "", painted) == render_audit_text(small_audit())
 
 
-def test_no_control_characters_get_through() -> None:
+def test_audit_text_removes_control_characters() -> None:
     evil = "a\x1b[2Jb\r\nc"
     rows = [row(FindingKind.CHANGED, evil, evil, f"configs.{evil}", "SET", (evil, evil), message=evil)]
     text = render_audit_text(Audit(summary_of(rows, [cluster(evil, evil)], fleet=evil), tuple(rows)))
@@ -95,14 +95,14 @@ def test_no_control_characters_get_through() -> None:
     assert "\r" not in text
 
 
-def test_worst_and_new_come_first() -> None:
+def test_rows_are_sorted_worst_and_new_first() -> None:
     rows = sort_worst_first(big_audit(500).rows)
     ranks = [(list(FindingKind).index(r.finding), r.status != "new") for r in rows]
     assert ranks == sorted(ranks)
 
 
 @pytest.mark.parametrize("report", [render_audit_text, render_audit_markdown, render_audit_page])
-def test_hashes_of_secrets_are_not_shown(report) -> None:  # type: ignore[no-untyped-def]
+def test_audit_reports_hide_hashes_of_secrets(report) -> None:  # type: ignore[no-untyped-def]
     rows = (
         row(FindingKind.CHANGED, "eu-1", "a", "configs.sasl.jaas.config", "SET", (SECRET, SECRET)),
         row(FindingKind.MISSING, "eu-1", "b", None, "create", (None, {"configs": {"password": SECRET}})),
@@ -113,12 +113,12 @@ def test_hashes_of_secrets_are_not_shown(report) -> None:  # type: ignore[no-unt
     assert "/run/secret" not in text
 
 
-def test_values_that_are_no_json_are_shown_as_they_are() -> None:
+def test_format_change_shows_invalid_json_unchanged() -> None:
     odd = replace(row(FindingKind.CHANGED, "c", "t", "configs.x", "SET"), before="{no json", after="1")
     assert format_change(odd) == "{no json → 1"
 
 
-def test_markdown_of_very_many_fits() -> None:
+def test_audit_markdown_of_many_rows_fits_limit() -> None:
     audit = big_audit()
     text = render_audit_markdown(audit)
     assert len(text) <= MAX_LENGTH
@@ -127,7 +127,7 @@ def test_markdown_of_very_many_fits() -> None:
     assert text.count("\n- **") + left == len(audit.rows)
 
 
-def test_markdown_of_endless_names_fits() -> None:
+def test_audit_markdown_of_long_names_fits_limit() -> None:
     long = "|`<" * 80_000
     rows = tuple(
         row(FindingKind.CHANGED, f"{n}{long}", long, long, "SET", (long, long), message=long)
@@ -143,7 +143,7 @@ names = st.one_of(st.sampled_from(HOSTILE), st.text(max_size=30))
 
 
 @given(st.lists(st.tuples(names, names, st.none() | names), min_size=1, max_size=6))
-def test_markdown_keeps_its_structure_whatever_names_there_are(
+def test_audit_markdown_keeps_structure_for_any_names(
     found: list[tuple[str, str, str | None]],
 ) -> None:
     rows = tuple(

@@ -15,17 +15,35 @@ from kdeclare.report.plan.plan_markdown import plan_markdown
 from kdeclare.report.plan.plan_text import plan_text
 from kdeclare.report.run.documents import build_run_document
 from kdeclare.report.run.run_text import render_run_text
-from tests.unit.report.sample_plans import ALLOW, DENY, DRAIN, DRIFT_REFUNDS, MOVE, ORDERS, field, op, plan
-from tests.unit.report.sample_runs import DENIED, RUN_ID, results
+from tests.unit.report.sample_plans import (
+    ALLOW,
+    DENY,
+    DRAIN,
+    DRIFT_REFUNDS,
+    MOVE,
+    ORDERS,
+    make_field_change,
+    make_operation,
+    make_plan,
+)
+from tests.unit.report.sample_runs import DENIED, RUN_ID, make_results
 
-TWO = replace(MOVE, fields=(field("replicas.orders-0", [1, 2], [1, 3]), field("replicas.a-b-0", [1], [3])))
+TWO = replace(
+    MOVE,
+    fields=(
+        make_field_change("replicas.orders-0", [1, 2], [1, 3]),
+        make_field_change("replicas.a-b-0", [1], [3]),
+    ),
+)
 VERDICTS = (
     Verdict("racks", str(DRAIN), DENY, "no", topic="orders"),
     Verdict("more", str(DRAIN), DENY, "nor so", topic="orders"),
     Verdict("racks", str(DRAIN), ALLOW, topic="a-b"),
 )
-MOVING = op("partitions.reassign", DRAIN, moved={"a-b-0": ([1], [3])})
-PARTLY = plan(summary=Summary(update=1, reassign=1), changes=(TWO,), operations=(MOVING,), verdicts=VERDICTS)
+MOVING = make_operation("partitions.reassign", DRAIN, moved={"a-b-0": ([1], [3])})
+PARTLY = make_plan(
+    summary=Summary(update=1, reassign=1), changes=(TWO,), operations=(MOVING,), verdicts=VERDICTS
+)
 BESIDE = replace(
     PARTLY,
     summary=Summary(update=1, reassign=1, blocked=1),
@@ -41,7 +59,7 @@ BESIDE = replace(
         (BESIDE, "1 to change (1 partition to move), 1 blocked, 1 topic denied"),
     ],
 )
-def test_topics_that_are_denied_are_in_the_headline_of_a_plan(given: Plan, counts: str) -> None:
+def test_plan_headline_counts_denied_topics(given: Plan, counts: str) -> None:
     headline = plan_outcome(given).headline
     assert headline.endswith(f": {counts}.")
     assert plan_text(given).startswith(headline)
@@ -49,7 +67,7 @@ def test_topics_that_are_denied_are_in_the_headline_of_a_plan(given: Plan, count
     assert counts in plan_markdown(given).splitlines()[0]
 
 
-def test_topics_of_what_is_blocked_as_a_whole_are_not_counted_again() -> None:
+def test_plan_headline_does_not_count_blocked_topics_twice() -> None:
     whole = replace(PARTLY, summary=Summary(blocked=1), changes=(replace(TWO, blocked="policy-violation"),))
     assert plan_outcome(replace(whole, operations=())).headline.endswith(": 1 blocked.")
 
@@ -57,19 +75,21 @@ def test_topics_of_what_is_blocked_as_a_whole_are_not_counted_again() -> None:
 @pytest.mark.parametrize(
     ("given", "counts"), [(PARTLY, "1 topic denied"), (BESIDE, "1 denied, 1 topic denied")]
 )
-def test_they_are_in_the_headline_of_a_run(given: Plan, counts: str) -> None:
-    run = ApplyResult(RUN_ID, given, results(given))
+def test_run_headline_counts_denied_topics(given: Plan, counts: str) -> None:
+    run = ApplyResult(RUN_ID, given, make_results(given))
     assert run_outcome(run).headline.endswith(f": 1 done, {counts}.")
     assert build_run_document(run).headline == run_outcome(run).headline
 
 
-def test_a_denial_that_leaves_something_of_a_resource_is_counted_too() -> None:
+def test_headline_counts_partial_denials() -> None:
     guarded = replace(PARTLY, verdicts=(), diagnostics=(denied("guard", "No", resource=str(DRAIN)),))
     assert plan_outcome(guarded).headline.endswith("(1 partition to move), 1 denial.")
-    assert run_outcome(ApplyResult(RUN_ID, guarded, results(guarded))).headline.endswith("done, 1 denied.")
+    assert run_outcome(ApplyResult(RUN_ID, guarded, make_results(guarded))).headline.endswith(
+        "done, 1 denied."
+    )
 
 
-def test_partitions_that_are_denied_are_marked() -> None:
+def test_plan_marks_denied_partitions() -> None:
     rows = [line for line in plan_text(PARTLY).splitlines() if "replicas." in line]
     assert [row.endswith("  denied") for row in rows] == [True, False]
     table = plan_markdown(PARTLY)
@@ -79,44 +99,45 @@ def test_partitions_that_are_denied_are_marked() -> None:
     assert f"| {orders} (denied), {other} |" in table
 
 
-def test_what_is_blocked_as_a_whole_says_so_once() -> None:
+def test_plan_marks_blocked_change_once() -> None:
     rows = [line for line in plan_text(BESIDE).splitlines() if "retention.ms" in line]
     assert not any(row.endswith("denied") for row in rows)
 
 
-def followed(run: ApplyResult) -> str:
+def find_next_line(run: ApplyResult) -> str:
     """Return the line about the changes that were not denied."""
     return next(line for line in render_run_text(run).splitlines() if line.startswith("next: Denied changes"))
 
 
-def test_of_the_rest_is_said_what_became_of_it() -> None:
-    orders = plan(
-        operations=(op("topic.create", ORDERS),), ownership=(Ownership(ORDERS, None, TopicRecord()),)
+def test_run_text_states_outcome_of_other_changes() -> None:
+    orders = make_plan(
+        operations=(make_operation("topic.create", ORDERS),),
+        ownership=(Ownership(ORDERS, None, TopicRecord()),),
     )
     left = "next: Denied changes were not made."
     started = (Status.STARTED, None, "", None)
-    both = replace(PARTLY, operations=(MOVING, op("configs.alter", ORDERS)))
+    both = replace(PARTLY, operations=(MOVING, make_operation("configs.alter", ORDERS)))
     for run, rest in (
-        (ApplyResult(RUN_ID, PARTLY, results(PARTLY)), "Everything else is done."),
+        (ApplyResult(RUN_ID, PARTLY, make_results(PARTLY)), "Everything else is done."),
         (
-            ApplyResult(RUN_ID, PARTLY, results(PARTLY, _0=started)),
+            ApplyResult(RUN_ID, PARTLY, make_results(PARTLY, _0=started)),
             "Everything else is still in progress in the cluster.",
         ),
         (
-            ApplyResult(RUN_ID, both, results(both, _0=started)),
+            ApplyResult(RUN_ID, both, make_results(both, _0=started)),
             "Everything else is done, or still in progress in the cluster.",
         ),
-        (ApplyResult(RUN_ID, orders, results(orders, _0=DENIED)), "There was nothing else to do."),
+        (ApplyResult(RUN_ID, orders, make_results(orders, _0=DENIED)), "There was nothing else to do."),
         (ApplyResult(None, replace(PARTLY, operations=()), {}), "There was nothing else to do."),
         (
             ApplyResult(RUN_ID, replace(PARTLY, operations=(), ownership=orders.ownership), {}),
             "Everything else is done.",
         ),
     ):
-        assert followed(run) == f"{left} {rest}"
+        assert find_next_line(run) == f"{left} {rest}"
 
 
-def test_what_to_do_about_a_denial_depends_on_where_it_was_asked_for() -> None:
+def test_denial_hint_depends_on_origin_of_change() -> None:
     manifest = "hint: Change the manifest, ask the owners of the policy, or pass --override-policy NAME"
     alone = "hint: Ask the owners of the policy, or pass --override-policy NAME"
     asked = replace(PARTLY, changes=(replace(TWO, reason=Reason.ASKED),))

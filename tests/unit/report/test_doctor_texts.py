@@ -48,14 +48,14 @@ VIEWS = {
 
 @pytest.mark.parametrize("name", VIEWS)
 @pytest.mark.parametrize("width", [80, None])
-def test_texts(name: str, width: int | None) -> None:
+def test_doctor_text_matches_golden_file(name: str, width: int | None) -> None:
     text = render_doctor_text(VIEWS[name], width=width)
     assert "\x1b" not in text
     assert width is None or all(len(line) <= width for line in text.splitlines())
     check_golden(f"doctor-{name}{'' if width is None else f'-{width}'}", text)
 
 
-def test_colours_change_nothing_else() -> None:
+def test_doctor_colors_change_no_text() -> None:
     coloured = render_doctor_text(VIEWS["failed"], Style(on=True))
     assert re.sub(r"\x1b\[\d+m", "", coloured) == render_doctor_text(VIEWS["failed"])
 
@@ -69,12 +69,12 @@ def test_colours_change_nothing_else() -> None:
         ("failed", "failed", ExitCode.ERROR),
     ],
 )
-def test_documents(name: str, outcome: str, code: ExitCode) -> None:
+def test_doctor_document_fits_schema(name: str, outcome: str, code: ExitCode) -> None:
     document = json.loads(json.dumps(dump_document(build_doctor_document(VIEWS[name]))))
     Draft202012Validator(build_doctor_schemas()["doctor"]).validate(document)
     assert (document["outcome"], document["exit_code"], VIEWS[name].exit_code) == (outcome, code, code)
 
 
-def test_the_schema_in_the_docs_is_the_one_in_use() -> None:
+def test_doctor_schema_matches_docs() -> None:
     for name, schema in build_doctor_schemas().items():
         check_schema(name, schema)

@@ -10,20 +10,20 @@ from kdeclare.report.fleet.audit_wording import format_headline, format_object_c
 from kdeclare.report.fleet.snapshot_text import render_snapshot_text
 from tests.browser.sample_audits import cluster, row, summary_of
 from tests.unit.report.page_reader import Reader
-from tests.unit.report.test_snapshot_text import WHOLE, record
+from tests.unit.report.test_snapshot_text import WHOLE, make_record
 
 KETTLES = ObjectCount("kettle", "kettles", 5, internal=2)
 JARS = ObjectCount("jar", "jars", 1)
 
 
-def kitchen(name: str, *, topics: int = 0, error: str | None = None) -> ClusterSummary:
+def make_kitchen_summary(name: str, *, topics: int = 0, error: str | None = None) -> ClusterSummary:
     return replace(cluster(name), topics=topics, others=(KETTLES, JARS), read=6, error=error)
 
 
-def test_headline_counts_what_the_fleet_has() -> None:
-    without = format_headline(summary_of([], [kitchen("eu-1"), kitchen("eu-2")]))
+def test_headline_counts_objects_by_sort() -> None:
+    without = format_headline(summary_of([], [make_kitchen_summary("eu-1"), make_kitchen_summary("eu-2")]))
     assert without == "No drift in 2 clusters of production with 6 kettles, 2 jars."
-    mixed = format_headline(summary_of([], [kitchen("eu-1", topics=7)]))
+    mixed = format_headline(summary_of([], [make_kitchen_summary("eu-1", topics=7)]))
     assert mixed == "No drift in 1 cluster of production with 7 topics, 3 kettles, 1 jar."
     only_internal = replace(cluster("eu-1"), topics=0, others=(ObjectCount("kettle", "kettles", 2, 2),))
     assert format_headline(summary_of([], [only_internal])) == (
@@ -31,24 +31,24 @@ def test_headline_counts_what_the_fleet_has() -> None:
     )
 
 
-def test_of_many_sorts_the_rest_is_summed_up() -> None:
+def test_object_counts_combine_rare_sorts() -> None:
     others = [(word, f"{word}s", number) for number, word in enumerate(("cup", "pan", "pot", "jar", "lid"))]
     assert format_object_counts(9, others) == "9 topics, 1 pan, 2 pots, 7 other objects"
     assert format_object_counts(0, others) == "1 pan, 2 pots, 3 jars, 4 other objects"
 
 
-def test_snapshot_counts_internal_objects_too() -> None:
+def test_snapshot_text_counts_internal_objects() -> None:
     here = replace(WHOLE, topics=0, resources=6, others=(KETTLES, JARS))
-    text = render_snapshot_text(record(here), "out")
+    text = render_snapshot_text(make_record(here), "out")
     assert "Read 1 cluster of production: 5 kettles, 1 jar, 6 resources." in text
 
 
-def test_column_is_called_after_what_it_counts() -> None:
+def test_cluster_table_column_is_named_after_counted_objects() -> None:
     rows = (row(FindingKind.MISSING, "eu-1", "tea", kind="Kettle"),)
     for here, name, count in (
-        (replace(kitchen("eu-1"), others=(KETTLES,)), "kettles", 3),
-        (kitchen("eu-1"), "objects", 4),
-        (kitchen("eu-1", topics=7), "objects", 11),
+        (replace(make_kitchen_summary("eu-1"), others=(KETTLES,)), "kettles", 3),
+        (make_kitchen_summary("eu-1"), "objects", 4),
+        (make_kitchen_summary("eu-1", topics=7), "objects", 11),
         (cluster("eu-1"), "topics", 200),
     ):
         audit = Audit(summary_of(rows, [here]), rows)
@@ -59,8 +59,8 @@ def test_column_is_called_after_what_it_counts() -> None:
         assert (data["objects"], data["clusters"][0]["objects"]) == (name, count)
 
 
-def test_cluster_without_topics_of_which_something_was_read_is_read_in_part() -> None:
-    partly = kitchen("eu-1", error="Nothing was read of Jars: no power.")
+def test_cluster_without_topics_can_be_partially_read() -> None:
+    partly = make_kitchen_summary("eu-1", error="Nothing was read of Jars: no power.")
     assert partly.is_partial
     assert format_headline(summary_of([], [partly])) == (
         "No drift found, but not everything could be read: 1 of 1 cluster of production only partially read."

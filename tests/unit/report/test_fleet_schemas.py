@@ -14,11 +14,11 @@ from kdeclare.report.fleet.snapshot_text import build_object_history_document
 from tests.browser.sample_audits import NOON, SILENT, big_audit, small_audit
 from tests.unit.report.golden_files import check_schema
 from tests.unit.report.test_fleet_texts import APPLIED, PLANS
-from tests.unit.report.test_snapshot_text import WHOLE, record
+from tests.unit.report.test_snapshot_text import WHOLE, make_record
 from tests.unit.report.test_topic_history_text import ORDERS, STORY
 
 DOCUMENTS = [
-    ("fleet-snapshot", dump_document(record(WHOLE, SnapshotCluster("eu-3", error=SILENT)))),
+    ("fleet-snapshot", dump_document(make_record(WHOLE, SnapshotCluster("eu-3", error=SILENT)))),
     ("fleet-snapshot", dump_document(SnapshotRecord("id", "none", NOON, 0.0, "data", ()))),
     ("fleet-audit", dump_document(small_audit().summary)),
     ("fleet-audit", dump_document(big_audit().summary)),
@@ -31,14 +31,14 @@ DOCUMENTS = [
 ]
 
 
-def test_the_schemas_in_the_docs_are_the_ones_in_use() -> None:
+def test_fleet_schemas_match_docs() -> None:
     for name, schema in build_fleet_schemas().items():
         check_schema(name, schema)
     assert {name for name, _ in DOCUMENTS} == build_fleet_schemas().keys()
 
 
 @pytest.mark.parametrize(("name", "document"), DOCUMENTS)
-def test_documents_fit_their_schema(name: str, document: dict[str, Any]) -> None:
+def test_fleet_documents_fit_schemas(name: str, document: dict[str, Any]) -> None:
     validator = Draft202012Validator(build_fleet_schemas()[name])
     printed = json.loads(json.dumps(document))
     validator.validate(printed)

@@ -58,7 +58,7 @@ APPLIED = FleetApply(
 )
 
 
-def test_plans() -> None:
+def test_fleet_plan_text_matches_golden_file() -> None:
     check_golden("fleet-plan", render_fleet_plan_text(PLANS, "plans"))
     quiet = replace(PLANS, clusters=PLANS.clusters[1:2])
     assert render_fleet_plan_text(quiet, "plans").startswith(
@@ -66,7 +66,7 @@ def test_plans() -> None:
     )
 
 
-def test_many_plans() -> None:
+def test_fleet_plan_text_shortens_many_clusters() -> None:
     changed = PLANS.clusters[0]
     many = replace(PLANS, clusters=tuple(replace(changed, name=f"c{n}") for n in range(300)))
     text = render_fleet_plan_text(many, "plans")
@@ -74,7 +74,7 @@ def test_many_plans() -> None:
     assert "  … and 250 more\n" in text
 
 
-def test_apply() -> None:
+def test_fleet_apply_text_matches_golden_files() -> None:
     check_golden("fleet-apply", render_fleet_apply_text(APPLIED))
     check_golden("fleet-apply", json.dumps(dump_document(APPLIED), indent=1) + "\n", "json")
     good = replace(APPLIED, clusters=APPLIED.clusters[:2], stopped=None)
@@ -83,7 +83,7 @@ def test_apply() -> None:
     assert "next:" not in text
 
 
-def test_waves() -> None:
+def test_waves_text_lists_clusters_by_wave() -> None:
     text = render_waves_text(PLANS, [["eu-1"], ["eu-2", "us-1"]])
     assert text == (
         "To apply: 14 changes in 3 clusters of production.\n\n"
@@ -94,7 +94,7 @@ def test_waves() -> None:
     assert render_waves_text(PLANS, []) == "No changes left to apply.\n"
 
 
-def test_what_did_not_end_well_is_never_left_out() -> None:
+def test_fleet_apply_text_lists_every_failure() -> None:
     good = tuple(AppliedCluster(f"good-{n}", 1, AppliedStatus.DONE) for n in range(200))
     bad = tuple(AppliedCluster(f"bad-{n}", 1, AppliedStatus.FAILED, message="refused") for n in range(100))
     text = render_fleet_apply_text(replace(APPLIED, clusters=(*good, *bad)))
@@ -102,7 +102,7 @@ def test_what_did_not_end_well_is_never_left_out() -> None:
     assert "  … and 150 more that succeeded\n" in text
 
 
-def test_columns_of_zeros_are_left_out() -> None:
+def test_cluster_table_omits_columns_of_zeros() -> None:
     lines = list(render_cluster_table(("A", "B", "C"), [("x", 0, 1_000), ("yy", 0, 0)]))
     assert lines == ["A       C", "x   1,000", "yy"]
 
@@ -120,12 +120,12 @@ planned = st.builds(
 
 
 @given(st.lists(planned, max_size=4), texts)
-def test_an_overview_is_read_as_it_was_written(clusters: list[PlannedCluster], fleet: str) -> None:
+def test_overview_round_trips(clusters: list[PlannedCluster], fleet: str) -> None:
     plans = FleetPlan(fleet, NOON, 1.5, False, tuple(clusters))
     assert parse_overview(json.dumps(dump_document(plans)), "overview.json") == plans
 
 
-def test_read_overview_without_adopt_reads_plans_of_an_older_kdeclare() -> None:
+def test_parse_overview_defaults_adopt_to_false() -> None:
     document = {key: value for key, value in dump_document(PLANS).items() if key != "adopt"}
     assert parse_overview(json.dumps(document), "overview.json") == PLANS
 
@@ -140,13 +140,13 @@ def test_read_overview_without_adopt_reads_plans_of_an_older_kdeclare() -> None:
         ({"clusters": None}, "does not have the format that 'kdeclare fleet plan' writes"),
     ],
 )
-def test_another_overview_is_refused(change: dict[str, object], detail: str) -> None:
+def test_parse_overview_rejects_unsupported_document(change: dict[str, object], detail: str) -> None:
     with pytest.raises(KdeclareError, match=detail) as caught:
         parse_overview(json.dumps(dump_document(PLANS) | change), "overview.json")
     assert caught.value.diagnostics[0].code == "bad-overview"
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "nonsense", "[" * 100_000])
-def test_what_is_no_overview_is_refused(text: str) -> None:
+def test_parse_overview_rejects_invalid_text(text: str) -> None:
     with pytest.raises(KdeclareError):
         parse_overview(text, "overview.json")

@@ -4,6 +4,6 @@ from kdeclare.cli.commands.sandbox_text import sandbox_schemas
 from tests.unit.report.golden_files import check_schema
 
 
-def test_the_schemas_in_the_docs_are_the_ones_in_use() -> None:
+def test_sandbox_schemas_match_docs() -> None:
     for name, schema in sandbox_schemas().items():
         check_schema(name, schema)

@@ -15,7 +15,7 @@ spec:
 """
 
 
-def test_neither_beside_a_change_nor_where_a_file_goes() -> None:
+def test_manifest_diff_hides_secrets_in_context_and_deletions() -> None:
     after = MANIFEST.replace(b"threads: 1", b"threads: 2")
     for edit in (FileEdit("m.yaml", MANIFEST, after), FileEdit("m.yaml", MANIFEST, None)):
         shown = render_manifest_diff([edit])

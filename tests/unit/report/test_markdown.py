@@ -21,7 +21,7 @@ from kdeclare.report.elements.markdown_escape import escape_prose
 from kdeclare.report.elements.values import sanitize_for_terminal
 from kdeclare.report.plan.plan_markdown import MAX_LENGTH, plan_markdown, render_problem_markdown
 from tests.unit.report.golden_files import check_golden
-from tests.unit.report.sample_plans import DENY, SAMPLES, UPDATE_PAYMENTS, WARN, plan
+from tests.unit.report.sample_plans import DENY, SAMPLES, UPDATE_PAYMENTS, WARN, make_plan
 
 IDENTITY = "0123456789abcdef" * 4
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
@@ -31,24 +31,24 @@ FOLD = re.compile(r"<details><summary>.*</summary>\n|</details>\n")
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_plan(name: str) -> None:
+def test_plan_markdown_matches_golden_file(name: str) -> None:
     check_golden(f"plan-{name}", plan_markdown(SAMPLES[name], IDENTITY), "md")
 
 
-def test_problems() -> None:
+def test_problem_markdown_matches_golden_file() -> None:
     check_golden("problems", render_problem_markdown(SAMPLES["errors"].diagnostics), "md")
 
 
-def inline(tokens: list[Token]) -> Iterator[Token]:
+def iterate_inline(tokens: list[Token]) -> Iterator[Token]:
     for token in tokens:
         yield from token.children or ()
 
 
-def text_of(token: Token) -> str:
+def read_text(token: Token) -> str:
     return "".join(child.content for child in token.children or () if child.type == "text")
 
 
-def spoken_text(tokens: list[Token]) -> str:
+def read_prose(tokens: list[Token]) -> str:
     """Return all text that is not code, where code hosts look for mentions."""
     parts: list[str] = []
     for block in tokens:
@@ -60,18 +60,18 @@ def spoken_text(tokens: list[Token]) -> str:
     return "".join(parts)
 
 
-def rows_of(tokens: list[Token]) -> list[list[str]]:
+def read_rows(tokens: list[Token]) -> list[list[str]]:
     """Return the texts of the cells, row by row, including headers."""
     rows: list[list[str]] = []
     for token, after in pairwise(tokens):
         if token.type == "tr_open":
             rows.append([])
         elif token.type in ("th_open", "td_open"):
-            rows[-1].append(text_of(after))
+            rows[-1].append(read_text(after))
     return rows
 
 
-def check(text: str) -> list[Token]:
+def check_comment(text: str) -> list[Token]:
     """Check the properties of every comment."""
     assert len(text) <= MAX_LENGTH
     assert text.endswith("\n")
@@ -82,13 +82,17 @@ def check(text: str) -> list[Token]:
             bare = re.sub(r"</?(?:details|summary|code)>", "", token.content)
             assert not re.search(r"[<>\"'`]", bare)
             assert not re.search(r"&(?!#\d+;)", bare)
-    assert {t.content for t in inline(tokens) if t.type == "html_inline"} <= {"<code>", "</code>", "<br>"}
-    kinds = {t.type for t in (*tokens, *inline(tokens))}
+    assert {t.content for t in iterate_inline(tokens) if t.type == "html_inline"} <= {
+        "<code>",
+        "</code>",
+        "<br>",
+    }
+    kinds = {t.type for t in (*tokens, *iterate_inline(tokens))}
     assert not kinds & {"link_open", "image", "em_open", "s_open", "code_inline", "fence", "code_block", "hr"}
     assert not re.search(r"[a-z]://|www\.", text, re.IGNORECASE)
-    assert not re.search(r"@\w|[#!$&]\d|[~%][\w\"]|\[[a-z_]+:", spoken_text(tokens))
-    assert not re.search(r":(?:100|1234|(?!\d+:)[a-z0-9_+-]+):", spoken_text(tokens))
-    titles = [text_of(tokens[i + 1]) for i, t in enumerate(tokens) if t.type == "heading_open"]
+    assert not re.search(r"@\w|[#!$&]\d|[~%][\w\"]|\[[a-z_]+:", read_prose(tokens))
+    assert not re.search(r":(?:100|1234|(?!\d+:)[a-z0-9_+-]+):", read_prose(tokens))
+    titles = [read_text(tokens[i + 1]) for i, t in enumerate(tokens) if t.type == "heading_open"]
     assert [title for title in titles[1:] if title not in OURS] == []
     for line in text.splitlines():
         if line.startswith("|"):
@@ -97,11 +101,11 @@ def check(text: str) -> list[Token]:
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_every_sample_is_well_formed(name: str) -> None:
-    check(plan_markdown(SAMPLES[name]))
+def test_plan_markdown_of_samples_is_well_formed(name: str) -> None:
+    check_comment(plan_markdown(SAMPLES[name]))
 
 
-def hostile_plan(text: str) -> Plan:
+def make_hostile_plan(text: str) -> Plan:
     """Build a plan with the same text as every name, value and message."""
     resource = ResourceId("Topic", text or "x")
     fields = (
@@ -155,45 +159,45 @@ NASTY = st.text(st.sampled_from("|`<>@#%*_[]()!~\\&;:/$\n\r\t \"'=-+.0awé\x1b\u
 @example("\n\n# title\n\n- item\n\n```\ncode\n```\n\n---\n")
 @example("``` ` `` **b** __b__ _i_ ~~s~~ &lt;b&gt; &#60; $x$ a_b_c")
 @example("[_")
-def test_nothing_that_others_wrote_is_syntax(text: str) -> None:
-    made = hostile_plan(text)
-    tokens = check(plan_markdown(made, text))
-    rows = rows_of(tokens)
+def test_plan_markdown_escapes_hostile_text(text: str) -> None:
+    made = make_hostile_plan(text)
+    tokens = check_comment(plan_markdown(made, text))
+    rows = read_rows(tokens)
     assert [len(row) for row in rows[:5]] == [5, 5, 5, 5, 2], "one head, three changes, then their values"
     name = sanitize_for_terminal(f"Topic/{text or 'x'}")
     assert [row[1] for row in rows[1:4]] == [name] * 3
     assert rows[1][3] == "destructive"
     assert rows[2][3] == f"blocked {sanitize_for_terminal(text or 'x')}"
-    check(render_problem_markdown(made.diagnostics))
+    check_comment(render_problem_markdown(made.diagnostics))
 
 
 @given(NASTY)
-def test_values_stand_in_their_cells(text: str) -> None:
+def test_plan_markdown_keeps_values_in_their_cells(text: str) -> None:
     """The contents of a <details> element are separate Markdown: GitHub parses it after an empty line."""
     change = replace(UPDATE_PAYMENTS, fields=(FieldChange("configs.k", FieldOp.SET, f"a{text}a", "after"),))
-    rows = rows_of(check(plan_markdown(plan(changes=(change,)))))
+    rows = read_rows(check_comment(plan_markdown(make_plan(changes=(change,)))))
     assert rows[3] == ["k", "SET", sanitize_for_terminal(f"a{text}a"), "after"]
 
 
-def test_a_mention_in_a_message_is_seen_and_calls_nobody() -> None:
+def test_plan_markdown_shows_mentions_without_notifying() -> None:
     verdict = Verdict("p", "Topic/x", DENY, "Ask @platform, see #12 and C#.")
-    text = plan_markdown(plan(verdicts=(verdict,)))
-    tokens = check(text)
-    assert "Ask @platform, see #12 and C#." in "".join(text_of(t) for t in tokens if t.type == "inline")
+    text = plan_markdown(make_plan(verdicts=(verdict,)))
+    tokens = check_comment(text)
+    assert "Ask @platform, see #12 and C#." in "".join(read_text(t) for t in tokens if t.type == "inline")
 
 
-def many(count: int) -> Plan:
+def make_large_plan(count: int) -> Plan:
     changes = tuple(replace(UPDATE_PAYMENTS, id=ResourceId("Topic", f"t{n}")) for n in range(count - 1))
     last = Change(ResourceId("Topic", "gone"), Action.DELETE, Reason.ORPHANED, Risk.IRREVERSIBLE)
     safe = tuple(replace(change, risk=Risk.SAFE) for change in changes)
-    return plan(changes=(*safe, last), summary=Summary(update=count - 1, delete=1))
+    return make_plan(changes=(*safe, last), summary=Summary(update=count - 1, delete=1))
 
 
-def test_five_thousand_changes_fit_into_a_comment() -> None:
+def test_plan_markdown_of_five_thousand_changes_fits_limit() -> None:
     begin = time.process_time()
-    text = plan_markdown(many(5000), IDENTITY)
+    text = plan_markdown(make_large_plan(5000), IDENTITY)
     assert time.process_time() - begin < 2.0  # takes 0.1 s on an idle core; the limit allows for a busy one
-    rows = [row for row in rows_of(check(text)) if len(row) == 5][1:]
+    rows = [row for row in read_rows(check_comment(text)) if len(row) == 5][1:]
     assert rows[0][1] == "Topic/gone"
     left = re.search(r"… and ([\d,]+) more changes \(omitted\): ([\d,]+) update\.", text)
     assert left
@@ -203,18 +207,18 @@ def test_five_thousand_changes_fit_into_a_comment() -> None:
     assert len(text) > MAX_LENGTH * 0.8, "there was room for more"
     assert len(rows) > 50
     assert folds > 20
-    assert text == plan_markdown(many(5000), IDENTITY)
+    assert text == plan_markdown(make_large_plan(5000), IDENTITY)
 
 
-def test_a_few_changes_are_all_there() -> None:
-    text = plan_markdown(many(30))
+def test_plan_markdown_of_few_changes_is_complete() -> None:
+    text = plan_markdown(make_large_plan(30))
     assert "(omitted)" not in text
     assert text.count("<details>") == 29
 
 
 @pytest.mark.parametrize("text", ["x" * 2000, "@a|" * 2000, "<&>" * 300, "é"])
-def test_very_much_of_everything_fits_too(text: str) -> None:
-    base = hostile_plan(text)
+def test_plan_markdown_of_large_hostile_plan_fits_limit(text: str) -> None:
+    base = make_hostile_plan(text)
     flood = replace(
         base,
         changes=base.changes * 200,
@@ -225,32 +229,32 @@ def test_very_much_of_everything_fits_too(text: str) -> None:
         ),
     )
     comment = plan_markdown(flood)
-    check(comment)
+    check_comment(comment)
     assert len(comment) > MAX_LENGTH / 4
     risks_fit = "more risks (omitted)" not in comment  # risks get the most room, and have a short form
     assert not risks_fit or comment.count("- **error**") == 200
     for what in ("verdicts", "warnings", "changes"):
         assert re.search(rf"and [\d,]+ more {what} \(omitted\)", comment), what
     problems = render_problem_markdown(flood.diagnostics * 4)
-    check(problems)
+    check_comment(problems)
     assert "more problems (omitted)" in problems
 
 
-def test_a_change_of_very_many_fields() -> None:
+def test_plan_markdown_shortens_change_with_many_fields() -> None:
     fields = tuple(FieldChange(f"replicas.t-{n}", FieldOp.CHANGE, [1], [2]) for n in range(1000))
-    text = plan_markdown(plan(changes=(replace(UPDATE_PAYMENTS, fields=fields),)))
-    check(text)
+    text = plan_markdown(make_plan(changes=(replace(UPDATE_PAYMENTS, fields=fields),)))
+    check_comment(text)
     assert "996 more |" in text
     assert "… and 960 more fields (omitted)" in text
 
 
-def test_warnings_are_not_among_the_risks() -> None:
-    text = plan_markdown(plan(diagnostics=(warning("w", "Careful", "It is hot."),)))
+def test_plan_markdown_separates_warnings_from_risks() -> None:
+    text = plan_markdown(make_plan(diagnostics=(warning("w", "Careful", "It is hot."),)))
     assert "### Risks" not in text
     assert "### Warnings\n\n- **warning** Careful<br>It is hot.\n" in text
 
 
-def test_an_error_of_a_blocked_change_is_said_once() -> None:
+def test_plan_markdown_shows_error_of_blocked_change_once() -> None:
     text = plan_markdown(SAMPLES["errors"])
     assert text.count("Partitions cannot be taken away") == 1
     assert "- **blocked**" not in text
@@ -264,7 +268,7 @@ def test_an_error_of_a_blocked_change_is_said_once() -> None:
     "text",
     ["see GH-12", "gh-7.", f"as of {'0a' * 20}", "by @me in #5", ":boom:", "a:100:5", "a!12", "~bug", "GL-5"],
 )
-def test_what_hosts_of_code_would_link_is_code(text: str) -> None:
+def test_escape_prose_quotes_text_that_code_hosts_link(text: str) -> None:
     assert "<code>" in escape_prose(text)
 
 
@@ -282,5 +286,5 @@ def test_what_hosts_of_code_would_link_is_code(text: str) -> None:
         "95%.",
     ],
 )
-def test_what_they_would_not_is_not(text: str) -> None:
+def test_escape_prose_keeps_plain_text(text: str) -> None:
     assert escape_prose(text) == text

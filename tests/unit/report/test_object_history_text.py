@@ -9,28 +9,30 @@ from kdeclare.core.live.live_codec import LiveKey
 from kdeclare.core.secrets.secret_refs import UNKNOWN_HASH
 from kdeclare.report.fleet.snapshot_text import build_object_history_document, render_object_history_text
 from tests.jsontypes import Json
-from tests.unit.report.test_topic_history_text import version
+from tests.unit.report.test_topic_history_text import make_version
 
 
-def lines_of(key: LiveKey, *bodies: Json) -> list[str]:
-    text = render_object_history_text("eu-1", key, [version(day, body) for day, body in enumerate(bodies)])
+def render_lines(key: LiveKey, *bodies: Json) -> list[str]:
+    text = render_object_history_text(
+        "eu-1", key, [make_version(day, body) for day, body in enumerate(bodies)]
+    )
     return [line for line in text.splitlines() if line.startswith("  ")]
 
 
-def test_word_without_a_slash_is_a_topic() -> None:
+def test_parse_live_key_reads_plain_word_as_topic() -> None:
     assert parse_live_key("orders") == LiveKey("Topic", "orders")
     assert parse_live_key("Topic/orders") == LiveKey("Topic", "orders")
     assert parse_live_key("ClientQuota/user=a/b") == LiveKey("ClientQuota", "user=a/b")
 
 
-def test_kind_that_no_snapshot_has_is_refused_with_a_guess() -> None:
+def test_parse_live_key_suggests_known_kind() -> None:
     with pytest.raises(KdeclareError) as caught:
         parse_live_key("BrokerConfg/1")
     (problem,) = caught.value.diagnostics
     assert (problem.code, problem.hint) == ("unknown-kind", "Did you mean 'BrokerConfig'?")
 
 
-def test_object_that_no_snapshot_has_is_named() -> None:
+def test_unknown_object_error_names_object() -> None:
     topic = build_unknown_object_error("eu-1", LiveKey("Topic", "t"), 2)
     assert (topic.code, topic.detail) == (
         "no-such-topic",
@@ -43,27 +45,27 @@ def test_object_that_no_snapshot_has_is_named() -> None:
     )
 
 
-def test_configs_of_brokers_and_limits_are_called_as_in_plans() -> None:
+def test_object_history_names_fields_like_plans() -> None:
     broker = LiveKey("BrokerConfig", "1")
     before, after = ({"configs": {"log.cleaner.threads": {"value": n}}} for n in "12")
-    assert lines_of(broker, before, after) == ["  log.cleaner.threads  1 → 2"]
+    assert render_lines(broker, before, after) == ["  log.cleaner.threads  1 → 2"]
     quota = LiveKey("ClientQuota", "user=a")
-    assert lines_of(quota, {"request_percentage": 5}, {"request_percentage": 50}) == [
+    assert render_lines(quota, {"request_percentage": 5}, {"request_percentage": 50}) == [
         "  limits.request_percentage  5 → 50"
     ]
 
 
-def test_objects_of_which_no_codec_says_more_are_compared_by_the_names_of_their_fields() -> None:
+def test_object_history_without_codec_compares_plain_fields() -> None:
     secret = {"secret": UNKNOWN_HASH}
     before, after = {"id": 1, "token": None, "rooms": ["a"]}, {"id": 2, "token": secret, "rooms": ["a"]}
-    assert lines_of(LiveKey("FrontDoor", "main"), before, after) == [
+    assert render_lines(LiveKey("FrontDoor", "main"), before, after) == [
         "  id     1 → 2",
         "  token  (unset) → (sensitive)",
     ]
 
 
-def test_documents_call_a_topic_by_its_name_and_others_by_kind_and_name() -> None:
-    found = [version(0, {"a": 1}), version(1, {"a": 2})]
+def test_object_history_document_names_topic_or_kind_and_name() -> None:
+    found = [make_version(0, {"a": 1}), make_version(1, {"a": 2})]
     document: Json = dump_document(build_object_history_document("eu-1", LiveKey("FrontDoor", "main"), found))
     assert document["topic"] == "FrontDoor/main"
     assert document["history"][1]["fields"] == [{"path": "a", "before": 1, "after": 2}]

@@ -17,8 +17,8 @@ from kdeclare.report.outcome import (
     validation_outcome,
 )
 from kdeclare.report.run.views import ValidationView
-from tests.unit.report.sample_plans import CREATE_ORDERS, ORDERS, SAMPLES, plan
-from tests.unit.report.sample_runs import DENIED, EVERYTHING, RUNS, results
+from tests.unit.report.sample_plans import CREATE_ORDERS, ORDERS, SAMPLES, make_plan
+from tests.unit.report.sample_runs import DENIED, EVERYTHING, RUNS, make_results
 
 PLANS = {
     "no-changes": (0, 0),
@@ -36,7 +36,7 @@ PLANS = {
 
 
 @pytest.mark.parametrize("name", PLANS)
-def test_plans(name: str) -> None:
+def test_plan_exit_codes_match_samples(name: str) -> None:
     codes = tuple(int(plan_outcome(SAMPLES[name], detailed).exit_code) for detailed in (False, True))
     assert codes == PLANS[name]
 
@@ -62,55 +62,55 @@ RUN_CODES = {
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_runs(name: str) -> None:
+def test_run_exit_codes_match_samples(name: str) -> None:
     assert int(run_outcome(RUNS[name]).exit_code) == RUN_CODES[name]
 
 
-def test_an_error_weighs_more_than_a_denial() -> None:
-    both = plan(changes=(CREATE_ORDERS,), diagnostics=(denied("guard", "No"), error("bad", "Wrong")))
+def test_plan_outcome_prefers_error_over_denial() -> None:
+    both = make_plan(changes=(CREATE_ORDERS,), diagnostics=(denied("guard", "No"), error("bad", "Wrong")))
     assert plan_outcome(both).exit_code is ExitCode.ERROR
 
 
-def test_a_denying_verdict_is_enough_and_a_warning_one_is_not() -> None:
-    def judged(outcome: VerdictOutcome) -> Plan:
-        return plan(changes=(CREATE_ORDERS,), verdicts=(Verdict("p", str(ORDERS), outcome),))
+def test_plan_outcome_is_denied_by_deny_verdict_only() -> None:
+    def plan_with_verdict(outcome: VerdictOutcome) -> Plan:
+        return make_plan(changes=(CREATE_ORDERS,), verdicts=(Verdict("p", str(ORDERS), outcome),))
 
-    assert plan_outcome(judged(VerdictOutcome.DENY)).exit_code is ExitCode.DENIED
-    assert plan_outcome(judged(VerdictOutcome.WARN)).exit_code is ExitCode.OK
-    assert plan_outcome(judged(VerdictOutcome.ALLOW)).exit_code is ExitCode.OK
+    assert plan_outcome(plan_with_verdict(VerdictOutcome.DENY)).exit_code is ExitCode.DENIED
+    assert plan_outcome(plan_with_verdict(VerdictOutcome.WARN)).exit_code is ExitCode.OK
+    assert plan_outcome(plan_with_verdict(VerdictOutcome.ALLOW)).exit_code is ExitCode.OK
 
 
-def test_a_denial_without_a_change_is_no_no_changes() -> None:
-    outcome = plan_outcome(plan(diagnostics=(denied("guard", "No"),), summary=Summary(blocked=1)))
+def test_plan_with_denial_only_is_denied() -> None:
+    outcome = plan_outcome(make_plan(diagnostics=(denied("guard", "No"),), summary=Summary(blocked=1)))
     assert (outcome.status, outcome.exit_code) == ("denied", ExitCode.DENIED)
     assert "No changes" not in outcome.headline
 
 
-def test_a_rollback_that_can_do_nothing_is_partial() -> None:
+def test_rollback_that_undoes_nothing_is_partial() -> None:
     outcome = run_outcome(ApplyResult(None, SAMPLES["cannot-undo"], {}))
     assert outcome.exit_code is ExitCode.PARTIAL
     assert outcome.headline.startswith("Nothing was rolled back")
 
 
-def test_errors_with_nothing_done() -> None:
-    outcome = run_outcome(ApplyResult(None, plan(), {}, (error("bad", "Wrong"),)))
+def test_run_with_errors_and_nothing_done_is_error() -> None:
+    outcome = run_outcome(ApplyResult(None, make_plan(), {}, (error("bad", "Wrong"),)))
     assert (outcome.status, outcome.exit_code) == ("error", ExitCode.ERROR)
 
 
-def test_what_nothing_was_heard_of_was_not_begun() -> None:
+def test_run_without_results_counts_operations_as_not_started() -> None:
     outcome = run_outcome(ApplyResult("r", SAMPLES["create"], {}))
     assert outcome.exit_code is ExitCode.PARTIAL
     assert "1 not started" in outcome.headline
 
 
-def refused(**ends: tuple[Status, str | None, str, str | None]) -> ApplyResult:
+def make_refused_run(**ends: tuple[Status, str | None, str, str | None]) -> ApplyResult:
     """A run of all kinds of operations; a broker policy refused the third."""
-    return ApplyResult("r", EVERYTHING, results(EVERYTHING, _2=DENIED, **ends))
+    return ApplyResult("r", EVERYTHING, make_results(EVERYTHING, _2=DENIED, **ends))
 
 
-def test_what_needs_something_refused_is_denied_with_it_however_far() -> None:
+def test_run_is_denied_if_failures_depend_on_denied_operation() -> None:
     ids = [op.id for op in EVERYTHING.operations]
-    far = refused(_3=(Status.SKIPPED, None, "", ids[2]), _4=(Status.SKIPPED, None, "", ids[3]))
+    far = make_refused_run(_3=(Status.SKIPPED, None, "", ids[2]), _4=(Status.SKIPPED, None, "", ids[3]))
     outcome = run_outcome(far)
     assert (outcome.status, outcome.exit_code) == ("denied", ExitCode.DENIED)
     assert outcome.headline.endswith("6 of 9 operations done, 1 denied, 2 skipped.")
@@ -129,20 +129,20 @@ def test_what_needs_something_refused_is_denied_with_it_however_far() -> None:
         (Status.INTERRUPTED, None, "", None),
     ],
 )
-def test_anything_else_that_went_wrong_weighs_more(other: tuple[Status, str | None, str, str | None]) -> None:
+def test_run_is_partial_if_other_operations_failed(other: tuple[Status, str | None, str, str | None]) -> None:
     own = EVERYTHING.operations[7].id
     end = (*other[:3], own) if other[3] == "CIRCLE" else other
-    outcome = run_outcome(refused(_7=end))
+    outcome = run_outcome(make_refused_run(_7=end))
     assert (outcome.status, outcome.exit_code) == ("partial", ExitCode.PARTIAL)
     assert "1 denied" in outcome.headline
 
 
-def test_what_goes_on_beside_something_refused_is_no_failure() -> None:
-    assert run_outcome(refused(_6=(Status.STARTED, None, "", None))).exit_code is ExitCode.DENIED
+def test_run_is_denied_while_other_operations_continue() -> None:
+    assert run_outcome(make_refused_run(_6=(Status.STARTED, None, "", None))).exit_code is ExitCode.DENIED
 
 
-def test_resources_denied_before_and_during_the_run_are_counted_together() -> None:
-    run = ApplyResult("r", SAMPLES["judged"], results(SAMPLES["judged"], _0=DENIED))
+def test_run_headline_adds_denials_before_and_during_run() -> None:
+    run = ApplyResult("r", SAMPLES["judged"], make_results(SAMPLES["judged"], _0=DENIED))
     assert run_outcome(run).headline.endswith("1 of 2 operations done, 3 denied.")
 
 
@@ -155,13 +155,15 @@ def test_resources_denied_before_and_during_the_run_are_counted_together() -> No
         ((denied("d", "No"), error("e", "Wrong")), "Not valid: 1 error, 1 denial in 1 file.", 1),
     ],
 )
-def test_validations(found: tuple[Diagnostic, ...], headline: str, code: int) -> None:
+def test_validation_outcome_summarizes_diagnostics(
+    found: tuple[Diagnostic, ...], headline: str, code: int
+) -> None:
     outcome = validation_outcome(ValidationView(1, 2, found))
     assert (outcome.headline, int(outcome.exit_code)) == (headline, code)
 
 
-def test_adopting_counts_only_what_is_taken_over_unchanged() -> None:
-    changed = plan(
+def test_count_adopted_counts_unchanged_adoptions_only() -> None:
+    changed = make_plan(
         changes=(CREATE_ORDERS,),
         ownership=(
             Ownership(ORDERS, None, TopicRecord()),
@@ -173,14 +175,14 @@ def test_adopting_counts_only_what_is_taken_over_unchanged() -> None:
     assert count_adopted(changed) == 1
 
 
-def test_where_names_the_cluster_once() -> None:
-    assert format_target(plan()) == "payments/sandbox on 127.0.0.1:19092"
-    assert format_target(plan(cluster=ClusterRef("abc", "sandbox"))) == "payments/sandbox on cluster abc"
+def test_format_target_names_cluster_once() -> None:
+    assert format_target(make_plan()) == "payments/sandbox on 127.0.0.1:19092"
+    assert format_target(make_plan(cluster=ClusterRef("abc", "sandbox"))) == "payments/sandbox on cluster abc"
 
 
-def test_run_with_everything_done_beside_a_denial_is_applied_in_part() -> None:
+def test_run_with_denial_and_all_done_is_partially_applied() -> None:
     plan = SAMPLES["judged"]
-    outcome = run_outcome(ApplyResult("r", plan, results(plan)))
+    outcome = run_outcome(ApplyResult("r", plan, make_results(plan)))
     assert (outcome.status, outcome.exit_code) == ("denied", ExitCode.DENIED)
     assert outcome.headline.startswith("Partially applied to ")
     assert outcome.headline.endswith(": 2 done, 2 denied.")

@@ -19,24 +19,26 @@ from tests.jsontypes import Json
 RACKS = {1: "b", 2: "a", 3: "b", 4: "a"}
 
 
-def op(verb: str, args: Arguments, expect: Json = None) -> Operation:
+def make_operation(verb: str, args: Arguments, expect: Json = None) -> Operation:
     return Operation(verb, verb, ResourceId("Topic", "t"), args, expect or {}, {}, None, "no")
 
 
-def moving(partitions: Mapping[str, Sequence[int]]) -> ReassignArgs:
+def make_reassign_args(partitions: Mapping[str, Sequence[int]]) -> ReassignArgs:
     """Build an operation that moves partitions to these replicas."""
     return ReassignArgs({name: tuple(replicas) for name, replicas in partitions.items()}, False)
 
 
-def move(**moved: tuple[list[int], list[int]]) -> Operation:
+def make_move(**moved: tuple[list[int], list[int]]) -> Operation:
     """Summarize moved partitions, given by name: ``t_0=(before, after)`` is t-0."""
     names = {name.replace("_", "-"): sides for name, sides in moved.items()}
     after = {name: sides[1] for name, sides in names.items()}
-    return op("partitions.reassign", moving(after), {name: sides[0] for name, sides in names.items()})
+    return make_operation(
+        "partitions.reassign", make_reassign_args(after), {name: sides[0] for name, sides in names.items()}
+    )
 
 
-def test_a_move_before_and_after() -> None:
-    found = summarize_assignments([move(t_0=([1, 2], [4, 1]))], RACKS)
+def test_assignments_summarize_move_before_and_after() -> None:
+    found = summarize_assignments([make_move(t_0=([1, 2], [4, 1]))], RACKS)
     assert found is not None
     assert found.brokers == (2, 4, 1, 3)
     assert found.topics == ("t",)
@@ -48,8 +50,8 @@ def test_a_move_before_and_after() -> None:
     assert (found.partitions, found.copied, found.narrowed_count) == (1, 1, 0)
 
 
-def test_a_move_that_is_cancelled_copies_nothing_and_frees_where_it_was_going() -> None:
-    cancel = op("moves.cancel", MovesArgs({"t-0": (1, 2)}), {"t-0": [4, 1]})
+def test_cancelled_move_copies_nothing_and_frees_its_targets() -> None:
+    cancel = make_operation("moves.cancel", MovesArgs({"t-0": (1, 2)}), {"t-0": [4, 1]})
     found = summarize_assignments([cancel], RACKS)
     assert found is not None
     assert found.brokers == (2, 4, 1, 3)
@@ -61,17 +63,17 @@ def test_a_move_that_is_cancelled_copies_nothing_and_frees_where_it_was_going() 
     assert (found.partitions, found.copied) == (1, 0)
 
 
-def test_a_move_that_is_cancelled_for_another_counts_what_the_other_copies() -> None:
-    cancel = op("moves.cancel", MovesArgs({"t-0": (1, 2)}), {"t-0": [4, 1]})
-    found = summarize_assignments([cancel, move(t_0=([1, 2], [3, 1]))], RACKS)
+def test_replaced_move_counts_copies_of_new_move() -> None:
+    cancel = make_operation("moves.cancel", MovesArgs({"t-0": (1, 2)}), {"t-0": [4, 1]})
+    found = summarize_assignments([cancel, make_move(t_0=([1, 2], [3, 1]))], RACKS)
     assert found is not None
     assert found.held[0, 3] == BrokerReplicas(0, 1, 0, 1)
     assert found.copied == 1
 
 
-def test_new_topics_and_new_partitions_have_no_before() -> None:
-    create = op("topic.create", NewTopic("n", None, None, {0: (1, 2), 1: (2, 1)}, {}))
-    add = op("partitions.increase", NewPartitions("t", 4, ((3, 4),)), {"partitions": 3})
+def test_new_topics_and_partitions_have_no_replicas_before() -> None:
+    create = make_operation("topic.create", NewTopic("n", None, None, {0: (1, 2), 1: (2, 1)}, {}))
+    add = make_operation("partitions.increase", NewPartitions("t", 4, ((3, 4),)), {"partitions": 3})
     found = summarize_assignments([create, add], {})
     assert found is not None
     assert found.brokers == (1, 2, 3, 4)
@@ -80,12 +82,15 @@ def test_new_topics_and_new_partitions_have_no_before() -> None:
     assert (found.partitions, found.copied, found.unplaced_count) == (3, 6, 0)
 
 
-def test_what_the_brokers_place_is_counted_only() -> None:
-    left = op("topic.create", NewTopic("n", 3, None, None, {}))
+def test_topics_placed_by_brokers_are_only_counted() -> None:
+    left = make_operation("topic.create", NewTopic("n", 3, None, None, {}))
     assert (
-        summarize_assignments([left, op("configs.alter", AlterConfigsArgs("TOPIC", "n", ()))], RACKS) is None
+        summarize_assignments(
+            [left, make_operation("configs.alter", AlterConfigsArgs("TOPIC", "n", ()))], RACKS
+        )
+        is None
     )
-    found = summarize_assignments([left, move(t_0=([1], [2]))], RACKS)
+    found = summarize_assignments([left, make_move(t_0=([1], [2]))], RACKS)
     assert found is not None
     assert found.unplaced_count == 1
 
@@ -94,8 +99,8 @@ def test_what_the_brokers_place_is_counted_only() -> None:
     ("before", "after", "narrowed"),
     [([1, 2], [1, 3], 1), ([1, 2], [3, 4], 0), ([1, 3], [1], 0), ([1, 9], [9, 8], 0), ([], [1], 0)],
 )
-def test_fewer_racks_than_before_are_told(before: list[int], after: list[int], narrowed: int) -> None:
-    found = summarize_assignments([move(t_0=(before, after))], RACKS)
+def test_moves_to_fewer_racks_are_counted(before: list[int], after: list[int], narrowed: int) -> None:
+    found = summarize_assignments([make_move(t_0=(before, after))], RACKS)
     assert found is not None
     assert found.narrowed_count == narrowed
 
@@ -106,12 +111,14 @@ lists = st.lists(st.integers(1, 6), max_size=4, unique=True)
 @given(
     st.dictionaries(st.tuples(st.integers(0, 2 * MAX_TOPIC_ROWS), st.integers(0, 3)), st.tuples(lists, lists))
 )
-def test_no_replica_is_lost_when_topics_share_a_row(
+def test_combined_topic_row_loses_no_replicas(
     moves: dict[tuple[int, int], tuple[list[int], list[int]]],
 ) -> None:
     args = {f"t{topic}-{n}": after for (topic, n), (_, after) in moves.items()}
     expect = {f"t{topic}-{n}": before for (topic, n), (before, _) in moves.items()}
-    found = summarize_assignments([op("partitions.reassign", moving(args), expect)], RACKS)
+    found = summarize_assignments(
+        [make_operation("partitions.reassign", make_reassign_args(args), expect)], RACKS
+    )
     if found is None:
         assert not moves
         return
@@ -127,10 +134,10 @@ def test_no_replica_is_lost_when_topics_share_a_row(
     )
 
 
-def test_very_many_topics_share_a_row() -> None:
+def test_excess_topics_share_one_row() -> None:
     names = [f"t{n:03}-0" for n in range(MAX_TOPIC_ROWS + 5)]
-    after = moving({name: [1] for name in names})
-    moved = op("partitions.reassign", after, {name: [2] for name in names})
+    after = make_reassign_args({name: [1] for name in names})
+    moved = make_operation("partitions.reassign", after, {name: [2] for name in names})
     found = summarize_assignments([moved], RACKS)
     assert found is not None
     assert found.topics[-1] is None

@@ -22,32 +22,34 @@ from kdeclare.report.plan.plan_graph import (
 OPERATION_TYPES = ("configs.alter", "partitions.reassign", "throttle.set")
 
 
-def op(id_: str, *after: str, verb: str = "configs.alter", kind: str = "Topic") -> Operation:
+def make_operation(id_: str, *after: str, verb: str = "configs.alter", kind: str = "Topic") -> Operation:
     return Operation(
         id_, verb, ResourceId(kind, id_), Arguments(), {}, dict.fromkeys(after, "for a reason"), None, "no"
     )
 
 
 @st.composite
-def graphs(draw: st.DrawFn) -> list[Operation]:
+def draw_operations(draw: st.DrawFn) -> list[Operation]:
     """Generate operations in order; each can depend on any of the earlier ones."""
     dice = random.Random(draw(st.integers(0, 2**32)))
     count, width = draw(st.integers(0, 3 * MAX_SINGLE_NODES)), draw(st.floats(0, 0.3))
     return [
-        op(f"o{n}", *(f"o{m}" for m in range(n) if dice.random() < width), verb=dice.choice(OPERATION_TYPES))
+        make_operation(
+            f"o{n}", *(f"o{m}" for m in range(n) if dice.random() < width), verb=dice.choice(OPERATION_TYPES)
+        )
         for n in range(count)
     ]
 
 
-def graph_of(operations: list[Operation], seconds: dict[str, float]) -> "nx.DiGraph[str]":
+def build_networkx_graph(operations: list[Operation], seconds: dict[str, float]) -> "nx.DiGraph[str]":
     graph: nx.DiGraph[str] = nx.DiGraph()
     graph.add_edges_from((need, o.id, {"weight": seconds[o.id]}) for o in operations for need in o.after)
     graph.add_edges_from(("start", o.id, {"weight": seconds[o.id]}) for o in operations)
     return graph
 
 
-@given(graphs())
-def test_without_times_the_critical_path_goes_through_every_step(operations: list[Operation]) -> None:
+@given(draw_operations())
+def test_critical_path_without_times_visits_every_level(operations: list[Operation]) -> None:
     path = find_critical_path(operations)
     by_id = {o.id: o for o in operations}
     assert all(first in by_id[second].after for first, second in itertools.pairwise(path))
@@ -55,19 +57,17 @@ def test_without_times_the_critical_path_goes_through_every_step(operations: lis
     assert len(path) == (steps if steps > 1 else 0)
 
 
-@given(graphs(), st.integers(0, 2**32))
-def test_with_times_nothing_takes_longer_than_the_critical_path(
-    operations: list[Operation], seed: int
-) -> None:
+@given(draw_operations(), st.integers(0, 2**32))
+def test_critical_path_with_times_is_longest(operations: list[Operation], seed: int) -> None:
     dice = random.Random(seed)
     seconds = {o.id: dice.randrange(1, 100) / 4 for o in operations}
-    longest = nx.dag_longest_path_length(graph_of(operations, seconds)) if operations else 0
+    longest = nx.dag_longest_path_length(build_networkx_graph(operations, seconds)) if operations else 0
     took = sum(seconds[id_] for id_ in find_critical_path(operations, seconds))
     assert took == longest or (not took and longest == max(seconds.values()))
 
 
-@given(graphs())
-def test_every_operation_stands_in_one_place(operations: list[Operation]) -> None:
+@given(draw_operations())
+def test_graph_places_every_operation_once(operations: list[Operation]) -> None:
     drawn = build_graph_layout(operations)
     assert sorted(n for node in drawn.nodes for n in node.operations) == list(range(len(operations)))
     assert len({(node.column, node.row) for node in drawn.nodes}) == len(drawn.nodes)
@@ -81,8 +81,8 @@ def test_every_operation_stands_in_one_place(operations: list[Operation]) -> Non
     ]
 
 
-@given(graphs())
-def test_columns_are_steps_in_order_and_not_too_many(operations: list[Operation]) -> None:
+@given(draw_operations())
+def test_graph_columns_are_consecutive_levels_within_limit(operations: list[Operation]) -> None:
     drawn = build_graph_layout(operations)
     steps = list_levels(operations)
     assert [n for a, b in drawn.columns for n in range(a, b + 1)] == list(range(1, len(steps) + 1))
@@ -93,8 +93,8 @@ def test_columns_are_steps_in_order_and_not_too_many(operations: list[Operation]
         assert all(first <= step_of[operations[n].id] <= last for n in node.operations)
 
 
-@given(graphs())
-def test_what_waits_for_what_can_be_told_from_the_edges(operations: list[Operation]) -> None:
+@given(draw_operations())
+def test_graph_edges_imply_all_dependencies(operations: list[Operation]) -> None:
     """Omitted edges are implied by drawn ones, and every drawn edge exists."""
     drawn = build_graph_layout(operations)
     node_of = {operations[n].id: at for at, node in enumerate(drawn.nodes) for n in node.operations}
@@ -108,9 +108,12 @@ def test_what_waits_for_what_can_be_told_from_the_edges(operations: list[Operati
     assert all(drawn.nodes[e.source].column <= drawn.nodes[e.target].column for e in drawn.edges)
 
 
-def test_many_that_are_alike_are_one_node() -> None:
+def test_graph_groups_similar_operations() -> None:
     drawn = build_graph_layout(
-        [*(op(f"c{n}") for n in range(3_000)), *(op(f"m{n}", f"c{n}", verb="x") for n in range(3_000))]
+        [
+            *(make_operation(f"c{n}") for n in range(3_000)),
+            *(make_operation(f"m{n}", f"c{n}", verb="x") for n in range(3_000)),
+        ]
     )
     assert [(n.column, n.verb, len(n.operations)) for n in drawn.nodes] == [
         (0, "configs.alter", 3_000),
@@ -120,11 +123,15 @@ def test_many_that_are_alike_are_one_node() -> None:
 
 
 @pytest.mark.parametrize("turns", [("move",), ("move", "wait")])
-def test_batches_that_take_turns_are_one_column(turns: tuple[str, ...]) -> None:
-    batches = [op("b0", "set", verb=turns[0])]
-    batches += [op(f"b{n}", f"b{n - 1}", verb=turns[n % len(turns)]) for n in range(1, 400)]
+def test_graph_joins_alternating_batches_in_one_column(turns: tuple[str, ...]) -> None:
+    batches = [make_operation("b0", "set", verb=turns[0])]
+    batches += [make_operation(f"b{n}", f"b{n - 1}", verb=turns[n % len(turns)]) for n in range(1, 400)]
     drawn = build_graph_layout(
-        [op("set", verb="throttle.set"), *batches, op("end", "b399", verb="throttle.clear")]
+        [
+            make_operation("set", verb="throttle.set"),
+            *batches,
+            make_operation("end", "b399", verb="throttle.clear"),
+        ]
     )
     assert drawn.columns[0] == (1, 1)
     assert drawn.columns[-1] == (402, 402)
@@ -132,12 +139,21 @@ def test_batches_that_take_turns_are_one_column(turns: tuple[str, ...]) -> None:
     assert len(drawn.critical) == 402
 
 
-def test_an_edge_does_not_go_behind_what_stands_between() -> None:
-    drawn = build_graph_layout([op("a"), op("b", "a"), op("c", "a", "b")])
+def test_graph_omits_edge_implied_by_others() -> None:
+    drawn = build_graph_layout([make_operation("a"), make_operation("b", "a"), make_operation("c", "a", "b")])
     assert [(e.source, e.target) for e in drawn.edges] == [(0, 1), (1, 2)]
 
 
-def test_who_waits_stands_beside_what_it_waits_for() -> None:
-    drawn = build_graph_layout([op("a"), op("b"), op("c"), op("z", "a"), op("y", "b"), op("x", "c")])
+def test_graph_puts_operation_beside_its_dependency() -> None:
+    drawn = build_graph_layout(
+        [
+            make_operation("a"),
+            make_operation("b"),
+            make_operation("c"),
+            make_operation("z", "a"),
+            make_operation("y", "b"),
+            make_operation("x", "c"),
+        ]
+    )
     rows = {node.operations[0]: node.row for node in drawn.nodes}
     assert (rows[3], rows[4], rows[5]) == (rows[0], rows[1], rows[2])

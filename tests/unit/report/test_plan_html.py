@@ -36,16 +36,16 @@ from kdeclare.report.run.views import RunDetail, RunOverride, RunStep
 from tests.browser.sample_audits import HOSTILE
 from tests.jsontypes import Json
 from tests.unit.report.page_reader import Reader
-from tests.unit.report.sample_plans import SAMPLES, plan
+from tests.unit.report.sample_plans import SAMPLES, make_plan
 from tests.unit.report.sample_runs import DETAIL, HISTORY, START
 
 
-def text(data: Json, column: str, row: int, table: str = "changes") -> str | None:
+def read_text(data: Json, column: str, row: int, table: str = "changes") -> str | None:
     place = data[table][column][row]
     return None if place < 0 else data["strings"][place]
 
 
-def run_of(made: Plan, status: Status | None = Status.DONE, words: str = "") -> RunDetail:
+def make_run(made: Plan, status: Status | None = Status.DONE, words: str = "") -> RunDetail:
     """A run of a plan in which all operations have the same status."""
     ended = START if status else None
     steps = tuple(
@@ -56,7 +56,7 @@ def run_of(made: Plan, status: Status | None = Status.DONE, words: str = "") -> 
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_every_change_is_there_those_to_look_at_first(name: str) -> None:
+def test_plan_page_lists_every_change_in_order(name: str) -> None:
     made = SAMPLES[name]
     data = Reader(render_plan_page(made, "0123")).data
     changes = order_changes(made)
@@ -64,32 +64,32 @@ def test_every_change_is_there_those_to_look_at_first(name: str) -> None:
     orphans = [change.action is Action.NO_OP for change in changes]
     assert orphans == sorted(orphans)
     for row, change in enumerate(changes):
-        assert f"{text(data, 'kind', row)}/{text(data, 'name', row)}" == str(change.id)
+        assert f"{read_text(data, 'kind', row)}/{read_text(data, 'name', row)}" == str(change.id)
         risks = data["changes"]["risks"][row]
         assert [data["risks"][risk] for risk in risks] == list(change.risks)
-        assert text(data, "blocked", row) == change.blocked
+        assert read_text(data, "blocked", row) == change.blocked
         first, last = data["changes"]["first"][row : row + 2]
-        shown = [text(data, "path", at, "fields") for at in range(first, last)]
+        shown = [read_text(data, "path", at, "fields") for at in range(first, last)]
         assert shown == [field.path.removeprefix("configs.") for field in change.fields]
     assert len(data["operations"]["verb"]) == len(made.operations)
     assert ("plan", "0123") in map(tuple, data["facts"])
 
 
-def test_a_field_has_the_sides_that_it_has() -> None:
+def test_plan_page_fields_have_before_and_after_as_applicable() -> None:
     data = Reader(render_plan_page(SAMPLES["everything"])).data
     sides: dict[str, set[tuple[bool, bool]]] = {}
     for row in range(len(data["changes"]["kind"])):
         action = data["actions"][data["changes"]["action"][row]][0]
         for at in range(*data["changes"]["first"][row : row + 2]):
             has = (
-                text(data, "before", at, "fields") is not None,
-                text(data, "after", at, "fields") is not None,
+                read_text(data, "before", at, "fields") is not None,
+                read_text(data, "after", at, "fields") is not None,
             )
             sides.setdefault(action, set()).add(has)
     assert sides == {"create": {(False, True)}, "change": {(True, True)}, "delete": {(True, False)}}
 
 
-def test_what_an_operation_waits_for_is_there_with_its_reason() -> None:
+def test_plan_page_shows_dependencies_with_reasons() -> None:
     made = SAMPLES["everything"]
     data = Reader(render_plan_page(made)).data
     for number, operation in enumerate(made.operations):
@@ -101,23 +101,23 @@ def test_what_an_operation_waits_for_is_there_with_its_reason() -> None:
         assert found == dict(operation.after)
 
 
-def test_of_a_run_every_operation_has_its_end() -> None:
+def test_run_page_shows_status_of_every_operation() -> None:
     made = SAMPLES["everything"]
-    data = Reader(render_run_page(run_of(made, Status.FAILED, "it broke"))).data
+    data = Reader(render_run_page(make_run(made, Status.FAILED, "it broke"))).data
     run = data["run"]
     assert {run["statuses"][at] for at in run["status"]} == {"failed"}
     assert {data["strings"][at] for at in run["message"]} == {"it broke"}
     assert sorted(n for steps in run["steps"] for n in steps) == list(range(len(made.operations)))
 
 
-def test_risks_are_the_risks_of_the_comment_in_its_order() -> None:
+def test_plan_risks_are_sorted_like_comment() -> None:
     tags = [(item.tag, item.resource) for item in list_plan_risks(SAMPLES["blocked"])]
     assert tags == [("denied", "Topic/payments"), ("denied", "Topic/legacy.events")]
     tags = [(item.tag, item.resource) for item in list_plan_risks(SAMPLES["everything"])]
     assert tags == [("irreversible", "Topic/legacy.events"), ("irreversible", "Topic/payments")]
 
 
-def test_notes_tell_what_stops_nothing() -> None:
+def test_plan_notes_list_policies_orphans_and_unmanaged() -> None:
     assert [n.tag for n in list_plan_notes(SAMPLES["blocked"])] == ["policies", "warned", "warned"]
     assert [n.tag for n in list_plan_notes(SAMPLES["everything"])] == ["orphaned", "unmanaged", "unmanaged"]
     (orphans,) = list_plan_notes(SAMPLES["orphans"])
@@ -125,7 +125,7 @@ def test_notes_tell_what_stops_nothing() -> None:
     assert list_plan_notes(SAMPLES["create"]) == []
 
 
-def test_what_did_not_end_well_comes_worst_first() -> None:
+def test_run_problems_are_sorted_worst_first() -> None:
     tags = [(item.tag, item.title) for item in list_run_problems(DETAIL)]
     assert tags == [
         ("failed", "throttle.set"),
@@ -137,7 +137,7 @@ def test_what_did_not_end_well_comes_worst_first() -> None:
     assert [item.tag for item in list_run_notes(DETAIL)] == ["overridden", "overridden", "warning"]
 
 
-def test_what_an_operation_needs_is_said_once() -> None:
+def test_run_problems_state_cause_once() -> None:
     said = "Topic/t retention.ms: planned on 1, but now it is 2."
     stale = RunStep("a", "configs.alter", "Topic/t", Status.STALE, error="stale", message=said)
     needs = RunStep("b", "topic.delete", "Topic/t", Status.SKIPPED, message="It depends on a.", cause="a")
@@ -145,18 +145,18 @@ def test_what_an_operation_needs_is_said_once() -> None:
     assert [item.lines for item in troubles] == [(said,), ("It depends on a.",)]
 
 
-def test_page_lists_all_risks_however_many() -> None:
+def test_plan_page_lists_all_risks() -> None:
     many = tuple(
         Change(ResourceId("Topic", f"t{n}"), Action.DELETE, Reason.ORPHANED, Risk.IRREVERSIBLE)
         for n in range(500)
     )
-    risky = Reader(render_plan_page(plan(changes=many, summary=Summary(delete=500)))).data["risky"]
+    risky = Reader(render_plan_page(make_plan(changes=many, summary=Summary(delete=500)))).data["risky"]
     assert (len(risky["items"]), risky["left"]) == (500, 0)
 
 
-def test_very_many_notes_are_counted_and_are_not_in_the_list_of_changes() -> None:
+def test_plan_page_counts_excess_notes() -> None:
     keys = {f"Topic/t{n}": ("retention.ms",) for n in range(500)}
-    found = Reader(render_plan_page(plan(unmanaged_configs=keys))).data["notes"]
+    found = Reader(render_plan_page(make_plan(unmanaged_configs=keys))).data["notes"]
     assert (len(found["items"]), found["left"], found["others"]) == (
         MAX_NOTES,
         500 - MAX_NOTES,
@@ -169,7 +169,7 @@ names = st.one_of(
 )
 
 
-def hostile(name: str) -> Plan:
+def make_hostile_plan(name: str) -> Plan:
     """A plan in which everything has this name."""
     resource = ResourceId("Topic", name)
     fields = (
@@ -187,7 +187,7 @@ def hostile(name: str) -> Plan:
         "assignments": {"0": [1]},
     }
     return replace(
-        plan(changes=(change,), summary=Summary(update=1)),
+        make_plan(changes=(change,), summary=Summary(update=1)),
         project=name,
         env=name,
         cluster=ClusterRef(name, name),
@@ -205,12 +205,12 @@ def hostile(name: str) -> Plan:
 
 
 @given(names)
-def test_no_name_leaves_its_place(name: str) -> None:
+def test_pages_escape_names(name: str) -> None:
     assume(name not in OPERATION_TYPES)  # a real verb would require its arguments
-    made = hostile(name)
+    made = make_hostile_plan(name)
     override = RunOverride(name, name, name, name, name)
     ran = replace(
-        run_of(made, Status.FAILED, name),
+        make_run(made, Status.FAILED, name),
         run_id=name,
         user=name,
         command=name,
@@ -223,13 +223,13 @@ def test_no_name_leaves_its_place(name: str) -> None:
     for page in (render_plan_page(made), render_run_page(ran)):
         read = Reader(page)
         assert [tag for tag, _ in read.tags] == usual
-        assert text(read.data, "name", 0) == sanitize_for_terminal(name)
+        assert read_text(read.data, "name", 0) == sanitize_for_terminal(name)
         assert not re.search("[\u2028\u2029]", page)
-        assert text(read.data, "name", 1, "operations") == sanitize_for_terminal(name)
+        assert read_text(read.data, "name", 1, "operations") == sanitize_for_terminal(name)
 
 
-def test_the_page_asks_for_nothing() -> None:
-    read = Reader(render_run_page(run_of(SAMPLES["everything"])))
+def test_run_page_loads_nothing_external() -> None:
+    read = Reader(render_run_page(make_run(SAMPLES["everything"])))
     policy = next(a["content"] for tag, a in read.tags if tag == "meta" and "http-equiv" in a) or ""
     assert policy.startswith("default-src 'none'; style-src 'sha256-")
     assert "unsafe" not in policy
@@ -237,27 +237,27 @@ def test_the_page_asks_for_nothing() -> None:
     assert not [a for _, a in read.tags if "style" in a]
 
 
-def test_neither_a_secret_nor_what_stands_for_one_is_in_the_page() -> None:
+def test_plan_page_hides_secrets_and_their_hashes() -> None:
     secret = {"secret": "pbkdf2$abc$def", "reference": "${env.PASSWORD}"}
     resource = ResourceId("BrokerConfig", "1")
     field = FieldChange("configs.ssl.keystore.password", FieldOp.SET, secret, secret)
     ref = SecretRef(secret["secret"], secret["reference"])
     args = AlterConfigsArgs("BROKER", "1", (ConfigOpArgs("ssl.keystore.password", "SET", ref),))
-    made = plan(
+    made = make_plan(
         changes=(Change(resource, Action.UPDATE, Reason.CHANGED, Risk.SAFE, (field,)),),
         operations=(Operation("a", "configs.alter", resource, args, {"x": secret}, {}, None, "no"),),
     )
-    for page in (render_plan_page(made), render_run_page(run_of(made))):
+    for page in (render_plan_page(made), render_run_page(make_run(made))):
         assert SENSITIVE_MASK in page
         assert "pbkdf2" not in page
         assert "PASSWORD" not in page
 
 
-def test_equal_plans_make_equal_pages() -> None:
+def test_plan_page_is_deterministic() -> None:
     assert render_plan_page(big_plan(60)) == render_plan_page(big_plan(60))
 
 
-def test_a_big_plan_is_a_small_page() -> None:
+def test_page_of_big_plan_is_small() -> None:
     made = big_plan(400)
     page = render_plan_page(made)
     assert len(page.encode()) < 100_000 + 400 * 600

@@ -25,20 +25,20 @@ from tests.unit.report.sample_policies import CHECKS, LIVE, MANY, OFFLINE, TESTS
 
 
 @pytest.mark.parametrize("name", CHECKS)
-def test_check(name: str) -> None:
+def test_policy_check_text_matches_golden_file(name: str) -> None:
     text = render_check_text(CHECKS[name])
     assert "\x1b" not in text
     check_golden(f"policy-check-{name}", text)
 
 
 @pytest.mark.parametrize("name", TESTS)
-def test_test(name: str) -> None:
+def test_policy_test_text_matches_golden_file(name: str) -> None:
     text = render_cases_text(TESTS[name])
     assert "\x1b" not in text
     check_golden(f"policy-test-{name}", text)
 
 
-def test_everything_is_shown_to_who_asks_for_it() -> None:
+def test_policy_text_with_show_all_is_complete() -> None:
     assert render_check_text(MANY).count("denied by policy") == 50
     whole = render_check_text(MANY, show_all=True)
     assert whole.count("denied by policy") == 60
@@ -47,7 +47,7 @@ def test_everything_is_shown_to_who_asks_for_it() -> None:
     assert "passed two" not in render_cases_text(TESTS["failed"])
 
 
-def test_colours_change_no_word() -> None:
+def test_policy_colors_change_no_text() -> None:
     for plain, coloured in (
         (render_check_text(LIVE), render_check_text(LIVE, Style(on=True))),
         (render_check_text(OFFLINE), render_check_text(OFFLINE, Style(on=True))),
@@ -69,24 +69,24 @@ def test_colours_change_no_word() -> None:
         ("no-policies", "no-policies", ExitCode.OK),
     ],
 )
-def test_what_a_check_comes_to(name: str, status: str, code: ExitCode) -> None:
+def test_check_outcome_has_status_and_exit_code(name: str, status: str, code: ExitCode) -> None:
     outcome = compute_check_outcome(CHECKS[name])
     assert (outcome.status, outcome.exit_code) == (status, code)
 
 
-def test_what_tests_come_to() -> None:
+def test_cases_outcome_counts_passed_and_failed() -> None:
     assert compute_cases_outcome(TESTS["failed"]).exit_code is ExitCode.ERROR
     assert compute_cases_outcome(TESTS["failed"]).headline == "6 cases: 1 passed, 5 failed."
     assert compute_cases_outcome(TESTS["passed"]).exit_code is ExitCode.OK
 
 
-def test_what_could_not_be_told_was_asked() -> None:
+def test_unavailable_verdicts_count_as_asked() -> None:
     by_policy = {row.policy: row for row in count_by_policy(OFFLINE)}
     assert (by_policy["budget"].asked, by_policy["budget"].open) == (1200, 1200)
     assert (by_policy["bounds"].asked, by_policy["enough-replicas"].asked) == (1, 0)
 
 
-def test_the_schemas_in_the_docs_are_the_ones_in_use() -> None:
+def test_policy_schemas_match_docs() -> None:
     for name, schema in build_policy_schemas().items():
         check_schema(name, schema)
 
@@ -97,13 +97,13 @@ def _dump(value: object) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", CHECKS)
-def test_checks_fit_their_schema_and_their_text(name: str) -> None:
+def test_check_documents_fit_schema_and_match_text(name: str) -> None:
     document = _dump(build_check_document(CHECKS[name]))
     Draft202012Validator(build_policy_schemas()["policy-check"]).validate(document)
     assert render_check_text(CHECKS[name]).startswith(document["headline"] + "\n")
 
 
-def test_a_check_as_a_document() -> None:
+def test_check_document_has_counts_and_positions() -> None:
     document = _dump(build_check_document(LIVE))
     assert (document["outcome"], document["exit_code"], document["against"]) == ("denied", 3, 2)
     assert document["policies"][0] == {"policy": "bounds", "asked": 2, "denied": 1, "warned": 0, "open": 0}
@@ -115,14 +115,14 @@ def test_a_check_as_a_document() -> None:
 
 
 @pytest.mark.parametrize("name", TESTS)
-def test_tests_fit_their_schema_and_their_text(name: str) -> None:
+def test_cases_documents_fit_schema_and_match_text(name: str) -> None:
     document = _dump(build_cases_document(TESTS[name]))
     Draft202012Validator(build_policy_schemas()["policy-test"]).validate(document)
     assert render_cases_text(TESTS[name]).endswith(document["headline"] + "\n")
     assert document["passed"] + document["failed"] == len(document["cases"])
 
 
-def test_tests_as_a_document() -> None:
+def test_cases_document_has_results_and_problems() -> None:
     found = _dump(build_cases_document(TESTS["failed"]))["cases"]
     assert [case["passed"] for case in found] == [True, False, False, False, False, False]
     assert [case["got"] for case in found] == ["deny", "deny", "deny", None, "allow", "allow"]
@@ -130,12 +130,12 @@ def test_tests_as_a_document() -> None:
     assert found[2]["problems"] == ["no message contains 'large'"]
 
 
-def test_the_headline_of_one() -> None:
+def test_check_headline_uses_singular() -> None:
     one = replace(LIVE, verdicts=LIVE.verdicts[:3], topics=1)
     assert compute_check_outcome(one).headline == "1 of 1 topic violates a policy."
 
 
-def test_the_headline_says_who_was_asked_about_nothing() -> None:
+def test_check_headline_counts_inapplicable_policies() -> None:
     idle = replace(LIVE, verdicts=(), open=(), topics=2, policies=LIVE.policies[:1])
     assert (
         compute_check_outcome(idle).headline == "All 2 topics comply with 1 policy (none of which applies)."

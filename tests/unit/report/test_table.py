@@ -28,13 +28,13 @@ COLUMNS = st.builds(
 
 
 @st.composite
-def tables(draw: st.DrawFn) -> tuple[list[Column], list[list[str]]]:
+def draw_tables(draw: st.DrawFn) -> tuple[list[Column], list[list[str]]]:
     columns = draw(st.lists(COLUMNS, min_size=1, max_size=6))
     rows = st.lists(TEXTS, min_size=len(columns), max_size=len(columns))
     return columns, draw(st.lists(rows, max_size=5))
 
 
-def test_columns_and_alignment() -> None:
+def test_table_aligns_columns() -> None:
     rows = [("orders", "12", "ok"), ("p", "3", "")]
     assert list(render_table([NAME, COUNT, STATE], rows)) == [
         "NAME    COUNT  STATE",
@@ -43,21 +43,21 @@ def test_columns_and_alignment() -> None:
     ]
 
 
-def test_a_column_without_anything_is_left_out() -> None:
+def test_table_omits_empty_column() -> None:
     assert list(render_table([NAME, STATE, COUNT], [("a", "", "1")], indent="  ")) == [
         "  NAME  COUNT",
         "  a         1",
     ]
 
 
-def test_names_lose_their_middle_and_texts_their_end() -> None:
+def test_table_elides_middle_of_names_and_end_of_texts() -> None:
     rows = [("payments.captured.europe.v1", "3", "under-replicated, moving")]
     lines = list(render_table([NAME, COUNT, STATE], rows, 40))
     assert lines[1] == "payment…rope.v1      3  under-replicate…"
     assert max(map(len, lines)) == 40
 
 
-def test_the_widest_gives_first_and_none_more_than_is_worth_reading() -> None:
+def test_table_shortens_widest_column_first() -> None:
     columns = [Column("NAME", elision=Elision.MIDDLE, least=20), STATE]
     row = ("n" * 40, "s" * 30)
     assert [len(cell) for cell in list(render_table(columns, [row], 62))[1].split()] == [30, 30]
@@ -65,7 +65,7 @@ def test_the_widest_gives_first_and_none_more_than_is_worth_reading() -> None:
     assert [len(cell) for cell in list(render_table(columns, [row], 20))[1].split()] == [10, 8]
 
 
-def test_colours_take_no_room() -> None:
+def test_table_colors_take_no_width() -> None:
     rows: list[tuple[Cell, ...]] = [(StyledCell("abc", Style(on=True).red), "1"), ("abcd", "2")]
     lines = list(render_table([NAME, COUNT], rows, style=Style(on=True)))
     plain = [re.sub(r"\x1b\[\d+m", "", line) for line in lines]
@@ -85,20 +85,20 @@ def test_colours_take_no_room() -> None:
         ("e\u0301e\u0301e\u0301", 2, Elision.END, "e\u0301…"),
     ],
 )
-def test_elided(text: str, room: int, cut: Elision, shown: str) -> None:
+def test_elide_shortens_text(text: str, room: int, cut: Elision, shown: str) -> None:
     assert elide(text, room, cut) == shown
 
 
-@given(tables(), st.integers(18, 120))
-def test_no_line_is_wider_than_the_terminal(drawn: tuple[list[Column], list[list[str]]], width: int) -> None:
+@given(draw_tables(), st.integers(18, 120))
+def test_table_fits_terminal_width(drawn: tuple[list[Column], list[list[str]]], width: int) -> None:
     columns, rows = drawn
     lines = list(render_table(columns, rows, width, PLAIN))
     assert len(lines) == len(rows) + 1
     assert all(measure_width(line) <= width for line in lines)
 
 
-@given(tables())
-def test_nothing_is_lost_where_there_is_room(drawn: tuple[list[Column], list[list[str]]]) -> None:
+@given(draw_tables())
+def test_table_keeps_all_text_when_it_fits(drawn: tuple[list[Column], list[list[str]]]) -> None:
     columns, rows = drawn
     lines = list(render_table(columns, rows))
     assert all(cell.strip() in line for line, row in zip(lines[1:], rows, strict=True) for cell in row)

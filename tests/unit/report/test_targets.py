@@ -14,7 +14,7 @@ from kdeclare.providers.kafka.client_quota.operations import AlterQuotaArgs, Quo
 from kdeclare.report.plan.plan_markdown import plan_markdown
 from kdeclare.report.plan.plan_page import render_plan_page
 from kdeclare.report.plan.plan_text import plan_text
-from tests.unit.report.sample_plans import plan
+from tests.unit.report.sample_plans import make_plan
 
 WORKERS = ResourceId("ConnectWorkerConfig", "etl")
 PATCH = Operation(
@@ -43,9 +43,9 @@ LIMIT = Operation(
     ("operation", "shown"),
     [(PATCH, "https://collector.example:8083"), (LIMIT, "user 'payments'")],
 )
-def test_target_of_an_operation_is_shown_in_every_format(operation: Operation, shown: str) -> None:
+def test_operation_target_is_shown_in_every_format(operation: Operation, shown: str) -> None:
     field = FieldChange("configs.database.password", FieldOp.SET, None, SENSITIVE_MASK)
     change = Change(operation.resource, Action.UPDATE, Reason.CHANGED, Risk.SAFE, (field,))
-    made = plan(changes=(change,), operations=(operation,))
+    made = make_plan(changes=(change,), operations=(operation,))
     for text in (plan_text(made), plan_markdown(made), render_plan_page(made)):
         assert shown in unescape(text)

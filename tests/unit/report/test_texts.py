@@ -25,28 +25,35 @@ from kdeclare.report.run.history_text import (
 from kdeclare.report.run.run_text import render_run_text
 from kdeclare.report.run.status_text import render_status_text
 from tests.unit.report.golden_files import check_golden
-from tests.unit.report.sample_plans import CREATE_ORDERS, SAMPLES, UPDATE_PAYMENTS, config, op, plan
+from tests.unit.report.sample_plans import (
+    CREATE_ORDERS,
+    SAMPLES,
+    UPDATE_PAYMENTS,
+    make_config_change,
+    make_operation,
+    make_plan,
+)
 from tests.unit.report.sample_runs import BUSY, DETAIL, HISTORY, QUIET, RUNS
 
 TYPED = st.characters(categories=("L", "N", "P", "S", "Zs"), exclude_characters="…")
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_plan(name: str) -> None:
+def test_plan_text_matches_golden_file(name: str) -> None:
     check_golden(f"plan-{name}", plan_text(SAMPLES[name], graph=name == "everything"))
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_run(name: str) -> None:
+def test_run_text_matches_golden_file(name: str) -> None:
     check_golden(f"run-{name}", render_run_text(RUNS[name], seconds=1.43))
 
 
-def test_status() -> None:
+def test_status_text_matches_golden_files() -> None:
     check_golden("status-quiet", render_status_text(QUIET))
     check_golden("status-busy", render_status_text(BUSY))
 
 
-def test_history() -> None:
+def test_history_text_matches_golden_files() -> None:
     check_golden("history", render_history_text(HISTORY))
     check_golden("history-80", render_history_text(HISTORY, width=80))
     assert render_history_text(HISTORY, width=200) == render_history_text(HISTORY)
@@ -55,7 +62,7 @@ def test_history() -> None:
 
 
 @given(st.text(TYPED, max_size=200), st.text(TYPED, max_size=40), st.integers(65, 250))
-def test_no_line_of_the_history_is_wider_than_the_terminal(command: str, user: str, width: int) -> None:
+def test_history_text_fits_terminal_width(command: str, user: str, width: int) -> None:
     runs = [replace(run, command=f"kdeclare {command}", user=user) for run in HISTORY]
     text = render_history_text(runs, width=width)
     assert all(measure_width(line) <= width for line in text.splitlines())
@@ -63,7 +70,7 @@ def test_no_line_of_the_history_is_wider_than_the_terminal(command: str, user: s
     assert ("…:" in text) == any("…" in line for line in text.replace("…:", "").splitlines())
 
 
-def test_many_overrides_by_somebody_whom_the_brokers_do_not_know() -> None:
+def test_run_detail_shortens_many_overrides() -> None:
     one = replace(DETAIL.overrides[0], principal=None)
     text = render_run_detail_text(replace(DETAIL, overrides=(one,) * 23))
     assert "Overridden by ann@laptop (not authenticated by the brokers):" in text
@@ -71,7 +78,7 @@ def test_many_overrides_by_somebody_whom_the_brokers_do_not_know() -> None:
     assert "… and 3 more" in text
 
 
-def test_overrides_in_several_systems_say_who_kdeclare_is_to_each() -> None:
+def test_run_detail_names_principal_per_system() -> None:
     ours = replace(DETAIL.overrides[0], principal="User:ann")
     others = [
         replace(ours, resource=name, principal=who) for name, who in (("Flag/a", "ann"), ("Door/b", None))
@@ -83,10 +90,10 @@ def test_overrides_in_several_systems_say_who_kdeclare_is_to_each() -> None:
     assert "policy bounds on Door/b without authentication: agreed on Monday" in text
 
 
-def test_history_diff() -> None:
-    other = replace(UPDATE_PAYMENTS, fields=(config("retention.ms", "86400000", "3600000"),))
-    a = build_plan_document(plan(changes=(CREATE_ORDERS, UPDATE_PAYMENTS)))
-    b = build_plan_document(plan(changes=(other,), undoes="20260131-120000-a1b2"))
+def test_history_diff_text_matches_golden_file() -> None:
+    other = replace(UPDATE_PAYMENTS, fields=(make_config_change("retention.ms", "86400000", "3600000"),))
+    a = build_plan_document(make_plan(changes=(CREATE_ORDERS, UPDATE_PAYMENTS)))
+    b = build_plan_document(make_plan(changes=(other,), undoes="20260131-120000-a1b2"))
     check_golden("history-diff", render_history_diff_text(compare_plans(a, b, "first", "second.plan.json")))
     assert (
         render_history_diff_text(compare_plans(a, a, "first", "second"))
@@ -94,10 +101,10 @@ def test_history_diff() -> None:
     )
 
 
-def test_a_different_place_is_no_difference() -> None:
-    a = build_plan_document(plan(changes=(CREATE_ORDERS, UPDATE_PAYMENTS)))
+def test_history_diff_ignores_source_positions() -> None:
+    a = build_plan_document(make_plan(changes=(CREATE_ORDERS, UPDATE_PAYMENTS)))
     b = build_plan_document(
-        plan(changes=(UPDATE_PAYMENTS, replace(CREATE_ORDERS, source=SourcePosition("x", 1, 2))))
+        make_plan(changes=(UPDATE_PAYMENTS, replace(CREATE_ORDERS, source=SourcePosition("x", 1, 2))))
     )
     assert render_history_diff_text(compare_plans(a, b, "a", "b")).startswith("No differences")
 
@@ -108,7 +115,7 @@ MANY = [
 ]
 
 
-def test_diagnostics() -> None:
+def test_diagnostics_text_matches_golden_file() -> None:
     others = [
         warning(
             "w", "Careful", "First line\nsecond line.", hint="Do this\nor that.", resource="Topic/orders"
@@ -121,13 +128,13 @@ def test_diagnostics() -> None:
     assert render_diagnostics([]) == format_severity_counts([]) == ""
 
 
-def test_twenty_of_a_kind_are_all_shown() -> None:
+def test_diagnostics_text_shows_twenty_of_one_code() -> None:
     assert render_diagnostics(MANY[:20]).count("error:") == 20
     assert "… and 11 more of the same (unknown-field)" in render_diagnostics(MANY[:21])
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_colours_change_nothing_else(name: str) -> None:
+def test_plan_colors_change_no_text(name: str) -> None:
     import re
 
     coloured = plan_text(SAMPLES[name], Style(on=True), graph=True)
@@ -135,26 +142,26 @@ def test_colours_change_nothing_else(name: str) -> None:
     assert "\x1b" not in plan_text(SAMPLES[name])
 
 
-def test_no_changes_come_first() -> None:
+def test_plan_text_starts_with_no_changes() -> None:
     for name in ("no-changes", "adopting", "orphans", "nothing-to-undo"):
         assert plan_text(SAMPLES[name]).startswith("No changes.")
 
 
-def test_a_secret_is_never_more_than_a_word() -> None:
+def test_plan_text_hides_secrets() -> None:
     secret = {"secret": "pbkdf2$abc", "reference": "${env.PASSWORD}"}
     change = Change(
         ResourceId("BrokerConfig", "1"),
         Action.UPDATE,
         Reason.CHANGED,
         Risk.SAFE,
-        (config("ssl.key.password", None, secret),),
+        (make_config_change("ssl.key.password", None, secret),),
     )
-    text = plan_text(plan(changes=(change,)))
+    text = plan_text(make_plan(changes=(change,)))
     assert "(unset) → (sensitive)" in text
     assert "pbkdf2" not in text
 
 
-def test_icons() -> None:
+def test_get_icon_returns_icon_of_each_change() -> None:
     everything = {str(c.id): get_icon(c) for c in SAMPLES["everything"].changes}
     assert everything == {
         "BrokerConfig/cluster-default": "~",
@@ -168,17 +175,21 @@ def test_icons() -> None:
     }
 
 
-def test_levels_follow_the_longest_way_and_show_circles() -> None:
+def test_list_levels_follows_longest_path_and_reports_cycles() -> None:
     t = ResourceId("Topic", "t")
-    a, b, c = op("a", t), op("b", t, {"a:Topic/t": ""}), op("c", t, {"a:Topic/t": "", "b:Topic/t": ""})
+    a, b, c = (
+        make_operation("a", t),
+        make_operation("b", t, {"a:Topic/t": ""}),
+        make_operation("c", t, {"a:Topic/t": "", "b:Topic/t": ""}),
+    )
     assert [[o.verb for o in level] for level in list_levels((c, b, a))] == [["a"], ["b"], ["c"]]
-    x, y = op("x", t, {"y:Topic/t": ""}), op("y", t, {"x:Topic/t": ""})
+    x, y = make_operation("x", t, {"y:Topic/t": ""}), make_operation("y", t, {"x:Topic/t": ""})
     assert [[o.verb for o in level] for level in list_levels((x, a, y))] == [["a"], ["x", "y"]]
 
 
-def test_five_thousand_changes_are_quick() -> None:
+def test_plan_text_of_five_thousand_changes_is_fast() -> None:
     changes = tuple(replace(UPDATE_PAYMENTS, id=ResourceId("Topic", f"t{n}")) for n in range(5000))
     begin = time.process_time()
-    text = plan_text(plan(changes=changes, summary=Summary(update=5000)))
+    text = plan_text(make_plan(changes=changes, summary=Summary(update=5000)))
     assert time.process_time() - begin < 2.0  # takes 0.3 s on an idle core; the limit allows for a busy one
     assert text.count("manifest changed") == 5000

@@ -39,11 +39,11 @@ from tests.jsontypes import Json
         ("x", {"secret": "hash", "reference": None}, "(sensitive)"),
     ],
 )
-def test_show(path: str, value: Json, text: str) -> None:
+def test_format_value_matches_samples(path: str, value: Json, text: str) -> None:
     assert format_value(value, path) == text
 
 
-def test_small_words() -> None:
+def test_format_helpers_match_samples() -> None:
     assert format_count(1, "topic") == "1 topic"
     assert format_count(2000, "topic") == "2,000 topics"
     assert sanitize_for_terminal("orders") == "orders"

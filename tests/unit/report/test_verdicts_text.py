@@ -12,7 +12,7 @@ from kdeclare.report.elements.diagnostics_text import (
     select_notable_verdicts,
 )
 from kdeclare.report.plan.plan_text import plan_text
-from tests.unit.report.sample_plans import ALLOW, DENY, ORDERS, SAMPLES, WARN, plan
+from tests.unit.report.sample_plans import ALLOW, DENY, ORDERS, SAMPLES, WARN, make_plan
 
 DENIED = Verdict("bounds", str(ORDERS), DENY, "too many")
 BROKERS = Verdict(SYSTEM_POLICY, str(ORDERS), DENY, "not today")
@@ -21,7 +21,7 @@ WARNED = Verdict("naming", str(ORDERS), WARN, "no team")
 OVERRIDDEN = Verdict("factor", str(ORDERS), WARN, "one replica", override="only a test")
 
 
-def test_denials_come_first_and_what_allows_says_nothing() -> None:
+def test_notable_verdicts_omit_allow_and_start_with_denials() -> None:
     assert select_notable_verdicts([WARNED, ALLOWED, OVERRIDDEN, BROKERS, DENIED]) == [
         BROKERS,
         DENIED,
@@ -30,7 +30,7 @@ def test_denials_come_first_and_what_allows_says_nothing() -> None:
     ]
 
 
-def test_the_brokers_are_not_counted() -> None:
+def test_policy_counts_omit_brokers() -> None:
     assert format_policy_counts([ALLOWED, replace(ALLOWED, policy="x"), DENIED, BROKERS, OVERRIDDEN]) == (
         "Policies: 4 evaluated, 2 of 4 verdicts allow."
     )
@@ -40,27 +40,27 @@ def test_the_brokers_are_not_counted() -> None:
     assert format_policy_counts([BROKERS]) == format_policy_counts([]) == ""
 
 
-def test_the_hint_is_for_what_can_be_overridden() -> None:
-    assert find_denial_hint(plan(verdicts=(DENIED,))) == DENIAL_HINT
+def test_denial_hint_is_given_for_overridable_denials_only() -> None:
+    assert find_denial_hint(make_plan(verdicts=(DENIED,))) == DENIAL_HINT
     assert DENIAL_HINT in render_policies([DENIED], [], hint=DENIAL_HINT)
     for other in (BROKERS, WARNED, OVERRIDDEN, ALLOWED):
-        assert find_denial_hint(plan(verdicts=(other,))) == ""
+        assert find_denial_hint(make_plan(verdicts=(other,))) == ""
 
 
-def test_the_hint_stands_once() -> None:
-    many = plan(verdicts=(DENIED, replace(DENIED, policy="other"), replace(DENIED, resource="Topic/x")))
+def test_denial_hint_is_shown_once() -> None:
+    many = make_plan(verdicts=(DENIED, replace(DENIED, policy="other"), replace(DENIED, resource="Topic/x")))
     assert plan_text(many).count(DENIAL_HINT) == 1
     assert DENIAL_HINT not in plan_text(SAMPLES["create"])
 
 
-def test_brokers_alone_have_a_title_too() -> None:
+def test_broker_verdicts_alone_have_title() -> None:
     assert render_policies([BROKERS], [BROKERS]) == (
         "Policies:\n  Topic/orders: denied by a broker policy: not today\n"
     )
     assert render_policies([], []) == ""
 
 
-def test_lines() -> None:
+def test_verdict_lines_show_resource_reason_and_message() -> None:
     assert render_verdict_lines([replace(DENIED, topic="o\x1b", message="")]) == [
         "denied by policy bounds on topic o\\x1b"
     ]
@@ -74,7 +74,7 @@ def test_lines() -> None:
     ]
 
 
-def test_of_very_many_some_are_shown() -> None:
+def test_verdict_lines_shorten_many_verdicts() -> None:
     lines = render_verdict_lines([replace(DENIED, topic=f"t{n}") for n in range(1000)])
     assert len(lines) == 21
     assert lines[-1] == "… and 980 more verdicts"

@@ -18,28 +18,28 @@ class TopicBroker(FakeBroker):
     def __init__(self, topics: Sequence[str], port: int = 0) -> None:
         self._topics = topics
         answers: dict[int, Callable[[Any], Any]] = {
-            _METADATA: self._with_topics,
-            LIST_MOVES: self._moves,
-            _DESCRIBE: self._described,
+            _METADATA: self._answer_metadata,
+            LIST_MOVES: self._list_moves,
+            _DESCRIBE: self._describe_cluster,
         }
         super().__init__(answers, port=port)
 
-    def _with_topics(self, request: Any) -> Any:
+    def _answer_metadata(self, request: Any) -> Any:
         response = self.metadata(request)
         if request.topics is None:
-            response.topics = [self._topic(name) for name in self._topics]
+            response.topics = [self._make_topic(name) for name in self._topics]
         return response
 
-    def _topic(self, name: str) -> Any:
+    def _make_topic(self, name: str) -> Any:
         kind = MetadataResponse.MetadataResponseTopic
         return kind(error_code=0, name=name, is_internal=False, partitions=[])
 
-    def _moves(self, request: Any) -> Any:
+    def _list_moves(self, request: Any) -> Any:
         return ListPartitionReassignmentsResponse(
             throttle_time_ms=0, error_code=0, error_message=None, topics=[]
         )
 
-    def _described(self, request: Any) -> Any:
+    def _describe_cluster(self, request: Any) -> Any:
         kind = DescribeClusterResponse
         return kind(
             throttle_time_ms=0,
@@ -59,5 +59,5 @@ class TopicBroker(FakeBroker):
 class SilentBroker(TopicBroker):
     """Accept the request for ongoing reassignments, and never respond."""
 
-    def _moves(self, request: Any) -> Any:
+    def _list_moves(self, request: Any) -> Any:
         return ...

@@ -22,7 +22,7 @@ def broker() -> Iterator[TopicBroker]:
     made.die()
 
 
-def test_completion_errors_and_one_connection(tmp_path: Path, broker: TopicBroker) -> None:
+def test_shell_completes_reports_errors_and_keeps_connection(tmp_path: Path, broker: TopicBroker) -> None:
     with at_terminal(tmp_path, "--bootstrap-server", broker.bootstrap) as shell:
         assert f"kdeclare {broker.bootstrap}>" in shell.screen
         shell.type("sta\t")
@@ -49,7 +49,7 @@ def test_completion_errors_and_one_connection(tmp_path: Path, broker: TopicBroke
         assert shell.leaves() == 0
 
 
-def test_a_broker_that_goes_away_and_comes_back(tmp_path: Path, broker: TopicBroker) -> None:
+def test_shell_reconnects_after_broker_restart(tmp_path: Path, broker: TopicBroker) -> None:
     with at_terminal(tmp_path, "--bootstrap-server", broker.bootstrap, "--timeout", "3") as shell:
         shell.enter("status", then=QUIET)
         shown = shell.screen
@@ -65,7 +65,7 @@ def test_a_broker_that_goes_away_and_comes_back(tmp_path: Path, broker: TopicBro
             again.die()
 
 
-def test_ctrl_c_ends_the_command_and_not_the_shell(tmp_path: Path) -> None:
+def test_ctrl_c_ends_command_but_not_shell(tmp_path: Path) -> None:
     silent = SilentBroker([])
     with at_terminal(tmp_path, "--bootstrap-server", silent.bootstrap) as shell:
         shell.type("status\r")
@@ -79,7 +79,7 @@ def test_ctrl_c_ends_the_command_and_not_the_shell(tmp_path: Path) -> None:
     silent.die()
 
 
-def test_history_is_there_the_next_time(tmp_path: Path) -> None:
+def test_shell_history_is_kept_for_next_session(tmp_path: Path) -> None:
     with at_terminal(tmp_path) as shell:
         shell.enter("schema --kind First", then="is not a kind")
         shell.enter(" schema --kind Second", then="is not a kind")
@@ -96,7 +96,7 @@ def test_history_is_there_the_next_time(tmp_path: Path) -> None:
         shell.sees("> schema --kind First")
 
 
-def test_long_output_is_paged_and_questions_are_asked(tmp_path: Path) -> None:
+def test_shell_pages_long_output_and_asks_questions(tmp_path: Path) -> None:
     with at_terminal(tmp_path, lines=12, PAGER="sed s/^/paged:/") as shell:
         shell.enter("schema --kind Topic", then="paged:}")
         shell.enter("help", then="paged:contain the value of a sensitive config key")
@@ -109,7 +109,7 @@ def test_long_output_is_paged_and_questions_are_asked(tmp_path: Path) -> None:
             shell.sees("The lock was not broken.")
 
 
-def test_a_dumb_terminal(tmp_path: Path) -> None:
+def test_shell_works_in_dumb_terminal(tmp_path: Path) -> None:
     with at_terminal(tmp_path, TERM="dumb") as shell:
         shell.type("lock show\r")
         shell.sees("Not locked.")

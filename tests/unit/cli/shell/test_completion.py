@@ -31,7 +31,7 @@ def cluster() -> MemoryCluster:
     return made
 
 
-class Known:
+class KnownNames:
     """Names from the cluster and from a project."""
 
     connections = Connections(KafkaConnection(cluster()))
@@ -52,24 +52,30 @@ class Known:
         return ("lab", "live")
 
 
-def option(name: str, *, is_flag: bool = False, repeats: bool = False, metavar: str = "") -> Parameter:
+def make_option(name: str, *, is_flag: bool = False, repeats: bool = False, metavar: str = "") -> Parameter:
     return Parameter(name.replace("-", "_"), (f"--{name}",), metavar, is_flag=is_flag, is_repeatable=repeats)
 
 
 CONFIG_OPTIONS = tuple(
-    option(name, repeats=name == "config")
+    make_option(name, repeats=name == "config")
     for name in ("config", "add-config", "append-config", "delete-config", "subtract-config")
 )
 TOPIC = Command(
     "alter",
     "",
-    (option("topic"), *CONFIG_OPTIONS, option("yes", is_flag=True)),
+    (make_option("topic"), *CONFIG_OPTIONS, make_option("yes", is_flag=True)),
     (Parameter("names", is_repeatable=True),),
 )
 CONFIG = Command(
     "alter",
     "",
-    (option("entity-type"), option("entity-name"), option("broker"), option("topic"), *CONFIG_OPTIONS),
+    (
+        make_option("entity-type"),
+        make_option("entity-name"),
+        make_option("broker"),
+        make_option("topic"),
+        *CONFIG_OPTIONS,
+    ),
 )
 BY_HAND = Command(
     "kdeclare",
@@ -81,9 +87,9 @@ BY_HAND = Command(
 """The option names that this test relies on."""
 
 
-def offered(line: str, root: Command | None = None) -> list[str]:
+def list_candidates(line: str, root: Command | None = None) -> list[str]:
     """Return the candidates for the word at the cursor."""
-    return [candidate.text for candidate in complete_line(line, root or build_grammar(), Known())[1]]
+    return [candidate.text for candidate in complete_line(line, root or build_grammar(), KnownNames())[1]]
 
 
 @pytest.mark.parametrize(
@@ -112,22 +118,22 @@ def offered(line: str, root: Command | None = None) -> list[str]:
         ("schema --kind T", {"Topic"}),
     ],
 )
-def test_commands_options_and_values(line: str, expected: set[str]) -> None:
-    assert expected <= set(offered(line))
+def test_completion_offers_commands_options_and_values(line: str, expected: set[str]) -> None:
+    assert expected <= set(list_candidates(line))
 
 
 @pytest.mark.parametrize(
     "line",
     ["bogus ", "plan --reason ", "sandbox bogus ", "exit ", "help plan --", "shel", "plan -- --al"],
 )
-def test_where_nothing_is_known_nothing_is_offered(line: str) -> None:
-    assert offered(line) == []
+def test_completion_offers_nothing_for_unknown_values(line: str) -> None:
+    assert list_candidates(line) == []
 
 
-def test_an_option_is_offered_once_unless_it_repeats() -> None:
-    assert "--env" not in offered("plan --env lab --")
-    assert "--target" in offered("plan --target Topic/orders --")
-    assert "--yes" not in offered("topic alter --yes --", BY_HAND)
+def test_completion_offers_option_once_unless_repeatable() -> None:
+    assert "--env" not in list_candidates("plan --env lab --")
+    assert "--target" in list_candidates("plan --target Topic/orders --")
+    assert "--yes" not in list_candidates("topic alter --yes --", BY_HAND)
 
 
 @pytest.mark.parametrize(
@@ -159,37 +165,37 @@ def test_an_option_is_offered_once_unless_it_repeats() -> None:
         ("config alter --broker 1 --add-config broker.id", []),
     ],
 )
-def test_names_keys_and_their_values(line: str, expected: list[str]) -> None:
-    assert offered(line, BY_HAND) == expected
+def test_completion_offers_names_keys_and_values(line: str, expected: list[str]) -> None:
+    assert list_candidates(line, BY_HAND) == expected
 
 
-def test_a_key_says_what_is_set_now() -> None:
-    _, found = complete_line("topic alter orders --add-config retention.ms", BY_HAND, Known())
+def test_completion_of_key_shows_current_value() -> None:
+    _, found = complete_line("topic alter orders --add-config retention.ms", BY_HAND, KnownNames())
     assert [(c.shown, c.about) for c in found] == [("retention.ms=", "now 1000")]
-    _, found = complete_line("topic alter --add-config retention.ms", BY_HAND, Known())
+    _, found = complete_line("topic alter --add-config retention.ms", BY_HAND, KnownNames())
     assert found[0].about == "default 604800000"
 
 
-def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_completion_offers_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("orders.yaml", ".hidden", "other file.yaml"):
         (tmp_path / name).touch()
     (tmp_path / "overlays").mkdir()
     (tmp_path / "overlays" / "lab.yaml").touch()
-    assert offered("plan ") == ["orders.yaml", "other file.yaml", "overlays/"]
-    assert offered("plan .h") == [".hidden"]
-    assert offered("plan overlays/") == ["overlays/lab.yaml"]
-    assert offered("plan --out ov") == ["overlays/"]
-    assert offered(f"plan {tmp_path}/ord") == [f"{tmp_path}/orders.yaml"]
-    assert offered("plan no/such/folder/") == []
-    assert quote_word(offered("plan 'other f")[0]) == "'other file.yaml'"
+    assert list_candidates("plan ") == ["orders.yaml", "other file.yaml", "overlays/"]
+    assert list_candidates("plan .h") == [".hidden"]
+    assert list_candidates("plan overlays/") == ["overlays/lab.yaml"]
+    assert list_candidates("plan --out ov") == ["overlays/"]
+    assert list_candidates(f"plan {tmp_path}/ord") == [f"{tmp_path}/orders.yaml"]
+    assert list_candidates("plan no/such/folder/") == []
+    assert quote_word(list_candidates("plan 'other f")[0]) == "'other file.yaml'"
 
 
-def test_the_word_at_the_cursor_is_what_is_replaced() -> None:
+def test_completion_replaces_word_at_cursor() -> None:
     line = "plan --target 'Topic/o"
-    word, _ = complete_line(line, build_grammar(), Known())
+    word, _ = complete_line(line, build_grammar(), KnownNames())
     assert (line[word.start :], word.quote) == ("'Topic/o", "'")
-    word, _ = complete_line("plan ", build_grammar(), Known())
+    word, _ = complete_line("plan ", build_grammar(), KnownNames())
     assert word.start == len("plan ")
 
 
@@ -197,12 +203,12 @@ def test_the_word_at_the_cursor_is_what_is_replaced() -> None:
     st.text(alphabet="abcopst-=,[]/ '\"\\", max_size=30),
     st.sampled_from(["", "topic alter ", "config alter "]),
 )
-def test_whatever_is_offered_begins_as_the_word_does(text: str, lead: str) -> None:
-    word, found = complete_line(lead + text, BY_HAND, Known())
+def test_completion_candidates_start_with_word(text: str, lead: str) -> None:
+    word, found = complete_line(lead + text, BY_HAND, KnownNames())
     assert all(candidate.text.startswith(word.text) for candidate in found)
 
 
-def test_every_command_is_in_the_grammar() -> None:
+def test_grammar_contains_every_command() -> None:
     root = build_grammar()
     assert set(root.commands["sandbox"].commands) == {"start", "stop", "status", "reset"}
     assert root.commands["plan"].option("-o") == root.commands["plan"].option("--out")

@@ -13,17 +13,17 @@ import pytest
 from kdeclare.cli.interactive.line_runner import join_continued_lines
 from kdeclare.providers.kafka import connection
 from kdeclare.providers.kafka.port import Cluster
-from tests.unit.cli.command_line import CommandLine, Ran
+from tests.unit.cli.command_line import CommandLine, CommandResult
 
 
-def ran(kdeclare: CommandLine, *lines: str, options: tuple[str, ...] = ()) -> Ran:
+def run_script(kdeclare: CommandLine, *lines: str, options: tuple[str, ...] = ()) -> CommandResult:
     """Run a script and return its result."""
     script = kdeclare.folder / "script.txt"
     script.write_text("".join(f"{line}\n" for line in lines))
     return kdeclare("shell", script, *options)
 
 
-def process(folder: Path, script: str, *options: str) -> subprocess.CompletedProcess[str]:
+def run_script_process(folder: Path, script: str, *options: str) -> subprocess.CompletedProcess[str]:
     """Run a script from a pipe, in a process."""
     return subprocess.run(
         [sys.executable, "-m", "kdeclare", "shell", *options],
@@ -35,9 +35,11 @@ def process(folder: Path, script: str, *options: str) -> subprocess.CompletedPro
     )
 
 
-def test_lines_are_run_one_after_the_other(kdeclare: CommandLine) -> None:
+def test_script_runs_lines_in_order(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders")
-    found = ran(kdeclare, "# what would change", "", "kdeclare plan", "apply \\", "  --yes # now", "plan")
+    found = run_script(
+        kdeclare, "# what would change", "", "kdeclare plan", "apply \\", "  --yes # now", "plan"
+    )
     assert found.code == 0
     assert not found.err
     words = ("Plan for", "Plan for", "Applied to", "No changes.")
@@ -59,30 +61,30 @@ def test_lines_are_run_one_after_the_other(kdeclare: CommandLine) -> None:
         ("help nope", 64),
     ],
 )
-def test_the_first_line_that_fails_is_the_last(kdeclare: CommandLine, line: str, code: int) -> None:
+def test_script_stops_at_first_failure(kdeclare: CommandLine, line: str, code: int) -> None:
     kdeclare.topic("orders")
-    found = ran(kdeclare, "validate", "", line, "apply --yes")
+    found = run_script(kdeclare, "validate", "", line, "apply --yes")
     assert found.code == code
     assert f"ended with exit code {code}. No later line was run." in found.err
     assert "error: Script stopped\n  Line 3" in found.err
     assert not kdeclare.topics
 
 
-def test_the_line_is_named_without_its_secrets(kdeclare: CommandLine) -> None:
-    found = ran(kdeclare, "plan --config ssl.key.password=hunter2")
+def test_script_failure_masks_secrets_in_line(kdeclare: CommandLine) -> None:
+    found = run_script(kdeclare, "plan --config ssl.key.password=hunter2")
     assert found.code == 64
     assert "plan --config 'ssl.key.password=(sensitive)'" in found.err
     assert "hunter2" not in found.err
 
 
 @pytest.mark.parametrize("word", ["exit", "quit"])
-def test_a_script_can_end_early(kdeclare: CommandLine, word: str) -> None:
-    found = ran(kdeclare, "schema --kind Topic", word, "nope")
+def test_script_ends_at_exit_command(kdeclare: CommandLine, word: str) -> None:
+    found = run_script(kdeclare, "schema --kind Topic", word, "nope")
     assert found.code == 0
     assert json.loads(found.out)
 
 
-def test_a_script_that_is_not_there(kdeclare: CommandLine) -> None:
+def test_script_reports_unreadable_file(kdeclare: CommandLine) -> None:
     found = kdeclare("shell", "missing.txt")
     assert (found.code, found.err) == (
         1,
@@ -104,11 +106,11 @@ def test_a_script_that_is_not_there(kdeclare: CommandLine) -> None:
         ("", []),
     ],
 )
-def test_numbers_are_those_of_the_file(text: str, expected: list[tuple[int, str]]) -> None:
+def test_join_continued_lines_keeps_file_line_numbers(text: str, expected: list[tuple[int, str]]) -> None:
     assert list(join_continued_lines(text.splitlines(keepends=True))) == expected
 
 
-def connections(kdeclare: CommandLine) -> list[tuple[str, Mapping[str, str], float]]:
+def record_connections(kdeclare: CommandLine) -> list[tuple[str, Mapping[str, str], float]]:
     """Record the clusters that are connected to from now on."""
     made: list[tuple[str, Mapping[str, str], float]] = []
 
@@ -120,30 +122,32 @@ def connections(kdeclare: CommandLine) -> list[tuple[str, Mapping[str, str], flo
     return made
 
 
-def test_all_lines_share_one_connection(kdeclare: CommandLine) -> None:
-    made = connections(kdeclare)
+def test_script_lines_share_one_connection(kdeclare: CommandLine) -> None:
+    made = record_connections(kdeclare)
     kdeclare.topic("orders")
-    assert ran(kdeclare, "validate").code == 0
+    assert run_script(kdeclare, "validate").code == 0
     assert not made
-    assert ran(kdeclare, "plan", "apply --yes", "status", options=("--timeout", "5")).code == 0
+    assert run_script(kdeclare, "plan", "apply --yes", "status", options=("--timeout", "5")).code == 0
     ((servers, _, timeout_s),) = made
     assert servers == "lab:9092"
     assert 4 < timeout_s <= 5
 
 
-def test_another_cluster_on_a_line_is_another_connection(kdeclare: CommandLine) -> None:
-    made = connections(kdeclare)
+def test_script_line_with_other_cluster_opens_other_connection(kdeclare: CommandLine) -> None:
+    made = record_connections(kdeclare)
     given = ("--bootstrap-server", "given:9092", "--state", "elsewhere")
-    found = ran(kdeclare, "plan", "plan --bootstrap-server other:1", "plan --env lab", "plan", options=given)
+    found = run_script(
+        kdeclare, "plan", "plan --bootstrap-server other:1", "plan --env lab", "plan", options=given
+    )
     assert found.code == 0
     assert [servers for servers, _, _ in made] == ["given:9092", "other:1", "lab:9092"]
 
 
-def test_options_of_the_shell_hold_for_every_line(kdeclare: CommandLine) -> None:
+def test_shell_options_apply_to_every_line(kdeclare: CommandLine) -> None:
     where = kdeclare.folder / "kdeclare.yaml"
     where.rename(kdeclare.folder / "shop.yaml")
     kdeclare.topic("orders")
-    found = ran(
+    found = run_script(
         kdeclare,
         "validate",
         "apply --yes -v",
@@ -155,18 +159,18 @@ def test_options_of_the_shell_hold_for_every_line(kdeclare: CommandLine) -> None
     assert "Valid:" in found.out
 
 
-def test_a_line_leaves_nothing_behind(kdeclare: CommandLine) -> None:
+def test_script_line_restores_loggers_and_signal_handler(kdeclare: CommandLine) -> None:
     loggers = [logging.getLogger(name) for name in ("kdeclare", "kafka")]
     handler = signal.getsignal(signal.SIGINT)
     kdeclare.topic("orders")
     seen: list[list[tuple[int, bool]]] = []
 
-    def looking(*_: object) -> Cluster:
+    def record_and_connect(*_: object) -> Cluster:
         seen.append([(logger.level, logger.propagate) for logger in loggers])
         return kdeclare.cluster
 
-    kdeclare.monkeypatch.setattr(connection, "connect_cluster", looking)
-    assert ran(kdeclare, "plan -v", "plan --bootstrap-server b:1").code == 0
+    kdeclare.monkeypatch.setattr(connection, "connect_cluster", record_and_connect)
+    assert run_script(kdeclare, "plan -v", "plan --bootstrap-server b:1").code == 0
     verbose, plain = seen
     assert [level for level, _ in verbose] == [logging.INFO, logging.INFO]
     assert plain[0][0] == logging.WARNING
@@ -174,8 +178,8 @@ def test_a_line_leaves_nothing_behind(kdeclare: CommandLine) -> None:
     assert signal.getsignal(signal.SIGINT) is handler
 
 
-def test_a_pipe_stops_with_the_line_and_its_exit_code(tmp_path: Path) -> None:
-    found = process(tmp_path, "schema --kind Topic\n\nschema --kind Nothing\nschema\n")
+def test_piped_script_stops_with_exit_code_of_line(tmp_path: Path) -> None:
+    found = run_script_process(tmp_path, "schema --kind Topic\n\nschema --kind Nothing\nschema\n")
     assert found.returncode == 64
     assert json.loads(found.stdout)
     assert found.stderr.endswith(
@@ -201,7 +205,7 @@ sys.exit(main.main(["shell"]))
 """Run a shell in which ``lock show`` reads everything from stdin."""
 
 
-def test_no_command_takes_the_rest_of_the_script_for_an_answer(tmp_path: Path) -> None:
+def test_command_in_script_does_not_read_script_as_answer(tmp_path: Path) -> None:
     found = subprocess.run(
         [sys.executable, "-c", READER], input="lock show\nyes\n", capture_output=True, text=True, cwd=tmp_path
     )

@@ -32,11 +32,11 @@ from kdeclare.core.exit_codes import ExitCode
         ("'~/x' \\~ a~", ["~/x", "~", "a~"]),
     ],
 )
-def test_words_of_a_line(line: str, meant: list[str]) -> None:
+def test_parse_arguments_splits_line_into_words(line: str, meant: list[str]) -> None:
     assert parse_arguments(line) == meant
 
 
-def test_home(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parse_arguments_expands_home(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/me")
     assert parse_arguments("~/a ~") == [str(Path("/home/me/a")), str(Path("/home/me"))]
 
@@ -51,7 +51,7 @@ def test_home(monkeypatch: pytest.MonkeyPatch) -> None:
         ("plan && apply", "Shell operator not supported"),
     ],
 )
-def test_what_cannot_be_read(line: str, summary: str) -> None:
+def test_parse_arguments_rejects_unreadable_line(line: str, summary: str) -> None:
     with pytest.raises(KdeclareError) as raised:
         parse_arguments(line)
     (problem,) = raised.value.diagnostics
@@ -62,7 +62,7 @@ def test_what_cannot_be_read(line: str, summary: str) -> None:
 @pytest.mark.parametrize(
     ("line", "continued"), [("a", False), ("a\\", True), ("a\\\\", False), ("a\\\\\\", True), ("", False)]
 )
-def test_a_backslash_at_the_end(line: str, continued: bool) -> None:
+def test_is_continued_detects_trailing_backslash(line: str, continued: bool) -> None:
     assert is_continued(line) is continued
 
 
@@ -70,17 +70,17 @@ _TEXTS = st.text(alphabet=string.ascii_letters + " '\"\\#~/=[],|>\t$")
 
 
 @given(st.lists(_TEXTS.filter(lambda text: not text.startswith("~"))))
-def test_what_is_quoted_means_itself(texts: list[str]) -> None:
+def test_parse_arguments_reverses_quote_word(texts: list[str]) -> None:
     assert parse_arguments(" ".join(quote_word(text) or "''" for text in texts)) == texts
 
 
 @given(st.lists(st.text(alphabet=string.ascii_letters + " '\"\\#\n", min_size=1)))
-def test_it_is_read_as_sh_reads_it(texts: list[str]) -> None:
+def test_parse_arguments_reverses_shlex_join(texts: list[str]) -> None:
     assert parse_arguments(shlex.join(texts)) == texts
 
 
 @given(_TEXTS)
-def test_a_line_is_read_however_far_it_was_typed(line: str) -> None:
+def test_split_words_accepts_any_incomplete_line(line: str) -> None:
     at = 0
     for word in split_words(line):
         assert at <= word.start < word.end <= len(line)
@@ -88,7 +88,7 @@ def test_a_line_is_read_however_far_it_was_typed(line: str) -> None:
 
 
 @given(_TEXTS.filter(lambda text: "'" not in text and text), st.sampled_from("'\""))
-def test_a_quotation_that_was_begun_is_kept(text: str, quote: str) -> None:
+def test_quote_word_keeps_open_quote(text: str, quote: str) -> None:
     found = quote_word(text, quote)
     assert found[0] == quote
     (word,) = split_words(found)
