@@ -96,7 +96,7 @@ def _measured(
     labels: dict[str, dict[str, str]],
     rounds: int,
 ) -> tuple[float, tuple[Verdict, ...]]:
-    """Return the median CPU seconds to judge the whole plan once, and the verdicts."""
+    """Return the median CPU seconds to evaluate the whole plan once, and the verdicts."""
     taken = []
     verdicts: tuple[Verdict, ...] = ()
 

@@ -249,7 +249,7 @@ class AuditRow:
 class Audit:
     """The contents of reports: the summary, the worst findings, and the fixed ones.
 
-    left_out: how many more findings there are than ``rows``. mended: the fixed findings, the worst first, up
+    left_out: how many more findings there are than ``rows``. ``mended``: the fixed findings, the worst first, up
     to a limit.
     """
 

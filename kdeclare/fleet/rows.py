@@ -139,9 +139,7 @@ class FileFormat:
         if version == FORMAT_VERSION:
             return data
         detail = f"{where} has format version {version}, but this version of kdeclare reads {FORMAT_VERSION}."
-        raise KdeclareError(
-            error(self.code, f"{self.name} with another format version", detail, hint=self.version_hint)
-        )
+        raise KdeclareError(error(self.code, "Unsupported format version", detail, hint=self.version_hint))
 
     def bind(self, shape: type[_Shape], text: str, where: str, absent: JsonObject | None = None) -> _Shape:
         """Parse a text into a dataclass. Raises KdeclareError as `read` does.

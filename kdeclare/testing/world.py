@@ -122,7 +122,7 @@ class World:
     """The engine of one project.
 
     connections: the connections to its systems. adopts: whether plans adopt existing resources, as with
-    ``--adopt``; turn it off to test adoption itself. key_id: the id of the key for secret hashes. judge: the
+    ``--adopt``; turn it off to test adoption itself. key_id: the id of the key for secret hashes. evaluate: the
     policies.
     """
 

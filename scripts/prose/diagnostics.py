@@ -8,14 +8,17 @@ from scripts.prose.texts import ROOT, expand, find_diagnostics, render
 
 IMPERATIVES = frozenset(
     """
-    add adjust adopt allow apply ask begin bring check choose clean close combine compare configure
-    connect contact copy correct create declare define delete describe divide drop edit enable end
-    ensure export fill find fix follow free generate give go grant import increase install keep leave
-    let limit list load look lower make mark match merge move name omit open pass pick pin plan provide
-    put quote raise read reduce refer release remove rename repeat replace report rerun reset resolve
-    restart restore restrict retry review rewrite roll run save see select send separate set shorten
-    show specify split start state stop store swap switch test try turn undo unlock unset update upgrade
-    use validate verify wait write
+    add adjust adopt allow apply approve ask assign authorize avoid begin bring build call cancel change
+    check choose clean close combine commit compare configure connect consider contact convert copy
+    correct create decide declare define delete deploy describe divide download drop edit enable end
+    ensure exclude export extend fill find fix follow format free generate get give go grant group host
+    import include increase inherit install keep leave let limit list load lock look lower make mark
+    match merge migrate mount move name need omit open order package pass pick pin plan point prefer
+    prepare print protect provide publish put quit quote raise re-run read reconnect recreate reduce
+    refer register release remove rename repeat replace report request rerun reset resolve restart
+    restore restrict retry review rewrite roll run save schedule see select send separate set shorten
+    show sign sort specify split start state stop store supply swap switch sync take tell test transfer
+    trust try turn type undo uninstall unlock unset update upgrade use validate verify view wait write
     """.split()  # noqa: SIM905
 )
 ADVERBS = frozenset(
@@ -44,7 +47,7 @@ def _check_summary(summary: ast.expr) -> str | None:
         return f"summary has values in it: {text}"
     if text.endswith("."):
         return f"summary ends with a period: {text}"
-    if text and not text[0].isupper():
+    if text and not text[0].isupper() and "." not in text.split()[0]:  # a config key may come first
         return f"summary starts with a small letter: {text}"
     return None
 
@@ -53,10 +56,12 @@ def _check_hint(hint: ast.expr) -> str | None:
     text = render(hint)
     if not text or text.startswith("{}"):
         return None  # made elsewhere: checked there, or a command line
-    words = re.findall(r"[A-Za-z']+", text)
+    words = re.findall(r"[A-Za-z'-]+", text)
     if not words:
         return f"hint has no words: {text}"
     first = words[0].lower()
+    if text.startswith("Did you mean "):
+        return None  # how Git and Terraform suggest a name
     if first in IMPERATIVES or (first in {"do"} and words[1:2] == ["not"]):
         return None
     if first in ADVERBS and any(word.lower() in IMPERATIVES for word in words[1:]):

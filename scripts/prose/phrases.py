@@ -25,14 +25,23 @@ PHRASES: dict[str, str] = {
     r"\bas the port says\b": "name the contract",
     r"\bwhat is (?:not )?there\b": "existing, missing",
     r"\bsee to it\b": "ensure",
-    r"\bis no (?:drift|move|reason|topic|error|way|need|file|name|number|longer a)\b": "is not a",
+    r"(?<!there )\bis no (?:drift|move|reason|topic|error|way|need|file|name|number|longer a)\b": "is not a",
     r"\bare no (?:drift|moves|topics|files|names)\b": "are not",
     r"\bof which (?:one|some|several|few) \w+s? (?:may|can)\b": "rewrite the sentence",
     r"\bthat is what .{1,30} is for\b": "say the purpose directly",
 }
 
-_COMPILED = {re.compile(pattern, re.IGNORECASE): advice for pattern, advice in PHRASES.items()}
-_QUOTED = re.compile(r"``[^`]*``|`[^`]*`")
+TERMS: dict[str, str] = {
+    r"\bleftovers?\b": "pending cleanup (docs/glossary.md)",
+    r"\bunder way\b": "in progress",
+    r"\bjudges?\b|\bjudged\b|\bjudging\b": "evaluate (a policy evaluates a change)",
+    r"\bverbs?\b(?= of (?:an? )?operation)|\boperation verbs?\b": "operation type",
+    r"\bcolours?\b|\bcoloured\b|\bbehaviours?\b|\bgrey\b|\bfavour\w*\b": "American spelling",
+}
+"""Other words for terms of the glossary."""
+
+_COMPILED = {re.compile(pattern, re.IGNORECASE): advice for pattern, advice in (PHRASES | TERMS).items()}
+_QUOTED = re.compile(r"``[^`]*``|`[^`]*`|'[\w.-]+'|\]\([^)]*\)")
 
 
 @dataclass(frozen=True)
@@ -48,7 +57,7 @@ class PhraseFinding:
 
 
 def find_phrases(texts: Iterable[Text]) -> Iterator[PhraseFinding]:
-    """Yield every phrase of the list in the texts; names in backquotes do not count."""
+    """Yield every phrase of the list in the texts; names in quotes and targets of links do not count."""
     for text in texts:
         plain = _QUOTED.sub("``", text.text)
         for pattern, advice in _COMPILED.items():

@@ -121,7 +121,7 @@ class Secret:
 
 
 def is_sensitive_key(key: str) -> bool:
-    """Whether the value of a setting must be hidden, judging by its name."""
+    """Whether the value of a setting must be hidden, evaluating by its name."""
     return _SENSITIVE_KEY.search(key) is not None
 
 

@@ -71,7 +71,7 @@ def build_plan(
     draft = _Draft(request, compared, hooks)
     draft.diagnostics += [*diagnostics, *check_names(request), *_check_nothing_declared(request)]
 
-    # Remove blocked operations before policies judge, so that policies see only what would be done.
+    # Remove blocked operations before policies evaluate, so that policies see only what would be done.
     operations = draft.drop_blocked(_plan_operations(draft, observation.live, context))
 
     evaluation = request.judge.evaluate_draft(

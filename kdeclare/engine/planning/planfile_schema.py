@@ -150,7 +150,7 @@ class VerdictDocument(TypedDict):
     outcome: Literal["allow", "warn", "deny"]
     message: str
     topic: NotRequired[
-        Annotated[str, Field(description="The topic that was judged, if the resource is not the topic.")]
+        Annotated[str, Field(description="The topic that was evaluated, if the resource is not the topic.")]
     ]
     override: NotRequired[
         Annotated[str, Field(description="The reason given for overriding the policy; outcome is warn.")]

@@ -77,7 +77,7 @@ def check_deletion_limit(
 
 
 def limit_deletions(plan: Plan, owned: Mapping[str, object]) -> Plan:
-    """Return the plan without the deletions of kinds that exceed the limit, judged by the current state.
+    """Return the plan without the deletions of kinds that exceed the limit, evaluated by the current state.
 
     Rollbacks are exempt because they delete only what their run created. Resources that a command requested
     by name are exempt, too.
@@ -175,7 +175,7 @@ class PlanRequest:
     state: None before the first apply.
     diagnostics: the diagnostics from loading the manifests.
     names: the names that the project may declare or change.
-    judge: the policies that every change has to pass.
+    evaluate: the policies that every change has to pass.
     """
 
     project: str

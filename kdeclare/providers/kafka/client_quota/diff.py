@@ -33,7 +33,7 @@ Limits = Mapping[str, int | float | None]
 class QuotaRecord(OwnedRecord):
     """The owned limits of one entity.
 
-    entity: as returned by `QuotaEntity.to_json`. labels: policies use them to judge changes of an orphan.
+    entity: as returned by `QuotaEntity.to_json`. labels: policies use them to evaluate changes of an orphan.
     """
 
     entity: Mapping[str, str | None]
