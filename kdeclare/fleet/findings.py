@@ -249,8 +249,8 @@ class AuditRow:
 class Audit:
     """The contents of reports: the summary, the worst findings, and the fixed ones.
 
-    left_out: how many more findings there are than ``rows``. ``mended``: the fixed findings, the worst first, up
-    to a limit.
+    left_out: how many more findings there are than ``rows``. ``mended``: the fixed findings, the worst
+    first, up to a limit.
     """
 
     summary: AuditSummary

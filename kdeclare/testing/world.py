@@ -122,8 +122,8 @@ class World:
     """The engine of one project.
 
     connections: the connections to its systems. adopts: whether plans adopt existing resources, as with
-    ``--adopt``; turn it off to test adoption itself. key_id: the id of the key for secret hashes. evaluate: the
-    policies.
+    ``--adopt``; turn it off to test adoption itself. key_id: the id of the key for secret hashes. evaluate:
+    the policies.
     """
 
     connections: Connections = field(default_factory=Connections)

@@ -296,8 +296,8 @@ class Provider:
         these kinds is ever declared or owned.
     watch: starts observing ongoing work in its system, for `status`; None if its system does no work on its
         own.
-    find_cleanup: plans the cleanup after earlier runs that is possible now; returns None if this provider has none.
-        Raises Fault.
+    find_cleanup: plans the cleanup after earlier runs that is possible now; returns None if this provider
+        has none. Raises Fault.
     describe_plan: describes the combined effect of a plan's operations; None if the changes are sufficient.
     is_secret_setting: returns whether to hide the value of a typed setting from histories and messages, or
         None for a setting that it does not know. The value of a setting that no provider knows is hidden.

@@ -57,9 +57,9 @@ from kdeclare.engine.state.port import StateStore, make_run_id
 class Applier:
     """Everything needed to apply plans: connections, a store whose lock the caller holds, and settings.
 
-    who, command: recorded in the history. evaluate: the policies, which evaluate every change again against the
-    current state of the systems. stop: set by the caller to stop the run gracefully. request_deadline_s: see
-    `Attempt`.
+    who, command: recorded in the history. evaluate: the policies, which evaluate every change again against
+    the current state of the systems. stop: set by the caller to stop the run gracefully. request_deadline_s:
+    see `Attempt`.
     """
 
     store: StateStore

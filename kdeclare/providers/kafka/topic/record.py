@@ -22,7 +22,8 @@ from kdeclare.providers.kafka.config.config_record import CONFIGS, ConfigsRecord
 class TopicRecord(ConfigsRecord):
     """What was last applied to a topic; None for fields that were not declared.
 
-    topicId: the id of that topic; None if it is not known yet. labels: policies use them to evaluate a deletion.
+    topicId: the id of that topic; None if it is not known yet. labels: policies use them to evaluate a
+        deletion.
     """
 
     preventDestroy: bool = False  # noqa: N815
