@@ -215,12 +215,12 @@ def test_read_only_broker_keys_are_refused(bed: AnyBed, key: str, value: str) ->
 def test_ssl_keys_require_listener_prefix_and_broker(bed: AnyBed, key: str) -> None:
     prefixed = f"listener.name.external.{key}"
 
-    def answer(broker: bool, name: str) -> str | None:
+    def try_set(broker: bool, name: str) -> str | None:
         resource = broker_resource(1) if broker else CLUSTER_WIDE
         return error(bed.alter(resource, (name, SET, "JKS"), validate_only=True))
 
-    assert answer(True, prefixed) is None
-    assert {answer(True, key), answer(False, key), answer(False, prefixed)} == {"INVALID_REQUEST"}
+    assert try_set(True, prefixed) is None
+    assert {try_set(True, key), try_set(False, key), try_set(False, prefixed)} == {"INVALID_REQUEST"}
 
 
 @case("BRK-05")

@@ -12,7 +12,7 @@ from tests.cases import case
 Ids = tuple[int, ...]
 
 
-class Moved:
+class MoveCase:
     """One partition on brokers 0 to 9 whose reassignments take one tick."""
 
     def __init__(self, *replicas: int) -> None:
@@ -21,7 +21,7 @@ class Moved:
         self.name = self.bed.create({0: replicas})
         self.where = TopicPartition(self.name, 0)
 
-    def to(self, *target: int, grow: bool = False) -> str | None:
+    def reassign(self, *target: int, grow: bool = False) -> str | None:
         """Reassign, and return the name of the error."""
         return error(self.bed.move(self.name, 0, target, grow=grow))
 
@@ -38,15 +38,15 @@ class Moved:
 
 @case("REA-01")
 def test_move_in_flight_lists_union_of_replicas() -> None:
-    moved = Moved(3, 2, 1, 0)
-    assert moved.to(7, 3, 1, 9) is None
+    moved = MoveCase(3, 2, 1, 0)
+    assert moved.reassign(7, 3, 1, 9) is None
     assert moved.move == Move((7, 3, 1, 9, 0, 2), (7, 9), (0, 2))
 
 
 @case("REA-06")
 def test_move_to_disjoint_brokers_completes() -> None:
-    moved = Moved(0, 1, 2)
-    assert moved.to(3, 4, 5) is None
+    moved = MoveCase(0, 1, 2)
+    assert moved.reassign(3, 4, 5) is None
     assert moved.state.isr == (0, 1, 2)
     moved.cluster.tick()
     assert moved.move is None
@@ -55,20 +55,20 @@ def test_move_to_disjoint_brokers_completes() -> None:
 
 @case("REA-08")
 def test_removal_of_lagging_replica_is_immediate() -> None:
-    moved = Moved(1, 2, 3, 4)
+    moved = MoveCase(1, 2, 3, 4)
     moved.cluster.fence(3)
     assert moved.state.isr == (1, 2, 4)
-    assert moved.to(1, 2, 4, grow=True) is None
+    assert moved.reassign(1, 2, 4, grow=True) is None
     assert moved.move is None
     assert (moved.state.replicas, moved.state.isr, moved.state.leader) == ((1, 2, 4), (1, 2, 4), 1)
 
 
 @case("REA-12")
 def test_move_overrides_another_move() -> None:
-    moved = Moved(0, 1)
-    assert moved.to(2, 3) is None
+    moved = MoveCase(0, 1)
+    assert moved.reassign(2, 3) is None
     assert moved.move == Move((2, 3, 0, 1), (2, 3), (0, 1))
-    assert moved.to(4, 5) is None
+    assert moved.reassign(4, 5) is None
     assert moved.move == Move((4, 5, 0, 1, 2, 3), (4, 5), (0, 1, 2, 3))
     moved.cluster.tick()
     assert (moved.state.replicas, moved.state.leader) == ((4, 5), 4)
@@ -76,9 +76,9 @@ def test_move_overrides_another_move() -> None:
 
 @case("REA-14")
 def test_target_equal_to_union_changes_nothing() -> None:
-    moved = Moved(1, 2, 3)
-    assert moved.to(4, 5, 6) is None
-    assert moved.to(1, 2, 3, 4, 5, 6, grow=True) is None
+    moved = MoveCase(1, 2, 3)
+    assert moved.reassign(4, 5, 6) is None
+    assert moved.reassign(1, 2, 3, 4, 5, 6, grow=True) is None
     assert moved.move == Move((1, 2, 3, 4, 5, 6), (4, 5, 6), (1, 2, 3))
     moved.cluster.tick()
     assert moved.state.replicas == (4, 5, 6)
@@ -86,8 +86,8 @@ def test_target_equal_to_union_changes_nothing() -> None:
 
 @case("RFG-02")
 def test_guard_compares_with_target_of_move_in_flight() -> None:
-    moved = Moved(0, 1, 2)
-    assert moved.to(1, 2, 3) is None
+    moved = MoveCase(0, 1, 2)
+    assert moved.reassign(1, 2, 3) is None
     assert moved.move == Move((1, 2, 3, 0), (3,), (0,))
     answer = moved.bed.move(moved.name, 0, (0, 1))
     assert error(answer) == "INVALID_REPLICATION_FACTOR"
@@ -96,8 +96,8 @@ def test_guard_compares_with_target_of_move_in_flight() -> None:
 
 @case("RFG-04")
 def test_guard_refuses_target_from_stale_describe() -> None:
-    moved = Moved(1, 2, 3)
-    assert moved.to(4, 5, 6) is None
+    moved = MoveCase(1, 2, 3)
+    assert moved.reassign(4, 5, 6) is None
     answer = moved.bed.move(moved.name, 0, (1, 2, 3, 4, 5, 6))
     assert message(answer) == "The replication factor is changed from 3 to 6"
     assert moved.move == Move((4, 5, 6, 1, 2, 3), (4, 5, 6), (1, 2, 3))
@@ -138,8 +138,8 @@ def test_validity_is_checked_before_guard(bed: AnyBed) -> None:
 
 @case("CAN-01")
 def test_cancel_keeps_replica_order() -> None:
-    moved = Moved(3, 2, 1)
-    assert moved.to(0, 2, 1) is None
+    moved = MoveCase(3, 2, 1)
+    assert moved.reassign(0, 2, 1) is None
     assert moved.move == Move((0, 2, 1, 3), (0,), (3,))
     assert moved.bed.move(moved.name, 0, None) is None
     assert (moved.state.replicas, moved.state.leader) == ((2, 1, 3), 3)
@@ -147,7 +147,7 @@ def test_cancel_keeps_replica_order() -> None:
 
 @case("CAN-03")
 def test_cancel_with_lagging_replicas_restores_replicas() -> None:
-    moved = Moved(4, 3, 2)
+    moved = MoveCase(4, 3, 2)
     moved.cluster.set_partition(
         moved.where,
         PartitionState((1, 2, 3, 4, 0), (4, 1, 2, 0), 4, adding=(0, 1), removing=()),
@@ -158,7 +158,7 @@ def test_cancel_with_lagging_replicas_restores_replicas() -> None:
 
 @case("CAN-05")
 def test_cancel_that_would_lose_data_is_refused() -> None:
-    moved = Moved(1, 2, 3)
+    moved = MoveCase(1, 2, 3)
     state = PartitionState((4, 5, 3, 2, 1), (4, 5), 4, adding=(4, 5), removing=(2,))
     moved.cluster.set_partition(moved.where, state)
     answer = moved.bed.move(moved.name, 0, None)

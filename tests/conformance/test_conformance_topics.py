@@ -10,7 +10,7 @@ from tests.beds import AnyBed, MemoryBed, all_created, error, message, topic_res
 from tests.cases import case
 
 
-def counted(name: str, partitions: int | None, factor: int | None) -> NewTopic:
+def topic_with_counts(name: str, partitions: int | None, factor: int | None) -> NewTopic:
     """Return a topic that is defined by counts."""
     return NewTopic(name, partitions, factor, None, {})
 
@@ -20,7 +20,7 @@ def test_creation_without_usable_brokers_is_refused() -> None:
     cluster = MemoryCluster({0: None, 1: None, 2: None}, static={"default.replication.factor": "3"})
     for broker in range(3):
         cluster.fence(broker)
-    answer = cluster.create_topics([counted("foo", -1, -1)])["foo"]
+    answer = cluster.create_topics([topic_with_counts("foo", -1, -1)])["foo"]
     assert error(answer) == "INVALID_REPLICATION_FACTOR"
     assert message(answer) == "Unable to replicate the partition 3 time(s): All brokers are currently fenced."
     manual = NewTopic("bar", None, None, {0: (0, 1)}, {})
@@ -30,7 +30,7 @@ def test_creation_without_usable_brokers_is_refused() -> None:
 @case("CRT-04")
 def test_validate_only_refuses_too_many_replicas(bed: AnyBed) -> None:
     name = bed.name()
-    answer = bed.cluster.create_topics([counted(name, 1, 4)], validate_only=True)[name]
+    answer = bed.cluster.create_topics([topic_with_counts(name, 1, 4)], validate_only=True)[name]
     assert error(answer) == "INVALID_REPLICATION_FACTOR"
     assert "only 3 broker(s) are registered" in message(answer)
     assert name not in bed.cluster.topics([name])
@@ -61,7 +61,7 @@ def test_placement_includes_unavailable_brokers() -> None:
     cluster = MemoryCluster({0: None, 1: None, 2: None}, static={"default.replication.factor": "3"})
     cluster.set_broker(1, shutting_down=True)
     cluster.fence(2)
-    assert all_created(cluster.create_topics([counted("foo", -1, -1)]))
+    assert all_created(cluster.create_topics([topic_with_counts("foo", -1, -1)]))
     partition = cluster.topics(["foo"])["foo"].partitions[0]
     assert sorted(partition.replicas) == [0, 1, 2]
     assert (partition.isr, partition.leader) == ((0,), 0)
@@ -78,7 +78,7 @@ def test_topic_with_unknown_config_is_not_created(bed: AnyBed) -> None:
 @case("NAM-01")
 def test_empty_and_dot_names_are_refused(bed: AnyBed) -> None:
     woo = bed.name("woo")
-    results = bed.cluster.create_topics([counted(name, 1, 1) for name in ("", ".", woo)])
+    results = bed.cluster.create_topics([topic_with_counts(name, 1, 1) for name in ("", ".", woo)])
     assert {name: error(result) for name, result in results.items()} == {
         "": "INVALID_TOPIC_EXCEPTION",
         ".": "INVALID_TOPIC_EXCEPTION",
@@ -89,7 +89,9 @@ def test_empty_and_dot_names_are_refused(bed: AnyBed) -> None:
 @case("NAM-03")
 def test_name_length_is_limited(bed: AnyBed) -> None:
     longest = bed.own(bed.prefix + "x" * (249 - len(bed.prefix)))
-    results = bed.cluster.create_topics([counted(longest, 1, 1), counted(longest + "x", 1, 1)])
+    results = bed.cluster.create_topics(
+        [topic_with_counts(longest, 1, 1), topic_with_counts(longest + "x", 1, 1)]
+    )
     assert error(results[longest]) is None
     assert error(results[longest + "x"]) == "INVALID_TOPIC_EXCEPTION"
 
@@ -155,10 +157,10 @@ def test_deletion_removes_configs(bed: AnyBed) -> None:
     name = bed.create(partitions=3, configs=overrides)
     assert bed.cluster.delete_topics({name: None}) == {name: None}
 
-    def gone() -> None:
+    def check_gone() -> None:
         assert name not in bed.cluster.topics([name])
 
-    bed.eventually(gone)
+    bed.eventually(check_gone)
     bed.create(name=name)
     bed.expect_overrides(topic_resource(name), {})
 
@@ -169,18 +171,18 @@ def test_recreated_topic_has_another_id(bed: AnyBed) -> None:
     before = bed.topic(name).topic_id
     assert bed.cluster.delete_topics({name: None}) == {name: None}
 
-    def gone() -> None:
+    def check_gone() -> None:
         assert name not in bed.cluster.topics([name])
 
-    bed.eventually(gone)
+    bed.eventually(check_gone)
     bed.create(name=name, partitions=4)
     assert len(bed.topic(name).partitions) == 4
     assert bed.topic(name).topic_id != before
 
 
-def placed(cluster: MemoryCluster, partitions: int, factor: int) -> list[tuple[int, ...]]:
+def place_topic(cluster: MemoryCluster, partitions: int, factor: int) -> list[tuple[int, ...]]:
     """Return the replicas of a new topic."""
-    assert all_created(cluster.create_topics([counted("t", partitions, factor)]))
+    assert all_created(cluster.create_topics([topic_with_counts("t", partitions, factor)]))
     return [p.replicas for p in cluster.topics(["t"])["t"].partitions]
 
 
@@ -190,7 +192,7 @@ def test_placement_spreads_over_three_racks(seed: int) -> None:
     racks = {10: "1", 11: "1", 20: "2", 21: "2", 30: "3", 31: "3"}
     cluster = MemoryCluster(dict(racks), seed=seed)
     cluster.fence(20)
-    rows = placed(cluster, 3, 4)
+    rows = place_topic(cluster, 3, 4)
     for row in rows:
         assert len(set(row)) == 4
         assert row[0] != 20
@@ -206,7 +208,7 @@ def test_placement_uses_racks_of_fenced_brokers(seed: int) -> None:
     cluster = MemoryCluster(dict(racks), seed=seed)
     for broker in fenced:
         cluster.fence(broker)
-    for row in placed(cluster, 3, 4):
+    for row in place_topic(cluster, 3, 4):
         assert {racks[b] for b in row} == {"1", "2", "3", "4"}
         assert row[0] not in fenced
         assert 40 not in row or 41 in row
@@ -217,7 +219,7 @@ def test_placement_uses_racks_of_fenced_brokers(seed: int) -> None:
 def test_placement_is_even(seed: int) -> None:
     racks = {0: "rack1", 1: "rack2", 2: "rack2", 3: "rack1", 4: "rack3", 5: "rack3"}
     cluster = MemoryCluster(dict(racks), seed=seed)
-    rows = placed(cluster, 18, 3)
+    rows = place_topic(cluster, 18, 3)
     for count in (18, 36):
         assert all({racks[b] for b in row} == {"rack1", "rack2", "rack3"} for row in rows)
         assert {sum(b in row for row in rows) for b in racks} == {count // 2}

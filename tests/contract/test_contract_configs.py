@@ -22,13 +22,13 @@ from tests.beds import (
 LEADERS = "leader.replication.throttled.replicas"
 
 
-def made(bed: AnyBed, **configs: str) -> ConfigResource:
+def create_topic(bed: AnyBed, **configs: str) -> ConfigResource:
     """Create a topic with these overrides (underscores for dots)."""
     return topic_resource(bed.create(configs={k.replace("_", "."): v for k, v in configs.items()}))
 
 
 def test_set_creates_override_and_delete_removes_it(bed: AnyBed) -> None:
-    topic = made(bed)
+    topic = create_topic(bed)
     assert bed.alter(topic, ("retention.ms", SET, "5000")) is None
     bed.expect_overrides(topic, {"retention.ms": "5000"})
     assert bed.alter(topic, ("retention.ms", DELETE, None)) is None
@@ -37,7 +37,7 @@ def test_set_creates_override_and_delete_removes_it(bed: AnyBed) -> None:
 
 
 def test_set_to_default_creates_override(bed: AnyBed) -> None:
-    topic = made(bed)
+    topic = create_topic(bed)
     assert bed.alter(topic, ("retention.ms", SET, "604800000")) is None
     bed.expect_overrides(topic, {"retention.ms": "604800000"})
     assert bed.entry(topic, "retention.ms").source is ConfigSource.TOPIC
@@ -45,7 +45,7 @@ def test_set_to_default_creates_override(bed: AnyBed) -> None:
 
 @pytest.mark.parametrize("key", ["retention.ms", "no.such.key"])
 def test_delete_of_unset_key_does_nothing(bed: AnyBed, key: str) -> None:
-    topic = made(bed, segment_ms="1000000")
+    topic = create_topic(bed, segment_ms="1000000")
     assert bed.alter(topic, (key, DELETE, None)) is None
     bed.expect_overrides(topic, {"segment.ms": "1000000"})
 
@@ -69,7 +69,7 @@ def test_delete_of_unset_key_does_nothing(bed: AnyBed, key: str) -> None:
 def test_list_ops_on_cleanup_policy(
     bed: AnyBed, start: str | None, op: FieldOp, value: str, end: str
 ) -> None:
-    topic = made(bed) if start is None else made(bed, cleanup_policy=start)
+    topic = create_topic(bed) if start is None else create_topic(bed, cleanup_policy=start)
     assert bed.alter(topic, ("cleanup.policy", op, value)) is None
     bed.expect_overrides(topic, {"cleanup.policy": end})
     assert bed.entry(topic, "cleanup.policy").type is ConfigType.LIST
@@ -91,13 +91,15 @@ def test_list_ops_on_cleanup_policy(
 def test_list_ops_on_throttled_replicas(
     bed: AnyBed, start: str | None, op: FieldOp, value: str, end: str
 ) -> None:
-    topic = made(bed) if start is None else made(bed, leader_replication_throttled_replicas=start)
+    topic = (
+        create_topic(bed) if start is None else create_topic(bed, leader_replication_throttled_replicas=start)
+    )
     assert bed.alter(topic, (LEADERS, op, value)) is None
     bed.expect_overrides(topic, {LEADERS: end})
 
 
 def test_list_elements_with_blanks_are_distinct(bed: AnyBed) -> None:
-    topic = made(bed)
+    topic = create_topic(bed)
     assert bed.alter(topic, (LEADERS, SET, "0:1, 0:2")) is None
     assert bed.alter(topic, (LEADERS, SUBTRACT, "0:2")) is None
     bed.expect_overrides(topic, {LEADERS: "0:1,0:2"})  # described without the space
@@ -108,14 +110,14 @@ def test_list_elements_with_blanks_are_distinct(bed: AnyBed) -> None:
 @pytest.mark.parametrize("op", [APPEND, SUBTRACT])
 @pytest.mark.parametrize("key", ["retention.ms", "no.such.key"])
 def test_list_ops_on_non_list_keys_are_refused(bed: AnyBed, key: str, op: FieldOp) -> None:
-    topic = made(bed)
+    topic = create_topic(bed)
     answer = bed.alter(topic, (key, op, "1"))
     assert error(answer) == "INVALID_CONFIG"
     assert message(answer) == f"Can't {op} to key {key} because its type is not LIST."
 
 
 def test_duplicate_key_is_refused(bed: AnyBed) -> None:
-    topic = made(bed)
+    topic = create_topic(bed)
     answer = bed.alter(topic, ("retention.ms", SET, "1"), ("retention.ms", SET, "2"))
     assert error(answer) == "INVALID_REQUEST"
     assert message(answer) == "Error due to duplicate config keys"
@@ -123,7 +125,7 @@ def test_duplicate_key_is_refused(bed: AnyBed) -> None:
 
 
 def test_null_value_is_refused(bed: AnyBed) -> None:
-    topic = made(bed, compression_type="producer")
+    topic = create_topic(bed, compression_type="producer")
     answer = bed.alter(topic, ("retention.bytes", SET, None), ("compression.type", SET, "lz4"))
     assert error(answer) == "INVALID_REQUEST"
     assert message(answer) == "Null value not supported for : retention.bytes"
@@ -131,7 +133,7 @@ def test_null_value_is_refused(bed: AnyBed) -> None:
 
 
 def test_invalid_key_fails_only_its_resource(bed: AnyBed) -> None:
-    bad, good = made(bed), made(bed)
+    bad, good = create_topic(bed), create_topic(bed)
     items = [
         ConfigAlteration(bad, (ConfigOp("retention.ms", SET, "7"), ConfigOp("segment.ms", SET, "x"))),
         ConfigAlteration(good, (ConfigOp("retention.ms", SET, "7"),)),
@@ -147,7 +149,7 @@ def test_invalid_key_fails_only_its_resource(bed: AnyBed) -> None:
 
 
 def test_duplicate_resource_is_refused(bed: AnyBed) -> None:
-    topic = made(bed)
+    topic = create_topic(bed)
     items = [ConfigAlteration(topic, (ConfigOp(key, SET, "7"),)) for key in ("retention.ms", "flush.ms")]
     answer = bed.cluster.alter_configs(items)[topic]
     assert error(answer) == "INVALID_REQUEST"
@@ -156,7 +158,7 @@ def test_duplicate_resource_is_refused(bed: AnyBed) -> None:
 
 
 def test_validate_only_validates_and_changes_nothing(bed: AnyBed) -> None:
-    topic = made(bed)
+    topic = create_topic(bed)
     assert bed.alter(topic, ("retention.ms", SET, "7"), validate_only=True) is None
     assert error(bed.alter(topic, ("retention.ms", SET, "x"), validate_only=True)) == "INVALID_CONFIG"
     bed.expect_overrides(topic, {})
@@ -221,7 +223,7 @@ def test_validate_only_validates_and_changes_nothing(bed: AnyBed) -> None:
     ],
 )
 def test_invalid_topic_values_are_refused(bed: AnyBed, key: str, value: str, words: str) -> None:
-    topic = made(bed)
+    topic = create_topic(bed)
     answer = bed.alter(topic, (key, SET, value))
     assert error(answer) == "INVALID_CONFIG"
     assert words in message(answer)
@@ -251,13 +253,13 @@ def test_invalid_topic_values_are_refused(bed: AnyBed, key: str, value: str, wor
     ],
 )
 def test_valid_topic_values_are_described(bed: AnyBed, key: str, value: str, shown: str) -> None:
-    topic = made(bed)
+    topic = create_topic(bed)
     assert bed.alter(topic, (key, SET, value)) is None
     bed.expect_overrides(topic, {key: shown})
 
 
 def test_related_keys_are_validated_together(bed: AnyBed) -> None:
-    topic = made(bed)
+    topic = create_topic(bed)
     answer = bed.alter(topic, ("min.compaction.lag.ms", SET, "50"), ("max.compaction.lag.ms", SET, "40"))
     assert error(answer) == "INVALID_CONFIG"
     assert "min.compaction.lag.ms (50) > max.compaction.lag.ms (40)" in message(answer)
@@ -268,7 +270,7 @@ def test_related_keys_are_validated_together(bed: AnyBed) -> None:
 
 
 def test_value_length_is_limited(bed: AnyBed) -> None:
-    topic = made(bed)
+    topic = create_topic(bed)
     longest = ",".join(["0:1"] * 8191 + ["0:1"])
     assert len(longest) == 32767
     assert bed.alter(topic, (LEADERS, SET, longest)) is None
@@ -278,7 +280,7 @@ def test_value_length_is_limited(bed: AnyBed) -> None:
 
 
 def test_oversized_value_fails_the_request(bed: AnyBed) -> None:
-    topic = made(bed)
+    topic = create_topic(bed)
     with pytest.raises(Fault) as caught:
         bed.alter(topic, (LEADERS, SET, "0" * 32768))
     assert (caught.value.error, caught.value.kind) == ("NETWORK_EXCEPTION", FaultKind.UNKNOWN)
@@ -286,7 +288,7 @@ def test_oversized_value_fails_the_request(bed: AnyBed) -> None:
 
 
 def test_describe_returns_only_requested_keys(bed: AnyBed) -> None:
-    topic = made(bed, retention_ms="7", flush_ms="9")
+    topic = create_topic(bed, retention_ms="7", flush_ms="9")
     keys = frozenset({"retention.ms", "segment.ms", "no.such.key"})
     found = bed.cluster.configs([ConfigQuery(topic, keys), ConfigQuery(topic_resource("not-there"), keys)])
     assert {r: set(entries) for r, entries in found.items()} == {topic: {"retention.ms", "segment.ms"}}
@@ -295,7 +297,7 @@ def test_describe_returns_only_requested_keys(bed: AnyBed) -> None:
 
 
 def test_partial_describe_fails_only_refused_resource(bed: AnyBed) -> None:
-    topic, nobody = made(bed, retention_ms="7"), ConfigResource(ConfigScope.BROKER, "nobody")
+    topic, nobody = create_topic(bed, retention_ms="7"), ConfigResource(ConfigScope.BROKER, "nobody")
     queries = [ConfigQuery(r, overrides=True) for r in (nobody, topic, topic_resource("not-there"))]
     found = bed.cluster.describe_configs_partially(queries)
     assert list(found) == [nobody, topic]
@@ -309,7 +311,7 @@ def test_partial_describe_fails_only_refused_resource(bed: AnyBed) -> None:
 
 
 def test_topic_inherits_cluster_wide_value_of_synonym(bed: AnyBed) -> None:
-    topic = made(bed)
+    topic = create_topic(bed)
     assert bed.alter(CLUSTER_WIDE, ("log.flush.interval.ms", SET, "77000")) is None
 
     def check() -> None:
@@ -323,19 +325,19 @@ def test_topic_inherits_cluster_wide_value_of_synonym(bed: AnyBed) -> None:
 
 
 def test_list_op_starts_from_key_default_not_broker_value(bed: AnyBed) -> None:
-    topic = made(bed)
+    topic = create_topic(bed)
     assert bed.alter(CLUSTER_WIDE, ("log.cleanup.policy", SET, "compact")) is None
 
-    def inherited() -> None:
+    def check_inherited() -> None:
         assert bed.entry(topic, "cleanup.policy").value == "compact"
 
-    bed.eventually(inherited)
+    bed.eventually(check_inherited)
     assert bed.alter(topic, ("cleanup.policy", APPEND, "compact")) is None
     bed.expect_overrides(topic, {"cleanup.policy": "delete,compact"})
 
 
 def test_elr_sets_cluster_wide_min_isr(bed: AnyBed) -> None:
-    topic = made(bed)
+    topic = create_topic(bed)
     entry = bed.entry(topic, "min.insync.replicas")
     assert (entry.value, entry.source) == ("1", ConfigSource.CLUSTER)
     assert bed.overrides(CLUSTER_WIDE)["min.insync.replicas"] == "1"

@@ -4,7 +4,7 @@ from kdeclare.providers.kafka.ids import TopicPartition
 from tests.beds import AnyBed, error, message
 
 
-def led_by(bed: AnyBed, name: str, *leaders: int) -> None:
+def wait_for_leaders(bed: AnyBed, name: str, *leaders: int) -> None:
     """Wait until the partitions have these leaders."""
 
     def check() -> None:
@@ -17,16 +17,16 @@ def test_first_replica_of_new_order_leads_after_election(bed: AnyBed) -> None:
     name = bed.create({0: (1, 2), 1: (1, 2)})
     for index in (0, 1):
         assert bed.move(name, index, (2, 1)) is None
-    led_by(bed, name, 1, 1)
+    wait_for_leaders(bed, name, 1, 1)
     assert bed.elect(name, 0) is None
-    led_by(bed, name, 2, 1)
+    wait_for_leaders(bed, name, 2, 1)
 
 
 def test_election_of_current_leader_succeeds(bed: AnyBed) -> None:
     name = bed.create({0: (1, 2), 1: (2, 3)})
     partitions = [TopicPartition(name, 0), TopicPartition(name, 1), TopicPartition(name, 0)]
     assert dict(bed.cluster.elect_leaders(partitions)) == dict.fromkeys(partitions)
-    led_by(bed, name, 1, 2)
+    wait_for_leaders(bed, name, 1, 2)
 
 
 def test_out_of_sync_replica_is_not_elected(bed: AnyBed) -> None:
@@ -39,12 +39,12 @@ def test_out_of_sync_replica_is_not_elected(bed: AnyBed) -> None:
     assert bed.topic(name).partitions[0].leader == 2
     bed.release_moves()
 
-    def moved() -> None:
+    def check_moved() -> None:
         assert not bed.cluster.moves([name])
 
-    bed.eventually(moved)
+    bed.eventually(check_moved)
     assert bed.elect(name, 0) is None
-    led_by(bed, name, 3)
+    wait_for_leaders(bed, name, 3)
 
 
 def test_election_for_missing_partition_is_refused(bed: AnyBed) -> None:

@@ -7,7 +7,7 @@ from kdeclare.providers.kafka.ids import TopicPartition
 from tests.beds import AnyBed, error
 
 
-def held(bed: AnyBed, name: str) -> dict[int, list[int]]:
+def list_held(bed: AnyBed, name: str) -> dict[int, list[int]]:
     """Return the partitions of a topic by broker."""
     return {broker: sorted(sizes) for broker, sizes in bed.sizes(name).items()}
 
@@ -16,7 +16,7 @@ def test_log_dirs_list_replicas_by_broker(bed: AnyBed) -> None:
     name = bed.create({0: (1, 2), 1: (2, 3)})
 
     def check() -> None:
-        assert held(bed, name) == {1: [0], 2: [0, 1], 3: [1]}
+        assert list_held(bed, name) == {1: [0], 2: [0, 1], 3: [1]}
 
     bed.eventually(check)
     everything = bed.cluster.log_dirs()
@@ -63,19 +63,19 @@ def test_added_replica_grows_to_size_of_others(bed: AnyBed) -> None:
     bed.produce(name, 20)
     assert bed.move(name, 0, (1, 3)) is None
 
-    def begun() -> None:
+    def check_begun() -> None:
         sizes = bed.sizes(name)
         assert sizes[3][0] < sizes[1][0]
 
-    bed.eventually(begun)
+    bed.eventually(check_begun)
     bed.release_moves()
 
-    def done() -> None:
+    def check_done() -> None:
         sizes = bed.sizes(name)
         assert sizes[3][0] == sizes[1][0]
         assert sizes[2] == {}
 
-    bed.eventually(done)
+    bed.eventually(check_done)
 
 
 def test_move_to_current_log_dir_succeeds(bed: AnyBed) -> None:

@@ -8,7 +8,7 @@ from kdeclare.providers.kafka.live import Move
 from tests.beds import SET, AnyBed, error, message, topic_resource
 
 
-def replicas_become(bed: AnyBed, name: str, *expected: tuple[int, ...]) -> None:
+def wait_for_replicas(bed: AnyBed, name: str, *expected: tuple[int, ...]) -> None:
     """Wait until metadata shows these replicas, all in sync, and no reassignment."""
 
     def check() -> None:
@@ -20,7 +20,7 @@ def replicas_become(bed: AnyBed, name: str, *expected: tuple[int, ...]) -> None:
     bed.eventually(check)
 
 
-def listed(bed: AnyBed, name: str) -> Move | None:
+def find_move(bed: AnyBed, name: str) -> Move | None:
     """Return the in-flight reassignment of partition 0."""
     return bed.cluster.moves([name]).get(TopicPartition(name, 0))
 
@@ -29,14 +29,14 @@ def test_move_completes(bed: AnyBed) -> None:
     name = bed.create({0: (1, 2), 1: (2, 3)})
     assert bed.move(name, 0, (1, 3)) is None
     bed.release_moves()
-    replicas_become(bed, name, (1, 3), (2, 3))
+    wait_for_replicas(bed, name, (1, 3), (2, 3))
 
 
 def test_move_of_leader_elects_new_leader(bed: AnyBed) -> None:
     name = bed.create({0: (1,)})
     assert bed.move(name, 0, (2,)) is None
     bed.release_moves()
-    replicas_become(bed, name, (2,))
+    wait_for_replicas(bed, name, (2,))
     assert bed.topic(name).partitions[0].leader == 2
 
 
@@ -44,7 +44,7 @@ def test_reordering_is_immediate_and_keeps_leader(bed: AnyBed) -> None:
     name = bed.create({0: (1, 2, 3)})
     bed.hold_moves(name)
     assert bed.move(name, 0, (3, 2, 1)) is None
-    replicas_become(bed, name, (3, 2, 1))
+    wait_for_replicas(bed, name, (3, 2, 1))
     assert bed.topic(name).partitions[0].leader == 1
 
 
@@ -52,14 +52,14 @@ def test_replica_removal_is_immediate(bed: AnyBed) -> None:
     name = bed.create({0: (1, 2, 3)})
     bed.hold_moves(name)
     assert bed.move(name, 0, (1, 3), grow=True) is None
-    replicas_become(bed, name, (1, 3))
+    wait_for_replicas(bed, name, (1, 3))
 
 
 def test_factor_grows_when_allowed(bed: AnyBed) -> None:
     name = bed.create({0: (1,)})
     assert bed.move(name, 0, (1, 2, 3), grow=True) is None
     bed.release_moves()
-    replicas_become(bed, name, (1, 2, 3))
+    wait_for_replicas(bed, name, (1, 2, 3))
 
 
 def test_move_in_flight_lists_adding_and_removing_replicas(bed: AnyBed) -> None:
@@ -68,14 +68,14 @@ def test_move_in_flight_lists_adding_and_removing_replicas(bed: AnyBed) -> None:
     assert bed.move(name, 0, (3, 1)) is None
 
     def check() -> None:
-        assert listed(bed, name) == Move((3, 1, 2), (3,), (2,))
+        assert find_move(bed, name) == Move((3, 1, 2), (3,), (2,))
         assert bed.topic(name).partitions[0].replicas == (3, 1, 2)
 
     bed.eventually(check)
     assert dict(bed.cluster.moves(["not-there"])) == {}
     assert TopicPartition(name, 0) in bed.cluster.moves()
     bed.release_moves()
-    replicas_become(bed, name, (3, 1))
+    wait_for_replicas(bed, name, (3, 1))
 
 
 def test_cancel_drops_added_replicas_and_keeps_order(bed: AnyBed) -> None:
@@ -83,7 +83,7 @@ def test_cancel_drops_added_replicas_and_keeps_order(bed: AnyBed) -> None:
     bed.hold_moves(name)
     assert bed.move(name, 0, (3, 1)) is None
     assert bed.move(name, 0, None) is None
-    replicas_become(bed, name, (1, 2))  # it was (2, 1)
+    wait_for_replicas(bed, name, (1, 2))  # it was (2, 1)
     assert bed.topic(name).partitions[0].leader == 2
 
 
@@ -101,7 +101,7 @@ def test_guard_refuses_different_factor(bed: AnyBed) -> None:
     assert message(results[one]) == "The replication factor is changed from 2 to 1"
     assert results[two] is None
     bed.release_moves()
-    replicas_become(bed, name, (1, 2), (1, 3))
+    wait_for_replicas(bed, name, (1, 2), (1, 3))
 
 
 def test_guard_compares_with_target_of_move_in_flight(bed: AnyBed) -> None:
@@ -144,7 +144,7 @@ def test_move_in_flight_can_be_overridden(bed: AnyBed) -> None:
     bed.hold_moves(name)
     assert bed.move(name, 0, (2,)) is None
     assert bed.move(name, 0, (3,)) is None
-    assert listed(bed, name) == Move((3, 1, 2), (3,), (1, 2))
+    assert find_move(bed, name) == Move((3, 1, 2), (3,), (1, 2))
     # canceling leaves the union of the earlier stages
     assert bed.move(name, 0, None) is None
 
@@ -161,9 +161,9 @@ def test_target_equal_to_union_is_acknowledged_and_ignored(bed: AnyBed) -> None:
     bed.hold_moves(name)
     assert bed.move(name, 0, (1, 3)) is None
     assert bed.move(name, 0, (1, 2, 3), grow=True) is None
-    assert listed(bed, name) == Move((1, 2, 3), (3,), (2,))
+    assert find_move(bed, name) == Move((1, 2, 3), (3,), (2,))
     bed.release_moves()
-    replicas_become(bed, name, (1, 3))
+    wait_for_replicas(bed, name, (1, 3))
 
 
 def test_move_back_in_flight_never_ends_until_canceled(bed: AnyBed) -> None:
@@ -172,16 +172,16 @@ def test_move_back_in_flight_never_ends_until_canceled(bed: AnyBed) -> None:
     bed.hold_moves(name)
     assert bed.move(name, 0, (1, 3)) is None
     assert bed.move(name, 0, (1, 2)) is None
-    assert listed(bed, name) == Move((1, 2, 3), (3,), (3,))
+    assert find_move(bed, name) == Move((1, 2, 3), (3,), (3,))
     bed.release_moves()
 
-    def in_sync() -> None:
+    def check_in_sync() -> None:
         assert sorted(bed.topic(name).partitions[0].isr) == [1, 2, 3]
 
-    bed.eventually(in_sync)
-    assert listed(bed, name) == Move((1, 2, 3), (3,), (3,))
+    bed.eventually(check_in_sync)
+    assert find_move(bed, name) == Move((1, 2, 3), (3,), (3,))
     assert bed.move(name, 0, None) is None
-    replicas_become(bed, name, (1, 2))
+    wait_for_replicas(bed, name, (1, 2))
 
 
 def test_partitions_added_during_move_get_union_size(bed: AnyBed) -> None:
@@ -203,7 +203,7 @@ def test_move_keeps_topic_throttle(bed: AnyBed) -> None:
     assert bed.alter(topic_resource(name), (key, SET, "0:1")) is None
     assert bed.move(name, 0, (1, 3)) is None
     bed.release_moves()
-    replicas_become(bed, name, (1, 3))
+    wait_for_replicas(bed, name, (1, 3))
     bed.expect_overrides(topic_resource(name), {key: "0:1"})
 
 

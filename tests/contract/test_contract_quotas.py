@@ -21,7 +21,7 @@ class Quotas:
         self.bed = bed
         self._touched: dict[QuotaEntity, set[str]] = {}
 
-    def user(self) -> QuotaEntity:
+    def new_user(self) -> QuotaEntity:
         return QuotaEntity.of({USER: self.bed.name()})
 
     def alter(
@@ -60,7 +60,7 @@ def quotas(bed: AnyBed) -> Iterator[Quotas]:
 
 
 def test_limits_are_set_changed_and_removed_by_key(quotas: Quotas) -> None:
-    user = quotas.user()
+    user = quotas.new_user()
     quotas.expect(user, {})
     assert quotas.alter(user, {BYTES: 1024.0, PERCENT: 50.5}) is None
     quotas.expect(user, {BYTES: 1024.0, PERCENT: 50.5})
@@ -145,7 +145,7 @@ def test_invalid_quotas_are_refused(
 
 
 def test_refused_entity_does_not_stop_others(quotas: Quotas) -> None:
-    good, bad, last = quotas.user(), quotas.user(), quotas.user()
+    good, bad, last = quotas.new_user(), quotas.new_user(), quotas.new_user()
     results = quotas.alter_all({good: {BYTES: 1.0}, bad: {BYTES: 0.5}, last: {PERCENT: 0.5}})
     assert [error(results[entity]) for entity in (good, bad, last)] == [None, "INVALID_REQUEST", None]
     quotas.expect(good, {BYTES: 1.0})
@@ -154,20 +154,20 @@ def test_refused_entity_does_not_stop_others(quotas: Quotas) -> None:
 
 
 def test_validate_only_changes_nothing(quotas: Quotas) -> None:
-    user = quotas.user()
+    user = quotas.new_user()
     assert quotas.alter(user, {BYTES: 1024.0}, validate_only=True) is None
     quotas.expect(user, {})
 
 
 @pytest.mark.parametrize("key", [BYTES, "no_such_key"])
 def test_removal_of_unset_limit_does_nothing(quotas: Quotas, key: str) -> None:
-    user = quotas.user()
+    user = quotas.new_user()
     assert quotas.alter(user, {key: None}) is None
     quotas.expect(user, {})
 
 
 def test_limit_values_round_trip(quotas: Quotas) -> None:
-    user = quotas.user()
+    user = quotas.new_user()
     limits = {BYTES: float(2**53), "consumer_byte_rate": 1.0, PERCENT: 0.1, "controller_mutation_rate": 2.5}
     assert quotas.alter(user, limits) is None
     quotas.expect(user, limits)
@@ -175,7 +175,7 @@ def test_limit_values_round_trip(quotas: Quotas) -> None:
 
 @pytest.mark.parametrize("value", [float("inf"), float("nan")])
 def test_brokers_accept_meaningless_limit_values(quotas: Quotas, value: float) -> None:
-    user = quotas.user()
+    user = quotas.new_user()
     assert quotas.alter(user, {PERCENT: value}) is None
 
     def check() -> None:

@@ -40,7 +40,7 @@ VALUES = [
 Op = tuple[str, FieldOp, str | None]
 
 
-def some_ops(rng: random.Random) -> list[Op]:
+def draw_ops(rng: random.Random) -> list[Op]:
     """One to three ops, mostly on list keys; a key can appear twice."""
     ops: list[Op] = []
     for _ in range(rng.randint(1, 3)):
@@ -63,7 +63,7 @@ def test_memory_and_kafka_agree_on_random_topic_configs(bed: AnyBed, seed: int) 
         assert all_created(one.cluster.create_topics(new))
     for step in range(400):
         topic = topic_resource(rng.choice(names))
-        ops = some_ops(rng)
+        ops = draw_ops(rng)
         real, model = bed.alter(topic, *ops), memory.alter(topic, *ops)
         # if several keys are invalid, Kafka reports any of them first
         assert error(real) == error(model), (step, ops, real, model)

@@ -8,19 +8,19 @@ from kdeclare.providers.kafka.port import NewPartitions, NewTopic
 from tests.beds import AnyBed, all_created, error, message, topic_resource
 
 
-def refused(bed: AnyBed, new: NewTopic) -> tuple[str | None, str]:
+def create_refused(bed: AnyBed, new: NewTopic) -> tuple[str | None, str]:
     """Return the fault of a topic that CreateTopics refuses."""
     answer = bed.cluster.create_topics([new])[new.topic]
     assert new.topic not in bed.cluster.topics([new.topic])
     return error(answer), message(answer)
 
 
-def counted(name: str, partitions: int | None, factor: int | None, **configs: str) -> NewTopic:
+def topic_with_counts(name: str, partitions: int | None, factor: int | None, **configs: str) -> NewTopic:
     """A new topic with counts."""
     return NewTopic(name, partitions, factor, None, {k.replace("_", "."): v for k, v in configs.items()})
 
 
-def assigned(name: str, *replicas: tuple[int, ...]) -> NewTopic:
+def topic_with_assignments(name: str, *replicas: tuple[int, ...]) -> NewTopic:
     """A new topic with assignments."""
     return NewTopic(name, None, None, dict(enumerate(replicas)), {})
 
@@ -63,30 +63,30 @@ def test_placement_spreads_over_racks(bed: AnyBed) -> None:
     ],
 )
 def test_illegal_names_are_refused(bed: AnyBed, name: str, words: str) -> None:
-    answer = bed.cluster.create_topics([counted(name, 1, 1)])[name]
+    answer = bed.cluster.create_topics([topic_with_counts(name, 1, 1)])[name]
     assert error(answer) == "INVALID_TOPIC_EXCEPTION"
     assert words in message(answer)
 
 
 def test_cluster_metadata_topic_is_refused(bed: AnyBed) -> None:
-    answer = bed.cluster.create_topics([counted("__cluster_metadata", 1, 1)])["__cluster_metadata"]
+    answer = bed.cluster.create_topics([topic_with_counts("__cluster_metadata", 1, 1)])["__cluster_metadata"]
     assert error(answer) == "INVALID_REQUEST"
 
 
 def test_names_collide_with_existing_topics_only(bed: AnyBed) -> None:
     one, two = bed.own(f"{bed.prefix}.x"), bed.own(f"{bed.prefix}_x")
-    both = bed.cluster.create_topics([counted(one, 1, 1), counted(two, 1, 1)])
+    both = bed.cluster.create_topics([topic_with_counts(one, 1, 1), topic_with_counts(two, 1, 1)])
     assert all_created(both)
     three = f"{bed.prefix}.y"
     bed.create(name=bed.own(f"{bed.prefix}_y"))
-    name, words = refused(bed, counted(three, 1, 1))
+    name, words = create_refused(bed, topic_with_counts(three, 1, 1))
     assert name == "INVALID_TOPIC_EXCEPTION"
     assert words == f"Topic '{three}' collides with existing topic: {bed.prefix}_y"
 
 
 def test_existence_is_checked_before_factor(bed: AnyBed) -> None:
     name = bed.create()
-    answer = bed.cluster.create_topics([counted(name, 1, 9)])[name]
+    answer = bed.cluster.create_topics([topic_with_counts(name, 1, 9)])[name]
     assert (error(answer), message(answer)) == ("TOPIC_ALREADY_EXISTS", f"Topic '{name}' already exists.")
 
 
@@ -108,7 +108,7 @@ def test_existence_is_checked_before_factor(bed: AnyBed) -> None:
 def test_impossible_counts_are_refused(
     bed: AnyBed, partitions: int, factor: int, name: str, words: str
 ) -> None:
-    got, said = refused(bed, counted(bed.name(), partitions, factor))
+    got, said = create_refused(bed, topic_with_counts(bed.name(), partitions, factor))
     assert got == name
     assert words in said
 
@@ -129,14 +129,14 @@ def test_impossible_counts_are_refused(
 def test_impossible_assignments_are_refused(
     bed: AnyBed, lists: tuple[tuple[int, ...], ...], words: str
 ) -> None:
-    name, said = refused(bed, assigned(bed.name(), *lists))
+    name, said = create_refused(bed, topic_with_assignments(bed.name(), *lists))
     assert name == "INVALID_REPLICA_ASSIGNMENT"
     assert words in said
 
 
 def test_assignments_must_be_numbered_from_zero(bed: AnyBed) -> None:
     new = NewTopic(bed.name(), None, None, {0: (1,), 2: (1,)}, {})
-    assert refused(bed, new) == (
+    assert create_refused(bed, new) == (
         "INVALID_REPLICA_ASSIGNMENT",
         "partitions should be a consecutive 0-based integer sequence",
     )
@@ -148,36 +148,36 @@ def test_assignments_must_be_numbered_from_zero(bed: AnyBed) -> None:
 def test_assignments_with_counts_are_refused(
     bed: AnyBed, partitions: int | None, factor: int | None, what: str
 ) -> None:
-    name, said = refused(bed, NewTopic(bed.name(), partitions, factor, {0: (1,)}, {}))
+    name, said = create_refused(bed, NewTopic(bed.name(), partitions, factor, {0: (1,)}, {}))
     assert name == "INVALID_REQUEST"
     assert said == f"A manual partition assignment was specified, but {what} was not set to -1."
 
 
 def test_topic_with_invalid_configs_is_not_created(bed: AnyBed) -> None:
-    name, said = refused(bed, counted(bed.name(), 1, 1, no_such="1"))
+    name, said = create_refused(bed, topic_with_counts(bed.name(), 1, 1, no_such="1"))
     assert (name, said) == ("INVALID_CONFIG", "Unknown topic config name: no.such")
-    name, said = refused(bed, counted(bed.name(), 1, 1, retention_ms="-2"))
+    name, said = create_refused(bed, topic_with_counts(bed.name(), 1, 1, retention_ms="-2"))
     assert name == "INVALID_CONFIG"
 
 
 def test_duplicate_topic_is_refused(bed: AnyBed) -> None:
     name = bed.name()
-    answer = bed.cluster.create_topics([counted(name, 1, 1), counted(name, 2, 1)])[name]
+    answer = bed.cluster.create_topics([topic_with_counts(name, 1, 1), topic_with_counts(name, 2, 1)])[name]
     assert (error(answer), message(answer)) == ("INVALID_REQUEST", "Duplicate topic name.")
     assert name not in bed.cluster.topics([name])
 
 
 def test_invalid_topic_does_not_stop_another(bed: AnyBed) -> None:
     bad, good = bed.name(), bed.name()
-    results = bed.cluster.create_topics([counted(bad, 1, 9), counted(good, 1, 1)])
+    results = bed.cluster.create_topics([topic_with_counts(bad, 1, 9), topic_with_counts(good, 1, 1)])
     assert error(results[bad]) == "INVALID_REPLICATION_FACTOR"
     assert isinstance(results[good], CreatedObject)
 
 
 def test_validate_only_creates_nothing(bed: AnyBed) -> None:
     name = bed.name()
-    assert bed.cluster.create_topics([counted(name, 1, 1)], validate_only=True) == {name: None}
-    answer = bed.cluster.create_topics([counted(name, 1, 4)], validate_only=True)[name]
+    assert bed.cluster.create_topics([topic_with_counts(name, 1, 1)], validate_only=True) == {name: None}
+    answer = bed.cluster.create_topics([topic_with_counts(name, 1, 4)], validate_only=True)[name]
     assert error(answer) == "INVALID_REPLICATION_FACTOR"
     assert name not in bed.cluster.topics([name])
 
@@ -187,11 +187,11 @@ def test_deletion_removes_configs_and_recreation_changes_id(bed: AnyBed) -> None
     before = bed.topic(name).topic_id
     assert bed.cluster.delete_topics({name: None}) == {name: None}
 
-    def gone() -> None:
+    def check_gone() -> None:
         assert name not in bed.cluster.topics([name])
         assert bed.described(topic_resource(name), "retention.ms") == {}
 
-    bed.eventually(gone)
+    bed.eventually(check_gone)
     bed.create(name=name, partitions=2)
     bed.expect_overrides(topic_resource(name), {})
     assert bed.topic(name).topic_id != before
@@ -317,15 +317,15 @@ def test_additions_with_validate_only_change_nothing(bed: AnyBed) -> None:
 
 def test_creation_returns_topic_id_and_deletion_accepts_it(bed: AnyBed) -> None:
     name = bed.name()
-    made = bed.cluster.create_topics([counted(name, 1, 1)])[name]
+    made = bed.cluster.create_topics([topic_with_counts(name, 1, 1)])[name]
     assert isinstance(made, CreatedObject)
-    bed.eventually(lambda: _has_id(bed, name, made.id))
+    bed.eventually(lambda: _check_id(bed, name, made.id))
     assert bed.cluster.delete_topics({name: made.id}) == {name: None}
-    again = bed.cluster.create_topics([counted(name, 1, 1)])[name]
+    again = bed.cluster.create_topics([topic_with_counts(name, 1, 1)])[name]
     assert isinstance(again, CreatedObject)
     assert again.id != made.id
     assert error(bed.cluster.delete_topics({name: made.id})[name]) == "UNKNOWN_TOPIC_ID"
-    bed.eventually(lambda: _has_id(bed, name, again.id))
+    bed.eventually(lambda: _check_id(bed, name, again.id))
 
 
 def test_check_existence_separates_existing_and_absent_topics(bed: AnyBed) -> None:
@@ -336,5 +336,5 @@ def test_check_existence_separates_existing_and_absent_topics(bed: AnyBed) -> No
     assert absent not in bed.cluster.topics([absent])
 
 
-def _has_id(bed: AnyBed, name: str, topic_id: str) -> None:
+def _check_id(bed: AnyBed, name: str, topic_id: str) -> None:
     assert bed.topic(name).topic_id == topic_id

@@ -13,7 +13,7 @@ from tests.cases import case
 from tests.unit.cli.command_line import CommandLine, CommandResult
 
 
-class Kept:
+class UnclosedCluster:
     """The connection to the cluster under test, which commands do not close."""
 
     def __init__(self, bed: AnyBed) -> None:
@@ -23,13 +23,13 @@ class Kept:
         return (lambda: None) if name == "close" else getattr(self._cluster, name)
 
 
-class Typed:
+class TopicCommands:
     """Command lines about one topic."""
 
     def __init__(self, bed: AnyBed, line: CommandLine) -> None:
         self.bed = bed
         self.line = line
-        line.cluster = Kept(bed)  # type: ignore[assignment]
+        line.cluster = UnclosedCluster(bed)  # type: ignore[assignment]
         self.name = bed.name()
 
     def __call__(self, verb: str, *arguments: str, code: int = 0) -> CommandResult:
@@ -38,7 +38,7 @@ class Typed:
         assert ran.code == code, ran.out + ran.err
         return ran
 
-    def make(self, *partitions: tuple[int, ...]) -> None:
+    def create(self, *partitions: tuple[int, ...]) -> None:
         """Create the topic with these replicas."""
         self.bed.create(dict(enumerate(partitions)), name=self.name)
 
@@ -49,107 +49,116 @@ class Typed:
     def eventually(self, check: Callable[[list[tuple[int, ...]]], bool]) -> None:
         """Wait until the replicas of its partitions satisfy a condition."""
 
-        def seen() -> None:
+        def check_replicas() -> None:
             topic: Topic = self.bed.topic(self.name)
             assert check([p.replicas for p in topic.partitions]), topic
 
-        self.bed.eventually(seen)
+        self.bed.eventually(check_replicas)
 
 
 @pytest.fixture
-def typed(
+def commands(
     bed: AnyBed, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Typed:
+) -> TopicCommands:
     """A command line connected to the cluster under test."""
-    return Typed(bed, CommandLine(tmp_path, capsys, monkeypatch))
+    return TopicCommands(bed, CommandLine(tmp_path, capsys, monkeypatch))
 
 
-def sizes(replicas: list[tuple[int, ...]]) -> list[int]:
+def list_sizes(replicas: list[tuple[int, ...]]) -> list[int]:
     return [len(each) for each in replicas]
 
 
-def test_create_with_counts_assignments_and_configs(typed: Typed) -> None:
-    typed(
-        "create", typed.name, "--partitions", "3", "--replication-factor", "2", "--config", "retention.ms=7"
+def test_create_with_counts_assignments_and_configs(commands: TopicCommands) -> None:
+    commands(
+        "create",
+        commands.name,
+        "--partitions",
+        "3",
+        "--replication-factor",
+        "2",
+        "--config",
+        "retention.ms=7",
     )
-    typed.eventually(lambda found: sizes(found) == [2, 2, 2])
-    placed = typed.bed.own(typed.bed.name())
-    typed("create", placed, "--replica-assignment", "1:2,3:1")
-    assert [p.replicas for p in typed.bed.topic(placed).partitions] == [(1, 2), (3, 1)]
+    commands.eventually(lambda found: list_sizes(found) == [2, 2, 2])
+    placed = commands.bed.own(commands.bed.name())
+    commands("create", placed, "--replica-assignment", "1:2,3:1")
+    assert [p.replicas for p in commands.bed.topic(placed).partitions] == [(1, 2), (3, 1)]
 
 
-def test_rule_1_1_different_assignment_is_a_reassignment(typed: Typed) -> None:
-    typed.make((1, 2), (2, 3))
-    typed.alter("--replica-assignment", "1:2,3:1")
-    typed.eventually(lambda found: found == [(1, 2), (3, 1)])
+def test_rule_1_1_different_assignment_is_a_reassignment(commands: TopicCommands) -> None:
+    commands.create((1, 2), (2, 3))
+    commands.alter("--replica-assignment", "1:2,3:1")
+    commands.eventually(lambda found: found == [(1, 2), (3, 1)])
 
 
-def test_rule_1_2_missing_partition_is_added(typed: Typed) -> None:
-    typed.make((1, 2))
-    typed.alter("--replica-assignment", "1:2,3:1")
-    typed.eventually(lambda found: found == [(1, 2), (3, 1)])
+def test_rule_1_2_missing_partition_is_added(commands: TopicCommands) -> None:
+    commands.create((1, 2))
+    commands.alter("--replica-assignment", "1:2,3:1")
+    commands.eventually(lambda found: found == [(1, 2), (3, 1)])
 
 
-def test_rule_1_counts_with_assignment_are_ignored_with_warning(typed: Typed) -> None:
-    typed.make((1, 2), (2, 3), (3, 1))
-    ran = typed.alter("--replica-assignment", "2:1", "--partitions", "9", "--replication-factor", "1")
+def test_rule_1_counts_with_assignment_are_ignored_with_warning(commands: TopicCommands) -> None:
+    commands.create((1, 2), (2, 3), (3, 1))
+    ran = commands.alter("--replica-assignment", "2:1", "--partitions", "9", "--replication-factor", "1")
     assert "kdeclare ignores the requested partitions and replication factor" in ran.out
-    typed.eventually(lambda found: found == [(2, 1), (2, 3), (3, 1)])
+    commands.eventually(lambda found: found == [(2, 1), (2, 3), (3, 1)])
 
 
-def test_rule_1_same_assignment_changes_nothing(typed: Typed) -> None:
-    typed.make((1, 2))
-    assert "already up to date" in typed.alter("--replica-assignment", "1:2").out
+def test_rule_1_same_assignment_changes_nothing(commands: TopicCommands) -> None:
+    commands.create((1, 2))
+    assert "already up to date" in commands.alter("--replica-assignment", "1:2").out
 
 
 @case("KIP4-03")
-def test_rule_2_1_factor_with_partitions_places_all_partitions(typed: Typed) -> None:
-    typed.make((1,), (2,))
-    typed.alter("--replication-factor", "2", "--partitions", "3")
-    typed.eventually(lambda found: sizes(found) == [2, 2, 2] and [r[0] for r in found][:2] == [1, 2])
+def test_rule_2_1_factor_with_partitions_places_all_partitions(commands: TopicCommands) -> None:
+    commands.create((1,), (2,))
+    commands.alter("--replication-factor", "2", "--partitions", "3")
+    commands.eventually(lambda found: list_sizes(found) == [2, 2, 2] and [r[0] for r in found][:2] == [1, 2])
 
 
-def test_rule_2_2_factor_alone_applies_to_existing_partitions(typed: Typed) -> None:
-    typed.make((1, 2, 3), (2, 3, 1))
-    typed.alter("--replication-factor", "2")
-    typed.eventually(lambda found: sizes(found) == [2, 2])
+def test_rule_2_2_factor_alone_applies_to_existing_partitions(commands: TopicCommands) -> None:
+    commands.create((1, 2, 3), (2, 3, 1))
+    commands.alter("--replication-factor", "2")
+    commands.eventually(lambda found: list_sizes(found) == [2, 2])
 
 
-def test_rule_3_1_fewer_partitions_is_invalid_partitions(typed: Typed) -> None:
-    typed.make((1,), (2,))
-    ran = typed.alter("--partitions", "1", "--format", "json", code=3)
+def test_rule_3_1_fewer_partitions_is_invalid_partitions(commands: TopicCommands) -> None:
+    commands.create((1,), (2,))
+    ran = commands.alter("--partitions", "1", "--format", "json", code=3)
     assert [d["code"] for d in json.loads(ran.out)["diagnostics"]] == ["invalid-partitions"]
-    typed.eventually(lambda found: found == [(1,), (2,)])
+    commands.eventually(lambda found: found == [(1,), (2,)])
 
 
 @case("KIP4-06")
-def test_rule_3_2_added_partitions_are_placed_and_others_stay(typed: Typed) -> None:
-    typed.make((1, 2), (2, 3), (3, 1), (1, 3))
-    typed.alter("--partitions", "6")
-    typed.eventually(lambda found: found[:4] == [(1, 2), (2, 3), (3, 1), (1, 3)] and sizes(found) == [2] * 6)
+def test_rule_3_2_added_partitions_are_placed_and_others_stay(commands: TopicCommands) -> None:
+    commands.create((1, 2), (2, 3), (3, 1), (1, 3))
+    commands.alter("--partitions", "6")
+    commands.eventually(
+        lambda found: found[:4] == [(1, 2), (2, 3), (3, 1), (1, 3)] and list_sizes(found) == [2] * 6
+    )
 
 
-def test_last_of_several_instructions_applies_with_warning(typed: Typed) -> None:
-    typed.make((1,))
-    entries = ", ".join(f"{{topic: {typed.name}, partitions: {count}}}" for count in (9, 2))
-    (typed.line.folder / "twice.yaml").write_text(f"topics: [{entries}]\n")
-    ran = typed("alter", "--from-file", "twice.yaml")
-    assert f"Topic '{typed.name}' was requested several times; the last request applies." in ran.out
-    typed.eventually(lambda found: len(found) == 2)
+def test_last_of_several_instructions_applies_with_warning(commands: TopicCommands) -> None:
+    commands.create((1,))
+    entries = ", ".join(f"{{topic: {commands.name}, partitions: {count}}}" for count in (9, 2))
+    (commands.line.folder / "twice.yaml").write_text(f"topics: [{entries}]\n")
+    ran = commands("alter", "--from-file", "twice.yaml")
+    assert f"Topic '{commands.name}' was requested several times; the last request applies." in ran.out
+    commands.eventually(lambda found: len(found) == 2)
 
 
-def test_results_are_reported_per_topic(typed: Typed) -> None:
-    typed.make((1,), (2,))
-    new = typed.bed.own(typed.bed.name())
-    ran = typed("create", typed.name, new, "--partitions", "1", "--format", "json", code=5)
+def test_results_are_reported_per_topic(commands: TopicCommands) -> None:
+    commands.create((1,), (2,))
+    new = commands.bed.own(commands.bed.name())
+    ran = commands("create", commands.name, new, "--partitions", "1", "--format", "json", code=5)
     found = {item["resource"]: item["result"] for item in json.loads(ran.out)["results"]}
-    assert found == {f"Topic/{typed.name}": "failed", f"Topic/{new}": "created"}
+    assert found == {f"Topic/{commands.name}": "failed", f"Topic/{new}": "created"}
 
 
 @case("KIP4-08")
-def test_alter_is_verified_from_metadata(typed: Typed) -> None:
-    typed.make((1, 2))
-    ran = typed.alter("--replica-assignment", "2:3,3:1", "--format", "json")
+def test_alter_is_verified_from_metadata(commands: TopicCommands) -> None:
+    commands.create((1, 2))
+    ran = commands.alter("--replica-assignment", "2:3,3:1", "--format", "json")
     told = json.loads(ran.out)
     (item,) = told["results"]
     assert (item["result"], item["not_seen"]) == ("altered", [])
@@ -160,12 +169,12 @@ def test_alter_is_verified_from_metadata(typed: Typed) -> None:
     assert told["verified_seconds"] >= 0
 
 
-def test_delete_succeeds_and_fails_for_missing_topic(typed: Typed) -> None:
-    typed.make((1,))
-    typed("delete", typed.name)
+def test_delete_succeeds_and_fails_for_missing_topic(commands: TopicCommands) -> None:
+    commands.create((1,))
+    commands("delete", commands.name)
 
-    def gone() -> None:
-        assert typed.name not in typed.bed.cluster.topics([typed.name])
+    def check_gone() -> None:
+        assert commands.name not in commands.bed.cluster.topics([commands.name])
 
-    typed.bed.eventually(gone)
-    assert "There is no topic" in typed("delete", typed.name, code=1).err
+    commands.bed.eventually(check_gone)
+    assert "There is no topic" in commands("delete", commands.name, code=1).err

@@ -27,20 +27,20 @@ Throttles = dict[str, dict[str, str]]
 
 
 @dataclass
-class Looked:
+class PollSnapshot:
     """The state when the run polled reassignments: partitions in flight, and throttles."""
 
-    flying: frozenset[str]
+    in_flight: frozenset[str]
     throttles: Throttles
     at: float
 
 
 @dataclass
-class Moving(World):
+class MovingWorld(World):
     """A world of five brokers that records the progress that runs report."""
 
     cluster: MemoryCluster = field(default_factory=lambda: MemoryCluster(RACKS))
-    told: list[MoveProgress] = field(default_factory=list)
+    progress_reports: list[MoveProgress] = field(default_factory=list)
 
     def _make_applier(self) -> Applier:
         return Applier(
@@ -57,33 +57,33 @@ class Moving(World):
 
     def _tell(self, what: str, done: int, total: int, moves: MoveProgress | None = None) -> None:
         if moves is not None:
-            self.told.append(moves)
+            self.progress_reports.append(moves)
 
-    def slow(self, ticks: int = 5) -> None:
+    def slow_moves(self, ticks: int = 5) -> None:
         """Let each reassignment take this many polls of the run from now on."""
         self.cluster.move_ticks = ticks
 
-    def hold(self) -> None:
-        """Keep reassignments in flight from now on until `finish`."""
+    def hold_moves(self) -> None:
+        """Keep reassignments in flight from now on until `finish_moves`."""
         self.cluster.tick_on_poll = False
         self.cluster.move_ticks = 100
 
-    def finish(self) -> None:
+    def finish_moves(self) -> None:
         """Finish all reassignments."""
         self.cluster.tick(200)
 
-    def go_on(self) -> None:
+    def clear_interrupt(self) -> None:
         """Clear the interruption that simulates Ctrl-C."""
         self.stop = Event()
 
     @property
-    def left(self) -> PendingMoveCleanup:
+    def pending_cleanup(self) -> PendingMoveCleanup:
         """The cleanup that runs have left pending."""
         state = self.store.read()
         return get_move_cleanup(state)
 
 
-def assigned(name: str, *replicas: Sequence[int], **more: Any) -> DesiredResource:
+def assigned_topic(name: str, *replicas: Sequence[int], **more: Any) -> DesiredResource:
     """Declare a topic with explicit replica assignments."""
     return topic(name, assignments={n: list(r) for n, r in enumerate(replicas)}, **more)
 
@@ -97,24 +97,24 @@ def reassignment(*wanted: tuple[str, Sequence[int]], name: str = "move", **more:
     return desired("Reassignment", name, partitions=partitions, **more)
 
 
-def existing(world: World, **topics: Sequence[Sequence[int]]) -> list[DesiredResource]:
+def create_topics(world: World, **topics: Sequence[Sequence[int]]) -> list[DesiredResource]:
     """Create topics, and return manifests for them that do not mention replicas."""
-    world.apply(*(assigned(name, *replicas) for name, replicas in topics.items()))
+    world.apply(*(assigned_topic(name, *replicas) for name, replicas in topics.items()))
     return [topic(name) for name in topics]
 
 
-def replicas(world: World, name: str = "t") -> list[tuple[int, ...]]:
+def list_replicas(world: World, name: str = "t") -> list[tuple[int, ...]]:
     """Return the replicas of each partition according to the controller: a union during a move."""
     count = len(world.cluster.elsewhere().topics([name])[name].partitions)
     return [world.cluster.partition(TopicPartition(name, n)).replicas for n in range(count)]
 
 
-def leaders(world: World, name: str = "t") -> list[int | None]:
+def list_leaders(world: World, name: str = "t") -> list[int | None]:
     """Return the leader of each partition."""
     return [p.leader for p in world.cluster.elsewhere().topics([name])[name].partitions]
 
 
-def flying(cluster: MemoryCluster) -> frozenset[str]:
+def list_moves_in_flight(cluster: MemoryCluster) -> frozenset[str]:
     """Return the partitions in flight without advancing time."""
     return frozenset(
         f"{name}-{n}"
@@ -124,7 +124,7 @@ def flying(cluster: MemoryCluster) -> frozenset[str]:
     )
 
 
-def throttles(cluster: MemoryCluster) -> Throttles:
+def list_throttles(cluster: MemoryCluster) -> Throttles:
     """Return all throttle configs, by resource."""
     found: Throttles = {}
     for resource, values in cluster.overrides().items():
@@ -134,19 +134,19 @@ def throttles(cluster: MemoryCluster) -> Throttles:
     return found
 
 
-def rates(rate: int, *brokers: int) -> Throttles:
+def build_rates(rate: int, *brokers: int) -> Throttles:
     """Return both rates for each of the brokers."""
     return {f"BROKER/{b}": {LEADER_RATE: str(rate), FOLLOWER_RATE: str(rate)} for b in brokers}
 
 
-def set_on(world: World, entity: str, values: Mapping[str, str]) -> None:
+def set_configs(world: World, entity: str, values: Mapping[str, str]) -> None:
     """Set configs on ``TOPIC/t`` or ``BROKER/1`` as another client."""
     scope, _, name = entity.partition("/")
     resource = ConfigResource(ConfigScope(scope), name)
     world.cluster.set_overrides(resource, {**world.cluster.overrides(resource), **values})
 
 
-def someone_moves(world: World, where: str, target: Sequence[int] | None) -> None:
+def move_as_other_client(world: World, where: str, target: Sequence[int] | None) -> None:
     """Start or cancel a reassignment as another client."""
     aim = None if target is None else tuple(target)
     answers = world.cluster.elsewhere().reassign(
@@ -155,47 +155,47 @@ def someone_moves(world: World, where: str, target: Sequence[int] | None) -> Non
     assert set(answers.values()) == {None}
 
 
-def watched(world: World) -> list[Looked]:
+def record_polls(world: World) -> list[PollSnapshot]:
     """Record the state at each poll of reassignments by the run; the list is filled while it runs."""
-    seen: list[Looked] = []
+    seen: list[PollSnapshot] = []
 
-    def look(other: MemoryCluster) -> None:
-        seen.append(Looked(flying(other), throttles(other), world.clock.monotonic()))
+    def record(other: MemoryCluster) -> None:
+        seen.append(PollSnapshot(list_moves_in_flight(other), list_throttles(other), world.clock.monotonic()))
 
-    world.cluster.faults.run_before(look, method="moves", nth=None)
+    world.cluster.faults.run_before(record, method="moves", nth=None)
     return seen
 
 
-def during(world: World, nth: int, what: Callable[[MemoryCluster], object]) -> None:
+def call_at_poll(world: World, nth: int, what: Callable[[MemoryCluster], object]) -> None:
     """Call ``what`` at the n-th poll that finds reassignments in flight."""
     count = 0
 
-    def look(other: MemoryCluster) -> None:
+    def record(other: MemoryCluster) -> None:
         nonlocal count
-        if flying(other):
+        if list_moves_in_flight(other):
             count += 1
             if count == nth:
                 what(other)
 
-    world.cluster.faults.run_before(look, method="moves", nth=None)
+    world.cluster.faults.run_before(record, method="moves", nth=None)
 
 
-def result(run: ApplyResult, start: str) -> OperationResult:
+def find_result(run: ApplyResult, start: str) -> OperationResult:
     """Return the only result whose id starts with ``start``."""
     (found,) = (r for r in run.results.values() if r.id.startswith(start))
     return found
 
 
-def results(run: ApplyResult, start: str) -> list[OperationResult]:
+def find_results(run: ApplyResult, start: str) -> list[OperationResult]:
     """Return the results whose ids start with ``start``, in the plan's order."""
     return [r for r in run.results.values() if r.id.startswith(start)]
 
 
-def verbs(plan: Plan) -> list[str]:
+def list_verbs(plan: Plan) -> list[str]:
     """Return the verbs of the plan's operations, in order."""
     return [op.verb for op in plan.operations]
 
 
-def codes(plan: Plan) -> list[str]:
+def list_codes(plan: Plan) -> list[str]:
     """Return the codes of the plan's diagnostics."""
     return [d.code for d in plan.diagnostics]

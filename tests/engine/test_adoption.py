@@ -28,7 +28,7 @@ from kdeclare.report.plan.plan_markdown import plan_markdown
 from kdeclare.report.plan.plan_page import render_plan_page
 from kdeclare.report.plan.plan_text import plan_text
 from kdeclare.report.sarif import build_plan_sarif
-from tests.engine.test_connect_workers import PLACEHOLDER, certificate
+from tests.engine.test_connect_workers import PLACEHOLDER, make_certificate
 from tests.engine.world import World, desired, topic
 from tests.jsontypes import untyped
 
@@ -45,11 +45,11 @@ def world() -> World:
     return world
 
 
-def broker(**spec: Any) -> Any:
+def broker_config(**spec: Any) -> Any:
     return desired("BrokerConfig", "1", **spec)
 
 
-def codes(plan: Plan) -> list[tuple[Severity, str]]:
+def list_codes(plan: Plan) -> list[tuple[Severity, str]]:
     return [(d.severity, d.code) for d in plan.diagnostics]
 
 
@@ -65,7 +65,7 @@ def test_adoption_of_differing_topic_is_denied_by_default(world: World) -> None:
     plan = world.plan(wanted, topic("new", partitions=1))
     change = next(c for c in plan.changes if c.id.name == "orders")
     assert (change.action, change.reason, change.blocked) == (Action.UPDATE, Reason.ADOPT, "adoption")
-    assert codes(plan) == DENIED
+    assert list_codes(plan) == DENIED
     assert plan_outcome(plan).exit_code is ExitCode.DENIED
     result = world.run(plan)
     assert run_outcome(result).exit_code is ExitCode.DENIED
@@ -78,7 +78,7 @@ def test_adoption_of_differing_topic_when_allowed_updates_it(world: World, how: 
     spec |= {"lifecycle": {"adopt": True}} if how == "lifecycle" else {}
     plan = world.plan(topic("orders", **spec), scope=ADOPT if how == "option" else None)
     (change,) = plan.changes
-    assert (change.reason, change.blocked, codes(plan)) == (Reason.ADOPT, None, ALLOWED)
+    assert (change.reason, change.blocked, list_codes(plan)) == (Reason.ADOPT, None, ALLOWED)
     assert plan_outcome(plan).exit_code is ExitCode.OK
     world.run(plan)
     assert world.overrides("orders") == {"retention.ms": DAY}
@@ -98,7 +98,7 @@ def test_adoption_is_not_required_for_owned_topic(world: World) -> None:
     plan = world.plan(topic("orders", configs={"retention.ms": WEEK, "segment.ms": 2000}))
     assert (plan.changes[0].reason, plan.changes[0].blocked) == (Reason.DRIFTED, None)
     plan = world.plan(topic("orders", configs={"retention.ms": DAY, "segment.ms": 2000}))
-    assert (plan.changes[0].blocked, codes(plan)) == (None, [])
+    assert (plan.changes[0].blocked, list_codes(plan)) == (None, [])
 
 
 def test_adoption_is_required_after_forget(world: World) -> None:
@@ -133,8 +133,8 @@ def test_rollback_of_adoption_without_changes_releases_topic(world: World) -> No
 def test_ad_hoc_change_requires_no_adoption(world: World) -> None:
     wanted = topic("orders", configs={"retention.ms": DAY})
     plan = world.plan(wanted, scope=PlanScope(by_hand=True))
-    assert (plan.changes[0].reason, plan.changes[0].blocked, codes(plan)) == (Reason.ASKED, None, [])
-    plan = world.plan(broker(configs={"log.cleaner.threads": 2}), scope=PlanScope(by_hand=True))
+    assert (plan.changes[0].reason, plan.changes[0].blocked, list_codes(plan)) == (Reason.ASKED, None, [])
+    plan = world.plan(broker_config(configs={"log.cleaner.threads": 2}), scope=PlanScope(by_hand=True))
     assert (plan.changes[0].reason, plan.changes[0].fields[0].reason) == (Reason.ASKED, None)
 
 
@@ -148,16 +148,16 @@ def test_reassignment_requires_no_adoption(world: World) -> None:
 
 
 def test_unset_broker_keys_require_no_adoption(world: World) -> None:
-    plan = world.plan(broker(configs={"log.cleaner.threads": 2}))
-    assert (plan.changes[0].reason, plan.changes[0].blocked, codes(plan)) == (Reason.CHANGED, None, [])
+    plan = world.plan(broker_config(configs={"log.cleaner.threads": 2}))
+    assert (plan.changes[0].reason, plan.changes[0].blocked, list_codes(plan)) == (Reason.CHANGED, None, [])
 
 
 def test_broker_key_overridden_by_another_client_requires_adoption(world: World) -> None:
     world.cluster.set_overrides(BROKER, {"log.cleaner.threads": "2"})
-    wanted = broker(configs={"log.cleaner.threads": 4, "num.io.threads": 9})
+    wanted = broker_config(configs={"log.cleaner.threads": 4, "num.io.threads": 9})
     plan = world.plan(wanted)
     (change,) = plan.changes
-    assert (change.reason, change.blocked, codes(plan)) == (Reason.ADOPT, "adoption", DENIED)
+    assert (change.reason, change.blocked, list_codes(plan)) == (Reason.ADOPT, "adoption", DENIED)
     reasons = {f.path: f.reason or change.reason for f in change.fields}
     assert reasons == {
         "configs.log.cleaner.threads": Reason.ADOPT,
@@ -170,9 +170,9 @@ def test_broker_key_overridden_by_another_client_requires_adoption(world: World)
 
 
 def test_new_key_of_owned_broker_config_requires_adoption(world: World) -> None:
-    world.apply(broker(configs={"num.io.threads": 9}))
+    world.apply(broker_config(configs={"num.io.threads": 9}))
     world.cluster.set_overrides(BROKER, {"num.io.threads": "8", "log.cleaner.threads": "2"})
-    plan = world.plan(broker(configs={"num.io.threads": 9, "log.cleaner.threads": 4}))
+    plan = world.plan(broker_config(configs={"num.io.threads": 9, "log.cleaner.threads": 4}))
     (change,) = plan.changes
     assert change.blocked == "adoption"
     assert {f.path: f.reason for f in change.fields} == {
@@ -183,13 +183,13 @@ def test_new_key_of_owned_broker_config_requires_adoption(world: World) -> None:
 
 def test_null_for_key_of_another_client_requires_adoption(world: World) -> None:
     world.cluster.set_overrides(BROKER, {"log.cleaner.threads": "2"})
-    plan = world.plan(broker(configs={"log.cleaner.threads": None}))
+    plan = world.plan(broker_config(configs={"log.cleaner.threads": None}))
     assert (plan.changes[0].fields[0].op, plan.changes[0].blocked) == (FieldOp.DELETE, "adoption")
 
 
 def test_unmanaged_key_reset_requires_adoption_only_before_first_apply(world: World) -> None:
     world.cluster.set_overrides(BROKER, {"log.cleaner.threads": "2"})
-    wanted = broker(configs={"num.io.threads": 9}, unmanagedConfigs="remove")
+    wanted = broker_config(configs={"num.io.threads": 9}, unmanagedConfigs="remove")
     assert world.plan(wanted).changes[0].blocked == "adoption"
     world.apply(wanted, scope=ADOPT)
     world.cluster.set_overrides(BROKER, {"num.io.threads": "9", "log.cleaner.threads": "3"})
@@ -199,13 +199,13 @@ def test_unmanaged_key_reset_requires_adoption_only_before_first_apply(world: Wo
 def test_list_patch_on_list_of_another_client_requires_adoption(world: World) -> None:
     key = "ssl.cipher.suites"
     world.cluster.set_overrides(BROKER, {"listener.name.internal." + key: "A"})
-    wanted = broker(configs={"listener.name.internal." + key: {"append": ["B"]}})
+    wanted = broker_config(configs={"listener.name.internal." + key: {"append": ["B"]}})
     assert world.plan(wanted).changes[0].blocked == "adoption"
 
 
 def test_unreadable_password_requires_adoption(world: World) -> None:
     key = "listener.name.internal.ssl.keystore.password"
-    wanted = broker(configs={key: Referenced("geheim", "${env.PW}")})
+    wanted = broker_config(configs={key: Referenced("geheim", "${env.PW}")})
     world.secrets.values["${env.PW}"] = "geheim"
     assert world.plan(wanted).changes[0].blocked is None
     world.cluster.set_overrides(BROKER, {key: "geheim"})
@@ -216,21 +216,24 @@ def test_worker_config_keys_are_adopted_individually() -> None:
     world = World(MemoryCluster(), adopts=False)
     workers = MemoryWorkers()
     world.workers[workers.urls] = workers
-    workers.files = {"/old": Keystore(certificate("old"), "pw"), "/new": Keystore(certificate("new"), "pw")}
+    workers.files = {
+        "/old": Keystore(make_certificate("old"), "pw"),
+        "/new": Keystore(make_certificate("new"), "pw"),
+    }
     workers.placeholders = {PLACEHOLDER: "pw"}
     key = LOCATION
 
-    def wanted(location: str) -> Any:
+    def worker_config(location: str) -> Any:
         config = {key: location, PASSWORD: PLACEHOLDER}
         return desired("ConnectWorkerConfig", "eu", workers=list(workers.urls), config=config)
 
-    assert world.plan(wanted("/old")).changes[0].blocked is None, "unset so far"
-    world.apply(wanted("/old"))
+    assert world.plan(worker_config("/old")).changes[0].blocked is None, "unset so far"
+    world.apply(worker_config("/old"))
     world.apply(scope=PlanScope(forget=frozenset({ResourceId("ConnectWorkerConfig", "eu")})))
-    plan = world.plan(wanted("/new"))
+    plan = world.plan(worker_config("/new"))
     assert (plan.changes[0].reason, plan.changes[0].blocked) == (Reason.ADOPT, "adoption")
     assert [f.path for f in plan.changes[0].fields] == [f"configs.{key}"]
-    world.apply(wanted("/new"), scope=ADOPT)
+    world.apply(worker_config("/new"), scope=ADOPT)
     assert world.owned()["ConnectWorkerConfig/eu"]["configs"][key] == {"value": "/new"}
 
 
@@ -250,7 +253,7 @@ def test_adopt_setting_survives_live_codec_round_trip(kind: str) -> None:
 @pytest.mark.parametrize("scope", [PlanScope(), ADOPT])
 def test_adoption_is_shown_in_every_format(world: World, scope: PlanScope) -> None:
     world.cluster.set_overrides(BROKER, {"log.cleaner.threads": "2"})
-    wanted = broker(configs={"log.cleaner.threads": 4, "num.io.threads": 9})
+    wanted = broker_config(configs={"log.cleaner.threads": 4, "num.io.threads": 9})
     plan = world.plan(topic("orders", configs={"retention.ms": DAY}), wanted, scope=scope)
     for text in (plan_text(plan), plan_markdown(plan), render_plan_page(plan)):
         assert "adopt: exists, not owned yet" in text
@@ -265,7 +268,7 @@ def test_saved_plan_keeps_field_reasons(world: World) -> None:
     from datetime import UTC, datetime
 
     world.cluster.set_overrides(BROKER, {"log.cleaner.threads": "2"})
-    plan = world.plan(broker(configs={"log.cleaner.threads": 4, "num.io.threads": 9}), scope=ADOPT)
+    plan = world.plan(broker_config(configs={"log.cleaner.threads": 4, "num.io.threads": 9}), scope=ADOPT)
     text, identity = render_plan_file(plan, datetime(2026, 1, 1, tzinfo=UTC))
     again = parse_plan(text, "x")
     assert (again.changes, compute_plan_id(again), identity) == (

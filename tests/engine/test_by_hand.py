@@ -18,7 +18,7 @@ from tests.engine.world import TestClock, World, nothing, topic
 HAND = PlanScope(complete=False, by_hand=True)
 
 
-def removing(*names: str) -> PlanScope:
+def make_removal_scope(*names: str) -> PlanScope:
     return PlanScope(complete=False, by_hand=True, removals=frozenset(ResourceId("Topic", n) for n in names))
 
 
@@ -56,7 +56,7 @@ def test_ad_hoc_deletion_keeps_ownership_record() -> None:
     mine = topic("mine", partitions=1, replicationFactor=1)
     world.apply(mine)
     owned = world.owned()
-    assert world.apply(scope=removing("mine")).complete
+    assert world.apply(scope=make_removal_scope("mine")).complete
     assert "mine" not in world.cluster.topics()
     assert world.owned() == owned
     (change,) = world.plan(mine).changes
@@ -66,7 +66,7 @@ def test_ad_hoc_deletion_keeps_ownership_record() -> None:
 def test_ad_hoc_deletion_of_protected_topic_is_blocked() -> None:
     world = World()
     world.apply(topic("mine", partitions=1, replicationFactor=1, lifecycle={"preventDestroy": True}))
-    run = world.apply(scope=removing("mine"))
+    run = world.apply(scope=make_removal_scope("mine"))
     assert not run.results
     assert "mine" in world.cluster.topics()
     assert run.plan.summary.blocked == 1

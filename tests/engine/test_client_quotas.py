@@ -41,7 +41,7 @@ def quota(name: str, entity: Mapping[str, Any], /, **spec: Any) -> DesiredResour
     return desired("ClientQuota", name, entity=entity, limits=limits, **spec)
 
 
-def alice(**spec: Any) -> DesiredResource:
+def alice_quota(**spec: Any) -> DesiredResource:
     return quota("alice", {"user": "alice"}, **spec)
 
 
@@ -50,15 +50,15 @@ def set_limits(world: World, entity: QuotaEntity, **limits: float | None) -> Non
     assert world.cluster.elsewhere().alter_quotas({entity: limits})[entity] is None
 
 
-def limits(world: World, entity: QuotaEntity = ALICE) -> Mapping[str, float]:
+def read_limits(world: World, entity: QuotaEntity = ALICE) -> Mapping[str, float]:
     return world.cluster.quotas([entity]).get(entity, {})
 
 
-def codes(plan: Plan) -> list[str]:
+def list_codes(plan: Plan) -> list[str]:
     return [d.code for d in plan.diagnostics]
 
 
-def only_change(plan: Plan) -> Change:
+def get_only_change(plan: Plan) -> Change:
     (change,) = plan.changes
     return change
 
@@ -69,7 +69,7 @@ def only_change(plan: Plan) -> Change:
 def test_new_quota_is_validated_and_sent_in_one_request() -> None:
     """P-QUO-01."""
     world = World()
-    plan = world.plan(alice(producer_byte_rate="1MiB", consumer_byte_rate="2MiB"))
+    plan = world.plan(alice_quota(producer_byte_rate="1MiB", consumer_byte_rate="2MiB"))
     (op,) = plan.operations
     assert op.verb == "quota.alter"
     assert dump_arguments(op.args) == {
@@ -79,26 +79,26 @@ def test_new_quota_is_validated_and_sent_in_one_request() -> None:
             {"key": BYTES, "op": "SET", "value": 1048576},
         ],
     }
-    change = only_change(plan)
+    change = get_only_change(plan)
     assert (change.action, change.reason, change.risk) == (Action.UPDATE, Reason.DECLARED, Risk.DISRUPTIVE)
     assert world.run(plan).complete
     requests = world.cluster.requests("alter_quotas")
     assert [(call.validate_only, len(call.items)) for call in requests] == [(True, 1), (False, 1)]
-    assert limits(world) == {BYTES: 1048576.0, FETCHED: 2097152.0}
-    assert not world.plan(alice(producer_byte_rate="1MiB", consumer_byte_rate="2MiB")).has_changes
+    assert read_limits(world) == {BYTES: 1048576.0, FETCHED: 2097152.0}
+    assert not world.plan(alice_quota(producer_byte_rate="1MiB", consumer_byte_rate="2MiB")).has_changes
 
 
 def test_undeclared_limit_is_removed_and_unmanaged_limits_stay() -> None:
     """P-QUO-02."""
     world = World()
-    world.apply(alice(producer_byte_rate=1, consumer_byte_rate=2))
+    world.apply(alice_quota(producer_byte_rate=1, consumer_byte_rate=2))
     set_limits(world, ALICE, request_percentage=50)
-    plan = world.plan(alice(producer_byte_rate=1))
-    (field,) = only_change(plan).fields
+    plan = world.plan(alice_quota(producer_byte_rate=1))
+    (field,) = get_only_change(plan).fields
     assert (field.path, field.op, field.before, field.after) == (f"limits.{FETCHED}", FieldOp.DELETE, 2, None)
     assert plan.unmanaged_configs == {"ClientQuota/alice": (PERCENT,)}
     assert world.run(plan).complete
-    assert limits(world) == {BYTES: 1.0, PERCENT: 50.0}
+    assert read_limits(world) == {BYTES: 1.0, PERCENT: 50.0}
 
 
 def test_default_user_differs_from_user_named_default() -> None:
@@ -130,21 +130,21 @@ def test_entity_key_order_and_number_format_cause_no_changes() -> None:
 )
 def test_limit_values_are_applied_exactly(stated: Any, live: float) -> None:
     world = World()
-    assert world.apply(alice(request_percentage=stated)).complete
-    assert limits(world) == {PERCENT: live}
-    assert not world.plan(alice(request_percentage=stated)).has_changes
+    assert world.apply(alice_quota(request_percentage=stated)).complete
+    assert read_limits(world) == {PERCENT: live}
+    assert not world.plan(alice_quota(request_percentage=stated)).has_changes
 
 
 def test_null_limit_removes_limit() -> None:
     world = World()
-    wanted = alice(producer_byte_rate=None)
+    wanted = alice_quota(producer_byte_rate=None)
     assert not world.plan(wanted).has_changes
     world.apply(wanted)
     set_limits(world, ALICE, producer_byte_rate=7)
     plan = world.plan(wanted)
-    assert only_change(plan).reason is Reason.DRIFTED
+    assert get_only_change(plan).reason is Reason.DRIFTED
     assert world.run(plan).complete
-    assert limits(world) == {}
+    assert read_limits(world) == {}
     assert not world.plan().has_changes
 
 
@@ -154,19 +154,19 @@ def test_null_limit_removes_limit() -> None:
 )
 def test_limit_change_risk(before: int | None, after: int | None, risk: Risk) -> None:
     world = World()
-    world.apply(alice(producer_byte_rate=before))
-    plan = world.plan(alice(producer_byte_rate=after))
-    assert only_change(plan).risk is risk
+    world.apply(alice_quota(producer_byte_rate=before))
+    plan = world.plan(alice_quota(producer_byte_rate=after))
+    assert get_only_change(plan).risk is risk
 
 
 def test_unmanaged_limits_remove_deletes_unmanaged_limits() -> None:
     world = World()
-    world.apply(alice(producer_byte_rate=1))
+    world.apply(alice_quota(producer_byte_rate=1))
     set_limits(world, ALICE, request_percentage=50)
-    plan = world.plan(alice(producer_byte_rate=1, unmanagedLimits="remove"))
+    plan = world.plan(alice_quota(producer_byte_rate=1, unmanagedLimits="remove"))
     assert plan.unmanaged_configs == {}
     assert world.run(plan).complete
-    assert limits(world) == {BYTES: 1.0}
+    assert read_limits(world) == {BYTES: 1.0}
 
 
 def test_many_quotas_are_applied_in_few_requests() -> None:
@@ -185,10 +185,10 @@ def test_many_quotas_are_applied_in_few_requests() -> None:
 def test_limit_of_another_client_requires_adoption() -> None:
     world = World(adopts=False)
     set_limits(world, ALICE, producer_byte_rate=10)
-    wanted = alice(producer_byte_rate=20, request_percentage=50)
+    wanted = alice_quota(producer_byte_rate=20, request_percentage=50)
     plan = world.plan(wanted)
-    change = only_change(plan)
-    assert (change.reason, change.blocked, codes(plan)) == (Reason.ADOPT, "adoption", ["adoption"])
+    change = get_only_change(plan)
+    assert (change.reason, change.blocked, list_codes(plan)) == (Reason.ADOPT, "adoption", ["adoption"])
     assert {f.path: f.reason for f in change.fields} == {
         f"limits.{BYTES}": None,
         f"limits.{PERCENT}": Reason.DECLARED,
@@ -196,48 +196,48 @@ def test_limit_of_another_client_requires_adoption() -> None:
     assert plan_outcome(plan).exit_code is ExitCode.DENIED
     allowed = world.plan(wanted, scope=PlanScope(adopt=True))
     assert world.run(allowed).complete
-    assert limits(world) == {BYTES: 20.0, PERCENT: 50.0}
+    assert read_limits(world) == {BYTES: 20.0, PERCENT: 50.0}
 
 
 def test_adoption_of_equal_limit_sends_no_request() -> None:
     world = World(adopts=False)
     set_limits(world, ALICE, producer_byte_rate=10)
     world.cluster.calls.clear()
-    assert world.apply(alice(producer_byte_rate=10)).complete
+    assert world.apply(alice_quota(producer_byte_rate=10)).complete
     assert world.cluster.requests() == []
-    plan = world.plan(alice())
+    plan = world.plan(alice_quota())
     assert world.run(plan).complete
-    assert limits(world) == {}
+    assert read_limits(world) == {}
 
 
 def test_limit_drift_is_detected_and_corrected() -> None:
     world = World()
-    world.apply(alice(producer_byte_rate=10))
+    world.apply(alice_quota(producer_byte_rate=10))
     set_limits(world, ALICE, producer_byte_rate=11)
-    change = only_change(world.plan(alice(producer_byte_rate=10)))
+    change = get_only_change(world.plan(alice_quota(producer_byte_rate=10)))
     assert (change.reason, change.fields[0].before) == (Reason.DRIFTED, 11)
     set_limits(world, ALICE, producer_byte_rate=None)
-    plan = world.plan(alice(producer_byte_rate=10))
-    assert only_change(plan).reason is Reason.DRIFTED
+    plan = world.plan(alice_quota(producer_byte_rate=10))
+    assert get_only_change(plan).reason is Reason.DRIFTED
     assert world.run(plan).complete
-    assert limits(world) == {BYTES: 10.0}
+    assert read_limits(world) == {BYTES: 10.0}
 
 
 def test_undeclared_quota_is_orphan_until_deletes_are_allowed() -> None:
     world = World()
-    world.apply(alice(producer_byte_rate=10))
+    world.apply(alice_quota(producer_byte_rate=10))
     set_limits(world, ALICE, request_percentage=50)
     plan = world.plan()
-    assert (only_change(plan).action, codes(plan)) == (Action.NO_OP, ["orphaned"])
+    assert (get_only_change(plan).action, list_codes(plan)) == (Action.NO_OP, ["orphaned"])
     plan = world.plan(scope=PlanScope(allow_deletes=True))
     assert world.run(plan).complete
-    assert limits(world) == {PERCENT: 50.0}
+    assert read_limits(world) == {PERCENT: 50.0}
     assert world.owned() == {}
 
 
 def test_orphaned_quota_deleted_by_another_client_is_released() -> None:
     world = World()
-    world.apply(alice(producer_byte_rate=10))
+    world.apply(alice_quota(producer_byte_rate=10))
     set_limits(world, ALICE, producer_byte_rate=None)
     plan = world.plan()
     assert plan.changes == ()
@@ -250,9 +250,9 @@ def test_undeclared_entities_are_counted_and_left_unchanged() -> None:
     others = [QuotaEntity.of({EntityType.USER: "bob", EntityType.CLIENT_ID: None}), DEFAULT_PAIR]
     for entity in others:
         set_limits(world, entity, request_percentage=900)
-    world.apply(alice(producer_byte_rate=10))
-    assert world.plan(alice(producer_byte_rate=10)).summary.unmanaged == 2
-    assert limits(world, DEFAULT_PAIR) == {PERCENT: 900.0}
+    world.apply(alice_quota(producer_byte_rate=10))
+    assert world.plan(alice_quota(producer_byte_rate=10)).summary.unmanaged == 2
+    assert read_limits(world, DEFAULT_PAIR) == {PERCENT: 900.0}
 
 
 def test_project_without_quotas_reads_no_quotas() -> None:
@@ -264,7 +264,7 @@ def test_project_without_quotas_reads_no_quotas() -> None:
 
 def test_quotas_are_awaited_when_metadata_lags() -> None:
     world = World(MemoryCluster(metadata_lag=3))
-    wanted = (alice(producer_byte_rate=1), topic("t", partitions=1))
+    wanted = (alice_quota(producer_byte_rate=1), topic("t", partitions=1))
     assert world.apply(*wanted).complete
     world.recover()
     assert not world.plan(*wanted).has_changes
@@ -273,10 +273,10 @@ def test_quotas_are_awaited_when_metadata_lags() -> None:
 def test_quota_is_independent_of_topic_with_same_name() -> None:
     world = World()
     world.apply(topic("alice", partitions=1))
-    plan = world.plan(alice(producer_byte_rate=1), scope=PlanScope(allow_deletes=True))
-    assert codes(plan) == []
+    plan = world.plan(alice_quota(producer_byte_rate=1), scope=PlanScope(allow_deletes=True))
+    assert list_codes(plan) == []
     assert world.run(plan).complete
-    assert limits(world) == {BYTES: 1.0}
+    assert read_limits(world) == {BYTES: 1.0}
 
 
 # Names and entities.
@@ -286,26 +286,26 @@ def test_two_manifests_for_one_entity_are_contradiction() -> None:
     one = quota("one", {"user": "a", "clientId": "app"}, producer_byte_rate=1)
     other = quota("other", {"clientId": "app", "user": "a"}, consumer_byte_rate=1)
     plan = World().plan(one, other)
-    assert codes(plan) == ["contradiction"]
+    assert list_codes(plan) == ["contradiction"]
     assert "the limits of user 'a' with client id 'app'" in plan.diagnostics[0].detail
 
 
 def test_manifest_with_changed_entity_is_denied() -> None:
     world = World()
-    world.apply(alice(producer_byte_rate=1))
+    world.apply(alice_quota(producer_byte_rate=1))
     plan = world.plan(quota("alice", {"user": "bob"}, producer_byte_rate=1))
-    assert codes(plan) == ["entity-changed"]
+    assert list_codes(plan) == ["entity-changed"]
     assert plan.operations == ()
     assert plan_outcome(plan).exit_code is ExitCode.DENIED
 
 
 def test_renamed_manifest_keeps_ownership() -> None:
     world = World(adopts=False)
-    world.apply(alice(producer_byte_rate=1, consumer_byte_rate=2))
+    world.apply(alice_quota(producer_byte_rate=1, consumer_byte_rate=2))
     renamed = quota("alicia", {"user": "alice"}, producer_byte_rate=1, consumer_byte_rate=2)
     world.cluster.calls.clear()
     plan = world.plan(renamed, scope=PlanScope(allow_deletes=True))
-    assert codes(plan) == ["renamed"]
+    assert list_codes(plan) == ["renamed"]
     assert {c.id.name: c.action for c in plan.changes} == {"alice": Action.FORGET}
     assert world.run(plan).complete
     assert world.cluster.requests() == []
@@ -315,20 +315,20 @@ def test_renamed_manifest_keeps_ownership() -> None:
 
 def test_renamed_and_changed_manifest_takes_ownership_after_apply() -> None:
     world = World(adopts=False)
-    world.apply(alice(producer_byte_rate=1, consumer_byte_rate=2))
+    world.apply(alice_quota(producer_byte_rate=1, consumer_byte_rate=2))
     renamed = quota("alicia", {"user": "alice"}, producer_byte_rate=5)
     plan = world.plan(renamed, scope=PlanScope(allow_deletes=True))
-    assert codes(plan) == ["renamed"]
+    assert list_codes(plan) == ["renamed"]
     assert {c.id.name: c.action for c in plan.changes} == {"alice": Action.NO_OP, "alicia": Action.UPDATE}
     refused = Fault("INVALID_REQUEST", "no")
     world.cluster.faults.fail(refused, method="alter_quotas", item="user 'alice'")
     assert not world.run(plan).complete
     assert set(world.owned()) == {"ClientQuota/alice"}
     assert world.apply(renamed, scope=PlanScope(allow_deletes=True)).complete
-    assert limits(world) == {BYTES: 5.0}
+    assert read_limits(world) == {BYTES: 5.0}
     assert world.apply(renamed, scope=PlanScope(allow_deletes=True)).complete
     assert set(world.owned()) == {"ClientQuota/alicia"}
-    assert limits(world) == {BYTES: 5.0}
+    assert read_limits(world) == {BYTES: 5.0}
     assert not world.plan(renamed).has_changes
 
 
@@ -368,17 +368,17 @@ def test_limit_shadowed_for_some_clients_is_not_warned_of(
 ) -> None:
     world = World()
     set_limits(world, QuotaEntity.of(other), producer_byte_rate=1)
-    assert codes(world.plan(quota("q", entity, producer_byte_rate=10))) == []
+    assert list_codes(world.plan(quota("q", entity, producer_byte_rate=10))) == []
 
 
 def test_limit_is_not_shadowed_by_limit_removed_in_plan() -> None:
     world = World()
     everyone = quota("everyone", {"user": {"default": True}}, producer_byte_rate=1)
     app = quota("app", {"clientId": "app"}, producer_byte_rate=2)
-    assert codes(world.plan(everyone, app)) == ["shadowed-limit"]
+    assert list_codes(world.plan(everyone, app)) == ["shadowed-limit"]
     world.apply(everyone)
     gone = quota("everyone", {"user": {"default": True}})
-    assert codes(world.plan(gone, app)) == []
+    assert list_codes(world.plan(gone, app)) == []
 
 
 # Apply: errors, staleness, unknown outcomes, rollback.
@@ -392,7 +392,7 @@ def test_entity_rejected_by_brokers_blocks_only_itself() -> None:
         item="IP address 'no.such.host'",
     )
     bad = quota("bad", {"ip": "no.such.host"}, connection_creation_rate=10)
-    plan = world.plan(bad, alice(producer_byte_rate=1))
+    plan = world.plan(bad, alice_quota(producer_byte_rate=1))
     assert [d.resource for d in plan.diagnostics if d.is_blocking] == ["ClientQuota/bad"]
 
 
@@ -401,16 +401,16 @@ def test_missing_permission_is_named_in_plan() -> None:
     world.cluster.faults.fail(
         Fault("CLUSTER_AUTHORIZATION_FAILED", ""), method="alter_quotas", item="user 'alice'", nth=None
     )
-    plan = world.plan(alice(producer_byte_rate=1))
+    plan = world.plan(alice_quota(producer_byte_rate=1))
     assert "AlterConfigs on the cluster" in plan_text(plan)
 
 
 def test_invisible_quotas_block_only_themselves() -> None:
     world = World()
-    world.apply(alice(producer_byte_rate=1))
+    world.apply(alice_quota(producer_byte_rate=1))
     denial = Fault("CLUSTER_AUTHORIZATION_FAILED", "")
     world.cluster.faults.fail(denial, method="quotas", nth=None)
-    plan = world.plan(alice(producer_byte_rate=2), topic("t", partitions=1))
+    plan = world.plan(alice_quota(producer_byte_rate=2), topic("t", partitions=1))
     assert [(d.code, d.resource) for d in plan.diagnostics] == [("not-visible", "ClientQuota/alice")]
     assert plan_outcome(plan).exit_code is ExitCode.DENIED
     assert world.run(plan).results[plan.operations[0].id].is_good
@@ -421,74 +421,74 @@ def test_invisible_quotas_block_only_themselves() -> None:
 
 def test_plan_is_stale_only_for_changed_limit_keys() -> None:
     world = World()
-    world.apply(alice(producer_byte_rate=1, consumer_byte_rate=1))
-    plan = world.plan(alice(producer_byte_rate=2, consumer_byte_rate=1))
+    world.apply(alice_quota(producer_byte_rate=1, consumer_byte_rate=1))
+    plan = world.plan(alice_quota(producer_byte_rate=2, consumer_byte_rate=1))
     set_limits(world, ALICE, consumer_byte_rate=9)  # not something that the plan touches
     assert world.run(plan).complete
-    plan = world.plan(alice(producer_byte_rate=3, consumer_byte_rate=9))
+    plan = world.plan(alice_quota(producer_byte_rate=3, consumer_byte_rate=9))
     set_limits(world, ALICE, producer_byte_rate=4)
     with pytest.raises(KdeclareError) as refused:
         world.run(plan)
     assert [d.code for d in refused.value.diagnostics] == ["stale"]
-    assert limits(world) == {BYTES: 4.0, FETCHED: 9.0}
+    assert read_limits(world) == {BYTES: 4.0, FETCHED: 9.0}
 
 
 @pytest.mark.parametrize("after_effect", [True, False])
 def test_timed_out_request_is_settled_by_observation(after_effect: bool) -> None:
     world = World()
-    plan = world.plan(alice(producer_byte_rate=1))
+    plan = world.plan(alice_quota(producer_byte_rate=1))
     world.cluster.faults.time_out(after_effect=after_effect, method="alter_quotas")
     result = world.run(plan)
     assert result.complete or not after_effect
-    world.apply(alice(producer_byte_rate=1))
-    assert limits(world) == {BYTES: 1.0}
+    world.apply(alice_quota(producer_byte_rate=1))
+    assert read_limits(world) == {BYTES: 1.0}
 
 
 def test_rollback_restores_limits_by_key() -> None:
     world = World()
-    world.apply(alice(producer_byte_rate=1, request_percentage=5))
-    world.apply(alice(producer_byte_rate=2, consumer_byte_rate=3))
-    assert limits(world) == {BYTES: 2.0, FETCHED: 3.0}
+    world.apply(alice_quota(producer_byte_rate=1, request_percentage=5))
+    world.apply(alice_quota(producer_byte_rate=2, consumer_byte_rate=3))
+    assert read_limits(world) == {BYTES: 2.0, FETCHED: 3.0}
     assert world.rollback().complete
-    assert limits(world) == {BYTES: 1.0, PERCENT: 5.0}
-    assert not world.plan(alice(producer_byte_rate=1, request_percentage=5)).has_changes
+    assert read_limits(world) == {BYTES: 1.0, PERCENT: 5.0}
+    assert not world.plan(alice_quota(producer_byte_rate=1, request_percentage=5)).has_changes
 
 
 def test_rollback_leaves_concurrent_changes_unchanged() -> None:
     world = World()
-    world.apply(alice(producer_byte_rate=1, consumer_byte_rate=1))
-    world.apply(alice(producer_byte_rate=2, consumer_byte_rate=2))
+    world.apply(alice_quota(producer_byte_rate=1, consumer_byte_rate=1))
+    world.apply(alice_quota(producer_byte_rate=2, consumer_byte_rate=2))
     set_limits(world, ALICE, producer_byte_rate=7)
     plan = world.plan_rollback()
     assert [(d.code, d.subject) for d in plan.diagnostics] == [("conflict", BYTES)]
     world.run(plan)
-    assert limits(world) == {BYTES: 7.0, FETCHED: 1.0}
+    assert read_limits(world) == {BYTES: 7.0, FETCHED: 1.0}
 
 
 def test_rollback_of_first_apply_releases_quota() -> None:
     world = World()
-    world.apply(alice(producer_byte_rate=1))
+    world.apply(alice_quota(producer_byte_rate=1))
     assert world.rollback().complete
-    assert limits(world) == {}
+    assert read_limits(world) == {}
     assert world.owned() == {}
 
 
 def test_rollback_of_deletion_restores_limits_and_ownership() -> None:
     world = World()
-    world.apply(alice(producer_byte_rate=1))
+    world.apply(alice_quota(producer_byte_rate=1))
     world.apply(scope=PlanScope(allow_deletes=True))
     assert world.rollback().complete
-    assert limits(world) == {BYTES: 1.0}
-    assert not world.plan(alice(producer_byte_rate=1)).has_changes
+    assert read_limits(world) == {BYTES: 1.0}
+    assert not world.plan(alice_quota(producer_byte_rate=1)).has_changes
     assert set(world.owned()) == {"ClientQuota/alice"}
 
 
 def test_infinite_limit_is_replaced_and_rolled_back() -> None:
     world = World()
     set_limits(world, ALICE, request_percentage=float("inf"))
-    assert world.apply(alice(request_percentage=5)).complete
+    assert world.apply(alice_quota(request_percentage=5)).complete
     assert world.rollback().complete
-    assert limits(world) == {PERCENT: float("inf")}
+    assert read_limits(world) == {PERCENT: float("inf")}
 
 
 # Import.
@@ -509,9 +509,9 @@ def test_exported_manifests_cause_no_changes() -> None:
     for entity in (QuotaEntity.of({EntityType.IP: "2001:db8::7"}), QuotaEntity.of({EntityType.IP: None})):
         set_limits(world, entity, connection_creation_rate=10)
         entities.append(entity)
-    texts = exported(world)
+    texts = export_quotas(world)
     assert len(texts) == len(entities)
-    found = loaded("---\n".join(texts.values()))
+    found = load_manifests("---\n".join(texts.values()))
     assert {str(item.id) for item in found} == {f"ClientQuota/{name}" for name in texts}
     plan = world.plan(*found)
     assert not plan.has_changes
@@ -526,7 +526,7 @@ def test_exported_manifest_text() -> None:
     pair = QuotaEntity.of({EntityType.USER: "alice", EntityType.CLIENT_ID: None})
     set_limits(world, pair, producer_byte_rate=2**20)
     set_limits(world, ALICE, request_percentage=float("inf"))
-    assert exported(world) == {
+    assert export_quotas(world) == {
         "user-alice": """# Limits of user 'alice'.
 apiVersion: kdeclare/v1
 kind: ClientQuota
@@ -553,13 +553,13 @@ spec:
     }
 
 
-def exported(world: World) -> Mapping[str, str]:
+def export_quotas(world: World) -> Mapping[str, str]:
     connections = connections_to(world.cluster)
     every = ExportRequest(lambda selections: observe(connections, selections), bool, lambda resource: True)
     return export_manifests(KINDS["ClientQuota"], connections, every).manifests
 
 
-def loaded(text: str) -> tuple[DesiredResource, ...]:
+def load_manifests(text: str) -> tuple[DesiredResource, ...]:
     """Load manifests as the command line does."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "it.yaml"

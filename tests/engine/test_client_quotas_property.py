@@ -27,23 +27,23 @@ OTHERS = st.dictionaries(st.sampled_from(list(ENTITIES)), LIMITS)
 DELETING = PlanScope(allow_deletes=True, max_deletes=None)
 
 
-def entity(name: str) -> QuotaEntity:
+def parse_entity(name: str) -> QuotaEntity:
     fields = {"user": EntityType.USER, "clientId": EntityType.CLIENT_ID}
     stated = {type_: ENTITIES[name][field] for field, type_ in fields.items() if field in ENTITIES[name]}
     return QuotaEntity.of({type_: n if isinstance(n, str) else None for type_, n in stated.items()})
 
 
-def manifests(declared: Declared) -> list[DesiredResource]:
+def make_manifests(declared: Declared) -> list[DesiredResource]:
     return [desired("ClientQuota", n, entity=ENTITIES[n], limits=limits) for n, limits in declared.items()]
 
 
-def live(world: World) -> dict[str, dict[str, float]]:
+def read_limits(world: World) -> dict[str, dict[str, float]]:
     found = world.cluster.quotas()
-    return {name: dict(found[entity(name)]) for name in ENTITIES if entity(name) in found}
+    return {name: dict(found[parse_entity(name)]) for name in ENTITIES if parse_entity(name) in found}
 
 
 def set_by_others(world: World, quotas: Declared) -> None:
-    results = world.cluster.elsewhere().alter_quotas({entity(name): quotas[name] for name in quotas})
+    results = world.cluster.elsewhere().alter_quotas({parse_entity(name): quotas[name] for name in quotas})
     assert set(results.values()) <= {None}
 
 
@@ -51,11 +51,11 @@ def set_by_others(world: World, quotas: Declared) -> None:
 def test_apply_changes_only_declared_limits(others: Declared, first: Declared, then: Declared) -> None:
     world = World()
     set_by_others(world, others)
-    assert world.apply(*manifests(first)).complete
-    assert world.apply(*manifests(then), scope=DELETING).complete
-    assert not world.plan(*manifests(then)).has_changes
+    assert world.apply(*make_manifests(first)).complete
+    assert world.apply(*make_manifests(then), scope=DELETING).complete
+    assert not world.plan(*make_manifests(then)).has_changes
     for name in ENTITIES:
-        has = live(world).get(name, {})
+        has = read_limits(world).get(name, {})
         for key in KEYS:
             if key in then.get(name, {}):
                 assert has.get(key) == then[name][key]
@@ -70,17 +70,17 @@ def test_rollback_restores_limits_without_concurrent_changes(
     first: Declared, then: Declared, meanwhile: Declared
 ) -> None:
     world = World()
-    world.apply(*manifests(first))
-    before, owned = live(world), world.owned()
-    if not world.plan(*manifests(then), scope=DELETING).operations:
+    world.apply(*make_manifests(first))
+    before, owned = read_limits(world), world.owned()
+    if not world.plan(*make_manifests(then), scope=DELETING).operations:
         return
-    world.apply(*manifests(then), scope=DELETING)
-    after = live(world)
+    world.apply(*make_manifests(then), scope=DELETING)
+    after = read_limits(world)
     set_by_others(world, meanwhile)
     world.rollback()
     for name in ENTITIES:
         for key in KEYS:
-            now, was, became = (side.get(name, {}).get(key) for side in (live(world), before, after))
+            now, was, became = (side.get(name, {}).get(key) for side in (read_limits(world), before, after))
             changed = meanwhile.get(name, {}).get(key, became)
             assert now == (was if changed in (became, was) else changed)
     if not meanwhile:
@@ -92,12 +92,12 @@ def test_killed_run_is_completed_by_next_apply(
     first: Declared, then: Declared, crash: int, after_effect: bool
 ) -> None:
     world = World()
-    world.apply(*manifests(first))
+    world.apply(*make_manifests(first))
     world.cluster.faults.crash(after_effect=after_effect, nth=crash)
     try:
-        world.apply(*manifests(then), scope=DELETING)
+        world.apply(*make_manifests(then), scope=DELETING)
     except Crash:
         world.cluster.faults.clear()
-        world.apply(*manifests(then), scope=DELETING)
-    assert not world.plan(*manifests(then)).has_changes
+        world.apply(*make_manifests(then), scope=DELETING)
+    assert not world.plan(*make_manifests(then)).has_changes
     assert set(world.owned()) == {f"ClientQuota/{name}" for name in then}

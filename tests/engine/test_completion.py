@@ -35,7 +35,7 @@ class KettleArgs(Arguments):
     kettle: str
 
 
-def kettle_of(op: Operation) -> str:
+def get_kettle(op: Operation) -> str:
     return get_arguments(op, KettleArgs).kettle
 
 
@@ -47,7 +47,7 @@ class Heating(Completion):
         self.tracked: list[list[str]] = []
 
     def is_ongoing(self, op: Operation, live: LiveState) -> bool:
-        return kettle_of(op) in self.kitchen.on
+        return get_kettle(op) in self.kitchen.on
 
     def find_limit_s(self, op: Operation) -> float | None:
         return self.limit_s
@@ -75,7 +75,7 @@ class Thermometer:
     def look(
         self, live: LiveState, working: Sequence[Operation], awaiting: Sequence[Operation]
     ) -> WorkProgress | None:
-        kettles = [kettle_of(op) for op in working]
+        kettles = [get_kettle(op) for op in working]
         hot = sum(kettle not in self.kitchen.on for kettle in kettles)
         return WorkProgress("Heating", MoveProgress(hot, len(kettles), 0, 0)) if kettles else None
 
@@ -89,7 +89,7 @@ class HeatKettle(UnknownOperationType):
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
         assert isinstance(self.completion, Heating)
-        return {"heat": self.completion.kitchen.heat.get(kettle_of(op))}
+        return {"heat": self.completion.kitchen.heat.get(get_kettle(op))}
 
     def expected_state(self, op: Operation) -> View:
         return {"heat": 100}
@@ -120,49 +120,49 @@ def heating(kitchen: Kitchen, monkeypatch: pytest.MonkeyPatch) -> Heating:
     return completion
 
 
-def operation(verb: str, resource: ResourceId, kettle: str = "kitchen") -> Operation:
+def make_operation(verb: str, resource: ResourceId, kettle: str = "kitchen") -> Operation:
     return Operation(f"{verb}:{kettle}", verb, resource, KettleArgs(kettle), {})
 
 
-HEAT, MAKE = operation("kettle.heat", KETTLE), operation("tea.make", TEA)
+HEAT, MAKE = make_operation("kettle.heat", KETTLE), make_operation("tea.make", TEA)
 
 
 @dataclass
-class Watched:
+class TrackerHarness:
     """A progress tracker, and the progress that it reported."""
 
     clock: TestClock = field(default_factory=TestClock)
-    told: list[tuple[str, int, int]] = field(default_factory=list)
+    progress: list[tuple[str, int, int]] = field(default_factory=list)
     options: RunOptions = field(default_factory=lambda: RunOptions(move_timeout_s=60))
 
     def __post_init__(self) -> None:
-        self.lookout = ProgressTracker(
+        self.tracker = ProgressTracker(
             connections_to(MemoryCluster()), self.clock, self.options, self._tell, [HEAT, MAKE]
         )
 
     def _tell(self, what: str, done: int, total: int, moves: MoveProgress | None = None) -> None:
-        self.told.append((what, done, total))
+        self.progress.append((what, done, total))
 
 
 def test_tracker_follows_work_until_completion(kitchen: Kitchen, heating: Heating) -> None:
-    watched = Watched()
+    watched = TrackerHarness()
     kitchen.on.add("kitchen")
-    watched.lookout.follow([HEAT])
-    assert watched.lookout.look(give_up=False) == []
+    watched.tracker.follow([HEAT])
+    assert watched.tracker.look(give_up=False) == []
     kitchen.on.clear()
     kitchen.heat["kitchen"] = 100
-    (result,) = watched.lookout.look(give_up=False)
+    (result,) = watched.tracker.look(give_up=False)
     assert (result.id, result.status) == (HEAT.id, Status.DONE)
-    assert watched.lookout.is_idle
-    assert watched.told == [("Heating", 0, 1), ("Heating", 1, 1)]
+    assert watched.tracker.is_idle
+    assert watched.progress == [("Heating", 0, 1), ("Heating", 1, 1)]
     assert heating.tracked == [[HEAT.id, MAKE.id]]
 
 
 def test_tracker_reports_overridden_work_after_repeated_polls(kitchen: Kitchen, heating: Heating) -> None:
-    watched = Watched()
-    watched.lookout.follow([HEAT])
+    watched = TrackerHarness()
+    watched.tracker.follow([HEAT])
     looks = 0
-    while not (ended := watched.lookout.look(give_up=False)):
+    while not (ended := watched.tracker.look(give_up=False)):
         looks += 1
     assert looks > 1  # observations may lag behind
     assert [(r.status, r.error) for r in ended] == [(Status.FAILED, "went-cold")]
@@ -171,34 +171,34 @@ def test_tracker_reports_overridden_work_after_repeated_polls(kitchen: Kitchen, 
 @pytest.mark.parametrize(("own", "limit"), [(None, 60), (5.0, 5)])
 def test_tracker_reports_timeout(kitchen: Kitchen, heating: Heating, own: float | None, limit: float) -> None:
     heating.limit_s = own
-    watched = Watched()
+    watched = TrackerHarness()
     kitchen.on.add("kitchen")
-    watched.lookout.follow([HEAT])
+    watched.tracker.follow([HEAT])
     watched.clock.sleep(limit - 1)
-    assert watched.lookout.look(give_up=False) == []
+    assert watched.tracker.look(give_up=False) == []
     watched.clock.sleep(2)
-    (result,) = watched.lookout.look(give_up=False)
+    (result,) = watched.tracker.look(give_up=False)
     assert (result.error, result.message) == ("lukewarm", f"Not hot after {limit:g} s.")
 
 
 def test_tracker_releases_waiting_operation_after_completion(kitchen: Kitchen, heating: Heating) -> None:
-    watched = Watched()
+    watched = TrackerHarness()
     kitchen.on.add("kitchen")
-    assert watched.lookout.holds(MAKE, [])
-    watched.lookout.look(give_up=False)
-    assert watched.lookout.holds(MAKE, [])
+    assert watched.tracker.holds(MAKE, [])
+    watched.tracker.look(give_up=False)
+    assert watched.tracker.holds(MAKE, [])
     kitchen.on.clear()
-    watched.lookout.look(give_up=False)
-    assert not watched.lookout.holds(MAKE, [])
-    assert watched.told == []  # the run has no ongoing work of its own
+    watched.tracker.look(give_up=False)
+    assert not watched.tracker.holds(MAKE, [])
+    assert watched.progress == []  # the run has no ongoing work of its own
 
 
 def test_tracker_giving_up_reports_started_operations(kitchen: Kitchen, heating: Heating) -> None:
-    watched = Watched()
+    watched = TrackerHarness()
     kitchen.on.add("kitchen")
-    watched.lookout.follow([HEAT])
-    assert watched.lookout.holds(MAKE, [])
-    results = watched.lookout.look(give_up=True)
+    watched.tracker.follow([HEAT])
+    assert watched.tracker.holds(MAKE, [])
+    results = watched.tracker.look(give_up=True)
     assert {r.id: (r.status, r.message) for r in results} == {
         HEAT.id: (Status.STARTED, "It heats on."),
         MAKE.id: (Status.STARTED, "It heats on."),

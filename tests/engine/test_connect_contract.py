@@ -20,14 +20,14 @@ TYPE = next(key for key in WHITELIST if key.endswith("keystore.type"))
 GROUPS = {name: (f"https://{name}-1:8083", f"https://{name}-2:8083") for name in ("changed", "gone", "new")}
 
 
-def certificate(name: str) -> Certificate:
+def make_certificate(name: str) -> Certificate:
     until = datetime(2099, 1, 1, tzinfo=UTC)
     return Certificate(
         name.encode().hex().ljust(64, "0"), f"CN={name}", "CN=ca", datetime(2026, 1, 1, tzinfo=UTC), until
     )
 
 
-def config(name: str, location: str, **more: Json) -> Declared:
+def declare_config(name: str, location: str, **more: Json) -> Declared:
     stated = {LOCATION: location, PASSWORD: PLACEHOLDER, **more}
     return Declared(
         "ConnectWorkerConfig", name, {"workers": list(GROUPS[name]), "config": stated}, {"team": name}
@@ -42,16 +42,16 @@ class TestConnectWorkerConfig(ProviderContract):
 
     provider = PROVIDER
     actions = frozenset({Action.UPDATE})
-    before = (config("changed", "/old", **{TRUSTSTORE: "/trust"}), config("gone", "/old"))
-    after = (config("changed", "/new", **{TYPE: "JKS"}), config("new", "/old"))
-    elsewhere = (config("changed", "/other"),)
+    before = (declare_config("changed", "/old", **{TRUSTSTORE: "/trust"}), declare_config("gone", "/old"))
+    after = (declare_config("changed", "/new", **{TYPE: "JKS"}), declare_config("new", "/old"))
+    elsewhere = (declare_config("changed", "/other"),)
 
     def make_system(self, folder: Path) -> object:
         made: dict[tuple[str, ...], MemoryWorkers] = {}
         for urls in GROUPS.values():
             made[urls] = MemoryWorkers(urls)
             made[urls].files = {
-                path: Keystore(certificate(path), "pw") for path in ("/old", "/new", "/other")
+                path: Keystore(make_certificate(path), "pw") for path in ("/old", "/new", "/other")
             }
             made[urls].placeholders = {PLACEHOLDER: "pw"}
         return made

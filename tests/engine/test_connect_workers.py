@@ -28,13 +28,13 @@ from tests.jsontypes import dump_args
 PLACEHOLDER = "${file:/etc/connect/secrets.properties:keystore}"
 
 
-def certificate(name: str, **more: Any) -> Certificate:
+def make_certificate(name: str, **more: Any) -> Certificate:
     later = datetime.now(UTC) + timedelta(days=400)
     fields = {"not_before": datetime(2026, 1, 1, tzinfo=UTC), "not_after": later} | more
     return Certificate(name.encode().hex().ljust(64, "0"), f"CN={name}", "CN=ca", **fields)
 
 
-OLD, NEW = certificate("old"), certificate("new")
+OLD, NEW = make_certificate("old"), make_certificate("new")
 
 
 @pytest.fixture
@@ -52,16 +52,16 @@ def world(workers: MemoryWorkers) -> World:
     return world
 
 
-def connect(workers: MemoryWorkers, location: str | None = "/old", **spec: Any) -> DesiredResource:
+def declare_workers(workers: MemoryWorkers, location: str | None = "/old", **spec: Any) -> DesiredResource:
     config: dict[str, Any] = {LOCATION: location, PASSWORD: PLACEHOLDER} if location else {}
     return desired("ConnectWorkerConfig", "eu", workers=list(workers.urls), **({"config": config} | spec))
 
 
-def codes(plan: Plan) -> list[str]:
+def list_codes(plan: Plan) -> list[str]:
     return [d.code for d in plan.diagnostics]
 
 
-def served(workers: MemoryWorkers) -> set[str]:
+def list_served_subjects(workers: MemoryWorkers) -> set[str]:
     return {worker.certificate.subject for worker in workers.workers.values()}
 
 
@@ -69,7 +69,7 @@ def served(workers: MemoryWorkers) -> set[str]:
 
 
 def test_rotation_is_validated_by_all_workers_and_sent_once(world: World, workers: MemoryWorkers) -> None:
-    plan = world.plan(connect(workers))
+    plan = world.plan(declare_workers(workers))
     (change,) = plan.changes
     assert (change.action, change.reason) == (Action.UPDATE, Reason.DECLARED)
     assert [(f.path, f.op, f.before, f.after) for f in change.fields] == [
@@ -81,16 +81,16 @@ def test_rotation_is_validated_by_all_workers_and_sent_once(world: World, worker
     run = world.run(plan)
     assert run.complete
     assert workers.log == [{LOCATION: "/old", PASSWORD: PLACEHOLDER}]
-    assert served(workers) == {"CN=old"}
-    assert not world.plan(connect(workers)).has_changes
-    assert world.apply(connect(workers, "/new")).complete
+    assert list_served_subjects(workers) == {"CN=old"}
+    assert not world.plan(declare_workers(workers)).has_changes
+    assert world.apply(declare_workers(workers, "/new")).complete
     assert [call for call, _ in workers.calls].count("patch") == 2
-    assert served(workers) == {"CN=new"}
+    assert list_served_subjects(workers) == {"CN=new"}
 
 
 def test_update_sends_only_differing_keys(world: World, workers: MemoryWorkers) -> None:
-    world.apply(connect(workers))
-    (op,) = world.plan(connect(workers, "/new")).operations
+    world.apply(declare_workers(workers))
+    (op,) = world.plan(declare_workers(workers, "/new")).operations
     assert [item["key"] for item in dump_args(op)["ops"]] == [LOCATION]
     assert op.expect == {LOCATION: "/old"}
 
@@ -98,28 +98,28 @@ def test_update_sends_only_differing_keys(world: World, workers: MemoryWorkers) 
 def test_undeclared_keys_are_removed_and_unmanaged_keys_stay(world: World, workers: MemoryWorkers) -> None:
     kind = "listeners.https.ssl.keystore.type"
     workers.patch(workers.urls[0], {kind: "PKCS12"})
-    world.apply(connect(workers))
-    plan = world.plan(connect(workers, None))
+    world.apply(declare_workers(workers))
+    plan = world.plan(declare_workers(workers, None))
     assert plan.unmanaged_configs == {"ConnectWorkerConfig/eu": (kind,)}
     assert [f.op for f in plan.changes[0].fields] == [FieldOp.DELETE, FieldOp.DELETE]
     assert world.run(plan).complete
     assert workers.current() == {kind: "PKCS12"}
-    assert served(workers) == {"CN=static"}
+    assert list_served_subjects(workers) == {"CN=static"}
 
 
 def test_null_removes_override(world: World, workers: MemoryWorkers) -> None:
     kind = "listeners.https.ssl.keystore.type"
     workers.patch(workers.urls[0], {kind: "PKCS12"})
-    nothing = connect(workers, config={kind: None})
+    nothing = declare_workers(workers, config={kind: None})
     assert world.apply(nothing).complete
     assert workers.current() == {}
     assert not world.plan(nothing).has_changes
 
 
 def test_orphan_is_deleted_only_when_deletes_are_allowed(world: World, workers: MemoryWorkers) -> None:
-    world.apply(connect(workers))
+    world.apply(declare_workers(workers))
     plan = world.plan()
-    assert codes(plan) == ["orphaned"]
+    assert list_codes(plan) == ["orphaned"]
     assert not plan.has_changes
     assert world.apply(scope=PlanScope(allow_deletes=True)).complete
     assert workers.current() == {}
@@ -127,18 +127,18 @@ def test_orphan_is_deleted_only_when_deletes_are_allowed(world: World, workers: 
 
 
 def test_orphan_with_unreachable_workers_stays_owned(world: World, workers: MemoryWorkers) -> None:
-    world.apply(connect(workers))
+    world.apply(declare_workers(workers))
     for worker in workers.workers.values():
         worker.down = True
     plan = world.plan(scope=PlanScope(allow_deletes=True))
-    assert "workers-unreachable" in codes(plan)
+    assert "workers-unreachable" in list_codes(plan)
     assert not plan.operations
     assert "ConnectWorkerConfig/eu" in world.owned()
 
 
 def test_two_resources_with_different_values_are_contradiction(world: World, workers: MemoryWorkers) -> None:
     other = desired("ConnectWorkerConfig", "us", workers=list(workers.urls), config={LOCATION: "/new"})
-    assert "contradiction" in codes(world.plan(connect(workers), other))
+    assert "contradiction" in list_codes(world.plan(declare_workers(workers), other))
 
 
 # Refusals.
@@ -146,10 +146,10 @@ def test_two_resources_with_different_values_are_contradiction(world: World, wor
 
 def test_key_rejected_by_one_worker_is_not_written(world: World, workers: MemoryWorkers) -> None:
     first, second, third = workers.urls
-    world.apply(connect(workers))
+    world.apply(declare_workers(workers))
     workers.workers[second].missing_paths = {"/new"}
     workers.workers[third].down = True
-    plan = world.plan(connect(workers, "/new"))
+    plan = world.plan(declare_workers(workers, "/new"))
     (refused,) = [d for d in plan.diagnostics if d.is_error]
     assert refused.code == "refused-by-cluster"
     assert f"{second}: {LOCATION}: There is no file /new" in refused.detail
@@ -160,9 +160,9 @@ def test_key_rejected_by_one_worker_is_not_written(world: World, workers: Memory
 
 
 def test_apply_without_preflight_validates_on_every_worker(world: World, workers: MemoryWorkers) -> None:
-    world.apply(connect(workers))
+    world.apply(declare_workers(workers))
     workers.workers[workers.urls[1]].missing_paths = {"/new"}
-    run = world.apply(connect(workers, "/new"), scope=PlanScope(preflight=False))
+    run = world.apply(declare_workers(workers, "/new"), scope=PlanScope(preflight=False))
     (result,) = run.results.values()
     assert (result.status, result.error) == (Status.FAILED, "INVALID_WORKER_CONFIG")
     assert workers.urls[1] in result.message
@@ -171,14 +171,14 @@ def test_apply_without_preflight_validates_on_every_worker(world: World, workers
 
 
 def test_key_outside_whitelist_is_rejected(world: World, workers: MemoryWorkers) -> None:
-    plan = world.plan(connect(workers, config={"offset.flush.interval.ms": "5"}))
+    plan = world.plan(declare_workers(workers, config={"offset.flush.interval.ms": "5"}))
     assert "offset.flush.interval.ms: It cannot be changed dynamically" in plan.diagnostics[0].detail
 
 
 def test_unreachable_workers_are_an_error(world: World, workers: MemoryWorkers) -> None:
     for worker in workers.workers.values():
         worker.down = True
-    plan = world.plan(connect(workers))
+    plan = world.plan(declare_workers(workers))
     (problem,) = plan.diagnostics
     assert (problem.code, problem.severity) == ("workers-unreachable", Severity.ERROR)
     assert all(url in problem.detail for url in workers.urls)
@@ -187,7 +187,7 @@ def test_unreachable_workers_are_an_error(world: World, workers: MemoryWorkers) 
 
 def test_worker_without_plugin_is_named(world: World, workers: MemoryWorkers) -> None:
     workers.workers[workers.urls[2]].bare = True
-    plan = world.plan(connect(workers))
+    plan = world.plan(declare_workers(workers))
     said = [d for d in plan.diagnostics if d.code == "worker-silent"]
     assert [d.subject for d in said] == [workers.urls[2]]
     assert any(d.is_error for d in plan.diagnostics)  # the worker cannot validate the change
@@ -199,8 +199,8 @@ def test_worker_without_plugin_is_named(world: World, workers: MemoryWorkers) ->
 def test_apply_waits_for_lagging_worker(world: World, workers: MemoryWorkers) -> None:
     workers.workers[workers.urls[2]].lag = 3
     before = world.clock.monotonic()
-    assert world.apply(connect(workers)).complete
-    assert served(workers) == {"CN=old"}
+    assert world.apply(declare_workers(workers)).complete
+    assert list_served_subjects(workers) == {"CN=old"}
     assert 0 < world.clock.monotonic() - before < 5
 
 
@@ -208,23 +208,23 @@ def test_apply_waits_while_all_workers_lag(world: World, workers: MemoryWorkers)
     workers.eager = False
     for lag, worker in enumerate(workers.workers.values(), start=1):
         worker.lag = lag
-    assert world.apply(connect(workers)).complete
-    assert served(workers) == {"CN=old"}
+    assert world.apply(declare_workers(workers)).complete
+    assert list_served_subjects(workers) == {"CN=old"}
 
 
 def test_lagging_worker_gets_no_second_update(world: World, workers: MemoryWorkers) -> None:
-    world.apply(connect(workers))
+    world.apply(declare_workers(workers))
     workers.workers[workers.urls[2]].lag = None
     workers.patch(workers.urls[0], {"listeners.https.ssl.keystore.type": "PKCS12"})
-    plan = world.plan(connect(workers))
-    assert "worker-behind" in codes(plan)
+    plan = world.plan(declare_workers(workers))
+    assert "worker-behind" in list_codes(plan)
     assert not plan.has_changes
 
 
 def test_worker_that_never_applies_update_is_named(world: World, workers: MemoryWorkers) -> None:
     late = workers.urls[1]
     workers.workers[late].lag = None
-    run = world.apply(connect(workers))
+    run = world.apply(declare_workers(workers))
     (result,) = run.results.values()
     assert (result.status, result.error) == (Status.FAILED, NOT_PROPAGATED)
     assert f"{late}: it has not applied the last update yet" in result.message
@@ -239,7 +239,7 @@ def test_worker_that_never_applies_update_is_named(world: World, workers: Memory
 def test_follow_timeout_limits_wait_for_workers(world: World, workers: MemoryWorkers, limit: float) -> None:
     workers.workers[workers.urls[1]].lag = None
     before = world.clock.monotonic()
-    run = world.apply(connect(workers), follow_timeout_s=limit)
+    run = world.apply(declare_workers(workers), follow_timeout_s=limit)
     assert [result.error for result in run.results.values()] == [NOT_PROPAGATED]
     assert limit <= world.clock.monotonic() - before <= limit + 1
 
@@ -249,16 +249,16 @@ def test_interrupted_run_does_not_wait_for_workers(
 ) -> None:
     late = workers.urls[1]
     workers.workers[late].lag = None
-    plan = world.plan(connect(workers))
+    plan = world.plan(declare_workers(workers))
     slept: list[float] = []
     sleep = world.clock.sleep
 
-    def stopped_meanwhile(seconds: float) -> None:
+    def sleep_and_stop(seconds: float) -> None:
         slept.append(seconds)
         sleep(seconds)
         world.stop.set()
 
-    monkeypatch.setattr(world.clock, "sleep", stopped_meanwhile)
+    monkeypatch.setattr(world.clock, "sleep", sleep_and_stop)
     run = world.run(plan, follow_timeout_s=3600.0)
     assert len(slept) == 1
     (result,) = run.results.values()
@@ -267,22 +267,22 @@ def test_interrupted_run_does_not_wait_for_workers(
     assert run_outcome(run).exit_code is ExitCode.INTERRUPTED
 
 
-def refused_by_one(world: World, workers: MemoryWorkers) -> str:
+def apply_refused_by_one(world: World, workers: MemoryWorkers) -> str:
     """Remove the file from a worker between validation and update; return the worker's URL."""
     late = workers.urls[1]
-    world.apply(connect(workers))
+    world.apply(declare_workers(workers))
     worker = workers.workers[late]
     worker.lag = 1
-    plan = world.plan(connect(workers, "/new"))
+    plan = world.plan(declare_workers(workers, "/new"))
     validate = workers.validate
 
-    def and_then_it_is_gone(url: str, changes: Changes) -> Validation:
+    def validate_and_remove_file(url: str, changes: Changes) -> Validation:
         found = validate(url, changes)
         if url == late:
             worker.missing_paths = {"/new"}
         return found
 
-    workers.validate = and_then_it_is_gone  # type: ignore[method-assign]
+    workers.validate = validate_and_remove_file  # type: ignore[method-assign]
     run = world.run(plan)
     workers.validate = validate  # type: ignore[method-assign]
     (result,) = run.results.values()
@@ -292,25 +292,25 @@ def refused_by_one(world: World, workers: MemoryWorkers) -> str:
 
 
 def test_update_refused_by_one_worker_can_be_rolled_back(world: World, workers: MemoryWorkers) -> None:
-    refused_by_one(world, workers)
-    assert served(workers) == {"CN=old", "CN=new"}
+    apply_refused_by_one(world, workers)
+    assert list_served_subjects(workers) == {"CN=old", "CN=new"}
     assert world.rollback().complete
     assert workers.current() == {LOCATION: "/old", PASSWORD: PLACEHOLDER}
-    assert served(workers) == {"CN=old"}
+    assert list_served_subjects(workers) == {"CN=old"}
     assert world.owned()["ConnectWorkerConfig/eu"]["configs"][LOCATION] == {"value": "/old"}
 
 
 def test_refused_update_is_retried_after_file_exists(world: World, workers: MemoryWorkers) -> None:
-    url = refused_by_one(world, workers)
-    wanted = connect(workers, "/new")
+    url = apply_refused_by_one(world, workers)
+    wanted = declare_workers(workers, "/new")
     stuck = world.plan(wanted)
-    assert {"worker-behind", "refused-by-cluster"} <= set(codes(stuck))
+    assert {"worker-behind", "refused-by-cluster"} <= set(list_codes(stuck))
     workers.workers[url].missing_paths = set()
     plan = world.plan(wanted)
     assert [(f.path, f.after) for f in plan.changes[0].fields] == [(f"workers.{url}", "in step")]
     assert plan.changes[0].reason is Reason.DRIFTED
     assert world.run(plan).complete
-    assert served(workers) == {"CN=new"}
+    assert list_served_subjects(workers) == {"CN=new"}
     assert not world.plan(wanted).has_changes
 
 
@@ -322,9 +322,9 @@ def test_patch_without_response_is_settled_by_observation(
     world: World, workers: MemoryWorkers, lost: str
 ) -> None:
     setattr(workers, lost, 1)
-    assert world.apply(connect(workers)).complete
+    assert world.apply(declare_workers(workers)).complete
     assert len(workers.log) == 1
-    assert served(workers) == {"CN=old"}
+    assert list_served_subjects(workers) == {"CN=old"}
 
 
 def test_patch_uses_first_reachable_worker(workers: MemoryWorkers) -> None:
@@ -339,8 +339,8 @@ def test_patch_uses_first_reachable_worker(workers: MemoryWorkers) -> None:
 
 
 def test_plan_is_stale_after_concurrent_key_change(world: World, workers: MemoryWorkers) -> None:
-    world.apply(connect(workers))
-    plan = world.plan(connect(workers, "/new"))
+    world.apply(declare_workers(workers))
+    plan = world.plan(declare_workers(workers, "/new"))
     workers.files["/other"] = Keystore(NEW)
     workers.patch(workers.urls[0], {LOCATION: "/other"})
     with pytest.raises(KdeclareError) as stale:
@@ -350,28 +350,28 @@ def test_plan_is_stale_after_concurrent_key_change(world: World, workers: Memory
 
 
 def test_concurrent_key_change_is_drift_and_corrected(world: World, workers: MemoryWorkers) -> None:
-    world.apply(connect(workers))
+    world.apply(declare_workers(workers))
     workers.patch(workers.urls[0], {LOCATION: "/new"})
-    plan = world.plan(connect(workers))
+    plan = world.plan(declare_workers(workers))
     assert plan.changes[0].reason is Reason.DRIFTED
     assert world.run(plan).complete
-    assert served(workers) == {"CN=old"}
+    assert list_served_subjects(workers) == {"CN=old"}
 
 
 def test_rollback_restores_overrides_and_keeps_other_keys(world: World, workers: MemoryWorkers) -> None:
     kind = "listeners.https.ssl.keystore.type"
-    world.apply(connect(workers))
-    world.apply(connect(workers, "/new"))
+    world.apply(declare_workers(workers))
+    world.apply(declare_workers(workers, "/new"))
     workers.patch(workers.urls[0], {kind: "PKCS12"})
     assert world.rollback().complete
     assert workers.current() == {LOCATION: "/old", PASSWORD: PLACEHOLDER, kind: "PKCS12"}
 
 
 def test_rollback_after_concurrent_change_is_conflict(world: World, workers: MemoryWorkers) -> None:
-    world.apply(connect(workers))
+    world.apply(declare_workers(workers))
     workers.patch(workers.urls[0], {LOCATION: "/new"})
     plan = world.plan_rollback()
-    assert "conflict" in codes(plan)
+    assert "conflict" in list_codes(plan)
     assert [item["key"] for op in plan.operations for item in dump_args(op)["ops"]] == [PASSWORD]
 
 
@@ -388,10 +388,10 @@ def test_worker_with_different_certificate_is_named(
     odd = workers.workers[workers.urls[1]]
     if "file" in who:
         odd.files["/old"] = Keystore(NEW, "pw")
-    world.apply(connect(workers))
+    world.apply(declare_workers(workers))
     if "file" not in who:
         odd.proxy_certificate = NEW
-    plan = world.plan(connect(workers))
+    plan = world.plan(declare_workers(workers))
     (found,) = [d for d in plan.diagnostics if d.code == "worker-certificate"]
     assert (found.subject, found.severity) == (odd.url, Severity.WARNING)
     assert said in found.detail
@@ -400,9 +400,9 @@ def test_worker_with_different_certificate_is_named(
 
 def test_workers_with_individual_certificates_do_not_differ(world: World, workers: MemoryWorkers) -> None:
     for name, worker in enumerate(workers.workers.values()):
-        worker.files["/old"] = Keystore(certificate(f"of its own {name}"), "pw")
-    world.apply(connect(workers))
-    assert set(codes(world.plan(connect(workers)))) == {"certificate"}
+        worker.files["/old"] = Keystore(make_certificate(f"of its own {name}"), "pw")
+    world.apply(declare_workers(workers))
+    assert set(list_codes(world.plan(declare_workers(workers)))) == {"certificate"}
 
 
 # Certificate expiry.
@@ -422,9 +422,9 @@ def test_expiring_certificate_is_warned_of(
     world: World, workers: MemoryWorkers, days: int, before: str | None, code: str
 ) -> None:
     ends = datetime.now(UTC) + timedelta(days=days)
-    workers.files["/old"] = Keystore(certificate("old", not_after=ends), "pw")
+    workers.files["/old"] = Keystore(make_certificate("old", not_after=ends), "pw")
     limit = {"warnBeforeExpiry": before} if before else {}
-    wanted = connect(workers, **limit)
+    wanted = declare_workers(workers, **limit)
     world.apply(wanted)
     (said,) = world.plan(wanted).diagnostics
     assert said.code == code
@@ -435,7 +435,7 @@ def test_expiring_certificate_is_warned_of(
 # Secrets.
 
 
-def everything(world: World, *texts: str) -> str:
+def dump_everything(world: World, *texts: str) -> str:
     """Return everything that is stored or shown."""
     kept = [str(world.store.read())]
     for run in world.store.runs():
@@ -443,23 +443,23 @@ def everything(world: World, *texts: str) -> str:
     return "".join([*kept, *texts])
 
 
-def secret(
+def declare_secret(
     workers: MemoryWorkers, value: str, reference: str | None, location: str = "/old"
 ) -> DesiredResource:
     written = Referenced(value, reference) if reference else value
-    return connect(workers, config={LOCATION: location, PASSWORD: written})
+    return declare_workers(workers, config={LOCATION: location, PASSWORD: written})
 
 
 def test_raw_password_is_never_shown_or_stored(world: World, workers: MemoryWorkers) -> None:
     workers.files["/old"] = Keystore(OLD, "s3cret-one")
     workers.files["/new"] = Keystore(NEW, "s3cret-two")
     world.secrets.values = {"${env.PW}": "s3cret-one"}
-    plan = world.plan(secret(workers, "s3cret-one", "${env.PW}"))
+    plan = world.plan(declare_secret(workers, "s3cret-one", "${env.PW}"))
     run = world.run(plan)
     assert run.complete
     assert workers.current()[PASSWORD] == "s3cret-one"
     world.secrets.values = {"${env.PW}": "s3cret-two"}
-    second = world.plan(secret(workers, "s3cret-two", "${env.PW}", "/new"))
+    second = world.plan(declare_secret(workers, "s3cret-two", "${env.PW}", "/new"))
     assert [(f.before, f.after) for f in second.changes[0].fields][1] == ("(sensitive)", "(sensitive)")
     again = world.run(second)
     assert again.complete
@@ -470,16 +470,16 @@ def test_raw_password_is_never_shown_or_stored(world: World, workers: MemoryWork
         render_run_text(run),
         render_run_text(again),
     ]
-    assert "s3cret" not in everything(world, *texts)
-    assert not world.plan(secret(workers, "s3cret-two", "${env.PW}", "/new")).has_changes
+    assert "s3cret" not in dump_everything(world, *texts)
+    assert not world.plan(declare_secret(workers, "s3cret-two", "${env.PW}", "/new")).has_changes
 
 
 def test_raw_password_changed_by_another_client_is_drift(world: World, workers: MemoryWorkers) -> None:
     workers.files["/old"] = Keystore(OLD)
     world.secrets.values = {"${env.PW}": "s3cret-one"}
-    wanted = secret(workers, "s3cret-one", "${env.PW}")
+    wanted = declare_secret(workers, "s3cret-one", "${env.PW}")
     world.apply(wanted)
-    plan = world.plan(connect(workers, "/old", config={LOCATION: "/old", PASSWORD: PLACEHOLDER}))
+    plan = world.plan(declare_workers(workers, "/old", config={LOCATION: "/old", PASSWORD: PLACEHOLDER}))
     workers.patch(workers.urls[0], {PASSWORD: "s3cret-other"})
     with pytest.raises(KdeclareError) as stale:
         world.run(plan)
@@ -492,12 +492,12 @@ def test_raw_password_changed_by_another_client_is_drift(world: World, workers: 
 def test_rollback_restores_raw_password_only_when_available(world: World, workers: MemoryWorkers) -> None:
     workers.files["/old"] = Keystore(OLD)
     workers.patch(workers.urls[0], {PASSWORD: "s3cret-of-somebody"})
-    plan = world.plan(connect(workers))
+    plan = world.plan(declare_workers(workers))
     (op,) = plan.operations
     assert op.irreversible == f"Cannot be restored: the secret of {PASSWORD}."
     world.secrets.values = {"${env.PW}": "s3cret-one"}
-    world.apply(secret(workers, "s3cret-one", "${env.PW}"))
-    world.apply(connect(workers))
+    world.apply(declare_secret(workers, "s3cret-one", "${env.PW}"))
+    world.apply(declare_workers(workers))
     assert workers.current()[PASSWORD] == PLACEHOLDER
     assert world.rollback().complete
     assert workers.current()[PASSWORD] == "s3cret-one"
@@ -505,7 +505,7 @@ def test_rollback_restores_raw_password_only_when_available(world: World, worker
 
 def test_worker_connection_in_plan_contains_no_secrets(world: World, workers: MemoryWorkers) -> None:
     header = Referenced("Basic s3cret", "Basic ${env.AUTH}")
-    wanted = connect(workers, headers={"Authorization": header}, tls={"caFile": "ca.pem"})
+    wanted = declare_workers(workers, headers={"Authorization": header}, tls={"caFile": "ca.pem"})
     plan = world.plan(wanted)
     (op,) = plan.operations
     assert dump_args(op)["workers"] == {
@@ -520,11 +520,11 @@ def test_added_workers_are_recorded_without_change(world: World, workers: Memory
     few = MemoryWorkers(workers.urls[:2])
     few.files, few.placeholders = workers.files, workers.placeholders
     world.workers[few.urls] = few
-    world.apply(connect(few))
+    world.apply(declare_workers(few))
     workers.log = few.log
     for worker in workers.workers.values():
         workers._apply_update(worker)
-    plan = world.plan(connect(workers))
+    plan = world.plan(declare_workers(workers))
     assert not plan.operations
     assert world.run(plan).complete
     assert world.owned()["ConnectWorkerConfig/eu"]["workers"]["urls"] == list(workers.urls)

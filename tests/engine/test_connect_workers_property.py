@@ -19,11 +19,11 @@ RAW = st.dictionaries(st.sampled_from(KEYS), VALUES)
 LAGS = st.lists(st.integers(0, 4), min_size=3, max_size=3)
 
 
-def declared(workers: MemoryWorkers, config: Mapping[str, Any]) -> DesiredResource:
+def declare_workers(workers: MemoryWorkers, config: Mapping[str, Any]) -> DesiredResource:
     return desired("ConnectWorkerConfig", "eu", workers=list(workers.urls), config=dict(config))
 
 
-def after(
+def merge_expected(
     wishes: Mapping[str, str | None], owned: Mapping[str, str | None], live: Mapping[str, str]
 ) -> dict[str, str]:
     """The declared overrides, and all others that kdeclare had not set."""
@@ -40,15 +40,15 @@ def test_apply_merges_three_ways_and_rolls_back(
     world.workers[workers.urls] = workers
     for worker, lag in zip(workers.workers.values(), lags, strict=True):
         worker.lag = lag
-    assert world.apply(declared(workers, first)).complete
-    assert workers.current() == after(first, {}, {})
+    assert world.apply(declare_workers(workers, first)).complete
+    assert workers.current() == merge_expected(first, {}, {})
     if others:
         workers.patch(workers.urls[0], others)
     before = dict(workers.current())
-    plan = world.plan(declared(workers, second))
+    plan = world.plan(declare_workers(workers, second))
     assert world.run(plan).complete
-    assert workers.current() == after(second, first, before)
-    assert not world.plan(declared(workers, second)).has_changes
+    assert workers.current() == merge_expected(second, first, before)
+    assert not world.plan(declare_workers(workers, second)).has_changes
     if plan.operations:
         assert all(worker.overrides == workers.current() for worker in workers.workers.values())
         assert world.rollback().complete

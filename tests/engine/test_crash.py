@@ -18,15 +18,15 @@ from tests.engine.moving import (
     FOLLOWER_RATE,
     LEADER_RATE,
     LEADERS,
-    Moving,
+    MovingWorld,
     Throttles,
-    assigned,
-    existing,
-    leaders,
+    assigned_topic,
+    create_topics,
+    list_leaders,
+    list_replicas,
+    list_throttles,
     reassignment,
-    replicas,
-    set_on,
-    throttles,
+    set_configs,
 )
 from tests.engine.world import World, desired, topic
 
@@ -37,7 +37,7 @@ class Killed(BaseException):
     """The process dies."""
 
 
-def _before() -> list[DesiredResource]:
+def _make_initial() -> list[DesiredResource]:
     return [
         topic("grow", partitions=2, replicationFactor=2, configs={"min.insync.replicas": "1"}),
         topic("shrink", partitions=2, replicationFactor=3, configs={"min.insync.replicas": "2"}),
@@ -47,7 +47,7 @@ def _before() -> list[DesiredResource]:
     ]
 
 
-def _after() -> list[DesiredResource]:
+def _make_target() -> list[DesiredResource]:
     """Declare resources that need a dozen operations or more, many of them with dependencies."""
     parts = {"cleanup.policy": {"append": ["compact"], "subtract": ["delete"]}}
     return [
@@ -61,21 +61,21 @@ def _after() -> list[DesiredResource]:
     ]
 
 
-def _world() -> World:
+def _make_world() -> World:
     world = World(MemoryCluster(move_ticks=2))
-    world.apply(*_before())
+    world.apply(*_make_initial())
     return world
 
 
-def _end_state() -> tuple[object, object]:
-    world = _world()
-    result = world.apply(*_after(), batch=1)
+def _compute_end_state() -> tuple[object, object]:
+    world = _make_world()
+    result = world.apply(*_make_target(), batch=1)
     assert result.complete
     assert len(result.results) >= 12
-    return _state(world)
+    return _read_state(world)
 
 
-def _state(world: World) -> tuple[object, object]:
+def _read_state(world: World) -> tuple[object, object]:
     """Return the state that was declared. Kafka decides on which broker it puts a new partition."""
     dump = world.cluster.dump()
     assert not world.cluster.moves()
@@ -88,10 +88,10 @@ def _state(world: World) -> tuple[object, object]:
     return {"configs": dump["configs"], "topics": shapes}, owned
 
 
-END = _end_state()
+END = _compute_end_state()
 
 
-def _survive(world: World) -> None:
+def _recover_and_check(world: World) -> None:
     """Run the next command after the crash, and check its result."""
     for thread in threading.enumerate():
         if thread.name.startswith("apply"):
@@ -99,23 +99,23 @@ def _survive(world: World) -> None:
     world.store.restart()
     world.cluster.faults.clear()
     world.cluster.calls.clear()
-    result = world.apply(*_after(), batch=1)
+    result = world.apply(*_make_target(), batch=1)
     assert result.complete, result.results
-    assert not world.plan(*_after()).has_changes
-    assert _state(world) == END
+    assert not world.plan(*_make_target()).has_changes
+    assert _read_state(world) == END
 
 
-def _store_steps() -> int:
-    world = _world()
+def _count_store_steps() -> int:
+    world = _make_world()
     world.store.restart()
-    world.apply(*_after(), batch=1)
+    world.apply(*_make_target(), batch=1)
     return len(world.store.steps)
 
 
-def _requests() -> int:
-    world = _world()
+def _count_requests() -> int:
+    world = _make_world()
     world.cluster.calls.clear()
-    world.apply(*_after(), batch=1)
+    world.apply(*_make_target(), batch=1)
     return len([c for c in world.cluster.calls if c.is_mutating])
 
 
@@ -123,77 +123,77 @@ POSITIONS = 36
 """The maximum number of journal lines of one run; fixed, because all workers must collect the same tests."""
 
 
-def _store_positions() -> Iterator[tuple[int, When]]:
+def _list_store_positions() -> Iterator[tuple[int, When]]:
     for n in range(1, POSITIONS + 1):
         yield n, "before"
         yield n, "after"
 
 
 def test_journal_position_count_covers_all_steps() -> None:
-    assert 30 <= _store_steps() <= POSITIONS
+    assert 30 <= _count_store_steps() <= POSITIONS
 
 
-@pytest.mark.parametrize(("n", "when"), list(_store_positions()))
+@pytest.mark.parametrize(("n", "when"), list(_list_store_positions()))
 def test_run_killed_at_journal_position_recovers(n: int, when: When) -> None:
-    world = _world()
+    world = _make_world()
     world.store.restart()
     world.store.crash = StoreCrash(n, when, Killed())
     try:
-        world.apply(*_after(), batch=1)
+        world.apply(*_make_target(), batch=1)
         # Two operations can end in one line of the journal, so a run may have a few lines less.
         assert n > len(world.store.steps) >= 30
     except Killed:
         pass
-    _survive(world)
+    _recover_and_check(world)
 
 
 @pytest.mark.parametrize("after", [False, True])
-@pytest.mark.parametrize("n", range(1, _requests() + 1))
+@pytest.mark.parametrize("n", range(1, _count_requests() + 1))
 def test_run_killed_at_request_recovers(n: int, after: bool) -> None:
-    world = _world()
+    world = _make_world()
     world.cluster.calls.clear()
     world.cluster.faults.crash(nth=n, after_effect=after)
     with pytest.raises(memory.Crash):
-        world.apply(*_after(), batch=1)
-    _survive(world)
+        world.apply(*_make_target(), batch=1)
+    _recover_and_check(world)
 
 
 @pytest.mark.parametrize("after", [False, True])
-@pytest.mark.parametrize("n", range(1, _requests() + 1))
+@pytest.mark.parametrize("n", range(1, _count_requests() + 1))
 def test_timed_out_request_is_settled_and_run_completes(n: int, after: bool) -> None:
-    world = _world()
+    world = _make_world()
     world.cluster.calls.clear()
     world.cluster.faults.time_out(nth=n, after_effect=after)
-    assert world.apply(*_after(), batch=1).complete
-    assert _state(world) == END
+    assert world.apply(*_make_target(), batch=1).complete
+    assert _read_state(world) == END
 
 
 def test_crash_during_recovery_recovers() -> None:
     for n in range(1, 4):
         for when in ("before", "after"):
-            world = _world()
+            world = _make_world()
             world.cluster.calls.clear()
             world.cluster.faults.crash(nth=5, after_effect=True)
             with pytest.raises(memory.Crash):
-                world.apply(*_after(), batch=1)
+                world.apply(*_make_target(), batch=1)
             world.cluster.faults.clear()
             world.store.restart()
             world.store.crash = StoreCrash(n, when, Killed())
             with pytest.raises(Killed):
-                world.apply(*_after(), batch=1)
-            _survive(world)
+                world.apply(*_make_target(), batch=1)
+            _recover_and_check(world)
 
 
 def test_unfinished_run_does_not_block_plan() -> None:
-    world = _world()
+    world = _make_world()
     assert isinstance(world.store, MemoryStore)
     world.cluster.calls.clear()
     world.cluster.faults.crash(nth=3, after_effect=True)
     with pytest.raises(memory.Crash):
-        world.apply(*_after(), batch=1)
+        world.apply(*_make_target(), batch=1)
     world.cluster.faults.clear()
     world.store.restart()
-    assert world.plan(*_after()).has_changes
+    assert world.plan(*_make_target()).has_changes
 
 
 # Reassignments at a limited pace: a throttle, batches, an election, and pending cleanup.
@@ -205,7 +205,7 @@ OTHERS: Throttles = {
 }
 
 
-def _moving() -> list[DesiredResource]:
+def _make_moving_target() -> list[DesiredResource]:
     """Two batches under a throttle with an election, and a growing factor under another throttle."""
     return [
         topic("t"),
@@ -214,34 +214,34 @@ def _moving() -> list[DesiredResource]:
     ]
 
 
-def _moving_world() -> Moving:
-    world = Moving(pace=Pace(throttle=2000))
-    existing(world, t=[[1, 2, 3], [1, 2, 3]])
-    world.apply(topic("t"), assigned("grow", [1, 2], configs={"min.insync.replicas": "1"}))
+def _make_moving_world() -> MovingWorld:
+    world = MovingWorld(pace=Pace(throttle=2000))
+    create_topics(world, t=[[1, 2, 3], [1, 2, 3]])
+    world.apply(topic("t"), assigned_topic("grow", [1, 2], configs={"min.insync.replicas": "1"}))
     for entity, values in OTHERS.items():
-        set_on(world, entity, values)
-    world.slow(4)
+        set_configs(world, entity, values)
+    world.slow_moves(4)
     world.store.restart()
     world.cluster.calls.clear()
     return world
 
 
-def _move(world: Moving) -> ApplyResult:
-    return world.apply(*_moving(), batch=1)
+def _apply_moves(world: MovingWorld) -> ApplyResult:
+    return world.apply(*_make_moving_target(), batch=1)
 
 
-def _arrived(world: Moving) -> None:
+def _check_arrived(world: MovingWorld) -> None:
     """Check that all is as declared, that nothing temporary is left, and that others' settings are kept."""
-    assert replicas(world, "t") == [(4, 2, 1), (5, 1, 2)]
-    assert leaders(world, "t") == [4, 5]
-    assert [len(r) for r in replicas(world, "grow")] == [3]
+    assert list_replicas(world, "t") == [(4, 2, 1), (5, 1, 2)]
+    assert list_leaders(world, "t") == [4, 5]
+    assert [len(r) for r in list_replicas(world, "grow")] == [3]
     assert world.overrides("grow") == {"min.insync.replicas": "2"}
-    assert throttles(world.cluster) == OTHERS
-    assert not world.left
-    assert not world.plan(*_moving()).has_changes
+    assert list_throttles(world.cluster) == OTHERS
+    assert not world.pending_cleanup
+    assert not world.plan(*_make_moving_target()).has_changes
 
 
-def _moving_on(world: Moving, *, late: bool) -> None:
+def _recover_moves_and_check(world: MovingWorld, *, late: bool) -> None:
     """Recover after the crash: an immediate check, reassignments that end, and the same apply again.
 
     late: the reassignments have ended before the check.
@@ -252,24 +252,24 @@ def _moving_on(world: Moving, *, late: bool) -> None:
     world.store.restart()
     world.cluster.faults.clear()
     if late:
-        world.finish()
+        world.finish_moves()
     world.recover()
-    world.finish()
-    assert _move(world).complete
+    world.finish_moves()
+    assert _apply_moves(world).complete
     world.recover()
-    _arrived(world)
+    _check_arrived(world)
 
 
-def _moving_steps() -> int:
-    world = _moving_world()
-    assert _move(world).complete
-    _arrived(world)
+def _count_moving_steps() -> int:
+    world = _make_moving_world()
+    assert _apply_moves(world).complete
+    _check_arrived(world)
     return len(world.store.steps)
 
 
-def _moving_requests() -> int:
-    world = _moving_world()
-    assert _move(world).complete
+def _count_moving_requests() -> int:
+    world = _make_moving_world()
+    assert _apply_moves(world).complete
     return len(world.cluster.requests())
 
 
@@ -277,86 +277,86 @@ MOVING_POSITIONS = 26
 """The maximum number of journal lines of these reassignments; see `POSITIONS`."""
 
 
-def _moving_positions() -> Iterator[tuple[int, When]]:
+def _list_moving_positions() -> Iterator[tuple[int, When]]:
     for n in range(1, MOVING_POSITIONS + 1):
         yield n, "before"
         yield n, "after"
 
 
 def test_moving_run_has_expected_operations() -> None:
-    world = _moving_world()
-    run = _move(world)
+    world = _make_moving_world()
+    run = _apply_moves(world)
     done = [id_.partition(":")[0] for id_ in run.results]
     assert done.count("throttle.set") == done.count("throttle.clear") == 2
     assert done.count("partitions.reassign") == 3
     assert done.count("leaders.elect") == 1
-    assert 20 <= _moving_steps() <= MOVING_POSITIONS
-    assert _moving_requests() >= 10
+    assert 20 <= _count_moving_steps() <= MOVING_POSITIONS
+    assert _count_moving_requests() >= 10
 
 
 @pytest.mark.parametrize("late", [False, True])
-@pytest.mark.parametrize(("n", "when"), list(_moving_positions()))
+@pytest.mark.parametrize(("n", "when"), list(_list_moving_positions()))
 def test_moving_run_killed_at_journal_position_recovers(n: int, when: When, late: bool) -> None:
-    world = _moving_world()
+    world = _make_moving_world()
     world.store.crash = StoreCrash(n, when, Killed())
     try:
-        _move(world)
+        _apply_moves(world)
         assert n > len(world.store.steps) >= 20
     except Killed:
         pass
-    _moving_on(world, late=late)
+    _recover_moves_and_check(world, late=late)
 
 
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("after", [False, True])
-@pytest.mark.parametrize("n", range(1, _moving_requests() + 1))
+@pytest.mark.parametrize("n", range(1, _count_moving_requests() + 1))
 def test_moving_run_killed_at_request_recovers(n: int, after: bool, late: bool) -> None:
-    world = _moving_world()
+    world = _make_moving_world()
     world.cluster.faults.crash(nth=n, after_effect=after)
     with pytest.raises(memory.Crash):
-        _move(world)
-    _moving_on(world, late=late)
+        _apply_moves(world)
+    _recover_moves_and_check(world, late=late)
 
 
 @pytest.mark.parametrize("after", [False, True])
-@pytest.mark.parametrize("n", range(1, _moving_requests() + 1))
+@pytest.mark.parametrize("n", range(1, _count_moving_requests() + 1))
 def test_moving_run_with_timed_out_request_completes(n: int, after: bool) -> None:
-    world = _moving_world()
+    world = _make_moving_world()
     world.cluster.faults.time_out(nth=n, after_effect=after)
-    assert _move(world).complete
-    _arrived(world)
+    assert _apply_moves(world).complete
+    _check_arrived(world)
 
 
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("second", range(1, 5))
-@pytest.mark.parametrize("n", range(1, _moving_requests() + 1))
+@pytest.mark.parametrize("n", range(1, _count_moving_requests() + 1))
 def test_moving_run_killed_twice_recovers(n: int, second: int, after: bool) -> None:
     """The command that recovers and cleans up dies as well, at its own n-th request or step."""
-    world = _moving_world()
+    world = _make_moving_world()
     world.cluster.faults.crash(nth=n, after_effect=True)
     with pytest.raises(memory.Crash):
-        _move(world)
+        _apply_moves(world)
     world.store.restart()
     world.cluster.faults.clear()
-    world.finish()
+    world.finish_moves()
     world.store.crash = StoreCrash(second, "after" if after else "before", Killed())
     with contextlib.suppress(Killed):
         world.recover()
-    _moving_on(world, late=True)
+    _recover_moves_and_check(world, late=True)
 
 
 @pytest.mark.parametrize("after", [False, True])
 def test_moving_run_killed_during_cleanup_recovers(after: bool) -> None:
     for n in range(1, 6):
-        world = _moving_world()
-        world.hold()
-        _move_without_waiting = world.apply(*_moving(), batch=1, wait=False)
+        world = _make_moving_world()
+        world.hold_moves()
+        _move_without_waiting = world.apply(*_make_moving_target(), batch=1, wait=False)
         assert not _move_without_waiting.complete
-        world.finish()
+        world.finish_moves()
         world.cluster.calls.clear()
         world.cluster.faults.crash(nth=n, after_effect=after)
         with contextlib.suppress(memory.Crash):
             world.recover()
         world.cluster.tick_on_poll = True
-        world.slow(4)
-        _moving_on(world, late=False)
+        world.slow_moves(4)
+        _recover_moves_and_check(world, late=False)

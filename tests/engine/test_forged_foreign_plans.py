@@ -12,7 +12,7 @@ from kdeclare.core.operations.operation_type import OperationType
 from kdeclare.core.plans.plan import Plan
 from kdeclare.engine.planning.request import PlanScope
 from kdeclare.providers.kafka.testing import MemoryCluster
-from tests.engine.test_forged_plans import Document, believe, document_of, refused, signed
+from tests.engine.test_forged_plans import Document, accept_plan, get_refusal, load_document, sign
 from tests.engine.world import World, desired
 from tests.foreign import ChangeQueue, Shed, shed
 
@@ -26,21 +26,21 @@ def world(shed: Shed) -> World:
     return World(MemoryCluster())
 
 
-def creation(world: World) -> Plan:
+def plan_creation(world: World) -> Plan:
     return world.plan(desired("Queue", "orders", size=5, durable=True))
 
 
-def update(world: World) -> Plan:
+def plan_update(world: World) -> Plan:
     world.apply(desired("Queue", "orders", size=5))
     return world.plan(desired("Queue", "orders", size=9, durable=True))
 
 
-def deletion(world: World) -> Plan:
+def plan_deletion(world: World) -> Plan:
     world.apply(desired("Queue", "orders"), desired("Queue", "returns"))
     return world.plan(desired("Queue", "returns"), scope=PlanScope(allow_deletes=True))
 
 
-def of_op(**parts: Any) -> Forge:
+def alter_op(**parts: Any) -> Forge:
     """Change the operation, and only the named arguments and expectations of it."""
 
     def forge(document: Document) -> None:
@@ -57,21 +57,21 @@ def merge(op: Document, parts: Document) -> None:
         op[name] = op[name] | value if merges else value
 
 
-def of_change(**parts: Any) -> Forge:
+def alter_change(**parts: Any) -> Forge:
     def forge(document: Document) -> None:
         document["changes"][0].update(parts)
 
     return forge
 
 
-def of_field(number: int, **parts: Any) -> Forge:
+def alter_field(number: int, **parts: Any) -> Forge:
     def forge(document: Document) -> None:
         document["changes"][0]["fields"][number].update(parts)
 
     return forge
 
 
-def add(**parts: Any) -> Forge:
+def add_op(**parts: Any) -> Forge:
     """Add one operation after the other; its inverse is not compared."""
 
     def forge(document: Document) -> None:
@@ -84,7 +84,7 @@ def add(**parts: Any) -> Forge:
     return forge
 
 
-def drop(name: str) -> Forge:
+def drop_section(name: str) -> Forge:
     def forge(document: Document) -> None:
         document[name] = []
 
@@ -102,62 +102,63 @@ def hide_expectation(document: Document) -> None:
 INVERSE = {"verb": "queue.remove", "args": {"queue": "returns", "speed": "fast"}}
 
 FORGERIES: list[tuple[str, Callable[[World], Plan], Forge]] = [
-    ("another queue is created", creation, of_op(args={"queue": "returns"})),
-    ("a larger queue is created", creation, of_op(args={"size": 500})),
-    ("a field is hidden", creation, hide_field),
-    ("an argument has another type", creation, of_op(args={"size": "5"})),
-    ("an argument is unknown", creation, of_op(args={"colour": "red"})),
-    ("a creation is shown as an update", creation, of_change(action="update")),
-    ("a creation is shown as blocked", creation, of_change(blocked="policy-violation")),
-    ("undoing it removes another queue", creation, of_op(inverse=INVERSE)),
-    ("nothing is created", creation, drop("operations")),
-    ("nothing is shown", creation, drop("changes")),
-    ("a topic is created as well", creation,
-     add(verb="topic.create", resource="Topic/t",
-         args={"topic": "t", "partitions": 1, "replication_factor": 1, "assignments": None, "configs": {}},
-         expect={"topic": "absent", "partitions": None, "configs": None})),
-    ("a topic is created in its name", creation,
-     of_op(verb="topic.create", args={"topic": "orders", "partitions": 1, "replication_factor": 1,
-                                      "assignments": None, "configs": {}})),
-    ("another queue is changed", update, of_op(args={"queue": "returns"})),
-    ("another size is set", update, of_op(args={"size": 1})),
-    ("another size is shown", update, of_field(0, after=7)),
-    ("another size is shown as the one before", update, of_field(0, before=7)),
-    ("another field is shown", update, of_field(0, path="colour")),
-    ("a change is hidden", update, hide_field),
-    ("nothing is shown to change", update, of_change(fields=[])),
-    ("the size takes a detour", update, add(args={"size": 9}, expect={"size": 1, "durable": True})),
-    ("it does not say what it expects", update, hide_expectation),
-    ("another queue is changed as well", update, add(resource="Queue/returns", args={"queue": "returns"})),
-    ("another queue is removed", deletion, of_op(args={"queue": "returns"})),
-    ("a removal is shown as an update", deletion, of_change(action="update")),
-    ("a removal is shown as safe", deletion, of_change(risk="safe", risks=["safe"])),
-    ("undoing a removal makes another queue", deletion,
-     of_op(inverse={"verb": "queue.create", "args": {"queue": "orders", "size": 1, "durable": False}})),
-    ("a removal does more", deletion,
-     add(verb="queue.change", args={"queue": "orders", "size": 1, "durable": False})),
+    ("another queue is created", plan_creation, alter_op(args={"queue": "returns"})),
+    ("a larger queue is created", plan_creation, alter_op(args={"size": 500})),
+    ("a field is hidden", plan_creation, hide_field),
+    ("an argument has another type", plan_creation, alter_op(args={"size": "5"})),
+    ("an argument is unknown", plan_creation, alter_op(args={"colour": "red"})),
+    ("a creation is shown as an update", plan_creation, alter_change(action="update")),
+    ("a creation is shown as blocked", plan_creation, alter_change(blocked="policy-violation")),
+    ("undoing it removes another queue", plan_creation, alter_op(inverse=INVERSE)),
+    ("nothing is created", plan_creation, drop_section("operations")),
+    ("nothing is shown", plan_creation, drop_section("changes")),
+    ("a topic is created as well", plan_creation,
+     add_op(verb="topic.create", resource="Topic/t",
+            args={"topic": "t", "partitions": 1, "replication_factor": 1, "assignments": None, "configs": {}},
+            expect={"topic": "absent", "partitions": None, "configs": None})),
+    ("a topic is created in its name", plan_creation,
+     alter_op(verb="topic.create", args={"topic": "orders", "partitions": 1, "replication_factor": 1,
+                                         "assignments": None, "configs": {}})),
+    ("another queue is changed", plan_update, alter_op(args={"queue": "returns"})),
+    ("another size is set", plan_update, alter_op(args={"size": 1})),
+    ("another size is shown", plan_update, alter_field(0, after=7)),
+    ("another size is shown as the one before", plan_update, alter_field(0, before=7)),
+    ("another field is shown", plan_update, alter_field(0, path="colour")),
+    ("a change is hidden", plan_update, hide_field),
+    ("nothing is shown to change", plan_update, alter_change(fields=[])),
+    ("the size takes a detour", plan_update, add_op(args={"size": 9}, expect={"size": 1, "durable": True})),
+    ("it does not say what it expects", plan_update, hide_expectation),
+    ("another queue is changed as well", plan_update,
+     add_op(resource="Queue/returns", args={"queue": "returns"})),
+    ("another queue is removed", plan_deletion, alter_op(args={"queue": "returns"})),
+    ("a removal is shown as an update", plan_deletion, alter_change(action="update")),
+    ("a removal is shown as safe", plan_deletion, alter_change(risk="safe", risks=["safe"])),
+    ("undoing a removal makes another queue", plan_deletion,
+     alter_op(inverse={"verb": "queue.create", "args": {"queue": "orders", "size": 1, "durable": False}})),
+    ("a removal does more", plan_deletion,
+     add_op(verb="queue.change", args={"queue": "orders", "size": 1, "durable": False})),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("make", [creation, update, deletion])
+@pytest.mark.parametrize("make", [plan_creation, plan_update, plan_deletion])
 def test_plan_of_foreign_kind_is_accepted(world: World, make: Callable[[World], Plan]) -> None:
-    believe(signed(document_of(make(world))))
+    accept_plan(sign(load_document(make(world))))
 
 
 @pytest.mark.parametrize(("make", "forge"), [f[1:] for f in FORGERIES], ids=[f[0] for f in FORGERIES])
 def test_forged_plan_of_foreign_kind_is_refused(
     world: World, make: Callable[[World], Plan], forge: Forge
 ) -> None:
-    document = document_of(make(world))
-    believe(signed(document))
+    document = load_document(make(world))
+    accept_plan(sign(document))
     forge(document)
-    assert "'x.plan' shows changes that differ from its operations" in refused(document)
+    assert "'x.plan' shows changes that differ from its operations" in get_refusal(document)
 
 
 def test_plan_with_different_inverse_is_accepted(world: World) -> None:
-    document = document_of(creation(world))
+    document = load_document(plan_creation(world))
     document["operations"][0]["inverse"]["args"]["speed"] = "slow"
-    believe(signed(document))
+    accept_plan(sign(document))
 
 
 SILENT = ["is_confined", "claims", "fields", "invert", "expected_state"]
@@ -168,30 +169,30 @@ def test_operation_type_without_proof_methods_is_refused(
     world: World, silent: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A provider may lack the methods that prove its operations. Its plans then cannot be plan files."""
-    document = document_of(update(world))
+    document = load_document(plan_update(world))
     monkeypatch.setattr(ChangeQueue, silent, getattr(OperationType, silent))
-    assert "queue.change" in refused(document)
+    assert "queue.change" in get_refusal(document)
 
 
 def test_operation_type_without_fields_is_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    document = document_of(update(world))
+    document = load_document(plan_update(world))
     monkeypatch.setattr(ChangeQueue, "fields", lambda self, op: ())
     document["changes"][0]["fields"] = []
-    assert "do not state what they change" in refused(document)
+    assert "do not state what they change" in get_refusal(document)
 
 
 def test_operation_type_that_raises_is_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(self: ChangeQueue, op: Operation) -> bool:
         return bool(op.expect["no such element"])
 
-    document = document_of(update(world))
+    document = load_document(plan_update(world))
     monkeypatch.setattr(ChangeQueue, "is_confined", fail)
-    assert "queue.change" in refused(document)
+    assert "queue.change" in get_refusal(document)
 
 
 def test_accepted_plan_is_applied_and_rolled_back(world: World, shed: Shed) -> None:
-    text = signed(document_of(creation(world)))
-    believe(text)
+    text = sign(load_document(plan_creation(world)))
+    accept_plan(text)
     assert world.apply(desired("Queue", "orders", size=5, durable=True)).complete
     assert shed.queues == {"orders": {"size": 5, "durable": True}}
     assert json.loads(text)["operations"][0]["args"]["size"] == 5

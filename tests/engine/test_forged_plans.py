@@ -28,34 +28,34 @@ from tests.engine.world import World, desired, topic
 Document = dict[str, Any]
 
 
-def document_of(plan: Plan) -> Document:
+def load_document(plan: Plan) -> Document:
     text, _ = render_plan_file(plan)
     document: Document = json.loads(text)
     return document
 
 
-def signed(document: Document) -> str:
+def sign(document: Document) -> str:
     """Return the text as a forger writes it, with the matching id."""
     return json.dumps(document | {"plan_id": compute_document_id(document)})
 
 
-def believe(text: str) -> None:
+def accept_plan(text: str) -> None:
     """Process a file as commands do before applying it."""
     file = parse_plan_file(text, "x.plan")
     verify_plan(file, "x.plan")
     require_known_parts(file.plan)
 
 
-def refused(document: Document) -> str:
+def get_refusal(document: Document) -> str:
     """Return why the file is refused."""
     with pytest.raises(KdeclareError) as caught:
-        believe(signed(document))
+        accept_plan(sign(document))
     (problem,) = caught.value.diagnostics
     assert problem.hint
     return problem.detail
 
 
-def op_of(document: Document, verb: str) -> Document:
+def find_op(document: Document, verb: str) -> Document:
     found: Document = next(op for op in document["operations"] if op["verb"] == verb)
     return found
 
@@ -65,48 +65,48 @@ def world() -> World:
     return World(MemoryCluster({1: "a", 2: "b", 3: "c"}))
 
 
-def creation(world: World) -> Plan:
+def plan_creation(world: World) -> Plan:
     return world.plan(topic("t", partitions=2, replicationFactor=1, configs={"retention.ms": "1000"}))
 
 
-def alteration(world: World) -> Plan:
+def plan_update(world: World) -> Plan:
     world.apply(topic("t", partitions=1, configs={"retention.ms": "1000", "cleanup.policy": ["delete"]}))
     configs = {"retention.ms": "2000", "cleanup.policy": ["delete", "compact"]}
     return world.plan(topic("t", partitions=3, configs=configs))
 
 
-def move(world: World) -> Plan:
+def plan_move(world: World) -> Plan:
     world.apply(topic("t", assignments={0: [1, 2]}))
     body: Document = {"partitions": [{"topic": "t", "partition": 0, "replicas": [2, 3]}]}
     return world.plan(topic("t"), desired("Reassignment", "move", **body))
 
 
-def deletion(world: World) -> Plan:
+def plan_deletion(world: World) -> Plan:
     world.apply(topic("t", partitions=1), topic("other", partitions=1))
     return world.plan(topic("other", partitions=1), scope=PlanScope(allow_deletes=True))
 
 
-def broker(world: World) -> Plan:
+def plan_broker(world: World) -> Plan:
     return world.plan(desired("BrokerConfig", "1", configs={"log.cleaner.threads": "2"}))
 
 
 def test_unmodified_plans_are_accepted(world: World, tmp_path: Path) -> None:
-    for number, make in enumerate((creation, alteration, move, deletion, broker)):
+    for number, make in enumerate((plan_creation, plan_update, plan_move, plan_deletion, plan_broker)):
         file = tmp_path / f"{number}.plan"
         file.write_text(render_plan_file(make(World(MemoryCluster({1: "a", 2: "b", 3: "c"}))))[0])
         assert load_plan(file).plan.operations
 
 
-def change_args(verb: str, **args: Any) -> Callable[[Document], None]:
+def set_args(verb: str, **args: Any) -> Callable[[Document], None]:
     def forge(document: Document) -> None:
-        op_of(document, verb)["args"].update(args)
+        find_op(document, verb)["args"].update(args)
 
     return forge
 
 
 def set_op(number: int, **item: Any) -> Callable[[Document], None]:
     def forge(document: Document) -> None:
-        op_of(document, "configs.alter")["args"]["ops"][number].update(item)
+        find_op(document, "configs.alter")["args"]["ops"][number].update(item)
 
     return forge
 
@@ -118,7 +118,7 @@ def set_field(number: int, **field: Any) -> Callable[[Document], None]:
     return forge
 
 
-def drop(what: str) -> Callable[[Document], None]:
+def drop_section(what: str) -> Callable[[Document], None]:
     def forge(document: Document) -> None:
         document[what] = []
 
@@ -140,7 +140,7 @@ def set_summary(**summary: int) -> Callable[[Document], None]:
 
 
 def add_op(document: Document) -> None:
-    ops = op_of(document, "configs.alter")
+    ops = find_op(document, "configs.alter")
     ops["args"]["ops"].append({"key": "max.message.bytes", "op": "SET", "value": "1"})
     ops["expect"]["max.message.bytes"] = None
 
@@ -159,7 +159,7 @@ def lower_risk(document: Document) -> None:
 
 def set_op_field(name: str, **op: Any) -> Callable[[Document], None]:
     def forge(document: Document) -> None:
-        found = op_of(document, name)
+        found = find_op(document, name)
         found.pop("irreversible", None)
         found.update(op)
 
@@ -168,7 +168,7 @@ def set_op_field(name: str, **op: Any) -> Callable[[Document], None]:
 
 def drop_expectation(verb: str) -> Callable[[Document], None]:
     def forge(document: Document) -> None:
-        op_of(document, verb)["expect"] = {}
+        find_op(document, verb)["expect"] = {}
 
     return forge
 
@@ -181,60 +181,60 @@ def set_ownership(**item: Any) -> Callable[[Document], None]:
 
 
 FORGERIES: list[tuple[str, Callable[[World], Plan], Callable[[Document], None]]] = [
-    ("another topic is created", creation, change_args("topic.create", topic="payments")),
-    ("more partitions are created", creation, change_args("topic.create", partitions=900)),
-    ("another config is created", creation, change_args("topic.create", configs={"retention.ms": "1"})),
-    ("a config more is created", creation,
-     change_args("topic.create", configs={"retention.ms": "1000", "segment.ms": "1"})),
-    ("an argument has another type", creation, change_args("topic.create", partitions="2")),
-    ("an argument is unknown", creation, change_args("topic.create", also="this")),
-    ("the summary counts no creation", creation, set_summary(create=0, unchanged=1)),
-    ("a creation is shown as an update", creation, set_change(action="update")),
-    ("a creation is shown as an orphan", creation, set_change(action="no-op")),
-    ("a creation is shown as blocked", creation, set_change(blocked="policy-violation")),
-    ("the inverse deletes another topic", creation,
+    ("another topic is created", plan_creation, set_args("topic.create", topic="payments")),
+    ("more partitions are created", plan_creation, set_args("topic.create", partitions=900)),
+    ("another config is created", plan_creation, set_args("topic.create", configs={"retention.ms": "1"})),
+    ("a config more is created", plan_creation,
+     set_args("topic.create", configs={"retention.ms": "1000", "segment.ms": "1"})),
+    ("an argument has another type", plan_creation, set_args("topic.create", partitions="2")),
+    ("an argument is unknown", plan_creation, set_args("topic.create", also="this")),
+    ("the summary counts no creation", plan_creation, set_summary(create=0, unchanged=1)),
+    ("a creation is shown as an update", plan_creation, set_change(action="update")),
+    ("a creation is shown as an orphan", plan_creation, set_change(action="no-op")),
+    ("a creation is shown as blocked", plan_creation, set_change(blocked="policy-violation")),
+    ("the inverse deletes another topic", plan_creation,
      set_op_field("topic.create", inverse={"verb": "topic.delete", "args": {"topic": "payments"}})),
-    ("the inverse has an unknown verb", creation,
+    ("the inverse has an unknown verb", plan_creation,
      set_op_field("topic.create", inverse={"verb": "topic.burn", "args": {}})),
-    ("another value is set", alteration, set_op(1, value="1")),
-    ("another op is done", alteration, set_op(1, op="DELETE", value=None)),
-    ("another key is set", alteration, set_op(1, key="segment.ms")),
-    ("a key more is set", alteration, add_op),
-    ("another topic is altered", alteration, change_args("configs.alter", entity_name="payments")),
-    ("a broker is altered", alteration, change_args("configs.alter", entity_type="BROKER", entity_name="1")),
-    ("another value is shown", alteration, set_field(1, after=["delete"])),
-    ("another value is shown as the one before", alteration, set_field(1, before=["compact"])),
-    ("another path is shown", alteration, set_field(1, path="configs.segment.ms")),
-    ("more partitions are added", alteration, change_args("partitions.increase", total=900)),
-    ("partitions of another topic are added", alteration, change_args("partitions.increase", topic="other")),
-    ("partitions are not shown", alteration, set_field(0, path="configs.retention.bytes")),
-    ("risks are lowered", alteration, lower_risk),
-    ("only the list of risks is lowered", alteration, set_change(risks=["safe"])),
-    ("an irreversible operation has an inverse", alteration,
+    ("another value is set", plan_update, set_op(1, value="1")),
+    ("another op is done", plan_update, set_op(1, op="DELETE", value=None)),
+    ("another key is set", plan_update, set_op(1, key="segment.ms")),
+    ("a key more is set", plan_update, add_op),
+    ("another topic is altered", plan_update, set_args("configs.alter", entity_name="payments")),
+    ("a broker is altered", plan_update, set_args("configs.alter", entity_type="BROKER", entity_name="1")),
+    ("another value is shown", plan_update, set_field(1, after=["delete"])),
+    ("another value is shown as the one before", plan_update, set_field(1, before=["compact"])),
+    ("another path is shown", plan_update, set_field(1, path="configs.segment.ms")),
+    ("more partitions are added", plan_update, set_args("partitions.increase", total=900)),
+    ("partitions of another topic are added", plan_update, set_args("partitions.increase", topic="other")),
+    ("partitions are not shown", plan_update, set_field(0, path="configs.retention.bytes")),
+    ("risks are lowered", plan_update, lower_risk),
+    ("only the list of risks is lowered", plan_update, set_change(risks=["safe"])),
+    ("an irreversible operation has an inverse", plan_update,
      set_op_field("partitions.increase",
                   inverse={"verb": "topic.delete", "args": {"topic": "t", "require_empty": True}})),
-    ("nothing is expected of the cluster", alteration, drop_expectation("configs.alter")),
-    ("no operation does what is shown", alteration, drop("operations")),
-    ("no change shows what is done", alteration, drop("changes")),
-    ("another resource is changed as well", alteration, add_operation),
-    ("it ends owned by nobody", alteration, set_ownership(after=None)),
-    ("a partition is moved elsewhere", move,
-     change_args("partitions.reassign", partitions={"t-0": [3, 1]})),
-    ("another partition is moved", move, change_args("partitions.reassign", partitions={"x-0": [2, 3]})),
-    ("no move is counted", move, set_summary(reassign=0)),
-    ("a move is shown otherwise", move, set_field(0, after=[1, 3])),
-    ("another topic is deleted", deletion, change_args("topic.delete", topic="other")),
-    ("a topic of another id is deleted", deletion, change_args("topic.delete", topic_id="other")),
-    ("a deletion is shown as an update", deletion, set_change(action="update")),
-    ("a deletion is shown as released", deletion, set_change(action="forget")),
-    ("a deletion is not counted", deletion, set_summary(delete=0)),
-    ("a deletion is safe", deletion, lower_risk),
-    ("what is deleted stays owned", deletion, set_ownership(after={"configs": {}})),
-    ("another broker is configured", broker, change_args("configs.alter", entity_name="2")),
-    ("all brokers are configured", broker, change_args("configs.alter", entity_name="")),
-    ("a topic is configured", broker, change_args("configs.alter", entity_type="TOPIC", entity_name="1")),
-    ("a verb is not for the kind", broker, set_op_field("configs.alter", verb="topic.delete",
-                                                         args={"topic": "t"})),
+    ("nothing is expected of the cluster", plan_update, drop_expectation("configs.alter")),
+    ("no operation does what is shown", plan_update, drop_section("operations")),
+    ("no change shows what is done", plan_update, drop_section("changes")),
+    ("another resource is changed as well", plan_update, add_operation),
+    ("it ends owned by nobody", plan_update, set_ownership(after=None)),
+    ("a partition is moved elsewhere", plan_move,
+     set_args("partitions.reassign", partitions={"t-0": [3, 1]})),
+    ("another partition is moved", plan_move, set_args("partitions.reassign", partitions={"x-0": [2, 3]})),
+    ("no move is counted", plan_move, set_summary(reassign=0)),
+    ("a move is shown otherwise", plan_move, set_field(0, after=[1, 3])),
+    ("another topic is deleted", plan_deletion, set_args("topic.delete", topic="other")),
+    ("a topic of another id is deleted", plan_deletion, set_args("topic.delete", topic_id="other")),
+    ("a deletion is shown as an update", plan_deletion, set_change(action="update")),
+    ("a deletion is shown as released", plan_deletion, set_change(action="forget")),
+    ("a deletion is not counted", plan_deletion, set_summary(delete=0)),
+    ("a deletion is safe", plan_deletion, lower_risk),
+    ("what is deleted stays owned", plan_deletion, set_ownership(after={"configs": {}})),
+    ("another broker is configured", plan_broker, set_args("configs.alter", entity_name="2")),
+    ("all brokers are configured", plan_broker, set_args("configs.alter", entity_name="")),
+    ("a topic is configured", plan_broker, set_args("configs.alter", entity_type="TOPIC", entity_name="1")),
+    ("a verb is not for the kind", plan_broker, set_op_field("configs.alter", verb="topic.delete",
+                                                     args={"topic": "t"})),
 ]  # fmt: skip
 
 
@@ -242,15 +242,15 @@ FORGERIES: list[tuple[str, Callable[[World], Plan], Callable[[Document], None]]]
 def test_forged_plan_is_refused(
     world: World, make: Callable[[World], Plan], forge: Callable[[Document], None]
 ) -> None:
-    document = document_of(make(world))
-    verify_plan(parse_plan_file(signed(document), "x.plan"), "x.plan")
+    document = load_document(make(world))
+    verify_plan(parse_plan_file(sign(document), "x.plan"), "x.plan")
     forge(document)
-    assert "x.plan" in refused(document)
+    assert "x.plan" in get_refusal(document)
 
 
 def add_detour(document: Document) -> None:
     """Records older than a millisecond are deleted before the value is as shown."""
-    op = op_of(document, "configs.alter")
+    op = find_op(document, "configs.alter")
     detour = copy.deepcopy(op) | {"id": "detour"}
     detour["args"]["ops"] = [{"key": "retention.ms", "op": "SET", "value": "1"}]
     detour["inverse"]["args"]["ops"] = [{"key": "retention.ms", "op": "SET", "value": "1000"}]
@@ -265,47 +265,47 @@ def add_detour(document: Document) -> None:
 
 
 def test_plan_with_intermediate_config_value_is_refused(world: World) -> None:
-    document = document_of(alteration(world))
+    document = load_document(plan_update(world))
     add_detour(document)
-    assert "retention.ms is changed more than once" in refused(document)
+    assert "retention.ms is changed more than once" in get_refusal(document)
 
 
 def test_thread_pool_steps_must_approach_shown_value(world: World) -> None:
     plan = world.plan(desired("BrokerConfig", "1", configs={"log.cleaner.threads": "8"}))
-    document = document_of(plan)
+    document = load_document(plan)
     first, *_, last = document["operations"]
     assert first is not last
-    believe(signed(document))
+    accept_plan(sign(document))
     first["args"]["ops"][0]["value"] = "1000"
     document["operations"][1]["expect"]["log.cleaner.threads"] = "1000"
     document["operations"][1]["inverse"]["args"]["ops"][0]["value"] = "1000"
-    assert "log.cleaner.threads" in refused(document)
+    assert "log.cleaner.threads" in get_refusal(document)
 
 
 @pytest.mark.parametrize("verb", ["partitions.increase", "configs.alter"])
 def test_deletion_with_extra_operation_is_refused(world: World, verb: str) -> None:
-    extra = copy.deepcopy(op_of(document_of(alteration(world)), verb))
-    document = document_of(deletion(World(MemoryCluster({1: "a", 2: "b", 3: "c"}))))
+    extra = copy.deepcopy(find_op(load_document(plan_update(world)), verb))
+    document = load_document(plan_deletion(World(MemoryCluster({1: "a", 2: "b", 3: "c"}))))
     document["operations"].insert(0, extra)
     document["changes"][0]["fields"] = []
-    assert "does more" in refused(document)
+    assert "does more" in get_refusal(document)
 
 
 def test_creation_without_operation_is_refused(world: World) -> None:
-    document = document_of(creation(world))
+    document = load_document(plan_creation(world))
     document["operations"], document["changes"][0]["fields"] = [], []
-    assert "no operation changes it" in refused(document)
+    assert "no operation changes it" in get_refusal(document)
 
 
 @pytest.mark.parametrize("expect", [{"cleanup.policy": 5}, {"cleanup.policy": {}}])
 def test_impossible_expectations_are_refused(world: World, expect: Document) -> None:
     world.apply(topic("t", partitions=1, configs={"cleanup.policy": ["delete"]}))
-    document = document_of(world.plan(topic("t", configs={"cleanup.policy": {"append": ["compact"]}})))
-    op = op_of(document, "configs.alter")
+    document = load_document(world.plan(topic("t", configs={"cleanup.policy": {"append": ["compact"]}})))
+    op = find_op(document, "configs.alter")
     op["expect"] |= expect
     op["irreversible"] = "It stays."
     op.pop("inverse")
-    assert "shows changes that differ from its operations" in refused(document)
+    assert "shows changes that differ from its operations" in get_refusal(document)
 
 
 THROTTLES = [
@@ -318,15 +318,15 @@ THROTTLES = [
 def test_throttle_with_other_config_keys_is_refused(world: World, entries: Document) -> None:
     world.apply(topic("t", assignments={0: [1, 2]}))
     body: Document = {"partitions": [{"topic": "t", "partition": 0, "replicas": [2, 3]}], "throttle": 1000000}
-    document = document_of(world.plan(topic("t"), desired("Reassignment", "move", **body)))
-    op_of(document, "throttle.set")["args"]["entries"] = entries
-    assert "throttle.set" in refused(document)
+    document = load_document(world.plan(topic("t"), desired("Reassignment", "move", **body)))
+    find_op(document, "throttle.set")["args"]["entries"] = entries
+    assert "throttle.set" in get_refusal(document)
 
 
 def test_rollback_of_unknown_run_is_refused(world: World) -> None:
-    document = document_of(alteration(world))
+    document = load_document(plan_update(world))
     document["undoes"] = "20260101T000000Z-00000000"
-    assert "undoes" in refused(document)
+    assert "undoes" in get_refusal(document)
 
 
 UNKNOWN = [("verb", "queue.create"), ("resource", "Queue/t")]
@@ -334,11 +334,11 @@ UNKNOWN = [("verb", "queue.create"), ("resource", "Queue/t")]
 
 @pytest.mark.parametrize(("key", "value"), UNKNOWN)
 def test_plan_with_unknown_verb_or_kind_is_shown_but_not_applied(world: World, key: str, value: str) -> None:
-    document = document_of(creation(world))
+    document = load_document(plan_creation(world))
     document["operations"][0][key] = value
     if key == "resource":
         document["changes"][0]["id"] = value
-    file = parse_plan_file(signed(document), "x.plan")
+    file = parse_plan_file(sign(document), "x.plan")
     verify_plan(file, "x.plan")
     assert plan_text(file.plan, graph=True)
     assert render_plan_page(file.plan)
@@ -350,7 +350,7 @@ def test_plan_with_unknown_verb_or_kind_is_shown_but_not_applied(world: World, k
 
 def test_stored_run_with_unknown_kind_does_not_stop_later_commands(world: World) -> None:
     """Such a state used to make every later command end with a traceback."""
-    document = document_of(creation(world))
+    document = load_document(plan_creation(world))
     record: Document = {"id": "Queue/q", "before": None, "after": {"configs": {}}}
     document["ownership"].append(record)
     document["operations"].append(
@@ -364,7 +364,7 @@ def test_stored_run_with_unknown_kind_does_not_stop_later_commands(world: World)
             "irreversible": "It stays.",
         }
     )
-    text = signed(document)
+    text = sign(document)
     run_id = "20260101T000000Z-deadbeef"
     with world.store.lock("test"), world.store.begin_run(run_id, text) as journal:
         journal.append(
@@ -375,14 +375,14 @@ def test_stored_run_with_unknown_kind_does_not_stop_later_commands(world: World)
     assert "Topic/t" in world.owned()
 
 
-def protected(world: World) -> Plan:
+def plan_protected_deletion(world: World) -> Plan:
     kept = topic("t", partitions=1, lifecycle={"preventDestroy": True})
     world.apply(kept, topic("other", partitions=1))
-    document = document_of(world.plan(kept, scope=PlanScope(allow_deletes=True)))
+    document = load_document(world.plan(kept, scope=PlanScope(allow_deletes=True)))
     for part in ("changes", "operations", "ownership"):
         document[part] = json.loads(json.dumps(document[part]).replace("other", "t"))
     live = {name: item.topic_id for name, item in world.cluster.topics(["t"]).items()}
-    op = op_of(document, "topic.delete")
+    op = find_op(document, "topic.delete")
     op["expect"] = {"topic": live["t"]}
     if op["args"].get("topic_id"):
         op["args"]["topic_id"] = live["t"]
@@ -391,11 +391,11 @@ def protected(world: World) -> Plan:
     document["ownership"] = [
         {"id": "Topic/t", "before": dump_record(state.resources["Topic/t"]), "after": None}
     ]
-    return parse_plan_file(signed(document), "x.plan").plan
+    return parse_plan_file(sign(document), "x.plan").plan
 
 
 def test_forged_plan_does_not_delete_protected_topic(world: World) -> None:
-    plan = protected(world)
+    plan = plan_protected_deletion(world)
     with pytest.raises(KdeclareError) as caught:
         world.run(plan, identity="0" * 64)
     (problem,) = caught.value.diagnostics

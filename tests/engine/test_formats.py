@@ -22,7 +22,7 @@ STORED = Path(__file__).parents[1] / "formats" / "0.1"
 ALTERED = "20260101T000000Z.0002-c661248d"
 
 
-def stored_world(folder: Path) -> World:
+def load_stored_world(folder: Path) -> World:
     """The cluster as the stored runs left it, with a copy of their state."""
     shutil.copytree(STORED, folder)
     cluster = MemoryCluster()  # assigns topic ids in the order of creation, as it did then
@@ -34,7 +34,7 @@ def stored_world(folder: Path) -> World:
 
 
 def test_state_of_0_1_is_migrated(tmp_path: Path) -> None:
-    world = stored_world(tmp_path / "state")
+    world = load_stored_world(tmp_path / "state")
     assert world.owned()["Topic/orders"]["configs"]["cleanup.policy"] == {
         "append": ["compact"],
         "subtract": [],
@@ -46,7 +46,7 @@ def test_state_of_0_1_is_migrated(tmp_path: Path) -> None:
 
 
 def test_list_elements_unproven_by_old_state_are_not_subtracted(tmp_path: Path) -> None:
-    world = stored_world(tmp_path / "state")
+    world = load_stored_world(tmp_path / "state")
     result = world.apply(
         topic("orders", partitions=2, replicationFactor=2, configs={"retention.ms": "60000"}),
         topic("shared"),
@@ -67,7 +67,7 @@ def test_plan_of_0_1_is_readable(tmp_path: Path) -> None:
 
 
 def test_run_of_0_1_can_be_rolled_back(tmp_path: Path) -> None:
-    world = stored_world(tmp_path / "state")
+    world = load_stored_world(tmp_path / "state")
     result = world.rollback(ALTERED)
     assert result.complete
     assert world.overrides("orders") == {"retention.ms": "1000"}

@@ -26,7 +26,7 @@ from tests.jsontypes import dump_args, untyped
 GUARDED = PlanScope(options=choose_options(rf_guard="client"))
 
 
-def assigned(name: str, *replicas: Sequence[int], **more: Any) -> DesiredResource:
+def assigned_topic(name: str, *replicas: Sequence[int], **more: Any) -> DesiredResource:
     return topic(name, assignments={n: list(r) for n, r in enumerate(replicas)}, **more)
 
 
@@ -39,41 +39,41 @@ def reassignment(*wanted: tuple[str, Sequence[int]], name: str = "move", **more:
     return desired("Reassignment", name, partitions=partitions, **more)
 
 
-def expecting(where: str, replicas: Sequence[int], expected: Sequence[int]) -> DesiredResource:
+def expecting_reassignment(where: str, replicas: Sequence[int], expected: Sequence[int]) -> DesiredResource:
     tp = TopicPartition.parse(where)
     one = {"topic": tp.topic, "partition": tp.partition, "replicas": list(replicas)}
     return desired("Reassignment", "move", partitions=[{**one, "expectedReplicas": list(expected)}])
 
 
-def four_brokers(**more: Any) -> World:
+def make_world(**more: Any) -> World:
     return World(MemoryCluster({1: "a", 2: "b", 3: "c", 4: "a"}, **more))
 
 
-def with_topic(world: World, *replicas: Sequence[int], name: str = "t", **more: Any) -> DesiredResource:
+def create_topic(world: World, *replicas: Sequence[int], name: str = "t", **more: Any) -> DesiredResource:
     """Create a topic, and return a manifest for it that does not mention replicas."""
-    world.apply(assigned(name, *replicas, **more))
+    world.apply(assigned_topic(name, *replicas, **more))
     return topic(name, **more)
 
 
-def codes(plan: Plan) -> list[str]:
+def list_codes(plan: Plan) -> list[str]:
     return [d.code for d in plan.diagnostics]
 
 
-def exits(plan: Plan) -> ExitCode:
+def get_exit_code(plan: Plan) -> ExitCode:
     return plan_outcome(plan).exit_code
 
 
-def moved(result: ApplyResult) -> list[OperationResult]:
+def list_moves(result: ApplyResult) -> list[OperationResult]:
     """Return the results of the reassignments, without those of later operations."""
     return [r for r in result.results.values() if r.id.startswith("partitions.reassign")]
 
 
-def replicas(world: World, name: str = "t") -> list[tuple[int, ...]]:
+def list_replicas(world: World, name: str = "t") -> list[tuple[int, ...]]:
     """Return the replicas as described: a union during a move."""
     return [p.replicas for p in world.cluster.topics([name])[name].partitions]
 
 
-def someone_moves(world: World, where: str, target: Sequence[int], ticks: int = 100) -> None:
+def move_as_other_client(world: World, where: str, target: Sequence[int], ticks: int = 100) -> None:
     """Start a reassignment as another client; it continues until `finish`."""
     world.cluster.tick_on_poll = False
     world.cluster.move_ticks = ticks
@@ -84,7 +84,7 @@ def someone_moves(world: World, where: str, target: Sequence[int], ticks: int = 
     assert results == {partition: None}
 
 
-def finish(world: World) -> None:
+def finish_moves(world: World) -> None:
     world.cluster.tick(100)
     world.cluster.move_ticks = 0
 
@@ -93,22 +93,22 @@ def finish(world: World) -> None:
 
 
 def test_reassignment_that_changes_factor_is_denied() -> None:
-    world = four_brokers()
-    kept = with_topic(world, [1, 2, 3])
+    world = make_world()
+    kept = create_topic(world, [1, 2, 3])
     plan = world.plan(kept, reassignment(("t-0", [1, 2])))
     (denial,) = plan.diagnostics
     assert (denial.code, denial.severity) == ("replication-factor-guard", Severity.DENIED)
     assert "from 3 to 2" in denial.detail
-    assert exits(plan) is ExitCode.DENIED
+    assert get_exit_code(plan) is ExitCode.DENIED
     assert plan.summary.blocked == 1
     assert not plan.operations
     assert run_outcome(world.run(plan)).exit_code is ExitCode.DENIED
-    assert replicas(world) == [(1, 2, 3)]
+    assert list_replicas(world) == [(1, 2, 3)]
 
 
 def test_denial_blocks_only_its_resource() -> None:
-    world = four_brokers()
-    kept = with_topic(world, [1, 2, 3])
+    world = make_world()
+    kept = create_topic(world, [1, 2, 3])
     plan = world.plan(kept, reassignment(("t-0", [1, 2])), topic("other", partitions=1, replicationFactor=1))
     result = world.run(plan)
     assert "other" in world.cluster.topics()
@@ -116,8 +116,8 @@ def test_denial_blocks_only_its_resource() -> None:
 
 
 def test_factor_guard_is_lifted_only_for_allowed_partitions() -> None:
-    world = four_brokers()
-    kept = with_topic(world, [1, 2, 3], [1, 2, 3])
+    world = make_world()
+    kept = create_topic(world, [1, 2, 3], [1, 2, 3])
     wanted = reassignment(("t-0", [1, 2]), ("t-1", [2, 3, 4]), allowReplicationFactorChange=True)
     plan = world.plan(kept, wanted)
     guard = {
@@ -128,30 +128,30 @@ def test_factor_guard_is_lifted_only_for_allowed_partitions() -> None:
     }
     assert guard == {"t-0": True, "t-1": False}
     assert world.run(plan).complete
-    assert replicas(world) == [(1, 2), (2, 3, 4)]
+    assert list_replicas(world) == [(1, 2), (2, 3, 4)]
     assert not world.plan(kept, wanted).has_changes
 
 
 def test_broker_guard_refuses_factor_changed_after_plan() -> None:
     """RFG: KIP-860 exists for changes that no client can see."""
-    world = four_brokers()
-    kept = with_topic(world, [1, 2])
+    world = make_world()
+    kept = create_topic(world, [1, 2])
     plan = world.plan(kept, reassignment(("t-0", [2, 3])))
 
     def grow(other: MemoryCluster) -> None:
         other.reassign({TopicPartition("t", 0): (1, 2, 3)}, allow_replication_factor_change=True)
 
     world.cluster.faults.run_before(grow, method="reassign")
-    (result,) = moved(world.run(plan))
+    (result,) = list_moves(world.run(plan))
     assert (result.status, result.error) == (Status.FAILED, "INVALID_REPLICATION_FACTOR")
     assert "from 3 to 2" in result.message
-    assert replicas(world) == [(1, 2, 3)]
+    assert list_replicas(world) == [(1, 2, 3)]
 
 
 def test_brokers_without_guard_get_no_reassignment() -> None:
     """KIP-860 on old brokers, in its own words."""
-    world = four_brokers(rf_guard=False)
-    kept = with_topic(world, [1, 2, 3])
+    world = make_world(rf_guard=False)
+    kept = create_topic(world, [1, 2, 3])
     plan = world.plan(kept, reassignment(("t-0", [2, 3, 4])))
     (denial,) = plan.diagnostics
     assert denial.code == "replication-factor-guard"
@@ -161,54 +161,54 @@ def test_brokers_without_guard_get_no_reassignment() -> None:
         "the server version"
     )
     assert "--rf-guard=client" in denial.hint
-    assert exits(plan) is ExitCode.DENIED
+    assert get_exit_code(plan) is ExitCode.DENIED
     assert not plan.operations
 
 
 def test_declared_factor_needs_no_guard_on_old_brokers() -> None:
-    world = four_brokers(rf_guard=False)
-    with_topic(world, [1, 2])
+    world = make_world(rf_guard=False)
+    create_topic(world, [1, 2])
     grown = topic("t", partitions=1, replicationFactor=3)
     assert world.apply(grown).complete
-    assert [len(r) for r in replicas(world)] == [3]
+    assert [len(r) for r in list_replicas(world)] == [3]
 
 
 def test_client_guard_works_on_old_brokers() -> None:
-    world = four_brokers(rf_guard=False)
-    kept = with_topic(world, [1, 2, 3])
+    world = make_world(rf_guard=False)
+    kept = create_topic(world, [1, 2, 3])
     wanted = reassignment(("t-0", [2, 3, 4]))
     plan = world.plan(kept, wanted, scope=GUARDED)
     assert [d.code for d in plan.diagnostics] == ["no-throttle"]
     assert untyped(dump_arguments(plan.operations[0].args))["client_guard"] is True
     assert world.run(plan).complete
-    assert replicas(world) == [(2, 3, 4)]
+    assert list_replicas(world) == [(2, 3, 4)]
     assert world.rollback().complete
-    assert replicas(world) == [(1, 2, 3)]
+    assert list_replicas(world) == [(1, 2, 3)]
 
 
 def test_client_guard_refuses_factor_changed_since_plan() -> None:
-    world = four_brokers(rf_guard=False)
-    kept = with_topic(world, [1, 2])
+    world = make_world(rf_guard=False)
+    kept = create_topic(world, [1, 2])
     plan = world.plan(kept, reassignment(("t-0", [2, 3])), scope=GUARDED)
     world.cluster.elsewhere().reassign(
         {TopicPartition("t", 0): (1, 2, 3)}, allow_replication_factor_change=True
     )
     result = world.run(plan, skip_stale=True)
-    assert [r.status for r in moved(result)] == [Status.STALE]
-    assert replicas(world) == [(1, 2, 3)]
+    assert [r.status for r in list_moves(result)] == [Status.STALE]
+    assert list_replicas(world) == [(1, 2, 3)]
 
 
 def test_client_guard_denies_different_factor() -> None:
-    world = four_brokers(rf_guard=False)
-    kept = with_topic(world, [1, 2, 3])
+    world = make_world(rf_guard=False)
+    kept = create_topic(world, [1, 2, 3])
     plan = world.plan(kept, reassignment(("t-0", [1, 2])), scope=GUARDED)
-    assert codes(plan) == ["replication-factor-guard"]
-    assert exits(plan) is ExitCode.DENIED
+    assert list_codes(plan) == ["replication-factor-guard"]
+    assert get_exit_code(plan) is ExitCode.DENIED
 
 
 def test_client_guard_is_unused_when_brokers_guard() -> None:
-    world = four_brokers()
-    kept = with_topic(world, [1, 2, 3])
+    world = make_world()
+    kept = create_topic(world, [1, 2, 3])
     plan = world.plan(kept, reassignment(("t-0", [2, 3, 4])), scope=GUARDED)
     assert "client_guard" not in dump_arguments(plan.operations[0].args)
 
@@ -217,25 +217,25 @@ def test_client_guard_is_unused_when_brokers_guard() -> None:
 
 
 def test_unexpected_replicas_are_denied() -> None:
-    world = four_brokers()
-    kept = with_topic(world, [1, 2, 3])
-    plan = world.plan(kept, expecting("t-0", [2, 3, 4], [3, 2, 1]))
+    world = make_world()
+    kept = create_topic(world, [1, 2, 3])
+    plan = world.plan(kept, expecting_reassignment("t-0", [2, 3, 4], [3, 2, 1]))
     (denial,) = plan.diagnostics
     assert denial.code == "expected-replicas"
     assert "[1, 2, 3]" in denial.detail
     assert "[3, 2, 1]" in denial.detail
-    assert exits(plan) is ExitCode.DENIED
-    assert world.apply(kept, expecting("t-0", [2, 3, 4], [1, 2, 3])).complete
-    assert replicas(world) == [(2, 3, 4)]
+    assert get_exit_code(plan) is ExitCode.DENIED
+    assert world.apply(kept, expecting_reassignment("t-0", [2, 3, 4], [1, 2, 3])).complete
+    assert list_replicas(world) == [(2, 3, 4)]
 
 
 def test_expected_replicas_are_ignored_after_completed_move() -> None:
-    world = four_brokers()
-    kept = with_topic(world, [1, 2, 3])
-    wanted = expecting("t-0", [2, 3, 4], [1, 2, 3])
+    world = make_world()
+    kept = create_topic(world, [1, 2, 3])
+    wanted = expecting_reassignment("t-0", [2, 3, 4], [1, 2, 3])
     world.apply(kept, wanted)
     assert not world.plan(kept, wanted).has_changes
-    assert exits(world.plan(kept, wanted)) is ExitCode.OK
+    assert get_exit_code(world.plan(kept, wanted)) is ExitCode.OK
 
 
 # Reassignments in flight.
@@ -246,10 +246,10 @@ def test_factor_is_not_read_from_replica_union() -> None:
     """LST-03, KIP-860: the target of a listed move is its replicas without those that it removes."""
     move = Move(replicas=(1, 2, 3, 0), adding=(3,), removing=(0,))
     assert move.target == (1, 2, 3)
-    world = four_brokers()
-    with_topic(world, [1, 2, 3])
-    someone_moves(world, "t-0", [2, 3, 4])
-    assert len(replicas(world)[0]) == 4  # as described
+    world = make_world()
+    create_topic(world, [1, 2, 3])
+    move_as_other_client(world, "t-0", [2, 3, 4])
+    assert len(list_replicas(world)[0]) == 4  # as described
     assert not world.plan(topic("t", partitions=1, replicationFactor=3)).changes
     plan = world.plan(topic("t", partitions=1, replicationFactor=4))
     (field,) = plan.changes[0].fields
@@ -258,66 +258,66 @@ def test_factor_is_not_read_from_replica_union() -> None:
 
 def test_factor_is_not_read_from_stale_describe() -> None:
     """KIP-860, example 2: describe still shows the union after the move has ended."""
-    world = four_brokers()
-    with_topic(world, [1, 2, 3])
-    someone_moves(world, "t-0", [2, 3, 4])
+    world = make_world()
+    create_topic(world, [1, 2, 3])
+    move_as_other_client(world, "t-0", [2, 3, 4])
     world.cluster.tick_on_poll = True
     world.cluster.tick(99)  # the next poll of reassignments is the last one that shows the move
     assert not world.plan(topic("t", partitions=1, replicationFactor=3)).changes
 
 
 def test_factor_change_during_move_of_another_client_is_denied() -> None:
-    world = four_brokers()
-    with_topic(world, [1, 2, 3])
-    someone_moves(world, "t-0", [2, 3, 4])
+    world = make_world()
+    create_topic(world, [1, 2, 3])
+    move_as_other_client(world, "t-0", [2, 3, 4])
     plan = world.plan(topic("t", partitions=1, replicationFactor=2))
     (denial,) = plan.diagnostics
     assert (denial.code, denial.severity) == ("move-in-flight", Severity.DENIED)
     assert "[2, 3, 4]" in denial.detail
-    assert exits(plan) is ExitCode.DENIED
+    assert get_exit_code(plan) is ExitCode.DENIED
     assert not plan.operations
-    finish(world)
+    finish_moves(world)
     assert world.apply(topic("t", partitions=1, replicationFactor=2)).complete
 
 
 def test_partition_increase_during_move_is_denied() -> None:
     """PRT-06: Kafka would give new partitions as many replicas as the union has."""
-    world = four_brokers()
-    with_topic(world, [1, 2, 3])
-    someone_moves(world, "t-0", [2, 3, 4])
+    world = make_world()
+    create_topic(world, [1, 2, 3])
+    move_as_other_client(world, "t-0", [2, 3, 4])
     grown = topic("t", partitions=2, replicationFactor=3)
     plan = world.plan(grown)
-    assert codes(plan) == ["move-in-flight"]
+    assert list_codes(plan) == ["move-in-flight"]
     assert not plan.operations
-    finish(world)
+    finish_moves(world)
     assert world.apply(grown).complete
-    assert [len(r) for r in replicas(world)] == [3, 3]
+    assert [len(r) for r in list_replicas(world)] == [3, 3]
 
 
 def test_configs_can_change_during_move() -> None:
-    world = four_brokers()
-    with_topic(world, [1, 2, 3])
-    someone_moves(world, "t-0", [2, 3, 4])
+    world = make_world()
+    create_topic(world, [1, 2, 3])
+    move_as_other_client(world, "t-0", [2, 3, 4])
     assert world.apply(topic("t", configs={"retention.ms": "5"})).complete
     assert world.overrides("t") == {"retention.ms": "5"}
 
 
 def test_reassignment_during_move_of_another_client_is_denied() -> None:
-    world = four_brokers()
-    kept = with_topic(world, [1, 2, 3], [1, 2, 3])
-    someone_moves(world, "t-0", [2, 3, 4])
+    world = make_world()
+    kept = create_topic(world, [1, 2, 3], [1, 2, 3])
+    move_as_other_client(world, "t-0", [2, 3, 4])
     plan = world.plan(kept, reassignment(("t-0", [1, 3, 4])))
-    assert codes(plan) == ["move-in-flight", "move-under-way"]
-    assert exits(plan) is ExitCode.DENIED
+    assert list_codes(plan) == ["move-in-flight", "move-under-way"]
+    assert get_exit_code(plan) is ExitCode.DENIED
     assert not plan.operations
 
 
 def test_move_in_flight_to_declared_target_needs_no_change() -> None:
     """TOOL-04: in progress does not mean done; completion is determined by the replicas."""
-    world = four_brokers()
-    kept = with_topic(world, [1, 2, 3])
+    world = make_world()
+    kept = create_topic(world, [1, 2, 3])
     wanted = reassignment(("t-0", [2, 3, 4]))
-    someone_moves(world, "t-0", [2, 3, 4])
+    move_as_other_client(world, "t-0", [2, 3, 4])
     assert not world.plan(kept, wanted).changes
     elsewhere = world.cluster.elsewhere()
     elsewhere.reassign({TopicPartition("t", 0): None}, allow_replication_factor_change=True)
@@ -329,8 +329,8 @@ def test_move_in_flight_to_declared_target_needs_no_change() -> None:
 
 def test_move_canceled_by_another_client_fails() -> None:
     """TOOL-04, KIP4-08: a move that is no longer listed did not necessarily succeed."""
-    world = four_brokers()
-    kept = with_topic(world, [1, 2, 3])
+    world = make_world()
+    kept = create_topic(world, [1, 2, 3])
     plan = world.plan(kept, reassignment(("t-0", [2, 3, 4])))
     world.cluster.move_ticks = 3
 
@@ -340,36 +340,36 @@ def test_move_canceled_by_another_client_fails() -> None:
 
     world.cluster.tick_on_poll = False
     world.cluster.faults.run_before(cancel, method="moves", nth=None)
-    (result,) = moved(world.run(plan))
+    (result,) = list_moves(world.run(plan))
     assert (result.status, result.error) == (Status.FAILED, "move-overridden")
-    assert sorted(replicas(world)[0]) == [1, 2, 3]
+    assert sorted(list_replicas(world)[0]) == [1, 2, 3]
 
 
 def test_apply_waits_for_completed_move() -> None:
     """KIP4-08: work that Kafka does after the request is watched until it is complete."""
-    world = four_brokers(move_ticks=7)
-    kept = with_topic(world, [1, 2, 3])
+    world = make_world(move_ticks=7)
+    kept = create_topic(world, [1, 2, 3])
     assert world.apply(kept, reassignment(("t-0", [2, 3, 4]))).complete
     assert not world.cluster.moves()
-    assert replicas(world) == [(2, 3, 4)]
+    assert list_replicas(world) == [(2, 3, 4)]
 
 
 def test_move_timeout_leaves_move_in_flight() -> None:
-    world = four_brokers(move_ticks=1_000_000)
-    kept = with_topic(world, [1, 2, 3])
+    world = make_world(move_ticks=1_000_000)
+    kept = create_topic(world, [1, 2, 3])
     wanted = reassignment(("t-0", [2, 3, 4]))
     result = world.apply(kept, wanted, move_timeout_s=60)
-    (only,) = moved(result)
+    (only,) = list_moves(result)
     assert (only.status, only.error) == (Status.STARTED, "move-timeout")
     assert run_outcome(result).exit_code is ExitCode.PARTIAL
     assert not world.plan(kept, wanted).has_changes  # it moves there
 
 
 def test_no_wait_with_move_in_flight_succeeds() -> None:
-    world = four_brokers(move_ticks=1_000_000)
-    kept = with_topic(world, [1, 2, 3])
+    world = make_world(move_ticks=1_000_000)
+    kept = create_topic(world, [1, 2, 3])
     result = world.apply(kept, reassignment(("t-0", [2, 3, 4])), wait=False)
-    assert [r.status for r in moved(result)] == [Status.STARTED]
+    assert [r.status for r in list_moves(result)] == [Status.STARTED]
     assert run_outcome(result).exit_code is ExitCode.OK
 
 
@@ -377,8 +377,8 @@ def test_no_wait_with_move_in_flight_succeeds() -> None:
 
 
 def test_two_reassignments_of_one_partition_are_contradiction() -> None:
-    world = four_brokers()
-    kept = with_topic(world, [1, 2, 3])
+    world = make_world()
+    kept = create_topic(world, [1, 2, 3])
     plan = world.plan(
         kept,
         reassignment(("t-0", [2, 3, 4]), name="east"),
@@ -388,30 +388,30 @@ def test_two_reassignments_of_one_partition_are_contradiction() -> None:
     assert problem.code == "contradiction"
     assert "Reassignment/east" in problem.detail
     assert "Reassignment/west" in problem.detail
-    assert exits(plan) is ExitCode.ERROR
+    assert get_exit_code(plan) is ExitCode.ERROR
 
 
 def test_factor_change_and_reassignment_are_contradiction() -> None:
-    world = four_brokers()
-    with_topic(world, [1, 2, 3])
+    world = make_world()
+    create_topic(world, [1, 2, 3])
     plan = world.plan(topic("t", partitions=1, replicationFactor=2), reassignment(("t-0", [2, 3, 4])))
-    assert "contradiction" in codes(plan)
-    assert exits(plan) is ExitCode.ERROR
+    assert "contradiction" in list_codes(plan)
+    assert get_exit_code(plan) is ExitCode.ERROR
 
 
 def test_two_reassignments_of_different_partitions_are_applied() -> None:
-    world = four_brokers()
-    kept = with_topic(world, [1, 2, 3], [1, 2, 3])
+    world = make_world()
+    kept = create_topic(world, [1, 2, 3], [1, 2, 3])
     east, west = reassignment(("t-0", [2, 3, 4]), name="east"), reassignment(("t-1", [1, 3, 4]), name="west")
     assert world.apply(kept, east, west).complete
-    assert replicas(world) == [(2, 3, 4), (1, 3, 4)]
+    assert list_replicas(world) == [(2, 3, 4), (1, 3, 4)]
 
 
 def test_reassignment_of_missing_topic_is_error_unless_declared() -> None:
-    world = four_brokers()
+    world = make_world()
     plan = world.plan(reassignment(("t-0", [2, 3, 4])))
-    assert exits(plan) is ExitCode.ERROR
-    assert codes(plan) == ["unknown-partition"]
+    assert get_exit_code(plan) is ExitCode.ERROR
+    assert list_codes(plan) == ["unknown-partition"]
     declared = (reassignment(("t-0", [2, 3, 4])), topic("t", partitions=1, replicationFactor=3))
     plan = world.plan(*declared)
     assert not plan.has_errors
@@ -421,26 +421,26 @@ def test_reassignment_of_missing_topic_is_error_unless_declared() -> None:
 
 
 def test_unknown_broker_is_an_error() -> None:
-    world = four_brokers()
-    kept = with_topic(world, [1, 2, 3])
+    world = make_world()
+    kept = create_topic(world, [1, 2, 3])
     plan = world.plan(kept, reassignment(("t-0", [1, 2, 9])))
-    assert codes(plan) == ["unknown-broker"]
-    assert exits(plan) is ExitCode.ERROR
+    assert list_codes(plan) == ["unknown-broker"]
+    assert get_exit_code(plan) is ExitCode.ERROR
 
 
 # What may be deleted.
 
 
-def protected() -> DesiredResource:
+def protected_topic() -> DesiredResource:
     return topic("t", partitions=1, replicationFactor=1, lifecycle={"preventDestroy": True})
 
 
 def test_prevent_destroy_blocks_allow_deletes() -> None:
     world = World()
-    world.apply(protected())
+    world.apply(protected_topic())
     plan = world.plan(scope=PlanScope(allow_deletes=True))
-    assert codes(plan) == ["prevent-destroy"]
-    assert exits(plan) is ExitCode.DENIED
+    assert list_codes(plan) == ["prevent-destroy"]
+    assert get_exit_code(plan) is ExitCode.DENIED
     assert not plan.operations
     assert run_outcome(world.run(plan)).exit_code is ExitCode.DENIED
     assert "t" in world.cluster.topics()
@@ -449,7 +449,7 @@ def test_prevent_destroy_blocks_allow_deletes() -> None:
 
 def test_prevent_destroy_follows_last_applied_manifest() -> None:
     world = World()
-    world.apply(protected())
+    world.apply(protected_topic())
     world.apply(topic("t", partitions=1, replicationFactor=1))
     assert world.apply(scope=PlanScope(allow_deletes=True)).complete
     assert "t" not in world.cluster.topics()
@@ -460,13 +460,13 @@ def test_internal_topic_is_never_deleted() -> None:
     world.apply(topic("t", partitions=1, replicationFactor=1))
     world.cluster.mark_internal("t")
     plan = world.plan(scope=PlanScope(allow_deletes=True))
-    assert exits(plan) is ExitCode.DENIED
+    assert get_exit_code(plan) is ExitCode.DENIED
     assert not plan.operations
 
 
 def test_forget_releases_topic_without_requests() -> None:
     world = World()
-    world.apply(protected())
+    world.apply(protected_topic())
     world.cluster.calls.clear()
     plan = world.plan(scope=PlanScope(forget=frozenset({ResourceId("Topic", "t")})))
     assert [c.action for c in plan.changes] == [Action.FORGET]
@@ -482,11 +482,11 @@ def test_forget_releases_topic_without_requests() -> None:
 
 def test_forget_of_declared_or_unknown_resource_is_an_error() -> None:
     world = World()
-    world.apply(protected())
+    world.apply(protected_topic())
     scope = PlanScope(forget=frozenset({ResourceId("Topic", "t"), ResourceId("Topic", "nobody")}))
-    plan = world.plan(protected(), scope=scope)
-    assert sorted(codes(plan)) == ["still-declared", "unknown-resource"]
-    assert exits(plan) is ExitCode.ERROR
+    plan = world.plan(protected_topic(), scope=scope)
+    assert sorted(list_codes(plan)) == ["still-declared", "unknown-resource"]
+    assert get_exit_code(plan) is ExitCode.ERROR
 
 
 @pytest.mark.parametrize(
@@ -521,8 +521,8 @@ def test_target_and_selector_limit_changes() -> None:
 
 def test_unknown_target_is_an_error() -> None:
     plan = World().plan(scope=PlanScope(targets=frozenset({ResourceId("Topic", "nobody")})))
-    assert codes(plan) == ["unknown-target"]
-    assert exits(plan) is ExitCode.ERROR
+    assert list_codes(plan) == ["unknown-target"]
+    assert get_exit_code(plan) is ExitCode.ERROR
 
 
 def test_misspelled_target_suggests_declared_resource() -> None:
@@ -534,10 +534,10 @@ def test_misspelled_target_suggests_declared_resource() -> None:
 def test_selector_without_matches_is_warned_of() -> None:
     one = desired("Topic", "one", {"team": "a"}, partitions=1, replicationFactor=1)
     plan = World().plan(one, scope=PlanScope(selector={"team": "b"}))
-    assert codes(plan) == ["nothing-selected"]
+    assert list_codes(plan) == ["nothing-selected"]
     assert "team=b" in plan.diagnostics[0].detail
-    assert exits(plan) is ExitCode.OK
-    assert codes(World().plan(one, scope=PlanScope(selector={"team": "a"}))) == []
+    assert get_exit_code(plan) is ExitCode.OK
+    assert list_codes(World().plan(one, scope=PlanScope(selector={"team": "a"}))) == []
 
 
 def test_orphan_deleted_by_another_client_is_released() -> None:

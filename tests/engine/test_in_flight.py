@@ -22,18 +22,18 @@ from kdeclare.providers.kafka.reassignment.move_checks import add_await_steps
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import plan_outcome, run_outcome
 from tests.engine.moving import (
-    Moving,
-    codes,
-    during,
-    existing,
-    flying,
-    leaders,
+    MovingWorld,
+    call_at_poll,
+    create_topics,
+    find_result,
+    list_codes,
+    list_leaders,
+    list_moves_in_flight,
+    list_replicas,
+    list_throttles,
+    list_verbs,
+    move_as_other_client,
     reassignment,
-    replicas,
-    result,
-    someone_moves,
-    throttles,
-    verbs,
 )
 from tests.engine.world import World, desired, topic
 
@@ -43,23 +43,23 @@ OVERRIDE = PlanScope(options=choose_options(override_reassignments=True))
 TEN: dict[int, str | None] = dict.fromkeys(range(10))
 
 
-def someones_move(held: bool = True) -> tuple[Moving, list[DesiredResource]]:
+def start_foreign_move(held: bool = True) -> tuple[MovingWorld, list[DesiredResource]]:
     """Move t-0 from [1, 2, 3] to [2, 3, 4]."""
-    world = Moving()
-    kept = existing(world, t=[[1, 2, 3], [1, 2, 3]])
+    world = MovingWorld()
+    kept = create_topics(world, t=[[1, 2, 3], [1, 2, 3]])
     if held:
-        world.hold()
+        world.hold_moves()
     else:
-        world.slow(20)
-    someone_moves(world, "t-0", [2, 3, 4])
+        world.slow_moves(20)
+    move_as_other_client(world, "t-0", [2, 3, 4])
     return world, kept
 
 
-def to_five(**more: Any) -> DesiredResource:
+def reassignment_to_five(**more: Any) -> DesiredResource:
     return reassignment(("t-0", [1, 3, 5]), **more)
 
 
-def true_replicas(world: World, name: str, number: int = 0) -> tuple[int, ...]:
+def find_target_replicas(world: World, name: str, number: int = 0) -> tuple[int, ...]:
     """Return where a partition is or is moving to, according to the controller."""
     state = world.cluster.partition(TopicPartition(name, number))
     return tuple(r for r in state.replicas if r not in state.removing)
@@ -71,7 +71,7 @@ def true_replicas(world: World, name: str, number: int = 0) -> tuple[int, ...]:
 @pytest.mark.parametrize(
     "wanted",
     [
-        to_five(),
+        reassignment_to_five(),
         desired("Reassignment", "drain", topics=["t"], drain=[4]),
         topic("t", partitions=2, replicationFactor=2),
         topic("t", partitions=3),
@@ -79,30 +79,30 @@ def true_replicas(world: World, name: str, number: int = 0) -> tuple[int, ...]:
     ids=["partitions", "rule", "factor", "more partitions"],
 )
 def test_move_of_another_client_is_denied_by_default(wanted: DesiredResource) -> None:
-    world, kept = someones_move()
+    world, kept = start_foreign_move()
     declared = [wanted] if wanted.id.kind == "Topic" else [*kept, wanted]
     plan = world.plan(*declared)
-    assert "move-in-flight" in codes(plan)
+    assert "move-in-flight" in list_codes(plan)
     assert plan_outcome(plan).exit_code is ExitCode.DENIED
     assert plan.operations == ()
     world.cluster.calls.clear()
     assert run_outcome(world.run(plan)).exit_code is ExitCode.DENIED
     assert world.cluster.requests() == []
-    assert true_replicas(world, "t") == (2, 3, 4)
+    assert find_target_replicas(world, "t") == (2, 3, 4)
 
 
 def test_denied_move_does_not_block_other_resources() -> None:
-    world, kept = someones_move()
+    world, kept = start_foreign_move()
     world.cluster.move_ticks = 0
-    plan = world.plan(*kept, to_five(), reassignment(("t-1", [1, 2, 5]), name="other"))
+    plan = world.plan(*kept, reassignment_to_five(), reassignment(("t-1", [1, 2, 5]), name="other"))
     assert plan_outcome(plan).exit_code is ExitCode.DENIED
     world.run(plan)
-    assert replicas(world)[1] == (1, 2, 5)
-    assert flying(world.cluster) == {"t-0"}
+    assert list_replicas(world)[1] == (1, 2, 5)
+    assert list_moves_in_flight(world.cluster) == {"t-0"}
 
 
 def test_move_of_another_client_to_declared_target_needs_no_change() -> None:
-    world, kept = someones_move()
+    world, kept = start_foreign_move()
     plan = world.plan(*kept, reassignment(("t-0", [2, 3, 4])))
     assert (plan.changes, plan.operations) == ((), ())
     assert plan_outcome(plan).exit_code is ExitCode.OK
@@ -112,19 +112,21 @@ def test_move_of_another_client_to_declared_target_needs_no_change() -> None:
 
 
 def test_await_waits_for_move_and_continues() -> None:
-    world, kept = someones_move(held=False)
-    plan = world.plan(*kept, to_five(), scope=AWAIT)
+    world, kept = start_foreign_move(held=False)
+    plan = world.plan(*kept, reassignment_to_five(), scope=AWAIT)
     (said,) = (d for d in plan.diagnostics if d.code == "move-in-flight")
     assert said.severity is Severity.WARNING
     assert "waits for the reassignment" in said.hint
-    assert verbs(plan)[0] == "moves.await"
+    assert list_verbs(plan)[0] == "moves.await"
     ended: list[bool] = []
-    world.cluster.faults.run_before(lambda other: ended.append(not flying(other)), method="reassign")
+    world.cluster.faults.run_before(
+        lambda other: ended.append(not list_moves_in_flight(other)), method="reassign"
+    )
     run = world.run(plan)
     assert run.complete
     assert ended == [True]
-    assert replicas(world)[0] == (1, 3, 5)
-    assert not world.plan(*kept, to_five()).has_changes
+    assert list_replicas(world)[0] == (1, 3, 5)
+    assert not world.plan(*kept, reassignment_to_five()).has_changes
 
 
 @pytest.mark.parametrize(
@@ -137,9 +139,9 @@ def test_await_waits_for_move_and_continues() -> None:
     ids=["factor", "more partitions", "both"],
 )
 def test_await_applies_to_topic_changes(wanted: DesiredResource, sizes: list[int]) -> None:
-    world, _ = someones_move(held=False)
+    world, _ = start_foreign_move(held=False)
     assert world.apply(wanted, scope=AWAIT).complete
-    assert [len(r) for r in replicas(world)] == sizes
+    assert [len(r) for r in list_replicas(world)] == sizes
     assert not world.plan(wanted).has_changes
 
 
@@ -171,161 +173,161 @@ def test_await_scans_moves_once_for_all_operations() -> None:
 
 
 def test_await_ignores_unrelated_moves() -> None:
-    world, kept = someones_move()
+    world, kept = start_foreign_move()
     world.cluster.move_ticks = 0
     plan = world.plan(*kept, reassignment(("t-1", [1, 2, 5])), scope=AWAIT)
-    assert "moves.await" not in verbs(plan)
+    assert "moves.await" not in list_verbs(plan)
     assert world.run(plan).complete
-    assert flying(world.cluster) == {"t-0"}
+    assert list_moves_in_flight(world.cluster) == {"t-0"}
 
 
 def test_await_is_stale_when_move_ends_elsewhere() -> None:
-    world, kept = someones_move()
-    plan = world.plan(*kept, to_five(throttle=1000), scope=AWAIT)
-    during(world, 5, lambda _: someone_moves(world, "t-0", None))
+    world, kept = start_foreign_move()
+    plan = world.plan(*kept, reassignment_to_five(throttle=1000), scope=AWAIT)
+    call_at_poll(world, 5, lambda _: move_as_other_client(world, "t-0", None))
     run = world.run(plan)
-    move = result(run, "partitions.reassign")
+    move = find_result(run, "partitions.reassign")
     assert move.status is Status.STALE
     assert "[2,3,4]" in move.message
-    assert replicas(world)[0] == (2, 3, 1)  # as the cancellation left it
+    assert list_replicas(world)[0] == (2, 3, 1)  # as the cancellation left it
     assert run_outcome(run).exit_code is ExitCode.PARTIAL
-    assert throttles(world.cluster) == {}
+    assert list_throttles(world.cluster) == {}
 
 
 def test_await_times_out() -> None:
-    world, kept = someones_move()
-    run = world.apply(*kept, to_five(throttle=1000), scope=AWAIT, move_timeout_s=30)
-    waited = result(run, "moves.await")
+    world, kept = start_foreign_move()
+    run = world.apply(*kept, reassignment_to_five(throttle=1000), scope=AWAIT, move_timeout_s=30)
+    waited = find_result(run, "moves.await")
     assert (waited.status, waited.error) == (Status.STARTED, "move-timeout")
     assert "t-0 waits for broker 4" in waited.message
-    assert result(run, "partitions.reassign").status is Status.SKIPPED
+    assert find_result(run, "partitions.reassign").status is Status.SKIPPED
     assert world.clock.monotonic() < 90
-    assert true_replicas(world, "t") == (2, 3, 4)
-    world.finish()
+    assert find_target_replicas(world, "t") == (2, 3, 4)
+    world.finish_moves()
     world.recover()
-    assert throttles(world.cluster) == {}
-    assert not world.left
+    assert list_throttles(world.cluster) == {}
+    assert not world.pending_cleanup
 
 
 def test_await_ends_on_interrupt() -> None:
-    world, kept = someones_move()
-    during(world, 6, lambda _: world.stop.set())
-    run = world.apply(*kept, to_five(), scope=AWAIT)
+    world, kept = start_foreign_move()
+    call_at_poll(world, 6, lambda _: world.stop.set())
+    run = world.apply(*kept, reassignment_to_five(), scope=AWAIT)
     assert run.interrupted
     assert world.clock.monotonic() < 20
-    assert true_replicas(world, "t") == (2, 3, 4)
+    assert find_target_replicas(world, "t") == (2, 3, 4)
 
 
 # Sent elsewhere.
 
 
 def test_override_redirects_move() -> None:
-    world, kept = someones_move()
-    plan = world.plan(*kept, to_five(), scope=OVERRIDE)
+    world, kept = start_foreign_move()
+    plan = world.plan(*kept, reassignment_to_five(), scope=OVERRIDE)
     (said,) = (d for d in plan.diagnostics if d.code == "move-in-flight")
     assert (said.severity, "redirects the partitions" in said.hint) == (Severity.WARNING, True)
     world.run(plan, wait=False)
-    assert true_replicas(world, "t") == (1, 3, 5)
-    world.finish()
+    assert find_target_replicas(world, "t") == (1, 3, 5)
+    world.finish_moves()
     world.recover()
-    assert replicas(world)[0] == (1, 3, 5)
-    assert leaders(world)[0] == 1
+    assert list_replicas(world)[0] == (1, 3, 5)
+    assert list_leaders(world)[0] == 1
 
 
 def test_override_to_original_replicas_cancels_move() -> None:
     """Kafka would ignore the original list and continue, so the move is canceled first."""
-    world, kept = someones_move()
+    world, kept = start_foreign_move()
     assert world.apply(*kept, reassignment(("t-0", [1, 2, 3])), scope=OVERRIDE).complete
-    assert not flying(world.cluster)
-    assert replicas(world)[0] == (1, 2, 3)
-    assert leaders(world)[0] == 1
+    assert not list_moves_in_flight(world.cluster)
+    assert list_replicas(world)[0] == (1, 2, 3)
+    assert list_leaders(world)[0] == 1
 
 
 def test_override_does_not_allow_partition_increase() -> None:
     """An override concerns the current replicas; Kafka sizes new partitions by the union."""
-    world, _ = someones_move()
+    world, _ = start_foreign_move()
     plan = world.plan(topic("t", partitions=3, replicationFactor=3), scope=OVERRIDE)
-    assert "move-in-flight" in codes(plan)
+    assert "move-in-flight" in list_codes(plan)
     assert plan_outcome(plan).exit_code is ExitCode.DENIED
 
 
 def test_override_is_stale_after_move_is_redirected() -> None:
-    world, kept = someones_move()
-    plan = world.plan(*kept, to_five(), scope=OVERRIDE)
-    someone_moves(world, "t-0", [2, 4, 5])
+    world, kept = start_foreign_move()
+    plan = world.plan(*kept, reassignment_to_five(), scope=OVERRIDE)
+    move_as_other_client(world, "t-0", [2, 4, 5])
     with pytest.raises(KdeclareError) as caught:
         world.run(plan)
     assert caught.value.exit_code is ExitCode.STALE
-    assert true_replicas(world, "t") == (2, 4, 5)
+    assert find_target_replicas(world, "t") == (2, 4, 5)
 
 
 def test_move_started_before_request_is_not_overridden() -> None:
-    world = Moving()
-    kept = existing(world, t=[[1, 2, 3]])
-    world.hold()
-    plan = world.plan(*kept, to_five(throttle=1000))
+    world = MovingWorld()
+    kept = create_topics(world, t=[[1, 2, 3]])
+    world.hold_moves()
+    plan = world.plan(*kept, reassignment_to_five(throttle=1000))
     begun: list[str] = []
 
     def begin(other: MemoryCluster) -> None:
         # After the throttle is set, before the move.
-        if throttles(other) and not begun:
+        if list_throttles(other) and not begun:
             begun.append("t-0")
-            someone_moves(world, "t-0", [2, 3, 4])
+            move_as_other_client(world, "t-0", [2, 3, 4])
 
     world.cluster.faults.run_before(begin, method="moves", nth=None)
     run = world.run(plan, move_timeout_s=30)
     assert begun
-    move = result(run, "partitions.reassign")
+    move = find_result(run, "partitions.reassign")
     assert move.status in (Status.STALE, Status.FAILED)
-    assert true_replicas(world, "t") == (2, 3, 4)
-    world.finish()
+    assert find_target_replicas(world, "t") == (2, 3, 4)
+    world.finish_moves()
     world.recover()
-    assert throttles(world.cluster) == {}
+    assert list_throttles(world.cluster) == {}
 
 
 def test_move_seen_at_last_check_is_not_overridden() -> None:
     """Expectations are not checked anymore at this point, and Kafka would accept the request."""
 
-    def world_and_plan() -> tuple[Moving, Plan]:
-        world = Moving()
-        kept = existing(world, t=[[1, 2, 3]])
-        world.hold()
-        plan = world.plan(*kept, to_five())
+    def make_world_and_plan() -> tuple[MovingWorld, Plan]:
+        world = MovingWorld()
+        kept = create_topics(world, t=[[1, 2, 3]])
+        world.hold_moves()
+        plan = world.plan(*kept, reassignment_to_five())
         world.cluster.calls.clear()
         return world, plan
 
-    rehearsal, plan = world_and_plan()
+    rehearsal, plan = make_world_and_plan()
     rehearsal.run(plan, wait=False)
     methods = [call.method for call in rehearsal.cluster.calls]
     last = methods[: methods.index("reassign")].count("moves")
-    world, plan = world_and_plan()
+    world, plan = make_world_and_plan()
     world.cluster.faults.run_before(
-        lambda _: someone_moves(world, "t-0", [2, 3, 4]), method="moves", nth=last
+        lambda _: move_as_other_client(world, "t-0", [2, 3, 4]), method="moves", nth=last
     )
-    move = result(world.run(plan), "partitions.reassign")
+    move = find_result(world.run(plan), "partitions.reassign")
     assert (move.status, move.error) == (Status.FAILED, "MOVE_IN_FLIGHT")
     assert "[2, 3, 4]" in move.message
-    assert true_replicas(world, "t") == (2, 3, 4)
+    assert find_target_replicas(world, "t") == (2, 3, 4)
 
 
 # Describes that show too much (KIP-860).
 
 
-def ten_brokers() -> tuple[Moving, list[DesiredResource]]:
-    world = Moving(MemoryCluster(TEN))
-    return world, existing(world, t=[[1, 2, 3]])
+def make_ten_brokers() -> tuple[MovingWorld, list[DesiredResource]]:
+    world = MovingWorld(MemoryCluster(TEN))
+    return world, create_topics(world, t=[[1, 2, 3]])
 
 
-def show_a_union(world: Moving) -> None:
+def show_union(world: MovingWorld) -> None:
     """KIP-860, example 2: the move has ended, and describe still shows old and new replicas together."""
-    world.hold()
-    someone_moves(world, "t-0", [4, 5, 6])
+    world.hold_moves()
+    move_as_other_client(world, "t-0", [4, 5, 6])
     world.cluster.stale_reads = 1000
     world.cluster.create_topics([NewTopic("x", 1, 1, None, {})])
-    world.finish()
+    world.finish_moves()
     world.cluster.move_ticks = 0
     assert world.cluster.topics(["t"])["t"].partitions[0].replicas == (4, 5, 6, 1, 2, 3)
-    assert not flying(world.cluster)
+    assert not list_moves_in_flight(world.cluster)
 
 
 RULES = [
@@ -343,28 +345,28 @@ NAMES = ["drain", "drain free", "even", "to", "three", "three free", "six", "top
 
 @pytest.mark.parametrize("wanted", RULES, ids=NAMES)
 def test_stale_union_never_raises_factor(wanted: DesiredResource) -> None:
-    world, kept = ten_brokers()
-    show_a_union(world)
+    world, kept = make_ten_brokers()
+    show_union(world)
     plan = world.plan(*([wanted] if wanted.id.kind == "Topic" else [*kept, wanted]))
     world.run(plan, skip_stale=True)
-    assert len(true_replicas(world, "t")) == 3
+    assert len(find_target_replicas(world, "t")) == 3
 
 
 def test_broker_guard_refuses_stale_union() -> None:
-    world, kept = ten_brokers()
-    show_a_union(world)
+    world, kept = make_ten_brokers()
+    show_union(world)
     run = world.apply(*kept, RULES[0])
-    move = result(run, "partitions.reassign")
+    move = find_result(run, "partitions.reassign")
     assert move.error == "INVALID_REPLICATION_FACTOR"
     assert "from 3 to 6" in move.message
-    assert replicas(world) == [(4, 5, 6)]
+    assert list_replicas(world) == [(4, 5, 6)]
 
 
 @pytest.mark.parametrize("wanted", RULES, ids=NAMES)
 def test_move_between_observations_never_raises_factor(wanted: DesiredResource) -> None:
     """KIP-860, example 1: the move begins after moves were listed, and ends before they are listed again."""
-    world, kept = ten_brokers()
-    plan = _planned_on_a_union(world, [wanted] if wanted.id.kind == "Topic" else [*kept, wanted])
+    world, kept = make_ten_brokers()
+    plan = _plan_on_union(world, [wanted] if wanted.id.kind == "Topic" else [*kept, wanted])
     sizes = {len(r) for op in plan.operations for r in op.expect.values() if isinstance(r, list)}
     assert not plan.operations or sizes == {6}
     if plan.operations:
@@ -373,39 +375,41 @@ def test_move_between_observations_never_raises_factor(wanted: DesiredResource) 
         assert caught.value.exit_code is ExitCode.STALE
     else:
         world.run(plan, skip_stale=True)
-    assert replicas(world) == [(4, 5, 6)]
+    assert list_replicas(world) == [(4, 5, 6)]
 
 
-def _planned_on_a_union(world: Moving, declared: list[DesiredResource]) -> Plan:
+def _plan_on_union(world: MovingWorld, declared: list[DesiredResource]) -> Plan:
     """Return the plan of a client that has seen the union but no move."""
-    world.hold()
-    world.cluster.faults.run_before(lambda _: someone_moves(world, "t-0", [4, 5, 6]), method="topics")
+    world.hold_moves()
+    world.cluster.faults.run_before(lambda _: move_as_other_client(world, "t-0", [4, 5, 6]), method="topics")
     world.cluster.faults.run_before(lambda other: other.tick(200), method="moves", nth=2)
     plan = world.plan(*declared)
     world.cluster.faults.clear()
     world.cluster.move_ticks = 0
-    assert not flying(world.cluster)
+    assert not list_moves_in_flight(world.cluster)
     return plan
 
 
 def test_move_started_after_describe_is_detected() -> None:
     """The other half of example 1: three replicas are described, and they are already being moved."""
-    world, kept = ten_brokers()
-    world.hold()
-    world.cluster.faults.run_before(lambda _: someone_moves(world, "t-0", [4, 5, 6]), method="moves", nth=2)
+    world, kept = make_ten_brokers()
+    world.hold_moves()
+    world.cluster.faults.run_before(
+        lambda _: move_as_other_client(world, "t-0", [4, 5, 6]), method="moves", nth=2
+    )
     plan = world.plan(*kept, reassignment(("t-0", [1, 2, 7])))
-    assert "move-in-flight" in codes(plan)
+    assert "move-in-flight" in list_codes(plan)
     assert plan.operations == ()
 
 
 def test_run_with_stale_describes_completes() -> None:
-    world = Moving(MemoryCluster(TEN))
+    world = MovingWorld(MemoryCluster(TEN))
     world.apply(topic("t", partitions=2, replicationFactor=2))
     world.cluster.stale_reads = 3
     wanted = topic("t", partitions=2, replicationFactor=3)
-    world.slow(3)
+    world.slow_moves(3)
     assert world.apply(wanted).complete
-    assert [len(r) for r in replicas(world)] == [3, 3]
+    assert [len(r) for r in list_replicas(world)] == [3, 3]
     assert not world.plan(wanted).has_changes
 
 
@@ -413,93 +417,93 @@ def test_run_with_stale_describes_completes() -> None:
 
 
 def test_rollback_of_completed_move_restores_replica_order() -> None:
-    world = Moving()
-    kept = existing(world, t=[[3, 1, 2]])
+    world = MovingWorld()
+    kept = create_topics(world, t=[[3, 1, 2]])
     world.apply(*kept, reassignment(("t-0", [4, 2, 3])))
-    assert replicas(world) == [(4, 2, 3)]
+    assert list_replicas(world) == [(4, 2, 3)]
     assert world.rollback().complete
-    assert replicas(world) == [(3, 1, 2)]
-    assert leaders(world) == [3]
+    assert list_replicas(world) == [(3, 1, 2)]
+    assert list_leaders(world) == [3]
 
 
 def test_rollback_of_move_in_flight_restores_replica_order() -> None:
-    world = Moving()
-    kept = existing(world, t=[[3, 2, 1]], u=[[3, 2, 1]])
-    world.hold()
+    world = MovingWorld()
+    kept = create_topics(world, t=[[3, 2, 1]], u=[[3, 2, 1]])
+    world.hold_moves()
     run = world.apply(*kept, reassignment(("t-0", [4, 2, 1]), throttle=1000), wait=False)
-    someone_moves(world, "u-0", [4, 2, 1])
-    someone_moves(world, "u-0", None)
-    assert replicas(world, "u") == [(2, 1, 3)]
+    move_as_other_client(world, "u-0", [4, 2, 1])
+    move_as_other_client(world, "u-0", None)
+    assert list_replicas(world, "u") == [(2, 1, 3)]
     assert world.rollback(run.run_id).complete
-    assert replicas(world) == [(3, 2, 1)]
-    assert flying(world.cluster) == frozenset()
+    assert list_replicas(world) == [(3, 2, 1)]
+    assert list_moves_in_flight(world.cluster) == frozenset()
     world.recover()
-    assert throttles(world.cluster) == {}
-    assert not world.left
+    assert list_throttles(world.cluster) == {}
+    assert not world.pending_cleanup
 
 
-def overridden() -> tuple[Moving, list[DesiredResource], str, str]:
+def override_own_move() -> tuple[MovingWorld, list[DesiredResource], str, str]:
     """[0, 1] -> [2, 3] and, while this is in progress, -> [4, 5]: two of the project's runs."""
-    world = Moving(MemoryCluster(TEN))
-    kept = existing(world, t=[[0, 1]])
-    world.hold()
+    world = MovingWorld(MemoryCluster(TEN))
+    kept = create_topics(world, t=[[0, 1]])
+    world.hold_moves()
     first = world.apply(*kept, reassignment(("t-0", [2, 3])), wait=False)
     second = world.apply(*kept, reassignment(("t-0", [4, 5])), scope=OVERRIDE, wait=False)
-    assert replicas(world) == [(4, 5, 0, 1, 2, 3)]
+    assert list_replicas(world) == [(4, 5, 0, 1, 2, 3)]
     return world, kept, str(first.run_id), str(second.run_id)
 
 
 def test_rollback_of_override_restores_earlier_target() -> None:
-    world, _, first, second = overridden()
+    world, _, first, second = override_own_move()
     world.cluster.tick_on_poll = True
     world.cluster.move_ticks = 2
     assert world.rollback(second).complete
-    assert replicas(world) == [(2, 3)]  # and no union of four
+    assert list_replicas(world) == [(2, 3)]  # and no union of four
     assert world.rollback(first).complete
-    assert replicas(world) == [(0, 1)]
-    assert leaders(world) == [0]
+    assert list_replicas(world) == [(0, 1)]
+    assert list_leaders(world) == [0]
 
 
 def test_rollback_of_completed_override_restores_earlier_target() -> None:
-    world, _, first, second = overridden()
-    world.finish()
+    world, _, first, second = override_own_move()
+    world.finish_moves()
     world.recover()
-    assert replicas(world) == [(4, 5)]
+    assert list_replicas(world) == [(4, 5)]
     world.cluster.tick_on_poll = True
     assert world.rollback(second).complete
-    assert replicas(world) == [(2, 3)]
+    assert list_replicas(world) == [(2, 3)]
     assert world.rollback(first).complete
-    assert replicas(world) == [(0, 1)]
+    assert list_replicas(world) == [(0, 1)]
 
 
 def test_rollback_after_redirect_by_another_client_is_conflict() -> None:
-    world = Moving(MemoryCluster(TEN))
-    kept = existing(world, t=[[0, 1]])
-    world.hold()
+    world = MovingWorld(MemoryCluster(TEN))
+    kept = create_topics(world, t=[[0, 1]])
+    world.hold_moves()
     run = world.apply(*kept, reassignment(("t-0", [2, 3])), wait=False)
-    someone_moves(world, "t-0", [4, 5])
+    move_as_other_client(world, "t-0", [4, 5])
     plan = world.plan_rollback(run.run_id)
-    assert codes(plan) == ["conflict"]
+    assert list_codes(plan) == ["conflict"]
     assert plan.operations == ()
-    world.finish()
-    assert replicas(world) == [(4, 5)]
+    world.finish_moves()
+    assert list_replicas(world) == [(4, 5)]
 
 
 def test_rollback_of_factor_increase_in_flight_restores_factor() -> None:
-    world = Moving()
-    existing(world, t=[[2, 1]])
-    world.hold()
+    world = MovingWorld()
+    create_topics(world, t=[[2, 1]])
+    world.hold_moves()
     run = world.apply(topic("t", partitions=1, replicationFactor=3), wait=False)
-    assert len(true_replicas(world, "t")) == 3
+    assert len(find_target_replicas(world, "t")) == 3
     assert world.rollback(run.run_id).complete
-    assert replicas(world) == [(2, 1)]
-    assert not flying(world.cluster)
+    assert list_replicas(world) == [(2, 1)]
+    assert not list_moves_in_flight(world.cluster)
 
 
 def test_rollback_of_override_restores_move_of_another_client() -> None:
-    world, kept = someones_move()
-    run = world.apply(*kept, to_five(), scope=OVERRIDE, wait=False)
+    world, kept = start_foreign_move()
+    run = world.apply(*kept, reassignment_to_five(), scope=OVERRIDE, wait=False)
     world.cluster.tick_on_poll = True
     world.cluster.move_ticks = 2
     assert world.rollback(run.run_id).complete
-    assert replicas(world)[0] == (2, 3, 4)
+    assert list_replicas(world)[0] == (2, 3, 4)

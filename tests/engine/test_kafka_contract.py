@@ -17,7 +17,7 @@ from tests.connections import connections_to
 from tests.jsontypes import Json
 
 
-def only(*kinds: str) -> Provider:
+def select_kinds(*kinds: str) -> Provider:
     """The provider with some of its kinds; operation types serve several kinds."""
     return replace(PROVIDER, kinds=tuple(kind for kind in PROVIDER.kinds if kind.name in kinds))
 
@@ -53,7 +53,7 @@ class TestTopics(KafkaContract):
     `TestAssignedTopics` is undone completely. No config of a topic is secret.
     """
 
-    provider = only("Topic")
+    provider = select_kinds("Topic")
     before = (
         topic("changed", configs={"retention_ms": 1000, "cleanup_policy": {"append": ["compact"]}}),
         topic("grown", 2, configs={"segment_bytes": 2000000}),
@@ -74,7 +74,7 @@ class TestTopics(KafkaContract):
         return found
 
 
-def assigned(name: str, *replicas: Sequence[int], **configs: Json) -> Declared:
+def assigned_topic(name: str, *replicas: Sequence[int], **configs: Json) -> Declared:
     return Declared(
         "Topic", name, {"assignments": {str(n): list(r) for n, r in enumerate(replicas)}, "configs": configs}
     )
@@ -83,23 +83,23 @@ def assigned(name: str, *replicas: Sequence[int], **configs: Json) -> Declared:
 class TestAssignedTopics(KafkaContract):
     """Topics whose replicas are declared and moved. Nothing is deleted, so everything can be undone."""
 
-    provider = only("Topic")
+    provider = select_kinds("Topic")
     actions = frozenset({Action.CREATE, Action.UPDATE})
     before = (
-        assigned("moved", [1, 2], [2, 3], **{"retention.ms": 5}),
-        assigned("same", [1]),
-        assigned("later", [3, 1]),
+        assigned_topic("moved", [1, 2], [2, 3], **{"retention.ms": 5}),
+        assigned_topic("same", [1]),
+        assigned_topic("later", [3, 1]),
     )
     after = (
-        assigned("moved", [2, 3], [2, 1], **{"retention.ms": 6}),
-        assigned("same", [1]),
-        assigned("later", [3, 2]),
-        assigned("new", [3]),
+        assigned_topic("moved", [2, 3], [2, 1], **{"retention.ms": 6}),
+        assigned_topic("same", [1]),
+        assigned_topic("later", [3, 2]),
+        assigned_topic("new", [3]),
     )
-    elsewhere = (assigned("later", [1, 2]),)
+    elsewhere = (assigned_topic("later", [1, 2]),)
 
 
-def brokers(name: str, **configs: Json) -> Declared:
+def broker_config(name: str, **configs: Json) -> Declared:
     stated = {key.replace("_", "."): value for key, value in configs.items()}
     return Declared("BrokerConfig", name, {"configs": stated}, {"team": name})
 
@@ -107,28 +107,28 @@ def brokers(name: str, **configs: Json) -> Declared:
 PASSWORD = "listener.name.internal.ssl.keystore.password"
 
 
-def with_password(reference: str, **configs: Json) -> Declared:
-    return brokers("1", **{PASSWORD: reference}, **configs)
+def broker_config_with_password(reference: str, **configs: Json) -> Declared:
+    return broker_config("1", **{PASSWORD: reference}, **configs)
 
 
 class TestBrokerConfigs(KafkaContract):
     """Broker configs, single and cluster-wide, with a secret. Brokers exist, so all changes are updates."""
 
-    provider = only("BrokerConfig")
+    provider = select_kinds("BrokerConfig")
     actions = frozenset({Action.UPDATE})
     before = (
-        brokers("cluster-default", log_retention_ms=5000, log_cleaner_threads=1),
-        with_password("${env.OLD}", background_threads=10),
-        brokers("2", log_cleanup_policy={"append": ["compact"]}),
+        broker_config("cluster-default", log_retention_ms=5000, log_cleaner_threads=1),
+        broker_config_with_password("${env.OLD}", background_threads=10),
+        broker_config("2", log_cleanup_policy={"append": ["compact"]}),
     )
     after = (
-        brokers("cluster-default", log_retention_ms=6000, message_max_bytes=99999),
-        with_password("${env.NEW}", background_threads=20),
-        brokers("3", num_io_threads=9),
+        broker_config("cluster-default", log_retention_ms=6000, message_max_bytes=99999),
+        broker_config_with_password("${env.NEW}", background_threads=20),
+        broker_config("3", num_io_threads=9),
     )
     elsewhere = (
-        brokers("cluster-default", log_retention_ms=77),
-        brokers("1", background_threads=11),
+        broker_config("cluster-default", log_retention_ms=77),
+        broker_config("1", background_threads=11),
     )
     secrets: ClassVar[Mapping[str, str]] = {"${env.OLD}": "old-secret-123", "${env.NEW}": "new-secret-456"}
 
@@ -145,7 +145,7 @@ class TestClientQuota(KafkaContract):
 
     actions = frozenset({Action.UPDATE})
 
-    provider = only("ClientQuota")
+    provider = select_kinds("ClientQuota")
     before = (
         quota("changed", {"user": "alice"}, producer_byte_rate="1MiB", consumer_byte_rate=2000),
         quota("pair", {"user": "alice", "clientId": {"default": True}}, request_percentage=12.5),
@@ -164,7 +164,7 @@ class TestClientQuota(KafkaContract):
     )
 
 
-def reassign(name: str, *wanted: tuple[str, int, Sequence[int]], **more: Json) -> Declared:
+def reassignment(name: str, *wanted: tuple[str, int, Sequence[int]], **more: Json) -> Declared:
     partitions: list[Json] = [
         {"topic": topic, "partition": n, "replicas": list(replicas)} for topic, n, replicas in wanted
     ]
@@ -180,18 +180,18 @@ class TestReassignments(KafkaContract):
     There is nothing to import, because a reassignment describes a transition. No part of it is secret.
     """
 
-    provider = only("Reassignment")
+    provider = select_kinds("Reassignment")
     actions = frozenset({Action.UPDATE})
     before: ClassVar[Sequence[Declared]] = (
-        reassign("swap", ("t", 0, [2, 1])),
-        reassign("move", ("u", 0, [1, 2]), ("u", 1, [2, 3])),
+        reassignment("swap", ("t", 0, [2, 1])),
+        reassignment("move", ("u", 0, [1, 2]), ("u", 1, [2, 3])),
     )
     after: ClassVar[Sequence[Declared]] = (
-        reassign("swap", ("t", 0, [1, 2])),
-        reassign("move", ("u", 0, [2, 3]), ("u", 1, [3, 1])),
-        reassign("more", ("t", 1, [3, 1])),
+        reassignment("swap", ("t", 0, [1, 2])),
+        reassignment("move", ("u", 0, [2, 3]), ("u", 1, [3, 1])),
+        reassignment("more", ("t", 1, [3, 1])),
     )
-    elsewhere = (reassign("move", ("u", 0, [3, 1])), reassign("swap", ("t", 0, [3, 2])))
+    elsewhere = (reassignment("move", ("u", 0, [3, 1])), reassignment("swap", ("t", 0, [3, 2])))
 
     def make_system(self, folder: Path) -> object:
         cluster = MemoryCluster()
@@ -201,7 +201,7 @@ class TestReassignments(KafkaContract):
         return cluster
 
 
-class TestReassignmentsThatTakeTime(TestReassignments):
+class TestSlowReassignments(TestReassignments):
     """The same with slow copies: in batches, under a throttle that is removed again."""
 
     before = tuple(replace(item, spec={**item.spec, **PACE}) for item in TestReassignments.before)

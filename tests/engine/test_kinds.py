@@ -38,25 +38,25 @@ FOLLOWERS = "follower.replication.throttled.replicas"
 RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 
 
-def broker(name: str, /, **spec: Any) -> DesiredResource:
+def broker_config(name: str, /, **spec: Any) -> DesiredResource:
     return desired("BrokerConfig", name, **spec)
 
 
-def codes(plan: Plan) -> list[str]:
+def list_codes(plan: Plan) -> list[str]:
     return [d.code for d in plan.diagnostics]
 
 
-def steps(plan: Plan) -> list[tuple[str, list[str]]]:
+def list_steps(plan: Plan) -> list[tuple[str, list[str]]]:
     """Return the verb of each operation, and the keys that it changes."""
     return [(op.verb, [item["key"] for item in dump_args(op).get("ops", ())]) for op in plan.operations]
 
 
-def overrides(world: World, resource: ConfigResource) -> dict[str, str]:
+def read_overrides(world: World, resource: ConfigResource) -> dict[str, str]:
     found: dict[str, str] = world.cluster.overrides(resource)
     return found
 
 
-def loaded(text: str) -> LoadedManifests:
+def load_text(text: str) -> LoadedManifests:
     """Load a manifest as the command line does; return it with its diagnostics."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "it.yaml"
@@ -74,7 +74,7 @@ def test_factor_is_raised_and_in_sync_before_min_isr() -> None:
     world.apply(topic("t", partitions=1, replicationFactor=3, configs={"min.insync.replicas": "2"}))
     after = topic("t", partitions=1, replicationFactor=5, configs={"min.insync.replicas": "4"})
     plan = world.plan(after)
-    assert steps(plan) == [("partitions.reassign", []), ("configs.alter", ["min.insync.replicas"])]
+    assert list_steps(plan) == [("partitions.reassign", []), ("configs.alter", ["min.insync.replicas"])]
     assert plan.operations[1].needs == {
         plan.operations[0].id: "raise the replication factor before min.insync.replicas"
     }
@@ -91,7 +91,7 @@ def test_min_isr_is_lowered_before_factor() -> None:
     world = World(MemoryCluster(dict.fromkeys(range(1, 6))))
     world.apply(topic("t", partitions=1, replicationFactor=5, configs={"min.insync.replicas": "4"}))
     plan = world.plan(topic("t", partitions=1, replicationFactor=3, configs={"min.insync.replicas": "2"}))
-    assert steps(plan) == [("configs.alter", ["min.insync.replicas"]), ("partitions.reassign", [])]
+    assert list_steps(plan) == [("configs.alter", ["min.insync.replicas"]), ("partitions.reassign", [])]
     assert plan.operations[0].id in plan.operations[1].needs
 
 
@@ -110,7 +110,7 @@ def test_min_isr_above_factor_is_warned_of_and_applied() -> None:
     assert plan_outcome(plan).exit_code is ExitCode.OK
     assert world.run(plan).complete
     assert world.cluster.get_effective_min_isr("t") == 3
-    assert codes(world.plan(wanted)) == ["min-isr-above-factor"]  # for as long as this is the case
+    assert list_codes(world.plan(wanted)) == ["min-isr-above-factor"]  # for as long as this is the case
 
 
 def test_min_isr_is_compared_with_live_factor() -> None:
@@ -118,7 +118,7 @@ def test_min_isr_is_compared_with_live_factor() -> None:
     world = World()
     world.apply(topic("t", partitions=1, replicationFactor=2))
     plan = world.plan(topic("t", configs={"min.insync.replicas": "3"}))
-    assert codes(plan) == ["min-isr-above-factor"]
+    assert list_codes(plan) == ["min-isr-above-factor"]
 
 
 @case("KIP4-03")
@@ -166,7 +166,7 @@ def test_equal_partition_count_sends_no_request() -> None:
 RACKS = {0: "rack1", 1: "rack2", 2: "rack2", 3: "rack1", 4: "rack3", 5: "rack3"}
 
 
-def even_over_racks(partitions: Sequence[Sequence[int]]) -> None:
+def check_even_over_racks(partitions: Sequence[Sequence[int]]) -> None:
     """PLC-07: three racks each, with replicas and leaders spread evenly over the brokers."""
     assert all(len({RACKS[r] for r in replicas}) == 3 for replicas in partitions)
     assert set(Counter(r for replicas in partitions for r in replicas).values()) == {len(partitions) // 2}
@@ -177,10 +177,10 @@ def test_placement_stays_even_when_partitions_are_added() -> None:
     """PLC-07, as planned: 18 partitions, then 36."""
     brokers = [Broker(id_, "localhost", 9092, rack) for id_, rack in RACKS.items()]
     first = place_replicas(brokers, {"t": ()}, PlacementRequest(18, 3))["t"]
-    even_over_racks(first)
+    check_even_over_racks(first)
     second = place_replicas(brokers, {"t": first}, PlacementRequest(36, 3))["t"]
     assert second[:18] == first
-    even_over_racks(second)
+    check_even_over_racks(second)
 
 
 def test_raised_factor_spans_racks() -> None:
@@ -188,10 +188,10 @@ def test_raised_factor_spans_racks() -> None:
     world = World(MemoryCluster(RACKS))
     world.apply(topic("t", assignments={n: [n % 6] for n in range(18)}))
     assert world.apply(topic("t", partitions=36, replicationFactor=3)).complete
-    even_over_racks([p.replicas for p in described(world, "t").partitions])
+    check_even_over_racks([p.replicas for p in describe_topic(world, "t").partitions])
 
 
-def described(world: World, name: str) -> Topic:
+def describe_topic(world: World, name: str) -> Topic:
     return world.cluster.topics([name])[name]
 
 
@@ -258,33 +258,33 @@ def test_unmanaged_config_reset_keeps_throttle_rates() -> None:
     world.cluster.set_overrides(
         broker_resource(1), {**dict.fromkeys(RATES, "1000"), "log.cleaner.threads": "2"}
     )
-    plan = world.plan(broker("1", unmanagedConfigs="remove"))
+    plan = world.plan(broker_config("1", unmanagedConfigs="remove"))
     assert [f.path for f in plan.changes[0].fields] == ["configs.log.cleaner.threads"]
     world.run(plan)
-    assert overrides(world, broker_resource(1)) == dict.fromkeys(RATES, "1000")
+    assert read_overrides(world, broker_resource(1)) == dict.fromkeys(RATES, "1000")
 
 
 def test_unmanaged_config_reset_keeps_undeletable_keys() -> None:
     """With eligible leader replicas enabled, the cluster-wide min.insync.replicas cannot be deleted."""
     world = World()
     world.cluster.set_overrides(CLUSTER_WIDE, {"min.insync.replicas": "1", "log.cleaner.threads": "2"})
-    strict = broker("cluster-default", unmanagedConfigs="remove")
+    strict = broker_config("cluster-default", unmanagedConfigs="remove")
     plan = world.plan(strict)
     assert [f.path for f in plan.changes[0].fields] == ["configs.log.cleaner.threads"]
     assert world.run(plan).complete
-    assert overrides(world, CLUSTER_WIDE) == {"min.insync.replicas": "1"}
+    assert read_overrides(world, CLUSTER_WIDE) == {"min.insync.replicas": "1"}
     assert not world.plan(strict).has_changes
 
 
 def test_undeclared_undeletable_key_is_released_with_warning() -> None:
     world = World()
-    world.apply(broker("cluster-default", configs={"min.insync.replicas": 2}))
-    plan = world.plan(broker("cluster-default"))
-    assert codes(plan) == ["undeletable-config"]
+    world.apply(broker_config("cluster-default", configs={"min.insync.replicas": 2}))
+    plan = world.plan(broker_config("cluster-default"))
+    assert list_codes(plan) == ["undeletable-config"]
     assert not plan.operations
     assert world.run(plan).complete
-    assert overrides(world, CLUSTER_WIDE) == {"min.insync.replicas": "2"}
-    again = world.plan(broker("cluster-default"))
+    assert read_overrides(world, CLUSTER_WIDE) == {"min.insync.replicas": "2"}
+    again = world.plan(broker_config("cluster-default"))
     assert (again.diagnostics, again.changes, again.ownership) == ((), (), ())
 
 
@@ -305,40 +305,40 @@ def test_undeclared_undeletable_key_is_released_with_warning() -> None:
 def test_thread_pool_is_resized_in_steps(wanted: str, values: list[str]) -> None:
     """BRK-05: from 8, at most twice and at least half as many per step."""
     world = World()
-    wish = broker("1", configs={"num.io.threads": wanted})
+    wish = broker_config("1", configs={"num.io.threads": wanted})
     plan = world.plan(wish)
     assert [dump_args(op)["ops"][0]["value"] for op in plan.operations] == values
     assert all(first.id in second.needs for first, second in pairwise(plan.operations))
     assert [(f.before, f.after) for f in plan.changes[0].fields] == [(None, wanted)]
     assert world.run(plan).complete
-    assert overrides(world, broker_resource(1)) == {"num.io.threads": wanted}
+    assert read_overrides(world, broker_resource(1)) == {"num.io.threads": wanted}
     assert not world.plan(wish).has_changes
     assert world.rollback().complete
-    assert overrides(world, broker_resource(1)) == {}
+    assert read_overrides(world, broker_resource(1)) == {}
 
 
 def test_undeclared_thread_pool_is_reset_in_steps() -> None:
     """BRK-05."""
     world = World()
-    world.apply(broker("1", configs={"num.io.threads": 64}))
-    assert world.apply(broker("1")).complete
-    assert overrides(world, broker_resource(1)) == {}
+    world.apply(broker_config("1", configs={"num.io.threads": 64}))
+    assert world.apply(broker_config("1")).complete
+    assert read_overrides(world, broker_resource(1)) == {}
 
 
 @pytest.mark.parametrize("started_with", ["2", "100"])
 def test_undeclared_thread_pool_is_reset_to_static_value(started_with: str) -> None:
     """BRK-05: below the override is the broker's own properties file, not Kafka's default."""
     world = World(MemoryCluster(static={"num.io.threads": started_with}))
-    assert world.apply(broker("1", configs={"num.io.threads": 16})).complete
-    assert world.apply(broker("1")).complete
-    assert overrides(world, broker_resource(1)) == {}
+    assert world.apply(broker_config("1", configs={"num.io.threads": 16})).complete
+    assert world.apply(broker_config("1")).complete
+    assert read_overrides(world, broker_resource(1)) == {}
 
 
 def test_thread_pool_step_rejected_by_brokers_is_a_plan_error() -> None:
     """BRK-05, at the cluster default: brokers were started with 2 each, and the plan reports this."""
     world = World(MemoryCluster(static={"num.io.threads": "2"}))
-    plan = world.plan(broker("cluster-default", configs={"num.io.threads": 16}))
-    assert codes(plan) == ["refused-by-cluster"]
+    plan = world.plan(broker_config("cluster-default", configs={"num.io.threads": 16}))
+    assert list_codes(plan) == ["refused-by-cluster"]
     assert "not be greater than double the current value 2" in plan.diagnostics[0].detail
     assert plan_outcome(plan).exit_code is ExitCode.ERROR
     assert not plan.operations
@@ -346,7 +346,7 @@ def test_thread_pool_step_rejected_by_brokers_is_a_plan_error() -> None:
 
 def test_read_only_broker_keys_are_errors_when_loading() -> None:
     """BRK-01."""
-    found = loaded(
+    found = load_text(
         """
         apiVersion: kdeclare/v1
         kind: BrokerConfig
@@ -360,7 +360,7 @@ def test_read_only_broker_keys_are_errors_when_loading() -> None:
 
 def test_misspelled_broker_key_is_an_error() -> None:
     """BRK-07."""
-    found = loaded(
+    found = load_text(
         """
         apiVersion: kdeclare/v1
         kind: BrokerConfig
@@ -371,41 +371,41 @@ def test_misspelled_broker_key_is_an_error() -> None:
     (said,) = found.diagnostics
     assert (said.code, said.is_error) == ("unknown-config", True)
     assert "log.cleaner.threads" in said.hint
-    plan = build_plan(request(found), connections_to(MemoryCluster()), World().secrets, nothing)
+    plan = build_plan(make_request(found), connections_to(MemoryCluster()), World().secrets, nothing)
     assert plan_outcome(plan).exit_code is ExitCode.ERROR
 
 
 def test_undeclared_broker_config_is_orphan() -> None:
     world = World()
-    world.apply(broker("1", configs={"log.cleaner.threads": 2}))
+    world.apply(broker_config("1", configs={"log.cleaner.threads": 2}))
     world.cluster.set_overrides(
         broker_resource(1), {"log.cleaner.threads": "2", "log.cleaner.backoff.ms": "99"}
     )
     plan = world.plan()
     assert not plan.has_changes
     assert [(c.action, c.reason) for c in plan.changes] == [(Action.NO_OP, Reason.ORPHANED)]
-    assert codes(plan) == ["orphaned"]
+    assert list_codes(plan) == ["orphaned"]
     assert plan_outcome(plan, detailed_exitcode=True).exit_code is ExitCode.OK
     plan = world.plan(scope=PlanScope(allow_deletes=True))
     assert plan.summary.update == 1
     assert world.run(plan).complete
-    assert overrides(world, broker_resource(1)) == {"log.cleaner.backoff.ms": "99"}  # owned keys only
+    assert read_overrides(world, broker_resource(1)) == {"log.cleaner.backoff.ms": "99"}  # owned keys only
     assert world.owned() == {}
     assert world.rollback().complete
-    assert overrides(world, broker_resource(1))["log.cleaner.threads"] == "2"
+    assert read_overrides(world, broker_resource(1))["log.cleaner.threads"] == "2"
 
 
 def test_unregistered_broker_is_an_error() -> None:
     world = World()
-    plan = world.plan(broker("9", configs={"log.cleaner.threads": 2}))
-    assert codes(plan) == ["unknown-broker"]
+    plan = world.plan(broker_config("9", configs={"log.cleaner.threads": 2}))
+    assert list_codes(plan) == ["unknown-broker"]
     assert plan_outcome(plan).exit_code is ExitCode.ERROR
 
 
 # Keys that the catalogue does not know.
 
 
-def request(found: LoadedManifests) -> PlanRequest:
+def make_request(found: LoadedManifests) -> PlanRequest:
     return PlanRequest(
         "test", "default", "memory", sealed(found.desired), None, PlanScope(), found.diagnostics
     )
@@ -422,14 +422,18 @@ UNHEARD_OF = """
 def test_unknown_topic_key_is_error_when_live_topic_lacks_it() -> None:
     world = World()
     world.apply(topic("other", partitions=1, replicationFactor=1))
-    plan = build_plan(request(loaded(UNHEARD_OF)), connections_to(world.cluster), world.secrets, nothing)
-    assert codes(plan) == ["unknown-config"]
+    plan = build_plan(
+        make_request(load_text(UNHEARD_OF)), connections_to(world.cluster), world.secrets, nothing
+    )
+    assert list_codes(plan) == ["unknown-config"]
     assert plan_outcome(plan).exit_code is ExitCode.ERROR
 
 
 def test_unknown_topic_key_without_live_topic_is_validated_by_broker() -> None:
     world = World()
-    plan = build_plan(request(loaded(UNHEARD_OF)), connections_to(world.cluster), world.secrets, nothing)
+    plan = build_plan(
+        make_request(load_text(UNHEARD_OF)), connections_to(world.cluster), world.secrets, nothing
+    )
     severities = {d.code: d.severity for d in plan.diagnostics}
     assert severities == {"unknown-config": Severity.WARNING, "refused-by-cluster": Severity.ERROR}
     assert plan_outcome(plan).exit_code is ExitCode.ERROR
@@ -439,7 +443,7 @@ def test_plugin_key_known_to_cluster_is_accepted() -> None:
     """A plug-in's key, in use on one of the brokers."""
     world = World()
     world.cluster.set_overrides(broker_resource(2), {"my.plugin.size": "5"})
-    found = loaded(
+    found = load_text(
         """
         apiVersion: kdeclare/v1
         kind: BrokerConfig
@@ -448,7 +452,7 @@ def test_plugin_key_known_to_cluster_is_accepted() -> None:
         """.replace('"${env.SIZE}"', "6")
     )
     assert [d.code for d in found.diagnostics] == ["unknown-config"]
-    plan = build_plan(request(found), connections_to(world.cluster), AnySecret(), nothing)
+    plan = build_plan(make_request(found), connections_to(world.cluster), AnySecret(), nothing)
     assert not plan.has_errors
     assert [f.path for f in plan.changes[0].fields] == ["configs.my.plugin.size"]
 
@@ -471,7 +475,7 @@ def test_fewer_partitions_than_live_blocks_only_that_topic() -> None:
         topic("t", partitions=2, replicationFactor=1, configs={"flush.ms": "1"}),
         topic("other", partitions=1, replicationFactor=1),
     )
-    assert codes(result.plan) == ["invalid-partitions"]
+    assert list_codes(result.plan) == ["invalid-partitions"]
     assert plan_outcome(result.plan).exit_code is ExitCode.DENIED
     assert run_outcome(result).exit_code is ExitCode.DENIED
     assert world.cluster.dump(ids=True)["topics"]["t"] == before, "neither changed nor re-created"
@@ -487,7 +491,7 @@ def test_rollback_of_partition_increase_is_reported_irreversible() -> None:
     assert [d.code for d in result.plan.diagnostics] == ["irreversible"]
     assert run_outcome(result).exit_code is ExitCode.PARTIAL
     assert world.overrides("t") == {"flush.ms": "1"}
-    assert len(described(world, "t").partitions) == 2
+    assert len(describe_topic(world, "t").partitions) == 2
 
 
 def test_rollback_leaves_concurrent_changes_unchanged() -> None:
@@ -515,5 +519,5 @@ def test_unplaceable_replicas_are_a_plan_error() -> None:
     world = World()
     world.apply(topic("t", partitions=1, replicationFactor=1))
     plan = world.plan(topic("t", partitions=1, replicationFactor=4))
-    assert codes(plan) == ["no-placement"]
+    assert list_codes(plan) == ["no-placement"]
     assert plan_outcome(plan).exit_code is ExitCode.ERROR

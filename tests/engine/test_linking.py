@@ -54,16 +54,16 @@ def house(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "OPERATION_TYPES", known)
 
 
-def op(verb: str, name: str, *touches: FootprintEntry) -> Operation:
+def make_op(verb: str, name: str, *touches: FootprintEntry) -> Operation:
     return Operation(f"{verb}:{name}", verb, ResourceId("Lamp", name), Touches(touches), {})
 
 
 def add(name: str, *touches: FootprintEntry, sort: str = ROOM) -> Operation:
-    return op("add", name, FootprintEntry(sort, name, Access.CREATE), *touches)
+    return make_op("add", name, FootprintEntry(sort, name, Access.CREATE), *touches)
 
 
 def remove(name: str, *touches: FootprintEntry, sort: str = ROOM) -> Operation:
-    return op("remove", name, FootprintEntry(sort, name, Access.DELETE), *touches)
+    return make_op("remove", name, FootprintEntry(sort, name, Access.DELETE), *touches)
 
 
 def touch(key: Key, access: Access, sort: str = ROOM) -> FootprintEntry:
@@ -73,13 +73,13 @@ def touch(key: Key, access: Access, sort: str = ROOM) -> FootprintEntry:
 @pytest.mark.parametrize("key", ["hall", Prefix("ha"), Prefix(""), Pattern("h.*l")])
 @pytest.mark.parametrize("access", [Access.REQUIRES, Access.UPDATE])
 def test_link_creates_used_objects_first(key: Key, access: Access) -> None:
-    _, lamp = link_operations([add("hall"), op("set", "lamp", touch(key, access))]).operations
+    _, lamp = link_operations([add("hall"), make_op("set", "lamp", touch(key, access))]).operations
     assert lamp.needs == {"add:hall": "the object that it uses is created first"}
     assert lamp.follows == {}
 
 
 def test_link_after_access_orders_without_dependency() -> None:
-    _, lamp = link_operations([add("hall"), op("set", "lamp", touch("hall", Access.AFTER))]).operations
+    _, lamp = link_operations([add("hall"), make_op("set", "lamp", touch("hall", Access.AFTER))]).operations
     assert (lamp.needs, lamp.follows) == ({}, {"add:hall": "the object that it uses is created first"})
 
 
@@ -96,19 +96,19 @@ def test_link_after_access_orders_without_dependency() -> None:
 def test_link_mentions_and_other_objects_add_no_edges(
     other: FootprintEntry,
 ) -> None:
-    operations = (add("hall"), op("set", "lamp", other))
+    operations = (add("hall"), make_op("set", "lamp", other))
     assert link_operations(operations).operations == operations
 
 
 def test_link_use_of_deleted_object_is_contradiction() -> None:
-    said = link_operations([remove("hall"), op("set", "lamp", touch(Prefix("h"), Access.REQUIRES))])
+    said = link_operations([remove("hall"), make_op("set", "lamp", touch(Prefix("h"), Access.REQUIRES))])
     (problem,) = said.diagnostics
     assert (problem.code, problem.resource) == ("contradiction", "Lamp/lamp")
     assert "Lamp/lamp uses hall, which the same plan deletes" in problem.detail
 
 
 def test_link_order_and_mentions_allow_deletion() -> None:
-    users = [op("set", a.value, touch("hall", a)) for a in (Access.AFTER, Access.MENTIONS)]
+    users = [make_op("set", a.value, touch("hall", a)) for a in (Access.AFTER, Access.MENTIONS)]
     said = link_operations([remove("hall"), *users])
     assert not said.diagnostics
     assert said.operations[0].needs == {"set:after": "operations on objects that refer to it run first"}
@@ -140,7 +140,7 @@ keys = names | names.map(Prefix) | names.map(lambda name: Pattern(f"{name}.?"))
 @given(st.sets(names), st.lists(st.tuples(keys, st.sampled_from([Access.REQUIRES, Access.AFTER]))))
 def test_link_finds_every_matching_object(made: set[str], used: list[tuple[Key, Access]]) -> None:
     operations = [add(name) for name in sorted(made)]
-    users = [op("set", f"user-{n}", touch(key, access)) for n, (key, access) in enumerate(used)]
+    users = [make_op("set", f"user-{n}", touch(key, access)) for n, (key, access) in enumerate(used)]
     linked = link_operations([*operations, *users]).operations[len(operations) :]
     for (key, access), user in zip(used, linked, strict=True):
         wanted = {f"add:{name}" for name in made if matches(key, name)}

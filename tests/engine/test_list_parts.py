@@ -18,56 +18,56 @@ from tests.engine.world import World, topic
 POLICY = "cleanup.policy"
 
 
-def part(**parts: list[str]) -> DesiredResource:
+def topic_with_patch(**parts: list[str]) -> DesiredResource:
     """Declare the topic with a part of its cleanup.policy."""
     return topic("x", configs={POLICY: parts})
 
 
-def live_world(policy: str) -> World:
+def make_live_world(policy: str) -> World:
     """A topic that another client created with this cleanup.policy."""
     world = World()
     world.cluster.create_topics([NewTopic("x", 1, 1, None, {POLICY: policy})])
     return world
 
 
-def record(world: World) -> Mapping[str, Any]:
+def read_record(world: World) -> Mapping[str, Any]:
     """Return the owned elements of the list."""
     found: Mapping[str, Any] = world.owned()["Topic/x"]["configs"][POLICY]
     return found
 
 
 def test_list_patch_removal_keeps_preexisting_element() -> None:
-    world = live_world("delete,compact")
-    world.apply(part(append=["compact"]))
-    assert record(world)["added"] == []
+    world = make_live_world("delete,compact")
+    world.apply(topic_with_patch(append=["compact"]))
+    assert read_record(world)["added"] == []
     world.apply(topic("x"))
     assert world.overrides("x") == {POLICY: "delete,compact"}
 
 
 def test_list_patch_removal_removes_added_element() -> None:
-    world = live_world("delete")
-    world.apply(part(append=["compact"]))
-    assert record(world)["added"] == ["compact"]
-    world.apply(part(append=["compact"]))
-    assert record(world)["added"] == ["compact"], "a later apply does not forget it"
+    world = make_live_world("delete")
+    world.apply(topic_with_patch(append=["compact"]))
+    assert read_record(world)["added"] == ["compact"]
+    world.apply(topic_with_patch(append=["compact"]))
+    assert read_record(world)["added"] == ["compact"], "a later apply does not forget it"
     world.apply(topic("x"))
     assert world.overrides("x") == {POLICY: "delete"}
 
 
 def test_element_removed_by_another_client_is_owned_when_added_again() -> None:
-    world = live_world("delete,compact")
-    world.apply(part(append=["compact"]))
+    world = make_live_world("delete,compact")
+    world.apply(topic_with_patch(append=["compact"]))
     world.set("x", cleanup_policy="delete")
-    world.apply(part(append=["compact"]))
-    assert record(world)["added"] == ["compact"]
+    world.apply(topic_with_patch(append=["compact"]))
+    assert read_record(world)["added"] == ["compact"]
 
 
 def test_whole_list_elements_stay_owned_as_list_patch() -> None:
-    world = live_world("delete")
+    world = make_live_world("delete")
     world.apply(topic("x", configs={POLICY: ["delete", "compact"]}))
-    world.apply(part(append=["compact"]))
+    world.apply(topic_with_patch(append=["compact"]))
     assert world.overrides("x") == {POLICY: "compact"}, "delete was owned and is no longer declared"
-    assert record(world)["added"] == ["compact"]
+    assert read_record(world)["added"] == ["compact"]
 
 
 def test_plugin_list_applied_as_text_has_not_drifted() -> None:

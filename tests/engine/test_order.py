@@ -16,7 +16,7 @@ from tests.engine.world import World, topic
 CLAIMS = "abcde"
 
 
-def op(number: int, after: set[int]) -> Operation:
+def make_op(number: int, after: set[int]) -> Operation:
     """Return an operation that comes after others."""
     needs = {f"op{n}": "" for n in sorted(after)}
     return Operation(f"op{number}", "verb", ResourceId("Topic", "t"), Arguments(), {}, needs)
@@ -26,10 +26,10 @@ def op(number: int, after: set[int]) -> Operation:
 def graphs(draw: st.DrawFn) -> list[Operation]:
     """Return operations in order."""
     size = draw(st.integers(1, 12))
-    return [op(n, draw(st.sets(st.integers(0, n - 1))) if n else set()) for n in range(size)]
+    return [make_op(n, draw(st.sets(st.integers(0, n - 1))) if n else set()) for n in range(size)]
 
 
-def predecessors(operations: list[Operation]) -> dict[str, frozenset[str]]:
+def compute_predecessors(operations: list[Operation]) -> dict[str, frozenset[str]]:
     """Return all predecessors of each operation, computed in the simplest way."""
     found: dict[str, frozenset[str]] = {}
     for item in operations:
@@ -42,7 +42,7 @@ def test_claims_made_before_are_those_of_all_predecessors(operations: list[Opera
     chance = random.Random(seed)
     produced = {o.id: frozenset(c for c in CLAIMS if chance.random() < 0.3) for o in operations}
     asked = {o.id: frozenset(c for c in CLAIMS if chance.random() < 0.5) for o in operations}
-    before = predecessors(operations)
+    before = compute_predecessors(operations)
     expected = {
         o.id: asked[o.id] & frozenset[str]().union(*(produced[id_] for id_ in before[o.id]))
         for o in operations
@@ -52,7 +52,7 @@ def test_claims_made_before_are_those_of_all_predecessors(operations: list[Opera
 
 @given(graphs(), st.sets(st.integers(0, 11)))
 def test_exclude_operations_removes_all_dependents(operations: list[Operation], refused: set[int]) -> None:
-    before = predecessors(operations)
+    before = compute_predecessors(operations)
     gone = {f"op{n}" for n in refused}
     left = [o.id for o in operations if o.id not in gone and not before[o.id] & gone]
     assert [o.id for o in exclude_operations(operations, gone)] == left
@@ -79,8 +79,8 @@ def test_memory_for_operation_chain_is_linear() -> None:
     Sets of predecessors took 1.1 GiB for 6,036 operations.
     """
 
-    def peak(size: int) -> int:
-        chain = [op(n, {n - 1} if n else set()) for n in range(size)]
+    def measure_peak(size: int) -> int:
+        chain = [make_op(n, {n - 1} if n else set()) for n in range(size)]
         claims = {o.id: frozenset({f"claim{n}"}) for n, o in enumerate(chain)}
         asked = {o.id: frozenset({f"claim{n - 1}"}) for n, o in enumerate(chain)}
         tracemalloc.start()
@@ -90,6 +90,6 @@ def test_memory_for_operation_chain_is_linear() -> None:
         assert len(found) == size - 1
         return most
 
-    small, large = peak(1_000), peak(8_000)
+    small, large = measure_peak(1_000), measure_peak(8_000)
     assert large < 12 * small
     assert large < 30 * 2**20

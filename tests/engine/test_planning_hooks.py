@@ -33,26 +33,26 @@ class Recorder(PlanHooks):
     findings: tuple[Diagnostic, ...] = ()
     inputs: PlanInputs | None = None
 
-    def _called(self, name: str, operations: Sequence[Operation] = ()) -> None:
+    def _record_call(self, name: str, operations: Sequence[Operation] = ()) -> None:
         if name not in self.calls:
             self.calls.append(name)
         self.seen[name] = [op.id for op in operations]
 
-    def _step(self, name: str, operations: tuple[Operation, ...]) -> PlanStep:
-        self._called(name, operations)
+    def _run_step(self, name: str, operations: tuple[Operation, ...]) -> PlanStep:
+        self._record_call(name, operations)
         return self.steps.get(name, PlanStep)(operations)
 
     def prepare(self) -> None:
-        self._called("prepare")
+        self._record_call("prepare")
 
     def review_diagnostics(self, diagnostics: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
-        self._called("review_diagnostics")
+        self._record_call("review_diagnostics")
         return diagnostics
 
     def withhold(
         self, resource: ResourceId, desired: DesiredResource | None, owned: OwnedRecord | None
     ) -> Difference | None:
-        self._called("withhold")
+        self._record_call("withhold")
         return None
 
     def review_difference(
@@ -62,28 +62,28 @@ class Recorder(PlanHooks):
         owned: OwnedRecord | None,
         difference: Difference,
     ) -> Difference:
-        self._called("review_difference")
+        self._record_call("review_difference")
         return difference
 
     def refine(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
-        return self._step("refine", operations)
+        return self._run_step("refine", operations)
 
     def settle(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
-        return self._step("settle", operations)
+        return self._run_step("settle", operations)
 
     def preflight(self, operations: tuple[Operation, ...]) -> tuple[Diagnostic, ...]:
-        self._called("preflight", operations)
+        self._record_call("preflight", operations)
         return self.findings
 
     def finalize(self, operations: tuple[Operation, ...]) -> PlanStep:
-        return self._step("finalize", operations)
+        return self._run_step("finalize", operations)
 
     def locate_members(self, operations: Sequence[Operation]) -> Mapping[int, str]:
-        self._called("locate_members", operations)
+        self._record_call("locate_members", operations)
         return {7: "cellar"}
 
     def count_unmanaged(self, known: Set[str]) -> int:
-        self._called("count_unmanaged")
+        self._record_call("count_unmanaged")
         return 40
 
 
@@ -140,13 +140,13 @@ def test_refine_denial_excludes_resource_and_dependents(hooks: Recorder) -> None
 
 
 def test_refine_edges_order_operations(hooks: Recorder) -> None:
-    def a_after_b(operations: tuple[Operation, ...]) -> PlanStep:
+    def put_a_after_b(operations: tuple[Operation, ...]) -> PlanStep:
         ids = {op.resource: op.id for op in operations}
         return PlanStep(
             tuple(replace(op, needs={ids[B]: "b first"}) if op.resource == A else op for op in operations)
         )
 
-    hooks.steps["refine"] = a_after_b
+    hooks.steps["refine"] = put_a_after_b
     plan = World().plan(topic("a", partitions=1), topic("b", partitions=1))
     assert [op.resource.name for op in plan.operations] == ["b", "a"]
 

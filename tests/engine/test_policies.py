@@ -35,7 +35,7 @@ from tests.engine.world import World, desired, topic
 State = tuple[int, int, Mapping[int, Sequence[int]], Mapping[str, str]] | None
 
 
-def seen(state: TopicState | None) -> State:
+def dump_state(state: TopicState | None) -> State:
     """All contents of a state."""
     if state is None:
         return None
@@ -44,7 +44,7 @@ def seen(state: TopicState | None) -> State:
 
 
 @dataclass
-class Recorder(TopicActionsPolicy):
+class RecordingPolicy(TopicActionsPolicy):
     """Records its input, and denies some topics."""
 
     denied: frozenset[str] = frozenset()
@@ -55,7 +55,7 @@ class Recorder(TopicActionsPolicy):
 
     def validate(self, request: RequestMetadata) -> None:
         pre, post = request.pre_request_state, request.post_request_state
-        self.shown.append((request.action, request.topic, seen(pre), seen(post)))
+        self.shown.append((request.action, request.topic, dump_state(pre), dump_state(post)))
         self.changed.append(request.changed)
         self.labels.append(request.labels)
         self.principals.append(request.principal)
@@ -63,7 +63,7 @@ class Recorder(TopicActionsPolicy):
             raise PolicyViolation(f"Not {request.topic}.")
 
 
-class Asks(TopicActionsPolicy):
+class CallingPolicy(TopicActionsPolicy):
     """Calls a given function."""
 
     def __init__(self, ask: Callable[[RequestMetadata], object]) -> None:
@@ -73,30 +73,32 @@ class Asks(TopicActionsPolicy):
         self._ask(request)
 
 
-def held(policy: TopicActionsPolicy | Callable[[RequestMetadata], object], **more: Any) -> ConfiguredPolicy:
+def make_policy(
+    policy: TopicActionsPolicy | Callable[[RequestMetadata], object], **more: Any
+) -> ConfiguredPolicy:
     """An active policy named ``test``."""
-    made = policy if isinstance(policy, TopicActionsPolicy) else Asks(policy)
+    made = policy if isinstance(policy, TopicActionsPolicy) else CallingPolicy(policy)
     return ConfiguredPolicy("test", made, **more)
 
 
-def world(*policies: ConfiguredPolicy) -> World:
+def make_world(*policies: ConfiguredPolicy) -> World:
     """A world with brokers 1 to 4 and these policies."""
     return World(cluster=MemoryCluster({1: "a", 2: "b", 3: "c", 4: None}), policies=policies)
 
 
-def lasting(policy: TopicActionsPolicy, *topics: Any) -> World:
+def make_world_with_topics(policy: TopicActionsPolicy, *topics: Any) -> World:
     """A world in which these topics were applied before the policy was added."""
-    here = world()
-    here.apply(*topics)
-    here.policies = (held(policy),)
-    return here
+    world = make_world()
+    world.apply(*topics)
+    world.policies = (make_policy(policy),)
+    return world
 
 
-def outcomes(plan: Plan) -> dict[str, VerdictOutcome]:
+def list_outcomes(plan: Plan) -> dict[str, VerdictOutcome]:
     return {v.topic or v.resource: v.outcome for v in plan.verdicts}
 
 
-def blocked(plan: Plan) -> dict[str, str | None]:
+def list_blocked(plan: Plan) -> dict[str, str | None]:
     return {str(change.id): change.blocked for change in plan.changes}
 
 
@@ -105,10 +107,10 @@ def blocked(plan: Plan) -> dict[str, str | None]:
 
 @case("POL-07")
 def test_policy_receives_states_before_and_after() -> None:
-    recorder = Recorder()
-    here = world(held(recorder))
+    recorder = RecordingPolicy()
+    world = make_world(make_policy(recorder))
     orders = topic("orders", assignments={0: [1, 2], 1: [2, 3]}, configs={"retention.ms": 1000})
-    here.apply(orders)
+    world.apply(orders)
     first: State = (2, 2, {0: (1, 2), 1: (2, 3)}, {"retention.ms": "1000"})
     assert recorder.shown[0] == (Action.CREATE, "orders", None, first)
     more = topic(
@@ -117,21 +119,21 @@ def test_policy_receives_states_before_and_after() -> None:
         configs={"cleanup.policy": {"append": ["compact"]}},
     )
     recorder.shown.clear()
-    here.plan(more)
+    world.plan(more)
     after: State = (3, 2, {0: (1, 2), 1: (2, 4), 2: (3, 1)}, {"cleanup.policy": "delete,compact"})
     assert recorder.shown == [(Action.MODIFY, "orders", first, after)]
     recorder.shown.clear()
-    here.plan(scope=PlanScope(allow_deletes=True))
+    world.plan(scope=PlanScope(allow_deletes=True))
     assert recorder.shown == [(Action.DELETE, "orders", first, None)]
 
 
 def test_creation_defaults_are_resolved_like_kafka() -> None:
-    recorder = Recorder()
-    here = World(
+    recorder = RecordingPolicy()
+    world = World(
         cluster=MemoryCluster(static={"num.partitions": "7", "default.replication.factor": "2"}),
-        policies=(held(recorder),),
+        policies=(make_policy(recorder),),
     )
-    here.plan(topic("orders"))
+    world.plan(topic("orders"))
     assert recorder.shown == [(Action.CREATE, "orders", None, (7, 2, {}, {}))]
     assert recorder.changed == [frozenset()]
 
@@ -146,23 +148,23 @@ def test_creation_defaults_are_resolved_like_kafka() -> None:
     ],
 )
 def test_modify_covers_configs_partitions_replicas_and_factor(declared: Any, changed: set[str]) -> None:
-    recorder = Recorder(denied=frozenset({"t"}))
-    here = lasting(recorder, topic("t", assignments={0: [1, 2], 1: [1, 2]}))
-    run = here.apply(declared)
+    recorder = RecordingPolicy(denied=frozenset({"t"}))
+    world = make_world_with_topics(recorder, topic("t", assignments={0: [1, 2], 1: [1, 2]}))
+    run = world.apply(declared)
     assert [(action, name) for action, name, _, _ in recorder.shown] == [(Action.MODIFY, "t")]
     assert recorder.changed == [changed]
     assert run_outcome(run).exit_code is ExitCode.DENIED
     assert run.results == {}
-    assert here.cluster.topics()["t"].partitions[0].replicas == (1, 2)
+    assert world.cluster.topics()["t"].partitions[0].replicas == (1, 2)
 
 
 def test_move_in_flight_counts_as_done() -> None:
-    recorder = Recorder()
-    here = lasting(recorder, topic("t", assignments={0: [1, 2]}))
-    here.cluster.move_ticks, here.cluster.tick_on_poll = 5, False
-    here.cluster.reassign({TopicPartition("t", 0): (3, 4)}, allow_replication_factor_change=False)
+    recorder = RecordingPolicy()
+    world = make_world_with_topics(recorder, topic("t", assignments={0: [1, 2]}))
+    world.cluster.move_ticks, world.cluster.tick_on_poll = 5, False
+    world.cluster.reassign({TopicPartition("t", 0): (3, 4)}, allow_replication_factor_change=False)
     waiting = PlanScope(options=choose_options(await_reassignments=True))
-    here.plan(
+    world.plan(
         topic("t", assignments={0: [1, 2]}, configs={"retention.ms": 5}),
         scope=waiting,
     )
@@ -170,28 +172,28 @@ def test_move_in_flight_counts_as_done() -> None:
 
 
 def test_labels_are_declared_or_last_applied_on_delete() -> None:
-    recorder = Recorder()
-    here = world(held(recorder))
-    here.apply(desired("Topic", "t", {"team": "blue"}, partitions=1))
-    here.plan(desired("Topic", "t", {"team": "red"}, partitions=2))
-    here.plan(scope=PlanScope(allow_deletes=True))
+    recorder = RecordingPolicy()
+    world = make_world(make_policy(recorder))
+    world.apply(desired("Topic", "t", {"team": "blue"}, partitions=1))
+    world.plan(desired("Topic", "t", {"team": "red"}, partitions=2))
+    world.plan(scope=PlanScope(allow_deletes=True))
     assert [labels.get("team") for labels in recorder.labels] == ["blue", "blue", "red", "blue"]
 
 
 def test_principal_is_none_unless_brokers_report_it() -> None:
-    recorder = Recorder()
-    here = world(held(recorder))
-    here.plan(topic("t", partitions=1))
-    here.cluster.principal = "User:alice"
-    here.plan(topic("t", partitions=1))
+    recorder = RecordingPolicy()
+    world = make_world(make_policy(recorder))
+    world.plan(topic("t", partitions=1))
+    world.cluster.principal = "User:alice"
+    world.plan(topic("t", partitions=1))
     assert recorder.principals == [None, "User:alice"]
 
 
 def test_two_resources_on_one_topic_are_evaluated_in_sequence() -> None:
-    recorder = Recorder()
-    here = lasting(recorder, topic("t", assignments={0: [1, 2]}, configs={"retention.ms": 1}))
+    recorder = RecordingPolicy()
+    world = make_world_with_topics(recorder, topic("t", assignments={0: [1, 2]}, configs={"retention.ms": 1}))
     moved = desired("Reassignment", "move", partitions=[{"topic": "t", "partition": 0, "replicas": [3, 4]}])
-    plan = here.plan(topic("t", configs={"retention.ms": 2}), moved)
+    plan = world.plan(topic("t", configs={"retention.ms": 2}), moved)
     by_resource = {v.resource: shown for v, shown in zip(plan.verdicts, recorder.shown, strict=True)}
     states = [shown[2:] for shown in by_resource.values()]
     assert states[0][1] == states[1][0]
@@ -203,10 +205,10 @@ def test_two_resources_on_one_topic_are_evaluated_in_sequence() -> None:
 # Only data that a policy asks for is fetched.
 
 
-def calls_of(here: World, plan: Callable[[], object]) -> list[str]:
-    before = len(here.cluster.calls)
+def record_calls(world: World, plan: Callable[[], object]) -> list[str]:
+    before = len(world.cluster.calls)
     plan()
-    return [call.method for call in here.cluster.calls[before:]]
+    return [call.method for call in world.cluster.calls[before:]]
 
 
 @pytest.mark.parametrize(
@@ -230,36 +232,38 @@ def test_policy_fetches_only_accessed_attributes(
 ) -> None:
     """If nothing is known yet, as when a saved plan is applied: all topics in one request."""
     names = [f"t{n}" for n in range(20)]
-    here = world()
-    here.apply(*(desired("Topic", name, {"team": "blue"}, partitions=1) for name in names))
-    plan = here.plan(*(desired("Topic", n, {"team": "blue"}, configs={"retention.ms": 9}) for n in names))
-    state = here.store.read()
+    world = make_world()
+    world.apply(*(desired("Topic", name, {"team": "blue"}, partitions=1) for name in names))
+    plan = world.plan(*(desired("Topic", n, {"team": "blue"}, configs={"retention.ms": 9}) for n in names))
+    state = world.store.read()
     assert state is not None
-    connections = connections_to(here.cluster)
-    again = calls_of(
-        here,
+    connections = connections_to(world.cluster)
+    again = record_calls(
+        world,
         lambda: evaluate_and_prune(
-            plan, connections, ProjectPolicyGate((held(ask),)), state.resources, lambda _: None
+            plan, connections, ProjectPolicyGate((make_policy(ask),)), state.resources, lambda _: None
         ),
     )
     assert again == asked
 
 
 def test_policy_evaluation_reuses_planning_reads() -> None:
-    ask = Recorder()
-    here = lasting(ask, *(topic(f"t{n}", partitions=1) for n in range(20)))
+    ask = RecordingPolicy()
+    world = make_world_with_topics(ask, *(topic(f"t{n}", partitions=1) for n in range(20)))
     changed = [topic(f"t{n}", configs={"retention.ms": 9}) for n in range(20)]
-    without = World(cluster=here.cluster, store=here.store)
-    assert calls_of(here, lambda: here.plan(*changed)) == calls_of(without, lambda: without.plan(*changed))
+    without = World(cluster=world.cluster, store=world.store)
+    assert record_calls(world, lambda: world.plan(*changed)) == record_calls(
+        without, lambda: without.plan(*changed)
+    )
     assert len(ask.shown) == 20
 
 
 def test_broker_defaults_are_read_only_when_needed() -> None:
-    counted = world(held(lambda r: r.post_request_state and r.post_request_state.num_partitions))
-    plain = world()
+    counted = make_world(make_policy(lambda r: r.post_request_state and r.post_request_state.num_partitions))
+    plain = make_world()
     for wanted, more in ((topic("t", partitions=1), []), (topic("t"), ["configs"])):
-        found = calls_of(counted, partial(counted.plan, wanted))
-        for call in calls_of(plain, partial(plain.plan, wanted)):
+        found = record_calls(counted, partial(counted.plan, wanted))
+        for call in record_calls(plain, partial(plain.plan, wanted)):
             found.remove(call)
         assert found == more
 
@@ -269,91 +273,95 @@ def test_broker_defaults_are_read_only_when_needed() -> None:
 
 @case("POL-09")
 def test_violation_denies_only_its_topic() -> None:
-    here = lasting(Recorder(denied=frozenset({"a"})), topic("a", partitions=1), topic("b", partitions=1))
+    world = make_world_with_topics(
+        RecordingPolicy(denied=frozenset({"a"})), topic("a", partitions=1), topic("b", partitions=1)
+    )
     declared = [topic(name, partitions=1, configs={"retention.ms": 5}) for name in "ab"]
-    plan = here.plan(*declared)
+    plan = world.plan(*declared)
     assert plan.verdicts == (
         Verdict("test", "Topic/a", VerdictOutcome.DENY, "Not a."),
         Verdict("test", "Topic/b", VerdictOutcome.ALLOW),
     )
-    assert blocked(plan) == {"Topic/a": "policy-violation", "Topic/b": None}
+    assert list_blocked(plan) == {"Topic/a": "policy-violation", "Topic/b": None}
     assert (plan.summary.update, plan.summary.blocked) == (1, 1)
     assert plan_outcome(plan).exit_code is ExitCode.DENIED
-    run = here.run(plan)
+    run = world.run(plan)
     assert run_outcome(run).exit_code is ExitCode.DENIED
-    assert here.overrides("a") == {}
-    assert here.overrides("b") == {"retention.ms": "5"}
-    assert "retention.ms" not in here.owned()["Topic/a"]["configs"]
+    assert world.overrides("a") == {}
+    assert world.overrides("b") == {"retention.ms": "5"}
+    assert "retention.ms" not in world.owned()["Topic/a"]["configs"]
 
 
 def test_denied_topics_are_excluded_from_drain() -> None:
-    here = lasting(
-        Recorder(denied=frozenset({"b"})), *(topic(name, assignments={0: [1, 2]}) for name in "abc")
+    world = make_world_with_topics(
+        RecordingPolicy(denied=frozenset({"b"})), *(topic(name, assignments={0: [1, 2]}) for name in "abc")
     )
     drain = desired("Reassignment", "off-1", topics=["a", "b", "c"], drain=[1], throttle="1MiB/s")
     stay = [topic(name, partitions=1) for name in "abc"]
-    plan = here.plan(*stay, drain)
-    assert outcomes(plan) == {"a": "allow", "b": "deny", "c": "allow"}
+    plan = world.plan(*stay, drain)
+    assert list_outcomes(plan) == {"a": "allow", "b": "deny", "c": "allow"}
     assert plan.summary.reassign == 2
     assert plan.summary.blocked == 0
     assert not [op for op in plan.operations if "b-0" in str(op.args)]
-    run = here.run(plan)
+    run = world.run(plan)
     assert run_outcome(run).exit_code is ExitCode.DENIED
-    replicas = {name: here.cluster.topics()[name].partitions[0].replicas for name in "abc"}
+    replicas = {name: world.cluster.topics()[name].partitions[0].replicas for name in "abc"}
     assert [1 in replicas[name] for name in "abc"] == [False, True, False]
-    assert [here.overrides(name) for name in "abc"] == [{}, {}, {}]
+    assert [world.overrides(name) for name in "abc"] == [{}, {}, {}]
 
 
 def test_denied_moves_set_no_throttle() -> None:
-    here = lasting(Recorder(denied=frozenset("ab")), *(topic(n, assignments={0: [1, 2]}) for n in "ab"))
+    world = make_world_with_topics(
+        RecordingPolicy(denied=frozenset("ab")), *(topic(n, assignments={0: [1, 2]}) for n in "ab")
+    )
     drain = desired("Reassignment", "off-1", topics=["a", "b"], drain=[1], throttle="1MiB/s", batchSize=1)
     stay = [topic(name, partitions=1) for name in "ab"]
-    plan = here.plan(*stay, drain)
+    plan = world.plan(*stay, drain)
     assert plan.operations == ()
     assert plan.summary.blocked == 1
-    here.policies = ()
-    free = here.plan(*stay, drain)
+    world.policies = ()
+    free = world.plan(*stay, drain)
     assert len(free.operations) > 4
-    here.policies = (held(Recorder(denied=frozenset("ab"))),)
-    assert here.run(free).plan.operations == ()
+    world.policies = (make_policy(RecordingPolicy(denied=frozenset("ab"))),)
+    assert world.run(free).plan.operations == ()
 
 
 @pytest.mark.parametrize("denied", ["a", "b"])
 def test_denied_batch_removes_only_its_own_throttle(denied: str) -> None:
-    here = lasting(Recorder(), *(topic(n, assignments={0: [1, 2]}) for n in "ab"))
+    world = make_world_with_topics(RecordingPolicy(), *(topic(n, assignments={0: [1, 2]}) for n in "ab"))
     drain = desired("Reassignment", "off-1", topics=["a", "b"], drain=[1], throttle="1MiB/s", batchSize=1)
-    plan = here.plan(*(topic(name, partitions=1) for name in "ab"), drain)
-    here.policies = (held(Recorder(denied=frozenset(denied))),)
-    run = here.run(plan)
+    plan = world.plan(*(topic(name, partitions=1) for name in "ab"), drain)
+    world.policies = (make_policy(RecordingPolicy(denied=frozenset(denied))),)
+    run = world.run(plan)
     assert run_outcome(run).exit_code is ExitCode.DENIED
-    moved = {n: 1 not in here.cluster.topics()[n].partitions[0].replicas for n in "ab"}
+    moved = {n: 1 not in world.cluster.topics()[n].partitions[0].replicas for n in "ab"}
     assert moved == {n: n != denied for n in "ab"}
-    assert [here.overrides(name) for name in "ab"] == [{}, {}]
+    assert [world.overrides(name) for name in "ab"] == [{}, {}]
     brokers = [ConfigResource(ConfigScope.BROKER, str(broker)) for broker in (1, 2, 3, 4)]
-    assert [here.cluster.overrides(broker) for broker in brokers] == [{}] * 4
+    assert [world.cluster.overrides(broker) for broker in brokers] == [{}] * 4
 
 
 def test_policy_warning_allows_change() -> None:
-    recorder = Recorder(denied=frozenset({"t"}))
-    here = world(held(recorder, outcome=VerdictOutcome.WARN))
-    run = here.apply(topic("t", partitions=1))
+    recorder = RecordingPolicy(denied=frozenset({"t"}))
+    world = make_world(make_policy(recorder, outcome=VerdictOutcome.WARN))
+    run = world.apply(topic("t", partitions=1))
     assert run_outcome(run).exit_code is ExitCode.OK
     assert run.verdicts == (Verdict("test", "Topic/t", VerdictOutcome.WARN, "Not t."),)
 
 
 def test_policy_is_called_only_for_its_actions() -> None:
-    recorder = Recorder()
-    here = world(held(recorder, actions=frozenset({Action.DELETE})))
-    here.apply(topic("t", partitions=1))
+    recorder = RecordingPolicy()
+    world = make_world(make_policy(recorder, actions=frozenset({Action.DELETE})))
+    world.apply(topic("t", partitions=1))
     assert recorder.shown == []
-    here.apply(scope=PlanScope(allow_deletes=True))
+    world.apply(scope=PlanScope(allow_deletes=True))
     assert {action for action, *_ in recorder.shown} == {Action.DELETE}
 
 
 def test_policy_is_not_called_for_broker_configs() -> None:
-    recorder = Recorder()
-    here = world(held(recorder))
-    run = here.apply(desired("BrokerConfig", "cluster-default", configs={"log.cleaner.threads": 2}))
+    recorder = RecordingPolicy()
+    world = make_world(make_policy(recorder))
+    run = world.apply(desired("BrokerConfig", "cluster-default", configs={"log.cleaner.threads": 2}))
     assert run.complete
     assert recorder.shown == []
 
@@ -367,10 +375,10 @@ def test_crashing_policy_denies(failure: BaseException, caplog: pytest.LogCaptur
         if request.topic == "a":
             raise failure
 
-    here = world(held(crash))
+    world = make_world(make_policy(crash))
     with caplog.at_level("INFO", logger="kdeclare"):
-        plan = here.plan(topic("a", partitions=1), topic("b", partitions=1))
-    assert outcomes(plan) == {"Topic/a": "deny", "Topic/b": "allow"}
+        plan = world.plan(topic("a", partitions=1), topic("b", partitions=1))
+    assert list_outcomes(plan) == {"Topic/a": "deny", "Topic/b": "allow"}
     message = plan.verdicts[0].message
     assert type(failure).__name__ in message
     assert "test_policies.py:" in message
@@ -387,8 +395,8 @@ def test_hanging_policy_denies_remaining_changes(monkeypatch: pytest.MonkeyPatch
         if request.topic == "b":
             release.wait(30)
 
-    here = world(held(hang), ConfiguredPolicy("other", Recorder()))
-    plan = here.plan(*(topic(name, partitions=1) for name in "abc"))
+    world = make_world(make_policy(hang), ConfiguredPolicy("other", RecordingPolicy()))
+    plan = world.plan(*(topic(name, partitions=1) for name in "abc"))
     release.set()
     mine = {v.resource: v for v in plan.verdicts if v.policy == "test"}
     assert [mine[f"Topic/{n}"].outcome for n in "abc"] == ["allow", "deny", "deny"]
@@ -398,81 +406,81 @@ def test_hanging_policy_denies_remaining_changes(monkeypatch: pytest.MonkeyPatch
 
 
 def test_cluster_failure_is_raised_despite_policy_catching_it() -> None:
-    def careless(request: RequestMetadata) -> None:
+    def ignore_failure(request: RequestMetadata) -> None:
         try:
             assert request.record_count >= 0
         except Exception:  # noqa: BLE001  as somebody will write it
             return
 
-    here = world()
-    here.apply(topic("t", partitions=1))
-    here.policies = (held(careless),)
-    here.cluster.faults.fail(Fault("NETWORK_EXCEPTION", "gone", FaultKind.UNKNOWN), method="record_counts")
+    world = make_world()
+    world.apply(topic("t", partitions=1))
+    world.policies = (make_policy(ignore_failure),)
+    world.cluster.faults.fail(Fault("NETWORK_EXCEPTION", "gone", FaultKind.UNKNOWN), method="record_counts")
     with pytest.raises(Fault, match="gone"):
-        here.plan(topic("t", partitions=2))
+        world.plan(topic("t", partitions=2))
 
 
 # Again at apply.
 
 
 def test_policies_are_evaluated_again_for_saved_plan() -> None:
-    here = lasting(Recorder(), *(topic(name, partitions=1) for name in "ab"))
-    plan = here.plan(*(topic(name, partitions=2) for name in "ab"))
-    assert outcomes(plan) == {"Topic/a": "allow", "Topic/b": "allow"}
+    world = make_world_with_topics(RecordingPolicy(), *(topic(name, partitions=1) for name in "ab"))
+    plan = world.plan(*(topic(name, partitions=2) for name in "ab"))
+    assert list_outcomes(plan) == {"Topic/a": "allow", "Topic/b": "allow"}
     text, identity = render_plan_file(plan)
 
-    def holds_records(request: RequestMetadata) -> None:
+    def deny_topics_with_records(request: RequestMetadata) -> None:
         if request.record_count:
             raise PolicyViolation(f"{request.topic} holds {request.record_count} records.")
 
-    here.policies = (held(holds_records),)
-    here.cluster.produce("a", 3)
-    run = here.run(parse_plan(text, "it.plan"), identity=identity)
+    world.policies = (make_policy(deny_topics_with_records),)
+    world.cluster.produce("a", 3)
+    run = world.run(parse_plan(text, "it.plan"), identity=identity)
     assert run_outcome(run).exit_code is ExitCode.DENIED
     assert [v.message for v in run.verdicts if v.is_denial] == ["a holds 3 records."]
-    assert [len(here.cluster.topics()[n].partitions) for n in "ab"] == [1, 2]
+    assert [len(world.cluster.topics()[n].partitions) for n in "ab"] == [1, 2]
     assert {str(c.id): c.blocked for c in run.plan.changes} == {
         "Topic/a": "policy-violation",
         "Topic/b": None,
     }
     assert (run.plan.summary.update, run.plan.summary.blocked) == (1, 1)
-    assert here.owned()["Topic/a"]["partitions"] == 1
-    assert here.owned()["Topic/b"]["partitions"] == 2
-    record = fold_journal(run.run_id or "", here.store.entries(run.run_id or ""))
+    assert world.owned()["Topic/a"]["partitions"] == 1
+    assert world.owned()["Topic/b"]["partitions"] == 2
+    record = fold_journal(run.run_id or "", world.store.entries(run.run_id or ""))
     assert record.start is not None
     assert record.start.plan_id == identity
     assert set(record.results) == {op.id for op in run.plan.operations}
-    undone = here.rollback()
+    undone = world.rollback()
     assert undone.plan.undoes == run.run_id
 
 
 def test_deleted_topic_is_not_evaluated() -> None:
-    here = lasting(Recorder(), *(topic(name, partitions=1) for name in "ab"))
-    plan = here.plan(*(topic(name, partitions=1, configs={"retention.ms": 1}) for name in "ab"))
-    here.cluster.delete_topics({"a": None})
-    here.policies = (held(lambda r: r.post_request_state and r.post_request_state.num_partitions),)
-    run = here.run(plan, skip_stale=True)
+    world = make_world_with_topics(RecordingPolicy(), *(topic(name, partitions=1) for name in "ab"))
+    plan = world.plan(*(topic(name, partitions=1, configs={"retention.ms": 1}) for name in "ab"))
+    world.cluster.delete_topics({"a": None})
+    world.policies = (make_policy(lambda r: r.post_request_state and r.post_request_state.num_partitions),)
+    run = world.run(plan, skip_stale=True)
     assert [v.outcome for v in run.verdicts] == ["allow", "allow"]
     assert run_outcome(run).exit_code is ExitCode.PARTIAL
-    assert here.overrides("b") == {"retention.ms": "1"}
+    assert world.overrides("b") == {"retention.ms": "1"}
 
 
 # Overriding.
 
 
 def test_override_is_reported_and_recorded_with_reason() -> None:
-    here = world(held(Recorder(denied=frozenset({"t"}))))
-    here.cluster.principal = "User:alice"
+    world = make_world(make_policy(RecordingPolicy(denied=frozenset({"t"}))))
+    world.cluster.principal = "User:alice"
     scope = PlanScope(overrides={"test": "agreed on Monday"})
-    plan = here.plan(topic("t", partitions=1), scope=scope)
+    plan = world.plan(topic("t", partitions=1), scope=scope)
     assert plan.verdicts == (
         Verdict("test", "Topic/t", VerdictOutcome.WARN, "Not t.", override="agreed on Monday"),
     )
     text, identity = render_plan_file(plan)
-    run = here.run(parse_plan(text, "it.plan"), identity=identity)
+    run = world.run(parse_plan(text, "it.plan"), identity=identity)
     assert run_outcome(run).exit_code is ExitCode.OK
-    assert "t" in here.cluster.topics()
-    record = fold_journal(run.run_id or "", here.store.entries(run.run_id or ""))
+    assert "t" in world.cluster.topics()
+    record = fold_journal(run.run_id or "", world.store.entries(run.run_id or ""))
     assert record.start is not None
     assert [line.model_dump() for line in record.start.overrides] == [
         {
@@ -486,26 +494,26 @@ def test_override_is_reported_and_recorded_with_reason() -> None:
 
 
 def test_override_covers_only_planned_violations() -> None:
-    here = world(held(Recorder(denied=frozenset({"a"}))))
+    world = make_world(make_policy(RecordingPolicy(denied=frozenset({"a"}))))
     scope = PlanScope(overrides={"test": "agreed"})
-    plan = here.plan(topic("a", partitions=1), topic("b", partitions=1), scope=scope)
-    here.policies = (held(Recorder(denied=frozenset({"a", "b"}))),)
-    run = here.run(plan)
-    assert set(here.cluster.topics()) == {"a"}
+    plan = world.plan(topic("a", partitions=1), topic("b", partitions=1), scope=scope)
+    world.policies = (make_policy(RecordingPolicy(denied=frozenset({"a", "b"}))),)
+    run = world.run(plan)
+    assert set(world.cluster.topics()) == {"a"}
     assert {v.resource: v.outcome for v in run.verdicts} == {"Topic/a": "warn", "Topic/b": "deny"}
 
 
 def test_override_covers_only_named_policy() -> None:
-    other = ConfiguredPolicy("other", Recorder(denied=frozenset({"t"})))
-    here = world(held(Recorder(denied=frozenset({"t"}))), other)
+    other = ConfiguredPolicy("other", RecordingPolicy(denied=frozenset({"t"})))
+    world = make_world(make_policy(RecordingPolicy(denied=frozenset({"t"}))), other)
     scope = PlanScope(overrides={"test": "agreed"})
-    plan = here.plan(topic("t", partitions=1), scope=scope)
+    plan = world.plan(topic("t", partitions=1), scope=scope)
     assert {v.policy: v.outcome for v in plan.verdicts} == {"test": "warn", "other": "deny"}
     assert plan.operations == ()
     # No override is recorded for a change that is left out anyway.
-    run = here.apply(topic("t", partitions=1), topic("u", partitions=1), scope=scope)
-    record = fold_journal(run.run_id or "", here.store.entries(run.run_id or ""))
-    assert set(here.cluster.topics()) == {"u"}
+    run = world.apply(topic("t", partitions=1), topic("u", partitions=1), scope=scope)
+    record = fold_journal(run.run_id or "", world.store.entries(run.run_id or ""))
+    assert set(world.cluster.topics()) == {"u"}
     assert record.start is not None
     assert record.start.overrides == []
 
@@ -514,38 +522,38 @@ def test_override_covers_only_named_policy() -> None:
 
 
 @pytest.fixture
-def refusing() -> World:
-    here = world()
-    here.apply(topic("a", partitions=1))
+def refusing_world() -> World:
+    world = make_world()
+    world.apply(topic("a", partitions=1))
     fault = Fault("POLICY_VIOLATION", "Not on Fridays.")
-    here.cluster.faults.fail(fault, nth=None, method="create_topics", item="b")
-    return here
+    world.cluster.faults.fail(fault, nth=None, method="create_topics", item="b")
+    return world
 
 
-def test_broker_policy_refusal_in_preflight_is_a_verdict(refusing: World) -> None:
-    plan = refusing.plan(topic("a", partitions=2), topic("b", partitions=1))
+def test_broker_policy_refusal_in_preflight_is_a_verdict(refusing_world: World) -> None:
+    plan = refusing_world.plan(topic("a", partitions=2), topic("b", partitions=1))
     assert plan.verdicts == (Verdict("broker", "Topic/b", VerdictOutcome.DENY, "Not on Fridays."),)
-    assert blocked(plan) == {"Topic/a": None, "Topic/b": "policy-violation"}
+    assert list_blocked(plan) == {"Topic/a": None, "Topic/b": "policy-violation"}
     assert plan_outcome(plan).exit_code is ExitCode.DENIED
-    assert run_outcome(refusing.run(plan)).exit_code is ExitCode.DENIED
+    assert run_outcome(refusing_world.run(plan)).exit_code is ExitCode.DENIED
 
 
-def test_broker_policy_refusal_during_run_is_a_verdict(refusing: World) -> None:
+def test_broker_policy_refusal_during_run_is_a_verdict(refusing_world: World) -> None:
     moved = desired("Reassignment", "move", partitions=[{"topic": "a", "partition": 0, "replicas": [3]}])
     scope = PlanScope(preflight=False)
-    run = refusing.apply(topic("a", partitions=2), topic("b", partitions=1), moved, scope=scope)
+    run = refusing_world.apply(topic("a", partitions=2), topic("b", partitions=1), moved, scope=scope)
     assert run.verdicts == (Verdict("broker", "Topic/b", VerdictOutcome.DENY, "Not on Fridays."),)
     assert run.results["topic.create:Topic/b"].status is Status.DENIED
     assert run_outcome(run).exit_code is ExitCode.DENIED
-    assert len(refusing.cluster.topics()["a"].partitions) == 2
-    assert "Topic/b" not in refusing.owned()
+    assert len(refusing_world.cluster.topics()["a"].partitions) == 2
+    assert "Topic/b" not in refusing_world.owned()
 
 
 def test_broker_policy_refusal_without_reason_has_message() -> None:
-    here = world()
-    here.cluster.faults.fail(Fault("POLICY_VIOLATION", ""), nth=None, method="create_topics", item="b")
-    plan = here.plan(topic("b", partitions=1))
-    run = here.apply(topic("b", partitions=1), scope=PlanScope(preflight=False))
+    world = make_world()
+    world.cluster.faults.fail(Fault("POLICY_VIOLATION", ""), nth=None, method="create_topics", item="b")
+    plan = world.plan(topic("b", partitions=1))
+    run = world.apply(topic("b", partitions=1), scope=PlanScope(preflight=False))
     for verdicts in (plan.verdicts, run.verdicts):
         message = "A policy of the brokers denied the request without giving a reason."
         assert [v.message for v in verdicts] == [message]
@@ -553,11 +561,13 @@ def test_broker_policy_refusal_without_reason_has_message() -> None:
     assert result.message == run.verdicts[0].message
 
 
-def test_run_with_failure_and_denial_is_partial(refusing: World) -> None:
-    refusing.cluster.faults.fail(Fault("INVALID_PARTITIONS", "odd"), method="create_partitions", item="a")
+def test_run_with_failure_and_denial_is_partial(refusing_world: World) -> None:
+    refusing_world.cluster.faults.fail(
+        Fault("INVALID_PARTITIONS", "odd"), method="create_partitions", item="a"
+    )
     scope = PlanScope(preflight=False)
     declared = [topic("a", partitions=2), topic("b", partitions=1), topic("c", partitions=1)]
-    run = refusing.apply(*declared, scope=scope)
+    run = refusing_world.apply(*declared, scope=scope)
     assert run_outcome(run).exit_code is ExitCode.PARTIAL
 
 
@@ -565,12 +575,12 @@ def test_run_with_failure_and_denial_is_partial(refusing: World) -> None:
 
 
 def test_rollback_is_subject_to_policies() -> None:
-    here = world()
-    here.apply(topic("t", partitions=1, configs={"retention.ms": 1}))
-    here.apply(topic("t", partitions=1, configs={"retention.ms": 2}))
-    plan = here.plan_rollback()
-    here.policies = (held(Recorder(denied=frozenset({"t"}))),)
-    run = here.run(plan)
+    world = make_world()
+    world.apply(topic("t", partitions=1, configs={"retention.ms": 1}))
+    world.apply(topic("t", partitions=1, configs={"retention.ms": 2}))
+    plan = world.plan_rollback()
+    world.policies = (make_policy(RecordingPolicy(denied=frozenset({"t"}))),)
+    run = world.run(plan)
     assert run_outcome(run).exit_code is ExitCode.DENIED
-    assert here.overrides("t") == {"retention.ms": "2"}
-    assert here.owned()["Topic/t"]["configs"]["retention.ms"] == {"value": "2"}
+    assert world.overrides("t") == {"retention.ms": "2"}
+    assert world.owned()["Topic/t"]["configs"]["retention.ms"] == {"value": "2"}

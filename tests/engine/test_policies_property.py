@@ -18,7 +18,7 @@ from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.reassignment.pending_move_cleanup import get_move_cleanup
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import run_outcome
-from tests.engine.test_policies import Recorder, held
+from tests.engine.test_policies import RecordingPolicy, make_policy
 from tests.engine.world import World, desired, topic
 
 NAMES = "abcd"
@@ -40,38 +40,38 @@ Spec = dict[str, Any]
 @example(32)  # a reassignment of two topics: one is denied, and its topic's own operation moves the other
 def test_denied_changes_are_skipped_and_the_rest_applied(seed: int) -> None:
     random = Random(seed)
-    here = World(cluster=MemoryCluster(dict(zip(BROKERS, "abcd", strict=True))))
-    first = {name: _first(random) for name in NAMES if random.random() < 0.75}
-    here.apply(*(topic(name, **spec) for name, spec in first.items()))
-    declared = _declared(random, first)
+    world = World(cluster=MemoryCluster(dict(zip(BROKERS, "abcd", strict=True))))
+    first = {name: _draw_initial(random) for name in NAMES if random.random() < 0.75}
+    world.apply(*(topic(name, **spec) for name, spec in first.items()))
+    declared = _draw_declared(random, first)
     scope = PlanScope(allow_deletes=random.random() < 0.6, max_deletes=DeletionLimit(100, is_percentage=True))
-    policies = (_denying(random),)
+    policies = (_draw_policy(random),)
     when_planned = random.random() < 0.5
-    here.policies = policies if when_planned else ()
-    plan = here.plan(*declared, scope=scope)
-    here.policies = policies
-    owned = dict(here.owned())
-    run = _leaves_alone(here, plan)
+    world.policies = policies if when_planned else ()
+    plan = world.plan(*declared, scope=scope)
+    world.policies = policies
+    owned = dict(world.owned())
+    run = _run_and_check_denied(world, plan)
     if when_planned and run.run_id:
         assert run.plan == plan
-    for name in _denied(here):
+    for name in _list_denied(world):
         if any(str(change.id) == f"Topic/{name}" for change in plan.changes):
-            assert here.owned().get(f"Topic/{name}") == owned.get(f"Topic/{name}")
-    _is_consistent(here, run)
-    _has_done_the_rest(here, plan, declared, scope)
+            assert world.owned().get(f"Topic/{name}") == owned.get(f"Topic/{name}")
+    _check_consistency(world, run)
+    _check_rest_is_done(world, plan, declared, scope)
     if run.run_id is not None:
-        back = here.plan_rollback()
-        here.policies = (_denying(random),)
-        _is_consistent(here, _leaves_alone(here, back))
+        back = world.plan_rollback()
+        world.policies = (_draw_policy(random),)
+        _check_consistency(world, _run_and_check_denied(world, back))
 
 
-def _first(random: Random) -> Spec:
+def _draw_initial(random: Random) -> Spec:
     configs = {"retention.ms": 9, "cleanup.policy": random.choice([["delete"], ["compact"]])}
     replicas = random.sample(BROKERS, 2)
     return {"assignments": {0: replicas}, "configs": configs if random.random() < 0.5 else {}}
 
 
-def _declared(random: Random, first: dict[str, Spec]) -> list[DesiredResource]:
+def _draw_declared(random: Random, first: dict[str, Spec]) -> list[DesiredResource]:
     """Generate topics that are unchanged, changed or removed, and perhaps a drain of the movable ones."""
     declared: list[DesiredResource] = []
     still: list[str] = []
@@ -82,7 +82,7 @@ def _declared(random: Random, first: dict[str, Spec]) -> list[DesiredResource]:
             still.append(name)
             declared.append(topic(name, partitions=1, configs=first[name]["configs"]))
         else:
-            spec = _other(random)
+            spec = _draw_spec(random)
             declared.append(topic(name, **spec))
             if name in first and "assignments" not in spec:
                 still.append(name)  # both may want to move its replicas
@@ -93,7 +93,7 @@ def _declared(random: Random, first: dict[str, Spec]) -> list[DesiredResource]:
     return declared
 
 
-def _other(random: Random) -> Spec:
+def _draw_spec(random: Random) -> Spec:
     partitions, factor = random.choice([1, 2, 3]), random.choice([2, 3])
     spec: Spec = {"partitions": partitions, "replicationFactor": factor}
     if random.random() < 0.5:
@@ -106,31 +106,31 @@ def _other(random: Random) -> Spec:
     return {**spec, "configs": {key: wish for key, wish in wishes.items() if random.random() < 0.4}}
 
 
-def _denying(random: Random) -> ConfiguredPolicy:
-    return held(Recorder(denied=frozenset(name for name in NAMES if random.random() < 0.4)))
+def _draw_policy(random: Random) -> ConfiguredPolicy:
+    return make_policy(RecordingPolicy(denied=frozenset(name for name in NAMES if random.random() < 0.4)))
 
 
-def _denied(here: World) -> frozenset[str]:
-    policy = here.policies[0].policy
-    assert isinstance(policy, Recorder)
+def _list_denied(world: World) -> frozenset[str]:
+    policy = world.policies[0].policy
+    assert isinstance(policy, RecordingPolicy)
     return policy.denied
 
 
-def _state(here: World) -> dict[str, Any]:
+def _read_state(world: World) -> dict[str, Any]:
     return {
-        name: (found.topic_id, [(p.replicas, p.leader) for p in found.partitions], here.overrides(name))
-        for name, found in here.cluster.topics().items()
+        name: (found.topic_id, [(p.replicas, p.leader) for p in found.partitions], world.overrides(name))
+        for name, found in world.cluster.topics().items()
     }
 
 
-def _leaves_alone(here: World, plan: Plan) -> ApplyResult:
+def _run_and_check_denied(world: World, plan: Plan) -> ApplyResult:
     """Run a plan; no request about denied changes may reach the brokers."""
-    before, known = _state(here), len(here.cluster.calls)
-    run = here.run(plan)
-    after = _state(here)
-    for name in _denied(here):
+    before, known = _read_state(world), len(world.cluster.calls)
+    run = world.run(plan)
+    after = _read_state(world)
+    for name in _list_denied(world):
         assert after.get(name) == before.get(name)
-        for call in here.cluster.calls[known:]:
+        for call in world.cluster.calls[known:]:
             about = {item.removeprefix("TOPIC/").rpartition("-")[0] or item for item in call.items}
             about |= {item.removeprefix("TOPIC/") for item in call.items}
             assert call.validate_only or call.method not in WRITES or name not in about, call
@@ -138,18 +138,18 @@ def _leaves_alone(here: World, plan: Plan) -> ApplyResult:
     return run
 
 
-def _is_consistent(here: World, run: ApplyResult) -> None:
+def _check_consistency(world: World, run: ApplyResult) -> None:
     """Check that stored and counted data are consistent, and that no throttle is left."""
     denies = any(verdict.is_denial for verdict in run.verdicts)
     code = run_outcome(run).exit_code
     assert (code is ExitCode.DENIED) == denies or (run.plan.undoes and code is ExitCode.PARTIAL)
-    state = here.store.read()
+    state = world.store.read()
     assert state is None or not get_move_cleanup(state).moves
     brokers = [ConfigResource(ConfigScope.BROKER, str(broker)) for broker in BROKERS]
-    assert [here.cluster.overrides(broker) for broker in brokers] == [{}] * 4
+    assert [world.cluster.overrides(broker) for broker in brokers] == [{}] * 4
     if run.run_id is None:
         return
-    assert parse_plan(here.store.read_plan_text(run.run_id), "stored") == run.plan
+    assert parse_plan(world.store.read_plan_text(run.run_id), "stored") == run.plan
     changes, summary = run.plan.changes, run.plan.summary
     counts = [sum(c.action is a and not c.blocked for c in changes) for a in (Action.CREATE, Action.UPDATE)]
     assert [summary.create, summary.update] == counts
@@ -157,11 +157,11 @@ def _is_consistent(here: World, run: ApplyResult) -> None:
     assert blocked.isdisjoint(op.resource for op in run.plan.operations)
 
 
-def _has_done_the_rest(here: World, plan: Plan, declared: list[DesiredResource], scope: PlanScope) -> None:
-    denied = _denied(here)
+def _check_rest_is_done(world: World, plan: Plan, declared: list[DesiredResource], scope: PlanScope) -> None:
+    denied = _list_denied(world)
     later = {d.resource for d in plan.diagnostics if d.code == "moved-by-another"}
-    here.policies = ()
-    for change in here.plan(*declared, scope=scope).changes:
+    world.policies = ()
+    for change in world.plan(*declared, scope=scope).changes:
         if change.id.kind == "Topic" and change.action is not Action.NO_OP:
             assert change.id.name in denied, change
         for field in change.fields:

@@ -15,68 +15,68 @@ from tests.connections import connections_to
 from tests.engine.moving import (
     FOLLOWERS,
     LEADERS,
-    Moving,
-    codes,
-    existing,
-    rates,
+    MovingWorld,
+    build_rates,
+    create_topics,
+    find_result,
+    list_codes,
+    list_replicas,
+    list_throttles,
+    list_verbs,
     reassignment,
-    replicas,
-    result,
-    throttles,
-    verbs,
-    watched,
+    record_polls,
 )
 from tests.engine.world import World, desired, topic
 
 
-def killed_during_a_throttled_move() -> tuple[Moving, list[DesiredResource]]:
+def kill_during_throttled_move() -> tuple[MovingWorld, list[DesiredResource]]:
     """Two batches under a throttle; the process dies during the first one, which then ends."""
-    world = Moving()
-    kept = existing(world, t=[[1, 2, 3], [1, 2, 3]])
+    world = MovingWorld()
+    kept = create_topics(world, t=[[1, 2, 3], [1, 2, 3]])
     wanted = reassignment(("t-0", [1, 2, 4]), ("t-1", [1, 2, 5]), throttle=1000, batchSize=1)
-    world.slow()
+    world.slow_moves()
     world.cluster.faults.crash(after_effect=True, method="reassign")
     with pytest.raises(Crash):
         world.apply(*kept, wanted)
     world.cluster.faults.clear()
     world.store.restart()
-    world.finish()
+    world.finish_moves()
     return world, [*kept, wanted]
 
 
 def test_apply_after_kill_sets_throttle_again_while_configs_lag() -> None:
-    world, declared = killed_during_a_throttled_move()
+    world, declared = kill_during_throttled_move()
     world.cluster.stale_configs = 30
     world.recover()
     plan = world.plan(*declared)
-    assert codes(plan) == []
-    assert verbs(plan) == ["throttle.set", "partitions.reassign", "throttle.clear"]
-    seen = watched(world)
+    assert list_codes(plan) == []
+    assert list_verbs(plan) == ["throttle.set", "partitions.reassign", "throttle.clear"]
+    seen = record_polls(world)
     assert world.run(plan).complete
-    moving = [look.throttles for look in seen if look.flying]
+    moving = [look.throttles for look in seen if look.in_flight]
     assert len(moving) >= 4
-    expected = {"TOPIC/t": {LEADERS: "1:1,1:2,1:3", FOLLOWERS: "1:5"}, **rates(1000, 1, 2, 3, 5)}
+    expected = {"TOPIC/t": {LEADERS: "1:1,1:2,1:3", FOLLOWERS: "1:5"}, **build_rates(1000, 1, 2, 3, 5)}
     assert all(found == expected for found in moving), moving
-    assert throttles(world.cluster) == {}
-    assert replicas(world) == [(1, 2, 4), (1, 2, 5)]
+    assert list_throttles(world.cluster) == {}
+    assert list_replicas(world) == [(1, 2, 4), (1, 2, 5)]
 
 
 def test_move_starts_only_when_brokers_show_the_throttle() -> None:
-    world = Moving()
-    kept = existing(world, t=[[1, 2, 3]])
-    world.slow()
+    world = MovingWorld()
+    kept = create_topics(world, t=[[1, 2, 3]])
+    world.slow_moves()
     world.cluster.stale_configs = 10**6  # brokers never catch up
     run = world.apply(*kept, reassignment(("t-0", [1, 2, 4]), throttle=1000))
-    throttle = result(run, "throttle.set")
+    throttle = find_result(run, "throttle.set")
     assert throttle.status is Status.FAILED
     assert throttle.error == "not-everywhere"
     assert "BROKER/1 does not show leader.replication.throttled.rate = 1000 yet" in throttle.message
-    assert result(run, "partitions.reassign").status is Status.SKIPPED
-    assert replicas(world) == [(1, 2, 3)]
+    assert find_result(run, "partitions.reassign").status is Status.SKIPPED
+    assert list_replicas(world) == [(1, 2, 3)]
 
 
-def throttle_cleared_and_not_followed() -> Moving:
-    world, _ = killed_during_a_throttled_move()
+def make_world_with_lagging_clear() -> MovingWorld:
+    world, _ = kill_during_throttled_move()
     world.cluster.stale_configs = 10**6
     with world.store.lock("test"):
         recover_runs(world.store, connections_to(world.cluster), world.clock)
@@ -85,7 +85,7 @@ def throttle_cleared_and_not_followed() -> Moving:
 
 
 def test_await_visibility_gives_up_after_limit() -> None:
-    world = throttle_cleared_and_not_followed()
+    world = make_world_with_lagging_clear()
     before = world.clock.monotonic()
     told: list[tuple[str, int, int]] = []
     connections = connections_to(world.cluster)
@@ -96,7 +96,7 @@ def test_await_visibility_gives_up_after_limit() -> None:
 
 
 def test_await_visibility_without_waiting_names_pending_writes() -> None:
-    world = throttle_cleared_and_not_followed()
+    world = make_world_with_lagging_clear()
     before = world.clock.monotonic()
     (pending,) = await_visibility(world.store, connections_to(world.cluster), world.clock, wait=False)
     assert pending.operation.verb == "throttle.clear"

@@ -83,7 +83,7 @@ _brokers = st.fixed_dictionaries(
 )
 
 
-def _world(live: dict[str, tuple[int, int, dict[str, str]]]) -> World:
+def _make_world(live: dict[str, tuple[int, int, dict[str, str]]]) -> World:
     """A cluster from before kdeclare was used."""
     world = World(MemoryCluster())
     for name, (partitions, factor, overrides) in live.items():
@@ -91,7 +91,7 @@ def _world(live: dict[str, tuple[int, int, dict[str, str]]]) -> World:
     return world
 
 
-def _declared(specs: dict[str, dict[str, Any]], world: World) -> list[DesiredResource]:
+def _make_declared(specs: dict[str, dict[str, Any]], world: World) -> list[DesiredResource]:
     """Return the specs as resources; never with fewer partitions than live, which is an error by design."""
     there = world.cluster.topics()
     result = []
@@ -101,7 +101,7 @@ def _declared(specs: dict[str, dict[str, Any]], world: World) -> list[DesiredRes
     return result
 
 
-def _settles(world: World, declared: list[DesiredResource]) -> Plan:
+def _apply_until_settled(world: World, declared: list[DesiredResource]) -> Plan:
     plan = world.plan(*declared, scope=PlanScope(allow_deletes=True))
     assert not plan.has_errors, plan.diagnostics
     result = world.run(plan)
@@ -120,12 +120,14 @@ def test_apply_makes_next_plan_empty(
     foreign: dict[str, str],
     broker: dict[str, Any],
 ) -> None:
-    world = _world(live)
-    _settles(world, _declared(first, world))
+    world = _make_world(live)
+    _apply_until_settled(world, _make_declared(first, world))
     for name in world.cluster.topics():
         world.set(name, **foreign)
-    _settles(world, [*_declared(second, world), desired("BrokerConfig", "2", configs=broker)])
-    _settles(world, [])
+    _apply_until_settled(
+        world, [*_make_declared(second, world), desired("BrokerConfig", "2", configs=broker)]
+    )
+    _apply_until_settled(world, [])
 
 
 @given(_live, _topics(), _topics(), _brokers)
@@ -135,18 +137,18 @@ def test_rollback_restores_all_overrides_and_ownership(
     second: dict[str, dict[str, Any]],
     broker: dict[str, Any],
 ) -> None:
-    world = _world(live)
-    world.apply(*_declared(first, world), desired("BrokerConfig", "cluster-default", configs=broker))
-    before, owned, shapes = _overrides_of(world), dict(world.owned()), _shapes(world)
-    done = world.apply(*_declared(second, world))
+    world = _make_world(live)
+    world.apply(*_make_declared(first, world), desired("BrokerConfig", "cluster-default", configs=broker))
+    before, owned, shapes = _read_overrides(world), dict(world.owned()), _read_shapes(world)
+    done = world.apply(*_make_declared(second, world))
     if done.run_id is None:
         return
     result = world.rollback()
     assert result.complete, result.results
-    assert _overrides_of(world) == before
+    assert _read_overrides(world) == before
     assert dict(world.owned()) == owned
     grown = {dump_args(op)["topic"] for op in done.plan.operations if op.verb == "partitions.increase"}
-    after = _shapes(world)
+    after = _read_shapes(world)
     assert {n: s for n, s in after.items() if n not in grown} == {
         n: s for n, s in shapes.items() if n not in grown
     }
@@ -158,9 +160,9 @@ def test_plan_order_satisfies_edges_and_file_round_trips(
     first: dict[str, dict[str, Any]],
     second: dict[str, dict[str, Any]],
 ) -> None:
-    world = _world(live)
-    world.apply(*_declared(first, world))
-    plan = world.plan(*_declared(second, world), scope=PlanScope(allow_deletes=True))
+    world = _make_world(live)
+    world.apply(*_make_declared(first, world))
+    plan = world.plan(*_make_declared(second, world), scope=PlanScope(allow_deletes=True))
     place = {op.id: n for n, op in enumerate(plan.operations)}
     assert all(place[need] < place[op.id] for op in plan.operations for need in op.needs)
     for op in plan.operations:
@@ -172,14 +174,14 @@ def test_plan_order_satisfies_edges_and_file_round_trips(
     assert parse_plan(text, "test") == plan
     assert identity == compute_plan_id(plan)
     assert (
-        compute_plan_id(world.plan(*_declared(second, world), scope=PlanScope(allow_deletes=True)))
+        compute_plan_id(world.plan(*_make_declared(second, world), scope=PlanScope(allow_deletes=True)))
         == identity
     )
 
 
 @given(_live)
 def test_plan_of_live_state_is_empty(live: dict[str, tuple[int, int, dict[str, str]]]) -> None:
-    world = _world(live)
+    world = _make_world(live)
     declared = []
     for name, described in world.cluster.topics().items():
         configs = {
@@ -192,7 +194,7 @@ def test_plan_of_live_state_is_empty(live: dict[str, tuple[int, int, dict[str, s
     assert not world.plan(*declared).has_changes
 
 
-def _overrides_of(world: World) -> dict[tuple[str, str], str]:
+def _read_overrides(world: World) -> dict[tuple[str, str], str]:
     """Format numbers as Kafka does: 0.50 is 0.5."""
     return {
         (str(resource), key): load_catalog(resource.scope).normalize(key, value)
@@ -201,7 +203,7 @@ def _overrides_of(world: World) -> dict[tuple[str, str], str]:
     }
 
 
-def _shapes(world: World) -> dict[str, list[tuple[int, ...]]]:
+def _read_shapes(world: World) -> dict[str, list[tuple[int, ...]]]:
     topics = world.cluster.topics().items()
     return {name: [p.replicas for p in found.partitions] for name, found in topics}
 

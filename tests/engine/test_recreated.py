@@ -39,22 +39,22 @@ def recreate(world: World, partitions: int = 3, **configs: str) -> None:
     world.cluster.create_topics([NewTopic("orders", partitions, 1, None, values)])
 
 
-def live_id(world: World) -> str:
+def find_topic_id(world: World) -> str:
     found: str = world.cluster.topics()["orders"].topic_id
     return found
 
 
-def record(world: World) -> Mapping[str, Any]:
+def read_record(world: World) -> Mapping[str, Any]:
     found: Mapping[str, Any] = world.owned()["Topic/orders"]
     return found
 
 
-def codes(plan: Plan) -> list[tuple[Severity, str]]:
+def list_codes(plan: Plan) -> list[tuple[Severity, str]]:
     return [(d.severity, d.code) for d in plan.diagnostics]
 
 
 def test_state_stores_id_of_created_topic(world: World) -> None:
-    assert record(world)["topicId"] == live_id(world)
+    assert read_record(world)["topicId"] == find_topic_id(world)
     plan = world.plan(ORDERS)
     assert (plan.has_changes, plan.ownership) == (False, ())
 
@@ -63,7 +63,7 @@ def test_state_stores_id_of_adopted_topic() -> None:
     world = World(adopts=False)
     recreate(world, retention_ms="1000")
     world.apply(ORDERS)
-    assert record(world)["topicId"] == live_id(world)
+    assert read_record(world)["topicId"] == find_topic_id(world)
 
 
 def forget_id(world: World) -> None:
@@ -78,9 +78,9 @@ def forget_id(world: World) -> None:
 def test_missing_topic_id_is_added_by_next_apply(world: World) -> None:
     forget_id(world)
     plan = world.plan(ORDERS)
-    assert (plan.has_changes, codes(plan)) == (False, [])
+    assert (plan.has_changes, list_codes(plan)) == (False, [])
     world.run(plan)
-    assert record(world)["topicId"] == live_id(world)
+    assert read_record(world)["topicId"] == find_topic_id(world)
 
 
 def test_topic_without_stored_id_is_changed_as_drift(world: World) -> None:
@@ -93,11 +93,11 @@ def test_topic_without_stored_id_is_changed_as_drift(world: World) -> None:
 def test_recreated_equal_topic_is_adopted_with_warning(world: World) -> None:
     recreate(world, retention_ms="1000")
     plan = world.plan(ORDERS)
-    assert (plan.has_changes, codes(plan)) == (False, [(Severity.WARNING, "recreated")])
+    assert (plan.has_changes, list_codes(plan)) == (False, [(Severity.WARNING, "recreated")])
     assert "deleted and re-created" in plan_text(plan)
     world.run(plan)
-    assert record(world)["topicId"] == live_id(world)
-    assert codes(world.plan(ORDERS)) == []
+    assert read_record(world)["topicId"] == find_topic_id(world)
+    assert list_codes(world.plan(ORDERS)) == []
 
 
 def test_recreated_differing_topic_requires_adoption(world: World) -> None:
@@ -108,13 +108,13 @@ def test_recreated_differing_topic_requires_adoption(world: World) -> None:
     assert plan_outcome(plan).exit_code is ExitCode.DENIED
     assert "deleted and created again" in plan.diagnostics[0].detail
     assert "recreated: not the same topic" in plan_text(plan)
-    before = record(world)
+    before = read_record(world)
     world.run(plan)
-    assert (record(world), world.overrides("orders")["retention.ms"]) == (before, "5")
+    assert (read_record(world), world.overrides("orders")["retention.ms"]) == (before, "5")
     plan = world.plan(ORDERS, scope=PlanScope(adopt=True))
     assert (plan.changes[0].reason, plan.changes[0].blocked) == (Reason.RECREATED, None)
     world.run(plan)
-    assert record(world)["topicId"] == live_id(world)
+    assert read_record(world)["topicId"] == find_topic_id(world)
     assert world.overrides("orders") == {"retention.ms": "1000", "segment.ms": "7"}
     assert not world.plan(ORDERS).has_changes
 
@@ -123,7 +123,7 @@ def test_recreated_topic_ignores_owned_keys_of_old_topic(world: World) -> None:
     """An owned key of the old topic is not reset on the new one."""
     recreate(world, retention_ms="5")
     plan = world.plan(topic("orders", partitions=3, replicationFactor=1))
-    assert (plan.has_changes, codes(plan)) == (False, [(Severity.WARNING, "recreated")])
+    assert (plan.has_changes, list_codes(plan)) == (False, [(Severity.WARNING, "recreated")])
     world.run(plan)
     assert world.overrides("orders") == {"retention.ms": "5"}
 
@@ -132,7 +132,7 @@ def test_recreated_topic_ignores_owned_keys_of_old_topic(world: World) -> None:
 def test_recreated_orphan_is_never_deleted(world: World, scope: PlanScope) -> None:
     recreate(world, retention_ms="1000")
     plan = world.plan(scope=scope)
-    assert (plan.operations, codes(plan)) == ((), [(Severity.WARNING, "recreated")])
+    assert (plan.operations, list_codes(plan)) == ((), [(Severity.WARNING, "recreated")])
     assert "does not delete that topic" in plan.diagnostics[0].detail
     world.run(plan)
     assert "orders" in world.cluster.topics()
@@ -155,16 +155,16 @@ def test_topic_recreated_by_apply_has_new_id(world: World) -> None:
     plan = world.plan(ORDERS)
     assert plan.changes[0].reason is Reason.MISSING
     world.run(plan)
-    assert record(world)["topicId"] == live_id(world)
+    assert read_record(world)["topicId"] == find_topic_id(world)
     world.rollback()
     assert "orders" not in world.cluster.topics()
 
 
 def test_rollback_restores_stored_topic_id(world: World) -> None:
     recreate(world, retention_ms="5")
-    before = record(world)
+    before = read_record(world)
     world.apply(ORDERS, scope=PlanScope(adopt=True))
     world.rollback()
-    assert record(world) == before
+    assert read_record(world) == before
     assert world.overrides("orders") == {"retention.ms": "5"}
     assert world.plan(ORDERS).changes[0].reason is Reason.RECREATED

@@ -14,12 +14,12 @@ DELETES = PlanScope(allow_deletes=True)
 SHAPE = {"partitions": 1, "replicationFactor": 1}
 
 
-def statuses(result: ApplyResult) -> dict[str, Status]:
+def list_statuses(result: ApplyResult) -> dict[str, Status]:
     """Return the operations by id."""
     return {id_: r.status for id_, r in result.results.items()}
 
 
-def named(name: str) -> World:
+def make_world_with_topic(name: str) -> World:
     """A project that owns a topic of this name."""
     world = World()
     world.apply(topic(name, **SHAPE))
@@ -28,7 +28,7 @@ def named(name: str) -> World:
 
 @pytest.mark.parametrize("preflight", [True, False])
 def test_colliding_new_name_is_created_after_old_topic_is_deleted(preflight: bool) -> None:
-    world = named("ren_a")
+    world = make_world_with_topic("ren_a")
     plan = world.plan(topic("ren.a", **SHAPE), scope=PlanScope(allow_deletes=True, preflight=preflight))
     created = next(op for op in plan.operations if op.verb == "topic.create")
     assert list(created.needs) == ["topic.delete:Topic/ren_a"]
@@ -39,7 +39,7 @@ def test_colliding_new_name_is_created_after_old_topic_is_deleted(preflight: boo
 
 @pytest.mark.parametrize("preflight", [True, False])
 def test_colliding_new_name_is_blocked_while_old_topic_stays(preflight: bool) -> None:
-    world = named("ren_a")
+    world = make_world_with_topic("ren_a")
     plan = world.plan(topic("ren.a", **SHAPE), topic("other", **SHAPE), scope=PlanScope(preflight=preflight))
     assert {str(c.id): c.blocked for c in plan.changes}["Topic/ren.a"] == "name-collision"
     assert plan_outcome(plan).exit_code is ExitCode.DENIED
@@ -61,11 +61,11 @@ def test_rename_of_protected_topic_is_blocked(preflight: bool) -> None:
 
 
 def test_new_topic_is_skipped_when_deletion_of_old_topic_fails() -> None:
-    world = named("ren_a")
+    world = make_world_with_topic("ren_a")
     plan = world.plan(topic("ren.a", **SHAPE), scope=DELETES)
     world.cluster.faults.fail(Fault("TOPIC_DELETION_DISABLED", "no"), method="delete_topics", item="ren_a")
     result = world.run(plan)
-    assert statuses(result) == {
+    assert list_statuses(result) == {
         "topic.delete:Topic/ren_a": Status.FAILED,
         "topic.create:Topic/ren.a": Status.SKIPPED,
     }

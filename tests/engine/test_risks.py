@@ -21,11 +21,11 @@ def world() -> World:
     return World(MemoryCluster())
 
 
-def fields_of(change: Change) -> dict[str, tuple[Risk, str]]:
+def list_field_risks(change: Change) -> dict[str, tuple[Risk, str]]:
     return {field.path: (field.risk, field.cause) for field in change.fields}
 
 
-def shrinking_and_growing(world: World) -> Change:
+def plan_mixed_change(world: World) -> Change:
     configs = {"retention.ms": "604800000", "compression.type": "zstd"}
     world.apply(topic("t", partitions=3, replicationFactor=1, configs=configs))
     configs = {"retention.ms": "1000", "compression.type": "lz4"}
@@ -34,10 +34,10 @@ def shrinking_and_growing(world: World) -> Change:
 
 
 def test_change_lists_irreversible_and_destructive_risks(world: World) -> None:
-    change = shrinking_and_growing(world)
+    change = plan_mixed_change(world)
     assert change.risk is Risk.IRREVERSIBLE
     assert change.risks == (Risk.IRREVERSIBLE, Risk.DESTRUCTIVE, Risk.DISRUPTIVE, Risk.SAFE)
-    assert fields_of(change) == {
+    assert list_field_risks(change) == {
         "partitions": (Risk.IRREVERSIBLE, "Kafka cannot remove partitions."),
         "replicationFactor": (Risk.DISRUPTIVE, "Replicas are copied between brokers."),
         "configs.retention.ms": (Risk.DESTRUCTIVE, "Records older than 1 s are deleted."),
@@ -46,7 +46,7 @@ def test_change_lists_irreversible_and_destructive_risks(world: World) -> None:
 
 
 def test_reports_show_all_risks_of_change(world: World) -> None:
-    shrinking_and_growing(world)
+    plan_mixed_change(world)
     configs = {"retention.ms": "1000"}
     plan = world.plan(topic("t", partitions=12, replicationFactor=2, configs=configs))
     text, markdown = plan_text(plan), plan_markdown(plan)
@@ -90,7 +90,7 @@ def test_retention_below_broker_default_is_destructive() -> None:
     # 30 days are more than Kafka's default of 7, but less than the 365 that these brokers use.
     plan = world.plan(default, topic("t", partitions=1, configs={"retention.ms": "2592000000"}))
     (change,) = plan.changes
-    assert fields_of(change)["configs.retention.ms"] == (
+    assert list_field_risks(change)["configs.retention.ms"] == (
         Risk.DESTRUCTIVE,
         "Records older than 30 d are deleted.",
     )
@@ -100,7 +100,7 @@ def test_lowered_broker_retention_is_destructive(world: World) -> None:
     config = {"log.retention.ms": "60000", "log.cleaner.threads": "2"}
     (change,) = world.plan(desired("BrokerConfig", "cluster-default", configs=config)).changes
     assert change.risks == (Risk.DESTRUCTIVE, Risk.DISRUPTIVE)
-    assert fields_of(change)["configs.log.retention.ms"] == (
+    assert list_field_risks(change)["configs.log.retention.ms"] == (
         Risk.DESTRUCTIVE,
         "Records older than 1 min are deleted.",
     )
@@ -111,7 +111,7 @@ def test_rollback_that_lowers_retention_is_destructive(world: World) -> None:
     world.apply(topic("t", partitions=1, configs={"retention.ms": "604800000"}))
     (change,) = world.plan_rollback().changes
     assert change.risk is Risk.DESTRUCTIVE
-    assert fields_of(change)["configs.retention.ms"][1] == "Records older than 1 s are deleted."
+    assert list_field_risks(change)["configs.retention.ms"][1] == "Records older than 1 s are deleted."
 
 
 def test_rollback_deletion_reports_lost_records(world: World) -> None:
@@ -127,7 +127,7 @@ def test_ad_hoc_change_has_risks_of_its_fields(world: World) -> None:
     assert change.risks == (Risk.IRREVERSIBLE, Risk.DESTRUCTIVE)
     (gone,) = world.plan(scope=PlanScope(by_hand=True, removals=frozenset({asked.id}))).changes
     assert gone.risks[0] is Risk.DESTRUCTIVE
-    assert fields_of(gone)["partitions"][1] == "All records of the topic are deleted."
+    assert list_field_risks(gone)["partitions"][1] == "All records of the topic are deleted."
 
 
 FIELDS = [

@@ -8,7 +8,7 @@ from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.engine.world import World, desired, topic
 
 
-def codes(world: World) -> list[str]:
+def list_rollback_codes(world: World) -> list[str]:
     """Return what the rollback of the last run reports as impossible."""
     return [d.code for d in world.plan_rollback().diagnostics]
 
@@ -28,7 +28,7 @@ def test_rollback_of_topic_changed_since_is_conflict() -> None:
     world = World()
     world.apply(topic("x", partitions=1, replicationFactor=1))
     world.set("x", retention_ms="5")
-    assert codes(world) == ["conflict"]
+    assert list_rollback_codes(world) == ["conflict"]
     assert not world.plan_rollback().operations
 
 

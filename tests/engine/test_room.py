@@ -9,7 +9,7 @@ from tests.engine.world import World, desired, topic
 GIB = 2**30
 
 
-def world_with_records() -> World:
+def make_world_with_records() -> World:
     """One topic of a gigabyte on brokers 1 and 2, and two empty brokers."""
     world = World(MemoryCluster({1: "a", 2: "b", 3: "a", 4: "b"}))
     world.apply(topic("t", assignments={0: [1, 2]}))
@@ -17,19 +17,19 @@ def world_with_records() -> World:
     return world
 
 
-def move(replicas: list[int], name: str = "move") -> DesiredResource:
+def reassignment(replicas: list[int], name: str = "move") -> DesiredResource:
     return desired("Reassignment", name, partitions=[{"topic": "t", "partition": 0, "replicas": replicas}])
 
 
-def codes(world: World, *declared: DesiredResource, preflight: bool = True) -> list[str]:
+def list_blocking_codes(world: World, *declared: DesiredResource, preflight: bool = True) -> list[str]:
     plan = world.plan(*declared, scope=PlanScope(complete=False, preflight=preflight))
     return [d.code for d in plan.diagnostics if d.is_blocking]
 
 
 def test_move_beyond_disk_capacity_is_denied_and_names_broker() -> None:
-    world = world_with_records()
+    world = make_world_with_records()
     world.cluster.usable[3] = GIB // 2
-    plan = world.plan(move([3, 2]), scope=PlanScope(complete=False))
+    plan = world.plan(reassignment([3, 2]), scope=PlanScope(complete=False))
     (denial,) = [d for d in plan.diagnostics if d.is_blocking]
     assert (denial.code, plan_outcome(plan).exit_code) == ("no-room", 3)
     assert "0.9 GiB more at a time on broker 3, which has 0.5 GiB left" in denial.detail
@@ -37,14 +37,14 @@ def test_move_beyond_disk_capacity_is_denied_and_names_broker() -> None:
 
 
 def test_sufficient_or_unknown_disk_capacity_is_allowed() -> None:
-    world = world_with_records()
-    assert codes(world, move([3, 2])) == []
+    world = make_world_with_records()
+    assert list_blocking_codes(world, reassignment([3, 2])) == []
     world.cluster.usable.update({3: 2 * GIB, 1: 0})
-    assert codes(world, move([3, 2])) == []
-    assert codes(world, move([2, 1])) == []  # reordering copies nothing
+    assert list_blocking_codes(world, reassignment([3, 2])) == []
+    assert list_blocking_codes(world, reassignment([2, 1])) == []  # reordering copies nothing
 
 
-def swap() -> DesiredResource:
+def swap_reassignment() -> DesiredResource:
     """t moves from 1 to 3, and u from 3 to 1."""
     return desired(
         "Reassignment",
@@ -57,11 +57,11 @@ def swap() -> DesiredResource:
 
 
 def test_disk_space_of_outgoing_replica_is_not_counted_as_free() -> None:
-    world = world_with_records()
+    world = make_world_with_records()
     world.apply(topic("u", assignments={0: [3, 4]}))
     world.cluster.produce("u", 1_000_000)
     world.cluster.usable[3] = GIB // 2
-    assert codes(world, swap()) == ["no-room"]
+    assert list_blocking_codes(world, swap_reassignment()) == ["no-room"]
 
 
 def test_batches_need_less_disk_capacity() -> None:
@@ -72,13 +72,13 @@ def test_batches_need_less_disk_capacity() -> None:
     parts = [("t", 0, 2), ("t", 1, 2), ("u", 0, 1), ("u", 1, 1)]
     wanted = [{"topic": t, "partition": p, "replicas": [b]} for t, p, b in parts]
     world.cluster.usable.update({1: 3 * GIB // 2, 2: 3 * GIB // 2})
-    assert codes(world, desired("Reassignment", "swap", partitions=wanted)) == ["no-room"]
-    assert codes(world, desired("Reassignment", "swap", partitions=wanted, batchSize=1)) == []
+    assert list_blocking_codes(world, desired("Reassignment", "swap", partitions=wanted)) == ["no-room"]
+    assert list_blocking_codes(world, desired("Reassignment", "swap", partitions=wanted, batchSize=1)) == []
 
 
 def test_rollback_beyond_disk_capacity_is_warned_of() -> None:
-    world = world_with_records()
-    world.apply(move([3, 2]), scope=PlanScope(complete=False))
+    world = make_world_with_records()
+    world.apply(reassignment([3, 2]), scope=PlanScope(complete=False))
     world.cluster.usable[1] = 10
     plan = world.plan_rollback()
     assert "no-room" in [d.code for d in plan.diagnostics]
@@ -86,9 +86,9 @@ def test_rollback_beyond_disk_capacity_is_warned_of() -> None:
 
 
 def test_disk_capacity_is_not_checked_without_preflight() -> None:
-    world = world_with_records()
+    world = make_world_with_records()
     world.cluster.usable[3] = 0
-    assert codes(world, move([3, 2]), preflight=False) == []
+    assert list_blocking_codes(world, reassignment([3, 2]), preflight=False) == []
 
 
 def test_factor_increase_beyond_disk_capacity_is_denied() -> None:
@@ -96,4 +96,4 @@ def test_factor_increase_beyond_disk_capacity_is_denied() -> None:
     world.apply(topic("t", partitions=1, replicationFactor=1))
     world.cluster.produce("t", 1_000_000)
     world.cluster.usable.update({1: 0, 2: 0})
-    assert codes(world, topic("t", partitions=1, replicationFactor=2)) == ["no-room"]
+    assert list_blocking_codes(world, topic("t", partitions=1, replicationFactor=2)) == ["no-room"]

@@ -27,10 +27,10 @@ from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import run_outcome
 from tests.connections import connecting_to
 from tests.engine.test_connect_workers import OLD as CERTIFICATE
-from tests.engine.test_connect_workers import PLACEHOLDER, connect, everything, secret
+from tests.engine.test_connect_workers import PLACEHOLDER, declare_secret, declare_workers, dump_everything
 from tests.engine.test_connect_workers import workers as workers  # a fixture
 from tests.engine.test_connect_workers import world as world  # a fixture
-from tests.engine.test_secrets import KEY, NEW, OLD, Case, refused
+from tests.engine.test_secrets import KEY, NEW, OLD, Case, describe_error
 from tests.engine.test_secrets import case as case  # a fixture
 from tests.engine.world import World, desired, nothing, topic
 from tests.jsontypes import dump_args
@@ -39,39 +39,39 @@ FIRST, SECOND = "first-key-of-the-team", "second-key-of-the-team"
 OF_0_1 = "pbkdf2$9cb5b986bb78112b$"
 
 
-def hashed_as_in_0_1(value: str) -> str:
+def hash_as_in_0_1(value: str) -> str:
     """With a salt that depends only on the resource and the key."""
     found = hash_like(f"{OF_0_1}00", value)
     assert found is not None
     return found
 
 
-def have_stored(case: Case, known: str) -> None:
+def store_hash(case: Case, known: str) -> None:
     """Replace the hash in the state."""
     file = case.folder / "state" / "state.json"
     text = file.read_text()
-    file.write_text(text.replace(case.record().secret, known))
-    assert case.record().secret == known
+    file.write_text(text.replace(case.read_record().secret, known))
+    assert case.read_record().secret == known
 
 
 # Salts.
 
 
 def test_equal_secrets_of_two_projects_have_different_hashes(case: Case) -> None:
-    planned = hash_in_plan(case)
+    planned = read_planned_hash(case)
     project = json.loads((case.folder / "kdeclare.yaml").read_text())
     project["metadata"]["name"] = "another"
     (case.folder / "kdeclare.yaml").write_text(json.dumps(project))
-    assert hash_in_plan(case) != planned
+    assert read_planned_hash(case) != planned
 
 
 def test_equal_secrets_of_two_clusters_have_different_hashes(case: Case) -> None:
-    planned = hash_in_plan(case)
+    planned = read_planned_hash(case)
     case.cluster = MemoryCluster(cluster_id="another")
-    assert hash_in_plan(case) != planned
+    assert read_planned_hash(case) != planned
 
 
-def hash_in_plan(case: Case) -> str:
+def read_planned_hash(case: Case) -> str:
     (op,) = case.plan().operations
     (item,) = [item for item in dump_args(op)["ops"] if item["key"] == KEY]
     assert is_hash_of(item["value"]["secret"], OLD)
@@ -80,13 +80,13 @@ def hash_in_plan(case: Case) -> str:
 
 
 def test_equal_plans_have_equal_hashes(case: Case) -> None:
-    assert hash_in_plan(case) == hash_in_plan(case)
+    assert read_planned_hash(case) == read_planned_hash(case)
 
 
 def test_hash_from_before_first_state_is_kept(case: Case) -> None:
-    planned = hash_in_plan(case)
+    planned = read_planned_hash(case)
     case.apply()
-    assert case.record().secret == planned
+    assert case.read_record().secret == planned
     plan = case.plan()
     assert not plan.has_changes
     assert not plan.ownership
@@ -114,19 +114,19 @@ def test_equal_values_of_different_keys_or_resources_hash_differently() -> None:
 
 def test_hash_of_0_1_is_replaced_by_next_apply_without_change(case: Case) -> None:
     case.apply()
-    have_stored(case, hashed_as_in_0_1(OLD))
+    store_hash(case, hash_as_in_0_1(OLD))
     plan = case.plan()
     assert not plan.has_changes
-    assert case.record().secret.startswith(OF_0_1), "planning changes nothing"
+    assert case.read_record().secret.startswith(OF_0_1), "planning changes nothing"
     case.apply()
-    assert not case.record().secret.startswith(OF_0_1)
-    assert is_hash_of(case.record().secret, OLD)
+    assert not case.read_record().secret.startswith(OF_0_1)
+    assert is_hash_of(case.read_record().secret, OLD)
     assert not case.plan().ownership
 
 
 def test_value_differing_from_hash_of_0_1_is_a_change(case: Case) -> None:
     case.apply()
-    have_stored(case, hashed_as_in_0_1(OLD))
+    store_hash(case, hash_as_in_0_1(OLD))
     case.declare(KEYSTORE_PASSWORD=NEW)
     assert [f.path for f in case.plan().changes[0].fields] == [f"configs.{KEY}"]
     case.apply()
@@ -135,12 +135,12 @@ def test_value_differing_from_hash_of_0_1_is_a_change(case: Case) -> None:
 
 def test_rollback_restores_secret_hashed_in_0_1(case: Case) -> None:
     case.apply()
-    have_stored(case, hashed_as_in_0_1(OLD))
+    store_hash(case, hash_as_in_0_1(OLD))
     case.declare("${env.NEXT}", NEXT=NEW)
     case.apply()
     assert run_outcome(case.rollback()).exit_code is ExitCode.OK
     assert case.overrides()[KEY] == OLD
-    case.nothing_leaked()
+    case.check_no_leaks()
 
 
 # Keys.
@@ -149,7 +149,7 @@ def test_rollback_restores_secret_hashed_in_0_1(case: Case) -> None:
 def test_hashes_are_keyed_when_key_is_set(case: Case) -> None:
     case.environ["KDECLARE_SECRET_KEY"] = FIRST
     case.apply(case.save())
-    assert case.record().secret.startswith("hmac$")
+    assert case.read_record().secret.startswith("hmac$")
     assert case.overrides()[KEY] == OLD
     assert not case.plan().ownership
     assert FIRST not in str([p.read_text() for p in case.folder.rglob("*") if p.is_file()])
@@ -161,15 +161,15 @@ def test_plan_apply_and_rollback_fail_without_key(case: Case, monkeypatch: pytes
     case.apply()
     case.declare("${env.NEXT}", NEXT=NEW)
     case.apply()
-    forget(case, monkeypatch)
+    switch_keys(case, monkeypatch)
     for act in (case.plan, case.apply, case.rollback):
         with pytest.raises(KdeclareError) as problem:
             act()
-        assert refused(problem) == (ExitCode.ERROR, ["secret-key-missing"])
+        assert describe_error(problem) == (ExitCode.ERROR, ["secret-key-missing"])
     assert "KDECLARE_SECRET_KEY" in problem.value.diagnostics[0].hint
 
 
-def forget(case: Case, monkeypatch: pytest.MonkeyPatch, **environ: str) -> None:
+def switch_keys(case: Case, monkeypatch: pytest.MonkeyPatch, **environ: str) -> None:
     """Simulate another process with other keys."""
     for name in ("KDECLARE_SECRET_KEY", "KDECLARE_OLD_SECRET_KEY"):
         case.environ.pop(name, None)
@@ -180,16 +180,16 @@ def forget(case: Case, monkeypatch: pytest.MonkeyPatch, **environ: str) -> None:
 def test_saved_plan_requires_its_key(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     case.environ["KDECLARE_SECRET_KEY"] = FIRST
     saved = case.save()
-    forget(case, monkeypatch)
+    switch_keys(case, monkeypatch)
     with pytest.raises(KdeclareError) as problem:
         case.apply(saved)
-    assert refused(problem) == (ExitCode.ERROR, ["secret-key-missing"])
-    forget(case, monkeypatch, KDECLARE_SECRET_KEY=SECOND)
+    assert describe_error(problem) == (ExitCode.ERROR, ["secret-key-missing"])
+    switch_keys(case, monkeypatch, KDECLARE_SECRET_KEY=SECOND)
     with pytest.raises(KdeclareError) as problem:
         case.apply(saved)
-    assert refused(problem) == (ExitCode.STALE, ["secret-key-changed"])
+    assert describe_error(problem) == (ExitCode.STALE, ["secret-key-changed"])
     assert case.overrides() == {}
-    forget(case, monkeypatch, KDECLARE_SECRET_KEY=FIRST)
+    switch_keys(case, monkeypatch, KDECLARE_SECRET_KEY=FIRST)
     assert case.apply(saved).complete
 
 
@@ -198,13 +198,13 @@ def test_key_is_replaced_without_change_when_old_key_is_set(
 ) -> None:
     case.environ["KDECLARE_SECRET_KEY"] = FIRST
     case.apply()
-    first = case.record().secret
-    forget(case, monkeypatch, KDECLARE_SECRET_KEY=SECOND, KDECLARE_OLD_SECRET_KEY=FIRST)
+    first = case.read_record().secret
+    switch_keys(case, monkeypatch, KDECLARE_SECRET_KEY=SECOND, KDECLARE_OLD_SECRET_KEY=FIRST)
     assert not case.plan().has_changes
     case.apply()
-    assert case.record().secret.startswith("hmac$")
-    assert case.record().secret.split("$")[1] != first.split("$")[1]
-    forget(case, monkeypatch, KDECLARE_SECRET_KEY=SECOND)
+    assert case.read_record().secret.startswith("hmac$")
+    assert case.read_record().secret.split("$")[1] != first.split("$")[1]
+    switch_keys(case, monkeypatch, KDECLARE_SECRET_KEY=SECOND)
     assert not case.plan().has_changes
     assert not case.plan().ownership
 
@@ -212,7 +212,7 @@ def test_key_is_replaced_without_change_when_old_key_is_set(
 def test_secret_is_set_again_when_old_key_is_lost(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     case.environ["KDECLARE_SECRET_KEY"] = FIRST
     case.apply()
-    forget(case, monkeypatch, KDECLARE_SECRET_KEY=SECOND)
+    switch_keys(case, monkeypatch, KDECLARE_SECRET_KEY=SECOND)
     assert [f.path for f in case.plan().changes[0].fields] == [f"configs.{KEY}"]
     case.apply()
     assert not case.plan().has_changes
@@ -221,21 +221,21 @@ def test_secret_is_set_again_when_old_key_is_lost(case: Case, monkeypatch: pytes
 def test_project_can_return_to_unkeyed_hashes(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     case.environ["KDECLARE_SECRET_KEY"] = FIRST
     case.apply()
-    forget(case, monkeypatch, KDECLARE_OLD_SECRET_KEY=FIRST)
+    switch_keys(case, monkeypatch, KDECLARE_OLD_SECRET_KEY=FIRST)
     assert not case.plan().has_changes
     case.apply()
-    assert case.record().secret.startswith("pbkdf2$")
+    assert case.read_record().secret.startswith("pbkdf2$")
 
 
 def test_rollback_of_key_replacement_keeps_new_hash(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     case.environ["KDECLARE_SECRET_KEY"] = FIRST
     case.apply()
-    forget(case, monkeypatch, KDECLARE_SECRET_KEY=SECOND, KDECLARE_OLD_SECRET_KEY=FIRST)
+    switch_keys(case, monkeypatch, KDECLARE_SECRET_KEY=SECOND, KDECLARE_OLD_SECRET_KEY=FIRST)
     case.apply()
-    replaced = case.record()
-    forget(case, monkeypatch, KDECLARE_SECRET_KEY=SECOND)
+    replaced = case.read_record()
+    switch_keys(case, monkeypatch, KDECLARE_SECRET_KEY=SECOND)
     assert run_outcome(case.rollback()).exit_code is ExitCode.OK
-    assert case.record() == replaced
+    assert case.read_record() == replaced
     assert not case.plan().has_changes
 
 
@@ -246,7 +246,7 @@ def test_rollback_with_another_key_reports_irreversible_secret(
     case.apply()
     case.declare("${env.NEXT}", NEXT=NEW)
     case.apply()
-    forget(case, monkeypatch, KDECLARE_SECRET_KEY=SECOND)
+    switch_keys(case, monkeypatch, KDECLARE_SECRET_KEY=SECOND)
     result = case.rollback()
     (found,) = [d for d in result.plan.diagnostics if d.code == "irreversible"]
     assert "was made with a key other than the one in" in found.detail
@@ -257,16 +257,16 @@ def test_undeclared_secret_requires_key(case: Case, monkeypatch: pytest.MonkeyPa
     case.environ["KDECLARE_SECRET_KEY"] = FIRST
     case.apply()
     case.declare(None)
-    forget(case, monkeypatch)
+    switch_keys(case, monkeypatch)
     with pytest.raises(KdeclareError) as problem:
         case.plan()
-    assert refused(problem) == (ExitCode.ERROR, ["secret-key-missing"])
+    assert describe_error(problem) == (ExitCode.ERROR, ["secret-key-missing"])
 
 
 def test_trailing_newline_of_key_is_ignored(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     case.environ["KDECLARE_SECRET_KEY"] = FIRST
     case.apply()
-    forget(case, monkeypatch, KDECLARE_SECRET_KEY=f"{FIRST}\n")
+    switch_keys(case, monkeypatch, KDECLARE_SECRET_KEY=f"{FIRST}\n")
     assert not case.plan().has_changes
 
 
@@ -280,7 +280,7 @@ def test_weak_key_is_refused(case: Case) -> None:
     case.environ["KDECLARE_SECRET_KEY"] = "fifteen-letters"
     with pytest.raises(KdeclareError, match="KDECLARE_SECRET_KEY has 15 characters") as problem:
         case.plan()
-    assert refused(problem) == (ExitCode.ERROR, ["weak-key"])
+    assert describe_error(problem) == (ExitCode.ERROR, ["weak-key"])
 
 
 def test_key_is_never_resolved_in_manifest(case: Case) -> None:
@@ -288,13 +288,13 @@ def test_key_is_never_resolved_in_manifest(case: Case) -> None:
     case.declare("${env.KDECLARE_SECRET_KEY}")
     with pytest.raises(KdeclareError) as problem:
         case.plan()
-    assert refused(problem) == (ExitCode.ERROR, ["reference-not-allowed"])
+    assert describe_error(problem) == (ExitCode.ERROR, ["reference-not-allowed"])
     assert "is a key for hashes of secrets, which kdeclare never resolves" in str(problem.value)
 
 
 def test_workspace_loads_keys_without_planning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    known = _of_key(FIRST)
+    known = _hash_with_key(FIRST)
     environ = {"KDECLARE_SECRET_KEY": FIRST}
     monkeypatch.setattr(secret_hashes, "_KEYS", type(secret_hashes._KEYS)())
     Workspace(open_project(None, None, environ), MemoryStore(), "x", connecting_to(MemoryCluster()), environ)
@@ -303,7 +303,7 @@ def test_workspace_loads_keys_without_planning(tmp_path: Path, monkeypatch: pyte
     assert not is_hash_of(known, NEW)
 
 
-def _of_key(key: str) -> str:
+def _hash_with_key(key: str) -> str:
     return SecretHasher("x", read_keys({"KDECLARE_SECRET_KEY": key})).make_hash("r", "k", OLD)
 
 
@@ -317,7 +317,10 @@ def test_worker_password_is_planned_changed_and_rolled_back(
     if key is not None:
         world.key_id = read_keys({"KDECLARE_SECRET_KEY": key})
     world.secrets.values = {"${env.ONE}": "s3cret-one", "${env.TWO}": "s3cret-two"}
-    one, two = secret(workers, "s3cret-one", "${env.ONE}"), secret(workers, "s3cret-two", "${env.TWO}")
+    one, two = (
+        declare_secret(workers, "s3cret-one", "${env.ONE}"),
+        declare_secret(workers, "s3cret-two", "${env.TWO}"),
+    )
     workers.files["/old"] = Keystore(CERTIFICATE)  # with any password
     assert world.apply(one).complete
     assert not world.plan(one).has_changes
@@ -327,9 +330,9 @@ def test_worker_password_is_planned_changed_and_rolled_back(
     assert workers.current()[PASSWORD] == "s3cret-one"
     assert world.rollback().complete
     assert workers.current()[PASSWORD] == "s3cret-two"
-    assert "s3cret" not in everything(world)
+    assert "s3cret" not in dump_everything(world)
     if key is not None:
-        assert "pbkdf2" not in everything(world)
+        assert "pbkdf2" not in dump_everything(world)
 
 
 def test_worker_password_is_not_compared_without_key(
@@ -338,7 +341,7 @@ def test_worker_password_is_not_compared_without_key(
     world.key_id = read_keys({"KDECLARE_SECRET_KEY": FIRST})
     world.secrets.values = {"${env.ONE}": "s3cret-one"}
     workers.files["/old"] = Keystore(CERTIFICATE)  # with any password
-    world.apply(secret(workers, "s3cret-one", "${env.ONE}"))
+    world.apply(declare_secret(workers, "s3cret-one", "${env.ONE}"))
     monkeypatch.setattr(secret_hashes, "_KEYS", type(secret_hashes._KEYS)())
     with pytest.raises(KdeclareError) as problem:
         world.rollback()
@@ -351,29 +354,29 @@ def test_worker_password_can_be_replaced_after_key_loss(
     world.key_id = read_keys({"KDECLARE_SECRET_KEY": FIRST})
     world.secrets.values = {"${env.ONE}": "s3cret-one", "${env.TWO}": "s3cret-two"}
     workers.files["/old"] = Keystore(CERTIFICATE)
-    world.apply(secret(workers, "s3cret-one", "${env.ONE}"))
+    world.apply(declare_secret(workers, "s3cret-one", "${env.ONE}"))
     monkeypatch.setattr(secret_hashes, "_KEYS", type(secret_hashes._KEYS)())
     world.key_id = read_keys({"KDECLARE_SECRET_KEY": SECOND})
-    assert world.apply(secret(workers, "s3cret-two", "${env.TWO}")).complete
+    assert world.apply(declare_secret(workers, "s3cret-two", "${env.TWO}")).complete
     assert workers.current()[PASSWORD] == "s3cret-two"
-    assert not world.plan(secret(workers, "s3cret-two", "${env.TWO}")).has_changes
-    assert world.apply(connect(workers)).complete
+    assert not world.plan(declare_secret(workers, "s3cret-two", "${env.TWO}")).has_changes
+    assert world.apply(declare_workers(workers)).complete
 
 
 def test_worker_password_hashed_in_0_1_has_not_drifted(world: World, workers: MemoryWorkers) -> None:
     workers.files["/old"] = Keystore(CERTIFICATE)  # with any password
     world.secrets.values = {"${env.ONE}": "s3cret-one"}
-    one = secret(workers, "s3cret-one", "${env.ONE}")
+    one = declare_secret(workers, "s3cret-one", "${env.ONE}")
     world.apply(one)
-    rewrite(world, hashed_as_in_0_1("s3cret-one"))
+    rewrite_hash(world, hash_as_in_0_1("s3cret-one"))
     assert not world.plan(one).has_changes
-    assert world.apply(connect(workers)).complete
+    assert world.apply(declare_workers(workers)).complete
     assert workers.current()[PASSWORD] == PLACEHOLDER
     assert world.rollback().complete
     assert workers.current()[PASSWORD] == "s3cret-one"
 
 
-def rewrite(world: World, known: str) -> None:
+def rewrite_hash(world: World, known: str) -> None:
     """Replace the hash of the workers' password in the state."""
     state = world.store.read()
     assert state is not None

@@ -52,7 +52,7 @@ class Case:
     folder: Path
     environ: dict[str, str] = field(default_factory=dict)
     cluster: MemoryCluster = field(default_factory=MemoryCluster)
-    said: list[str] = field(default_factory=list)
+    outputs: list[str] = field(default_factory=list)
 
     def declare(self, value: str | list[str] | None = REFERENCE, key: str = KEY, **environ: str) -> None:
         """Write the only manifest; None declares no value for the key."""
@@ -74,7 +74,7 @@ class Case:
 
     def plan(self) -> Plan:
         plan = make_plan(self.workspace, (), ADOPT, nothing, "plan").plan
-        self._hear(plan_text(plan), render_plan_file(plan, None)[0], repr(plan))
+        self._record_output(plan_text(plan), render_plan_file(plan, None)[0], repr(plan))
         return plan
 
     def save(self) -> Path:
@@ -84,18 +84,19 @@ class Case:
 
     def apply(self, saved: Path | None = None) -> ApplyResult:
         if saved is not None:
-            return self._ended(apply_saved(self.workspace, load_plan(saved), self._how("apply")))
-        return self._ended(apply_manifests(self.workspace, (), ADOPT, self._how("apply")))
+            options = self._make_options("apply")
+            return self._record_run(apply_saved(self.workspace, load_plan(saved), options))
+        return self._record_run(apply_manifests(self.workspace, (), ADOPT, self._make_options("apply")))
 
     def rollback(self) -> ApplyResult:
-        how = self._how("rollback")
-        return self._ended(roll_back(self.workspace, None, how, allow_data_loss=False, out=None))
+        how = self._make_options("rollback")
+        return self._record_run(roll_back(self.workspace, None, how, allow_data_loss=False, out=None))
 
     def overrides(self) -> Mapping[str, str]:
         found: dict[str, str] = self.cluster.overrides(BROKER)
         return found
 
-    def record(self, key: str = KEY) -> SecretRef:
+    def read_record(self, key: str = KEY) -> SecretRef:
         """Return the record of the secret in the state."""
         state = self.workspace.store.read()
         assert state is not None
@@ -104,31 +105,31 @@ class Case:
         assert isinstance(found, SecretRef)
         return found
 
-    def nothing_leaked(self) -> None:
+    def check_no_leaks(self) -> None:
         """Check that the value is in no file except the manifests, and in no output."""
         files = [p for p in self.folder.rglob("*") if p.is_file() and p.suffix != ".yaml"]
-        texts = [*self.said, *(p.read_text() for p in files)]
+        texts = [*self.outputs, *(p.read_text() for p in files)]
         assert [t for t in texts if OLD in t or NEW in t] == []
         assert any(SENSITIVE_MASK in text for text in texts)
 
-    def _how(self, command: str) -> ApplyOptions:
+    def _make_options(self, command: str) -> ApplyOptions:
         def confirm(plan: Plan, notices: object) -> bool:
-            self._hear(plan_text(plan), repr(plan))
+            self._record_output(plan_text(plan), repr(plan))
             return True
 
         return ApplyOptions(command, confirm, nothing, RunOptions(workers=1, visibility_timeout_s=0.2))
 
-    def _ended(self, result: ApplyResult | None) -> ApplyResult:
+    def _record_run(self, result: ApplyResult | None) -> ApplyResult:
         assert result is not None
-        self._hear(
+        self._record_output(
             render_run_text(result),
             json.dumps(dump_document(build_run_document(result, None, 0.0))),
             repr(result),
         )
         return result
 
-    def _hear(self, *texts: str) -> None:
-        self.said += texts
+    def _record_output(self, *texts: str) -> None:
+        self.outputs += texts
 
 
 @pytest.fixture
@@ -145,7 +146,7 @@ def case(tmp_path: Path) -> Case:
     return made
 
 
-def refused(problem: pytest.ExceptionInfo[KdeclareError]) -> tuple[ExitCode, list[str]]:
+def describe_error(problem: pytest.ExceptionInfo[KdeclareError]) -> tuple[ExitCode, list[str]]:
     return problem.value.exit_code, [d.code for d in problem.value.diagnostics]
 
 
@@ -157,16 +158,16 @@ def test_secret_is_applied_without_leaking(case: Case) -> None:
     assert case.overrides()[KEY] == OLD
     assert case.rollback().complete
     assert KEY not in case.overrides()
-    case.nothing_leaked()
+    case.check_no_leaks()
 
 
 def test_state_and_plan_store_reference_and_salted_hash(case: Case) -> None:
     case.apply()
-    record = case.record()
+    record = case.read_record()
     assert record.reference == REFERENCE
     assert is_hash_of(record.secret, OLD)
     assert not is_hash_of(record.secret, NEW)
-    case.nothing_leaked()
+    case.check_no_leaks()
 
 
 def test_equal_values_of_two_keys_have_different_hashes(case: Case) -> None:
@@ -177,8 +178,8 @@ def test_equal_values_of_two_keys_have_different_hashes(case: Case) -> None:
         text.replace(f'"{KEY}"', f'"{other}": "${{env.OTHER}}", "{KEY}"')
     )
     case.apply()
-    assert case.record().secret != case.record(other).secret
-    case.nothing_leaked()
+    assert case.read_record().secret != case.read_record(other).secret
+    case.check_no_leaks()
 
 
 def test_applied_secret_causes_no_change(case: Case) -> None:
@@ -195,7 +196,7 @@ def test_new_value_of_same_reference_is_a_change(case: Case) -> None:
     case.apply()
     assert case.overrides()[KEY] == NEW
     assert not case.plan().has_changes
-    case.nothing_leaked()
+    case.check_no_leaks()
 
 
 def test_secret_removed_from_cluster_is_drift(case: Case) -> None:
@@ -213,7 +214,7 @@ def test_undeclared_secret_is_deleted(case: Case) -> None:
     case.apply()
     assert KEY not in case.overrides()
     assert not case.plan().has_changes
-    case.nothing_leaked()
+    case.check_no_leaks()
 
 
 def test_saved_plan_is_stale_after_secret_change(case: Case) -> None:
@@ -221,11 +222,11 @@ def test_saved_plan_is_stale_after_secret_change(case: Case) -> None:
     case.environ["KEYSTORE_PASSWORD"] = NEW
     with pytest.raises(KdeclareError) as problem:
         case.apply(saved)
-    assert refused(problem) == (ExitCode.STALE, ["secret-changed"])
+    assert describe_error(problem) == (ExitCode.STALE, ["secret-changed"])
     assert REFERENCE in str(problem.value)
     assert case.overrides() == {}
     assert not case.workspace.store.runs()
-    case.nothing_leaked()
+    case.check_no_leaks()
 
 
 def test_saved_plan_is_stale_when_secret_is_missing(case: Case) -> None:
@@ -242,8 +243,8 @@ def test_secret_can_come_from_file(case: Case) -> None:
     case.declare("${file.password.yaml}")
     assert case.apply(case.save()).complete
     assert case.overrides()[KEY] == OLD
-    assert case.record().reference == "${file.password.yaml}"
-    case.nothing_leaked()
+    assert case.read_record().reference == "${file.password.yaml}"
+    case.check_no_leaks()
 
 
 def test_literal_secret_is_applied_with_warning_and_not_saved(case: Case) -> None:
@@ -252,13 +253,13 @@ def test_literal_secret_is_applied_with_warning_and_not_saved(case: Case) -> Non
     assert [d.code for d in plan.diagnostics] == ["literal-secret"]
     with pytest.raises(KdeclareError) as problem:
         case.save()
-    assert refused(problem) == (ExitCode.ERROR, ["literal-secret"])
+    assert describe_error(problem) == (ExitCode.ERROR, ["literal-secret"])
     assert not (case.folder / "it.plan").exists()
     assert run_outcome(case.apply()).exit_code is ExitCode.OK
     assert case.overrides()[KEY] == OLD
     assert not case.plan().has_changes
-    assert case.record().reference == "" or case.record().reference is None
-    case.nothing_leaked()
+    assert case.read_record().reference == "" or case.read_record().reference is None
+    case.check_no_leaks()
 
 
 def test_rollback_restores_secret_when_reference_still_resolves(case: Case) -> None:
@@ -268,23 +269,23 @@ def test_rollback_restores_secret_when_reference_still_resolves(case: Case) -> N
     assert case.overrides()[KEY] == NEW
     assert run_outcome(case.rollback()).exit_code is ExitCode.OK
     assert case.overrides()[KEY] == OLD
-    assert case.record().reference == REFERENCE
+    assert case.read_record().reference == REFERENCE
     assert run_outcome(case.rollback()).exit_code is ExitCode.OK  # and that rollback was rolled back
     assert case.overrides()[KEY] == NEW
-    case.nothing_leaked()
+    case.check_no_leaks()
 
 
 def test_rollback_reports_unavailable_earlier_secret_in_plan(case: Case) -> None:
     case.apply()
     case.declare(KEYSTORE_PASSWORD=NEW)  # the same reference: its earlier value is gone
     case.apply()
-    before = len(case.said)
+    before = len(case.outputs)
     result = case.rollback()
     assert [d.code for d in result.plan.diagnostics] == [IRREVERSIBLE]
-    assert "The earlier secret is not available" in case.said[before]
+    assert "The earlier secret is not available" in case.outputs[before]
     assert run_outcome(result).exit_code is ExitCode.PARTIAL
     assert case.overrides()[KEY] == NEW
-    case.nothing_leaked()
+    case.check_no_leaks()
 
 
 def test_rollback_to_foreign_secret_is_irreversible(case: Case) -> None:
@@ -304,7 +305,7 @@ def test_rollback_to_literal_secret_is_irreversible(case: Case) -> None:
     result = case.rollback()
     assert [d.code for d in result.plan.diagnostics] == [IRREVERSIBLE]
     assert case.overrides()[KEY] == NEW
-    case.nothing_leaked()
+    case.check_no_leaks()
 
 
 def test_rollback_of_secret_deletion_restores_available_secret(case: Case) -> None:
@@ -313,13 +314,13 @@ def test_rollback_of_secret_deletion_restores_available_secret(case: Case) -> No
     case.apply()
     assert run_outcome(case.rollback()).exit_code is ExitCode.OK
     assert case.overrides()[KEY] == OLD
-    case.nothing_leaked()
+    case.check_no_leaks()
 
 
 def test_broker_error_messages_do_not_leak_secret(case: Case) -> None:
     case.cluster.faults.fail(Fault("INVALID_REQUEST", "Invalid keystore."), item="BROKER/1", nth=2)
     case.apply()
-    case.nothing_leaked()
+    case.check_no_leaks()
 
 
 CUSTOM = "my.plugin.token"
@@ -334,7 +335,7 @@ def test_plugin_key_hidden_by_cluster_is_a_secret(case: Case) -> None:
     case.apply(case.save())
     assert case.overrides()[CUSTOM] == OLD
     assert not case.plan().has_changes
-    case.nothing_leaked()
+    case.check_no_leaks()
 
 
 def test_literal_for_plugin_secret_is_applied_and_not_saved(case: Case) -> None:
@@ -342,11 +343,11 @@ def test_literal_for_plugin_secret_is_applied_and_not_saved(case: Case) -> None:
     case.declare(OLD, key=CUSTOM)
     with pytest.raises(KdeclareError) as problem:
         case.save()
-    assert refused(problem) == (ExitCode.ERROR, ["literal-secret"])
+    assert describe_error(problem) == (ExitCode.ERROR, ["literal-secret"])
     assert run_outcome(case.apply()).exit_code is ExitCode.OK
     assert case.overrides()[CUSTOM] == OLD
     assert not case.plan().has_changes
-    case.nothing_leaked()
+    case.check_no_leaks()
 
 
 @pytest.mark.parametrize("value", [REFERENCE, OLD, [OLD, "other"]])
@@ -360,4 +361,4 @@ def test_plugin_key_set_on_another_broker_is_a_secret(case: Case, value: str | l
     assert run_outcome(case.apply()).exit_code is ExitCode.OK
     assert case.overrides()[CUSTOM] == (f"{OLD},other" if isinstance(value, list) else OLD)
     assert not case.plan().has_changes
-    case.nothing_leaked()
+    case.check_no_leaks()

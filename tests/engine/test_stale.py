@@ -26,13 +26,13 @@ from tests.beds import topic_resource
 from tests.engine.moving import (
     FOLLOWERS,
     LEADERS,
-    Moving,
-    existing,
-    rates,
+    MovingWorld,
+    build_rates,
+    create_topics,
+    list_throttles,
+    move_as_other_client,
     reassignment,
-    set_on,
-    someone_moves,
-    throttles,
+    set_configs,
 )
 from tests.engine.world import World, topic
 
@@ -40,7 +40,7 @@ REFUSED = Fault("INVALID_REQUEST", "Not on my cluster.")
 AGAIN = Fault("NOT_CONTROLLER", "I am not the controller.", FaultKind.RETRIABLE)
 
 
-def small(name: str, **configs: str) -> DesiredResource:
+def small_topic(name: str, **configs: str) -> DesiredResource:
     return topic(
         name,
         partitions=1,
@@ -49,35 +49,35 @@ def small(name: str, **configs: str) -> DesiredResource:
     )
 
 
-def growing(name: str, *, grown: bool) -> DesiredResource:
+def growing_topic(name: str, *, grown: bool) -> DesiredResource:
     """Growing it needs a chain: partitions, then the factor, then min.insync.replicas."""
     count, factor, in_sync = (4, 3, "2") if grown else (2, 2, "1")
     configs = {"min.insync.replicas": in_sync}
     return topic(name, partitions=count, replicationFactor=factor, configs=configs)
 
 
-def as_applied() -> tuple[DesiredResource, ...]:
-    return small("a", retention_ms="1"), small("b", retention_ms="1")
+def make_applied() -> tuple[DesiredResource, ...]:
+    return small_topic("a", retention_ms="1"), small_topic("b", retention_ms="1")
 
 
-def two_topics() -> World:
+def make_world() -> World:
     world = World()
-    world.apply(*as_applied())
+    world.apply(*make_applied())
     world.cluster.calls.clear()
     return world
 
 
-def edits() -> tuple[DesiredResource, ...]:
-    return small("a", retention_ms="2"), small("b", retention_ms="2")
+def make_edits() -> tuple[DesiredResource, ...]:
+    return small_topic("a", retention_ms="2"), small_topic("b", retention_ms="2")
 
 
-def saved(plan: Plan) -> tuple[Plan, str]:
+def save_and_load(plan: Plan) -> tuple[Plan, str]:
     """Return the plan as loaded from a file, and its id."""
     text, identity = render_plan_file(plan, None)
     return parse_plan(text, "it.plan"), identity
 
 
-def refusal(world: World, plan: Plan, identity: str | None = None) -> KdeclareError:
+def catch_refusal(world: World, plan: Plan, identity: str | None = None) -> KdeclareError:
     """Check that apply is refused completely: no change request, no run, no new state."""
     runs, state, sent = world.store.runs(), world.store.read(), len(world.cluster.requests())
     with pytest.raises(KdeclareError) as refused:
@@ -86,19 +86,19 @@ def refusal(world: World, plan: Plan, identity: str | None = None) -> KdeclareEr
     return refused.value
 
 
-def codes(problem: KdeclareError) -> list[str]:
+def list_error_codes(problem: KdeclareError) -> list[str]:
     return [d.code for d in problem.diagnostics]
 
 
-def said(diagnostic: Diagnostic) -> str:
+def get_detail(diagnostic: Diagnostic) -> str:
     return diagnostic.detail
 
 
-def statuses(result: ApplyResult) -> dict[str, Status]:
+def list_statuses(result: ApplyResult) -> dict[str, Status]:
     return {id_: r.status for id_, r in result.results.items()}
 
 
-def exit_code(result: ApplyResult) -> ExitCode:
+def get_exit_code(result: ApplyResult) -> ExitCode:
     return run_outcome(result).exit_code
 
 
@@ -106,13 +106,13 @@ def exit_code(result: ApplyResult) -> ExitCode:
 
 
 def test_stale_plan_names_all_failed_expectations_and_applies_nothing() -> None:
-    world = two_topics()
-    plan, _ = saved(world.plan(*edits()))
+    world = make_world()
+    plan, _ = save_and_load(world.plan(*make_edits()))
     world.set("a", retention_ms="7")
     world.set("b", retention_ms="8")
-    problem = refusal(world, plan)
+    problem = catch_refusal(world, plan)
     assert problem.exit_code is ExitCode.STALE
-    assert [said(d) for d in problem.diagnostics] == [
+    assert [get_detail(d) for d in problem.diagnostics] == [
         'Topic/a retention.ms: planned on "1", but now it is "7". Nothing was applied.',
         'Topic/b retention.ms: planned on "1", but now it is "8". Nothing was applied.',
     ]
@@ -120,22 +120,22 @@ def test_stale_plan_names_all_failed_expectations_and_applies_nothing() -> None:
 
 
 def test_plan_is_stale_after_topic_deletion() -> None:
-    world = two_topics()
-    plan = world.plan(*edits())
+    world = make_world()
+    plan = world.plan(*make_edits())
     world.cluster.elsewhere().delete_topics({"a": None})
-    problem = refusal(world, plan)
+    problem = catch_refusal(world, plan)
     assert problem.exit_code is ExitCode.STALE
     assert {d.resource for d in problem.diagnostics} == {"Topic/a"}
-    assert "now it is not set" in said(problem.diagnostics[0])
+    assert "now it is not set" in get_detail(problem.diagnostics[0])
 
 
 def test_plan_is_stale_after_topic_creation_by_others() -> None:
-    world = two_topics()
-    plan = world.plan(*edits(), small("c"))
-    World(world.cluster).apply(small("c"))
-    problem = refusal(world, plan)
+    world = make_world()
+    plan = world.plan(*make_edits(), small_topic("c"))
+    World(world.cluster).apply(small_topic("c"))
+    problem = catch_refusal(world, plan)
     assert problem.exit_code is ExitCode.STALE
-    assert said(problem.diagnostics[0]).startswith(
+    assert get_detail(problem.diagnostics[0]).startswith(
         'Topic/c topic: planned on "absent", but now it is "present"'
     )
 
@@ -143,17 +143,17 @@ def test_plan_is_stale_after_topic_creation_by_others() -> None:
 def test_deletion_is_stale_after_topic_is_recreated() -> None:
     from kdeclare.engine.planning.request import PlanScope
 
-    world = two_topics()
-    plan = world.plan(small("a", retention_ms="1"), scope=PlanScope(allow_deletes=True))
+    world = make_world()
+    plan = world.plan(small_topic("a", retention_ms="1"), scope=PlanScope(allow_deletes=True))
     other = world.cluster.elsewhere()
     other.delete_topics({"b": None})
-    World(other).apply(small("b", retention_ms="1"))
-    assert codes(refusal(world, plan)) == ["stale"]
+    World(other).apply(small_topic("b", retention_ms="1"))
+    assert list_error_codes(catch_refusal(world, plan)) == ["stale"]
 
 
 def test_plan_is_stale_after_ownership_change() -> None:
-    world = two_topics()
-    plan = world.plan(*edits())
+    world = make_world()
+    plan = world.plan(*make_edits())
     state = world.store.read()
     assert state is not None
     record = protect_record("Topic", state.resources["Topic/a"])
@@ -161,107 +161,109 @@ def test_plan_is_stale_after_ownership_change() -> None:
     world.store.write(
         replace(state, serial=state.serial + 1, resources={**state.resources, "Topic/a": record})
     )
-    problem = refusal(world, plan)
+    problem = catch_refusal(world, plan)
     assert problem.exit_code is ExitCode.STALE
-    assert said(problem.diagnostics[0]).startswith("Topic/a ownership: planned on")
+    assert get_detail(problem.diagnostics[0]).startswith("Topic/a ownership: planned on")
 
 
 def test_plan_is_not_stale_after_unrelated_changes() -> None:
-    world = two_topics()
-    plan, identity = saved(world.plan(small("a", retention_ms="2"), small("b", retention_ms="1")))
+    world = make_world()
+    plan, identity = save_and_load(
+        world.plan(small_topic("a", retention_ms="2"), small_topic("b", retention_ms="1"))
+    )
     world.set("a", flush_ms="9")  # another key of the same topic
     world.set("b", retention_ms="9")  # a resource that the plan does not touch
-    World(world.cluster).apply(small("c"))
+    World(world.cluster).apply(small_topic("c"))
     state = world.store.read()
     assert state is not None
     world.store.write(replace(state, serial=state.serial + 1))  # the serial is only informative
-    assert exit_code(world.run(plan, identity=identity)) is ExitCode.OK
+    assert get_exit_code(world.run(plan, identity=identity)) is ExitCode.OK
     assert world.overrides("a") == {"retention.ms": "2", "flush.ms": "9"}
 
 
 def test_plan_of_another_lineage_is_refused() -> None:
-    world = two_topics()
-    plan, identity = saved(world.plan(*edits()))
+    world = make_world()
+    plan, identity = save_and_load(world.plan(*make_edits()))
     state = world.store.read()
     assert state is not None
     world.store = MemoryStore()
     world.store.write(State("made-anew", 1, state.cluster_id, state.resources))
-    problem = refusal(world, plan, identity)
-    assert (problem.exit_code, codes(problem)) == (ExitCode.STALE, ["other-lineage"])
+    problem = catch_refusal(world, plan, identity)
+    assert (problem.exit_code, list_error_codes(problem)) == (ExitCode.STALE, ["other-lineage"])
 
 
 def test_plan_from_before_first_state_is_refused() -> None:
     world = World()
-    plan = world.plan(small("a"))
-    world.apply(small("b"))
-    assert codes(refusal(world, plan)) == ["other-lineage"]
+    plan = world.plan(small_topic("a"))
+    world.apply(small_topic("b"))
+    assert list_error_codes(catch_refusal(world, plan)) == ["other-lineage"]
 
 
 def test_plan_or_state_of_another_cluster_is_refused() -> None:
-    world = two_topics()
-    plan = world.plan(*edits())
+    world = make_world()
+    plan = world.plan(*make_edits())
     with pytest.raises(KdeclareError) as refused:
         validate_cluster_id(plan.cluster.id, "another", "here")
-    assert (refused.value.exit_code, codes(refused.value)) == (ExitCode.ERROR, ["other-cluster"])
+    assert (refused.value.exit_code, list_error_codes(refused.value)) == (ExitCode.ERROR, ["other-cluster"])
     elsewhere = World(MemoryCluster(cluster_id="another"), store=world.store)
     with pytest.raises(KdeclareError) as refused:
-        elsewhere.plan(*edits())
-    assert (refused.value.exit_code, codes(refused.value)) == (ExitCode.ERROR, ["other-cluster"])
+        elsewhere.plan(*make_edits())
+    assert (refused.value.exit_code, list_error_codes(refused.value)) == (ExitCode.ERROR, ["other-cluster"])
     foreign = replace(plan, cluster=replace(plan.cluster, id="another"))
-    assert codes(refusal(world, foreign)) == ["other-cluster"]
+    assert list_error_codes(catch_refusal(world, foreign)) == ["other-cluster"]
 
 
 def test_saved_plan_is_applied_only_once() -> None:
-    world = two_topics()
-    plan, identity = saved(world.plan(*edits()))
+    world = make_world()
+    plan, identity = save_and_load(world.plan(*make_edits()))
     world.run(plan, identity=identity)
-    problem = refusal(world, plan, identity)
-    assert (problem.exit_code, codes(problem)) == (ExitCode.STALE, ["already-applied"])
-    assert world.store.runs()[-1] in said(problem.diagnostics[0])
+    problem = catch_refusal(world, plan, identity)
+    assert (problem.exit_code, list_error_codes(problem)) == (ExitCode.STALE, ["already-applied"])
+    assert world.store.runs()[-1] in get_detail(problem.diagnostics[0])
 
 
 def test_repeated_drift_has_new_plan_id() -> None:
     """The run corrected only the cluster, so nothing else in the state shows it."""
-    world = two_topics()
+    world = make_world()
     ids = []
     for _ in range(3):
         world.set("a", retention_ms="9")
-        plan, identity = saved(world.plan(*as_applied()))
-        assert exit_code(world.run(plan, identity=identity)) is ExitCode.OK
+        plan, identity = save_and_load(world.plan(*make_applied()))
+        assert get_exit_code(world.run(plan, identity=identity)) is ExitCode.OK
         assert world.overrides("a") == {"retention.ms": "1"}
-        assert codes(refusal(world, plan, identity)) == ["already-applied"]
+        assert list_error_codes(catch_refusal(world, plan, identity)) == ["already-applied"]
         ids.append(identity)
     assert len(set(ids)) == 3
 
 
 def test_run_without_effect_leaves_state_unchanged() -> None:
-    world = two_topics()
+    world = make_world()
     before = world.store.read()
-    world.run(world.plan(*as_applied()))
+    world.run(world.plan(*make_applied()))
     assert world.store.read() == before
     world.set("a", retention_ms="9")
     world.cluster.faults.fail(REFUSED)
-    world.run(world.plan(*as_applied()))
+    world.run(world.plan(*make_applied()))
     assert world.store.read() == before
 
 
 def test_saved_plan_without_operations_is_applied_only_once() -> None:
     world = World()
-    world.apply(small("a"))
+    world.apply(small_topic("a"))
     other = World(world.cluster)
-    plan, identity = saved(other.plan(small("a")))
+    plan, identity = save_and_load(other.plan(small_topic("a")))
     assert plan.ownership
     assert not plan.operations
     other.run(plan, identity=identity)
-    assert refusal(other, plan, identity).exit_code is ExitCode.STALE
+    assert catch_refusal(other, plan, identity).exit_code is ExitCode.STALE
 
 
 def test_saved_plan_without_effect_can_be_applied_again() -> None:
-    world = two_topics()
-    plan, identity = saved(world.plan(*edits()))
+    world = make_world()
+    plan, identity = save_and_load(world.plan(*make_edits()))
     world.cluster.faults.fail(REFUSED)
-    assert exit_code(world.run(plan, identity=identity)) is ExitCode.PARTIAL
-    assert exit_code(world.run(plan, identity=identity)) is ExitCode.OK
+    assert get_exit_code(world.run(plan, identity=identity)) is ExitCode.PARTIAL
+    assert get_exit_code(world.run(plan, identity=identity)) is ExitCode.OK
 
 
 @pytest.mark.parametrize(
@@ -272,15 +274,15 @@ def test_saved_plan_without_effect_can_be_applied_again() -> None:
     ],
 )
 def test_modified_or_unsupported_plan_file_is_refused(before: str, after: str, code: str) -> None:
-    text, _ = render_plan_file(two_topics().plan(*edits()), None)
+    text, _ = render_plan_file(make_world().plan(*make_edits()), None)
     assert before in text
     with pytest.raises(KdeclareError) as refused:
         parse_plan(text.replace(before, after, 1), "it.plan")
-    assert (refused.value.exit_code, codes(refused.value)) == (ExitCode.ERROR, [code])
+    assert (refused.value.exit_code, list_error_codes(refused.value)) == (ExitCode.ERROR, [code])
 
 
 def test_plan_id_is_computed_from_content() -> None:
-    plan, identity = saved(two_topics().plan(*edits()))
+    plan, identity = save_and_load(make_world().plan(*make_edits()))
     assert identity == compute_plan_id(plan)
 
 
@@ -289,12 +291,12 @@ def test_plan_id_is_computed_from_content() -> None:
 
 def test_skip_stale_skips_stale_operations_and_dependents() -> None:
     world = World()
-    world.apply(growing("t", grown=False), small("a", retention_ms="1"))
-    plan = world.plan(growing("t", grown=True), small("a", retention_ms="2"))
+    world.apply(growing_topic("t", grown=False), small_topic("a", retention_ms="1"))
+    plan = world.plan(growing_topic("t", grown=True), small_topic("a", retention_ms="2"))
     increase, *chain = (op for op in plan.operations if op.resource.name == "t")
     world.cluster.elsewhere().create_partitions([NewPartitions("t", 3)])
     result = world.run(plan, skip_stale=True)
-    assert exit_code(result) is ExitCode.PARTIAL
+    assert get_exit_code(result) is ExitCode.PARTIAL
     assert result.results[increase.id].status is Status.STALE
     assert [result.results[op.id].status for op in chain] == [Status.SKIPPED, Status.SKIPPED]
     assert [result.results[op.id].cause for op in chain] == [increase.id, chain[0].id]
@@ -303,8 +305,8 @@ def test_skip_stale_skips_stale_operations_and_dependents() -> None:
 
 
 def test_skip_stale_skips_resource_with_changed_ownership() -> None:
-    world = two_topics()
-    plan = world.plan(*edits())
+    world = make_world()
+    plan = world.plan(*make_edits())
     state = world.store.read()
     assert state is not None
     record = protect_record("Topic", state.resources["Topic/a"])
@@ -313,38 +315,38 @@ def test_skip_stale_skips_resource_with_changed_ownership() -> None:
         replace(state, serial=state.serial + 1, resources={**state.resources, "Topic/a": record})
     )
     result = world.run(plan, skip_stale=True)
-    assert exit_code(result) is ExitCode.PARTIAL
+    assert get_exit_code(result) is ExitCode.PARTIAL
     assert world.overrides("a") == {"retention.ms": "1"}
     assert world.overrides("b") == {"retention.ms": "2"}
     assert world.owned()["Topic/a"] == dump_record(record)
 
 
 def test_skip_stale_adopts_nothing_with_changed_ownership() -> None:
-    world = two_topics()
-    World(world.cluster).apply(small("c"))
-    plan = world.plan(*edits(), small("c"))  # for c, only ownership is taken
+    world = make_world()
+    World(world.cluster).apply(small_topic("c"))
+    plan = world.plan(*make_edits(), small_topic("c"))  # for c, only ownership is taken
     state = world.store.read()
     assert state is not None
     record = TopicRecord(preventDestroy=True)
     world.store.write(
         replace(state, serial=state.serial + 1, resources={**state.resources, "Topic/c": record})
     )
-    assert refusal(world, plan).exit_code is ExitCode.STALE
+    assert catch_refusal(world, plan).exit_code is ExitCode.STALE
     result = world.run(plan, skip_stale=True)
-    assert exit_code(result) is ExitCode.PARTIAL
+    assert get_exit_code(result) is ExitCode.PARTIAL
     assert [d.resource for d in result.diagnostics] == ["Topic/c"]
     assert world.owned()["Topic/c"] == dump_record(record)
 
 
 def test_skip_stale_skips_cleanup_of_skipped_operations() -> None:
     """Another client has begun the same with the same throttle: none of its entries is removed."""
-    world = Moving()
-    kept = existing(world, t=[[1, 2]])
+    world = MovingWorld()
+    kept = create_topics(world, t=[[1, 2]])
     plan = world.plan(*kept, reassignment(("t-0", [3, 4]), throttle=1000))
-    for entity, values in rates(1000, 1, 2, 3, 4).items():
-        set_on(world, entity, values)
-    set_on(world, "TOPIC/t", {LEADERS: "0:1,0:2", FOLLOWERS: "0:3,0:4"})
-    theirs = throttles(world.cluster)
+    for entity, values in build_rates(1000, 1, 2, 3, 4).items():
+        set_configs(world, entity, values)
+    set_configs(world, "TOPIC/t", {LEADERS: "0:1,0:2", FOLLOWERS: "0:3,0:4"})
+    theirs = list_throttles(world.cluster)
     world.cluster.calls.clear()
     run = world.run(plan, skip_stale=True)
     assert {op.verb: run.results[op.id].status for op in plan.operations} == {
@@ -354,15 +356,15 @@ def test_skip_stale_skips_cleanup_of_skipped_operations() -> None:
         "throttle.clear": Status.SKIPPED,
     }
     assert world.cluster.requests() == []
-    assert throttles(world.cluster) == theirs
-    assert not world.left
+    assert list_throttles(world.cluster) == theirs
+    assert not world.pending_cleanup
 
 
 def test_skip_stale_runs_cleanup_of_executed_operations() -> None:
-    world = Moving()
-    kept = existing(world, t=[[1, 2]])
+    world = MovingWorld()
+    kept = create_topics(world, t=[[1, 2]])
     plan = world.plan(*kept, reassignment(("t-0", [3, 4]), throttle=1000))
-    someone_moves(world, "t-0", [1, 5])
+    move_as_other_client(world, "t-0", [1, 5])
     run = world.run(plan, skip_stale=True)
     assert {op.verb: run.results[op.id].status for op in plan.operations} == {
         "throttle.set": Status.DONE,
@@ -370,8 +372,8 @@ def test_skip_stale_runs_cleanup_of_executed_operations() -> None:
         "leaders.elect": Status.SKIPPED,
         "throttle.clear": Status.DONE,
     }
-    assert throttles(world.cluster) == {}
-    assert not world.left
+    assert list_throttles(world.cluster) == {}
+    assert not world.pending_cleanup
 
 
 # Changes detected during the run.
@@ -379,18 +381,18 @@ def test_skip_stale_runs_cleanup_of_executed_operations() -> None:
 
 def test_change_during_run_fails_only_its_operation() -> None:
     world = World()
-    world.apply(growing("t", grown=False), growing("u", grown=False))
-    plan = world.plan(growing("t", grown=True), growing("u", grown=True))
+    world.apply(growing_topic("t", grown=False), growing_topic("u", grown=False))
+    plan = world.plan(growing_topic("t", grown=True), growing_topic("u", grown=True))
 
     def meddle(other: MemoryCluster) -> None:
         other.set_overrides(topic_resource("t"), {"min.insync.replicas": "3"})
 
     world.cluster.faults.run_before(meddle, method="reassign")
     result = world.run(plan)
-    assert exit_code(result) is ExitCode.PARTIAL
+    assert get_exit_code(result) is ExitCode.PARTIAL
     late = {op.resource.name: op.id for op in plan.operations if op.verb == "configs.alter"}
     assert result.results[late["t"]].status is Status.STALE
-    assert {s for id_, s in statuses(result).items() if id_ != late["t"]} == {Status.DONE}
+    assert {s for id_, s in list_statuses(result).items() if id_ != late["t"]} == {Status.DONE}
     assert world.overrides("t") == {"min.insync.replicas": "3"}
     assert world.overrides("u") == {"min.insync.replicas": "2"}
     owned = world.owned()["Topic/t"]
@@ -399,11 +401,11 @@ def test_change_during_run_fails_only_its_operation() -> None:
 
 
 def test_topic_deleted_during_run_fails_alone() -> None:
-    world = two_topics()
-    plan = world.plan(*edits())
+    world = make_world()
+    plan = world.plan(*make_edits())
     world.cluster.faults.run_before(lambda other: other.delete_topics({"a": None}), method="alter_configs")
     result = world.run(plan)
-    assert exit_code(result) is ExitCode.PARTIAL
+    assert get_exit_code(result) is ExitCode.PARTIAL
     failed, done = result.results.values()
     assert (failed.status, failed.error) == (Status.FAILED, "UNKNOWN_TOPIC_OR_PARTITION")
     assert done.status is Status.DONE
@@ -414,13 +416,19 @@ def test_topic_deleted_during_run_fails_alone() -> None:
 
 def test_failed_operation_skips_only_dependents_with_cause() -> None:
     world = World()
-    before = [growing("t", grown=False), growing("u", grown=False), small("a", retention_ms="1")]
+    before = [
+        growing_topic("t", grown=False),
+        growing_topic("u", grown=False),
+        small_topic("a", retention_ms="1"),
+    ]
     world.apply(*before)
-    plan = world.plan(growing("t", grown=True), growing("u", grown=True), small("a", retention_ms="2"))
+    plan = world.plan(
+        growing_topic("t", grown=True), growing_topic("u", grown=True), small_topic("a", retention_ms="2")
+    )
     increase, *chain = (op for op in plan.operations if op.resource.name == "t")
     world.cluster.faults.fail(REFUSED, item="t", method="create_partitions")
     result = world.run(plan)
-    assert exit_code(result) is ExitCode.PARTIAL
+    assert get_exit_code(result) is ExitCode.PARTIAL
     failed = result.results[increase.id]
     assert (failed.status, failed.error, failed.message) == (
         Status.FAILED,
@@ -431,19 +439,27 @@ def test_failed_operation_skips_only_dependents_with_cause() -> None:
     assert [(r.status, r.cause) for r in skipped] == [(Status.SKIPPED, increase.id)] * 2
     others = {result.results[op.id].status for op in plan.operations if op.resource.name != "t"}
     assert others == {Status.DONE}
-    again = world.plan(growing("t", grown=True), growing("u", grown=True), small("a", retention_ms="2"))
+    again = world.plan(
+        growing_topic("t", grown=True), growing_topic("u", grown=True), small_topic("a", retention_ms="2")
+    )
     assert [str(c.id) for c in again.changes] == ["Topic/t"]
     assert world.run(again).complete
 
 
 def test_fail_fast_starts_no_further_operations() -> None:
-    world = two_topics()
-    world.apply(small("a", retention_ms="1"), small("b", retention_ms="1"), growing("t", grown=False))
-    plan = world.plan(small("a", retention_ms="2"), small("b", retention_ms="1"), growing("t", grown=True))
+    world = make_world()
+    world.apply(
+        small_topic("a", retention_ms="1"),
+        small_topic("b", retention_ms="1"),
+        growing_topic("t", grown=False),
+    )
+    plan = world.plan(
+        small_topic("a", retention_ms="2"), small_topic("b", retention_ms="1"), growing_topic("t", grown=True)
+    )
     world.cluster.calls.clear()
     world.cluster.faults.fail(REFUSED, item="TOPIC/a")
     result = world.run(plan, fail_fast=True)
-    assert exit_code(result) is ExitCode.PARTIAL
+    assert get_exit_code(result) is ExitCode.PARTIAL
     by_verb = {op.verb: result.results[op.id].status for op in plan.operations if op.resource.name == "t"}
     # The first launch sends all ready operations; their dependents are not begun anymore.
     assert by_verb == {
@@ -457,24 +473,24 @@ def test_fail_fast_starts_no_further_operations() -> None:
 
 def test_interrupted_run_ends_cleanly_and_can_continue() -> None:
     world = World()
-    world.apply(growing("t", grown=False))
-    plan = world.plan(growing("t", grown=True))
+    world.apply(growing_topic("t", grown=False))
+    plan = world.plan(growing_topic("t", grown=True))
     world.cluster.faults.run_before(lambda _: world.stop.set(), method="create_partitions")
     result = world.run(plan)
-    assert exit_code(result) is ExitCode.INTERRUPTED
-    assert list(statuses(result).values()) == [Status.DONE, Status.INTERRUPTED, Status.INTERRUPTED]
+    assert get_exit_code(result) is ExitCode.INTERRUPTED
+    assert list(list_statuses(result).values()) == [Status.DONE, Status.INTERRUPTED, Status.INTERRUPTED]
     world.stop.clear()
-    assert world.apply(growing("t", grown=True)).complete
-    assert not world.plan(growing("t", grown=True)).has_changes
+    assert world.apply(growing_topic("t", grown=True)).complete
+    assert not world.plan(growing_topic("t", grown=True)).has_changes
 
 
 def test_retriable_faults_are_retried_only_for_failed_items() -> None:
     memory = MemoryCluster()
     world = World(memory)
-    world.apply(small("a", retention_ms="1"), small("b", retention_ms="1"))
+    world.apply(small_topic("a", retention_ms="1"), small_topic("b", retention_ms="1"))
     waits: list[float] = []
     world.cluster = cast(MemoryCluster, RetryingCluster(memory, RetryPolicy(sleep=waits.append)))
-    plan = world.plan(*edits())
+    plan = world.plan(*make_edits())
     memory.calls.clear()
     memory.faults.fail(AGAIN, item="TOPIC/a", nth=1)
     memory.faults.fail(AGAIN, item="TOPIC/a", nth=2)
@@ -486,14 +502,14 @@ def test_retriable_faults_are_retried_only_for_failed_items() -> None:
 def test_persistent_retriable_fault_fails_only_its_item() -> None:
     memory = MemoryCluster()
     world = World(memory)
-    world.apply(small("a", retention_ms="1"), small("b", retention_ms="1"))
+    world.apply(small_topic("a", retention_ms="1"), small_topic("b", retention_ms="1"))
     world.cluster = cast(
         MemoryCluster, RetryingCluster(memory, RetryPolicy(attempts=3, sleep=lambda _: None))
     )
-    plan = world.plan(*edits())
+    plan = world.plan(*make_edits())
     memory.faults.fail(AGAIN, item="TOPIC/a", nth=None, method="alter_configs")
     result = world.run(plan)
-    assert exit_code(result) is ExitCode.PARTIAL
+    assert get_exit_code(result) is ExitCode.PARTIAL
     failed, done = result.results.values()
     assert (failed.status, failed.error) == (Status.FAILED, "NOT_CONTROLLER")
     assert done.status is Status.DONE
@@ -507,10 +523,10 @@ def test_exceeded_quota_fails_operation_with_hint() -> None:
     world = World(memory)
     waits: list[float] = []
     world.cluster = cast(MemoryCluster, RetryingCluster(memory, RetryPolicy(sleep=waits.append)))
-    plan = world.plan(small("a"), small("b"))
+    plan = world.plan(small_topic("a"), small_topic("b"))
     memory.faults.fail(QUOTA, item="a", nth=None, method="create_topics")
     result = world.run(plan)
-    assert exit_code(result) is ExitCode.PARTIAL
+    assert get_exit_code(result) is ExitCode.PARTIAL
     failed, done = result.results.values()
     assert (failed.status, failed.error) == (Status.FAILED, "THROTTLING_QUOTA_EXCEEDED")
     assert failed.message.startswith("the quota is used up. ")
@@ -523,7 +539,7 @@ def test_exceeded_quota_fails_operation_with_hint() -> None:
 def test_quota_exceeded_in_preflight_is_reported_with_hint() -> None:
     world = World()
     world.cluster.faults.fail(QUOTA, item="a", nth=None, method="create_topics")
-    plan = world.plan(small("a"))
+    plan = world.plan(small_topic("a"))
     assert plan_outcome(plan).exit_code is ExitCode.ERROR
     (said,) = [item for item in plan.diagnostics if item.is_error]
     assert (said.code, said.summary) == ("quota-exceeded", "Mutation quota exceeded")
@@ -532,8 +548,8 @@ def test_quota_exceeded_in_preflight_is_reported_with_hint() -> None:
 
 
 def test_cluster_lost_during_run_is_settled_by_next_apply() -> None:
-    world = two_topics()
-    plan = world.plan(*edits())
+    world = make_world()
+    plan = world.plan(*make_edits())
     gone = Fault("NETWORK_EXCEPTION", "socket disconnected", FaultKind.UNKNOWN)
     world.cluster.faults.time_out(after_effect=True, method="alter_configs", fault=gone)
     # After the request, nothing can be observed either.
@@ -541,27 +557,27 @@ def test_cluster_lost_during_run_is_settled_by_next_apply() -> None:
         lambda _: world.cluster.faults.fail(gone, nth=None, method="describe"), method="alter_configs"
     )
     result = world.run(plan)
-    assert set(statuses(result).values()) == {Status.UNKNOWN}
-    assert exit_code(result) is ExitCode.PARTIAL
+    assert set(list_statuses(result).values()) == {Status.UNKNOWN}
+    assert get_exit_code(result) is ExitCode.PARTIAL
     world.cluster.faults.clear()
-    assert world.apply(*edits()).run_id is None or not world.plan(*edits()).has_changes
+    assert world.apply(*make_edits()).run_id is None or not world.plan(*make_edits()).has_changes
     assert world.owned()["Topic/a"]["configs"] == {"retention.ms": {"value": "2"}}
 
 
 def test_partial_failure_records_actual_ownership() -> None:
-    world = two_topics()
-    plan = world.plan(*edits(), small("c"), small("d"))
+    world = make_world()
+    plan = world.plan(*make_edits(), small_topic("c"), small_topic("d"))
     world.cluster.faults.fail(REFUSED, item="TOPIC/b", method="alter_configs")
     world.cluster.faults.fail(REFUSED, item="d", method="create_topics")
     result = world.run(plan)
-    assert exit_code(result) is ExitCode.PARTIAL
+    assert get_exit_code(result) is ExitCode.PARTIAL
     owned = world.owned()
     assert owned["Topic/a"]["configs"] == {"retention.ms": {"value": "2"}}
     assert owned["Topic/b"]["configs"] == {"retention.ms": {"value": "1"}}
     assert "Topic/c" in owned
     assert "Topic/d" not in owned
-    assert world.apply(*edits(), small("c"), small("d")).complete
-    assert not world.plan(*edits(), small("c"), small("d")).has_changes
+    assert world.apply(*make_edits(), small_topic("c"), small_topic("d")).complete
+    assert not world.plan(*make_edits(), small_topic("c"), small_topic("d")).has_changes
 
 
 def test_failed_second_stage_of_key_owns_first_stage() -> None:
@@ -573,7 +589,7 @@ def test_failed_second_stage_of_key_owns_first_stage() -> None:
     plan = world.plan(after)
     world.cluster.faults.fail(REFUSED, item="TOPIC/t", method="alter_configs", nth=2)
     result = world.run(plan)
-    assert list(statuses(result).values()) == [Status.DONE, Status.FAILED]
+    assert list(list_statuses(result).values()) == [Status.DONE, Status.FAILED]
     assert world.overrides("t") == {"cleanup.policy": "delete,compact"}
     assert world.apply(after).complete
     assert world.overrides("t") == {"cleanup.policy": "compact"}
@@ -581,18 +597,18 @@ def test_failed_second_stage_of_key_owns_first_stage() -> None:
 
 
 def test_plan_with_errors_is_never_applied() -> None:
-    world = two_topics()
+    world = make_world()
     world.apply(topic("t", partitions=3, replicationFactor=1))
-    plan = world.plan(topic("t", assignments={0: [1], 1: [77], 2: [1]}), *edits())
+    plan = world.plan(topic("t", assignments={0: [1], 1: [77], 2: [1]}), *make_edits())
     assert plan.has_errors
-    problem = refusal(world, plan)
-    assert (problem.exit_code, codes(problem)) == (ExitCode.ERROR, ["unknown-broker"])
+    problem = catch_refusal(world, plan)
+    assert (problem.exit_code, list_error_codes(problem)) == (ExitCode.ERROR, ["unknown-broker"])
 
 
 # Two applies from two copies of a state.
 
 
-def created_by_the_other(world: World, *, nth: int) -> None:
+def create_topic_in_other_apply(world: World, *, nth: int) -> None:
     """Let another apply create the topic right before the n-th CreateTopics of this one."""
     new = NewTopic("t", 1, 1, None, {})
     world.cluster.faults.run_before(lambda other: other.create_topics([new]), nth=nth, method="create_topics")
@@ -600,7 +616,7 @@ def created_by_the_other(world: World, *, nth: int) -> None:
 
 def test_plan_is_stale_when_another_apply_creates_topic_in_planning() -> None:
     world = World()
-    created_by_the_other(world, nth=1)
+    create_topic_in_other_apply(world, nth=1)
     plan = world.plan(topic("t", partitions=1, replicationFactor=1))
     (problem,) = plan.diagnostics
     assert problem.code == "stale"
@@ -624,7 +640,7 @@ def test_plan_is_stale_when_brokers_do_not_show_topic_yet() -> None:
 
 def test_topic_created_by_another_apply_during_run_is_stale() -> None:
     world = World()
-    created_by_the_other(world, nth=2)
+    create_topic_in_other_apply(world, nth=2)
     run = world.apply(topic("t", partitions=1, replicationFactor=1), topic("u", partitions=1))
     assert run.results["topic.create:Topic/t"].status is Status.STALE
     assert run.results["topic.create:Topic/u"].status is Status.DONE
@@ -647,7 +663,7 @@ def test_plan_is_stale_when_another_apply_adds_partitions() -> None:
 
 def test_plan_with_stale_resource_and_error_is_an_error() -> None:
     world = World()
-    created_by_the_other(world, nth=1)
+    create_topic_in_other_apply(world, nth=1)
     world.cluster.faults.fail(Fault("INVALID_CONFIG", "Not here."), method="create_topics", item="u")
     both = [topic(name, partitions=1, replicationFactor=1) for name in "tu"]
     plan = world.plan(*both)

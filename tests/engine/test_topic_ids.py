@@ -28,48 +28,48 @@ def create_again(other: MemoryCluster) -> None:
     other.produce("x", 7)
 
 
-def owned_topic(cluster: MemoryCluster | None = None) -> World:
+def make_world(cluster: MemoryCluster | None = None) -> World:
     world = World(cluster or MemoryCluster())
     world.apply(topic("x", **SPEC))
     return world
 
 
-def deletion(world: World, **scope: Any) -> Plan:
+def plan_deletion(world: World, **scope: Any) -> Plan:
     return world.plan(scope=PlanScope(allow_deletes=True, **scope))
 
 
-def records(world: World) -> int | None:
+def count_records(world: World) -> int | None:
     return world.cluster.record_counts(["x"]).get("x")
 
 
-def only(run: ApplyResult) -> OperationResult:
+def get_only_result(run: ApplyResult) -> OperationResult:
     (result,) = run.results.values()
     return result
 
 
-def codes(plan: Plan) -> list[str]:
+def list_codes(plan: Plan) -> list[str]:
     return [d.code for d in plan.diagnostics]
 
 
 def test_deletion_plan_names_the_topic_id() -> None:
-    world = owned_topic()
-    (op,) = deletion(world).operations
+    world = make_world()
+    (op,) = plan_deletion(world).operations
     assert dump_arguments(op.args)["topic_id"] == world.cluster.topics()["x"].topic_id
 
 
 def test_topic_recreated_before_deletion_request_is_kept() -> None:
-    world = owned_topic()
-    plan = deletion(world)
+    world = make_world()
+    plan = plan_deletion(world)
     world.cluster.faults.run_before(create_again, method="delete_topics")
     run = world.run(plan)
-    assert records(world) == 7
-    assert only(run).status is Status.DONE  # the topic that was to be deleted is deleted
+    assert count_records(world) == 7
+    assert get_only_result(run).status is Status.DONE  # the topic that was to be deleted is deleted
     assert not world.owned()
 
 
 def test_topic_recreated_during_quota_retry_is_kept() -> None:
-    world = owned_topic()
-    plan = deletion(world)
+    world = make_world()
+    plan = plan_deletion(world)
     world.cluster.faults.fail(QUOTA, method="delete_topics", item="x")
     world.cluster.faults.run_before(create_again, method="delete_topics", nth=2)
     memory = world.cluster
@@ -77,46 +77,46 @@ def test_topic_recreated_during_quota_retry_is_kept() -> None:
     run = world.run(plan)
     world.cluster = memory
     assert len(memory.requests("delete_topics")) == 2
-    assert records(world) == 7
-    assert only(run).is_good
+    assert count_records(world) == 7
+    assert get_only_result(run).is_good
 
 
 def test_topic_recreated_after_timed_out_deletion_is_kept() -> None:
     for after_effect in (False, True):
-        world = owned_topic()
-        plan = deletion(world)
+        world = make_world()
+        plan = plan_deletion(world)
         world.cluster.faults.time_out(after_effect=after_effect, method="delete_topics")
         world.cluster.faults.run_before(create_again, method="delete_topics", nth=2)
         run = world.run(plan)
-        assert records(world) == 7
-        assert only(run).status is Status.DONE
+        assert count_records(world) == 7
+        assert get_only_result(run).status is Status.DONE
 
 
 def test_timed_out_deletion_is_settled_by_sending_it_again() -> None:
-    world = owned_topic()
-    plan = deletion(world)
+    world = make_world()
+    plan = plan_deletion(world)
     world.cluster.faults.time_out(after_effect=False, method="delete_topics")
-    assert only(world.run(plan)).status is Status.DONE
+    assert get_only_result(world.run(plan)).status is Status.DONE
     assert not world.cluster.topics()
 
 
 def test_rollback_of_creation_keeps_recreated_topic() -> None:
-    world = owned_topic()
+    world = make_world()
     create_again(world.cluster)
     plan = world.plan_rollback(allow_data_loss=True)
-    assert codes(plan) == ["conflict"]
+    assert list_codes(plan) == ["conflict"]
     assert "another topic has its name now" in plan.diagnostics[0].detail
     assert not plan.operations
-    assert records(world) == 7
+    assert count_records(world) == 7
 
 
 def test_topic_recreated_after_rollback_plan_is_kept() -> None:
-    world = owned_topic()
+    world = make_world()
     plan = world.plan_rollback()
     world.cluster.faults.run_before(create_again, method="record_counts")
     run = world.run(plan)
-    assert records(world) == 7
-    assert not only(run).is_good  # it holds records by now: nothing is sent
+    assert count_records(world) == 7
+    assert not get_only_result(run).is_good  # it holds records by now: nothing is sent
 
 
 def test_creation_with_unknown_outcome_is_a_conflict() -> None:
@@ -125,9 +125,9 @@ def test_creation_with_unknown_outcome_is_a_conflict() -> None:
     plan = world.plan(topic("x", **SPEC))
     world.cluster.faults.clear()
     world.cluster.faults.time_out(after_effect=True, method="create_topics")
-    assert only(world.run(plan)).status is Status.DONE
+    assert get_only_result(world.run(plan)).status is Status.DONE
     back = world.plan_rollback()
-    assert codes(back) == ["conflict"]
+    assert list_codes(back) == ["conflict"]
     assert "no id of the topic" in back.diagnostics[0].detail
     assert "kdeclare topic delete x" in back.diagnostics[0].hint
     assert run_outcome(world.run(back)).exit_code is ExitCode.PARTIAL
@@ -135,37 +135,37 @@ def test_creation_with_unknown_outcome_is_a_conflict() -> None:
 
 
 def test_run_of_0_1_has_no_proven_topic_ids() -> None:
-    world = owned_topic()
+    world = make_world()
     (run_id,) = world.store.runs()
     topic_id = world.cluster.topics()["x"].topic_id
     journal = world.store._runs[run_id].lines
     journal[:] = [line.replace(f', "topic_id": "{topic_id}"', "") for line in journal]
     journal[:] = [line.replace(', "topic_id": null', "") for line in journal]
     assert "topic_id" not in str(world.store.entries(run_id))
-    assert codes(world.plan_rollback()) == ["conflict"]
+    assert list_codes(world.plan_rollback()) == ["conflict"]
 
 
 def test_cluster_without_topic_ids_needs_delete_by_name() -> None:
-    world = owned_topic(MemoryCluster(topic_ids=False))
-    plan = deletion(world)
+    world = make_world(MemoryCluster(topic_ids=False))
+    plan = plan_deletion(world)
     assert [d.code for d in plan.diagnostics if d.is_blocking] == ["no-topic-id"]
     assert not plan.operations
     assert plan_outcome(plan).exit_code is ExitCode.DENIED
-    assert world.run(deletion(world, options=choose_options(delete_by_name=True))).complete
+    assert world.run(plan_deletion(world, options=choose_options(delete_by_name=True))).complete
     assert not world.cluster.topics()
 
 
 def test_rollback_on_cluster_without_topic_ids_needs_delete_by_name() -> None:
-    world = owned_topic(MemoryCluster(topic_ids=False))
-    assert codes(world.plan_rollback()) == ["conflict"]
+    world = make_world(MemoryCluster(topic_ids=False))
+    assert list_codes(world.plan_rollback()) == ["conflict"]
     assert "--delete-by-name" in world.plan_rollback().diagnostics[0].hint
     assert world.rollback(delete_by_name=True).complete
     assert not world.cluster.topics()
 
 
 def test_rollback_of_deletion_owns_nothing_and_suggests_no_retry() -> None:
-    world = owned_topic()
-    assert world.run(deletion(world)).complete
+    world = make_world()
+    assert world.run(plan_deletion(world)).complete
     run = world.rollback()
     outcome = run_outcome(run)
     assert outcome.exit_code is ExitCode.PARTIAL
@@ -190,9 +190,9 @@ def test_rollback_of_run_with_deletion_restores_other_changes() -> None:
 
 
 def test_deletion_not_yet_visible_is_irreversible() -> None:
-    world = owned_topic(MemoryCluster(metadata_lag=0))
+    world = make_world(MemoryCluster(metadata_lag=0))
     world.cluster.metadata_lag = 1000
-    plan = deletion(world)
+    plan = plan_deletion(world)
     assert world.run(plan).complete
     assert "x" in world.cluster.topics()
-    assert codes(world.plan_rollback()) == ["irreversible"]
+    assert list_codes(world.plan_rollback()) == ["irreversible"]

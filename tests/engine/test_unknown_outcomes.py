@@ -36,14 +36,14 @@ UNCHECKED = PlanScope(preflight=False)
 RATE = "leader.replication.throttled.rate"
 
 
-class Schedule(TestClock):
+class ScheduledClock(TestClock):
     """A clock that triggers something elsewhere after some seconds."""
 
     def __init__(self) -> None:
         super().__init__()
         self.due: list[tuple[float, Callable[[], object]]] = []
 
-    def after(self, seconds: float, act: Callable[[], object]) -> None:
+    def call_after(self, seconds: float, act: Callable[[], object]) -> None:
         self.due.append((self.monotonic() + seconds, act))
 
     def sleep(self, seconds: float) -> None:
@@ -54,30 +54,30 @@ class Schedule(TestClock):
 
 
 @dataclass
-class Silent(World):
+class SilentWorld(World):
     """A topic `t`, and no response to requests about its configs."""
 
-    clock: Schedule = field(default_factory=Schedule)
+    clock: ScheduledClock = field(default_factory=ScheduledClock)
     told: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.apply(topic("t", partitions=1, replicationFactor=1))
 
-    def takes_effect(self) -> None:
+    def apply_effect(self) -> None:
         """Let brokers execute the request now."""
         self.set("t", retention_ms="5")
 
-    def record(self) -> Any:
+    def read_run_record(self) -> Any:
         run_id = self.store.runs()[-1]
         return fold_journal(run_id, self.store.entries(run_id))
 
 
-def declared() -> DesiredResource:
+def declared_topic() -> DesiredResource:
     return topic("t", partitions=1, replicationFactor=1, configs={"retention.ms": "5"})
 
 
-def silent(*, crash: bool = False) -> Silent:
-    world = Silent()
+def make_silent_world(*, crash: bool = False) -> SilentWorld:
+    world = SilentWorld()
     if crash:
         world.cluster.faults.crash(after_effect=False, method="alter_configs")
     else:
@@ -87,86 +87,86 @@ def silent(*, crash: bool = False) -> Silent:
 
 def test_failed_resend_does_not_settle_first_request() -> None:
     """The first request had no response; the failed connection of the second one reveals nothing about it."""
-    world = Silent()
+    world = SilentWorld()
     faults = world.cluster.faults
     faults.time_out(after_effect=False, nth=1, method="alter_configs")
     refused = Fault("NETWORK_EXCEPTION", "connection refused", FaultKind.RETRIABLE)
     faults.fail(refused, nth=2, method="alter_configs")
     faults.fail(refused, nth=3, method="alter_configs")
-    plan = world.plan(declared(), scope=UNCHECKED)
-    world.clock.after(20, world.takes_effect)
-    assert only(world.run(plan)).status is Status.DONE
+    plan = world.plan(declared_topic(), scope=UNCHECKED)
+    world.clock.call_after(20, world.apply_effect)
+    assert get_only_result(world.run(plan)).status is Status.DONE
 
 
-def only(run: ApplyResult) -> OperationResult:
+def get_only_result(run: ApplyResult) -> OperationResult:
     (found,) = run.results.values()
     return found
 
 
 def test_apply_reports_failure_only_after_request_deadline() -> None:
-    world = silent()
+    world = make_silent_world()
     begun = world.clock.monotonic()
-    found = only(world.apply(declared(), scope=UNCHECKED))
+    found = get_only_result(world.apply(declared_topic(), scope=UNCHECKED))
     assert found.status is Status.FAILED
     assert found.error == "REQUEST_TIMED_OUT"
     assert world.clock.monotonic() - begun >= CONFIGS_S
 
 
 def test_apply_uses_timeout_of_request() -> None:
-    world = World(clock=Schedule())
+    world = World(clock=ScheduledClock())
     world.cluster.faults.time_out(after_effect=False, nth=None, method="create_topics")
-    plan = world.plan(declared(), scope=UNCHECKED)
+    plan = world.plan(declared_topic(), scope=UNCHECKED)
     begun = world.clock.monotonic()
-    assert only(world.run(plan)).error == "REQUEST_TIMED_OUT"
+    assert get_only_result(world.run(plan)).error == "REQUEST_TIMED_OUT"
     assert TOPICS_S <= world.clock.monotonic() - begun < CONFIGS_S
 
 
 @pytest.mark.parametrize("late_s", [2, 30, 80])
 def test_effect_before_deadline_is_done(late_s: float) -> None:
-    world = silent()
-    world.clock.after(late_s, world.takes_effect)
-    assert only(world.apply(declared(), scope=UNCHECKED)).status is Status.DONE
-    assert not world.plan(declared()).has_changes
+    world = make_silent_world()
+    world.clock.call_after(late_s, world.apply_effect)
+    assert get_only_result(world.apply(declared_topic(), scope=UNCHECKED)).status is Status.DONE
+    assert not world.plan(declared_topic()).has_changes
 
 
 def test_unobservable_cluster_is_polled_until_deadline() -> None:
-    world = silent()
+    world = make_silent_world()
     gone = Fault("NOT_CONNECTED", "No broker answers.", FaultKind.UNKNOWN)
-    plan = world.plan(declared(), scope=UNCHECKED)
+    plan = world.plan(declared_topic(), scope=UNCHECKED)
     world.cluster.faults.run_before(
         lambda _: world.cluster.faults.fail(gone, method="topics", nth=None), method="alter_configs"
     )
 
-    def back() -> None:
+    def restore() -> None:
         world.cluster.faults.clear()
-        world.takes_effect()
+        world.apply_effect()
 
-    world.clock.after(40, back)
-    assert only(world.run(plan)).status is Status.DONE
+    world.clock.call_after(40, restore)
+    assert get_only_result(world.run(plan)).status is Status.DONE
 
 
 def test_interrupt_while_waiting_records_unknown_outcome_until_settled() -> None:
-    world = silent()
-    world.clock.after(20, world.stop.set)
-    run = world.apply(declared(), scope=UNCHECKED)
-    found = only(run)
+    world = make_silent_world()
+    world.clock.call_after(20, world.stop.set)
+    run = world.apply(declared_topic(), scope=UNCHECKED)
+    found = get_only_result(run)
     assert found.status is Status.UNKNOWN
     assert "the system may still execute it until 2026-01-01T00:01" in found.message
     assert run_outcome(run).exit_code is ExitCode.INTERRUPTED
-    assert not world.record().is_over
+    assert not world.read_run_record().is_over
     world.stop.clear()
     world.cluster.faults.clear()
-    world.clock.after(30, world.takes_effect)
+    world.clock.call_after(30, world.apply_effect)
     world.recover()
-    assert world.record().is_over
-    assert world.record().results[found.id].status is Status.DONE
+    assert world.read_run_record().is_over
+    assert world.read_run_record().results[found.id].status is Status.DONE
     assert world.owned()["Topic/t"]["configs"] == {"retention.ms": {"value": "5"}}
 
 
 def test_killed_run_stays_open_until_request_deadline() -> None:
-    world = silent(crash=True)
+    world = make_silent_world(crash=True)
     with pytest.raises(Crash):
-        world.apply(declared(), scope=UNCHECKED)
+        world.apply(declared_topic(), scope=UNCHECKED)
     world.store.restart()
     with world.store.lock("test"):
         (found,) = recover_runs(world.store, connections_to(world.cluster), world.clock, wait=False)
@@ -174,20 +174,20 @@ def test_killed_run_stays_open_until_request_deadline() -> None:
     assert result.status is Status.UNKNOWN
     assert found.open_until is not None
     assert found.open_until - world.clock.now() > timedelta(seconds=80)
-    assert not world.record().is_over
-    world.takes_effect()
+    assert not world.read_run_record().is_over
+    world.apply_effect()
     with world.store.lock("test"):
         (found,) = recover_runs(world.store, connections_to(world.cluster), world.clock, wait=False)
     assert [r.status for r in found.settled.values()] == [Status.DONE]
-    assert world.record().is_over
-    assert not world.plan(declared()).has_changes
+    assert world.read_run_record().is_over
+    assert not world.plan(declared_topic()).has_changes
 
 
 def test_recovery_reports_no_effect_only_after_deadline() -> None:
-    world = silent(crash=True)
+    world = make_silent_world(crash=True)
     begun = world.clock.monotonic()
     with pytest.raises(Crash):
-        world.apply(declared(), scope=UNCHECKED)
+        world.apply(declared_topic(), scope=UNCHECKED)
     world.store.restart()
     told: list[tuple[str, int, int]] = []
     with world.store.lock("test"):
@@ -202,7 +202,7 @@ def test_recovery_reports_no_effect_only_after_deadline() -> None:
 def test_progress_reports_wait_for_unanswered_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     import time
 
-    world = silent()
+    world = make_silent_world()
     told: list[str] = []
     world.progress = lambda what, *_, **__: told.append(what)
     asleep = world.clock.sleep
@@ -212,26 +212,26 @@ def test_progress_reports_wait_for_unanswered_requests(monkeypatch: pytest.Monke
         asleep(seconds)
 
     monkeypatch.setattr(world.clock, "sleep", sleep)
-    plan = world.plan(declared(), scope=UNCHECKED)
+    plan = world.plan(declared_topic(), scope=UNCHECKED)
     world.run(plan, poll_s=0.001)
     assert "Waiting for the effect of unanswered requests" in told
 
 
 def test_journal_records_request_deadline() -> None:
-    world = silent()
-    world.apply(declared(), scope=UNCHECKED)
+    world = make_silent_world()
+    world.apply(declared_topic(), scope=UNCHECKED)
     run_id = world.store.runs()[-1]
     begun = [entry for entry in untyped(world.store.entries(run_id)) if entry["event"] == "begin"]
     assert len(begun) == 3  # it was sent three times
-    record = world.record()
+    record = world.read_run_record()
     (deadline,) = record.deadlines.values()
     assert deadline == begun[-1]["deadline"] > begun[0]["deadline"]
 
 
 def test_killed_run_of_earlier_version_has_default_deadline() -> None:
-    world = silent(crash=True)
+    world = make_silent_world(crash=True)
     with pytest.raises(Crash):
-        world.apply(declared(), scope=UNCHECKED)
+        world.apply(declared_topic(), scope=UNCHECKED)
     world.store.restart()
     run_id = world.store.runs()[-1]
     entries = [{k: v for k, v in e.items() if k != "deadline"} for e in untyped(world.store.entries(run_id))]

@@ -18,7 +18,7 @@ DECLARED = [topic(name, partitions=1, replicationFactor=1) for name in NAMES]
 AT_ONCE = PlanScope(visibility_timeout_s=0)
 
 
-def created(lag: float, *, names: int = 10) -> World:
+def make_world(lag: float, *, names: int = 10) -> World:
     """Topics that were created while brokers are ``lag`` reads behind."""
     world = World(MemoryCluster(metadata_lag=lag))
     assert world.apply(*DECLARED[:names]).complete
@@ -26,40 +26,40 @@ def created(lag: float, *, names: int = 10) -> World:
     return world
 
 
-def real(world: World) -> list[str]:
+def list_real_topics(world: World) -> list[str]:
     """Return the topics that really exist."""
     return sorted(world.cluster.dump()["topics"])
 
 
-def code(run: ApplyResult) -> ExitCode:
+def get_exit_code(run: ApplyResult) -> ExitCode:
     return run_outcome(run).exit_code
 
 
 @pytest.mark.parametrize("lag", [1, 2, 3, 5, 8, 13])
 def test_rollback_deletes_topics_that_brokers_show_late(lag: int) -> None:
-    world = created(lag)
+    world = make_world(lag)
     run = world.rollback()
-    assert real(world) == []
+    assert list_real_topics(world) == []
     assert len(run.results) == 10
-    assert code(run) is ExitCode.OK
+    assert get_exit_code(run) is ExitCode.OK
     assert not world.owned()
 
 
 def test_rollback_names_topics_that_brokers_never_show() -> None:
-    world = created(math.inf)
+    world = make_world(math.inf)
     plan = world.plan_rollback()
     assert [(d.code, d.resource) for d in plan.diagnostics] == [("pending", f"Topic/{n}") for n in NAMES]
     assert not plan.operations
     assert 120 <= world.clock.monotonic() < 260
     run = world.run(plan)
-    assert code(run) is ExitCode.PARTIAL
+    assert get_exit_code(run) is ExitCode.PARTIAL
     assert "to retry what is left" in render_run_text(run)
-    assert real(world) == NAMES
+    assert list_real_topics(world) == NAMES
     assert world.owned().keys() == {f"Topic/{n}" for n in NAMES}
     world.cluster.catch_up()
     first = world.store.runs()[0]
-    assert code(world.rollback(first)) is ExitCode.OK
-    assert real(world) == []
+    assert get_exit_code(world.rollback(first)) is ExitCode.OK
+    assert list_real_topics(world) == []
     assert not world.owned()
 
 
@@ -70,36 +70,36 @@ def test_rollback_deletes_visible_topics_and_names_the_rest() -> None:
     for name in NAMES[:6]:
         world.cluster._invisible_topics.pop(world.cluster._state.topics[name].topic_id)
     run = world.rollback(patience_s=1)
-    assert real(world) == NAMES[6:]
-    assert code(run) is ExitCode.PARTIAL
+    assert list_real_topics(world) == NAMES[6:]
+    assert get_exit_code(run) is ExitCode.PARTIAL
     assert world.owned().keys() == {f"Topic/{n}" for n in NAMES[6:]}
     assert "6 of 6 operations done, 4 not restored" in run_outcome(run).headline
 
 
 def test_rollback_does_not_wait_for_topics_deleted_by_others() -> None:
-    world = created(math.inf)
+    world = make_world(math.inf)
     world.cluster.elsewhere().delete_topics(dict.fromkeys(NAMES))
     begun = world.clock.monotonic()
     run = world.rollback()
     assert world.clock.monotonic() - begun < 1
-    assert code(run) is ExitCode.OK
+    assert get_exit_code(run) is ExitCode.OK
     assert not world.owned()
 
 
 def test_rollback_waits_when_controller_check_is_refused() -> None:
-    world = created(math.inf, names=1)
+    world = make_world(math.inf, names=1)
     refused = Fault("TOPIC_AUTHORIZATION_FAILED", "no")
     world.cluster.faults.fail(refused, method="create_topics", nth=None)
     assert [d.code for d in world.plan_rollback(patience_s=1).diagnostics] == ["pending"]
 
 
 def test_plan_waits_for_owned_topics() -> None:
-    world = created(3)
+    world = make_world(3)
     assert not world.plan(*DECLARED).has_changes
 
 
 def test_plan_neither_creates_nor_releases_pending_topics() -> None:
-    world = created(math.inf)
+    world = make_world(math.inf)
     plan = world.plan(*DECLARED[1:], scope=AT_ONCE)
     assert not plan.operations
     assert not plan.ownership
@@ -111,7 +111,7 @@ def test_plan_neither_creates_nor_releases_pending_topics() -> None:
 
 
 def test_topic_deleted_by_others_is_missing_and_created_again() -> None:
-    world = created(math.inf, names=2)
+    world = make_world(math.inf, names=2)
     world.cluster.elsewhere().delete_topics({"t0": None})
     world.cluster.metadata_lag = 0
     world.cluster._invisible_topics.pop(world.cluster._state.topics["t1"].topic_id)
@@ -120,24 +120,24 @@ def test_topic_deleted_by_others_is_missing_and_created_again() -> None:
     assert [(c.id.name, c.reason) for c in plan.changes] == [("t0", "missing")]
     assert world.run(plan).complete
     assert world.clock.monotonic() - begun < 1
-    assert real(world) == NAMES[:2]
+    assert list_real_topics(world) == NAMES[:2]
 
 
 def test_deletion_by_id_is_not_stale_while_topic_is_invisible() -> None:
-    world = created(0)
+    world = make_world(0)
     plan = world.plan_rollback(allow_data_loss=True)
     for state in world.cluster._state.topics.values():
         world.cluster._invisible_topics[state.topic_id] = math.inf
-    assert code(world.run(plan, visibility_timeout_s=0)) is ExitCode.OK
-    assert real(world) == []
+    assert get_exit_code(world.run(plan, visibility_timeout_s=0)) is ExitCode.OK
+    assert list_real_topics(world) == []
 
 
 def test_topic_with_unknown_record_count_is_not_deleted() -> None:
-    world = created(0, names=1)
+    world = make_world(0, names=1)
     plan = world.plan_rollback()
     world.cluster._invisible_topics[world.cluster._state.topics["t0"].topic_id] = math.inf
     run = world.run(plan, visibility_timeout_s=0)
     assert [r.error for r in run.results.values()] == ["NOT_VISIBLE"]
-    assert code(run) is ExitCode.PARTIAL
-    assert real(world) == ["t0"]
+    assert get_exit_code(run) is ExitCode.PARTIAL
+    assert list_real_topics(world) == ["t0"]
     assert world.owned()

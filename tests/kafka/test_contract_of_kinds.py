@@ -21,7 +21,7 @@ from kdeclare.providers.kafka.port import ConfigQuery
 from kdeclare.sandbox import SandboxStatus
 from kdeclare.testing.provider_contract import ProviderContract
 from tests.connections import connections_to
-from tests.engine.test_kafka_contract import only, quota, topic
+from tests.engine.test_kafka_contract import quota, select_kinds, topic
 from tests.jsontypes import Json
 
 pytestmark = pytest.mark.kafka
@@ -69,7 +69,7 @@ class RealKafkaContract(ProviderContract):
 class TestClientQuota(RealKafkaContract):
     """Entities always exist, so all changes are updates."""
 
-    provider = only("ClientQuota")
+    provider = select_kinds("ClientQuota")
     actions = frozenset({Action.UPDATE})
     pair: ClassVar[Json] = {"user": f"{PREFIX}alice", "clientId": {"default": True}}
     before = (
@@ -103,7 +103,7 @@ class TestClientQuota(RealKafkaContract):
 class TestTopic(RealKafkaContract):
     """A rollback removes no partitions and restores no deleted topics."""
 
-    provider = only("Topic")
+    provider = select_kinds("Topic")
     before = (
         topic(f"{PREFIX}changed", configs={"retention_ms": 1000, "cleanup_policy": {"append": ["compact"]}}),
         topic(f"{PREFIX}gone", factor=1, configs={"retention_ms": 7}),

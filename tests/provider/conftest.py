@@ -30,12 +30,12 @@ def _installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     (metadata / "entry_points.txt").write_text("\n".join(lines))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "path", [str(site), *sys.path])
-        _forget()
+        _clear_caches()
         yield
-    _forget()
+    _clear_caches()
 
 
-def _forget() -> None:
+def _clear_caches() -> None:
     find_commands.cache_clear()
     main._build_cached_application.cache_clear()
     find_providers.cache_clear()

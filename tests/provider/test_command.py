@@ -53,14 +53,14 @@ def test_find_edits_writes_only_plain_values_and_lists() -> None:
         FieldChange("limits", FieldOp.CHANGE, None, {"a": 1}),
     )
     change = Change(ResourceId("FlagClient", "web"), Action.UPDATE, Reason.CHANGED, Risk.SAFE, fields)
-    edits = CLIENT.find_edits(change, Nothing())
+    edits = CLIENT.find_edits(change, NoDeclaredFields())
     assert edits.edits == (ValueEdit(("flags",), ["dark-mode"]), SettingEdit(("token",), (fields[1],)))
     assert [problem.diagnostic.code for problem in edits.problems] == ["field-not-written"]
     with pytest.raises(KdeclareError, match="sensitive"):
         validate_not_secret(change.id, fields[1], "token")
 
 
-class Nothing:
+class NoDeclaredFields:
     """A manifest that declares nothing."""
 
     def is_declared(self, path: SpecPath) -> bool:

@@ -26,7 +26,7 @@ def kdeclare(
     line = CommandLine(tmp_path, capsys, monkeypatch)
     lab = {"bootstrapServers": "lab:9092", "providers": {"flags": {"file": "flags.db"}}}
     line.write("kdeclare.yaml", "Project", "shop", environments={"lab": lab})
-    service(line).create()
+    open_service(line).create()
     monkeypatch.setenv("WEB_TOKEN", SECRET)
     monkeypatch.setenv("NEW_TOKEN", NEW_SECRET)
     declare_flag(line, rollout=10, description="Night")
@@ -34,7 +34,7 @@ def kdeclare(
     return line
 
 
-def service(line: CommandLine) -> FlagService:
+def open_service(line: CommandLine) -> FlagService:
     return FlagService(line.folder / "flags.db")
 
 
@@ -46,8 +46,8 @@ def declare_client(line: CommandLine, token: str = "${env.WEB_TOKEN}") -> Path:
     return line.write("manifests/web.yaml", "FlagClient", "web", flags=["dark-mode"], token=token)
 
 
-def flags(line: CommandLine) -> dict[str, object]:
-    live = LiveState(service(line).read())
+def read_flags(line: CommandLine) -> dict[str, object]:
+    live = LiveState(open_service(line).read())
     return {name: fields["rollout"] for name, fields in FLAG.read(live).items()}
 
 
@@ -123,7 +123,7 @@ def test_plan_after_apply_is_empty(kdeclare: CommandLine) -> None:
     assert "2 to create" in ran.out
     assert "token  (sensitive)" in ran.out
     assert kdeclare("apply", "--yes").code == 0
-    assert flags(kdeclare) == {"dark-mode": 10}
+    assert read_flags(kdeclare) == {"dark-mode": 10}
     assert "No changes. shop/lab on lab:9092: 2 resources up to date." in kdeclare("plan").out
 
 
@@ -131,7 +131,7 @@ def test_saved_plan_is_applied_as_saved(kdeclare: CommandLine) -> None:
     assert kdeclare("plan", "--out", "it.plan").code == 0
     declare_flag(kdeclare, rollout=99)
     assert kdeclare("apply", "it.plan", "--yes").code == 0
-    assert flags(kdeclare) == {"dark-mode": 10}
+    assert read_flags(kdeclare) == {"dark-mode": 10}
     assert SECRET not in Path("it.plan").read_text()
 
 
@@ -144,9 +144,9 @@ def test_saved_plan_is_stale_after_concurrent_change(kdeclare: CommandLine) -> N
     ran = kdeclare("apply", "it.plan", "--yes")
     assert ran.code == 4
     assert "Flag/dark-mode rollout: planned on 10, but now it is 77." in ran.err
-    assert flags(kdeclare) == {"dark-mode": 77}
+    assert read_flags(kdeclare) == {"dark-mode": 77}
     assert kdeclare("apply", "it.plan", "--yes", "--skip-stale").code == 5
-    assert flags(kdeclare) == {"dark-mode": 77, "search": 1}
+    assert read_flags(kdeclare) == {"dark-mode": 77, "search": 1}
 
 
 def test_forged_plan_is_refused(kdeclare: CommandLine) -> None:
@@ -154,7 +154,7 @@ def test_forged_plan_is_refused(kdeclare: CommandLine) -> None:
     text = Path("it.plan").read_text()
     Path("it.plan").write_text(text.replace('"rollout":10', '"rollout":11', 1))
     assert kdeclare("apply", "it.plan", "--yes").code == 1
-    assert flags(kdeclare) == {}
+    assert read_flags(kdeclare) == {}
 
 
 def test_rollback_with_conflict_keeps_concurrent_change(kdeclare: CommandLine) -> None:
@@ -168,11 +168,11 @@ def test_rollback_with_conflict_keeps_concurrent_change(kdeclare: CommandLine) -
         "Flag/dark-mode: rollout is no longer as the run left it, so it is left unchanged."
         in ran.err + ran.out
     )
-    assert flags(kdeclare) == {"dark-mode": 77}
+    assert read_flags(kdeclare) == {"dark-mode": 77}
 
 
 def read_token(kdeclare: CommandLine) -> str:
-    token = CLIENT.read(LiveState(service(kdeclare).read()))["web"]["token"]
+    token = CLIENT.read(LiveState(open_service(kdeclare).read()))["web"]["token"]
     assert isinstance(token, Secret)
     return token.value
 
@@ -189,27 +189,27 @@ def test_rollback_restores_secret(kdeclare: CommandLine) -> None:
 
 def test_old_token_is_cleaned_up_by_later_command(kdeclare: CommandLine) -> None:
     (kdeclare.folder / "flags.db").unlink()
-    service(kdeclare).create(grace_s=3600)
+    open_service(kdeclare).create(grace_s=3600)
     kdeclare("apply", "--yes")
     declare_client(kdeclare, "${env.NEW_TOKEN}")
     kdeclare("apply", "--yes")
-    assert CLIENT.read(LiveState(service(kdeclare).read()))["web"]["oldToken"] == "valid"
+    assert CLIENT.read(LiveState(open_service(kdeclare).read()))["web"]["oldToken"] == "valid"
     with closing(sqlite3.connect(kdeclare.folder / "flags.db")) as file, file:
         file.execute("UPDATE old_tokens SET until = 0")  # an hour later
     kdeclare("apply", "--yes")
-    assert "oldToken" not in CLIENT.read(LiveState(service(kdeclare).read()))["web"]
+    assert "oldToken" not in CLIENT.read(LiveState(open_service(kdeclare).read()))["web"]
 
 
 def test_apply_waits_for_ongoing_work(kdeclare: CommandLine) -> None:
     (kdeclare.folder / "flags.db").unlink()
-    service(kdeclare).create(rollout_s=0.3)
+    open_service(kdeclare).create(rollout_s=0.3)
     assert kdeclare("apply", "--yes").code == 0
-    assert not service(kdeclare).read().ongoing
+    assert not open_service(kdeclare).read().ongoing
 
 
 def test_status_lists_work_in_progress(kdeclare: CommandLine) -> None:
     (kdeclare.folder / "flags.db").unlink()
-    service(kdeclare).create(rollout_s=3600)
+    open_service(kdeclare).create(rollout_s=3600)
     assert kdeclare("apply", "--yes", "--no-wait").code == 5, "the client needs the flag"
     status = kdeclare("status").out
     assert "shop/lab on lab:9092: 1 operation in progress." in status
@@ -250,7 +250,7 @@ def test_orphans_are_reported_and_deleted_on_request(kdeclare: CommandLine) -> N
     ran = kdeclare("plan")
     assert (ran.code, "2 orphaned" in ran.out) == (0, True)
     assert kdeclare("apply", "--yes", "--allow-deletes").code == 0
-    assert flags(kdeclare) == {}
+    assert read_flags(kdeclare) == {}
 
 
 def test_prevent_destroy_blocks_deletion(kdeclare: CommandLine) -> None:
@@ -260,16 +260,16 @@ def test_prevent_destroy_blocks_deletion(kdeclare: CommandLine) -> None:
     ran = kdeclare("apply", "--yes", "--allow-deletes")
     assert ran.code == 3
     assert "Flag/keep must not be deleted" in ran.out + ran.err
-    assert "keep" in flags(kdeclare)
+    assert "keep" in read_flags(kdeclare)
 
 
 def test_existing_object_is_adopted_on_request(kdeclare: CommandLine) -> None:
     kdeclare("apply", "--yes", "--state", "elsewhere")
     set_rollout(kdeclare, "dark-mode", 77)
     assert kdeclare("apply", "--yes").code == 3
-    assert flags(kdeclare) == {"dark-mode": 77}
+    assert read_flags(kdeclare) == {"dark-mode": 77}
     assert kdeclare("apply", "--yes", "--adopt").code == 0
-    assert flags(kdeclare) == {"dark-mode": 10}
+    assert read_flags(kdeclare) == {"dark-mode": 10}
 
 
 def test_history_and_status_show_runs(kdeclare: CommandLine) -> None:
@@ -369,10 +369,10 @@ def test_policy_denies_flag_and_its_dependents(kdeclare: CommandLine) -> None:
     declare_flag(kdeclare, rollout=60)
     declare_flag(kdeclare, "search", rollout=5)
     assert kdeclare("apply", "--yes").code == 3
-    assert flags(kdeclare) == {"search": 5}, "the client needs the flag that was denied"
+    assert read_flags(kdeclare) == {"search": 5}, "the client needs the flag that was denied"
     declare_flag(kdeclare, rollout=40)
     assert kdeclare("apply", "--yes").code == 0
-    assert flags(kdeclare) == {"search": 5, "dark-mode": 40}
+    assert read_flags(kdeclare) == {"search": 5, "dark-mode": 40}
 
 
 def test_policy_check_evaluates_live_objects(kdeclare: CommandLine) -> None:
@@ -436,4 +436,4 @@ def test_library_plans_and_applies(kdeclare: CommandLine) -> None:
     result = apply_manifests(workspace, (), PlanScope(), ApplyOptions("a program"))
     assert result is not None
     assert result.complete
-    assert flags(kdeclare) == {"dark-mode": 10}
+    assert read_flags(kdeclare) == {"dark-mode": 10}

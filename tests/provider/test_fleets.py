@@ -38,7 +38,7 @@ from tests.connections import connections_to
 TOKEN = "web-secret-1234567"
 
 
-def service(folder: Path) -> FlagService:
+def create_service(folder: Path) -> FlagService:
     """With a flag, a client of it, and a flag that nobody declares."""
     made = FlagService(folder / "flags.db")
     made.create()
@@ -52,25 +52,25 @@ def service(folder: Path) -> FlagService:
     return made
 
 
-def snapshot(flags: FlagService) -> list[Row]:
+def take_snapshot(flags: FlagService) -> list[Row]:
     connections = connections_to(MemoryCluster(cluster_id="id-1")).with_part(flags)
     batches = batch_rows(read_live_rows(connections, "eu-1", {}, datetime(2026, 3, 1, tzinfo=UTC)))
     return [dict(row) for row in pa.Table.from_batches(batches, LIVE).to_pylist(maps_as_pydicts="strict")]
 
 
-def flag(name: str, rollout: int) -> DesiredResource:
+def declare_flag(name: str, rollout: int) -> DesiredResource:
     return DesiredResource(ResourceId("Flag", name), ObjectBody({"rollout": rollout}))
 
 
 def test_audit_finds_drifted_missing_and_unmanaged_objects(tmp_path: Path) -> None:
-    live = snapshot(service(tmp_path))
+    live = take_snapshot(create_service(tmp_path))
     token = Secret(TOKEN, "${env.WEB_TOKEN}", "a-hash")
     client = DesiredResource(
         ResourceId("FlagClient", "web"), ObjectBody({"flags": ["dark-mode"], "token": token})
     )
     declared = [build_declared_cluster_row("eu-1", {}, cluster_id="id-1")]
     applied = {"dark-mode": ObjectRecord({"rollout": 50}), "gone": ObjectRecord({"rollout": 1})}
-    for item in (flag("dark-mode", 50), flag("gone", 1), client):
+    for item in (declare_flag("dark-mode", 50), declare_flag("gone", 1), client):
         declared += build_declared_rows("eu-1", item, item.id, applied.get(item.id.name, ObjectRecord({})))
     found = {(row["kind"], row["name"], row["finding"]) for row in audit_rows(declared, live)}
     assert {finding for finding in found if finding[0] in ("Flag", "FlagClient")} == {
@@ -81,11 +81,11 @@ def test_audit_finds_drifted_missing_and_unmanaged_objects(tmp_path: Path) -> No
 
 
 def test_snapshot_contains_no_secrets(tmp_path: Path) -> None:
-    assert TOKEN not in json.dumps(snapshot(service(tmp_path)), default=str)
+    assert TOKEN not in json.dumps(take_snapshot(create_service(tmp_path)), default=str)
 
 
 def test_snapshot_codec_round_trips_objects(tmp_path: Path) -> None:
-    flags = service(tmp_path)
+    flags = create_service(tmp_path)
     connections = connections_to(MemoryCluster()).with_part(flags)
     (collector,) = PROVIDER.collectors
     assert collector.codec is not None
@@ -108,7 +108,7 @@ def test_policies_are_evaluated_for_snapshot_objects(tmp_path: Path) -> None:
     ) -> ClusterEvaluation:
         return evaluate_objects([policy], live, objects, labels, known)
 
-    (itself, *live) = snapshot(service(tmp_path))
+    (itself, *live) = take_snapshot(create_service(tmp_path))
     found = find_in_cluster(ClusterTables("eu-1", None, itself["body"], [], live), judge)
     assert [(str(id_), item.path) for id_, _, item in found.found] == [("Flag/dark-mode", "policies.small")]
     assert found.notices == ()

@@ -47,7 +47,7 @@ def read_flags(project: Project) -> dict[str, object]:
     return {id_.name: fields["rollout"] for id_, fields in objects.items() if id_.kind == "Flag"}
 
 
-def change(project: Project, name: str, **fields: object) -> None:
+def change_object(project: Project, name: str, **fields: object) -> None:
     """Another client changes an object."""
     with closing(sqlite3.connect(project.folder / "flags.db")) as file, file:
         file.execute("UPDATE objects SET body = ? WHERE name = ?", (json.dumps(fields), name))
@@ -81,8 +81,8 @@ def test_saved_plan_is_stale_per_field(kdeclare: Project) -> None:
     kdeclare.flag("dark-mode", 20, description="Night")
     kdeclare.flag("search", 1)
     kdeclare("plan", "--out", "second.plan")
-    change(kdeclare, "dark-mode", rollout=10, description="Other")  # not what the plan is about
-    change(kdeclare, "dark-mode", rollout=77, description="Night")
+    change_object(kdeclare, "dark-mode", rollout=10, description="Other")  # not what the plan is about
+    change_object(kdeclare, "dark-mode", rollout=77, description="Night")
     stale = kdeclare("apply", "second.plan", "--yes", code=4)
     assert "Flag/dark-mode rollout: planned on 10, but now it is 77." in stale
     kdeclare("apply", "second.plan", "--yes", "--skip-stale", code=5)
@@ -98,7 +98,7 @@ def test_runs_are_listed_rolled_back_and_cleaned_up(kdeclare: Project) -> None:
     runs = json.loads(kdeclare("history", "--format", "json"))["runs"]
     assert len(runs) == 3, "two of them, and one that cleaned up the old token"
     assert "Flag/dark-mode" in kdeclare("history", runs[-1]["run_id"])
-    change(kdeclare, "dark-mode", rollout=77, description="Day")
+    change_object(kdeclare, "dark-mode", rollout=77, description="Day")
     conflict = kdeclare("rollback", "--yes", code=5)
     assert "Flag/dark-mode: rollout is no longer as the run left it, so it is left unchanged." in conflict
     assert read_flags(kdeclare) == {"dark-mode": 77}
@@ -150,7 +150,7 @@ def test_policies_evaluate_plans_and_live_objects(kdeclare: Project) -> None:
     kdeclare.flag("dark-mode", 60, description="Night")
     assert "Not more than half of the users at once." in kdeclare("apply", "--yes", code=3)
     assert read_flags(kdeclare) == {"dark-mode": 10}
-    change(kdeclare, "dark-mode", rollout=77)
+    change_object(kdeclare, "dark-mode", rollout=77)
     assert "dark-mode" in kdeclare("policy", "check", "--live", code=3)
 
 
@@ -199,7 +199,7 @@ def test_ad_hoc_command_changes_system_and_manifest(kdeclare: Project) -> None:
 @pytest.mark.spark
 def test_fleet_is_audited_on_spark(kdeclare: Project) -> None:
     kdeclare("apply", "--yes")
-    change(kdeclare, "dark-mode", rollout=77, description="Night")
+    change_object(kdeclare, "dark-mode", rollout=77, description="Night")
     clusters = [{"name": "eu-1", "project": "kdeclare.yaml", "env": "lab"}]
     kdeclare.write("fleet.yaml", "Fleet", "shop", clusters=clusters)
     spark = spark_variables()

@@ -25,7 +25,7 @@ from kdeclare.providers.kafka.port import ConfigAlteration, ConfigOp, NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.run.documents import build_run_schemas
 from kdeclare.sandbox import BrokerStatus, SandboxSettings, SandboxStatus
-from tests.engine.moving import throttles
+from tests.engine.moving import list_throttles
 from tests.unit.cli.command_line import CommandLine
 
 
@@ -165,7 +165,7 @@ def get_state_file(kdeclare: CommandLine) -> Path:
 
 def read_leftovers(kdeclare: CommandLine) -> tuple[object, object]:
     """Return the throttles in the cluster and the pending cleanup in the state."""
-    return throttles(kdeclare.cluster), json.loads(get_state_file(kdeclare).read_text()).get("leftovers")
+    return list_throttles(kdeclare.cluster), json.loads(get_state_file(kdeclare).read_text()).get("leftovers")
 
 
 def test_apply_after_ctrl_c_removes_throttle(kdeclare: CommandLine) -> None:
@@ -179,7 +179,7 @@ def test_apply_after_ctrl_c_removes_throttle(kdeclare: CommandLine) -> None:
     pressed = Event()
     kdeclare.cluster.faults.run_before(press_once, method="moves", nth=None)
     assert kdeclare("apply", "--yes").code == 130
-    assert throttles(kdeclare.cluster)
+    assert list_throttles(kdeclare.cluster)
     kdeclare.cluster.tick(60)  # the first reassignment continues while the second apply starts
     kdeclare.cluster.tick_on_poll = True
     kdeclare.cluster.move_ticks = 3
@@ -192,7 +192,7 @@ def test_apply_after_ctrl_c_removes_throttle(kdeclare: CommandLine) -> None:
 def test_rollback_after_no_wait_removes_throttle(kdeclare: CommandLine) -> None:
     start_moves(kdeclare)
     kdeclare("apply", "--yes", "--no-wait")
-    assert throttles(kdeclare.cluster)
+    assert list_throttles(kdeclare.cluster)
     assert kdeclare("rollback", "--yes").code == 0
     assert not kdeclare.cluster.moves()
     assert read_leftovers(kdeclare) == ({}, None)
@@ -203,7 +203,7 @@ def test_status_watch_continues_until_cleanup(kdeclare: CommandLine, nth: int) -
     """The last reassignment can end before, between or after the requests of status."""
     start_moves(kdeclare)
     kdeclare("apply", "--yes", "--no-wait")
-    assert throttles(kdeclare.cluster)
+    assert list_throttles(kdeclare.cluster)
     kdeclare.cluster.faults.run_before(lambda other: other.tick(200), method="moves", nth=nth)
     ran = kdeclare("status", "--watch")
     assert ran.code == 0
@@ -224,7 +224,7 @@ def test_status_watch_cleans_up_after_last_move(kdeclare: CommandLine) -> None:
     looks = status.watch_status(open_workspace(WorkspaceOptions(), os.environ), clean_up=True)
     first, _ = next(looks)
     assert [work.document["partition"] for work in first.ongoing] == [0]
-    assert throttles(kdeclare.cluster)
+    assert list_throttles(kdeclare.cluster)
     second, notices = next(looks)
     assert not second.ongoing
     assert [d.code for d in notices] == ["tidied"]
