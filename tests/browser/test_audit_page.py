@@ -47,7 +47,9 @@ def small(tmp_path: Path) -> Path:
     return made
 
 
-def test_ten_thousand_findings_are_small_and_found(desktop: Watched, file: Path, audit: Audit) -> None:
+def test_audit_page_filters_ten_thousand_findings_without_requests(
+    desktop: Watched, file: Path, audit: Audit
+) -> None:
     assert len(audit.rows) == 10_000
     assert len(audit.summary.clusters) == 200
     assert file.stat().st_size < 5_000_000
@@ -59,7 +61,7 @@ def test_ten_thousand_findings_are_small_and_found(desktop: Watched, file: Path,
     assert desktop.asked == [file.as_uri()]
 
 
-def test_names_that_mean_harm_are_text(desktop: Watched, file: Path, audit: Audit) -> None:
+def test_audit_page_shows_hostile_names_as_text(desktop: Watched, file: Path, audit: Audit) -> None:
     page = desktop.open(file)
     for name in HOSTILE:
         page.locator("#q").fill(name.split("\n")[0])
@@ -72,7 +74,7 @@ def test_names_that_mean_harm_are_text(desktop: Watched, file: Path, audit: Audi
     assert page.locator("script").count() == 2
 
 
-def test_a_tile_shows_its_kind_only(desktop: Watched, file: Path, audit: Audit) -> None:
+def test_audit_tile_filters_by_kind_of_finding(desktop: Watched, file: Path, audit: Audit) -> None:
     page = desktop.open(file)
     page.locator('[data-kind="missing"]').click()
     expected = audit.summary.found[FindingKind.MISSING]
@@ -86,7 +88,7 @@ def test_a_tile_shows_its_kind_only(desktop: Watched, file: Path, audit: Audit) 
     assert desktop.count() == "10,000 of 10,000 findings"
 
 
-def test_words_and_choices_filter_together(desktop: Watched, file: Path, audit: Audit) -> None:
+def test_audit_filters_combine_words_and_choices(desktop: Watched, file: Path, audit: Audit) -> None:
     page = desktop.open(file)
     page.locator("#f-team").select_option(label=label_of(page, "team", "payments"))
     page.locator("#f-status").select_option(label=label_of(page, "status", "new"))
@@ -110,7 +112,7 @@ def label_of(page: Page, filter_: str, name: str) -> str:
     return next(option for option in options if re.fullmatch(rf"{re.escape(name)} · [\d,]+", option))
 
 
-def test_every_column_sorts_both_ways_by_keyboard(desktop: Watched, file: Path) -> None:
+def test_audit_columns_sort_both_ways_by_keyboard(desktop: Watched, file: Path) -> None:
     page = desktop.open(file)
     columns = page.eval_on_selector_all("[data-sort]", "all => all.map(one => one.dataset.sort)")
     assert columns == ["finding", "cluster", "resource", "field", "before", "after", "op", "team", "seen"]
@@ -125,7 +127,7 @@ def test_every_column_sorts_both_ways_by_keyboard(desktop: Watched, file: Path) 
         assert page.locator("th[aria-sort]:not([aria-sort=none])").locator("visible=true").count() >= 1
 
 
-def test_sorted_is_in_order(desktop: Watched, file: Path, audit: Audit) -> None:
+def test_audit_columns_sort_times_and_numbers_by_value(desktop: Watched, file: Path, audit: Audit) -> None:
     page = desktop.open(file)
     page.locator('[data-sort="seen"]').click()
     times = page.eval_on_selector_all("tr.finding time", "all => all.map(one => one.dateTime)")
@@ -139,7 +141,7 @@ def test_sorted_is_in_order(desktop: Watched, file: Path, audit: Audit) -> None:
     assert len(set(values)) > 1
 
 
-def test_pages(desktop: Watched, file: Path, audit: Audit) -> None:
+def test_audit_pager_moves_between_pages_of_findings(desktop: Watched, file: Path, audit: Audit) -> None:
     page = desktop.open(file)
     first = desktop.shown()
     page.get_by_role("button", name="Next").click()
@@ -152,7 +154,7 @@ def test_pages(desktop: Watched, file: Path, audit: Audit) -> None:
     assert desktop.shown() == first
 
 
-def test_a_row_opens_by_keyboard_and_marks_what_differs(desktop: Watched, small: Path) -> None:
+def test_audit_row_opens_by_keyboard_and_marks_differences(desktop: Watched, small: Path) -> None:
     page = desktop.open(small)
     toggle = page.get_by_role("button", name="changed: Topic/payments in eu-2, cleanup.policy")
     toggle.focus()
@@ -169,7 +171,7 @@ def test_a_row_opens_by_keyboard_and_marks_what_differs(desktop: Watched, small:
     expect(detail).to_have_count(0)
 
 
-def test_a_whole_resource_opens_to_its_body(desktop: Watched, small: Path) -> None:
+def test_audit_row_of_missing_resource_shows_its_body(desktop: Watched, small: Path) -> None:
     page = desktop.open(small)
     page.locator("tr.finding", has_text="Topic/orders").click()
     detail = page.locator("tr.detail")
@@ -177,7 +179,7 @@ def test_a_whole_resource_opens_to_its_body(desktop: Watched, small: Path) -> No
     assert json.loads(detail.locator("pre").inner_text())["partitions"] == 6
 
 
-def test_the_heat_map_filters_and_is_walked_by_arrows(desktop: Watched, file: Path, audit: Audit) -> None:
+def test_audit_heat_map_filters_and_follows_arrow_keys(desktop: Watched, file: Path, audit: Audit) -> None:
     page = desktop.open(file)
     cell = max(audit.summary.heat, key=lambda c: (c.path is not None, c.count))
     name = f"{cell.cluster}, {(cell.path or '').removeprefix('configs.')}: {cell.count} findings"
@@ -196,7 +198,7 @@ def test_the_heat_map_filters_and_is_walked_by_arrows(desktop: Watched, file: Pa
     assert page.locator("#heat td button[aria-pressed=true]").count() == 1
 
 
-def test_the_heat_map_sorts(desktop: Watched, file: Path, audit: Audit) -> None:
+def test_audit_heat_map_sorts_by_column(desktop: Watched, file: Path, audit: Audit) -> None:
     page = desktop.open(file)
     sums = [int(text.replace(",", "")) for text in page.locator("#heat td.sum").all_inner_texts()]
     totals = (sum(c.found.values()) for c in audit.summary.clusters)
@@ -209,7 +211,7 @@ def test_the_heat_map_sorts(desktop: Watched, file: Path, audit: Audit) -> None:
     assert first.get_attribute("data-cluster") == best.cluster
 
 
-def test_a_link_restores_what_was_looked_at(desktop: Watched, file: Path) -> None:
+def test_audit_link_restores_filters_and_open_rows(desktop: Watched, file: Path) -> None:
     page = desktop.open(file)
     page.locator('[data-kind="changed"]').click()
     page.locator("#q").fill("payments")
@@ -230,7 +232,7 @@ def test_a_link_restores_what_was_looked_at(desktop: Watched, file: Path) -> Non
     assert {label.split(":")[0] for label in desktop.shown()} == {"missing"}
 
 
-def test_a_row_of_every_shape_can_be_opened(desktop: Watched, tmp_path: Path) -> None:
+def test_audit_row_opens_for_every_shape_of_finding(desktop: Watched, tmp_path: Path) -> None:
     audit = every_shape()
     made = tmp_path / "report.html"
     made.write_text(render_audit_page(audit), encoding="utf-8")
@@ -272,12 +274,12 @@ def _read(value: str) -> str:
 @pytest.mark.parametrize(
     "link", ["#sort=nothing&page=-3&open=x,999999999", "#cluster=gone&kind=%00", "#page=1e9"]
 )
-def test_a_broken_link_breaks_nothing(desktop: Watched, file: Path, link: str) -> None:
+def test_audit_page_ignores_invalid_link(desktop: Watched, file: Path, link: str) -> None:
     page = desktop.open(file, link)
     assert page.locator("#rows tbody tr").count() >= 1
 
 
-def test_unread_clusters_and_what_is_mended_are_told(desktop: Watched, small: Path) -> None:
+def test_audit_page_lists_unread_clusters_and_fixed_findings(desktop: Watched, small: Path) -> None:
     page = desktop.open(small)
     assert page.locator("#unread").inner_text().split("\n")[0] == "1 cluster not read, or only partially"
     assert "No broker of eu-3:9092 answered in 10 s." in page.locator("#unread").inner_text()
@@ -291,7 +293,7 @@ def test_unread_clusters_and_what_is_mended_are_told(desktop: Watched, small: Pa
     assert desktop.count() == "2 of 9 findings"
 
 
-def test_the_trend_is_read_by_arrows(desktop: Watched, small: Path) -> None:
+def test_audit_trend_shows_values_with_arrow_keys(desktop: Watched, small: Path) -> None:
     page = desktop.open(small)
     page.locator("svg.trend").press("ArrowLeft")
     assert page.locator(".reading time").inner_text() == "2026-01-30 12:00Z"
@@ -305,7 +307,7 @@ def test_the_trend_is_read_by_arrows(desktop: Watched, small: Path) -> None:
         (timedelta(hours=1), ["2026-01-31 11:00Z", "2026-01-31 12:00Z"]),
     ],
 )
-def test_a_trend_within_a_day_has_times(
+def test_audit_trend_within_one_day_shows_times(
     desktop: Watched, tmp_path: Path, apart: timedelta, ends: list[str]
 ) -> None:
     audit = small_audit()
@@ -318,7 +320,7 @@ def test_a_trend_within_a_day_has_times(
     assert page.locator("svg.trend > text").all_text_contents() == ends
 
 
-def test_an_audit_without_findings(desktop: Watched, tmp_path: Path) -> None:
+def test_audit_page_without_findings_says_so(desktop: Watched, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
     file.write_text(render_audit_page(quiet_audit()), encoding="utf-8")
     page = desktop.open(file)
@@ -327,7 +329,7 @@ def test_an_audit_without_findings(desktop: Watched, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("width", [320, 390, 760, 1024])
-def test_a_narrow_window_is_not_scrolled_sideways(chromium: Browser, file: Path, width: int) -> None:
+def test_audit_page_fits_narrow_windows(chromium: Browser, file: Path, width: int) -> None:
     context = chromium.new_context(viewport={"width": width, "height": 844}, is_mobile=width < 760)
     page = context.new_page()
     page.goto(file.as_uri())
@@ -341,7 +343,7 @@ def test_a_narrow_window_is_not_scrolled_sideways(chromium: Browser, file: Path,
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_can_be_read(chromium: Browser, small: Path, scheme: str) -> None:
+def test_audit_page_text_has_enough_contrast(chromium: Browser, small: Path, scheme: str) -> None:
     """Every text has the contrast that WCAG AA requires, 4.5 to 1."""
     context = chromium.new_context(viewport={"width": 1440, "height": 1000}, color_scheme=scheme)  # type: ignore[arg-type]
     page = context.new_page()

@@ -83,7 +83,7 @@ def listed(page: Page) -> list[str]:
     return names
 
 
-def test_risks_come_first_and_lead_to_their_changes(desktop: Watched, plan_file: Path) -> None:
+def test_plan_page_lists_risks_first_and_links_to_changes(desktop: Watched, plan_file: Path) -> None:
     page = desktop.open(plan_file)
     assert page.locator("h1").inner_text().startswith("Plan for shop/production on eu-1: 3 to create")
     tags = page.locator("#risky .tag").all_inner_texts()
@@ -97,7 +97,7 @@ def test_risks_come_first_and_lead_to_their_changes(desktop: Watched, plan_file:
     assert page.evaluate("document.activeElement.getAttribute('aria-expanded')") == "true"
 
 
-def test_a_change_opens_by_keyboard_and_marks_what_differs(desktop: Watched, plan_file: Path) -> None:
+def test_plan_change_opens_by_keyboard_and_marks_differences(desktop: Watched, plan_file: Path) -> None:
     page = desktop.open(plan_file, "#q=checkout.orders")
     toggle = page.locator("#list .toggle").first
     toggle.focus()
@@ -113,7 +113,7 @@ def test_a_change_opens_by_keyboard_and_marks_what_differs(desktop: Watched, pla
     expect(page.locator(".detail")).to_have_count(0)
 
 
-def test_tiles_count_what_the_headline_counts(desktop: Watched, plan_file: Path, plan: Plan) -> None:
+def test_plan_tiles_have_the_counts_of_the_headline(desktop: Watched, plan_file: Path, plan: Plan) -> None:
     """Blocked changes are counted only as blocked."""
     page = desktop.open(plan_file)
     assert plan.summary.blocked == 1
@@ -132,7 +132,7 @@ def test_tiles_count_what_the_headline_counts(desktop: Watched, plan_file: Path,
         tile.click()
 
 
-def test_tiles_choices_and_words_filter_together(desktop: Watched, plan_file: Path, plan: Plan) -> None:
+def test_plan_filters_combine_tiles_choices_and_words(desktop: Watched, plan_file: Path, plan: Plan) -> None:
     page = desktop.open(plan_file)
     page.locator('.tile[data-value="create"]').click()
     assert desktop.count() == "3 of 14 changes"
@@ -154,7 +154,7 @@ def test_tiles_choices_and_words_filter_together(desktop: Watched, plan_file: Pa
     assert listed(page) == ["Topic/payments.fees"]
 
 
-def test_a_link_restores_what_was_looked_at(desktop: Watched, plan_file: Path) -> None:
+def test_plan_link_restores_filters_and_open_changes(desktop: Watched, plan_file: Path) -> None:
     page = desktop.open(plan_file)
     page.locator('.tile[data-value="destructive"]').click()
     page.locator("#q").fill("payments")
@@ -170,14 +170,12 @@ def test_a_link_restores_what_was_looked_at(desktop: Watched, plan_file: Path) -
 
 
 @pytest.mark.parametrize("link", ["#open=x,999999999&risk=none", "#kind=%00&q=%F0", "#verb="])
-def test_a_broken_link_breaks_nothing(desktop: Watched, plan_file: Path, link: str) -> None:
+def test_plan_page_ignores_invalid_link(desktop: Watched, plan_file: Path, link: str) -> None:
     page = desktop.open(plan_file, link)
     assert page.locator("#list > *").count() >= 1
 
 
-def test_the_graph_is_drawn_with_its_steps_and_critical_path(
-    desktop: Watched, plan_file: Path, plan: Plan
-) -> None:
+def test_plan_graph_shows_steps_and_critical_path(desktop: Watched, plan_file: Path, plan: Plan) -> None:
     page = desktop.open(plan_file)
     drawn = build_graph_layout(plan.operations)
     assert page.locator("#graph .node").count() == len(drawn.nodes)
@@ -191,7 +189,7 @@ def test_the_graph_is_drawn_with_its_steps_and_critical_path(
     assert page.locator("#drawer li .plain").all_inner_texts() == path
 
 
-def test_nodes_do_not_lie_on_each_other(desktop: Watched, plan_file: Path) -> None:
+def test_plan_graph_nodes_do_not_overlap(desktop: Watched, plan_file: Path) -> None:
     page = desktop.open(plan_file)
     boxes = page.locator("#graph rect.box").evaluate_all(
         "all => all.map(one => one.getBoundingClientRect()).map(b => [b.left, b.top, b.right, b.bottom])"
@@ -201,7 +199,7 @@ def test_nodes_do_not_lie_on_each_other(desktop: Watched, plan_file: Path) -> No
             assert right <= other[0] or other[2] <= left or bottom <= other[1] or other[3] <= top
 
 
-def test_the_graph_is_walked_by_arrows_and_told_by_enter(desktop: Watched, plan_file: Path) -> None:
+def test_plan_graph_follows_arrow_keys_and_opens_with_enter(desktop: Watched, plan_file: Path) -> None:
     page = desktop.open(plan_file)
     assert page.locator("#graph .node[tabindex='0']").count() == 1
     page.locator("#graph .node[tabindex='0']").focus()
@@ -221,7 +219,7 @@ def test_the_graph_is_walked_by_arrows_and_told_by_enter(desktop: Watched, plan_
     assert page.evaluate("document.activeElement.getAttribute('aria-label')") == node
 
 
-def test_an_operation_says_what_it_waits_for_and_why(desktop: Watched, plan_file: Path) -> None:
+def test_plan_operation_shows_predecessors_with_reasons(desktop: Watched, plan_file: Path) -> None:
     page = desktop.open(plan_file, "#q=checkout.carts")
     page.locator("#list .toggle").first.click()
     page.locator(".detail .plain", has_text="partitions.reassign").first.click()
@@ -233,7 +231,7 @@ def test_an_operation_says_what_it_waits_for_and_why(desktop: Watched, plan_file
     assert listed(page) == ["Topic/checkout.carts"]
 
 
-def test_replicas_by_broker_and_by_rack(desktop: Watched, plan_file: Path) -> None:
+def test_plan_heat_map_counts_replicas_by_broker_and_rack(desktop: Watched, plan_file: Path) -> None:
     page = desktop.open(plan_file)
     heads = page.locator("#heat thead th.rack").all_inner_texts()
     assert heads == ["", "eu-1a", "eu-1b", "eu-1c"]
@@ -256,7 +254,7 @@ def test_replicas_by_broker_and_by_rack(desktop: Watched, plan_file: Path) -> No
     assert desktop.count() == "1 of 14 changes"
 
 
-def test_a_run_shows_when_what_was_done_and_how_it_ended(
+def test_run_page_shows_times_and_outcomes_of_operations(
     desktop: Watched, run_file: Path, run: RunDetail
 ) -> None:
     page = desktop.open(run_file)
@@ -278,7 +276,9 @@ def test_a_run_shows_when_what_was_done_and_how_it_ended(
     expect(page.locator("#graph .node.k-failed")).to_have_count(1)
 
 
-def test_five_thousand_changes_are_small_and_found(desktop: Watched, big_file: Path, big: Plan) -> None:
+def test_plan_page_filters_five_thousand_changes_without_requests(
+    desktop: Watched, big_file: Path, big: Plan
+) -> None:
     assert len(big.changes) == MANY
     assert big_file.stat().st_size < 5_000_000
     page = desktop.open(big_file)
@@ -291,7 +291,7 @@ def test_five_thousand_changes_are_small_and_found(desktop: Watched, big_file: P
     assert desktop.asked == [big_file.as_uri()]
 
 
-def test_rows_are_made_when_one_scrolls_near_them(desktop: Watched, big_file: Path) -> None:
+def test_plan_rows_are_rendered_on_scroll(desktop: Watched, big_file: Path) -> None:
     page = desktop.open(big_file)
     rows = page.locator("#list .row")
     assert rows.count() <= 3 * CHUNK
@@ -309,7 +309,7 @@ def test_rows_are_made_when_one_scrolls_near_them(desktop: Watched, big_file: Pa
     assert page.locator(".sentinel").count() == 0
 
 
-def test_a_node_of_thousands_opens_to_its_operations(desktop: Watched, big_file: Path, big: Plan) -> None:
+def test_plan_graph_node_lists_thousands_of_operations(desktop: Watched, big_file: Path, big: Plan) -> None:
     page = desktop.open(big_file)
     creations = sum(o.verb == "topic.create" for o in big.operations)
     page.get_by_role("button", name=f"topic.create, {creations:,} operations on Topic").click()
@@ -326,7 +326,7 @@ def test_a_node_of_thousands_opens_to_its_operations(desktop: Watched, big_file:
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_names_that_mean_harm_are_text(desktop: Watched, folder: Path, name: str) -> None:
+def test_plan_page_shows_hostile_names_as_text(desktop: Watched, folder: Path, name: str) -> None:
     made = make_hostile_plan(name)
     for text in (render_plan_page(made), render_run_page(make_run(made, None))):
         page = desktop.open(written(folder, "hostile", text))
@@ -339,7 +339,7 @@ def test_names_that_mean_harm_are_text(desktop: Watched, folder: Path, name: str
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_every_way_in_which_a_plan_can_read_opens(desktop: Watched, folder: Path, name: str) -> None:
+def test_plan_page_opens_every_sample_plan(desktop: Watched, folder: Path, name: str) -> None:
     for text in (render_plan_page(SAMPLES[name]), render_run_page(make_run(SAMPLES[name]))):
         page = desktop.open(written(folder, "sample", text))
         for toggle in page.locator("#list .toggle").all():
@@ -354,7 +354,7 @@ def test_every_way_in_which_a_plan_can_read_opens(desktop: Watched, folder: Path
 
 @pytest.mark.parametrize("width", [320, 390, 760, 1024])
 @pytest.mark.parametrize("page_of", ["plan", "run", "big"])
-def test_a_narrow_window_is_not_scrolled_sideways(
+def test_plan_page_fits_narrow_windows(
     chromium: Browser, plan_file: Path, run_file: Path, big_file: Path, page_of: str, width: int
 ) -> None:
     file = {"plan": plan_file, "run": run_file, "big": big_file}[page_of]
@@ -373,14 +373,14 @@ def test_a_narrow_window_is_not_scrolled_sideways(
     assert watched.said == []
 
 
-def test_text_can_be_read(themed: Page, plan_file: Path, run_file: Path) -> None:
+def test_plan_page_text_has_enough_contrast(themed: Page, plan_file: Path, run_file: Path) -> None:
     for file, link in ((plan_file, "#open=0,1,2,3"), (run_file, "#open=0,1")):
         themed.goto(f"{file.as_uri()}{link}")
         themed.locator("#graph .node").first.press("Enter")
         assert weak_texts(themed) == []
 
 
-def test_a_plan_without_changes(desktop: Watched, folder: Path) -> None:
+def test_plan_page_without_changes_hides_panels(desktop: Watched, folder: Path) -> None:
     page = desktop.open(written(folder, "quiet", render_plan_page(SAMPLES["no-changes"])))
     assert page.locator("h1").inner_text().startswith("No changes.")
     expect(page.locator("#list .nothing")).to_have_text("There are no changes.")
@@ -388,14 +388,14 @@ def test_a_plan_without_changes(desktop: Watched, folder: Path) -> None:
         expect(page.locator(panel)).to_be_hidden()
 
 
-def test_without_racks_there_are_brokers_only(desktop: Watched, folder: Path, plan: Plan) -> None:
+def test_plan_heat_map_without_racks_shows_only_brokers(desktop: Watched, folder: Path, plan: Plan) -> None:
     page = desktop.open(written(folder, "rackless", render_plan_page(replace(plan, racks={}))))
     assert page.locator("#heat thead th.broker").all_inner_texts() == ["1", "2", "3", "4", "5", "6"]
     assert page.locator("#by button").count() == 0
 
 
 @pytest.mark.parametrize("width", [390, 1440])
-def test_all_risks_are_in_sight_without_scrolling_a_list(chromium: Browser, folder: Path, width: int) -> None:
+def test_plan_page_shows_all_risks_without_scrollbar(chromium: Browser, folder: Path, width: int) -> None:
     """The list of risks used to have its own scrollbar, which hid the last rows: on phones, the deletion."""
     stay = FieldChange("partitions", FieldOp.CHANGE, 1, 2, None, Risk.IRREVERSIBLE, "They stay.")
     go = FieldChange("configs.retention.ms", FieldOp.SET, "9", "1", None, Risk.DESTRUCTIVE, "They go.")
@@ -421,5 +421,5 @@ def test_all_risks_are_in_sight_without_scrolling_a_list(chromium: Browser, fold
     context.close()
 
 
-def test_picture_of_five_thousand(chromium: Browser, big_file: Path) -> None:
+def test_plan_page_picture_of_five_thousand_changes(chromium: Browser, big_file: Path) -> None:
     take(chromium, big_file, Picture("plan-5000", 1440, 1120))

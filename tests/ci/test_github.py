@@ -49,7 +49,7 @@ def by_hand(github: Runner, topic: str, key: str, value: str) -> None:
     keep(cluster, file)
 
 
-def test_a_pull_request_has_one_comment_that_is_kept_up_to_date(github: Runner) -> None:
+def test_pull_request_comment_is_updated_in_place(github: Runner) -> None:
     person = {"id": 1, "user": {"login": "mallory"}, "body": "<!-- kdeclare plan lab -->\nmine"}
     github.teach(
         comments=[person, person | {"id": 2, "body": "Nice!"}, person | {"id": 3, "body": "Ship it"}]
@@ -73,7 +73,7 @@ def test_a_pull_request_has_one_comment_that_is_kept_up_to_date(github: Runner) 
     assert github.exit_code == 0
 
 
-def test_a_token_of_somebody_elses_finds_its_comment_again(github: Runner) -> None:
+def test_pull_request_comment_is_found_with_other_token_owner(github: Runner) -> None:
     marked = {"body": "<!-- kdeclare plan lab -->\nold"}
     theirs = [{"id": 1, "user": None} | marked, {"id": 2, "user": {"login": BOT}} | marked]
     mine = {"id": 3, "user": {"login": "kafka-plans[bot]"}} | marked
@@ -86,7 +86,7 @@ def test_a_token_of_somebody_elses_finds_its_comment_again(github: Runner) -> No
     assert "1 to create" in updated["body"]
 
 
-def test_a_plan_that_a_policy_denies_is_not_said_to_be_applied(github: Runner) -> None:
+def test_comment_on_denied_plan_promises_no_apply(github: Runner) -> None:
     github.topic("orders")
     project = {"environments": {"lab": {"bootstrapServers": "lab:9092"}}, "policies": [UNNAMED]}
     github.write("kdeclare.yaml", "Project", "shop", project)
@@ -96,7 +96,7 @@ def test_a_plan_that_a_policy_denies_is_not_said_to_be_applied(github: Runner) -
     assert github.exit_code == 3
 
 
-def test_another_environment_has_a_comment_of_its_own(github: Runner) -> None:
+def test_each_environment_has_its_own_comment(github: Runner) -> None:
     github.topic("orders")
     clusters = {name: {"bootstrapServers": f"{name}:9092"} for name in ("lab", "live")}
     github.write("kdeclare.yaml", "Project", "shop", {"environments": clusters})
@@ -106,7 +106,7 @@ def test_another_environment_has_a_comment_of_its_own(github: Runner) -> None:
     assert heads == [f"<!-- kdeclare plan {e} -->\n## Plan for shop/{e} on {e}" for e in ("lab", "live")]
 
 
-def test_a_plan_with_errors_says_so_in_the_comment_and_fails_at_the_end(github: Runner) -> None:
+def test_plan_with_errors_is_commented_and_fails_the_job(github: Runner) -> None:
     github.topic("orders", partitons=3)
     github.well("github/run.sh", KDECLARE_COMMAND="plan", KDECLARE_PULL="12")
     [comment] = github.knows["comments"]
@@ -118,7 +118,7 @@ def test_a_plan_with_errors_says_so_in_the_comment_and_fails_at_the_end(github: 
     assert result["ruleId"] == "unknown-field"
 
 
-def test_findings_about_no_file_are_shown_at_a_project_file_that_is_there(github: Runner) -> None:
+def test_findings_without_file_point_to_the_project_file(github: Runner) -> None:
     (github.checkout / ".git").mkdir()
     (github.checkout / "kafka").mkdir()
     for name in ("kdeclare.yaml", "manifests"):
@@ -135,7 +135,7 @@ def test_findings_about_no_file_are_shown_at_a_project_file_that_is_there(github
     assert place["physicalLocation"]["artifactLocation"]["uri"] == "kafka/kdeclare.yaml"
 
 
-def test_wrong_usage_is_told_too(github: Runner) -> None:
+def test_plan_with_unknown_environment_is_commented(github: Runner) -> None:
     github.well("github/run.sh", KDECLARE_COMMAND="plan", KDECLARE_PULL="12", KDECLARE_ENV="labb")
     [comment] = github.knows["comments"]
     assert "The project has no environment" in comment["body"]
@@ -144,7 +144,7 @@ def test_wrong_usage_is_told_too(github: Runner) -> None:
     assert (ran.returncode, "is not valid. Use validate, plan, apply or audit." in ran.stderr) == (64, True)
 
 
-def test_the_plan_that_was_reviewed_is_applied_and_once(github: Runner) -> None:
+def test_apply_uses_reviewed_plan_only_once(github: Runner) -> None:
     github.topic("orders")
     planned(github, run=1)
     github.topic("refunds")
@@ -157,7 +157,7 @@ def test_the_plan_that_was_reviewed_is_applied_and_once(github: Runner) -> None:
     assert applied(github) == 4
 
 
-def test_the_state_goes_on_from_run_to_run(github: Runner) -> None:
+def test_state_is_kept_between_jobs(github: Runner) -> None:
     github.topic("orders")
     github.topic("kept")
     planned(github)
@@ -168,7 +168,7 @@ def test_the_state_goes_on_from_run_to_run(github: Runner) -> None:
     assert "orphan" in github.knows["comments"][0]["body"], "it is known to be kdeclare's own"
 
 
-def test_a_stale_plan_is_refused(github: Runner) -> None:
+def test_apply_refuses_stale_plan(github: Runner) -> None:
     github.topic("orders", configs={"retention.ms": 1000})
     planned(github)
     assert applied(github) == 0
@@ -183,7 +183,7 @@ def test_a_stale_plan_is_refused(github: Runner) -> None:
     assert '"3000"' in refused, "what it is now, which nobody has reviewed"
 
 
-def test_an_apply_that_does_not_begin_says_why(github: Runner) -> None:
+def test_apply_that_cannot_start_reports_the_reason(github: Runner) -> None:
     github.topic("orders")
     planned(github)
     Path(github.environ["STUB_CLUSTER"]).unlink()
@@ -194,7 +194,7 @@ def test_an_apply_that_does_not_begin_says_why(github: Runner) -> None:
     assert github.exit_code == 1
 
 
-def test_what_else_goes_to_the_log_of_an_apply_is_for_nobody_else(github: Runner) -> None:
+def test_apply_report_contains_errors_but_no_other_log(github: Runner) -> None:
     github.topic("orders")
     planned(github)
     said = "warning: password='hunter2'\nerror: Held <by> another\n  hint: Wait.\n"
@@ -211,7 +211,7 @@ def test_what_else_goes_to_the_log_of_an_apply_is_for_nobody_else(github: Runner
     assert github.exit_code == 6
 
 
-def test_a_plan_that_the_merged_manifests_do_not_say_is_refused(github: Runner) -> None:
+def test_apply_refuses_plan_that_differs_from_merged_manifests(github: Runner) -> None:
     """Any workflow on a branch can store another plan under the name of the reviewed one."""
     github.topic("orders")
     planned(github)
@@ -227,7 +227,7 @@ def test_a_plan_that_the_merged_manifests_do_not_say_is_refused(github: Runner) 
     assert refused.count("is no longer planned") == 2, "its operation is the other; the rest is as it was"
 
 
-def test_plans_are_made_with_the_options_that_the_workflows_give(github: Runner) -> None:
+def test_plan_arguments_of_the_workflow_are_used(github: Runner) -> None:
     github.topic("orders")
     project = {"environments": {"lab": {"bootstrapServers": "lab:9092"}}, "policies": [UNNAMED]}
     github.write("kdeclare.yaml", "Project", "shop", project)
@@ -247,7 +247,7 @@ def test_plans_are_made_with_the_options_that_the_workflows_give(github: Runner)
     assert list(github.folder.rglob("pwned")) == []
 
 
-def test_what_came_up_since_the_review_is_not_applied(github: Runner) -> None:
+def test_apply_leaves_out_changes_after_the_review(github: Runner) -> None:
     github.topic("orders")
     planned(github)
     github.topic("refunds")
@@ -255,7 +255,7 @@ def test_what_came_up_since_the_review_is_not_applied(github: Runner) -> None:
     assert topics(github) == {"orders"}
 
 
-def test_a_secret_is_no_reason_to_refuse_a_plan_unless_it_has_changed(github: Runner) -> None:
+def test_apply_refuses_plan_only_if_its_secret_changed(github: Runner) -> None:
     configs = {"listener.name.internal.ssl.keystore.password": "${env.KEYSTORE_PASSWORD}"}
     github.write("manifests/broker.yaml", "BrokerConfig", "1", {"configs": configs})
     allow(github, env=["KEYSTORE_PASSWORD"])
@@ -278,7 +278,7 @@ NO_PLAN = {
 
 
 @pytest.mark.parametrize("facts", NO_PLAN.values(), ids=NO_PLAN.keys())
-def test_without_a_reviewed_plan_nothing_is_applied(github: Runner, facts: dict[str, Any]) -> None:
+def test_apply_without_reviewed_plan_is_refused(github: Runner, facts: dict[str, Any]) -> None:
     kept = github.service / "artifacts" / "1" / "kdeclare-plan-lab-12"
     kept.mkdir(parents=True)
     (kept / "kdeclare.plan.json").write_text("{}")
@@ -293,7 +293,7 @@ def test_without_a_reviewed_plan_nothing_is_applied(github: Runner, facts: dict[
 
 
 @pytest.mark.parametrize("facts", [{"merged_at": None}, {"base": {"ref": "old"}}, {"merge_commit_sha": HEAD}])
-def test_a_commit_that_nobody_reviewed_is_not_applied(github: Runner, facts: dict[str, Any]) -> None:
+def test_apply_refuses_commit_without_pull_request(github: Runner, facts: dict[str, Any]) -> None:
     github.teach(pulls=[github.knows["pulls"][0] | facts])
     ran = github.run("github/run.sh", KDECLARE_COMMAND="apply")
     assert (ran.returncode, "was not merged from a pull request" in ran.stderr) == (1, True)
@@ -301,7 +301,7 @@ def test_a_commit_that_nobody_reviewed_is_not_applied(github: Runner, facts: dic
 
 
 @pytest.mark.parametrize("step", ["github/comment.sh", "github/find-plan.sh", "github/issue.sh"])
-def test_a_service_that_fails_fails_the_step(github: Runner, step: str) -> None:
+def test_step_fails_when_github_fails(github: Runner, step: str) -> None:
     github.out.mkdir()
     (github.out / "report.md").write_text("## Plan\n")
     (github.out / "found").write_text("drift\n")
@@ -319,7 +319,7 @@ def audited(github: Runner) -> list[tuple[str, str]]:
     return [(issue["state"], issue["body"].splitlines()[1]) for issue in github.knows["issues"]]
 
 
-def test_drift_is_one_issue(github: Runner) -> None:
+def test_drift_opens_one_issue_and_closes_it(github: Runner) -> None:
     github.topic("orders", configs={"retention.ms": 1000})
     planned(github)
     assert applied(github) == 0
@@ -337,7 +337,7 @@ def test_drift_is_one_issue(github: Runner) -> None:
     assert (state, kept) == ("closed", line)
 
 
-def test_drift_that_no_plan_could_mend_is_told_too(github: Runner) -> None:
+def test_drift_that_no_plan_can_fix_opens_an_issue(github: Runner) -> None:
     github.topic("orders", partitions=3)
     planned(github)
     assert applied(github) == 0
@@ -351,13 +351,13 @@ def test_drift_that_no_plan_could_mend_is_told_too(github: Runner) -> None:
     assert github.exit_code == 0, "it has looked"
 
 
-def test_manifests_with_mistakes_are_no_drift(github: Runner) -> None:
+def test_audit_with_invalid_manifests_opens_no_issue(github: Runner) -> None:
     github.topic("orders", partitons=3)
     assert audited(github) == []
     assert github.exit_code == 1
 
 
-def test_audits_do_not_share_an_issue(github: Runner) -> None:
+def test_each_audit_has_its_own_issue(github: Runner) -> None:
     """An audit without findings does not close another one's issue."""
     settings = (
         {"KDECLARE_PROJECT": "kafka/kdeclare.yaml", "KDECLARE_ENV": "eu"},
@@ -378,7 +378,7 @@ def test_audits_do_not_share_an_issue(github: Runner) -> None:
     assert all(issue["body"].splitlines()[0].count("-->") == 1 for issue in github.knows["issues"])
 
 
-def test_what_is_against_a_policy_in_a_fleet_is_told_too(github: Runner) -> None:
+def test_fleet_audit_reports_policy_findings(github: Runner) -> None:
     github.environ["KDECLARE_FLEET"] = "fleet.yaml"
     github.well("github/run.sh", KDECLARE_COMMAND="audit")
     assert github.exit_code == 1, "there is no such file, and yet the command line is right"
@@ -392,7 +392,7 @@ def test_what_is_against_a_policy_in_a_fleet_is_told_too(github: Runner) -> None
     assert github.knows["issues"][0]["title"] == "Kafka differs from its manifests: fleet.yaml"
 
 
-def test_an_audit_that_fails_changes_no_issue(github: Runner) -> None:
+def test_failed_audit_changes_no_issue(github: Runner) -> None:
     github.topic("orders")
     [(state, before)] = audited(github)
     Path(github.environ["STUB_CLUSTER"]).unlink()
@@ -400,7 +400,7 @@ def test_an_audit_that_fails_changes_no_issue(github: Runner) -> None:
     assert github.exit_code == 1
 
 
-def test_manifests_of_a_fork_are_checked_without_any_service(github: Runner) -> None:
+def test_validate_of_a_fork_uses_no_service(github: Runner) -> None:
     github.topic("orders", partitons=3)
     Path(github.environ["STUB_CLUSTER"]).unlink()
     ran = github.well("github/run.sh", KDECLARE_COMMAND="validate")
@@ -410,7 +410,7 @@ def test_manifests_of_a_fork_are_checked_without_any_service(github: Runner) -> 
     assert github.asked == ""
 
 
-def test_a_secret_reaches_the_cluster_and_nothing_else(github: Runner) -> None:
+def test_client_properties_reach_only_the_cluster(github: Runner) -> None:
     github.topic("orders")
     secret = "security.protocol=SASL_SSL\nsasl.jaas.config=x password='hunter2';"
     github.environ["KDECLARE_CLIENT_PROPERTIES"] = secret
@@ -425,7 +425,7 @@ def test_a_secret_reaches_the_cluster_and_nothing_else(github: Runner) -> None:
     assert not any("hunter2" in text for text in texts)
 
 
-def test_no_text_becomes_a_command(github: Runner) -> None:
+def test_settings_are_never_run_as_commands(github: Runner) -> None:
     github.topic("orders")
     evil = "$(touch pwned) `touch pwned`; touch pwned \"' -->"
     names = ("KDECLARE_ENV", "KDECLARE_PROJECT", "KDECLARE_REVISION", "KDECLARE_RUN_URL")

@@ -49,7 +49,7 @@ def reported(gitlab: Runner, text: str, found: str = "drift", code: int = 0) -> 
     (gitlab.out / "exit-code").write_text(f"{code}\n")
 
 
-def test_a_merge_request_has_one_note_that_is_kept_up_to_date(gitlab: Runner) -> None:
+def test_merge_request_note_is_updated_in_place(gitlab: Runner) -> None:
     someone = {"id": 8, "username": "mallory"}
     marked = "<!-- kdeclare plan default -->\nmine"
     spoken: list[dict[str, Any]] = [
@@ -68,7 +68,7 @@ def test_a_merge_request_has_one_note_that_is_kept_up_to_date(gitlab: Runner) ->
     assert 'Planned for aaaaaaaaaaaa by <a href="https://gitlab.example/' in note["body"]
 
 
-def test_the_plan_that_was_reviewed_is_applied(gitlab: Runner) -> None:
+def test_apply_uses_reviewed_plan(gitlab: Runner) -> None:
     gitlab.topic("orders")
     for step in ("state.sh load", "plan.sh", "gitlab/note.sh"):
         gitlab.well(*step.split())
@@ -86,7 +86,7 @@ def test_the_plan_that_was_reviewed_is_applied(gitlab: Runner) -> None:
         assert set(load(Path(gitlab.environ["STUB_CLUSTER"])).topics()) == {"orders"}
 
 
-def test_a_plan_that_the_merged_manifests_do_not_say_is_refused(gitlab: Runner) -> None:
+def test_apply_refuses_plan_that_differs_from_merged_manifests(gitlab: Runner) -> None:
     gitlab.topic("evil")
     for step in ("state.sh load", "plan.sh"):
         gitlab.well(*step.split())
@@ -126,7 +126,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("facts", "said"), REFUSED.values(), ids=REFUSED.keys())
-def test_without_a_reviewed_plan_nothing_is_applied(gitlab: Runner, facts: dict[str, Any], said: str) -> None:
+def test_apply_without_reviewed_plan_is_refused(gitlab: Runner, facts: dict[str, Any], said: str) -> None:
     gitlab.teach(merge_requests=[gitlab.knows["merge_requests"][0] | facts])
     ran = gitlab.run("gitlab/find-plan.sh", CI_COMMIT_SHA=MERGED)
     assert ran.returncode == 1
@@ -136,13 +136,13 @@ def test_without_a_reviewed_plan_nothing_is_applied(gitlab: Runner, facts: dict[
 
 
 @pytest.mark.parametrize(("code", "said"), [(0, "if you merge, exactly"), (3, "nothing is applied")])
-def test_the_note_says_what_merging_does(gitlab: Runner, code: int, said: str) -> None:
+def test_note_describes_the_effect_of_merging(gitlab: Runner, code: int, said: str) -> None:
     reported(gitlab, "## Plan\n", code=code)
     gitlab.well("gitlab/note.sh")
     assert f"this job</a>; {said}" in gitlab.knows["notes"][0]["body"]
 
 
-def test_a_fleet_and_a_project_do_not_share_an_issue(gitlab: Runner) -> None:
+def test_fleet_and_project_have_separate_issues(gitlab: Runner) -> None:
     reported(gitlab, "one")
     for fleet in ("", "fleet.yaml", "other.yaml", "fleet.yaml"):
         gitlab.well("gitlab/issue.sh", KDECLARE_FLEET=fleet)
@@ -152,7 +152,7 @@ def test_a_fleet_and_a_project_do_not_share_an_issue(gitlab: Runner) -> None:
     assert titles == ["default", "fleet.yaml", "other.yaml"]
 
 
-def test_drift_is_one_issue(gitlab: Runner) -> None:
+def test_drift_opens_one_issue_and_closes_it(gitlab: Runner) -> None:
     theirs = {"iid": 1, "state": "opened", "labels": "kdeclare-drift", "author": {"id": 8}}
     marked = theirs | {"iid": 2, "description": "<!-- kdeclare audit default -->\nmine"}
     gitlab.teach(issues=[theirs | {"description": None}, marked])
@@ -168,7 +168,7 @@ def test_drift_is_one_issue(gitlab: Runner) -> None:
 
 
 @pytest.mark.parametrize("step", ["gitlab/note.sh", "gitlab/find-plan.sh", "gitlab/issue.sh"])
-def test_a_service_that_fails_fails_the_step(gitlab: Runner, step: str) -> None:
+def test_step_fails_when_gitlab_fails(gitlab: Runner, step: str) -> None:
     reported(gitlab, "## Plan\n")
     ran = gitlab.run(step, KDECLARE_GITLAB_TOKEN="wrong")
     assert ran.returncode != 0
@@ -176,7 +176,7 @@ def test_a_service_that_fails_fails_the_step(gitlab: Runner, step: str) -> None:
     assert "Traceback" not in ran.stderr
 
 
-def test_the_token_stands_in_no_command_line(gitlab: Runner) -> None:
+def test_token_is_in_no_command_line(gitlab: Runner) -> None:
     reported(gitlab, "## Plan\n")
     gitlab.well("gitlab/note.sh")
     assert json.loads(gitlab.asked.splitlines()[0])

@@ -57,10 +57,10 @@ PIPELINES = {
 
 
 @pytest.mark.parametrize(("variables", "job"), PIPELINES.values(), ids=PIPELINES.keys())
-def test_each_pipeline_has_its_job(variables: dict[str, str], job: str) -> None:
+def test_pipeline_rules_select_one_job(variables: dict[str, str], job: str) -> None:
     assert run_in(variables) == {job}
 
 
-def test_another_branch_is_not_applied() -> None:
+def test_pipeline_of_other_branch_applies_nothing() -> None:
     pushed = {"CI_PIPELINE_SOURCE": "push", "CI_COMMIT_BRANCH": "topics", "CI_DEFAULT_BRANCH": "main"}
     assert run_in(pushed) == set()

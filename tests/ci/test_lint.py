@@ -29,13 +29,13 @@ def found(*command: str | Path) -> str:
     return "" if ran.returncode == 0 else ran.stdout + ran.stderr
 
 
-def test_the_scripts() -> None:
+def test_scripts_pass_shellcheck() -> None:
     assert len(SCRIPTS) > 10
     assert found("shellcheck", "--external-sources", "--source-path=SCRIPTDIR", *SCRIPTS) == ""
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: str(path.relative_to(STEPS)))
-def test_every_script_stops_at_what_fails(script: Path) -> None:
+def test_scripts_stop_at_first_failure(script: Path) -> None:
     first, *rest = script.read_text().splitlines()
     if first == "#!/usr/bin/env bash":
         assert script.stat().st_mode & 0o111
@@ -53,7 +53,7 @@ SCHEMAS = {
 
 
 @pytest.mark.parametrize("schema", SCHEMAS)
-def test_the_workflows_have_the_shape_that_the_services_publish(schema: str) -> None:
+def test_workflows_match_published_schemas(schema: str) -> None:
     transform = ("--data-transform", schema) if schema == "gitlab-ci" else ()
     assert SCHEMAS[schema]
     assert (
@@ -61,26 +61,26 @@ def test_the_workflows_have_the_shape_that_the_services_publish(schema: str) -> 
     )
 
 
-def test_the_workflows_are_safe() -> None:
+def test_workflows_pass_zizmor() -> None:
     how = ("--quiet", "--offline", "--no-progress", "--pedantic", "--config", "ci/zizmor.yml")
     assert found("zizmor", *how, "action.yml", *WORKFLOWS) == ""
 
 
-def test_no_text_of_others_is_written_into_a_script() -> None:
+def test_action_expands_no_expressions_in_scripts() -> None:
     action = yaml.safe_load((ROOT / "action.yml").read_text())
     runs = [step["run"] for step in action["runs"]["steps"] if "run" in step]
     assert runs
     assert not any("${{" in run for run in runs)
 
 
-def test_what_is_run_is_there() -> None:
+def test_referenced_scripts_exist() -> None:
     texts = [path.read_text() for path in (ROOT / "action.yml", *SCHEMAS["gitlab-ci"])]
     named = {name for text in texts for name in re.findall(r"ci/steps/([\w/-]+\.sh)", text)}
     assert {str(path.relative_to(STEPS)) for path in SCRIPTS} >= named
     assert len(named) > 5
 
 
-def test_workflows_hand_the_action_only_what_it_takes() -> None:
+def test_workflows_pass_only_inputs_of_the_action() -> None:
     action = yaml.safe_load((ROOT / "action.yml").read_text())
     for workflow in WORKFLOWS:
         jobs = yaml.safe_load(workflow.read_text())["jobs"].values()
@@ -91,20 +91,20 @@ def test_workflows_hand_the_action_only_what_it_takes() -> None:
             assert step["with"]["command"] in action["inputs"]["command"]["description"]
 
 
-def test_what_the_action_is_told_reaches_the_steps() -> None:
+def test_action_inputs_are_all_used() -> None:
     text = (ROOT / "action.yml").read_text()
     inputs = yaml.safe_load(text)["inputs"]
     assert [name for name in inputs if f"inputs.{name} " not in text] == []
 
 
-def test_a_job_that_is_run_again_can_keep_its_artifacts_again() -> None:
+def test_repeated_job_overwrites_its_artifacts() -> None:
     steps = yaml.safe_load((ROOT / "action.yml").read_text())["runs"]["steps"]
     kept = [step["with"] for step in steps if "upload-artifact" in step.get("uses", "")]
     assert len(kept) == 2
     assert all(given["overwrite"] for given in kept)
 
 
-def test_code_scanning_is_told_only_where_that_is_permitted() -> None:
+def test_sarif_upload_has_the_permissions_it_needs() -> None:
     """In private repositories, the upload fails without ``actions: read`` and without code scanning."""
     for workflow in WORKFLOWS:
         for job in yaml.safe_load(workflow.read_text())["jobs"].values():
@@ -113,7 +113,7 @@ def test_code_scanning_is_told_only_where_that_is_permitted() -> None:
             assert "actions" in job["permissions"] or not told
 
 
-def test_the_hook_checks_a_project(
+def test_pre_commit_hook_validates_a_project(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     [hook] = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
@@ -130,7 +130,7 @@ def test_the_hook_checks_a_project(
     assert "manifests/orders.yaml" in capsys.readouterr().out
 
 
-def test_the_guide_names_what_is_there() -> None:
+def test_guide_links_to_existing_files() -> None:
     guide = ROOT / "docs" / "howto" / "run-in-ci.md"
     named = set(re.findall(r"\]\(([^)#]+)\)", guide.read_text()))
     assert len(named) > 6

@@ -66,7 +66,7 @@ def plan_topic_with(runner: Runner, reference: str, **more: str) -> str:
 
 
 @pytest.mark.parametrize("name", TOKENS)
-def test_tokens_of_the_job_reach_no_plan(github: Runner, name: str) -> None:
+def test_plan_cannot_read_job_tokens(github: Runner, name: str) -> None:
     github.environ |= TOKENS
     put_on_main(github, {"env": ["GH_*", "KDECLARE_*", "CI_*"]})
     told = plan_topic_with(github, f"${{env.{name}}}")
@@ -76,7 +76,7 @@ def test_tokens_of_the_job_reach_no_plan(github: Runner, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TOKENS)
-def test_tokens_of_the_job_are_not_in_the_environment_of_kdeclare(github: Runner, name: str) -> None:
+def test_kdeclare_environment_has_no_job_tokens(github: Runner, name: str) -> None:
     github.environ |= TOKENS
     told = github.folder / "environ"
     (github.folder / "bin" / "kdeclare").write_text(f"#!/bin/sh\nenv > {told}\nexit 1\n")
@@ -86,7 +86,7 @@ def test_tokens_of_the_job_are_not_in_the_environment_of_kdeclare(github: Runner
 
 
 @pytest.mark.parametrize("path", ["/proc/self/environ", "secrets/environ", "manifests/../.git/config"])
-def test_files_of_the_job_reach_no_plan(github: Runner, path: str) -> None:
+def test_plan_cannot_read_files_of_the_job(github: Runner, path: str) -> None:
     github.environ |= {"NOTHING": "ghs_secret"}
     put_on_main(github, {"files": ["secrets"]})
     (github.checkout / "secrets").symlink_to("/proc/self")
@@ -96,13 +96,13 @@ def test_files_of_the_job_reach_no_plan(github: Runner, path: str) -> None:
     assert "ghs_secret" not in told
 
 
-def test_what_the_base_branch_allows_is_resolved(github: Runner) -> None:
+def test_reference_allowed_by_base_branch_is_resolved(github: Runner) -> None:
     plan_topic_with(github, "${env.TEAM}")
     assert github.exit_code == 0
     assert "The project file on main" not in github.run("base.sh").stderr
 
 
-def test_a_pull_request_cannot_allow_itself_more(github: Runner) -> None:
+def test_pull_request_cannot_extend_allowed_references(github: Runner) -> None:
     write_project(github, {"env": ["TEAM", "OTHER"]})
     told = plan_topic_with(github, "${env.OTHER}")
     assert github.exit_code == 1
@@ -117,19 +117,19 @@ def test_a_pull_request_cannot_allow_itself_more(github: Runner) -> None:
 
 
 @pytest.mark.parametrize("base", ["gone", "main"])
-def test_where_the_base_branch_says_nothing_nothing_is_resolved(github: Runner, base: str) -> None:
+def test_reference_without_list_on_base_branch_is_refused(github: Runner, base: str) -> None:
     put_on_main(github, None)
     write_project(github, {"env": ["TEAM"]})
     plan_topic_with(github, "${env.TEAM}", KDECLARE_BASE=base)
     assert github.exit_code == 1
 
 
-def test_a_project_in_a_folder_has_its_limits_there(github: Runner) -> None:
+def test_project_path_with_dot_uses_limits_of_base_branch(github: Runner) -> None:
     plan_topic_with(github, "${env.TEAM}", KDECLARE_PROJECT="./kdeclare.yaml")
     assert github.exit_code == 0
 
 
-def test_without_a_list_the_job_that_applies_resolves_nothing(github: Runner) -> None:
+def test_apply_without_allowed_references_is_refused(github: Runner) -> None:
     plan_topic_with(github, "plain")
     planned(github)
     write_project(github, None)
@@ -139,7 +139,7 @@ def test_without_a_list_the_job_that_applies_resolves_nothing(github: Runner) ->
     assert "has no 'spec.references'" in (github.out / "report.md").read_text()
 
 
-def test_a_fork_can_read_nothing_either(github: Runner) -> None:
+def test_validate_of_a_fork_cannot_read_variables(github: Runner) -> None:
     write_project(github, {"env": ["OTHER"]})
     document = "apiVersion: kdeclare/v1\nkind: Topic\nmetadata: {name: '${env.OTHER}'}\nspec: {}\n"
     (github.checkout / "manifests" / "orders.yaml").write_text(document)
@@ -152,7 +152,7 @@ def test_a_fork_can_read_nothing_either(github: Runner) -> None:
 HOSTILE = "\\n::set-output name=plan-file::/etc/passwd\\n##[add-mask]a\\r\\e[0Ksection_start:1:evil\\r\\e[0K"
 
 
-def test_text_of_a_fork_becomes_no_command(github: Runner) -> None:
+def test_log_of_a_fork_contains_no_active_commands(github: Runner) -> None:
     """GitHub executes commands in the log, but not between stop-commands and a secret token."""
     (github.checkout / "manifests" / "orders.yaml").write_text(
         f'apiVersion: kdeclare/v1\nkind: Topic\nmetadata: {{name: "a{HOSTILE}"}}\n'
@@ -175,7 +175,7 @@ def test_text_of_a_fork_becomes_no_command(github: Runner) -> None:
     assert "set-output" not in (github.folder / "output").read_text()
 
 
-def test_the_log_is_told_to_listen_again_whatever_happens(github: Runner) -> None:
+def test_log_commands_resume_after_failed_step(github: Runner) -> None:
     for step in ("conclude.sh", "github/find-plan.sh"):
         ran = github.run(step, GITHUB_ACTIONS="true", GITHUB_REPOSITORY="shop/other")
         assert ran.returncode != 0
@@ -183,7 +183,7 @@ def test_the_log_is_told_to_listen_again_whatever_happens(github: Runner) -> Non
         assert ran.stdout.rstrip().endswith(f"::{word}::")
 
 
-def test_an_output_has_one_line(github: Runner) -> None:
+def test_step_output_with_line_break_is_refused(github: Runner) -> None:
     github.topic("orders")
     hostile = f"{github.folder}/x\nartifact=evil"
     ran = github.run("plan.sh", KDECLARE_PLAN_FILE=hostile)
@@ -191,7 +191,7 @@ def test_an_output_has_one_line(github: Runner) -> None:
     assert "artifact=evil" not in Path(github.environ["GITHUB_OUTPUT"]).read_text()
 
 
-def test_a_plan_that_was_not_reviewed_is_not_shown_where_it_is_applied(github: Runner) -> None:
+def test_apply_shows_nothing_of_unreviewed_plan(github: Runner) -> None:
     """A user who can push a branch can store any plan under the name of the reviewed one."""
     github.topic("evil", configs={"retention.ms": 4711})
     planned(github)

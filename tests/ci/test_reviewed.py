@@ -55,7 +55,7 @@ SAME = {
 
 
 @pytest.mark.parametrize("facts", SAME.values(), ids=SAME.keys())
-def test_what_makes_no_difference(tmp_path: Path, facts: dict[str, Any]) -> None:
+def test_plan_comparison_accepts_new_ids_and_more_changes(tmp_path: Path, facts: dict[str, Any]) -> None:
     assert compared(tmp_path, PLAN, PLAN | facts) == (0, "")
 
 
@@ -88,14 +88,14 @@ OTHERWISE = {
 
 
 @pytest.mark.parametrize(("facts", "said"), OTHERWISE.values(), ids=OTHERWISE.keys())
-def test_what_is_refused(tmp_path: Path, facts: dict[str, Any], said: str) -> None:
+def test_plan_comparison_refuses_differences(tmp_path: Path, facts: dict[str, Any], said: str) -> None:
     code, told = compared(tmp_path, PLAN, PLAN | facts)
     assert code == 4
     assert said in told
     assert "Nothing is applied." in told
 
 
-def test_nothing_that_was_not_reviewed_is_printed(tmp_path: Path) -> None:
+def test_plan_comparison_prints_no_hostile_text(tmp_path: Path) -> None:
     """A user who can push a branch can store any plan, and parts of it are printed in the apply job."""
     evil = "::set-output name=x::y\n##[add-mask]a\n![](https://evil.example/track)"
     operation = {**CREATE, "id": evil, "args": {"note": evil}, evil: evil}
@@ -107,7 +107,7 @@ def test_nothing_that_was_not_reviewed_is_printed(tmp_path: Path) -> None:
     assert "operations create, args: differs from the current plan: " in told
 
 
-def test_without_a_fresh_plan_nothing_is_applied(tmp_path: Path) -> None:
+def test_plan_comparison_without_fresh_plan_fails(tmp_path: Path) -> None:
     mistake = {"severity": "error", "summary": "Unknown field", "detail": "'partitons' is none."}
     code, told = compared(tmp_path, PLAN, {"outcome": "error", "diagnostics": [mistake]})
     assert (code, "error: Unknown field\n  'partitons' is none." in told) == (1, True)

@@ -31,7 +31,7 @@ def save(runner: Runner, text: str, step: str = "save", environment: str = "lab"
     runner.well("state.sh", step)
 
 
-def test_what_is_saved_is_loaded_elsewhere(runner: Runner) -> None:
+def test_saved_state_is_loaded_by_next_job(runner: Runner) -> None:
     assert "Branch kdeclare-state does not exist yet" in runner.well("state.sh", "load").stdout
     save(runner, "one")
     runner.afresh()
@@ -45,7 +45,7 @@ def test_what_is_saved_is_loaded_elsewhere(runner: Runner) -> None:
     )
 
 
-def test_a_state_that_did_not_change_is_not_saved(runner: Runner) -> None:
+def test_unchanged_state_is_not_saved(runner: Runner) -> None:
     runner.well("state.sh", "load")
     assert "The state has not changed." in runner.well("state.sh", "save").stdout
     assert git(runner, "branch") == ""
@@ -70,7 +70,7 @@ def meanwhile(runner: Runner, environment: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("before", [False, True], ids=["no branch yet", "a branch"])
-def test_jobs_for_other_environments_save_on_top_of_each_other(runner: Runner, before: bool) -> None:
+def test_states_of_concurrent_environments_are_merged(runner: Runner, before: bool) -> None:
     runner.well("state.sh", "load")
     if before:
         for environment in ("one", "two", "three"):
@@ -85,7 +85,7 @@ def test_jobs_for_other_environments_save_on_top_of_each_other(runner: Runner, b
     assert "The state has not changed." in runner.well("state.sh", "save").stdout
 
 
-def test_what_others_saved_meanwhile_is_never_lost(runner: Runner) -> None:
+def test_save_refuses_to_overwrite_concurrent_state(runner: Runner) -> None:
     runner.well("state.sh", "load")
     save(runner, LINES)
     meanwhile(runner, "lab", f"{LINES}theirs\n")
@@ -101,20 +101,20 @@ def test_what_others_saved_meanwhile_is_never_lost(runner: Runner) -> None:
     assert set(told.read_text().splitlines()) == {"artifact=kdeclare-state-not-saved-lab"}
 
 
-def test_a_repository_that_does_not_answer_is_no_empty_state(runner: Runner, tmp_path: Path) -> None:
+def test_load_fails_if_repository_is_unreachable(runner: Runner, tmp_path: Path) -> None:
     assert runner.run("state.sh", "load", KDECLARE_STATE_REMOTE=str(tmp_path / "nowhere")).returncode != 0
     ran = runner.run("state.sh", "load", KDECLARE_STATE_REMOTE="")
     assert "is not set; set it to the repository that stores the state" in ran.stderr
 
 
-def test_a_project_that_says_itself_where_its_state_is(runner: Runner) -> None:
+def test_state_steps_without_branch_do_nothing(runner: Runner) -> None:
     for step in ("load", "save"):
         runner.well("state.sh", step, KDECLARE_STATE_BRANCH="", KDECLARE_STATE_REMOTE="")
     assert not (runner.out / "state").exists()
 
 
 @pytest.mark.parametrize("step", ["load", "save"])
-def test_the_token_is_in_no_command_line(runner: Runner, step: str) -> None:
+def test_token_is_in_no_git_command_line(runner: Runner, step: str) -> None:
     runner.well("state.sh", "load")
     real = subprocess.run(["which", "git"], capture_output=True, text=True, check=True).stdout.strip()
     told = runner.folder / "git-arguments"

@@ -52,7 +52,7 @@ def prefix(kafka: KafkaCluster) -> Iterator[str]:
     kafka.delete_topics(dict.fromkeys([name for name in kafka.topics() if name.startswith(made)]))
 
 
-def test_reads_see_what_was_written_just_before(kafka: KafkaCluster, prefix: str) -> None:
+def test_reads_see_preceding_writes(kafka: KafkaCluster, prefix: str) -> None:
     for number in range(10):
         name = f"{prefix}{number}"
         assert all_created(kafka.create_topics([new(name)]))
@@ -105,7 +105,7 @@ def test_configs_equal_what_kafka_python_describes(
         }
 
 
-def test_a_brokers_own_configs_come_from_that_broker(kafka: KafkaCluster) -> None:
+def test_broker_configs_come_from_that_broker(kafka: KafkaCluster) -> None:
     brokers = [ConfigResource(ConfigScope.BROKER, str(broker.id)) for broker in kafka.describe().brokers]
     absent = ConfigResource(ConfigScope.BROKER, "99")
     found = kafka.configs(
@@ -120,7 +120,7 @@ def test_a_brokers_own_configs_come_from_that_broker(kafka: KafkaCluster) -> Non
     assert all(found[broker]["node.id"].value == broker.name for broker in brokers)
 
 
-def test_the_guard_stops_one_partition_of_a_batch(kafka: KafkaCluster, prefix: str) -> None:
+def test_replication_factor_guard_stops_one_partition_of_a_batch(kafka: KafkaCluster, prefix: str) -> None:
     name = f"{prefix}guard"
     kafka.create_topics([NewTopic(name, None, None, {0: (1, 2), 1: (2, 3)}, {})])
     first, second = TopicPartition(name, 0), TopicPartition(name, 1)
@@ -133,7 +133,9 @@ def test_the_guard_stops_one_partition_of_a_batch(kafka: KafkaCluster, prefix: s
     assert kafka.topics([name])[name].partitions[1].replicas == (3, 2)
 
 
-def test_records_are_counted(kafka: KafkaCluster, prefix: str, sandbox: "SandboxStatus") -> None:
+def test_record_counts_match_produced_records(
+    kafka: KafkaCluster, prefix: str, sandbox: "SandboxStatus"
+) -> None:
     from kafka import KafkaProducer
 
     full, empty = f"{prefix}full", f"{prefix}empty"
@@ -163,7 +165,7 @@ def test_records_are_counted(kafka: KafkaCluster, prefix: str, sandbox: "Sandbox
         ),
     ],
 )
-def test_security_that_the_brokers_do_not_have(
+def test_connect_with_unsupported_security_fails_with_reason(
     sandbox: "SandboxStatus", properties: dict[str, str], seen: str
 ) -> None:
     with pytest.raises(KdeclareError) as raised:
@@ -174,7 +176,7 @@ def test_security_that_the_brokers_do_not_have(
     assert "security.protocol" in diagnostic.hint
 
 
-def test_a_controllers_address_is_told_from_a_brokers(sandbox: "SandboxStatus") -> None:
+def test_connect_to_controller_fails_with_hint(sandbox: "SandboxStatus") -> None:
     settings = sandbox.settings
     assert settings is not None
     with pytest.raises(KdeclareError, match="returns no metadata") as raised:
@@ -182,7 +184,7 @@ def test_a_controllers_address_is_told_from_a_brokers(sandbox: "SandboxStatus") 
     assert "controller" in raised.value.diagnostics[0].hint
 
 
-def test_volumes_have_sizes(kafka: KafkaCluster) -> None:
+def test_log_dirs_have_total_and_usable_sizes(kafka: KafkaCluster) -> None:
     found = kafka.log_dirs([])
     assert sorted(found) == [1, 2, 3]
     for dirs in found.values():
@@ -192,7 +194,9 @@ def test_volumes_have_sizes(kafka: KafkaCluster) -> None:
             assert 0 < each.usable <= each.total
 
 
-def test_reads_go_on_when_a_broker_dies(sandbox: "SandboxStatus", kafka: KafkaCluster, prefix: str) -> None:
+def test_reads_continue_after_broker_failure(
+    sandbox: "SandboxStatus", kafka: KafkaCluster, prefix: str
+) -> None:
     from kdeclare import sandbox as kafka_sandbox
 
     items = [new(f"{prefix}{number}") for number in range(300)]

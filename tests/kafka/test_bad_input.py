@@ -213,7 +213,7 @@ def permit_only(bootstrap: str, topic: str, *operations: str) -> None:
 
 
 @kafka
-def test_what_may_not_be_changed_is_said_before_anything_is(strict: SandboxStatus, tmp_path: Path) -> None:
+def test_plan_warns_of_missing_alter_permission(strict: SandboxStatus, tmp_path: Path) -> None:
     with at(strict.bootstrap, tmp_path) as (project, _):
         project.topics("free", "held")
         project.done("apply", "--yes")
@@ -231,7 +231,7 @@ def test_what_may_not_be_changed_is_said_before_anything_is(strict: SandboxStatu
 
 
 @kafka
-def test_what_may_not_be_read_is_an_error(strict: SandboxStatus, tmp_path: Path) -> None:
+def test_plan_without_read_permission_fails(strict: SandboxStatus, tmp_path: Path) -> None:
     with at(strict.bootstrap, tmp_path) as (project, _):
         project.topics("dark")
         project.done("apply", "--yes")
@@ -247,7 +247,9 @@ def test_what_may_not_be_read_is_an_error(strict: SandboxStatus, tmp_path: Path)
 
 
 @kafka
-def test_a_state_and_a_plan_of_another_cluster(here: tuple[Project, KafkaBed], strict: SandboxStatus) -> None:
+def test_commands_refuse_state_and_plan_of_other_cluster(
+    here: tuple[Project, KafkaBed], strict: SandboxStatus
+) -> None:
     project, _ = here
     project.topics("t")
     project.done("apply", "--yes")
@@ -260,7 +262,7 @@ def test_a_state_and_a_plan_of_another_cluster(here: tuple[Project, KafkaBed], s
 
 
 @kafka
-def test_a_secret_that_changed_since_the_plan_was_saved(here: tuple[Project, KafkaBed]) -> None:
+def test_apply_refuses_plan_after_secret_changed(here: tuple[Project, KafkaBed]) -> None:
     project, _ = here
     key = "listener.name.plaintext.ssl.keystore.password"
     project.environ["BAD_SECRET"] = "first-value"
@@ -288,7 +290,7 @@ def without_override() -> None:
 
 @kafka
 @pytest.mark.skipif(sys.platform != "linux", reason="root is not kept from writing elsewhere")
-def test_a_state_folder_that_is_not_writable(here: tuple[Project, KafkaBed]) -> None:
+def test_apply_fails_if_state_folder_is_not_writable(here: tuple[Project, KafkaBed]) -> None:
     project, bed = here
     project.topics("t")
     state = project.folder / "state"
@@ -311,7 +313,7 @@ def small_files(limit: int) -> Callable[[], None]:
 
 
 @kafka
-def test_a_disk_that_is_full_before_the_run(here: tuple[Project, KafkaBed]) -> None:
+def test_apply_sends_nothing_if_disk_is_full(here: tuple[Project, KafkaBed]) -> None:
     project, bed = here
     project.topics("t")
     ran = project("apply", "--yes", preexec_fn=small_files(500))
@@ -324,7 +326,7 @@ def test_a_disk_that_is_full_before_the_run(here: tuple[Project, KafkaBed]) -> N
 
 
 @kafka
-def test_a_disk_that_fills_up_during_the_run(here: tuple[Project, KafkaBed]) -> None:
+def test_run_is_recovered_after_disk_filled_up(here: tuple[Project, KafkaBed]) -> None:
     """The state is larger than this run's plan and journal, so only the state no longer fits."""
     project, _ = here
     names = [f"t{n}" for n in range(40)]
@@ -348,7 +350,7 @@ def test_a_disk_that_fills_up_during_the_run(here: tuple[Project, KafkaBed]) -> 
 
 
 @kafka
-def test_a_small_disk_that_is_really_full(here: tuple[Project, KafkaBed]) -> None:
+def test_apply_fails_on_full_file_system(here: tuple[Project, KafkaBed]) -> None:
     project, bed = here
     disk = project.folder / "disk"
     disk.mkdir()
@@ -422,7 +424,7 @@ def replicas(bed: KafkaBed, topic: str) -> tuple[int, ...]:
 
 
 @kafka
-def test_ctrl_c_while_replicas_move(here: tuple[Project, KafkaBed]) -> None:
+def test_apply_interrupted_during_move_leaves_it_in_progress(here: tuple[Project, KafkaBed]) -> None:
     project, bed = here
     with moving(project, bed) as it:
         it.process.send_signal(signal.SIGINT)
@@ -438,7 +440,7 @@ def test_ctrl_c_while_replicas_move(here: tuple[Project, KafkaBed]) -> None:
 
 
 @kafka
-def test_ctrl_c_twice_while_replicas_move(here: tuple[Project, KafkaBed]) -> None:
+def test_apply_interrupted_twice_during_move_is_recovered(here: tuple[Project, KafkaBed]) -> None:
     project, bed = here
     with moving(project, bed) as it:
         it.process.send_signal(signal.SIGINT)
@@ -456,7 +458,7 @@ def same(one: object, other: object) -> None:
 
 
 @kafka
-def test_a_move_that_takes_longer_than_one_wants_to_wait(here: tuple[Project, KafkaBed]) -> None:
+def test_move_that_exceeds_timeout_is_reported(here: tuple[Project, KafkaBed]) -> None:
     project, bed = here
     with moving(project, bed, "--move-timeout", "2") as it:
         ran = ended(it.process)
@@ -468,7 +470,7 @@ def test_a_move_that_takes_longer_than_one_wants_to_wait(here: tuple[Project, Ka
 
 
 @kafka
-def test_a_move_of_someone_elses_is_left_alone(here: tuple[Project, KafkaBed]) -> None:
+def test_plan_leaves_move_of_other_client_alone(here: tuple[Project, KafkaBed]) -> None:
     project, bed = here
     with moving(project, bed) as it:
         it.process.kill()
@@ -481,7 +483,7 @@ def test_a_move_of_someone_elses_is_left_alone(here: tuple[Project, KafkaBed]) -
 
 
 @kafka
-def test_a_broker_that_is_lost_while_replicas_move_to_it(
+def test_apply_waits_for_lost_destination_broker(
     here: tuple[Project, KafkaBed], sandbox: SandboxStatus
 ) -> None:
     """The run waits for the broker, and succeeds once it is back."""
@@ -502,7 +504,7 @@ def test_a_broker_that_is_lost_while_replicas_move_to_it(
 
 
 @kafka
-def test_a_cluster_that_is_lost_during_a_run(strict: SandboxStatus, tmp_path: Path) -> None:
+def test_apply_reports_unknown_outcome_after_cluster_loss(strict: SandboxStatus, tmp_path: Path) -> None:
     with at(strict.bootstrap, tmp_path) as (project, _):
         # enough topics for the request to take longer than stopping the broker
         project.topics(*(f"t{n}" for n in range(200)), partitions=5)
@@ -532,7 +534,7 @@ def test_a_cluster_that_is_lost_during_a_run(strict: SandboxStatus, tmp_path: Pa
 
 
 @kafka
-def test_ten_thousand_resources(here: tuple[Project, KafkaBed]) -> None:
+def test_plan_of_ten_thousand_resources(here: tuple[Project, KafkaBed]) -> None:
     project, _ = here
     project.topics(*(f"t{n}" for n in range(10_000)), configs={"retention.ms": 5000})
     plan = json.loads(project.done("plan", "--format", "json").out)
@@ -541,7 +543,7 @@ def test_ten_thousand_resources(here: tuple[Project, KafkaBed]) -> None:
 
 
 @kafka
-def test_an_empty_project(here: tuple[Project, KafkaBed]) -> None:
+def test_commands_succeed_in_empty_project(here: tuple[Project, KafkaBed]) -> None:
     project, _ = here
     for command in (
         ["validate"],
@@ -558,7 +560,7 @@ def test_an_empty_project(here: tuple[Project, KafkaBed]) -> None:
 
 
 @kafka
-def test_guards_and_argued_cases_at_real_brokers(here: tuple[Project, KafkaBed]) -> None:
+def test_plan_guards_deny_changes_at_real_brokers(here: tuple[Project, KafkaBed]) -> None:
     project, bed = here
     project.topics("t", partitions=3, lifecycle={"preventDestroy": True})
     project.done("apply", "--yes")
@@ -582,7 +584,7 @@ def test_guards_and_argued_cases_at_real_brokers(here: tuple[Project, KafkaBed])
 
 
 @kafka
-def test_a_rollback_that_cannot_bring_everything_back(here: tuple[Project, KafkaBed]) -> None:
+def test_rollback_reports_what_it_cannot_restore(here: tuple[Project, KafkaBed]) -> None:
     project, bed = here
     project.topics("t")
     project.done("apply", "--yes")
@@ -596,7 +598,7 @@ def test_a_rollback_that_cannot_bring_everything_back(here: tuple[Project, Kafka
 
 
 @kafka
-def test_a_thread_pool_goes_far_up_and_all_the_way_back(here: tuple[Project, KafkaBed]) -> None:
+def test_broker_thread_pool_is_resized_in_allowed_steps(here: tuple[Project, KafkaBed]) -> None:
     """BRK-05: the sandbox's brokers are started with 4; Kafka's default is 8."""
     project, _ = here
     project.declare(("BrokerConfig", "2", {"configs": {"num.io.threads": 32}}))
@@ -640,7 +642,7 @@ def named_in(file: str) -> frozenset[str]:
     return frozenset(node.name for node in tree.body if isinstance(node, ast.FunctionDef))
 
 
-def test_every_row_of_the_table_names_a_test_that_exists() -> None:
+def test_error_table_rows_name_existing_tests() -> None:
     assert len(rows()) > 40
     for row in rows():
         assert row.tests, row
@@ -649,12 +651,12 @@ def test_every_row_of_the_table_names_a_test_that_exists() -> None:
             assert test in named_in(file), row
 
 
-def test_the_table_has_every_exit_code_and_no_other() -> None:
+def test_error_table_has_all_exit_codes() -> None:
     codes = {int(code) for row in rows() for code in re.findall(r"\d+", row.code)}
     assert codes == set(ExitCode)
 
 
-def test_every_code_in_the_table_is_one_that_kdeclare_gives() -> None:
+def test_error_table_codes_exist_in_kdeclare() -> None:
     sources = "".join(path.read_text() for path in (ROOT / "kdeclare").rglob("*.py"))
     known = set(re.findall(r'"([A-Za-z-]+)"', sources))
     given = {code for row in rows() for code in re.findall(r"`([A-Za-z-]+)`:", row.said)}

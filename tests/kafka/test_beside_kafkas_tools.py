@@ -161,7 +161,7 @@ def beside(
 
 
 @pytest.mark.parametrize("line", TABLE, ids=str)
-def test_the_same_line_leads_to_the_same_state(beside: Beside, line: Line) -> None:
+def test_command_line_has_same_effect_as_kafkas_tool(beside: Beside, line: Line) -> None:
     before = beside.brokers()
     well, names, brokers = [], [], []
     for run in (beside.kafkas, beside.ours):

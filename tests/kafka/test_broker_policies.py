@@ -54,9 +54,7 @@ def not_valued(name: str) -> tuple[str, str, FaultKind]:
 
 
 @pytest.mark.parametrize("validate_only", [True, False])
-def test_a_denied_topic_is_refused_alone_and_the_others_are_created(
-    bed: KafkaBed, validate_only: bool
-) -> None:
+def test_denied_topic_is_refused_and_others_are_created(bed: KafkaBed, validate_only: bool) -> None:
     first, bad, last = bed.name(), bed.name(DENIED), bed.name()
     items = [new(first), new(bad), new(last)]
     found = bed.cluster.create_topics(items, validate_only=validate_only)
@@ -71,7 +69,7 @@ def _expect_of(bed: KafkaBed, names: list[str], there: set[str]) -> None:
     assert bed.cluster.topics(names).keys() == there
 
 
-def test_the_policy_for_configs_denies_creations_as_well_and_first(policies: Policed, bed: KafkaBed) -> None:
+def test_alter_config_policy_is_asked_first_for_creations(policies: Policed, bed: KafkaBed) -> None:
     fine, bad, configs = bed.name(), bed.name(DENIED), {"retention.ms": DENIED_VALUE}
     with policies.watched() as lines:
         found = bed.cluster.create_topics([new(bad, configs), new(fine)])
@@ -82,9 +80,7 @@ def test_the_policy_for_configs_denies_creations_as_well_and_first(policies: Pol
 
 
 @pytest.mark.parametrize("validate_only", [True, False])
-def test_a_denied_resource_keeps_all_its_configs_and_the_others_change(
-    bed: KafkaBed, validate_only: bool
-) -> None:
+def test_denied_resource_keeps_configs_and_others_change(bed: KafkaBed, validate_only: bool) -> None:
     bad, fine = (topic_resource(bed.create(configs={"retention.ms": "5"})) for _ in range(2))
     changes = {
         bad: (ConfigOp("segment.ms", SET, "99"), ConfigOp("retention.ms", SET, DENIED_VALUE)),
@@ -111,7 +107,7 @@ def test_a_denied_resource_keeps_all_its_configs_and_the_others_change(
         (CRASH, CRASH_VALUE, ("UNKNOWN_SERVER_ERROR", "", FaultKind.UNKNOWN)),
     ],
 )
-def test_a_policy_that_does_not_say_what_is_wrong(
+def test_policy_without_message_gives_empty_reason(
     bed: KafkaBed, word: str, value: str, answer: tuple[str, str, FaultKind]
 ) -> None:
     bad, there = bed.name(word), bed.create(configs={"retention.ms": "5"})
@@ -132,7 +128,7 @@ def here(policies: Policed, tmp_path: Path) -> Iterator[tuple[Governed, KafkaBed
         yield made
 
 
-def test_a_plan_has_the_brokers_verdicts_and_apply_does_the_rest(here: tuple[Governed, KafkaBed]) -> None:
+def test_plan_has_broker_verdicts_and_apply_does_the_rest(here: tuple[Governed, KafkaBed]) -> None:
     project, bed = here
     project.declare(project.topic("tuned"), project.topic("fine"))
     project.done("apply", "--yes")
@@ -172,7 +168,7 @@ def test_a_plan_has_the_brokers_verdicts_and_apply_does_the_rest(here: tuple[Gov
     assert project.owned() == {"tuned", "fine", "new"}
 
 
-def test_without_a_preflight_the_run_has_them_and_skips_what_needs_it(
+def test_run_without_preflight_skips_dependents_of_denied_change(
     here: tuple[Governed, KafkaBed],
 ) -> None:
     project, bed = here
@@ -214,7 +210,7 @@ def test_without_a_preflight_the_run_has_them_and_skips_what_needs_it(
     bed.eventually(only_fine_changed)
 
 
-def test_a_policy_of_the_brokers_that_crashes_is_an_error(here: tuple[Governed, KafkaBed]) -> None:
+def test_apply_fails_if_broker_policy_crashes(here: tuple[Governed, KafkaBed]) -> None:
     # the answer has neither a reason nor that it was a policy's
     project, bed = here
     project.declare(project.topic(CRASH), project.topic("fine"))
@@ -225,7 +221,7 @@ def test_a_policy_of_the_brokers_that_crashes_is_an_error(here: tuple[Governed, 
     assert seen(bed, project.name(CRASH), project.name("fine")) == {}
 
 
-def test_who_asks_is_known_if_asked(policies: Policed, here: tuple[Governed, KafkaBed]) -> None:
+def test_policies_and_history_have_the_principal(policies: Policed, here: tuple[Governed, KafkaBed]) -> None:
     project, bed = here
     named = {"rule": "principal == 'User:alice'", "message": "alice's"}
     project.policies(BOUNDS)

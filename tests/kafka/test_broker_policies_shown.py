@@ -46,7 +46,7 @@ def bed(policed_bed: KafkaBed) -> KafkaBed:
     return policed_bed
 
 
-def test_they_run_in_the_controller_alone(policies: Policed, bed: KafkaBed) -> None:
+def test_policies_run_only_in_the_controller(policies: Policed, bed: KafkaBed) -> None:
     text = [running.log.read_text("utf-8") for running in policies.sandbox.brokers]
     assert all("create.topic.policy.class.name = class kdeclare.test.RecordingPolicy" in log for log in text)
     bed.create()
@@ -73,7 +73,7 @@ def test_they_run_in_the_controller_alone(policies: Policed, bed: KafkaBed) -> N
         (None, None, (PARTITIONS, FACTOR)),
     ],
 )
-def test_counts_are_shown_resolved_and_no_assignments(
+def test_create_policy_sees_resolved_counts(
     policies: Policed,
     bed: KafkaBed,
     partitions: int | None,
@@ -88,7 +88,7 @@ def test_counts_are_shown_resolved_and_no_assignments(
 
 
 @case("POL-04")
-def test_either_counts_are_shown_or_assignments(policies: Policed, bed: KafkaBed) -> None:
+def test_create_policy_sees_counts_or_assignments(policies: Policed, bed: KafkaBed) -> None:
     counted, assigned = bed.name(), bed.name()
     items = [
         NewTopic(counted, None, None, None, {}),
@@ -102,16 +102,14 @@ def test_either_counts_are_shown_or_assignments(policies: Policed, bed: KafkaBed
     ]
 
 
-def test_configs_of_a_creation_are_shown_to_both_policies_as_written(
-    policies: Policed, bed: KafkaBed
-) -> None:
+def test_both_policies_see_configs_of_creation_as_sent(policies: Policed, bed: KafkaBed) -> None:
     configs = {"retention.ms": " 5 ", "cleanup.policy": "compact, delete"}
     with policies.watched() as lines:
         name = bed.create(configs=configs)
     assert lines == [alter(name, configs), one(name, configs)]
 
 
-def test_a_request_that_is_only_validated_is_shown_the_same(policies: Policed, bed: KafkaBed) -> None:
+def test_policies_see_validated_requests(policies: Policed, bed: KafkaBed) -> None:
     fine, bad, configs = bed.name(), bed.name(DENIED), {"retention.ms": "5"}
     items = [new(fine, configs), new(bad)]
     with policies.watched() as lines:
@@ -121,7 +119,7 @@ def test_a_request_that_is_only_validated_is_shown_the_same(policies: Policed, b
     assert bed.cluster.topics([fine, bad]) == {}
 
 
-def test_what_kafka_itself_refuses_is_not_shown(policies: Policed, bed: KafkaBed) -> None:
+def test_policies_do_not_see_invalid_requests(policies: Policed, bed: KafkaBed) -> None:
     there = bed.create()
     items = {
         "TOPIC_ALREADY_EXISTS": NewTopic(there, 1, 1, None, {}),
@@ -138,7 +136,7 @@ def test_what_kafka_itself_refuses_is_not_shown(policies: Policed, bed: KafkaBed
     assert lines == []
 
 
-def test_kafka_asks_them_about_its_own_topics_too(policies: Policed, bed: KafkaBed) -> None:
+def test_policies_see_internal_topics(policies: Policed, bed: KafkaBed) -> None:
     from kafka import KafkaConsumer
 
     with policies.watched() as lines:
@@ -188,7 +186,7 @@ def _joined(consumer: object) -> None:
     ],
 )
 @pytest.mark.parametrize("validate_only", [True, False])
-def test_what_becomes_of_the_altered_keys_of_a_topic_is_shown(
+def test_alter_policy_sees_resulting_values_of_topic_keys(
     policies: Policed,
     bed: KafkaBed,
     ops: list[Op],
@@ -204,7 +202,7 @@ def test_what_becomes_of_the_altered_keys_of_a_topic_is_shown(
 @pytest.mark.parametrize(
     "resource", [CLUSTER_WIDE, broker_resource(CONTROLLER), broker_resource(ALONE)], ids=lambda r: r.name
 )
-def test_of_a_broker_what_stays_as_it_is_is_shown_too(
+def test_alter_policy_sees_unchanged_broker_keys(
     policies: Policed, bed: KafkaBed, resource: ConfigResource
 ) -> None:
     ops: list[Op] = [(BACKOFF, SET, "16000"), (BACKOFF, SET, "16000"), (BACKOFF, DELETE, None)]
@@ -215,14 +213,14 @@ def test_of_a_broker_what_stays_as_it_is_is_shown_too(
     assert lines == [alter(resource.name, {BACKOFF: value}, "BROKER") for value in values]
 
 
-def test_secrets_are_shown_as_they_are(policies: Policed, bed: KafkaBed) -> None:
+def test_alter_policy_sees_secrets_in_clear_text(policies: Policed, bed: KafkaBed) -> None:
     key = "listener.name.plaintext.ssl.keystore.password"
     with policies.watched() as lines:
         assert bed.alter(broker_resource(ALONE), (key, SET, "a secret")) is None
     assert lines == [alter(str(ALONE), {key: "a secret"}, "BROKER")]
 
 
-def test_partitions_moves_leaders_and_deletes_are_shown_to_neither(policies: Policed, bed: KafkaBed) -> None:
+def test_policies_do_not_see_partitions_moves_and_deletes(policies: Policed, bed: KafkaBed) -> None:
     name = bed.create({0: (1,)})
     with policies.watched() as lines:
         assert bed.add_partitions(name, 2, ((2,),)) is None

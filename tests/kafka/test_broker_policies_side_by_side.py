@@ -145,7 +145,9 @@ def in_java(policies: Policed, bed: KafkaBed, *ops: Operation) -> list[Line]:
     ],
     ids=str,
 )
-def test_creations(policies: Policed, bed: KafkaBed, args: Mapping[str, Json]) -> None:
+def test_policy_in_python_and_java_see_same_creation(
+    policies: Policed, bed: KafkaBed, args: Mapping[str, Json]
+) -> None:
     op = creation(bed, args)
     shown = in_python(bed, op)
     assert len(shown) == 1 + bool(args.get("configs"))
@@ -171,14 +173,16 @@ def test_creations(policies: Policed, bed: KafkaBed, args: Mapping[str, Json]) -
     ],
     ids=str,
 )
-def test_alterations(policies: Policed, bed: KafkaBed, ops: list[tuple[str, str, Json]]) -> None:
+def test_policy_in_python_and_java_see_same_alteration(
+    policies: Policed, bed: KafkaBed, ops: list[tuple[str, str, Json]]
+) -> None:
     op = alteration(bed, bed.create(configs=ELSEWHERE), *ops)
     shown = in_python(bed, op)
     assert len(shown) == 1
     assert shown == in_java(policies, bed, op)
 
 
-def test_what_is_neither_a_creation_nor_a_config(policies: Policed, bed: KafkaBed) -> None:
+def test_policies_see_no_partitions_moves_and_deletes(policies: Policed, bed: KafkaBed) -> None:
     grown, moved, gone = (bed.create({0: (1,)}) for _ in range(3))
     move = {"partitions": {f"{moved}-0": [1, 2]}, "allow_replication_factor_change": True}
     ops = (
@@ -189,16 +193,14 @@ def test_what_is_neither_a_creation_nor_a_config(policies: Policed, bed: KafkaBe
     assert in_python(bed, *ops) == in_java(policies, bed, *ops) == []
 
 
-def test_configs_that_change_together_with_partitions(policies: Policed, bed: KafkaBed) -> None:
+def test_policies_see_only_configs_of_mixed_change(policies: Policed, bed: KafkaBed) -> None:
     topic = bed.create({0: (1,)})
     ops = (alteration(bed, topic, ("retention.ms", SET, "6")), increase(bed, topic))
     shown = in_python(bed, *ops)
     assert shown == in_java(policies, bed, *ops) == [alter(topic, {"retention.ms": "6"})]
 
 
-def test_of_two_requests_about_one_key_kdeclare_shows_what_comes_out(
-    policies: Policed, bed: KafkaBed
-) -> None:
+def test_python_policy_sees_final_value_of_two_requests(policies: Policed, bed: KafkaBed) -> None:
     # KIP-201 has one request with one state after it
     topic = bed.create()
     first = alteration(bed, topic, ("cleanup.policy", APPEND, ["compact"]))
@@ -212,7 +214,7 @@ def test_of_two_requests_about_one_key_kdeclare_shows_what_comes_out(
     ]
 
 
-def test_kdeclare_shows_values_in_normal_form(policies: Policed, bed: KafkaBed) -> None:
+def test_python_policy_sees_normalized_values(policies: Policed, bed: KafkaBed) -> None:
     # as brokers describe them
     op = alteration(bed, bed.create(), ("retention.ms", SET, " 6"))
     assert in_python(bed, op) == [alter(op.resource.name, {"retention.ms": "6"})]

@@ -44,7 +44,7 @@ def by_hand(sandbox: "SandboxStatus", tmp_path: Path) -> Iterator[Typed]:
     typed("topic", "delete", TOPIC, "--if-exists", "--yes")
 
 
-def test_what_was_reviewed_is_applied_and_what_is_stale_is_refused(github: Runner, by_hand: Typed) -> None:
+def test_pull_request_is_applied_unless_its_plan_is_stale(github: Runner, by_hand: Typed) -> None:
     retention = {"configs": {"retention.ms": 3600000}}
     github.topic(TOPIC, partitions=1, **retention)
     planned(github, run=1)

@@ -128,7 +128,7 @@ def unresponsive(sandbox: SandboxStatus) -> Iterator[None]:
                 os.kill(pid, signal.SIGCONT)
 
 
-def test_plan_apply_plan(here: Here) -> None:
+def test_plan_after_apply_has_no_changes(here: Here) -> None:
     planned = here("plan", "--detailed-exitcode")
     assert planned.code == 2, planned.err
     assert f"+ Topic/{here.topic}" in planned.out
@@ -150,14 +150,14 @@ def test_plan_apply_plan(here: Here) -> None:
     assert len(json.loads(here("history", "--format", "json").out)["runs"]) == 3
 
 
-def test_nobody_to_ask(here: Here) -> None:
+def test_apply_without_terminal_requires_yes(here: Here) -> None:
     ran = here("apply", stdin="yes\n")
     assert ran.code == 64
     assert "--yes" in ran.err
     assert here("plan", "--detailed-exitcode").code == 2
 
 
-def test_a_person_says_no_and_then_yes(here: Here) -> None:
+def test_apply_asks_and_proceeds_only_after_yes(here: Here) -> None:
     asked = Typing(here, "apply")
     asked.wait_for(ASKED)
     asked.type("no\n")
@@ -171,7 +171,7 @@ def test_a_person_says_no_and_then_yes(here: Here) -> None:
     assert "\x1b[" in asked.said, "colours"
 
 
-def test_ctrl_c_at_the_question(here: Here) -> None:
+def test_apply_interrupted_at_prompt_changes_nothing(here: Here) -> None:
     asked = Typing(here, "apply")
     asked.wait_for(ASKED)
     asked.type("\x03")
@@ -179,7 +179,7 @@ def test_ctrl_c_at_the_question(here: Here) -> None:
     assert "Nothing was changed." in asked.said
 
 
-def test_ctrl_c_once_ends_in_good_order(here: Here, sandbox: SandboxStatus) -> None:
+def test_apply_interrupted_once_finishes_requests(here: Here, sandbox: SandboxStatus) -> None:
     asked = Typing(here, "apply")
     asked.wait_for(ASKED)
     with unresponsive(sandbox):
@@ -193,7 +193,7 @@ def test_ctrl_c_once_ends_in_good_order(here: Here, sandbox: SandboxStatus) -> N
     assert here("plan", "--detailed-exitcode").code == 0
 
 
-def test_ctrl_c_twice_ends_at_once(here: Here, sandbox: SandboxStatus) -> None:
+def test_apply_interrupted_twice_exits_at_once(here: Here, sandbox: SandboxStatus) -> None:
     asked = Typing(here, "apply")
     asked.wait_for(ASKED)
     with unresponsive(sandbox):
@@ -208,7 +208,7 @@ def test_ctrl_c_twice_ends_at_once(here: Here, sandbox: SandboxStatus) -> None:
     assert here("plan", "--detailed-exitcode").code == 0
 
 
-def test_a_topic_that_vanishes_between_plan_and_apply(here: Here, sandbox: SandboxStatus) -> None:
+def test_apply_is_stale_after_topic_was_deleted(here: Here, sandbox: SandboxStatus) -> None:
     from kdeclare.providers.kafka.client import connect
 
     assert here("apply", "--yes").code == 0
@@ -223,7 +223,7 @@ def test_a_topic_that_vanishes_between_plan_and_apply(here: Here, sandbox: Sandb
     assert "Nothing was applied." in ran.err
 
 
-def test_a_closed_port_is_said_at_once(tmp_path: Path) -> None:
+def test_plan_reports_closed_port_at_once(tmp_path: Path) -> None:
     began = time.monotonic()
     ran = subprocess.run(
         [*PROGRAM, "plan", ".", "--bootstrap-server", "127.0.0.1:1", "--timeout", "60"],
@@ -237,7 +237,9 @@ def test_a_closed_port_is_said_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("options", "seconds"), [((), 10), (("--timeout", "2"), 2)])
-def test_nobody_answers(tmp_path: Path, options: tuple[str, ...], seconds: float) -> None:
+def test_plan_reports_silent_broker_after_timeout(
+    tmp_path: Path, options: tuple[str, ...], seconds: float
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"
         began = time.monotonic()

@@ -66,7 +66,7 @@ def quotas(sandbox: SandboxStatus, tmp_path: Path) -> Iterator[Quotas]:
         cluster.close()
 
 
-def test_a_quota_is_applied_changed_drifts_and_is_rolled_back(quotas: Quotas) -> None:
+def test_quota_is_applied_changed_and_rolled_back(quotas: Quotas) -> None:
     project = quotas.project
     quotas.declare(producer_byte_rate="1MiB", consumer_byte_rate="2MiB")
     plan = project("plan", "--detailed-exitcode")
@@ -110,7 +110,7 @@ def test_a_quota_is_applied_changed_drifts_and_is_rolled_back(quotas: Quotas) ->
     assert json.loads((project.state / "state.json").read_text())["resources"] == {}
 
 
-def test_pairs_defaults_and_addresses_are_as_kafkas_own_tool_shows_them(quotas: Quotas) -> None:
+def test_quota_entities_match_output_of_kafka_configs(quotas: Quotas) -> None:
     project, name = quotas.project, quotas.project.name("x")
     specs: dict[str, Mapping[str, Any]] = {
         "pair": {"entity": {"user": name, "clientId": name}, "limits": {PERCENT: 12.5}},
@@ -132,7 +132,7 @@ def test_pairs_defaults_and_addresses_are_as_kafkas_own_tool_shows_them(quotas: 
     assert "10.11.12.13" not in _described(project.bootstrap, "--entity-type", "ips")
 
 
-def test_an_address_that_brokers_cannot_resolve_is_refused_when_planning(quotas: Quotas) -> None:
+def test_plan_refuses_quota_of_unresolvable_address(quotas: Quotas) -> None:
     project = quotas.project
     bad = {"entity": {"ip": "no.such.host.invalid"}, "limits": {"connection_creation_rate": 10}}
     project.declare(("ClientQuota", "bad", bad), ("ClientQuota", "a", quotas.spec("a", producer_byte_rate=1)))
@@ -142,7 +142,7 @@ def test_an_address_that_brokers_cannot_resolve_is_refused_when_planning(quotas:
     assert "no.such.host.invalid is not a valid IP or resolvable host" in said
 
 
-def test_fleets_collect_quotas_of_brokers_and_find_what_has_drifted(quotas: Quotas) -> None:
+def test_fleet_audit_finds_quota_drift(quotas: Quotas) -> None:
     """The rows equal those of snapshots; Spark has the same findings (tests/spark)."""
     project = quotas.project
     pair = {EntityType.USER: project.name("pair"), EntityType.CLIENT_ID: None}

@@ -32,7 +32,9 @@ for value in range(1, int(times) + 1):
 """
 
 
-def test_two_processes_lose_nothing(kafka_bed: KafkaBed, sandbox: SandboxStatus, tmp_path: Path) -> None:
+def test_concurrent_config_alters_lose_no_value(
+    kafka_bed: KafkaBed, sandbox: SandboxStatus, tmp_path: Path
+) -> None:
     topic = kafka_bed.create()
     lines = [
         [sys.executable, "-c", _ALTERING, sandbox.bootstrap, topic, key, str(TIMES), str(tmp_path / key)]
@@ -47,7 +49,7 @@ def test_two_processes_lose_nothing(kafka_bed: KafkaBed, sandbox: SandboxStatus,
     kafka_bed.expect_overrides(topic_resource(topic), dict.fromkeys(KEYS, str(TIMES)))
 
 
-def test_read_modify_write_loses(kafka_bed: KafkaBed, sandbox: SandboxStatus) -> None:
+def test_concurrent_read_modify_write_loses_values(kafka_bed: KafkaBed, sandbox: SandboxStatus) -> None:
     topic = kafka_bed.create()
     both_have_read, both_have_written = Barrier(len(KEYS)), Barrier(len(KEYS))
 

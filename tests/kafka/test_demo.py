@@ -12,7 +12,7 @@ DEMO = ROOT / "scripts" / "demo.sh"
 
 
 @pytest.mark.kafka
-def test_the_whole_story(tmp_path: Path) -> None:
+def test_demo_succeeds_and_stops_its_brokers(tmp_path: Path) -> None:
     port, folder = free_port(3), tmp_path / "demo"
     done = run(
         DEMO,
@@ -27,7 +27,7 @@ def test_the_whole_story(tmp_path: Path) -> None:
     assert free_again(port)
 
 
-def test_a_demo_that_fails_says_so_and_stops_the_brokers(tmp_path: Path) -> None:
+def test_failing_demo_reports_it_and_stops_brokers(tmp_path: Path) -> None:
     calls = tmp_path / "calls"
     programs = shim(tmp_path, f'echo "$*" >>\'{calls}\'; [ "$1" != validate ]')
     done = run(DEMO, tmp_path, programs, KDECLARE_DEMO_FOLDER=str(tmp_path / "demo"))
@@ -41,7 +41,7 @@ def test_a_demo_that_fails_says_so_and_stops_the_brokers(tmp_path: Path) -> None
     ]
 
 
-def test_other_peoples_files_are_left_alone(tmp_path: Path) -> None:
+def test_demo_refuses_folder_with_other_files(tmp_path: Path) -> None:
     manifest = tmp_path / "mine" / "manifests" / "orders.yaml"
     manifest.parent.mkdir(parents=True)
     manifest.touch()

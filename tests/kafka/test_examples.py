@@ -72,12 +72,12 @@ def as_manifests(bootstrap: str) -> str:
     return ran.out
 
 
-def test_there_are_enough_of_them() -> None:
+def test_examples_are_found() -> None:
     assert len(EXAMPLES) >= 5
 
 
 @each_example
-def test_says_what_it_is_and_can_be_taken_as_it_is(example: Path) -> None:
+def test_example_has_readme_script_and_project(example: Path) -> None:
     readme = (example / "README.md").read_text()
     assert readme.startswith("# ")
     assert "./run.sh" in readme
@@ -90,7 +90,7 @@ def test_says_what_it_is_and_can_be_taken_as_it_is(example: Path) -> None:
 
 @pytest.mark.kafka
 @each_example
-def test_keeps_its_promises_and_leaves_nothing_behind(
+def test_example_succeeds_and_cleans_up(
     example: Path, sandbox: "SandboxStatus", started: Path, tmp_path: Path
 ) -> None:
     cluster, files = as_manifests(sandbox.bootstrap), files_in(example)
@@ -107,9 +107,7 @@ def test_keeps_its_promises_and_leaves_nothing_behind(
 
 
 @pytest.mark.kafka
-def test_can_be_run_again_whatever_an_earlier_run_left(
-    sandbox: "SandboxStatus", started: Path, tmp_path: Path
-) -> None:
+def test_example_succeeds_after_aborted_run(sandbox: "SandboxStatus", started: Path, tmp_path: Path) -> None:
     from kdeclare.sandbox import run_kafka_tool
 
     left = ("--create", "--topic", "adopting.mails", "--partitions", "5", "--bootstrap-server")
@@ -121,7 +119,7 @@ def test_can_be_run_again_whatever_an_earlier_run_left(
 
 
 @each_example
-def test_fails_when_a_promise_is_broken(example: Path, tmp_path: Path) -> None:
+def test_example_fails_if_output_is_missing(example: Path, tmp_path: Path) -> None:
     # Kafka's own tools (`python -`) are silent, too: each would wait a minute for a missing cluster
     silent = shim(tmp_path, "exit 0", f'[ "$1" = - ] || {THIS_PYTHON}')
     done = run(example / "run.sh", tmp_path, silent)
@@ -129,7 +127,7 @@ def test_fails_when_a_promise_is_broken(example: Path, tmp_path: Path) -> None:
     assert "FAILED: " in done.stderr
 
 
-def test_without_a_cluster_it_says_what_to_do(tmp_path: Path) -> None:
+def test_example_without_cluster_prints_a_hint(tmp_path: Path) -> None:
     done = run(EXAMPLES[0] / "run.sh", tmp_path, PROGRAMS, KDECLARE_BOOTSTRAP="127.0.0.1:1")
     assert done.returncode == 1
     assert "FAILED: no cluster responds at 127.0.0.1:1" in done.stderr

@@ -447,7 +447,7 @@ def expect_findings(story: Story, summary: Mapping[str, Any]) -> list[dict[str, 
     return found
 
 
-def test_an_audit_finds_each_drift_and_nothing_else(story: Story) -> None:
+def test_fleet_audit_finds_exactly_the_drift(story: Story) -> None:
     summary = story.fleet("audit", "audits", "--detailed-exitcode", code=2)
     found = expect_findings(story, summary)
     assert all(row["message"] and row["status"] == "new" for row in found)
@@ -469,7 +469,7 @@ def test_an_audit_finds_each_drift_and_nothing_else(story: Story) -> None:
 
 
 @pytest.mark.usefixtures("with_spark")
-def test_a_snapshot_says_the_same_and_what_is_mended_and_new_is_told(story: Story) -> None:
+def test_fleet_audit_of_snapshot_tells_new_from_fixed(story: Story) -> None:
     """Nothing but a manifest has changed since the audit before, which read the clusters."""
     record = story.fleet("snapshot", "snapshots")
     assert [c["error"] for c in record["clusters"]] == [None] * 3
@@ -494,7 +494,7 @@ def test_a_snapshot_says_the_same_and_what_is_mended_and_new_is_told(story: Stor
 
 
 @pytest.mark.usefixtures("with_spark")
-def test_the_history_of_a_topic_is_in_the_snapshots(story: Story) -> None:
+def test_fleet_history_shows_topic_in_snapshots(story: Story) -> None:
     words = ("eu-1", "s.altered", "--out", "snapshots", "--master", "local[2]", "--format", "json")
     told = fitting("fleet-history", story.kdeclare_with_spark("fleet", "history", *words))
     assert told["snapshots"] == 1
@@ -502,7 +502,7 @@ def test_the_history_of_a_topic_is_in_the_snapshots(story: Story) -> None:
 
 
 @pytest.mark.usefixtures("with_spark")
-def test_plans_are_those_of_each_cluster_alone(story: Story) -> None:
+def test_fleet_plan_equals_plans_of_single_clusters(story: Story) -> None:
     overview = story.fleet("plan", "plans", "--allow-deletes", "--detailed-exitcode", code=2)
     assert [c["exit"] for c in overview["clusters"]] == ["changes"] * 3
     story.each("plan", "--allow-deletes", "--out", "{}.json")
@@ -515,7 +515,7 @@ def test_plans_are_those_of_each_cluster_alone(story: Story) -> None:
         }
 
 
-def test_an_apply_goes_in_waves_and_mends_what_it_can(story: Story) -> None:
+def test_fleet_apply_proceeds_in_waves(story: Story) -> None:
     run = story.apply("--canary", "tier=canary")
     assert {c["name"]: (c["wave"], c["status"]) for c in run["clusters"]} == {
         "lab": (1, "done"),
@@ -529,7 +529,7 @@ def test_an_apply_goes_in_waves_and_mends_what_it_can(story: Story) -> None:
 
 
 @pytest.mark.usefixtures("with_spark")
-def test_a_stale_plan_ends_an_apply_or_does_not(story: Story) -> None:
+def test_fleet_apply_stops_at_stale_plan_unless_failures_allowed(story: Story) -> None:
     del story.specials["s.new"]
     story.declare()
     with hand_on(story, "eu-1") as hand, hand_on(story, "lab") as hand_on_lab:
@@ -554,7 +554,7 @@ def test_a_stale_plan_ends_an_apply_or_does_not(story: Story) -> None:
 
 
 @pytest.mark.usefixtures("with_spark")
-def test_a_cluster_that_is_down_and_one_that_says_nothing_are_rows(story: Story) -> None:
+def test_fleet_audit_reports_unreachable_clusters(story: Story) -> None:
     before = json.loads((story.folder / "audits" / "summary.json").read_text())
     sandbox.stop(story.settings.members[CLUSTERS.index("lab")].folder)
     with hand_on(story, "eu-1") as hand:
@@ -583,7 +583,7 @@ def test_a_cluster_that_is_down_and_one_that_says_nothing_are_rows(story: Story)
     assert summary["since"]["mended"] == len(earlier - {f[:5] for f in story.expected})
 
 
-def test_the_report_shows_all_of_it(story: Story, desktop: Watched) -> None:
+def test_fleet_report_shows_all_findings(story: Story, desktop: Watched) -> None:
     summary = json.loads((story.folder / "audits" / "summary.json").read_text())
     page = desktop.open(story.folder / "audits" / "report.html")
     assert page.locator("h1").inner_text() == "Drift in 2 of 4 clusters of shop, 2 not read."
@@ -607,5 +607,5 @@ def test_the_report_shows_all_of_it(story: Story, desktop: Watched) -> None:
     ],
     ids=lambda picture: picture.name,
 )
-def test_pictures(story: Story, chromium: Browser, picture: Picture) -> None:
+def test_fleet_report_pictures(story: Story, chromium: Browser, picture: Picture) -> None:
     take(chromium, story.folder / "audits" / "report.html", picture)

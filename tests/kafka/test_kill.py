@@ -133,7 +133,9 @@ def cluster(sandbox: SandboxStatus) -> Iterator[Cluster]:
     opened.close()
 
 
-def test_killed_at_ten_random_moments(sandbox: SandboxStatus, cluster: Cluster, tmp_path: Path) -> None:
+def test_apply_recovers_after_kill_at_random_moments(
+    sandbox: SandboxStatus, cluster: Cluster, tmp_path: Path
+) -> None:
     """KDECLARE_TEST_SEED repeats the moments; what the brokers do in the meantime is up to them."""
     chance = random.Random(SEED)
     print(f"KDECLARE_TEST_SEED={SEED}")

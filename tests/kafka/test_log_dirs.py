@@ -59,7 +59,7 @@ def place(kafka: KafkaCluster, at: TopicPartition, broker: int) -> LogDir | None
     return None
 
 
-def test_a_replica_moves_between_directories(kafka: KafkaCluster, two_dirs: SandboxStatus) -> None:
+def test_replica_moves_between_log_directories(kafka: KafkaCluster, two_dirs: SandboxStatus) -> None:
     from kafka import KafkaProducer
 
     create(kafka, AT.topic, 1)
@@ -84,7 +84,7 @@ def test_a_replica_moves_between_directories(kafka: KafkaCluster, two_dirs: Sand
 
 
 @pytest.mark.parametrize("chosen", [0, 1])
-def test_a_broker_remembers_the_directory_for_a_replica_to_come(kafka: KafkaCluster, chosen: int) -> None:
+def test_broker_remembers_directory_for_future_replica(kafka: KafkaCluster, chosen: int) -> None:
     at = TopicPartition(f"to-come-{chosen}", 0)
     create(kafka, at.topic, 1)
     path = paths(kafka, 2)[chosen]
@@ -98,7 +98,7 @@ def test_a_broker_remembers_the_directory_for_a_replica_to_come(kafka: KafkaClus
 
 
 @pytest.mark.parametrize("chosen", [0, 1])
-def test_a_broker_remembers_the_directory_for_a_topic_to_come(kafka: KafkaCluster, chosen: int) -> None:
+def test_broker_remembers_directory_for_future_topic(kafka: KafkaCluster, chosen: int) -> None:
     at = TopicPartition(f"new-{chosen}", 0)
     path = paths(kafka, 1)[chosen]
     fault = kafka.move_log_dirs({(at, 1): path})[at, 1]
@@ -110,7 +110,7 @@ def test_a_broker_remembers_the_directory_for_a_topic_to_come(kafka: KafkaCluste
     assert found.path == path
 
 
-def test_all_brokers_have_directories_of_their_own(two_dirs: SandboxStatus) -> None:
+def test_brokers_have_separate_log_directories(two_dirs: SandboxStatus) -> None:
     found = sorted(Path(two_dirs.folder).glob("brokers/*/data*/meta.properties"))
     assert len(found) == 4
     ids = {

@@ -22,9 +22,7 @@ def write(sandbox: SandboxStatus, topic: str) -> int:
         producer.close(timeout=10)
 
 
-def test_above_the_factor_it_asks_for_all_replicas_and_no_more(
-    kafka_bed: KafkaBed, sandbox: SandboxStatus
-) -> None:
+def test_min_isr_above_factor_requires_all_replicas(kafka_bed: KafkaBed, sandbox: SandboxStatus) -> None:
     alone = kafka_bed.create({0: (1,)}, configs={"min.insync.replicas": "2"})
     pair = kafka_bed.create({0: (1, 2)}, configs={"min.insync.replicas": "3"})
     assert (write(sandbox, alone), write(sandbox, pair)) == (0, 0)

@@ -128,7 +128,7 @@ def even(counts: Mapping[int, int]) -> bool:
     return max(counts.values()) - min(counts.values()) <= 1
 
 
-def test_the_factor_of_a_hundred_topics_goes_up_and_down_again(hundred: Hundred) -> None:
+def test_replication_factor_of_hundred_topics_goes_up_and_down(hundred: Hundred) -> None:
     before = hundred.last
     hundred.factor = 3
     hundred.declare()
@@ -146,7 +146,7 @@ def test_the_factor_of_a_hundred_topics_goes_up_and_down_again(hundred: Hundred)
         assert len({RACKS[b] for b in now}) == 2
 
 
-def test_a_broker_is_drained_and_the_cluster_balanced_again(hundred: Hundred) -> None:
+def test_broker_is_drained_and_cluster_rebalanced(hundred: Hundred) -> None:
     before = hundred.last
     hundred.declare(topics=["/.*/"], drain=[5])
     drained = hundred.apply()
@@ -162,7 +162,7 @@ def test_a_broker_is_drained_and_the_cluster_balanced_again(hundred: Hundred) ->
     assert even(led(balanced)), led(balanced)
 
 
-def test_named_lists_with_what_is_expected_and_back(hundred: Hundred, tmp_path: Path) -> None:
+def test_reassignment_with_expected_replicas_is_rolled_back(hundred: Hundred, tmp_path: Path) -> None:
     before = hundred.last
     names = [TopicPartition(hundred.project.name(f"t{n:02}"), 0) for n in range(0, TOPICS, 5)]
     # every other partition gets a new preferred leader, and the others a new broker
@@ -184,7 +184,7 @@ def test_named_lists_with_what_is_expected_and_back(hundred: Hundred, tmp_path: 
     assert changed(before, hundred.look()) == {}
 
 
-def test_the_broker_refuses_another_size_and_moves_the_rest(bed: KafkaBed) -> None:
+def test_broker_refuses_other_factor_and_moves_the_rest(bed: KafkaBed) -> None:
     name = bed.create({0: (1, 2), 1: (1, 2), 2: (1, 2)})
     one, two, three = (TopicPartition(name, n) for n in range(3))
     targets: dict[TopicPartition, Replicas | None] = {one: (3, 1, 2), two: (4, 3), three: (5,)}
@@ -204,9 +204,7 @@ def test_the_broker_refuses_another_size_and_moves_the_rest(bed: KafkaBed) -> No
     eventually(moved)
 
 
-def test_the_brokers_guard_holds_when_the_factor_changes_behind_a_saved_plan(
-    project: Project, bed: KafkaBed
-) -> None:
+def test_broker_guard_holds_if_factor_changed_after_plan(project: Project, bed: KafkaBed) -> None:
     name = bed.create({0: (1, 2), 1: (1, 2)}, name=bed.own(project.name("a")))
     partitions = [{"topic": name, "partition": n, "replicas": [3, 4]} for n in range(2)]
     project.declare(("Reassignment", "move", {"partitions": partitions}))

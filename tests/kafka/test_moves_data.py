@@ -170,7 +170,7 @@ def sampled(bootstrap: str, topic: str) -> Iterator[Sampler]:
         own.close()
 
 
-def test_200_mb_are_moved_under_a_throttle_although_a_destination_is_lost(
+def test_throttled_move_survives_loss_of_destination(
     five: SandboxStatus, project: Project, bed: KafkaBed
 ) -> None:
     topic = bed.own(project.name("data"))
@@ -226,7 +226,7 @@ def test_200_mb_are_moved_under_a_throttle_although_a_destination_is_lost(
         assert 0 < over_all <= RATE_MIB * TOLERANCE
 
 
-def test_a_move_to_a_broker_that_is_down_times_out_and_is_tidied_up_later(
+def test_move_to_down_broker_times_out_and_is_cleaned_up_later(
     five: SandboxStatus, project: Project, bed: KafkaBed
 ) -> None:
     topic = bed.create({0: (1, 2)}, name=bed.own(project.name("late")))

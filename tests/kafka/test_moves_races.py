@@ -144,7 +144,7 @@ def race(stage: Stage) -> Iterator[Race]:
     stage.come_to_rest(topic)
 
 
-def test_who_believes_the_described_union_is_refused(race: Race) -> None:
+def test_reassignment_based_on_described_union_is_refused(race: Race) -> None:
     """Both races: the plan uses the union seen during the move, and by a lagging describe after it."""
     assert set(race.union) == {1, 2, 3, 4, 5}
     race.believe_the_union()
@@ -155,7 +155,7 @@ def test_who_believes_the_described_union_is_refused(race: Race) -> None:
     race.expect_end(AWAY)
 
 
-def test_a_plan_during_a_move_never_speaks_of_the_union(race: Race) -> None:
+def test_plan_during_move_does_not_use_described_union(race: Race) -> None:
     stage, topic = race.stage, race.at.topic
     stage.project.topics("raced", replicationFactor=3)
     ran = stage.project.done("plan", "--format", "json")
@@ -180,7 +180,7 @@ def test_a_plan_during_a_move_never_speaks_of_the_union(race: Race) -> None:
     assert race.target() == AWAY
 
 
-def test_overriding_sends_it_elsewhere(race: Race) -> None:
+def test_override_reassignments_redirects_move_of_other_client(race: Race) -> None:
     stage = race.stage
     stage.declare_move({race.at: ELSEWHERE})
     process = Heard(stage.project.start("apply", "--yes", "--override-reassignments"))
@@ -193,7 +193,7 @@ def test_overriding_sends_it_elsewhere(race: Race) -> None:
     race.expect_end(ELSEWHERE)
 
 
-def test_awaiting_lets_it_end_first(race: Race) -> None:
+def test_await_reassignments_waits_for_move_of_other_client(race: Race) -> None:
     stage = race.stage
     stage.declare_move({race.at: ELSEWHERE})
     process = Heard(stage.project.start("apply", "--yes", "--await-reassignments"))
@@ -272,7 +272,7 @@ def throttled_by_others_too(stage: Stage) -> Throttled:
     return Throttled(stage, topic, others)
 
 
-def test_a_move_leaves_the_throttles_of_others_as_they_were(stage: Stage) -> None:
+def test_move_keeps_throttles_of_other_clients(stage: Stage) -> None:
     it = throttled_by_others_too(stage)
     ran = it.start().ended()
     assert ran.code is ExitCode.OK, ran
@@ -282,7 +282,7 @@ def test_a_move_leaves_the_throttles_of_others_as_they_were(stage: Stage) -> Non
     expect_no_changes(stage.project)
 
 
-def test_a_move_that_fails_leaves_the_throttles_of_others_as_they_were(stage: Stage) -> None:
+def test_failed_move_keeps_throttles_of_other_clients(stage: Stage) -> None:
     it = throttled_by_others_too(stage)
     with held_back(stage.project, "apply", "--yes") as process:
         assert stage.bed.overrides(broker_resource(5)).keys() == set(RATE_KEYS)
@@ -314,7 +314,7 @@ def by_apply(it: Throttled) -> None:
     ("begin", "next_"),
     [(throttled, by_status), (throttled_by_others_too, by_status), (throttled_by_others_too, by_apply)],
 )
-def test_the_next_command_tidies_up_after_a_kill(
+def test_next_command_cleans_up_after_kill(
     stage: Stage, begin: Callable[[Stage], Throttled], next_: Callable[[Throttled], None]
 ) -> None:
     it = begin(stage)
@@ -325,7 +325,7 @@ def test_the_next_command_tidies_up_after_a_kill(
     expect_no_changes(stage.project)
 
 
-def test_throttle_left_by_a_kill_is_not_taken_for_someone_elses(stage: Stage) -> None:
+def test_throttle_left_by_kill_is_recognized_as_own(stage: Stage) -> None:
     """The next apply removes the rates of the killed one, and throttles its own move with its own rates."""
     it = throttled(stage)
     it.killed()

@@ -84,7 +84,7 @@ def in_one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def test_a_guarded_request_is_refused_and_not_sent(here: tuple[Project, KafkaBed]) -> None:
+def test_guarded_reassignment_is_refused_without_request(here: tuple[Project, KafkaBed]) -> None:
     _, bed = here
     assert not bed.cluster.describe().rf_guard
     name = bed.create({0: (1,), 1: (2,)})
@@ -103,7 +103,7 @@ def test_a_guarded_request_is_refused_and_not_sent(here: tuple[Project, KafkaBed
     assert replicas(bed, name) == [(1,), (2,)]
 
 
-def test_a_reassignment_is_denied_in_the_words_of_the_kip(here: tuple[Project, KafkaBed]) -> None:
+def test_reassignment_is_denied_with_message_of_kip_860(here: tuple[Project, KafkaBed]) -> None:
     project, bed = here
     name = bed.create({0: (1,), 1: (2,)})
     declare_move(project, name, 0, 2)
@@ -115,7 +115,7 @@ def test_a_reassignment_is_denied_in_the_words_of_the_kip(here: tuple[Project, K
     assert replicas(bed, name) == [(1,), (2,)]
 
 
-def test_with_the_client_as_the_guard_it_is_applied(here: tuple[Project, KafkaBed]) -> None:
+def test_reassignment_with_client_guard_is_applied(here: tuple[Project, KafkaBed]) -> None:
     project, bed = here
     name = bed.create({0: (1,), 1: (2,)})
     declare_move(project, name, 0, 2)
@@ -130,7 +130,7 @@ def test_with_the_client_as_the_guard_it_is_applied(here: tuple[Project, KafkaBe
     assert project.in_order()
 
 
-def test_a_factor_that_a_topic_declares_needs_no_guard(here: tuple[Project, KafkaBed]) -> None:
+def test_declared_replication_factor_needs_no_guard(here: tuple[Project, KafkaBed]) -> None:
     project, bed = here
     name = bed.own(project.name("grow"))
     project.topics("grow", partitions=2)

@@ -201,7 +201,7 @@ def expect_value(bed: KafkaBed, topic: str, key: str, value: str) -> None:
     assert bed.overrides(topic_resource(topic))[key] == value
 
 
-def test_the_page_of_the_plan_has_its_numbers(desktop: Watched, release: Release) -> None:
+def test_plan_page_has_counts_of_the_plan(desktop: Watched, release: Release) -> None:
     page, plan = desktop.open(release.plan_page), release.plan
     summary = plan["summary"]
     names = {"create": "create", "update": "change", "delete": "delete", "blocked": "blocked"}
@@ -220,7 +220,7 @@ def test_the_page_of_the_plan_has_its_numbers(desktop: Watched, release: Release
     assert row.locator("td").all_inner_texts()[2:] == ["3600000 (1 h)", "1209600000 (14 d)"]
 
 
-def test_the_page_of_the_run_has_what_became_of_it(desktop: Watched, release: Release, bed: KafkaBed) -> None:
+def test_run_page_has_outcomes_of_the_run(desktop: Watched, release: Release, bed: KafkaBed) -> None:
     page, run = desktop.open(release.run_page), release.run
     assert f"Run {run['run_id']} on shop/production" in page.locator("h1").inner_text()
     total = len(run["steps"])
@@ -258,6 +258,6 @@ def tile(page: Page, name: str) -> str:
     ],
     ids=lambda picture: picture.name,
 )
-def test_pictures(chromium: Browser, release: Release, picture: Picture) -> None:
+def test_plan_and_run_pictures(chromium: Browser, release: Release, picture: Picture) -> None:
     page_file = release.run_page if picture.name.startswith("run") else release.plan_page
     take(chromium, page_file, picture)

@@ -47,7 +47,7 @@ def here(sandbox: SandboxStatus, tmp_path: Path) -> Iterator[tuple[Governed, Kaf
         yield made
 
 
-def test_three_are_allowed_and_two_are_denied(here: tuple[Governed, KafkaBed]) -> None:
+def test_apply_makes_allowed_changes_and_leaves_denied_ones(here: tuple[Governed, KafkaBed]) -> None:
     project, bed = here
     wide = bed.create({0: (1, 2)}, name=project.name("wide"), configs={"segment.ms": "70000"})
     fresh, tuned, old, huge = map(project.name, ("fresh", "tuned", "old", "huge"))
@@ -119,7 +119,7 @@ def test_three_are_allowed_and_two_are_denied(here: tuple[Governed, KafkaBed]) -
 
 
 @pytest.mark.parametrize("written", ["rule", "class"])
-def test_one_policy_for_the_whole_life_of_a_topic(here: tuple[Governed, KafkaBed], written: str) -> None:
+def test_policy_holds_for_all_changes_of_a_topic(here: tuple[Governed, KafkaBed], written: str) -> None:
     project, bed = here
     policy = [SMALL] if written == "rule" else []
     if written == "class":
@@ -174,7 +174,7 @@ def test_one_policy_for_the_whole_life_of_a_topic(here: tuple[Governed, KafkaBed
     assert seen(bed, *names) == before
 
 
-def test_a_saved_plan_is_judged_on_what_the_brokers_have_by_then(here: tuple[Governed, KafkaBed]) -> None:
+def test_saved_plan_is_evaluated_on_current_state(here: tuple[Governed, KafkaBed]) -> None:
     project, bed = here
     project.policies(KEEP_RECORDS)
     project.topics("empty", "full", "tuned", "held")

@@ -41,7 +41,7 @@ def last_run(project: Governed) -> tuple[dict[str, Any], str]:
     return document, project.done("history", run_id).out
 
 
-def test_an_override_is_applied_and_stands_in_the_history(here: tuple[Governed, KafkaBed]) -> None:
+def test_policy_override_is_applied_and_recorded_in_history(here: tuple[Governed, KafkaBed]) -> None:
     project, bed = here
     huge, held = project.name("huge"), project.name("held")
     project.declare(project.topic("huge", partitions=5), project.topic("held", partitions=5), HANDS_OFF)
@@ -72,7 +72,7 @@ def test_an_override_is_applied_and_stands_in_the_history(here: tuple[Governed, 
     assert f"  policy bounds on Topic/{huge}: agreed on Monday\n" in text
 
 
-def test_a_move_that_a_policy_is_overridden_for(here: tuple[Governed, KafkaBed]) -> None:
+def test_policy_override_allows_ad_hoc_move(here: tuple[Governed, KafkaBed]) -> None:
     project, bed = here
     held = bed.create({0: (1,)}, name=project.name("held"))
     project.declare(HANDS_OFF)
@@ -95,7 +95,7 @@ def test_a_move_that_a_policy_is_overridden_for(here: tuple[Governed, KafkaBed])
     bed.eventually(lambda: expect(seen(bed, held)[held][1] == [(1,)]))
 
 
-def test_all_policies_of_a_project_hold_for_a_part_of_it(here: tuple[Governed, KafkaBed]) -> None:
+def test_all_policies_hold_for_partial_plan(here: tuple[Governed, KafkaBed]) -> None:
     project, bed = here
     project.policies(BOUNDS, manifests=["all.yaml", "rules.yaml"])
     project.write("rules.yaml", HANDS_OFF, project.topic("elsewhere"))
@@ -115,7 +115,7 @@ def test_all_policies_of_a_project_hold_for_a_part_of_it(here: tuple[Governed, K
     )
 
 
-def test_a_cluster_is_checked_and_cases_are_run(here: tuple[Governed, KafkaBed]) -> None:
+def test_policy_check_and_policy_test_commands(here: tuple[Governed, KafkaBed]) -> None:
     project, bed = here
     wide, fine = project.name("wide"), project.name("fine")
     mine = {"topics": [f"/{project.prefix}.*/"]}  # other topics may be there as well

@@ -98,7 +98,7 @@ def works(ran: Ran, code: int = 0) -> Ran:
 SPEC = {"partitions": 1, "replicationFactor": 1}
 
 
-def test_a_prefix_is_planned_applied_and_rolled_back(
+def test_prefixed_principal_plans_applies_and_rolls_back(
     secured: Secured, typed: Typed, team: Mapping[str, str]
 ) -> None:
     declare(typed, "team-a.orders", SPEC)
@@ -123,7 +123,7 @@ def test_a_prefix_is_planned_applied_and_rolled_back(
     assert "team-a.orders" in ran.out
 
 
-def test_a_topic_of_others_is_blocked_and_the_rest_goes_on(typed: Typed, team: Mapping[str, str]) -> None:
+def test_invisible_topics_are_blocked_and_others_applied(typed: Typed, team: Mapping[str, str]) -> None:
     declare(typed, "team-a.mails", SPEC)
     declare(typed, "team-b.there", SPEC)
     declare(typed, "team-b.absent", SPEC)
@@ -135,9 +135,7 @@ def test_a_topic_of_others_is_blocked_and_the_rest_goes_on(typed: Typed, team: M
     assert "team-a.mails" in works(typed(team, "topic", "list")).out
 
 
-def test_an_orphan_that_cannot_be_seen_stays_owned(
-    secured: Secured, typed: Typed, team: Mapping[str, str]
-) -> None:
+def test_invisible_orphan_stays_owned(secured: Secured, typed: Typed, team: Mapping[str, str]) -> None:
     file = declare(typed, "team-a.owned", SPEC)
     declare(typed, "team-b.owned", SPEC)
     works(typed(secured.files.client(ADMIN), "apply", "--yes"))
@@ -151,7 +149,7 @@ def test_an_orphan_that_cannot_be_seen_stays_owned(
     assert ("1 orphan" in ran.out, "Topic/team-b.owned" in ran.out) == (True, True)
 
 
-def test_who_may_only_look_can_plan_what_others_apply(
+def test_reader_can_plan_what_another_principal_applies(
     secured: Secured, typed: Typed, team: Mapping[str, str]
 ) -> None:
     declare(typed, "team-a.old", SPEC)

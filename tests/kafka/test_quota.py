@@ -54,7 +54,7 @@ def quota_bed(kafka_bed: KafkaBed, sandbox: SandboxStatus) -> Iterator[KafkaBed]
         other.close()
 
 
-def test_changes_over_the_quota_are_refused_at_once_and_say_for_how_long(quota_bed: KafkaBed) -> None:
+def test_creations_over_quota_are_refused_with_wait_time(quota_bed: KafkaBed) -> None:
     cluster, started = quota_bed.cluster, time.monotonic()
     new = [NewTopic(quota_bed.name(), 1, 1, None, {}) for _ in range(20)]
     faults = [fault for fault in cluster.create_topics(new).values() if isinstance(fault, Fault)]
@@ -76,7 +76,7 @@ def test_changes_over_the_quota_are_refused_at_once_and_say_for_how_long(quota_b
         }
 
 
-def test_what_a_quota_refuses_is_done_as_brokers_allow_it(quota_bed: KafkaBed) -> None:
+def test_creations_over_quota_are_retried_until_done(quota_bed: KafkaBed) -> None:
     retries: list[Retry] = []
     patient = RetryingCluster(quota_bed.cluster, RetryPolicy(on_retry=retries.append))
     new = [NewTopic(quota_bed.name(), 1, 1, None, {}) for _ in range(20)]
@@ -84,7 +84,7 @@ def test_what_a_quota_refuses_is_done_as_brokers_allow_it(quota_bed: KafkaBed) -
     assert len(retries) > 6  # more than the limit of failed attempts
 
 
-def test_apply_waits_for_a_quota_and_says_so(
+def test_apply_waits_for_quota_and_reports_it(
     quota_bed: KafkaBed, sandbox: SandboxStatus, tmp_path: Path
 ) -> None:
     project = Project(tmp_path, sandbox.bootstrap)

@@ -136,7 +136,7 @@ def both(sandbox: SandboxStatus, tmp_path: Path) -> Iterator[Both]:
         cluster.close()
 
 
-def test_what_kdeclare_proposes_and_saves_kafkas_tool_takes(both: Both) -> None:
+def test_kafkas_tool_accepts_files_of_kdeclare(both: Both) -> None:
     topics = both.write("topics.json", f'{{"topics": [{{"topic": "{both.topic}"}}], "version": 1}}')
     proposed = both.saved("proposed.json", both.ours("generate", topics, "--broker-list", "2,3"))
     assert both.kafkas("execute", proposed).endswith(
@@ -153,7 +153,7 @@ def test_what_kdeclare_proposes_and_saves_kafkas_tool_takes(both: Both) -> None:
     both.expect(*both.targets(proposed))
 
 
-def test_what_kafkas_tool_proposes_and_saves_kdeclare_takes(both: Both) -> None:
+def test_kdeclare_accepts_files_of_kafkas_tool(both: Both) -> None:
     topics = both.write("topics.json", f'{{"topics": [{{"topic": "{both.topic}"}}], "version": 1}}')
     proposed = both.saved("proposed.json", both.kafkas("generate", topics, "--broker-list", "2,3"))
     both.ours("execute", proposed)
@@ -167,7 +167,7 @@ def test_what_kafkas_tool_proposes_and_saves_kdeclare_takes(both: Both) -> None:
     both.expect(*both.targets(proposed))
 
 
-def test_a_throttled_move_from_beginning_to_end(both: Both) -> None:
+def test_throttled_move_is_executed_verified_and_unthrottled(both: Both) -> None:
     both.fill()
     there = both.moves("there.json", (1, 3), (2, 3))
     out = both.ours("execute", there, "--throttle", "1000")
@@ -197,7 +197,7 @@ def test_a_throttled_move_from_beginning_to_end(both: Both) -> None:
     assert both.throttled() == ({None}, {})
 
 
-def test_cancelling(both: Both) -> None:
+def test_cancel_restores_replicas(both: Both) -> None:
     both.fill()
     there = both.moves("there.json", (1, 3), (2, 3))
     both.ours("execute", there, "--throttle", "1000")
@@ -212,7 +212,7 @@ def test_cancelling(both: Both) -> None:
     assert both.described() == ["1,2", "2,1"]
 
 
-def test_a_change_of_the_factor_that_is_disallowed(both: Both) -> None:
+def test_disallowed_factor_change_moves_only_other_partitions(both: Both) -> None:
     mixed = both.moves("mixed.json", (1, 2, 3), (2, 3))
     out = both.ours("execute", mixed, "--disallow-replication-factor-change", code=3)
     assert out.endswith(f"Successfully started partition reassignment for {both.topic}-1\n")
@@ -233,7 +233,7 @@ def two_dirs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxStatus
         kafka_sandbox.reset(settings.folder)
 
 
-def test_log_directories(two_dirs: SandboxStatus, tmp_path: Path) -> None:
+def test_replicas_move_between_log_directories(two_dirs: SandboxStatus, tmp_path: Path) -> None:
     cluster = connect(two_dirs.bootstrap, {})
     bed = KafkaBed(cluster, two_dirs.bootstrap)
     both = Both(bed, two_dirs.bootstrap, tmp_path, bed.create({0: (1,)}, name="relocated"))

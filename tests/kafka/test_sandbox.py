@@ -56,7 +56,7 @@ def topics(status: SandboxStatus) -> set[str]:
     return set(done.stdout.split())
 
 
-def test_all_brokers_are_ready_and_spread_over_the_racks(sandbox: SandboxStatus) -> None:
+def test_brokers_are_ready_and_spread_over_racks(sandbox: SandboxStatus) -> None:
     now = kafka_sandbox.status(sandbox.folder)
     assert now.ready
     assert [(b.id, b.rack, b.ready) for b in now.brokers] == [
@@ -67,36 +67,36 @@ def test_all_brokers_are_ready_and_spread_over_the_racks(sandbox: SandboxStatus)
     assert all(path.stat().st_size > 0 for path in now.log_files)
 
 
-def test_only_the_loopback_address_is_listened_on(sandbox: SandboxStatus) -> None:
+def test_brokers_listen_only_on_loopback(sandbox: SandboxStatus) -> None:
     for broker in kafka_sandbox.status(sandbox.folder).brokers:
         listening = [c.laddr for c in psutil.Process(broker.pid).net_connections() if c.status == "LISTEN"]
         assert {address.ip for address in listening} <= {"127.0.0.1", "::ffff:127.0.0.1"}
         assert {address.port for address in listening} == {broker.port, broker.port + 100}
 
 
-def test_a_broker_stays_small(sandbox: SandboxStatus) -> None:
+def test_broker_memory_is_limited(sandbox: SandboxStatus) -> None:
     for broker in kafka_sandbox.status(sandbox.folder).brokers:
         assert psutil.Process(broker.pid).memory_info().rss < 400 * 1024 * 1024
 
 
-def test_a_second_start_does_nothing(sandbox: SandboxStatus) -> None:
+def test_second_start_does_nothing(sandbox: SandboxStatus) -> None:
     assert sandbox.settings is not None
     assert pids(start(sandbox.settings)) == pids(kafka_sandbox.status(sandbox.folder))
 
 
-def test_other_settings_are_refused_while_it_exists(sandbox: SandboxStatus) -> None:
+def test_start_with_other_settings_is_refused(sandbox: SandboxStatus) -> None:
     assert sandbox.settings is not None
     with pytest.raises(KdeclareError, match=r"was made with 3 broker\(s\) on 3 rack\(s\)") as failed:
         start(SandboxSettings(sandbox.folder, 2, 2, sandbox.settings.port))
     assert failed.value.diagnostics[0].code == "sandbox-differs"
 
 
-def test_a_topic_gets_copies_on_all_racks(sandbox: SandboxStatus) -> None:
+def test_topic_gets_replicas_on_all_racks(sandbox: SandboxStatus) -> None:
     create_topic(sandbox, "sandbox-spread", "--partitions", "1", "--replication-factor", "3")
     assert "sandbox-spread" in topics(sandbox)
 
 
-def test_a_killed_broker_is_seen_as_down_and_comes_back(sandbox: SandboxStatus) -> None:
+def test_killed_broker_is_down_until_started(sandbox: SandboxStatus) -> None:
     try:
         after = kafka_sandbox.kill_broker(sandbox.folder, 3)
         assert [b.alive for b in after.brokers] == [True, True, False]
@@ -106,7 +106,7 @@ def test_a_killed_broker_is_seen_as_down_and_comes_back(sandbox: SandboxStatus) 
     assert back.ready
 
 
-def test_start_brings_back_only_what_is_down(sandbox: SandboxStatus) -> None:
+def test_start_starts_only_brokers_that_are_down(sandbox: SandboxStatus) -> None:
     assert sandbox.settings is not None
     before = pids(kafka_sandbox.kill_broker(sandbox.folder, 1))
     after = start(sandbox.settings)
@@ -114,7 +114,7 @@ def test_start_brings_back_only_what_is_down(sandbox: SandboxStatus) -> None:
     assert pids(after)[1:] == before[1:]
 
 
-def test_topics_outlive_a_stop_and_die_with_a_reset(single: SandboxSettings) -> None:
+def test_topics_survive_stop_but_not_reset(single: SandboxSettings) -> None:
     first = start(single)
     create_topic(first, "kept")
     stopped = kafka_sandbox.stop(single.folder)
@@ -126,13 +126,13 @@ def test_topics_outlive_a_stop_and_die_with_a_reset(single: SandboxSettings) -> 
     assert not single.folder.exists()
 
 
-def test_two_starts_at_once_make_one_sandbox(single: SandboxSettings) -> None:
+def test_concurrent_starts_create_one_sandbox(single: SandboxSettings) -> None:
     with ThreadPoolExecutor() as pool:
         one, two = pool.map(start, [single, single])
     assert pids(one) == pids(two)
 
 
-def test_brokers_outlive_the_process_that_started_them(single: SandboxSettings) -> None:
+def test_brokers_survive_the_process_that_started_them(single: SandboxSettings) -> None:
     program = (
         "import sys; from pathlib import Path; from kdeclare.sandbox import *;"
         "start(SandboxSettings(Path(sys.argv[1]), 1, 1, int(sys.argv[2])), print)"
@@ -141,7 +141,7 @@ def test_brokers_outlive_the_process_that_started_them(single: SandboxSettings) 
     assert kafka_sandbox.status(single.folder).ready
 
 
-def test_an_interrupted_start_leaves_no_process(single: SandboxSettings) -> None:
+def test_interrupted_start_leaves_no_process(single: SandboxSettings) -> None:
     program = (
         "import sys; from pathlib import Path; from kdeclare.sandbox import *;"
         "start(SandboxSettings(Path(sys.argv[1]), 1, 1, int(sys.argv[2])), lambda t: print(t, flush=True))"
@@ -163,7 +163,7 @@ def test_an_interrupted_start_leaves_no_process(single: SandboxSettings) -> None
     assert start(single).ready
 
 
-def test_a_broker_that_cannot_start_is_quoted_and_gone(single: SandboxSettings) -> None:
+def test_broker_that_cannot_start_is_quoted_and_stopped(single: SandboxSettings) -> None:
     start(single)
     kafka_sandbox.stop(single.folder)
     data = resolve_layout(single.folder).broker(1).data
@@ -177,7 +177,7 @@ def test_a_broker_that_cannot_start_is_quoted_and_gone(single: SandboxSettings) 
     assert not kafka_sandbox.status(single.folder).running
 
 
-def test_a_pid_that_somebody_else_has_now_is_not_stopped(single: SandboxSettings) -> None:
+def test_stop_ignores_reused_process_id(single: SandboxSettings) -> None:
     start(single)
     kafka_sandbox.kill_broker(single.folder, 1)
     files = resolve_layout(single.folder).broker(1)
@@ -193,7 +193,7 @@ def test_a_pid_that_somebody_else_has_now_is_not_stopped(single: SandboxSettings
         stranger.kill()
 
 
-def test_a_taken_port_is_named_before_anything_is_made(single: SandboxSettings) -> None:
+def test_start_with_taken_port_creates_nothing(single: SandboxSettings) -> None:
     with socket.create_server(("127.0.0.1", single.port)), pytest.raises(KdeclareError) as failed:
         start(single)
     assert failed.value.diagnostics[0].code == "port-taken"

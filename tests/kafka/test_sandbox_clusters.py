@@ -35,7 +35,7 @@ def kdeclare(settings: GroupSettings, *arguments: str) -> str:
     return done.stdout
 
 
-def test_three_clusters_from_start_to_reset(settings: GroupSettings) -> None:
+def test_three_clusters_start_stop_and_reset(settings: GroupSettings) -> None:
     printed = kdeclare(settings, "start", "--clusters", "3", "--brokers", "1", "--port", str(settings.port))
     assert printed.splitlines() == [one.bootstrap for one in settings.members]
     now = sandbox.group_status(settings)
@@ -75,7 +75,7 @@ def _asked(bootstrap: str) -> str:
         return cluster.describe().id
 
 
-def test_a_start_that_fails_leaves_no_process_of_any(settings: GroupSettings) -> None:
+def test_failed_start_leaves_no_process_of_any_cluster(settings: GroupSettings) -> None:
     with pytest.raises(KdeclareError, match=r"not ready within 0 s"):
         sandbox.start_group(replace(settings, clusters=2), lambda _: None, timeout=0.0)
     now = sandbox.group_status(replace(settings, clusters=2))

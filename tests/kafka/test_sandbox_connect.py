@@ -86,7 +86,7 @@ def pids(now: SandboxStatus) -> list[int | None]:
     return [worker.pid for worker in now.workers]
 
 
-def test_all_workers_are_ready_and_serve_https(running: SandboxStatus) -> None:
+def test_workers_are_ready_and_serve_https(running: SandboxStatus) -> None:
     assert all(worker.ready for worker in running.workers)
     for worker in running.workers:
         told = ask(running, worker.id, "/")
@@ -95,12 +95,12 @@ def test_all_workers_are_ready_and_serve_https(running: SandboxStatus) -> None:
     assert all(path.stat().st_size > 0 for path in running.log_files)
 
 
-def test_a_second_start_does_nothing(running: SandboxStatus) -> None:
+def test_second_start_does_nothing(running: SandboxStatus) -> None:
     assert running.settings is not None
     assert pids(kafka_sandbox.start(running.settings, lambda _: None)) == pids(running)
 
 
-def test_a_worker_stays_small_and_on_the_loopback_address(running: SandboxStatus) -> None:
+def test_workers_are_small_and_listen_only_on_loopback(running: SandboxStatus) -> None:
     assert running.settings is not None
     for worker in running.workers:
         process = psutil.Process(worker.pid)
@@ -110,7 +110,7 @@ def test_a_worker_stays_small_and_on_the_loopback_address(running: SandboxStatus
         assert {address.port for address in listening} == {running.settings.get_worker_port(worker.id)}
 
 
-def test_a_connector_runs_whichever_worker_is_asked(running: SandboxStatus, tmp_path: Path) -> None:
+def test_connector_runs_through_any_worker(running: SandboxStatus, tmp_path: Path) -> None:
     (tmp_path / "lines").write_text("one\ntwo\n")
     for worker in running.workers:
         name = f"lines-{worker.id}"
@@ -125,7 +125,7 @@ def test_a_connector_runs_whichever_worker_is_asked(running: SandboxStatus, tmp_
         assert tasks(running, worker.id, name) == ["RUNNING"]
 
 
-def test_one_change_means_another_certificate_on_each_worker(running: SandboxStatus) -> None:
+def test_one_change_rotates_certificates_of_all_workers(running: SandboxStatus) -> None:
     for worker in running.workers:
         kafka_sandbox.issue_certificate(running.folder, worker.id, "next.p12", days=30)
     changes = {
@@ -158,7 +158,7 @@ def tasks(now: SandboxStatus, worker_id: int, connector: str) -> list[str]:
     return states
 
 
-def test_a_killed_worker_is_seen_as_down_and_comes_back(running: SandboxStatus) -> None:
+def test_killed_worker_is_down_until_started(running: SandboxStatus) -> None:
     after = kafka_sandbox.kill_worker(running.folder, 2)
     assert [one.id for one in after.workers if not one.alive] == [2]
     assert not after.ready
@@ -167,7 +167,7 @@ def test_a_killed_worker_is_seen_as_down_and_comes_back(running: SandboxStatus) 
     assert [one.id for one in back.workers if one.pid not in pids(running)] == [2]
 
 
-def test_a_worker_that_cannot_start_is_quoted_and_gone(running: SandboxStatus) -> None:
+def test_worker_that_cannot_start_is_quoted_and_stopped(running: SandboxStatus) -> None:
     kafka_sandbox.kill_worker(running.folder, 2)
     with pytest.raises(KdeclareError, match=r"(?s)Worker 2 ended during startup\..*no\.Such") as failed:
         kafka_sandbox.start_worker(running.folder, 2, overrides={"key.converter": "no.Such"})
@@ -176,7 +176,7 @@ def test_a_worker_that_cannot_start_is_quoted_and_gone(running: SandboxStatus) -
     assert [one.id for one in now.workers if not one.alive] == [2]
 
 
-def test_workers_can_be_added_while_it_runs(running: SandboxStatus) -> None:
+def test_workers_can_be_added_to_running_sandbox(running: SandboxStatus) -> None:
     assert running.settings is not None
     more = kafka_sandbox.start(replace(running.settings, connect_workers=3), print)
     assert more.ready
@@ -184,7 +184,7 @@ def test_workers_can_be_added_while_it_runs(running: SandboxStatus) -> None:
     assert shown(more, 3) == ("worker-3", 365)
 
 
-def test_all_is_there_again_after_a_stop_and_nothing_after_a_reset(running: SandboxStatus) -> None:
+def test_workers_survive_stop_but_not_reset(running: SandboxStatus) -> None:
     assert running.settings is not None
     authority = Path(running.ca_file or "").read_bytes()
     stopped = kafka_sandbox.stop(running.folder)

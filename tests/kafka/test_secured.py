@@ -177,16 +177,18 @@ def works(typed: Typed, properties: Mapping[str, str] | Path) -> None:
         *((protocol, name) for protocol in ("SASL_PLAINTEXT", "SASL_SSL") for name in MECHANISMS),
     ],
 )
-def test_the_client_matrix(secured: Secured, typed: Typed, protocol: str, mechanism: str | None) -> None:
+def test_client_connects_with_each_protocol_and_mechanism(
+    secured: Secured, typed: Typed, protocol: str, mechanism: str | None
+) -> None:
     works(typed, secured.properties(protocol, mechanism))
 
 
 @pytest.mark.parametrize("user", [ADMIN, READER])
-def test_the_files_of_the_sandbox_are_ready_for_use(secured: Secured, typed: Typed, user: str) -> None:
+def test_client_files_of_the_sandbox_work(secured: Secured, typed: Typed, user: str) -> None:
     works(typed, secured.files.client(user))
 
 
-def test_a_client_with_a_certificate_and_pkcs12_stores_of_javas(secured: Secured, typed: Typed) -> None:
+def test_client_connects_with_pkcs12_stores(secured: Secured, typed: Typed) -> None:
     stores = {
         "ssl.truststore.type": "PKCS12",
         "ssl.truststore.location": str(secured.files.truststore),
@@ -202,7 +204,7 @@ def test_a_client_with_a_certificate_and_pkcs12_stores_of_javas(secured: Secured
     assert (ran.code, "needs Create on topic orders or on the cluster" in ran.out) == (0, True), ran
 
 
-def test_tokens_for_client_credentials(secured: Secured, typed: Typed) -> None:
+def test_client_connects_with_oauth_client_credentials(secured: Secured, typed: Typed) -> None:
     with endpoint() as at:
         at.answer = {"access_token": _token(60), "expires_in": 60}
         login = {
@@ -224,19 +226,21 @@ def _token(lives_s: int) -> str:
     return "".join(base64.urlsafe_b64encode(json.dumps(p).encode()).decode().rstrip("=") + "." for p in parts)
 
 
-def test_secrets_by_reference(secured: Secured, typed: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_client_connects_with_referenced_secrets(
+    secured: Secured, typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("KAFKA_PASSWORD", get_password(ADMIN))
     (typed.folder / "password").write_text(get_password(ADMIN) + "\n")
     for secret in ("${env.KAFKA_PASSWORD}", "${file.password}", "${command.printenv KAFKA_PASSWORD}"):
         works(typed, secured.properties("SASL_SSL", "SCRAM-SHA-512", secret=secret))
 
 
-def test_nothing_is_told_with_v(secured: Secured, typed: Typed) -> None:
+def test_verbose_log_contains_no_password(secured: Secured, typed: Typed) -> None:
     ran = typed(secured.properties("SASL_SSL", "PLAIN"), "topic", "list", "-v")
     assert "Connected" in ran.err  # -v logs something
 
 
-def test_the_doctor_knows_what_one_may_do(secured: Secured, typed: Typed) -> None:
+def test_doctor_reports_missing_permissions(secured: Secured, typed: Typed) -> None:
     validator = Draft202012Validator(build_doctor_schemas()["doctor"])
     stands = {}
     for user in (ADMIN, READER):
@@ -264,7 +268,7 @@ def test_the_doctor_knows_what_one_may_do(secured: Secured, typed: Typed) -> Non
 # failures
 
 
-def test_what_goes_wrong_is_said_in_one_sentence(secured: Secured, typed: Typed) -> None:
+def test_connection_failures_are_explained_in_one_sentence(secured: Secured, typed: Typed) -> None:
     other = SecurityFiles(typed.folder / "other")
     security.create_authority(find_java(), other)
     scram, plain = (
@@ -299,13 +303,13 @@ def _with_token(folder: Path) -> dict[str, str]:
     }
 
 
-def test_what_is_not_permitted_is_said_in_one_sentence(secured: Secured, typed: Typed) -> None:
+def test_missing_permission_is_explained_in_one_sentence(secured: Secured, typed: Typed) -> None:
     ran = typed(secured.files.client(READER), "apply", "--yes")
     assert (ran.code, ran.seconds < _AT_MOST_S) == (5, True), ran
     check_golden("secured-not-permitted", ran.out.partition("Summary")[0].partition("\n")[2])
 
 
-def test_who_may_see_nothing_is_not_told_that_nothing_is_there(secured: Secured, typed: Typed) -> None:
+def test_plan_without_describe_permission_is_blocked(secured: Secured, typed: Typed) -> None:
     store = typed.folder / "nobody.p12"
     security.issue_keystore(find_java(), secured.files, store, "nobody")
     keys = {
@@ -318,7 +322,7 @@ def test_who_may_see_nothing_is_not_told_that_nothing_is_there(secured: Secured,
     check_golden("secured-sees-nothing", ran.out.partition("\n")[2])
 
 
-def test_a_certificate_that_has_expired(secured: Secured, typed: Typed) -> None:
+def test_expired_certificate_is_reported(secured: Secured, typed: Typed) -> None:
     expired = typed.folder / "expired.p12"
     security.issue_keystore(find_java(), secured.files, expired, "broker", 1, days_ago=10)
     key = "listener.name.sasl_ssl.ssl.keystore.location"

@@ -71,7 +71,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxStatus]:
         kafka_sandbox.reset(settings.folder)
 
 
-def test_a_day_at_the_shell(project: Project) -> None:
+def test_shell_plans_applies_completes_and_keeps_history(project: Project) -> None:
     with at_terminal(project.folder) as shell:
         assert shell.screen.splitlines()[-1].startswith("shop/lab 127.0.0.1:")
         shell.enter("plan", then="1 to create")
@@ -105,7 +105,7 @@ def test_a_day_at_the_shell(project: Project) -> None:
         shell.sees(f"plan --target Topic/{project.topic}")
 
 
-def test_a_broker_that_goes_away_and_comes_back(alone: SandboxStatus, tmp_path: Path) -> None:
+def test_shell_reconnects_after_broker_restart(alone: SandboxStatus, tmp_path: Path) -> None:
     for project in project_at(alone.bootstrap, tmp_path):
         with at_terminal(tmp_path, "--timeout", "5") as shell:
             shell.enter("apply --yes", then="1 of 1 operation done")

@@ -103,7 +103,7 @@ def broken_promise(promised: Sequence[str], said: Sequence[str]) -> str | None:
 
 
 @pytest.mark.kafka
-def test_the_tutorial_goes_as_it_says(tmp_path: Path) -> None:
+def test_tutorial_commands_have_documented_output(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     try:
         for step in steps(str(free_port(3))):
@@ -120,7 +120,7 @@ def test_the_tutorial_goes_as_it_says(tmp_path: Path) -> None:
         shell.close()
 
 
-def test_all_of_it_is_typed() -> None:
+def test_tutorial_steps_are_all_run() -> None:
     """Every block with commands is run, and the first files are the expected ones."""
     found = list(steps(PORT))
     commands = [step.command for step in found if isinstance(step, Typed)]
@@ -150,5 +150,5 @@ def test_all_of_it_is_typed() -> None:
         (["x … y"], ["x 5 z"], "x … y"),
     ],
 )
-def test_promises(promised: list[str], said: list[str], broken: str | None) -> None:
+def test_broken_promise_finds_missing_lines(promised: list[str], said: list[str], broken: str | None) -> None:
     assert broken_promise(promised, said) == broken

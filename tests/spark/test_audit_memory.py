@@ -79,7 +79,7 @@ def dates(found: DataFrame) -> dict[Short, tuple[int, str]]:
         ([KEY], [], FLEET, set(), set()),
     ],
 )  # fmt: skip
-def test_only_what_was_looked_at_is_mended(
+def test_findings_outside_coverage_are_not_fixed(
     spark: SparkSession, now: list[Short], before: list[Short], sight: AuditCoverage, mended: set[Short],
     unseen: set[Short],
 ) -> None:  # fmt: skip
@@ -88,7 +88,7 @@ def test_only_what_was_looked_at_is_mended(
     assert shorts(diff.find_unchecked(found, earlier, sight)) == unseen
 
 
-def test_a_finding_keeps_its_first_time(spark: SparkSession) -> None:
+def test_finding_keeps_its_first_seen_time(spark: SparkSession) -> None:
     found = table(spark, [PENDING, GONE, CHANGED]).drop("first_seen", "status")
     assert dates(diff.add_first_seen(found, None, None)) == dict.fromkeys(
         [PENDING, GONE, CHANGED], (18, "new")
@@ -101,7 +101,7 @@ def test_a_finding_keeps_its_first_time(spark: SparkSession) -> None:
     }
 
 
-def test_what_is_new_since_an_older_audit_has_not_begun_today(spark: SparkSession) -> None:
+def test_finding_new_since_older_audit_keeps_first_seen_time(spark: SparkSession) -> None:
     """An older audit determines what is new; the latest one determines when it was first seen."""
     found = table(spark, [PENDING, GONE, CHANGED, KEY]).drop("first_seen", "status")
     newest = table(spark, [PENDING, GONE], TUESDAY)
@@ -134,7 +134,7 @@ class Audits:
         return rows
 
 
-def test_audits_of_a_part_of_the_fleet_lose_nothing_of_the_rest(
+def test_partial_audits_keep_findings_of_other_clusters(
     in_shared_spark: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     audits = Audits(real_fleet(tmp_path / "fleet", monkeypatch))

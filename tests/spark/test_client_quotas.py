@@ -31,7 +31,7 @@ def random_tables(random: Random) -> tuple[list[Row], list[Row]]:
 
 
 @pytest.mark.parametrize("unmanaged_keys", [True, False])
-def test_spark_finds_what_one_process_finds(spark: SparkSession, unmanaged_keys: bool) -> None:
+def test_spark_and_process_find_same_quota_drift(spark: SparkSession, unmanaged_keys: bool) -> None:
     declared, live = random_tables(Random(7))
     expected = in_order(audit_rows(declared, live, unmanaged_keys=unmanaged_keys))
     kinds = {row[3] for row in expected if row[1] == "ClientQuota"}

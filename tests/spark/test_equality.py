@@ -54,7 +54,7 @@ def in_order(rows: Iterable[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_random_fleet(spark: SparkSession, seed: int) -> None:
+def test_spark_and_process_find_same_drift_in_random_fleet(spark: SparkSession, seed: int) -> None:
     fleet = generate_fleet(Random(seed), clusters=8, topics=60)
     expected = in_order(audit_rows(fleet.declared, fleet.live))
     assert len(expected) > 50
@@ -64,7 +64,7 @@ def test_a_random_fleet(spark: SparkSession, seed: int) -> None:
     assert found_by_spark(spark, fleet, unmanaged_keys=False) == fewer
 
 
-def test_what_is_in_order_is_not_even_looked_at(spark: SparkSession) -> None:
+def test_spark_audit_skips_unchanged_topics(spark: SparkSession) -> None:
     fleet = generate_fleet(Random(11), clusters=4, topics=200, plain=True)
     plan = find_drift_rows(table(spark, fleet.declared, DECLARED), table(spark, fleet.live, LIVE))
     assert "ArrowEvalPython" in plan._jdf.queryExecution().toString()
@@ -78,7 +78,7 @@ def test_what_is_in_order_is_not_even_looked_at(spark: SparkSession) -> None:
     assert found_by_spark(spark, fleet) == in_order(audit_rows(fleet.declared, fleet.live))
 
 
-def test_empty_clusters_and_an_empty_fleet(spark: SparkSession) -> None:
+def test_spark_and_process_agree_on_empty_fleet(spark: SparkSession) -> None:
     empty = generate_fleet(Random(1), clusters=3, topics=0)
     assert found_by_spark(spark, empty) == in_order(audit_rows(empty.declared, empty.live))
     empty.declared.clear()
@@ -86,7 +86,7 @@ def test_empty_clusters_and_an_empty_fleet(spark: SparkSession) -> None:
     assert found_by_spark(spark, empty) == []
 
 
-def test_duplicates_are_told(spark: SparkSession) -> None:
+def test_find_duplicates_returns_duplicate_rows(spark: SparkSession) -> None:
     fleet = generate_fleet(Random(2), clusters=2, topics=5)
     live = table(spark, [*fleet.live, fleet.live[-1]], LIVE)
     assert [row["name"] for row in find_duplicates(live).collect()] == [fleet.live[-1]["name"]]
@@ -108,7 +108,7 @@ def _judge_of(cluster: str) -> ClusterEvaluator | None:
     return judge
 
 
-def test_whole_clusters(spark: SparkSession) -> None:
+def test_spark_and_process_find_same_drift_in_whole_clusters(spark: SparkSession) -> None:
     declared: list[Row] = []
     live: list[Row] = []
     expected: list[Row] = []
@@ -138,7 +138,7 @@ def _labels(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[Any, ...], Any]:
     return {tuple(row[name] for name in KEY): row["labels"] for row in rows}
 
 
-def test_of_clusters_that_are_not_well_nothing_is_looked_at(spark: SparkSession) -> None:
+def test_spark_audit_skips_clusters_with_errors(spark: SparkSession) -> None:
     made = RandomCluster(Random(1))
     declared, live = build_tables(made.cluster, made.declared, made.state)
     declared[0] |= {"cluster_id": "another", "always": True}

@@ -118,7 +118,7 @@ LOST = ("rows of eu-1, but was written with", "Take a new snapshot.")
         (copied, ("more than one row for", "of eu-1", "A file of this one may have been copied.")),
     ],
 )
-def test_a_snapshot_that_was_damaged(
+def test_audit_of_damaged_snapshot_fails(
     shell: Shell, damage: Callable[[Path], None], words: tuple[str, ...]
 ) -> None:
     (file,) = shell.fleet.files_of("eu-1")
@@ -130,7 +130,7 @@ def test_a_snapshot_that_was_damaged(
     assert not (shell.out / "_unfinished").exists()
 
 
-def test_a_cluster_that_the_snapshot_does_not_have_is_reported_as_unreachable(shell: Shell) -> None:
+def test_audit_reports_cluster_missing_from_snapshot(shell: Shell) -> None:
     (file,) = (shell.fleet.snapshots / "snapshots").iterdir()
     record = json.loads(file.read_text())
     record["clusters"] = [cluster for cluster in record["clusters"] if cluster["name"] != "lab"]
@@ -147,7 +147,7 @@ def test_a_cluster_that_the_snapshot_does_not_have_is_reported_as_unreachable(sh
     }
 
 
-def test_what_else_is_damaged_does_not_matter_to_a_part_of_the_fleet(shell: Shell) -> None:
+def test_partial_audit_ignores_damage_in_other_clusters(shell: Shell) -> None:
     emptied(shell.fleet.files_of("eu-1")[0])
     assert shell.audit("--cluster", "eu-2")[0] == 0
 
@@ -155,7 +155,7 @@ def test_what_else_is_damaged_does_not_matter_to_a_part_of_the_fleet(shell: Shel
 @pytest.mark.parametrize(
     ("damage", "words"), [(half, ("cannot be read in the format",)), (emptied, ("has 0 ", *LOST))]
 )
-def test_a_history_that_was_damaged(
+def test_history_of_damaged_snapshot_fails(
     shell: Shell, damage: Callable[[Path], None], words: tuple[str, ...]
 ) -> None:
     (file,) = shell.fleet.files_of("eu-1")
@@ -178,7 +178,7 @@ def no_file_larger_than(size: int, pid: int = 0) -> Iterator[None]:
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def test_a_full_disk_leaves_the_audit_before_as_it_was(shell: Shell, spark: SparkSession) -> None:
+def test_audit_on_full_disk_keeps_previous_audit(shell: Shell, spark: SparkSession) -> None:
     code, said = shell.audit()
     assert code == 0, said
     before = shell.left()
@@ -197,7 +197,7 @@ def test_a_full_disk_leaves_the_audit_before_as_it_was(shell: Shell, spark: Spar
     assert not (shell.out / "_unfinished").exists()
 
 
-def test_a_full_disk_leaves_no_half_snapshot(shell: Shell) -> None:
+def test_snapshot_on_full_disk_leaves_no_files(shell: Shell) -> None:
     with no_file_larger_than(100):
         code, said = shell("snapshot", "--timeout", "0.1")
     assert code == 1
@@ -205,7 +205,7 @@ def test_a_full_disk_leaves_no_half_snapshot(shell: Shell) -> None:
     assert shell.left() == {}
 
 
-def test_an_earlier_audit_that_is_damaged(shell: Shell) -> None:
+def test_audit_after_damaged_audit_fails(shell: Shell) -> None:
     assert shell.audit()[0] == 0
     for file in shell.out.rglob("findings/**/*.parquet"):
         half(file)
@@ -216,7 +216,7 @@ def test_an_earlier_audit_that_is_damaged(shell: Shell) -> None:
     assert shell.left() == before
 
 
-def test_a_report_that_cannot_be_replaced(shell: Shell) -> None:
+def test_audit_fails_if_report_cannot_be_replaced(shell: Shell) -> None:
     (shell.out / "report.html").mkdir(parents=True)
     code, said = shell.audit()
     assert code == 1

@@ -76,7 +76,7 @@ def random_kitchens(random: Random) -> tuple[list[Row], list[Row]]:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_spark_finds_what_one_process_finds(spark: SparkSession, seed: int) -> None:
+def test_spark_and_process_find_same_drift_of_other_provider(spark: SparkSession, seed: int) -> None:
     declared, live = random_kitchens(Random(seed))
     expected = in_order(audit_rows(declared, live))
     kinds = {(row[1], row[3]) for row in expected}
@@ -100,7 +100,7 @@ def test_task_that_lacks_a_provider_fails_and_names_it(
     assert "'pantry' (pantry-provider 1.0)" in diagnostic.detail
 
 
-def test_an_audit_says_which_sorts_of_a_cluster_were_not_read_and_why(spark: SparkSession) -> None:
+def test_audit_reports_unread_sorts_with_reasons(spark: SparkSession) -> None:
     state = KitchenState({"k1": Kettle(1, "a")})
     live = [
         *make_live_rows(state, name="eu-0"),
@@ -119,7 +119,7 @@ def test_an_audit_says_which_sorts_of_a_cluster_were_not_read_and_why(spark: Spa
     }
 
 
-def test_cluster_counts_are_of_what_its_providers_count(spark: SparkSession) -> None:
+def test_cluster_counts_come_from_its_providers(spark: SparkSession) -> None:
     state = KitchenState(
         {"k1": Kettle(1, "a"), "k2": Kettle(1, "house")}, frozenset({"top/salt", "top/mint", "low/a"})
     )

@@ -23,13 +23,13 @@ class TestHadoopStorage(StorageContract):
         return HadoopStorage(spark, f"file://{folder}")
 
 
-def test_other_places_are_hadoop_s(spark: SparkSession, tmp_path: Path) -> None:
+def test_open_storage_uses_hadoop_for_other_schemes(spark: SparkSession, tmp_path: Path) -> None:
     assert open_storage("hdfs://name:9000/a/", spark) == HadoopStorage(spark, "hdfs://name:9000/a")
     assert open_storage(f"file://{tmp_path}", spark) == LocalStorage(tmp_path)
     assert open_storage(str(tmp_path), spark) == LocalStorage(tmp_path)
 
 
-def test_a_place_that_spark_does_not_know_is_told(spark: SparkSession) -> None:
+def test_write_to_unknown_scheme_fails_without_credentials(spark: SparkSession) -> None:
     storage = open_storage("nosuch://user:pass@host/a", spark)
     with pytest.raises(KdeclareError) as raised:
         storage.write("b", "text")

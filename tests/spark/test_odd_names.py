@@ -25,7 +25,7 @@ AT = datetime(2026, 11, 21, 4, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("folder", ["plain", "a[1]{b}", "a*?%20 b"])
-def test_what_is_written_is_found_again(spark: SparkSession, tmp_path: Path, folder: str) -> None:
+def test_snapshots_with_odd_names_are_read_back(spark: SparkSession, tmp_path: Path, folder: str) -> None:
     storage = LocalStorage(tmp_path / folder)
     (tmp_path / "a1b" / "data").mkdir(parents=True)  # a glob pattern would match this
     clusters = []

@@ -47,7 +47,7 @@ def without_footer(data: bytes) -> bytes:
 
 @pytest.mark.parametrize("damage", [half, overwritten, without_footer, lambda _: b"nothing of the kind"])
 @pytest.mark.parametrize("known", [True, False])
-def test_a_damaged_file_is_named(
+def test_damaged_file_is_reported(
     spark: SparkSession, tmp_path: Path, damage: Callable[[bytes], bytes], known: bool
 ) -> None:
     file = tmp_path / "a folder" / "part.zstd.parquet"
@@ -64,12 +64,12 @@ def test_a_damaged_file_is_named(
     assert item.detail.startswith(f"{file} cannot be read in the format in which it was written: ")
 
 
-def test_what_is_not_there_is_named(spark: SparkSession, tmp_path: Path) -> None:
+def test_missing_file_is_reported(spark: SparkSession, tmp_path: Path) -> None:
     item = told_of(lambda: spark.read.parquet(f"file://{tmp_path}/nowhere"))
     assert (item.code, item.detail) == ("cannot-read", f"{tmp_path}/nowhere does not exist.")
 
 
-def test_what_was_deleted_meanwhile_is_named(spark: SparkSession, tmp_path: Path) -> None:
+def test_file_deleted_during_query_is_reported(spark: SparkSession, tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1]}), tmp_path / "a.parquet")
     table = spark.read.parquet(f"file://{tmp_path}")
     (tmp_path / "a.parquet").unlink()
@@ -78,14 +78,14 @@ def test_what_was_deleted_meanwhile_is_named(spark: SparkSession, tmp_path: Path
     assert (item.code, item.detail) == ("cannot-read", detail)
 
 
-def test_where_nothing_may_be_written_is_named(spark: SparkSession) -> None:
+def test_unwritable_location_is_reported(spark: SparkSession) -> None:
     item = told_of(lambda: spark.range(3).write.parquet("file:///proc/x"))
     assert item.code == "no-access"
     assert "/proc/x" in item.detail
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small disk")
-def test_a_full_disk_is_told(spark: SparkSession, tmp_path: Path) -> None:
+def test_full_disk_is_reported(spark: SparkSession, tmp_path: Path) -> None:
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", tmp_path], check=False).returncode:
         pytest.skip("no small disk can be mounted here")
     try:
@@ -96,18 +96,18 @@ def test_a_full_disk_is_told(spark: SparkSession, tmp_path: Path) -> None:
     assert (item.code, item.detail) == ("disk-full", "Spark could not write: No space left on device.")
 
 
-def test_a_missing_connector_is_told(spark: SparkSession) -> None:
+def test_missing_connector_is_reported(spark: SparkSession) -> None:
     item = told_of(lambda: spark.range(3).write.parquet("s3a://bucket/x"))
     assert item.code == "spark-no-file-system"
     assert "spark.jars.packages" in item.hint
 
 
-def test_a_worker_that_dies_is_told(spark: SparkSession) -> None:
+def test_dead_worker_is_reported(spark: SparkSession) -> None:
     item = told_of(spark.sparkContext.parallelize([1]).map(lambda _: os._exit(3)).count)
     assert item.code == "worker-died"
 
 
-def test_a_missing_package_is_told(spark: SparkSession) -> None:
+def test_missing_package_is_reported(spark: SparkSession) -> None:
     def load(_: int) -> object:
         import no_such_package  # type: ignore[import-not-found]
 
@@ -120,25 +120,25 @@ def test_a_missing_package_is_told(spark: SparkSession) -> None:
     )
 
 
-def test_a_jvm_that_has_ended_is_told() -> None:
+def test_ended_jvm_is_reported() -> None:
     def gone() -> None:
         raise Py4JNetworkError("Answer from Java side is empty")
 
     assert told_of(gone).code == "spark-died"
 
 
-def test_a_bug_in_a_query_is_told(spark: SparkSession) -> None:
+def test_bug_in_query_is_reported(spark: SparkSession) -> None:
     item = told_of(lambda: spark.range(3).select("nosuch"))
     assert item.code == "spark-failed"
     assert "nosuch" in item.detail
 
 
-def test_other_exceptions_come_through() -> None:
+def test_other_exceptions_are_not_translated() -> None:
     with pytest.raises(ZeroDivisionError), translate_spark_errors():
         raise ZeroDivisionError
 
 
-def test_the_cause_is_spark_s_own(spark: SparkSession) -> None:
+def test_translated_error_keeps_its_cause(spark: SparkSession) -> None:
     with pytest.raises(KdeclareError) as raised, translate_spark_errors():
         spark.range(3).select("nosuch")
     assert isinstance(raised.value.__cause__, (AnalysisException, Py4JJavaError))
@@ -159,7 +159,7 @@ for master, conf, environ in json.loads(sys.argv[1]):
 """
 
 
-def test_what_keeps_spark_from_starting_is_told(tmp_path: Path) -> None:
+def test_spark_start_failures_are_reported(tmp_path: Path) -> None:
     ways = [
         ("nosuch", {}, {}),
         ("local[2]", {"spark.driver.memory": "1x"}, {}),

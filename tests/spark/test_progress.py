@@ -17,7 +17,7 @@ def a_second(number: int) -> int:
     return number
 
 
-def test_tasks_are_counted_to_the_end(spark: SparkSession) -> None:
+def test_progress_counts_all_tasks(spark: SparkSession) -> None:
     heard: list[tuple[str, int, int]] = []
     with report_progress(spark, lambda *told: heard.append(told), "Reading"):
         spark.sparkContext.parallelize(range(8), 8).map(a_second).count()
@@ -27,7 +27,7 @@ def test_tasks_are_counted_to_the_end(spark: SparkSession) -> None:
     assert {total for _, _, total in heard} == {8}
 
 
-def test_stages_that_are_skipped_do_not_count(spark: SparkSession) -> None:
+def test_progress_ignores_skipped_stages(spark: SparkSession) -> None:
     heard: list[tuple[str, int, int]] = []
     shuffled = spark.sparkContext.parallelize([(n, n) for n in range(8)], 4).groupByKey(2)
     with report_progress(spark, lambda *told: heard.append(told), "Twice"):
@@ -36,7 +36,7 @@ def test_stages_that_are_skipped_do_not_count(spark: SparkSession) -> None:
     assert heard[-1] == ("Twice", 8, 8)
 
 
-def test_only_jobs_of_the_block_count_and_it_ends_with_it(spark: SparkSession) -> None:
+def test_progress_counts_only_jobs_of_its_block(spark: SparkSession) -> None:
     heard: list[tuple[str, int, int]] = []
     threads = threading.active_count()
     spark.sparkContext.setJobGroup("outer", "outer")
@@ -48,12 +48,12 @@ def test_only_jobs_of_the_block_count_and_it_ends_with_it(spark: SparkSession) -
     assert threading.active_count() <= threads
 
 
-def test_a_failure_of_the_block_comes_through(spark: SparkSession) -> None:
+def test_progress_propagates_failure_of_block(spark: SparkSession) -> None:
     with pytest.raises(ZeroDivisionError), report_progress(spark, lambda *_: None, "Failing"):
         raise ZeroDivisionError
 
 
-def test_a_listener_that_fails_does_not_stop_the_job(
+def test_failing_progress_listener_does_not_stop_job(
     spark: SparkSession, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fails(*_: object) -> None:

@@ -100,12 +100,12 @@ def audit(
     return json.loads(last)[0], done.stdout, said
 
 
-def test_an_audit_that_goes_well_leaves_no_secret(fleet: RealFleet, standalone: StandaloneSpark) -> None:
+def test_successful_audit_leaves_no_secret(fleet: RealFleet, standalone: StandaloneSpark) -> None:
     code, _, said = audit(fleet, standalone, fleet.snapshots, "well")
     assert code == 0, said
 
 
-def test_an_audit_that_fails_leaves_no_secret(fleet: RealFleet, standalone: StandaloneSpark) -> None:
+def test_failed_audit_leaves_no_secret(fleet: RealFleet, standalone: StandaloneSpark) -> None:
     """The audit fails after executors have read the declared resources, for which they need the secrets."""
     damaged = fleet.folder / "damaged"
     shutil.copytree(fleet.snapshots, damaged)
@@ -116,7 +116,7 @@ def test_an_audit_that_fails_leaves_no_secret(fleet: RealFleet, standalone: Stan
     assert "Duplicate resource" in said
 
 
-def test_an_audit_that_outlives_an_executor_finds_the_same_and_tells_no_secret(
+def test_audit_after_executor_loss_has_same_result_and_no_secret(
     fleet: RealFleet,
     standalone: StandaloneSpark,
     in_shared_spark: None,
@@ -175,9 +175,7 @@ def tells_no_secret(folder: Path, said: list[str]) -> None:
             assert secret not in text
 
 
-def test_secrets_are_not_sent_to_a_master_that_does_not_protect_them(
-    fleet: RealFleet, tmp_path: Path
-) -> None:
+def test_secrets_are_not_sent_to_unprotected_master(fleet: RealFleet, tmp_path: Path) -> None:
     """The check happens before any connection to the master, which does not exist."""
     master = "spark://127.0.0.1:1"
     (tmp_path / "spark-defaults.conf").write_text(
@@ -200,7 +198,7 @@ def test_secrets_are_not_sent_to_a_master_that_does_not_protect_them(
         ({"spark.network.crypto.enabled": "true"}, "but spark.authenticate is not true."),
     ],
 )
-def test_what_a_master_lacks_to_protect_secrets_is_named(settings: dict[str, str], words: str) -> None:
+def test_missing_protection_of_master_is_reported(settings: dict[str, str], words: str) -> None:
     asked = SparkConf(loadDefaults=False).setAll([*settings.items(), ("spark.master", "spark://there:7077")])
     with pytest.raises(KdeclareError) as raised:
         reject_unsecured_network(asked)
@@ -212,7 +210,7 @@ def test_what_a_master_lacks_to_protect_secrets_is_named(settings: dict[str, str
     assert "entre-nous" not in item.detail + item.hint
 
 
-def test_settings_of_an_encrypted_cluster_are_those_of_the_docs() -> None:
+def test_encryption_settings_match_the_docs() -> None:
     text = (Path(__file__).parents[2] / "docs" / "fleets.md").read_text()
     for key in ENCRYPTED:
         assert key in text

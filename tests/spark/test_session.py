@@ -72,7 +72,7 @@ for block in (broken, killed, users):
 """
 
 
-def test_sessions_are_quiet_and_leave_nothing_but_the_log_of_what_failed(tmp_path: Path) -> None:
+def test_sessions_are_quiet_and_leave_only_logs_of_failures(tmp_path: Path) -> None:
     done = run_program(tmp_path, ONE_AFTER_THE_OTHER)
     assert (done.returncode, done.stderr) == (0, "")
     bug, killed, users = done.stdout.splitlines()
@@ -101,7 +101,7 @@ print(json.dumps(settings))
 """
 
 
-def test_defaults_hold_where_nobody_says_otherwise(spark: SparkSession) -> None:
+def test_session_uses_defaults_without_settings(spark: SparkSession) -> None:
     settings = dict(spark.sparkContext.getConf().getAll())
     assert settings["spark.app.name"] == "kdeclare"
     assert settings["spark.ui.enabled"] == "false"
@@ -113,7 +113,7 @@ def test_defaults_hold_where_nobody_says_otherwise(spark: SparkSession) -> None:
     assert "-Xmx" in Path(f"/proc/{java}/cmdline").read_text()
 
 
-def test_the_user_comes_first_then_the_environment(tmp_path: Path) -> None:
+def test_session_prefers_options_to_environment(tmp_path: Path) -> None:
     (tmp_path / "spark-defaults.conf").write_text(
         "spark.sql.session.timeZone CET\nspark.driver.memory 600m\nspark.app.name theirs\n"
         "spark.sql.shuffle.partitions 7\nspark.ui.enabled true\nspark.ui.port 0\nspark.redaction.regex mine\n"
@@ -163,7 +163,7 @@ def masters(folder: Path, environ: dict[str, str], *asked: tuple[str | None, dic
     return told(run_program(folder, MASTER, environ, json.dumps(asked)))
 
 
-def test_a_master_that_is_not_given_is_that_of_spark_s_settings(tmp_path: Path) -> None:
+def test_session_uses_master_of_spark_settings(tmp_path: Path) -> None:
     """The command line has the highest priority, then the environment, then the file."""
     elsewhere = "local-cluster[1,1,1024]"
     (tmp_path / "spark-defaults.conf").write_text(f"spark.master {elsewhere}\n")
@@ -174,11 +174,11 @@ def test_a_master_that_is_not_given_is_that_of_spark_s_settings(tmp_path: Path) 
     assert [master for master, _ in found] == ["local[3]", "local[2]", "local[1]"]
 
 
-def test_a_master_that_nobody_names_is_this_machine(tmp_path: Path) -> None:
+def test_session_without_master_runs_locally(tmp_path: Path) -> None:
     assert masters(tmp_path, {}, (None, {})) == [["local[*]", True]]
 
 
-def test_there_is_one_session_a_process(spark: SparkSession) -> None:
+def test_second_session_in_process_is_refused(spark: SparkSession) -> None:
     with pytest.raises(KdeclareError) as raised, spark_session("local[2]", {}):
         pass
     assert [item.code for item in raised.value.diagnostics] == ["spark-running"]
@@ -196,7 +196,7 @@ except KdeclareError as problem:
 """
 
 
-def test_without_java_it_is_said_what_is_needed(tmp_path: Path) -> None:
+def test_session_without_java_reports_it(tmp_path: Path) -> None:
     environ = {"PATH": str(tmp_path), "JAVA_HOME": ""}
     done = run_program(tmp_path, NO_JAVA, environ)
     assert done.stdout.startswith("java-missing Install a Java runtime, version 17")
@@ -204,6 +204,6 @@ def test_without_java_it_is_said_what_is_needed(tmp_path: Path) -> None:
     assert list((tmp_path / "tmp").iterdir()) == []
 
 
-def test_a_master_that_does_not_answer_is_told(unreachable: "subprocess.Popen[str]") -> None:
+def test_unreachable_master_is_reported(unreachable: "subprocess.Popen[str]") -> None:
     done = ended(unreachable)
     assert (done.stdout, done.stderr) == ("spark-unreachable\n", "")

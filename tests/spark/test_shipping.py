@@ -75,7 +75,7 @@ print(json.dumps({"rounds": rounds, "left": left}))
 """
 
 
-def test_tasks_run_what_was_shipped_and_outlive_an_executor(tmp_path: Path) -> None:
+def test_tasks_run_shipped_package_and_survive_executor_loss(tmp_path: Path) -> None:
     result = told(run_program(tmp_path, ON_A_CLUSTER, None, spark_java_options()))
     for found in result["rounds"]:
         rows = sorted(found, key=lambda row: row["cluster"])
@@ -86,7 +86,7 @@ def test_tasks_run_what_was_shipped_and_outlive_an_executor(tmp_path: Path) -> N
     assert result["left"] == []
 
 
-def test_the_package_is_whole_and_the_same_each_time() -> None:
+def test_package_zip_is_complete_and_reproducible() -> None:
     package = build_package_zip()
     assert package == build_package_zip()
     with zipfile.ZipFile(io.BytesIO(package)) as archive:
@@ -110,7 +110,7 @@ print(kdeclare.__file__)
 """
 
 
-def test_all_of_it_is_imported_from_a_zip(tmp_path: Path) -> None:
+def test_all_modules_import_from_package_zip(tmp_path: Path) -> None:
     (tmp_path / "kdeclare.zip").write_bytes(build_package_zip())
     done = subprocess.run(
         [sys.executable, "-c", READS_ALL, str(tmp_path / "kdeclare.zip")],

@@ -42,7 +42,7 @@ def most_at_once(folder: Path) -> int:
 
 
 @pytest.mark.parametrize(("at_once", "partitions", "most"), [(1, 1, 1), (2, 6, 2), (100, 6, 2)])
-def test_no_more_clusters_are_read_at_once_than_may_be(
+def test_read_clusters_limits_concurrency(
     spark: SparkSession, tmp_path: Path, at_once: int, partitions: int, most: int
 ) -> None:
     table = read_clusters(spark, CLUSTERS, slowly(tmp_path, 0.3), NAMES, max_concurrency=at_once)
@@ -52,20 +52,20 @@ def test_no_more_clusters_are_read_at_once_than_may_be(
     assert most_at_once(tmp_path) <= most
 
 
-def test_two_tables_are_not_mixed_up(spark: SparkSession) -> None:
+def test_read_clusters_keeps_tables_apart(spark: SparkSession) -> None:
     first = read_clusters(spark, ["a"], lambda name: [rows_of(name, [1])], NAMES, max_concurrency=1)
     second = read_clusters(spark, ["b"], lambda name: [rows_of(name, [2])], NAMES, max_concurrency=1)
     assert [tuple(row) for row in first.union(second).collect()] == [("a", 1), ("b", 2)]
 
 
-def test_nothing_of_a_cluster_and_no_cluster_are_no_rows(spark: SparkSession) -> None:
+def test_read_clusters_without_rows_returns_empty_table(spark: SparkSession) -> None:
     assert read_clusters(spark, ["a", "b"], lambda _: [], NAMES, max_concurrency=2).collect() == []
     assert (
         read_clusters(spark, [], lambda name: [rows_of(name, [1])], NAMES, max_concurrency=2).collect() == []
     )
 
 
-def test_all_types_of_a_table_arrive(spark: SparkSession) -> None:
+def test_read_clusters_keeps_all_column_types(spark: SparkSession) -> None:
     row = {
         "taken_at": 1_700_000_000_123_456,
         "cluster": "a",
@@ -79,7 +79,7 @@ def test_all_types_of_a_table_arrive(spark: SparkSession) -> None:
     assert got.to_pylist() == batch.to_pylist()
 
 
-def test_plans_hold_no_names_and_nothing_of_the_reading(spark: SparkSession) -> None:
+def test_query_plan_contains_no_cluster_data(spark: SparkSession) -> None:
     secret = "hunter2"
     table = read_clusters(
         spark, ["c-name"], lambda name: [rows_of(name + secret, [1])], NAMES, max_concurrency=1
@@ -89,7 +89,7 @@ def test_plans_hold_no_names_and_nothing_of_the_reading(spark: SparkSession) -> 
     assert "kdeclare-clusters" in plan
 
 
-def test_a_bug_is_an_error(spark: SparkSession) -> None:
+def test_bug_in_task_is_raised(spark: SparkSession) -> None:
     def bug(cluster: str) -> Iterator[pa.RecordBatch]:
         yield rows_of(cluster, [1])
         raise ZeroDivisionError("not for " + cluster)

@@ -64,9 +64,7 @@ def workers(workshop: Workshop, folder: Path) -> Iterator[dict[str, Worker]]:
         ("misspelled", "kdeclare.worker.config.open must be true or false."),
     ],
 )
-def test_a_worker_that_does_not_say_who_may_admits_nobody(
-    workers: dict[str, Worker], name: str, why: str
-) -> None:
+def test_worker_without_access_settings_denies_all(workers: dict[str, Worker], name: str, why: str) -> None:
     ask = workers[name].ask
     change = {KEYSTORE: str(workers[name].certificates.store("a"))}
     for method, path in _REQUESTS:
@@ -79,13 +77,13 @@ def test_a_worker_that_does_not_say_who_may_admits_nobody(
     assert ask("GET", "/connectors").status == 200
 
 
-def test_without_its_file_nobody_is_an_administrator(workers: dict[str, Worker]) -> None:
+def test_worker_without_admins_file_denies_all(workers: dict[str, Worker]) -> None:
     for method, path in _REQUESTS:
         assert workers["unreadable"].ask(method, path, {}).status == 401
         assert workers["unreadable"].ask(method, path, {}, basic("ada", "lovelace")).status == 403
 
 
-def test_kdeclare_logs_in_with_a_header(workers: dict[str, Worker]) -> None:
+def test_kdeclare_logs_in_with_authorization_header(workers: dict[str, Worker]) -> None:
     worker = workers["mistaken"]
     url = f"https://127.0.0.1:{worker.port}"
     files = (str(worker.certificates.authority_pem), str(worker.certificates.client_pem))
@@ -97,7 +95,7 @@ def test_kdeclare_logs_in_with_a_header(workers: dict[str, Worker]) -> None:
     assert "group.id" in str(open_rest_workers(login, Path(), str).status(url).error)
 
 
-def test_a_mistake_in_other_settings_opens_nothing(workers: dict[str, Worker]) -> None:
+def test_worker_with_invalid_settings_still_requires_login(workers: dict[str, Worker]) -> None:
     ask = workers["mistaken"].ask
     assert ask("GET", f"{PATH}/status").status == 401
     assert "group.id" in ask.status(basic("ada", "lovelace"))["error"]["message"]
@@ -105,7 +103,9 @@ def test_a_mistake_in_other_settings_opens_nothing(workers: dict[str, Worker]) -
 
 
 @pytest.mark.parametrize("key", [KEYSTORE, TRUSTSTORE])
-def test_what_is_no_regular_file_is_not_opened(workers: dict[str, Worker], folder: Path, key: str) -> None:
+def test_key_store_that_is_no_regular_file_is_refused(
+    workers: dict[str, Worker], folder: Path, key: str
+) -> None:
     """A pipe without a writer would block the worker forever."""
     pipe = folder / "stores" / f"pipe-{key}"
     os.mkfifo(pipe)
@@ -116,7 +116,7 @@ def test_what_is_no_regular_file_is_not_opened(workers: dict[str, Worker], folde
         assert ask.patch({key: str(path)}).status == 400
 
 
-def test_a_huge_file_is_not_read_whole(workers: dict[str, Worker], folder: Path) -> None:
+def test_huge_key_store_is_refused(workers: dict[str, Worker], folder: Path) -> None:
     huge = folder / "stores" / "huge.p12"
     with huge.open("wb") as file:
         file.truncate(20 * 1024**3)
@@ -124,7 +124,7 @@ def test_a_huge_file_is_not_read_whole(workers: dict[str, Worker], folder: Path)
     assert answer.body["errors"] == {KEYSTORE: [f"Larger than 16777216 bytes: {huge}."]}
 
 
-def test_key_stores_outside_of_the_allowed_folders_are_refused(
+def test_key_store_outside_allowed_folders_is_refused(
     workers: dict[str, Worker], folder: Path, workshop: Workshop
 ) -> None:
     ask, store = workers["limited"].ask, workshop.certificates.store("a")

@@ -71,7 +71,7 @@ _CASES: dict[str, tuple[Callable[[Certificates], Change], str]] = {
 
 
 @pytest.mark.parametrize("name", _CASES)
-def test_a_bad_change_is_refused_by_leader_and_follower(crew: Crew, name: str) -> None:
+def test_invalid_change_is_refused_by_leader_and_follower(crew: Crew, name: str) -> None:
     change, expected = _CASES[name]
     before = crew.leader().ask.status()["seen"]
     for worker in (crew.leader(), crew.followers()[0]):
@@ -104,7 +104,7 @@ _BODIES: dict[str, tuple[str | bytes, str]] = {
 
 @pytest.mark.parametrize("name", _BODIES)
 @pytest.mark.parametrize("path", [PATH, f"{PATH}/validate"])
-def test_a_bad_body_is_400_and_the_next_request_is_served(crew: Crew, name: str, path: str) -> None:
+def test_invalid_body_gets_400_and_next_request_succeeds(crew: Crew, name: str, path: str) -> None:
     body, expected = _BODIES[name]
     asked = crew.workers[0].ask
     before = asked.status()["seen"]
@@ -114,25 +114,25 @@ def test_a_bad_body_is_400_and_the_next_request_is_served(crew: Crew, name: str,
     assert asked.status()["seen"] == before
 
 
-def test_validate_takes_no_unknown_key(crew: Crew) -> None:
+def test_validate_refuses_unknown_key(crew: Crew) -> None:
     answer = crew.workers[0].ask.validate({"group.id": "other", KEYSTORE: "x"})
     assert answer.status == 400
     assert answer.message.startswith("group.id: This key cannot be overridden while the worker runs.")
     assert KEYSTORE in answer.message
 
 
-def test_what_is_no_json_by_its_type_is_415(crew: Crew) -> None:
+def test_patch_with_other_content_type_gets_415(crew: Crew) -> None:
     answer = crew.workers[0].ask("PATCH", PATH, "a=b", {"Content-Type": "text/plain"})
     assert (answer.status, answer.message) == (415, "HTTP 415 Unsupported Media Type")
 
 
-def test_a_strange_name_to_delete_is_404(crew: Crew) -> None:
+def test_delete_of_odd_name_gets_404(crew: Crew) -> None:
     for worker in crew.workers:
         answer = worker.ask.delete("%7Bname%7D%20x")
         assert (answer.status, answer.message) == (404, "There is no override of {name} x.")
 
 
-def test_many_bad_requests_leave_a_worker_that_rotates(crew: Crew) -> None:
+def test_worker_rotates_after_many_invalid_requests(crew: Crew) -> None:
     asked = crew.leader().ask
     for _ in range(8):
         assert asked.patch({KEYSTORE: str(crew.certificates.folder / "mixed.p12")}).status == 400

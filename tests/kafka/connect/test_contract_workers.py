@@ -105,7 +105,7 @@ def fault(call: Callable[[], Any]) -> Fault:
     return raised.value
 
 
-def test_without_overrides_all_are_in_step_and_show_what_they_say(bed: Bed) -> None:
+def test_workers_without_overrides_agree_on_status(bed: Bed) -> None:
     seen = bed.settled({})
     assert seen.overrides == {}
     assert not find_silent(seen)
@@ -117,7 +117,7 @@ def test_without_overrides_all_are_in_step_and_show_what_they_say(bed: Bed) -> N
 
 
 @case("CON-01")
-def test_a_patch_merges_and_every_worker_comes_to_run_on_it(bed: Bed) -> None:
+def test_patch_is_merged_and_applied_by_all_workers(bed: Bed) -> None:
     after = dict(patch_through_any(bed.workers, bed.rotated(bed.a)))
     assert after == bed.rotated(bed.a)  # placeholders are unchanged
     seen = bed.settled(after)
@@ -145,9 +145,7 @@ def test_a_patch_merges_and_every_worker_comes_to_run_on_it(bed: Bed) -> None:
     "wrong",
     [{LOCATION: "/no/such/keystore.p12"}, {PASSWORD: "not-it"}, {"offset.flush.interval.ms": "5"}],
 )
-def test_what_no_worker_could_apply_is_refused_and_nothing_is_written(
-    bed: Bed, wrong: dict[str, str | None]
-) -> None:
+def test_patch_that_no_worker_can_apply_writes_nothing(bed: Bed, wrong: dict[str, str | None]) -> None:
     before = dict(patch_through_any(bed.workers, bed.rotated(bed.a)))
     shown = {worker.served for worker in bed.settled(before).workers}
     for url in bed.workers.urls:
@@ -161,7 +159,7 @@ def test_what_no_worker_could_apply_is_refused_and_nothing_is_written(
     assert seen.overrides == before
 
 
-def test_what_one_worker_lacks_is_found_before_anything_is_written(bed: Bed) -> None:
+def test_validation_finds_file_missing_on_one_worker(bed: Bed) -> None:
     *others, last = bed.workers.urls
     found = fault(lambda: require_valid(bed.workers, bed.rotated(bed.lacking)))
     assert found.error == port.INVALID
@@ -170,7 +168,7 @@ def test_what_one_worker_lacks_is_found_before_anything_is_written(bed: Bed) -> 
     assert read_workers(bed.workers).overrides == {}
 
 
-def test_a_key_is_taken_away_and_is_not_there_then(bed: Bed) -> None:
+def test_delete_removes_override(bed: Bed) -> None:
     after = dict(patch_through_any(bed.workers, bed.rotated(bed.a)))
     bed.settled(after)
     for url in bed.workers.urls:
@@ -187,7 +185,7 @@ def declared(bed: Bed, location: str) -> DesiredResource:
     return desired("ConnectWorkerConfig", "eu", workers=list(bed.workers.urls), config=bed.rotated(location))
 
 
-def test_a_run_rotates_and_its_rollback_rotates_back(bed: Bed) -> None:
+def test_rollback_of_rotation_restores_certificate(bed: Bed) -> None:
     world = World(MemoryCluster())
     world.workers[bed.workers.urls] = bed.workers
     assert world.apply(declared(bed, bed.a)).complete

@@ -37,7 +37,9 @@ def error_of(worker: Worker) -> str:
     return "" if error is None else str(error["message"])
 
 
-def test_what_cannot_be_read_is_kept_from_being_lost(two: tuple[Worker, Worker], workshop: Workshop) -> None:
+def test_change_is_refused_while_stored_overrides_are_unreadable(
+    two: tuple[Worker, Worker], workshop: Workshop
+) -> None:
     worker, sha256 = two[0], workshop.certificates.sha256
     to_a = {KEYSTORE: str(workshop.certificates.store("a")), KEYSTORE_PASSWORD: PASSWORD}
 
@@ -69,9 +71,7 @@ def test_what_cannot_be_read_is_kept_from_being_lost(two: tuple[Worker, Worker],
     assert (worker.ask.served(), error_of(worker)) == (sha256["b"], "")
 
 
-def test_a_worker_without_https_takes_overrides_away_and_none_on(
-    two: tuple[Worker, Worker], workshop: Workshop
-) -> None:
+def test_worker_without_https_only_removes_overrides(two: tuple[Worker, Worker], workshop: Workshop) -> None:
     worker, change = two[1], {KEYSTORE: str(workshop.certificates.store("a"))}
     refused = worker.ask.patch(change)
     assert refused.status == 400

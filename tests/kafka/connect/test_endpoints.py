@@ -42,7 +42,7 @@ def records(workshop: Workshop, topic: str) -> list[tuple[str, str]]:
     return [(key, value) for key, _, value in pairs]
 
 
-def test_a_status_says_all_of_one_worker(crew: Crew) -> None:
+def test_status_describes_one_worker(crew: Crew) -> None:
     leading = crew.leader()
     answer = leading.ask.patch(to(crew, "a"))
     assert answer.body == to(crew, "a")
@@ -64,7 +64,7 @@ def test_a_status_says_all_of_one_worker(crew: Crew) -> None:
 
 
 @pytest.mark.parametrize("number", [0, 1, 2])
-def test_a_patch_through_any_worker_reaches_all_of_them(crew: Crew, number: int) -> None:
+def test_patch_through_any_worker_reaches_all_workers(crew: Crew, number: int) -> None:
     asked = [crew.leader(), *crew.followers()][number]
     answer = asked.ask.patch(to(crew, "a"))
     assert (answer.status, answer.body) == (200, to(crew, "a"))
@@ -72,7 +72,7 @@ def test_a_patch_through_any_worker_reaches_all_of_them(crew: Crew, number: int)
     assert all(w.ask.overrides() == to(crew, "a") for w in crew.workers)
 
 
-def test_a_connection_from_before_lives_on_with_its_certificate(crew: Crew) -> None:
+def test_open_connection_keeps_its_certificate(crew: Crew) -> None:
     connection = crew.workers[0].ask.connection()
     assert send(connection, "GET", "/").status == 200
     secure = connection.sock
@@ -87,9 +87,7 @@ def test_a_connection_from_before_lives_on_with_its_certificate(crew: Crew) -> N
 
 @case("CON-01")
 @case("CON-03")
-def test_one_record_holds_all_overrides_and_the_last_to_go_leaves_a_tombstone(
-    crew: Crew, workshop: Workshop
-) -> None:
+def test_topic_record_has_all_overrides_and_tombstone_when_empty(crew: Crew, workshop: Workshop) -> None:
     leading = crew.leader().ask
     assert leading.patch(to(crew, "a")).status == 200
     assert leading.delete(KEYSTORE_PASSWORD).status == 204
@@ -102,14 +100,14 @@ def test_one_record_holds_all_overrides_and_the_last_to_go_leaves_a_tombstone(
     assert written[-1] == "null"
 
 
-def test_a_delete_of_what_is_not_there_is_404_also_through_a_follower(crew: Crew) -> None:
+def test_delete_of_missing_override_gets_404_from_any_worker(crew: Crew) -> None:
     for worker in (crew.leader(), crew.followers()[0]):
         answer = worker.ask.delete(KEYSTORE)
         assert (answer.status, answer.message) == (404, f"There is no override of {KEYSTORE}.")
 
 
 @case("CON-06")
-def test_validate_says_yes_and_changes_nothing(crew: Crew) -> None:
+def test_validate_of_valid_change_changes_nothing(crew: Crew) -> None:
     follower = crew.followers()[0].ask
     before = follower.status()["seen"]
     answer = follower.validate(to(crew, "a"))
@@ -119,14 +117,14 @@ def test_validate_says_yes_and_changes_nothing(crew: Crew) -> None:
     assert follower.served() == crew.certificates.sha256["static"]
 
 
-def test_validate_names_the_key_and_why(crew: Crew) -> None:
+def test_validate_of_invalid_change_reports_key_and_reason(crew: Crew) -> None:
     answer = crew.leader().ask.validate({KEYSTORE: "/nowhere/a.p12"})
     assert answer.status == 200
     assert not answer.body["valid"]
     assert answer.body["errors"] == {KEYSTORE: ["There is no file /nowhere/a.p12 on this worker."]}
 
 
-def test_placeholders_are_kept_raw_and_each_worker_resolves_its_own(crew: Crew) -> None:
+def test_placeholders_are_stored_and_resolved_by_each_worker(crew: Crew) -> None:
     for worker, name in zip(crew.workers, ("a", "b", "a"), strict=True):
         shutil.copy(crew.certificates.store(name), worker.folder / "own.p12")
     secrets = crew.certificates.folder / "secrets.properties"
@@ -139,7 +137,7 @@ def test_placeholders_are_kept_raw_and_each_worker_resolves_its_own(crew: Crew) 
         assert worker.ask.overrides() == raw
 
 
-def test_a_follower_that_cannot_says_so_and_keeps_what_it_had(crew: Crew) -> None:
+def test_follower_without_file_reports_error_and_keeps_certificate(crew: Crew) -> None:
     lacking = crew.followers()[0]
     for worker in crew.workers:
         (worker.folder / "own.p12").unlink(missing_ok=True)
@@ -159,7 +157,7 @@ def test_a_follower_that_cannot_says_so_and_keeps_what_it_had(crew: Crew) -> Non
     assert eventually(lambda: lacking.ask.status()["error"] is None, 10)
 
 
-def test_overrides_are_in_force_before_a_restarted_worker_serves_its_first_request(crew: Crew) -> None:
+def test_restarted_worker_applies_overrides_before_first_request(crew: Crew) -> None:
     assert crew.leader().ask.patch(to(crew, "a")).status == 200
     restarted = crew.followers()[0]
     restarted.stop()
@@ -199,7 +197,7 @@ def running(worker: Worker) -> object:
 
 
 @case("CON-09")
-def test_no_rebalance_and_no_task_restart_and_a_worker_without_the_plug_in_goes_on(
+def test_rotation_restarts_no_task_and_keeps_worker_without_plugin(
     crew: Crew, source: str, workshop: Workshop
 ) -> None:
     plain = workshop.worker("plain", "three", {"rest.extension.classes": ""})

@@ -20,12 +20,12 @@ def run(*words: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
 
-def test_no_compiler_warns(tmp_path: Path) -> None:
+def test_plugin_compiles_without_warnings(tmp_path: Path) -> None:
     strict = ("-Xlint:all,-classfile,-processing", "-Werror")
     compile_sources(find_compiler(ignore_progress, os.environ), tmp_path, *strict)
 
 
-def test_the_commands_build_and_install_the_same_jar(tmp_path: Path) -> None:
+def test_plugin_build_and_install_give_same_jar(tmp_path: Path) -> None:
     built = run("connect", "plugin", "build", "--out", str(tmp_path / "out"))
     assert (built.returncode, built.stdout) == (0, f"{tmp_path / 'out' / get_jar_name()}\n")
     installed = run("connect", "plugin", "install", "--plugin-path", str(tmp_path / "plugins"))

@@ -46,7 +46,7 @@ class Client(threading.Thread):
         connection.close()
 
 
-def test_twenty_rotations_with_fifty_clients(crew: Crew) -> None:
+def test_rotations_drop_no_requests_of_fifty_clients(crew: Crew) -> None:
     over = threading.Event()
     clients = [Client(crew.workers[n % 3].ask, n % 2 == 0, over) for n in range(_CLIENTS)]
     for client in clients:

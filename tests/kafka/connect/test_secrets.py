@@ -124,7 +124,7 @@ def leaks(text: str) -> list[str]:
 
 @pytest.mark.parametrize("key", _KEYS)
 @pytest.mark.parametrize("secret", _SECRETS)
-def test_no_answer_repeats_what_a_placeholder_stands_for(keeper: Worker, key: str, secret: str) -> None:
+def test_responses_contain_no_resolved_placeholder(keeper: Worker, key: str, secret: str) -> None:
     placeholder = placeholder_of(keeper, secret)
     before = len(keeper.said())
     validated = keeper.ask.validate({key: placeholder})
@@ -138,16 +138,14 @@ def test_no_answer_repeats_what_a_placeholder_stands_for(keeper: Worker, key: st
     assert leaks(patched.text + keeper.said()[before:]) == []
 
 
-def test_an_error_names_the_key_and_the_placeholder(keeper: Worker) -> None:
+def test_error_names_key_and_placeholder(keeper: Worker) -> None:
     placeholder = placeholder_of(keeper, "plain")
     answer = keeper.ask.validate({KEYSTORE: placeholder})
     assert answer.body["errors"] == {KEYSTORE: [f"There is no file {placeholder} on this worker."]}
 
 
 @pytest.mark.parametrize("key", _KEYS)
-def test_no_status_and_no_log_repeat_what_came_past_the_workers(
-    keeper: Worker, workshop: Workshop, key: str
-) -> None:
+def test_status_and_log_contain_no_resolved_placeholder(keeper: Worker, workshop: Workshop, key: str) -> None:
     before = len(keeper.said())
     for secret in _SECRETS:
         raw = {key: placeholder_of(keeper, secret)}
@@ -162,7 +160,7 @@ def test_no_status_and_no_log_repeat_what_came_past_the_workers(
 
 
 @pytest.mark.parametrize("provider", ["loud", "broken"])
-def test_an_error_of_a_config_provider_is_not_repeated(keeper: Worker, provider: str) -> None:
+def test_errors_of_config_providers_are_not_repeated(keeper: Worker, provider: str) -> None:
     before = len(keeper.said())
     for ask in (keeper.ask.validate, keeper.ask.patch):
         answer = ask({KEYSTORE_PASSWORD: f"${{{provider}:path:key}}"})
@@ -172,7 +170,7 @@ def test_an_error_of_a_config_provider_is_not_repeated(keeper: Worker, provider:
     assert leaks(keeper.said()[before:]) == []
 
 
-def test_a_key_store_that_is_taken_leaves_no_path_in_the_log(
+def test_log_contains_no_path_of_accepted_key_store(
     keeper: Worker, workshop: Workshop, tmp_path: Path
 ) -> None:
     """Jetty's own log line about a certificate names the file from which it was read."""

@@ -93,7 +93,7 @@ def guarded(workshop: Workshop) -> Iterator[list[Worker]]:
         yield workers
 
 
-def test_only_administrators_see_or_change_overrides(guarded: list[Worker]) -> None:
+def test_only_administrators_read_or_change_overrides(guarded: list[Worker]) -> None:
     ask = guarded[0].ask
     change = {KEYSTORE: str(guarded[0].certificates.store("a"))}
     requests = [
@@ -115,7 +115,7 @@ def test_only_administrators_see_or_change_overrides(guarded: list[Worker]) -> N
     assert ask("DELETE", f"{PATH}/{KEYSTORE}", headers=basic("ada", "lovelace")).status == 204
 
 
-def test_without_the_right_to_write_a_change_says_so(guarded: list[Worker], workshop: Workshop) -> None:
+def test_change_without_write_permission_reports_it(guarded: list[Worker], workshop: Workshop) -> None:
     ask, admin = guarded[0].ask, basic("ada", "lovelace")
     change = {"listeners.https.ssl.client.auth": "requested"}
     with administering(workshop) as cluster:
@@ -134,7 +134,7 @@ def _unless_done(answer: Answer) -> Answer | None:
     return None if answer.status == 200 else answer
 
 
-def test_the_whitelist_is_data(guarded: list[Worker]) -> None:
+def test_whitelist_setting_replaces_allowed_keys(guarded: list[Worker]) -> None:
     worker, admin = guarded[0], basic("ada", "lovelace")
     with pytest.raises(OSError, match=r"certificate|reset|closed|EOF"):
         worker.ask_unidentified("GET", "/")
@@ -151,13 +151,13 @@ def test_the_whitelist_is_data(guarded: list[Worker]) -> None:
         worker.ask_unidentified("GET", "/")
 
 
-def test_what_the_other_workers_trust_need_not_be_checked(guarded: list[Worker]) -> None:
+def test_trust_check_of_other_workers_can_be_disabled(guarded: list[Worker]) -> None:
     change = {KEYSTORE: str(guarded[0].certificates.store("foreign"))}
     answer = guarded[0].ask("POST", f"{PATH}/validate", change, basic("ada", "lovelace"))
     assert answer.body == {"valid": True, "configs": [KEYSTORE], "errors": {}}
 
 
-def test_a_certificate_for_another_host_is_refused_all_the_same(guarded: list[Worker]) -> None:
+def test_certificate_for_other_host_is_refused(guarded: list[Worker]) -> None:
     change = {KEYSTORE: str(guarded[0].certificates.store("elsewhere"))}
     answer = guarded[0].ask("PATCH", PATH, change, basic("ada", "lovelace"))
     assert answer.status == 400
@@ -166,13 +166,13 @@ def test_a_certificate_for_another_host_is_refused_all_the_same(guarded: list[Wo
     assert guarded[0].ask("GET", "/", headers={"Host": "elsewhere.example"}).status == 400
 
 
-def test_a_certificate_that_may_sign_others_is_one_as_well(guarded: list[Worker]) -> None:
+def test_ca_certificate_is_accepted_as_server_certificate(guarded: list[Worker]) -> None:
     change = {KEYSTORE: str(guarded[0].certificates.store("signing"))}
     answer = guarded[0].ask("POST", f"{PATH}/validate", change, basic("ada", "lovelace"))
     assert answer.body == {"valid": True, "configs": [KEYSTORE], "errors": {}}
 
 
-def test_a_provider_that_cannot_be_made_is_told_of_when_it_is_asked(guarded: list[Worker]) -> None:
+def test_broken_config_provider_is_reported_when_used(guarded: list[Worker]) -> None:
     change = {KEYSTORE: "${absent:path:key}"}
     answer = guarded[0].ask("PATCH", PATH, change, basic("ada", "lovelace"))
     assert answer.status == 400
@@ -181,7 +181,7 @@ def test_a_provider_that_cannot_be_made_is_told_of_when_it_is_asked(guarded: lis
     assert "ClassNotFoundException" in answer.message
 
 
-def test_a_mistake_in_the_settings_leaves_the_worker_unharmed(guarded: list[Worker]) -> None:
+def test_worker_with_invalid_settings_still_runs(guarded: list[Worker]) -> None:
     ask = guarded[1].ask
     answer = ask.patch({})
     assert answer.status == 503
@@ -199,7 +199,7 @@ def alone(workshop: Workshop, tmp_path: Path) -> Iterator[Worker]:
         yield worker
 
 
-def test_a_standalone_worker_watches_its_file(alone: Worker, workshop: Workshop, tmp_path: Path) -> None:
+def test_standalone_worker_watches_its_file(alone: Worker, workshop: Workshop, tmp_path: Path) -> None:
     ask, sha256 = alone.ask, workshop.certificates.sha256
     file = tmp_path / "overrides.json"
 

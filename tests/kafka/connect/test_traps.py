@@ -57,7 +57,7 @@ def odd(crew: Crew) -> dict[str, str]:
     }
 
 
-def test_trap_1_asking_for_the_topic_does_not_make_it(crew: Crew, workshop: Workshop) -> None:
+def test_trap_1_worker_does_not_create_its_topic(crew: Crew, workshop: Workshop) -> None:
     """These brokers create topics on request, with cleanup.policy=delete, which is Kafka's default."""
     asks = {"kdeclare.worker.config.topic": "never-made", "kdeclare.worker.config.replay.timeout.ms": "2000"}
     with running(workshop.worker("early", "early", asks)) as early:
@@ -71,7 +71,7 @@ def test_trap_1_asking_for_the_topic_does_not_make_it(crew: Crew, workshop: Work
     assert "cleanup.policy=compact" in config
 
 
-def test_trap_2_a_wrong_password_leaves_the_listener_alive(crew: Crew) -> None:
+def test_trap_2_listener_survives_wrong_password(crew: Crew) -> None:
     leading = crew.leader().ask
     answer = leading.patch({KEYSTORE: str(crew.certificates.store("a")), KEYSTORE_PASSWORD: "wrong"})
     assert answer.status == 400
@@ -83,7 +83,7 @@ def test_trap_2_a_wrong_password_leaves_the_listener_alive(crew: Crew) -> None:
     assert leading.served() == crew.certificates.sha256["a"]
 
 
-def test_trap_3_a_key_password_that_is_removed_is_gone(crew: Crew) -> None:
+def test_trap_3_removed_key_password_has_no_effect(crew: Crew) -> None:
     leading = crew.leader().ask
     assert leading.patch(odd(crew)).status == 200
     crew.await_served(crew.certificates.sha256["a"])
@@ -93,7 +93,7 @@ def test_trap_3_a_key_password_that_is_removed_is_gone(crew: Crew) -> None:
     crew.await_served(crew.certificates.sha256["b"])
 
 
-def test_trap_4_coupled_keys_go_together_with_null(crew: Crew) -> None:
+def test_trap_4_related_keys_are_removed_together(crew: Crew) -> None:
     asked = crew.followers()[0].ask
     assert asked.patch(odd(crew)).status == 200
     alone = asked.delete(KEYSTORE)
@@ -104,7 +104,7 @@ def test_trap_4_coupled_keys_go_together_with_null(crew: Crew) -> None:
     crew.await_served(crew.certificates.sha256["static"])
 
 
-def test_trap_5_one_override_leaves_client_authentication_as_it_was(crew: Crew) -> None:
+def test_trap_5_override_keeps_client_authentication(crew: Crew) -> None:
     """The workers' files have plain ssl.* keys, including ssl.client.auth=required."""
     for changes in ({}, {KEYSTORE: str(crew.certificates.store("a"))}):
         assert crew.leader().ask.patch(changes).status == 200
@@ -115,7 +115,7 @@ def test_trap_5_one_override_leaves_client_authentication_as_it_was(crew: Crew) 
     crew.await_served(crew.certificates.sha256["a"])
 
 
-def test_trap_6_the_admin_listener_keeps_its_own_certificate(crew: Crew) -> None:
+def test_trap_6_admin_listener_keeps_its_certificate(crew: Crew) -> None:
     worker = crew.workers[2]
     port = int(worker.properties["admin.listeners"].rpartition(":")[2])
     admin = Asking(port, worker.ask.tls)
@@ -127,7 +127,7 @@ def test_trap_6_the_admin_listener_keeps_its_own_certificate(crew: Crew) -> None
     assert admin("GET", PATH).status == 404
 
 
-def test_trap_7_a_certificate_that_the_other_workers_reject_is_refused(crew: Crew) -> None:
+def test_trap_7_certificate_untrusted_by_workers_is_refused(crew: Crew) -> None:
     for worker in crew.workers:
         answer = worker.ask.patch(to(crew, "foreign"))
         assert answer.status == 400
@@ -138,7 +138,7 @@ def test_trap_7_a_certificate_that_the_other_workers_reject_is_refused(crew: Cre
     assert "would not accept the certificates with which the other workers forward requests" in answer.message
 
 
-def test_trap_8_the_same_path_with_another_file_is_loaded_again(crew: Crew, tmp_path: Path) -> None:
+def test_trap_8_replaced_file_at_same_path_is_loaded(crew: Crew, tmp_path: Path) -> None:
     path = tmp_path / "rotating.p12"
     changes = {KEYSTORE: str(path), KEYSTORE_PASSWORD: PASSWORD}
     for name in ("a", "b"):
@@ -150,7 +150,7 @@ def test_trap_8_the_same_path_with_another_file_is_loaded_again(crew: Crew, tmp_
     crew.await_served(crew.certificates.sha256["a"])
 
 
-def test_trap_9_leaders_that_write_at_once_lose_nothing(crew: Crew, workshop: Workshop) -> None:
+def test_trap_9_concurrent_leaders_lose_no_writes(crew: Crew, workshop: Workshop) -> None:
     """Leadership is a check, not a fence: three workers lead at once, each in its group, over one record."""
     shared = {
         "kdeclare.worker.config.topic": "three-config",
@@ -196,7 +196,7 @@ def keys_of(value: str) -> list[str]:
     return [key for key in (KEYSTORE_PASSWORD, _KEYSTORE_TYPE, _TRUSTSTORE_TYPE) if key in value]
 
 
-def test_trap_10_passwords_stand_in_the_topic_and_in_no_log_status_or_message(crew: Crew) -> None:
+def test_trap_10_passwords_are_in_no_log_status_or_message(crew: Crew) -> None:
     secret = "a-password-that-nothing-else-has"
     leading = crew.leader().ask
     refused = leading.patch({KEYSTORE_PASSWORD: secret})
@@ -215,7 +215,7 @@ def test_trap_10_passwords_stand_in_the_topic_and_in_no_log_status_or_message(cr
         assert not [word for word in (secret, ODD_KEY_PASSWORD, ODD_STORE_PASSWORD) if word in shown]
 
 
-def test_trap_11_another_jetty_makes_503_with_the_reason_and_an_unharmed_worker(
+def test_trap_11_unsupported_jetty_gives_503_and_worker_runs(
     crew: Crew, workshop: Workshop, tmp_path: Path
 ) -> None:
     """Other classes with Jetty's names are next to the plug-in, without what it searches for."""
@@ -236,9 +236,7 @@ def test_trap_11_another_jetty_makes_503_with_the_reason_and_an_unharmed_worker(
         assert worker.ask.served() == crew.certificates.sha256["static"]
 
 
-def test_the_server_that_only_a_request_shows_takes_what_is_overridden_by_then(
-    workshop: Workshop, tmp_path: Path
-) -> None:
+def test_server_registered_by_request_gets_overrides(workshop: Workshop, tmp_path: Path) -> None:
     """If Jetty keeps no list of servers, apply on registration."""
     installed = install(tmp_path / "plugins" / "with-another-list").jar
     with zipfile.ZipFile(installed.with_name("jetty.jar"), "w") as jar:

@@ -94,7 +94,7 @@ class Insisting(Writer):
         self.wrong.append(f"{key} was never written")
 
 
-def test_six_writers_through_three_workers_lose_nothing(crew: Crew, values: dict[str, list[str]]) -> None:
+def test_six_writers_through_three_workers_lose_no_writes(crew: Crew, values: dict[str, list[str]]) -> None:
     writing = Writer()
     began = time.monotonic()
     together(crew, values, writing)
@@ -108,9 +108,7 @@ def test_six_writers_through_three_workers_lose_nothing(crew: Crew, values: dict
     crew.await_served(crew.certificates.sha256["a"])
 
 
-def test_a_leader_killed_while_six_write_leaves_nothing_by_half(
-    crew: Crew, values: dict[str, list[str]]
-) -> None:
+def test_killed_leader_leaves_no_partial_write(crew: Crew, values: dict[str, list[str]]) -> None:
     leading, writing = crew.leader(), Insisting()
     few = {key: of_key[:6] for key, of_key in values.items()}
     killing = threading.Timer(1.0, leading.kill)
