@@ -38,7 +38,7 @@ def broker_resource(broker: int) -> ConfigResource:
     return ConfigResource(ConfigScope.BROKER, str(broker))
 
 
-class Tools:
+class Bed:
     """The shared part of both beds."""
 
     cluster: Cluster
@@ -60,7 +60,7 @@ class Tools:
         self._seen.add(name)
         return name
 
-    def own(self, name: str) -> str:
+    def delete_at_end(self, name: str) -> str:
         """Delete the topic of exactly this name at the end."""
         self._seen.add(name)
         return name
@@ -116,7 +116,7 @@ class Tools:
             self._altered.setdefault(resource, set()).update(op[0] for op in ops)
         return self.cluster.alter_configs([item], validate_only=validate_only)[resource]
 
-    def described(self, resource: ConfigResource, *keys: str) -> Mapping[str, ConfigEntry]:
+    def describe(self, resource: ConfigResource, *keys: str) -> Mapping[str, ConfigEntry]:
         """Return the overrides and the given keys of a resource."""
         query = ConfigQuery(resource, frozenset(keys), overrides=True)
         return self.cluster.configs([query]).get(resource, {})
@@ -127,7 +127,7 @@ class Tools:
 
     def overrides(self, resource: ConfigResource) -> dict[str, str | None]:
         """Return the overrides of a resource as described."""
-        return {key: entry.value for key, entry in self.described(resource).items()}
+        return {key: entry.value for key, entry in self.describe(resource).items()}
 
     def expect_overrides(self, resource: ConfigResource, expected: Mapping[str, str | None]) -> None:
         """Wait until the overrides are exactly these."""
@@ -174,7 +174,7 @@ class Tools:
                 self.cluster.alter_configs([ConfigAlteration(resource, (ConfigOp(key, DELETE, None),))])
 
 
-class MemoryBed(Tools):
+class MemoryBed(Bed):
     """The in-memory cluster."""
 
     cluster: MemoryCluster
@@ -198,7 +198,7 @@ class MemoryBed(Tools):
         self.memory.tick()
 
 
-class KafkaBed(Tools):
+class KafkaBed(Bed):
     """Real brokers."""
 
     def __init__(self, cluster: Cluster, bootstrap: str) -> None:
@@ -249,12 +249,12 @@ class KafkaBed(Tools):
 AnyBed = MemoryBed | KafkaBed
 
 
-def error(result: Outcome) -> str | None:
+def get_error(result: Outcome) -> str | None:
     """Return the error's name; None for success."""
     return result.error if isinstance(result, Fault) else None
 
 
-def message(result: Outcome) -> str:
+def get_message(result: Outcome) -> str:
     """Return Kafka's error message."""
     assert isinstance(result, Fault)
     return result.message

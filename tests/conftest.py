@@ -85,7 +85,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
-def _no_power_cuts(request: pytest.FixtureRequest) -> Iterator[None]:
+def _skip_fsync(request: pytest.FixtureRequest) -> Iterator[None]:
     """Replace fsync in fast tests, so that they do not wait for disks; the file must still be open.
 
     Thorough property tests, and tests with real brokers, with Spark or marked slow, call the real fsync.
@@ -98,7 +98,7 @@ def _no_power_cuts(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _archived_classes() -> Iterator[None]:
+def _use_class_archives() -> Iterator[None]:
     """Start brokers, Connect workers and Kafka's tools from class archives, even those of other processes."""
     if not archive_options(BROKER):
         yield
@@ -120,14 +120,14 @@ _AT_FIRST = [(logger.handlers, logger.propagate, logger.level) for logger in _LO
 
 
 @pytest.fixture(autouse=True)
-def _quiet_again() -> Iterator[None]:
+def _restore_logging() -> Iterator[None]:
     """Restore logging: a command that ran in this process, perhaps for a fixture, may have changed it."""
-    _log_as_at_first()
+    _reset_loggers()
     yield
-    _log_as_at_first()
+    _reset_loggers()
 
 
-def _log_as_at_first() -> None:
+def _reset_loggers() -> None:
     for logger, (handlers, propagate, level) in zip(_LOGGERS, _AT_FIRST, strict=True):
         logger.handlers, logger.propagate = handlers, propagate
         logger.setLevel(level)

@@ -23,6 +23,6 @@ def connections_to(cluster: Cluster, workers: Workers | None = None) -> Connecti
     return Connections(KafkaConnection(cluster), ConnectClients(open_group))
 
 
-def connecting_to(cluster: Cluster) -> Callable[[], PendingConnections]:
+def make_connector(cluster: Cluster) -> Callable[[], PendingConnections]:
     """Return the function with which a `Workspace` connects."""
     return lambda: PendingConnections(open_connections=connections_to(cluster))

@@ -47,7 +47,7 @@ class FakeBroker:
         self.bootstrap = f"127.0.0.1:{self.port}"
         threading.Thread(target=self._serve, daemon=True).start()
 
-    def asked(self, api_key: int) -> list[Any]:
+    def list_requests(self, api_key: int) -> list[Any]:
         """Return the requests that were received for one API."""
         return [request for request in list(self.requests) if api_key == request.API_KEY]
 
@@ -100,13 +100,13 @@ class FakeBroker:
             while True:
                 client, _ = self._listener.accept()
                 self._clients.append(client)
-                threading.Thread(target=self._talk, args=(client,), daemon=True).start()
+                threading.Thread(target=self._handle_client, args=(client,), daemon=True).start()
 
-    def _talk(self, client: socket.socket) -> None:
+    def _handle_client(self, client: socket.socket) -> None:
         with contextlib.suppress(OSError, EOFError), client, client.makefile("rb") as stream:
             while True:
-                (size,) = struct.unpack(">i", _exactly(stream, 4))
-                frame = _exactly(stream, size)
+                (size,) = struct.unpack(">i", _read_exactly(stream, 4))
+                frame = _read_exactly(stream, size)
                 key, version, correlation = struct.unpack(">hhi", frame[:8])
                 request = _REQUESTS[key].decode(frame, version=version, header=True)
                 request.API_VERSION = version
@@ -124,7 +124,7 @@ class FakeBroker:
                     return
 
 
-def _exactly(stream: Any, size: int) -> bytes:
+def _read_exactly(stream: Any, size: int) -> bytes:
     data = stream.read(size)
     if len(data) < size:
         raise EOFError

@@ -106,7 +106,7 @@ class RemoveArguments(NameArguments):
     speed: Literal["slow", "fast"]
 
 
-def queue_of(op: Operation) -> str:
+def get_queue_name(op: Operation) -> str:
     return get_arguments(op, NameArguments).queue
 
 
@@ -116,25 +116,25 @@ class QueueOperationType(OperationType):
     arguments: type[Arguments] = QueueArguments
 
     def is_confined(self, op: Operation) -> bool:
-        return op.resource == ResourceId("Queue", queue_of(op))
+        return op.resource == ResourceId("Queue", get_queue_name(op))
 
     def select(self, op: Operation) -> Selections:
         return (QueueSelection(),)
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
-        return look(live, queue_of(op))
+        return read_queue(live, get_queue_name(op))
 
     def expected_state(self, op: Operation) -> View:
         return get_arguments(op, QueueArguments).values
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
-        return fields_between(op.expect, self.expected_state(op))
+        return compare_fields(op.expect, self.expected_state(op))
 
     def claims(self, op: Operation) -> Mapping[str, str]:
-        return {element: f"queues/{queue_of(op)}/{element}" for element in ("size", "durable")}
+        return {element: f"queues/{get_queue_name(op)}/{element}" for element in ("size", "durable")}
 
     def get_batch_key(self, op: Operation) -> str:
-        return queue_of(op)
+        return get_queue_name(op)
 
     def list_produced_claims(self, op: Operation) -> frozenset[str]:
         return frozenset(self.claims(op).values())
@@ -149,7 +149,7 @@ class QueueOperationType(OperationType):
     ) -> Mapping[str, Outcome]:
         if not validate_only:
             for op in ops:
-                SHED.queues[queue_of(op)] = dict(self.expected_state(op))
+                SHED.queues[get_queue_name(op)] = dict(self.expected_state(op))
         return {op.id: None for op in ops}
 
 
@@ -158,7 +158,7 @@ class CreateQueue(QueueOperationType):
     creates = True
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        return UndoResult("queue.remove", RemoveArguments(queue_of(op), "fast"))
+        return UndoResult("queue.remove", RemoveArguments(get_queue_name(op), "fast"))
 
 
 class ChangeQueue(QueueOperationType):
@@ -167,7 +167,7 @@ class ChangeQueue(QueueOperationType):
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
         if now != self.expected_state(op):
             return UndoResult(conflicts=("the queue",))
-        return UndoResult(self.name, QueueArguments(queue_of(op), **untyped(op.expect)))
+        return UndoResult(self.name, QueueArguments(get_queue_name(op), **untyped(op.expect)))
 
 
 class RemoveQueue(QueueOperationType):
@@ -191,7 +191,7 @@ class RemoveQueue(QueueOperationType):
     ) -> Mapping[str, Outcome]:
         if not validate_only:
             for op in ops:
-                SHED.queues.pop(queue_of(op), None)
+                SHED.queues.pop(get_queue_name(op), None)
         return {op.id: None for op in ops}
 
     def announce_losses(self, connections: Connections, ops: Sequence[Operation]) -> tuple[Diagnostic, ...]:
@@ -199,15 +199,15 @@ class RemoveQueue(QueueOperationType):
         return (warning(DATA_LOSS, "Queues will be emptied", f"What waits in {names} is lost."),)
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        return UndoResult("queue.create", QueueArguments(queue_of(op), **untyped(op.expect)))
+        return UndoResult("queue.create", QueueArguments(get_queue_name(op), **untyped(op.expect)))
 
 
-def look(live: LiveState, name: str) -> dict[str, Json]:
+def read_queue(live: LiveState, name: str) -> dict[str, Json]:
     values = live.get(Queues).by_name.get(name, {})
     return {"size": values.get("size"), "durable": values.get("durable")}
 
 
-def fields_between(before: View, after: View) -> tuple[FieldChange, ...]:
+def compare_fields(before: View, after: View) -> tuple[FieldChange, ...]:
     return tuple(
         FieldChange(name, FieldOp.CHANGE, before[name], after[name])
         for name in ("size", "durable")
@@ -245,15 +245,15 @@ class QueueKind:
         owned: OwnedRecord | None,
         context: PlanContext,
     ) -> Difference:
-        now = look(live, resource.name)
+        now = read_queue(live, resource.name)
         if desired is None:
-            fields = fields_between(now, {"size": None, "durable": None})
+            fields = compare_fields(now, {"size": None, "durable": None})
             gone = Change(resource, Action.DELETE, Reason.ORPHANED, Risk.DESTRUCTIVE, fields)
             return Difference(gone if fields else None)
         body = desired.get_body(QueueSpec)
         wanted: dict[str, Json] = {"size": body.size, "durable": body.durable}
         record = QueueRecord(body.size, body.durable)
-        fields = fields_between(now, wanted)
+        fields = compare_fields(now, wanted)
         if not fields:
             return Difference(None, record)
         action = Action.CREATE if now["size"] is None else Action.UPDATE
@@ -274,7 +274,9 @@ class QueueKind:
             body = desired.get_body(QueueSpec)
             args = QueueArguments(queue, body.size, body.durable)
         verb = {Action.CREATE: CREATE, Action.UPDATE: CHANGE, Action.DELETE: REMOVE}[change.action]
-        bare = Operation(f"{verb.name}:{change.id}", verb.name, change.id, args, look(live, change.id.name))
+        bare = Operation(
+            f"{verb.name}:{change.id}", verb.name, change.id, args, read_queue(live, change.id.name)
+        )
         return (with_inverse(verb, bare),)
 
     def merge_ownership(
@@ -376,17 +378,17 @@ PROVIDER = Provider(
 @pytest.fixture
 def shed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Shed]:
     """An empty shed, with its provider installed in addition to kdeclare's own."""
-    _forget()
+    _clear_caches()
     installed = entry_points.find_all()
     provider = InstalledEntryPoint(GROUP, "shed", f"{__name__}:PROVIDER")
     options = InstalledEntryPoint(plan_options.GROUP, "shed", f"{__name__}:ShedOptions")
     monkeypatch.setattr(entry_points, "find_all", lambda: (*installed, provider, options))
     SHED.queues.clear()
     yield SHED
-    _forget()
+    _clear_caches()
 
 
-def _forget() -> None:
+def _clear_caches() -> None:
     find_providers.cache_clear()
     load_providers.cache_clear()
     plan_options.find_plan_options.cache_clear()

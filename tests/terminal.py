@@ -15,7 +15,7 @@ CTRL_C, CTRL_D = "\x03", "\x04"
 _COLUMNS = 100
 
 
-class AtTerminal:
+class TerminalSession:
     """``kdeclare shell`` on its own pseudo-terminal."""
 
     def __init__(self, folder: Path, *options: str, lines: int, **environ: str) -> None:
@@ -44,45 +44,45 @@ class AtTerminal:
         for key in keys:
             self._process.send(key)
 
-    def sees(self, text: str, seconds: float = 20) -> None:
+    def wait_for(self, text: str, seconds: float = 20) -> None:
         """Wait until this text is on the screen."""
         deadline = time.monotonic() + seconds
         while text not in self.screen:
             assert time.monotonic() < deadline, f"no {text!r} in:\n{self.screen}"
-            assert self.reads(), f"it ended without {text!r}:\n{self.screen}"
+            assert self.read_output(), f"it ended without {text!r}:\n{self.screen}"
 
-    def interrupts(self, then: str) -> None:
+    def interrupt(self, then: str) -> None:
         """Press Ctrl-C, repeatedly if needed: Python can miss one just before it starts to wait."""
         for seconds in (2, 2, 20):
             self.type(CTRL_C)
             with suppress(AssertionError):
-                return self.sees(then, seconds)
+                return self.wait_for(then, seconds)
         raise AssertionError(f"no {then!r} in:\n{self.screen}")
 
     def enter(self, line: str, *, then: str, seconds: float = 20) -> None:
         """Type a line on an empty screen, and wait for its output and for the next prompt."""
         self.type("\x0c")  # Ctrl-L, so that earlier output does not count
         self.type(line, "\r")
-        self.sees(then, seconds)
-        self.prompts()
+        self.wait_for(then, seconds)
+        self.wait_for_prompt()
 
-    def prompts(self) -> None:
+    def wait_for_prompt(self) -> None:
         """Wait for an empty prompt."""
         deadline = time.monotonic() + 20
         while not self.screen.endswith(">"):
             assert time.monotonic() < deadline, f"no prompt in:\n{self.screen}"
-            self.reads()
+            self.read_output()
 
-    def leaves(self) -> int:
+    def wait_for_exit(self) -> int:
         """Wait for the end and return the exit code."""
         self._process.expect(pexpect.EOF, timeout=20)
         return int(self._process.wait())  # its terminal closes slightly before the process ends
 
-    def end(self) -> None:
+    def kill(self) -> None:
         """Kill the shell, whatever it is doing."""
         self._process.close(force=True)
 
-    def reads(self) -> bool:
+    def read_output(self) -> bool:
         """Read new output; return False after the end of the shell."""
         try:
             self._stream.feed(self._process.read_nonblocking(65536, 0.1))
@@ -94,11 +94,11 @@ class AtTerminal:
 
 
 @contextmanager
-def at_terminal(folder: Path, *options: str, lines: int = 40, **environ: str) -> Iterator[AtTerminal]:
+def open_terminal(folder: Path, *options: str, lines: int = 40, **environ: str) -> Iterator[TerminalSession]:
     """A shell for the duration of a with block, at its first prompt."""
-    shell = AtTerminal(folder, *options, lines=lines, **environ)
+    shell = TerminalSession(folder, *options, lines=lines, **environ)
     try:
-        shell.prompts()
+        shell.wait_for_prompt()
         yield shell
     finally:
-        shell.end()
+        shell.kill()

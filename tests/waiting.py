@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[1]
 
 
 @contextmanager
-def waiting(module: str = "tests.waiting") -> Iterator[str]:
+def run_server(module: str = "tests.waiting") -> Iterator[str]:
     """Serve ``module`` as the command line of a running kdeclare, until the end of the block."""
     with tempfile.TemporaryDirectory() as folder:  # pytest's own paths are too long for a socket
         waits = Path(folder) / "socket"
@@ -49,8 +49,8 @@ def serve(where: str, run: Callable[[list[str]], int]) -> None:
         """Run one command in the fork that was created for it."""
 
         def handle(self) -> None:
-            told, files, _, _ = socket.recv_fds(self.request, MESSAGE, 3)
-            arguments, environ, folder = json.loads(told)
+            message, files, _, _ = socket.recv_fds(self.request, MESSAGE, 3)
+            arguments, environ, folder = json.loads(message)
             for number, file in enumerate(files):
                 os.dup2(file, number)
                 os.close(file)

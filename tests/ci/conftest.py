@@ -8,13 +8,13 @@ import pytest
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.ci.memory_kdeclare import keep
 from tests.ci.runner import Runner
-from tests.waiting import waiting
+from tests.waiting import run_server
 
 
 @pytest.fixture(scope="session")
 def kdeclare() -> Iterator[str]:
     """Provide the command line of a kdeclare that is already running."""
-    with waiting("tests.ci.memory_kdeclare") as line:
+    with run_server("tests.ci.memory_kdeclare") as line:
         yield line
 
 

@@ -15,8 +15,8 @@ from tests.beds import (
     AnyBed,
     MemoryBed,
     broker_resource,
-    error,
-    message,
+    get_error,
+    get_message,
     topic_resource,
 )
 from tests.cases import case
@@ -83,8 +83,8 @@ def test_duplicate_key_fails_only_its_resource(bed: AnyBed) -> None:
     results = bed.cluster.alter_configs(
         [ConfigAlteration(one, ops), ConfigAlteration(two, (ConfigOp(ratio, SET, "0.9"),))]
     )
-    assert error(results[one]) == "INVALID_REQUEST"
-    assert message(results[one]) == "Error due to duplicate config keys"
+    assert get_error(results[one]) == "INVALID_REQUEST"
+    assert get_message(results[one]) == "Error due to duplicate config keys"
     assert results[two] is None
     bed.expect_overrides(two, {ratio: "0.9"})
     bed.expect_overrides(one, {})
@@ -94,8 +94,8 @@ def test_duplicate_key_fails_only_its_resource(bed: AnyBed) -> None:
 def test_null_value_is_refused(bed: AnyBed) -> None:
     topic = topic_resource(bed.create(configs={"compression.type": "producer"}))
     answer = bed.alter(topic, ("retention.bytes", SET, None), ("compression.type", SET, "lz4"))
-    assert error(answer) == "INVALID_REQUEST"
-    assert message(answer) == "Null value not supported for : retention.bytes"
+    assert get_error(answer) == "INVALID_REQUEST"
+    assert get_message(answer) == "Null value not supported for : retention.bytes"
     bed.expect_overrides(topic, {"compression.type": "producer"})
 
 
@@ -103,8 +103,8 @@ def test_null_value_is_refused(bed: AnyBed) -> None:
 def test_ratio_above_one_is_refused(bed: AnyBed) -> None:
     topic = topic_resource(bed.create())
     answer = bed.alter(topic, ("min.cleanable.dirty.ratio", SET, "1.1"))
-    assert error(answer) == "INVALID_CONFIG"
-    assert "Value must be no more than 1" in message(answer)
+    assert get_error(answer) == "INVALID_CONFIG"
+    assert "Value must be no more than 1" in get_message(answer)
 
 
 @case("VAL-04")
@@ -118,7 +118,7 @@ def test_retention_and_cleanup_value_ranges(bed: AnyBed) -> None:
     for key, values in good.items():
         for value in values:
             assert bed.alter(topic, (key, SET, value)) is None
-    assert error(bed.alter(topic, ("retention.ms", SET, "-2"))) == "INVALID_CONFIG"
+    assert get_error(bed.alter(topic, ("retention.ms", SET, "-2"))) == "INVALID_CONFIG"
 
 
 @case("VAL-06")
@@ -126,7 +126,7 @@ def test_throttled_replicas_syntax(bed: AnyBed) -> None:
     topic = topic_resource(bed.create())
     good = ("*", "* ", "", " ", "100:10", "100:10,12:10", "100:10,12:10,15:1  ", "100:0,")
     bad = ("100", "100:", "100:0,10", "100:0,10:", "100 :0", "100: 0", "*,100:10")
-    answers = {value: error(bed.alter(topic, (LEADERS, SET, value))) for value in good + bad}
+    answers = {value: get_error(bed.alter(topic, (LEADERS, SET, value))) for value in good + bad}
     assert answers == {**dict.fromkeys(good), **dict.fromkeys(bad, "INVALID_CONFIG")}
 
 
@@ -135,9 +135,9 @@ def test_remote_storage_with_data_cannot_be_disabled() -> None:
     bed = MemoryBed(MemoryCluster(tiered=True))
     topic = topic_resource(bed.create(configs={"remote.storage.enable": "true"}))
     answer = bed.alter(topic, ("remote.storage.enable", SET, "false"))
-    assert error(answer) == "INVALID_CONFIG"
-    assert "It is invalid to disable remote storage without deleting remote data" in message(answer)
-    assert error(bed.alter(topic, ("remote.storage.enable", DELETE, None))) == "INVALID_CONFIG"
+    assert get_error(answer) == "INVALID_CONFIG"
+    assert "It is invalid to disable remote storage without deleting remote data" in get_message(answer)
+    assert get_error(bed.alter(topic, ("remote.storage.enable", DELETE, None))) == "INVALID_CONFIG"
     both = (("remote.storage.enable", SET, "false"), ("remote.log.delete.on.disable", SET, "true"))
     assert bed.alter(topic, *both) is None
 
@@ -145,7 +145,7 @@ def test_remote_storage_with_data_cannot_be_disabled() -> None:
 @case("VAL-14")
 def test_segment_size_below_minimum_is_refused(bed: AnyBed) -> None:
     topic = topic_resource(bed.create())
-    assert error(bed.alter(topic, ("segment.bytes", SET, "100000"))) == "INVALID_CONFIG"
+    assert get_error(bed.alter(topic, ("segment.bytes", SET, "100000"))) == "INVALID_CONFIG"
 
 
 @case("EFF-01")
@@ -203,8 +203,8 @@ def test_missing_topic_has_no_configs(bed: AnyBed) -> None:
 )
 def test_read_only_broker_keys_are_refused(bed: AnyBed, key: str, value: str) -> None:
     answer = bed.alter(broker_resource(1), (key, SET, value))
-    assert error(answer) == "INVALID_REQUEST"
-    assert "Cannot update these configs dynamically" in message(answer)
+    assert get_error(answer) == "INVALID_REQUEST"
+    assert "Cannot update these configs dynamically" in get_message(answer)
     assert bed.entry(broker_resource(1), key).read_only
 
 
@@ -217,7 +217,7 @@ def test_ssl_keys_require_listener_prefix_and_broker(bed: AnyBed, key: str) -> N
 
     def try_set(broker: bool, name: str) -> str | None:
         resource = broker_resource(1) if broker else CLUSTER_WIDE
-        return error(bed.alter(resource, (name, SET, "JKS"), validate_only=True))
+        return get_error(bed.alter(resource, (name, SET, "JKS"), validate_only=True))
 
     assert try_set(True, prefixed) is None
     assert {try_set(True, key), try_set(False, key), try_set(False, prefixed)} == {"INVALID_REQUEST"}
@@ -229,7 +229,7 @@ def test_thread_pool_at_most_doubles_or_halves(bed: AnyBed) -> None:
     now = int(bed.entry(one, "num.io.threads").value or "0")
     good, bad = (2 * now, now // 2), (2 * now + 1, now // 2 - 1, 0)
     answers = {
-        size: error(bed.alter(one, ("num.io.threads", SET, str(size)), validate_only=True))
+        size: get_error(bed.alter(one, ("num.io.threads", SET, str(size)), validate_only=True))
         for size in good + bad
     }
     assert answers == {**dict.fromkeys(good), **dict.fromkeys(bad, "INVALID_REQUEST")}
@@ -249,7 +249,7 @@ def test_throttle_rates_are_described_only_when_set(bed: AnyBed) -> None:
     bed.expect_overrides(one, {leader: "123", follower: "456"})
     assert bed.alter(one, (leader, DELETE, ""), (follower, SET, "654"), (dirs, SET, "987")) is None
     bed.expect_overrides(one, {follower: "654", dirs: "987"})
-    assert leader not in bed.described(one, leader)
+    assert leader not in bed.describe(one, leader)
 
 
 @case("ISR-01")
@@ -271,7 +271,7 @@ def test_policy_violation_fails_only_its_resource() -> None:
         ConfigAlteration(broker_resource(1), (ConfigOp("log.cleaner.backoff.ms", SET, "1"),)),
     ]
     results = bed.cluster.alter_configs(items)
-    assert error(results[topic]) == "POLICY_VIOLATION"
+    assert get_error(results[topic]) == "POLICY_VIOLATION"
     assert results[broker_resource(1)] is None
     assert bed.overrides(topic) == {}
 
@@ -281,6 +281,6 @@ def test_null_config_of_new_topic_is_refused(bed: AnyBed) -> None:
     name = bed.name()
     configs: dict[str, str] = {"retention.bytes": None}  # type: ignore[dict-item]
     answer = bed.cluster.create_topics([NewTopic(name, None, None, None, configs)])[name]
-    assert error(answer) == "INVALID_CONFIG"
-    assert message(answer) == "Null value not supported for topic configs: retention.bytes"
+    assert get_error(answer) == "INVALID_CONFIG"
+    assert get_message(answer) == "Null value not supported for topic configs: retention.bytes"
     assert name not in bed.cluster.topics([name])

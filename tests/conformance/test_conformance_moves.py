@@ -6,7 +6,7 @@ from kdeclare.core.live.faults import Fault
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import Move
 from kdeclare.providers.kafka.testing import OLD_BROKER, MemoryCluster, PartitionState
-from tests.beds import SET, AnyBed, MemoryBed, error, message, topic_resource
+from tests.beds import SET, AnyBed, MemoryBed, get_error, get_message, topic_resource
 from tests.cases import case
 
 Ids = tuple[int, ...]
@@ -23,7 +23,7 @@ class MoveCase:
 
     def reassign(self, *target: int, grow: bool = False) -> str | None:
         """Reassign, and return the name of the error."""
-        return error(self.bed.move(self.name, 0, target, grow=grow))
+        return get_error(self.bed.move(self.name, 0, target, grow=grow))
 
     @property
     def move(self) -> Move | None:
@@ -90,8 +90,8 @@ def test_guard_compares_with_target_of_move_in_flight() -> None:
     assert moved.reassign(1, 2, 3) is None
     assert moved.move == Move((1, 2, 3, 0), (3,), (0,))
     answer = moved.bed.move(moved.name, 0, (0, 1))
-    assert error(answer) == "INVALID_REPLICATION_FACTOR"
-    assert message(answer) == "The replication factor is changed from 3 to 2"
+    assert get_error(answer) == "INVALID_REPLICATION_FACTOR"
+    assert get_message(answer) == "The replication factor is changed from 3 to 2"
 
 
 @case("RFG-04")
@@ -99,7 +99,7 @@ def test_guard_refuses_target_from_stale_describe() -> None:
     moved = MoveCase(1, 2, 3)
     assert moved.reassign(4, 5, 6) is None
     answer = moved.bed.move(moved.name, 0, (1, 2, 3, 4, 5, 6))
-    assert message(answer) == "The replication factor is changed from 3 to 6"
+    assert get_message(answer) == "The replication factor is changed from 3 to 6"
     assert moved.move == Move((4, 5, 6, 1, 2, 3), (4, 5, 6), (1, 2, 3))
 
 
@@ -133,7 +133,7 @@ def test_guarded_move_on_old_broker_is_not_sent() -> None:
 @case("RFG-11")
 def test_validity_is_checked_before_guard(bed: AnyBed) -> None:
     name = bed.create({0: (1, 2, 3)})
-    assert error(bed.move(name, 0, (1, 9))) == "INVALID_REPLICA_ASSIGNMENT"
+    assert get_error(bed.move(name, 0, (1, 9))) == "INVALID_REPLICA_ASSIGNMENT"
 
 
 @case("CAN-01")
@@ -162,8 +162,8 @@ def test_cancel_that_would_lose_data_is_refused() -> None:
     state = PartitionState((4, 5, 3, 2, 1), (4, 5), 4, adding=(4, 5), removing=(2,))
     moved.cluster.set_partition(moved.where, state)
     answer = moved.bed.move(moved.name, 0, None)
-    assert error(answer) == "INVALID_REPLICA_ASSIGNMENT"
-    assert "unclean leader election" in message(answer)
+    assert get_error(answer) == "INVALID_REPLICA_ASSIGNMENT"
+    assert "unclean leader election" in get_message(answer)
     assert moved.state == state
     topic = topic_resource(moved.name)
     assert moved.bed.alter(topic, ("unclean.leader.election.enable", SET, "true")) is None

@@ -6,7 +6,7 @@ from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.port import NewPartitions, NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster, PartitionState
-from tests.beds import AnyBed, MemoryBed, all_created, error, message, topic_resource
+from tests.beds import AnyBed, MemoryBed, all_created, get_error, get_message, topic_resource
 from tests.cases import case
 
 
@@ -21,18 +21,21 @@ def test_creation_without_usable_brokers_is_refused() -> None:
     for broker in range(3):
         cluster.fence(broker)
     answer = cluster.create_topics([topic_with_counts("foo", -1, -1)])["foo"]
-    assert error(answer) == "INVALID_REPLICATION_FACTOR"
-    assert message(answer) == "Unable to replicate the partition 3 time(s): All brokers are currently fenced."
+    assert get_error(answer) == "INVALID_REPLICATION_FACTOR"
+    assert (
+        get_message(answer)
+        == "Unable to replicate the partition 3 time(s): All brokers are currently fenced."
+    )
     manual = NewTopic("bar", None, None, {0: (0, 1)}, {})
-    assert error(cluster.create_topics([manual])["bar"]) == "INVALID_REPLICA_ASSIGNMENT"
+    assert get_error(cluster.create_topics([manual])["bar"]) == "INVALID_REPLICA_ASSIGNMENT"
 
 
 @case("CRT-04")
 def test_validate_only_refuses_too_many_replicas(bed: AnyBed) -> None:
     name = bed.name()
     answer = bed.cluster.create_topics([topic_with_counts(name, 1, 4)], validate_only=True)[name]
-    assert error(answer) == "INVALID_REPLICATION_FACTOR"
-    assert "only 3 broker(s) are registered" in message(answer)
+    assert get_error(answer) == "INVALID_REPLICATION_FACTOR"
+    assert "only 3 broker(s) are registered" in get_message(answer)
     assert name not in bed.cluster.topics([name])
 
 
@@ -52,8 +55,8 @@ def test_validate_only_refuses_too_many_replicas(bed: AnyBed) -> None:
 def test_bad_assignments_are_refused(bed: AnyBed, lists: tuple[tuple[int, ...], ...], words: str) -> None:
     name = bed.name()
     answer = bed.cluster.create_topics([NewTopic(name, None, None, dict(enumerate(lists)), {})])[name]
-    assert error(answer) == "INVALID_REPLICA_ASSIGNMENT"
-    assert words in message(answer)
+    assert get_error(answer) == "INVALID_REPLICA_ASSIGNMENT"
+    assert words in get_message(answer)
 
 
 @case("CRT-11")
@@ -71,7 +74,7 @@ def test_placement_includes_unavailable_brokers() -> None:
 def test_topic_with_unknown_config_is_not_created(bed: AnyBed) -> None:
     name = bed.name()
     answer = bed.cluster.create_topics([NewTopic(name, 1, 1, None, {"no.such": "1"})])[name]
-    assert error(answer) == "INVALID_CONFIG"
+    assert get_error(answer) == "INVALID_CONFIG"
     assert name not in bed.cluster.topics([name])
 
 
@@ -79,7 +82,7 @@ def test_topic_with_unknown_config_is_not_created(bed: AnyBed) -> None:
 def test_empty_and_dot_names_are_refused(bed: AnyBed) -> None:
     woo = bed.name("woo")
     results = bed.cluster.create_topics([topic_with_counts(name, 1, 1) for name in ("", ".", woo)])
-    assert {name: error(result) for name, result in results.items()} == {
+    assert {name: get_error(result) for name, result in results.items()} == {
         "": "INVALID_TOPIC_EXCEPTION",
         ".": "INVALID_TOPIC_EXCEPTION",
         woo: None,
@@ -88,12 +91,12 @@ def test_empty_and_dot_names_are_refused(bed: AnyBed) -> None:
 
 @case("NAM-03")
 def test_name_length_is_limited(bed: AnyBed) -> None:
-    longest = bed.own(bed.prefix + "x" * (249 - len(bed.prefix)))
+    longest = bed.delete_at_end(bed.prefix + "x" * (249 - len(bed.prefix)))
     results = bed.cluster.create_topics(
         [topic_with_counts(longest, 1, 1), topic_with_counts(longest + "x", 1, 1)]
     )
-    assert error(results[longest]) is None
-    assert error(results[longest + "x"]) == "INVALID_TOPIC_EXCEPTION"
+    assert get_error(results[longest]) is None
+    assert get_error(results[longest + "x"]) == "INVALID_TOPIC_EXCEPTION"
 
 
 @case("PRT-02")
@@ -113,8 +116,8 @@ def test_assignments_of_added_partitions_are_validated(bed: AnyBed) -> None:
         (three, "Attempted to add 2 additional partition(s), but only 1 assignment(s) were specified."),
         (four, "broker 9, but no such broker is registered"),
     ):
-        assert error(results[name]) == "INVALID_REPLICA_ASSIGNMENT"
-        assert words in message(results[name])
+        assert get_error(results[name]) == "INVALID_REPLICA_ASSIGNMENT"
+        assert words in get_message(results[name])
 
 
 @case("PRT-04")
@@ -122,7 +125,7 @@ def test_partition_counts_fail_individually(bed: AnyBed) -> None:
     one, two = bed.create(partitions=3), bed.create(partitions=3)
     results = bed.cluster.create_partitions([NewPartitions(one, 4), NewPartitions(two, 2)])
     assert results[one] is None
-    assert error(results[two]) == "INVALID_PARTITIONS"
+    assert get_error(results[two]) == "INVALID_PARTITIONS"
 
     def check() -> None:
         assert len(bed.topic(one).partitions) == 4
@@ -147,7 +150,7 @@ def test_exceeded_quota_is_returned_and_not_retried() -> None:
     bed.memory.faults.fail(
         Fault("THROTTLING_QUOTA_EXCEEDED", "", FaultKind.RETRIABLE), method="create_partitions", item=name
     )
-    assert error(bed.add_partitions(name, 3)) == "THROTTLING_QUOTA_EXCEEDED"
+    assert get_error(bed.add_partitions(name, 3)) == "THROTTLING_QUOTA_EXCEEDED"
     assert len(bed.memory.requests("create_partitions")) == 1
 
 

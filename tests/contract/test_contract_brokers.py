@@ -5,7 +5,17 @@ import pytest
 from kdeclare.core.resources.changes import FieldOp
 from kdeclare.providers.kafka.ids import ConfigResource
 from kdeclare.providers.kafka.live import ConfigSource, ConfigType
-from tests.beds import APPEND, CLUSTER_WIDE, DELETE, SET, SUBTRACT, AnyBed, broker_resource, error, message
+from tests.beds import (
+    APPEND,
+    CLUSTER_WIDE,
+    DELETE,
+    SET,
+    SUBTRACT,
+    AnyBed,
+    broker_resource,
+    get_error,
+    get_message,
+)
 
 
 def test_describe_shows_brokers_with_racks(bed: AnyBed) -> None:
@@ -43,8 +53,8 @@ def test_broker_value_overrides_cluster_wide_value(bed: AnyBed) -> None:
 def test_read_only_keys_cannot_be_altered(bed: AnyBed, key: str) -> None:
     for resource in (broker_resource(1), CLUSTER_WIDE):
         answer = bed.alter(resource, (key, SET, "1"))
-        assert error(answer) == "INVALID_REQUEST"
-        assert "Cannot update these configs dynamically" in message(answer)
+        assert get_error(answer) == "INVALID_REQUEST"
+        assert "Cannot update these configs dynamically" in get_message(answer)
     assert bed.alter(broker_resource(1), (key, DELETE, None)) is None
     assert bed.entry(broker_resource(1), key).read_only
 
@@ -61,8 +71,8 @@ def test_read_only_keys_cannot_be_altered(bed: AnyBed, key: str) -> None:
 def test_invalid_broker_values_are_refused(bed: AnyBed, key: str, value: str, words: str) -> None:
     for resource in (broker_resource(1), CLUSTER_WIDE):
         answer = bed.alter(resource, (key, SET, value))
-        assert error(answer) == "INVALID_REQUEST"
-        assert words in message(answer)
+        assert get_error(answer) == "INVALID_REQUEST"
+        assert words in get_message(answer)
 
 
 def test_list_ops_on_broker_keys(bed: AnyBed) -> None:
@@ -76,7 +86,7 @@ def test_list_ops_on_broker_keys(bed: AnyBed) -> None:
 @pytest.mark.parametrize("op", [APPEND, SUBTRACT])
 def test_list_ops_on_non_list_broker_keys_are_refused(bed: AnyBed, op: FieldOp) -> None:
     for key in ("log.cleaner.threads", "no.such.key"):
-        assert error(bed.alter(broker_resource(1), (key, op, "1"))) == "INVALID_CONFIG"
+        assert get_error(bed.alter(broker_resource(1), (key, op, "1"))) == "INVALID_CONFIG"
 
 
 def test_cluster_wide_value_is_described_as_written(bed: AnyBed) -> None:
@@ -108,22 +118,22 @@ def test_broker_config_values_and_sources(
 
 @pytest.mark.parametrize("key", ["leader.replication.throttled.rate", "no.such.key"])
 def test_hidden_broker_keys_are_described_only_when_set(bed: AnyBed, key: str) -> None:
-    assert bed.described(broker_resource(1), key) == {}
+    assert bed.describe(broker_resource(1), key) == {}
 
 
 def test_duplicate_or_null_broker_key_is_refused(bed: AnyBed) -> None:
     twice = bed.alter(
         CLUSTER_WIDE, ("log.cleaner.backoff.ms", SET, "1"), ("log.cleaner.backoff.ms", SET, "2")
     )
-    assert error(twice) == "INVALID_REQUEST"
-    assert error(bed.alter(CLUSTER_WIDE, ("log.cleaner.backoff.ms", SET, None))) == "INVALID_REQUEST"
+    assert get_error(twice) == "INVALID_REQUEST"
+    assert get_error(bed.alter(CLUSTER_WIDE, ("log.cleaner.backoff.ms", SET, None))) == "INVALID_REQUEST"
 
 
 def test_validate_only_changes_nothing(bed: AnyBed) -> None:
     key = "log.cleaner.backoff.ms"
     for resource in (broker_resource(1), CLUSTER_WIDE):
         assert bed.alter(resource, (key, SET, "12000"), validate_only=True) is None
-        assert error(bed.alter(resource, (key, SET, "x"), validate_only=True)) == "INVALID_REQUEST"
+        assert get_error(bed.alter(resource, (key, SET, "x"), validate_only=True)) == "INVALID_REQUEST"
         assert key not in bed.overrides(resource)
 
 
@@ -139,8 +149,8 @@ def test_validate_only_changes_nothing(bed: AnyBed) -> None:
 def test_thread_pool_steps_beyond_limits_are_refused(bed: AnyBed, key: str, value: str, words: str) -> None:
     for resource in (broker_resource(1), CLUSTER_WIDE):
         answer = bed.alter(resource, (key, SET, value), validate_only=True)
-        assert error(answer) == "INVALID_REQUEST"
-        assert words in message(answer)
+        assert get_error(answer) == "INVALID_REQUEST"
+        assert words in get_message(answer)
 
 
 def test_thread_pool_is_resized_in_small_steps(bed: AnyBed) -> None:
@@ -148,7 +158,7 @@ def test_thread_pool_is_resized_in_small_steps(bed: AnyBed) -> None:
     key = "num.replica.fetchers"
     assert bed.entry(one, key).value == "1"
     answer = bed.alter(one, (key, SET, "3"))
-    assert error(answer) == "INVALID_REQUEST"
+    assert get_error(answer) == "INVALID_REQUEST"
     assert bed.alter(one, (key, SET, "2")) is None
 
     def check() -> None:
@@ -159,7 +169,7 @@ def test_thread_pool_is_resized_in_small_steps(bed: AnyBed) -> None:
     bed.expect_overrides(one, {key: "4"})
     # not even in one step back to the default
     answer = bed.alter(one, (key, DELETE, None))
-    assert error(answer) == "INVALID_REQUEST"
+    assert get_error(answer) == "INVALID_REQUEST"
     assert bed.alter(one, (key, SET, "2")) is None
     bed.expect_overrides(one, {key: "2"})
 
@@ -173,8 +183,8 @@ def test_zero_connections_per_ip_requires_overrides(
     bed: AnyBed, resource: ConfigResource, validate_only: bool
 ) -> None:
     answer = bed.alter(resource, (PER_IP, SET, "0"), validate_only=validate_only)
-    assert error(answer) == "INVALID_REQUEST"
-    assert message(answer) == (
+    assert get_error(answer) == "INVALID_REQUEST"
+    assert get_message(answer) == (
         "requirement failed: max.connections.per.ip can be set to zero only if "
         "max.connections.per.ip.overrides property is set."
     )
@@ -186,17 +196,17 @@ def test_zero_connections_per_ip_requires_overrides(
 @pytest.mark.parametrize("resource", [CLUSTER_WIDE, broker_resource(1)], ids=["cluster-wide", "broker"])
 def test_zero_connections_are_refused(bed: AnyBed, resource: ConfigResource, key: str) -> None:
     answer = bed.alter(resource, (key, SET, "0"), validate_only=True)
-    assert error(answer) == "INVALID_REQUEST"
-    assert f"Invalid {key} 0" in message(answer)
+    assert get_error(answer) == "INVALID_REQUEST"
+    assert f"Invalid {key} 0" in get_message(answer)
 
 
 def test_min_isr_with_elr_cannot_be_deleted_or_set_per_broker(bed: AnyBed) -> None:
     answer = bed.alter(CLUSTER_WIDE, ("min.insync.replicas", DELETE, None))
-    assert error(answer) == "INVALID_CONFIG"
-    assert message(answer) == "Cluster-level min.insync.replicas cannot be removed while ELR is enabled."
+    assert get_error(answer) == "INVALID_CONFIG"
+    assert get_message(answer) == "Cluster-level min.insync.replicas cannot be removed while ELR is enabled."
     answer = bed.alter(broker_resource(1), ("min.insync.replicas", SET, "2"))
-    assert error(answer) == "INVALID_CONFIG"
-    assert message(answer) == "Broker-level min.insync.replicas cannot be altered while ELR is enabled."
+    assert get_error(answer) == "INVALID_CONFIG"
+    assert get_message(answer) == "Broker-level min.insync.replicas cannot be altered while ELR is enabled."
 
 
 def test_described_secret_is_none(bed: AnyBed) -> None:
@@ -226,8 +236,8 @@ def test_listener_mechanism_keys_are_described_like_plain_keys(
     entry = bed.entry(one, name)
     assert (entry.type, entry.sensitive, entry.read_only) == (kind, shown is None, True)
     answer = bed.alter(CLUSTER_WIDE, (name, SET, value))
-    assert error(answer) == "INVALID_REQUEST"
-    assert "broker id must be specified" in message(answer)
+    assert get_error(answer) == "INVALID_REQUEST"
+    assert "broker id must be specified" in get_message(answer)
 
 
 def test_unknown_broker_key_is_kept_and_sensitive(bed: AnyBed) -> None:
@@ -243,4 +253,4 @@ def test_unknown_broker_key_is_kept_and_sensitive(bed: AnyBed) -> None:
 
 
 def test_missing_broker_has_no_configs(bed: AnyBed) -> None:
-    assert bed.described(broker_resource(99), "log.cleaner.threads") == {}
+    assert bed.describe(broker_resource(99), "log.cleaner.threads") == {}

@@ -14,8 +14,8 @@ from tests.beds import (
     SET,
     SUBTRACT,
     AnyBed,
-    error,
-    message,
+    get_error,
+    get_message,
     topic_resource,
 )
 
@@ -112,23 +112,23 @@ def test_list_elements_with_blanks_are_distinct(bed: AnyBed) -> None:
 def test_list_ops_on_non_list_keys_are_refused(bed: AnyBed, key: str, op: FieldOp) -> None:
     topic = create_topic(bed)
     answer = bed.alter(topic, (key, op, "1"))
-    assert error(answer) == "INVALID_CONFIG"
-    assert message(answer) == f"Can't {op} to key {key} because its type is not LIST."
+    assert get_error(answer) == "INVALID_CONFIG"
+    assert get_message(answer) == f"Can't {op} to key {key} because its type is not LIST."
 
 
 def test_duplicate_key_is_refused(bed: AnyBed) -> None:
     topic = create_topic(bed)
     answer = bed.alter(topic, ("retention.ms", SET, "1"), ("retention.ms", SET, "2"))
-    assert error(answer) == "INVALID_REQUEST"
-    assert message(answer) == "Error due to duplicate config keys"
+    assert get_error(answer) == "INVALID_REQUEST"
+    assert get_message(answer) == "Error due to duplicate config keys"
     bed.expect_overrides(topic, {})
 
 
 def test_null_value_is_refused(bed: AnyBed) -> None:
     topic = create_topic(bed, compression_type="producer")
     answer = bed.alter(topic, ("retention.bytes", SET, None), ("compression.type", SET, "lz4"))
-    assert error(answer) == "INVALID_REQUEST"
-    assert message(answer) == "Null value not supported for : retention.bytes"
+    assert get_error(answer) == "INVALID_REQUEST"
+    assert get_message(answer) == "Null value not supported for : retention.bytes"
     bed.expect_overrides(topic, {"compression.type": "producer"})
 
 
@@ -140,10 +140,10 @@ def test_invalid_key_fails_only_its_resource(bed: AnyBed) -> None:
         ConfigAlteration(topic_resource("not-there"), (ConfigOp("retention.ms", SET, "7"),)),
     ]
     results = bed.cluster.alter_configs(items)
-    assert error(results[bad]) == "INVALID_CONFIG"
+    assert get_error(results[bad]) == "INVALID_CONFIG"
     assert results[good] is None
-    assert error(results[topic_resource("not-there")]) == "UNKNOWN_TOPIC_OR_PARTITION"
-    assert "does not exist" in message(results[topic_resource("not-there")])
+    assert get_error(results[topic_resource("not-there")]) == "UNKNOWN_TOPIC_OR_PARTITION"
+    assert "does not exist" in get_message(results[topic_resource("not-there")])
     bed.expect_overrides(good, {"retention.ms": "7"})
     bed.expect_overrides(bad, {})
 
@@ -152,15 +152,15 @@ def test_duplicate_resource_is_refused(bed: AnyBed) -> None:
     topic = create_topic(bed)
     items = [ConfigAlteration(topic, (ConfigOp(key, SET, "7"),)) for key in ("retention.ms", "flush.ms")]
     answer = bed.cluster.alter_configs(items)[topic]
-    assert error(answer) == "INVALID_REQUEST"
-    assert message(answer) == "Each resource must appear at most once."
+    assert get_error(answer) == "INVALID_REQUEST"
+    assert get_message(answer) == "Each resource must appear at most once."
     bed.expect_overrides(topic, {})
 
 
 def test_validate_only_validates_and_changes_nothing(bed: AnyBed) -> None:
     topic = create_topic(bed)
     assert bed.alter(topic, ("retention.ms", SET, "7"), validate_only=True) is None
-    assert error(bed.alter(topic, ("retention.ms", SET, "x"), validate_only=True)) == "INVALID_CONFIG"
+    assert get_error(bed.alter(topic, ("retention.ms", SET, "x"), validate_only=True)) == "INVALID_CONFIG"
     bed.expect_overrides(topic, {})
 
 
@@ -225,8 +225,8 @@ def test_validate_only_validates_and_changes_nothing(bed: AnyBed) -> None:
 def test_invalid_topic_values_are_refused(bed: AnyBed, key: str, value: str, words: str) -> None:
     topic = create_topic(bed)
     answer = bed.alter(topic, (key, SET, value))
-    assert error(answer) == "INVALID_CONFIG"
-    assert words in message(answer)
+    assert get_error(answer) == "INVALID_CONFIG"
+    assert words in get_message(answer)
     bed.expect_overrides(topic, {})
 
 
@@ -261,11 +261,11 @@ def test_valid_topic_values_are_described(bed: AnyBed, key: str, value: str, sho
 def test_related_keys_are_validated_together(bed: AnyBed) -> None:
     topic = create_topic(bed)
     answer = bed.alter(topic, ("min.compaction.lag.ms", SET, "50"), ("max.compaction.lag.ms", SET, "40"))
-    assert error(answer) == "INVALID_CONFIG"
-    assert "min.compaction.lag.ms (50) > max.compaction.lag.ms (40)" in message(answer)
+    assert get_error(answer) == "INVALID_CONFIG"
+    assert "min.compaction.lag.ms (50) > max.compaction.lag.ms (40)" in get_message(answer)
     both = (("min.compaction.lag.ms", SET, "30"), ("max.compaction.lag.ms", SET, "40"))
     assert bed.alter(topic, *both) is None
-    assert error(bed.alter(topic, ("min.compaction.lag.ms", SET, "50"))) == "INVALID_CONFIG"
+    assert get_error(bed.alter(topic, ("min.compaction.lag.ms", SET, "50"))) == "INVALID_CONFIG"
     bed.expect_overrides(topic, {"min.compaction.lag.ms": "30", "max.compaction.lag.ms": "40"})
 
 
@@ -275,8 +275,8 @@ def test_value_length_is_limited(bed: AnyBed) -> None:
     assert len(longest) == 32767
     assert bed.alter(topic, (LEADERS, SET, longest)) is None
     answer = bed.alter(topic, (LEADERS, APPEND, "0:2"))
-    assert error(answer) == "INVALID_CONFIG"
-    assert "exceeds the maximum value size of 32767 bytes" in message(answer)
+    assert get_error(answer) == "INVALID_CONFIG"
+    assert "exceeds the maximum value size of 32767 bytes" in get_message(answer)
 
 
 def test_oversized_value_fails_the_request(bed: AnyBed) -> None:
@@ -292,7 +292,7 @@ def test_describe_returns_only_requested_keys(bed: AnyBed) -> None:
     keys = frozenset({"retention.ms", "segment.ms", "no.such.key"})
     found = bed.cluster.configs([ConfigQuery(topic, keys), ConfigQuery(topic_resource("not-there"), keys)])
     assert {r: set(entries) for r, entries in found.items()} == {topic: {"retention.ms", "segment.ms"}}
-    with_overrides = bed.described(topic, "segment.ms")
+    with_overrides = bed.describe(topic, "segment.ms")
     assert set(with_overrides) == {"retention.ms", "flush.ms", "segment.ms"}
 
 
@@ -301,7 +301,7 @@ def test_partial_describe_fails_only_refused_resource(bed: AnyBed) -> None:
     queries = [ConfigQuery(r, overrides=True) for r in (nobody, topic, topic_resource("not-there"))]
     found = bed.cluster.describe_configs_partially(queries)
     assert list(found) == [nobody, topic]
-    assert found[topic] == bed.described(topic)
+    assert found[topic] == bed.describe(topic)
     refused = found[nobody]
     assert isinstance(refused, Fault)
     assert (refused.error, refused.kind) == ("INVALID_REQUEST", FaultKind.REFUSED)
@@ -358,8 +358,8 @@ def test_alter_of_invalid_topic_name_is_refused(
     topic = topic_resource(name)
     for key, op, value in (("retention.ms", SET, "5"), ("nope", SET, "5"), ("retention.ms", DELETE, None)):
         answer = bed.alter(topic, (key, op, value), validate_only=validate_only)
-        assert error(answer) == code
-        assert words in message(answer)
+        assert get_error(answer) == code
+        assert words in get_message(answer)
     assert bed.cluster.configs([ConfigQuery(topic, frozenset({"retention.ms"}), overrides=True)]) == {}
 
 
@@ -368,7 +368,7 @@ def test_alter_of_missing_topic_is_refused_after_key_validation(bed: AnyBed, val
     topic = topic_resource("not-there")
     for op, value in ((SET, "5"), (DELETE, None)):
         answer = bed.alter(topic, ("retention.ms", op, value), validate_only=validate_only)
-        assert error(answer) == "UNKNOWN_TOPIC_OR_PARTITION"
-        assert message(answer) == "The topic 'not-there' does not exist."
+        assert get_error(answer) == "UNKNOWN_TOPIC_OR_PARTITION"
+        assert get_message(answer) == "The topic 'not-there' does not exist."
     answer = bed.alter(topic, ("nope", SET, "5"), validate_only=validate_only)
-    assert error(answer) == "INVALID_CONFIG"
+    assert get_error(answer) == "INVALID_CONFIG"

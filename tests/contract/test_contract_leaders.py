@@ -1,7 +1,7 @@
 """Preferred leader elections through the `Cluster` protocol (KIP-460)."""
 
 from kdeclare.providers.kafka.ids import TopicPartition
-from tests.beds import AnyBed, error, message
+from tests.beds import AnyBed, get_error, get_message
 
 
 def wait_for_leaders(bed: AnyBed, name: str, *leaders: int) -> None:
@@ -34,8 +34,8 @@ def test_out_of_sync_replica_is_not_elected(bed: AnyBed) -> None:
     bed.hold_moves(name)
     assert bed.move(name, 0, (3, 1)) is None
     answer = bed.elect(name, 0)
-    assert error(answer) == "PREFERRED_LEADER_NOT_AVAILABLE"
-    assert message(answer) == "The preferred leader was not available."
+    assert get_error(answer) == "PREFERRED_LEADER_NOT_AVAILABLE"
+    assert get_message(answer) == "The preferred leader was not available."
     assert bed.topic(name).partitions[0].leader == 2
     bed.release_moves()
 
@@ -54,8 +54,8 @@ def test_election_for_missing_partition_is_refused(bed: AnyBed) -> None:
         ("not-there", 0, "No such topic as not-there"),
     ):
         answer = bed.elect(topic, partition)
-        assert error(answer) == "UNKNOWN_TOPIC_OR_PARTITION"
-        assert message(answer) == words
+        assert get_error(answer) == "UNKNOWN_TOPIC_OR_PARTITION"
+        assert get_message(answer) == words
 
 
 def test_election_without_partitions_returns_nothing(bed: AnyBed) -> None:

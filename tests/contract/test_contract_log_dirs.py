@@ -4,7 +4,7 @@ import pytest
 
 from kdeclare.core.live.faults import FaultKind
 from kdeclare.providers.kafka.ids import TopicPartition
-from tests.beds import AnyBed, error
+from tests.beds import AnyBed, get_error
 
 
 def list_held(bed: AnyBed, name: str) -> dict[int, list[int]]:
@@ -111,7 +111,8 @@ def test_move_log_dir_of_missing_replica_is_refused(
 def test_move_log_dir_of_missing_topic_is_refused(bed: AnyBed) -> None:
     replica = TopicPartition(bed.name(), 0), 1
     assert (
-        error(bed.cluster.move_log_dirs({replica: bed.log_dir(1)})[replica]) == "UNKNOWN_TOPIC_OR_PARTITION"
+        get_error(bed.cluster.move_log_dirs({replica: bed.log_dir(1)})[replica])
+        == "UNKNOWN_TOPIC_OR_PARTITION"
     )
 
 
@@ -121,7 +122,7 @@ def test_move_log_dirs_returns_result_per_replica(bed: AnyBed) -> None:
 
     def check() -> None:
         results = bed.cluster.move_log_dirs(targets)
-        assert {broker: error(result) for (_, broker), result in results.items()} == {
+        assert {broker: get_error(result) for (_, broker), result in results.items()} == {
             1: "LOG_DIR_NOT_FOUND",
             3: "REPLICA_NOT_AVAILABLE",
             99: "BROKER_NOT_AVAILABLE",

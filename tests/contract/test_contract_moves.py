@@ -5,7 +5,7 @@ import pytest
 from kdeclare.core.live.faults import Fault
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import Move
-from tests.beds import SET, AnyBed, error, message, topic_resource
+from tests.beds import SET, AnyBed, get_error, get_message, topic_resource
 
 
 def wait_for_replicas(bed: AnyBed, name: str, *expected: tuple[int, ...]) -> None:
@@ -90,15 +90,15 @@ def test_cancel_drops_added_replicas_and_keeps_order(bed: AnyBed) -> None:
 def test_cancel_without_move_is_refused(bed: AnyBed) -> None:
     name = bed.create({0: (1, 2)})
     answer = bed.move(name, 0, None)
-    assert error(answer) == "NO_REASSIGNMENT_IN_PROGRESS"
+    assert get_error(answer) == "NO_REASSIGNMENT_IN_PROGRESS"
 
 
 def test_guard_refuses_different_factor(bed: AnyBed) -> None:
     name = bed.create({0: (1, 2), 1: (1, 2)})
     one, two = TopicPartition(name, 0), TopicPartition(name, 1)
     results = bed.cluster.reassign({one: (1,), two: (1, 3)}, allow_replication_factor_change=False)
-    assert error(results[one]) == "INVALID_REPLICATION_FACTOR"
-    assert message(results[one]) == "The replication factor is changed from 2 to 1"
+    assert get_error(results[one]) == "INVALID_REPLICATION_FACTOR"
+    assert get_message(results[one]) == "The replication factor is changed from 2 to 1"
     assert results[two] is None
     bed.release_moves()
     wait_for_replicas(bed, name, (1, 2), (1, 3))
@@ -109,9 +109,9 @@ def test_guard_compares_with_target_of_move_in_flight(bed: AnyBed) -> None:
     bed.hold_moves(name)
     assert bed.move(name, 0, (1, 3)) is None
     answer = bed.move(name, 0, (1, 2, 3))  # according to the metadata: the race of KIP-860
-    assert error(answer) == "INVALID_REPLICATION_FACTOR"
-    assert message(answer) == "The replication factor is changed from 2 to 3"
-    assert error(bed.move(name, 0, (1,))) == "INVALID_REPLICATION_FACTOR"
+    assert get_error(answer) == "INVALID_REPLICATION_FACTOR"
+    assert get_message(answer) == "The replication factor is changed from 2 to 3"
+    assert get_error(bed.move(name, 0, (1,))) == "INVALID_REPLICATION_FACTOR"
     assert bed.move(name, 0, None) is None  # canceling is not guarded
 
 
@@ -127,16 +127,16 @@ def test_guard_compares_with_target_of_move_in_flight(bed: AnyBed) -> None:
 def test_impossible_targets_are_refused(bed: AnyBed, target: tuple[int, ...], words: str) -> None:
     name = bed.create({0: (1, 2)})
     answer = bed.move(name, 0, target)
-    assert error(answer) == "INVALID_REPLICA_ASSIGNMENT"
-    assert words in message(answer)
+    assert get_error(answer) == "INVALID_REPLICA_ASSIGNMENT"
+    assert words in get_message(answer)
 
 
 def test_move_of_missing_partition_is_refused(bed: AnyBed) -> None:
     name = bed.create({0: (1, 2)})
-    assert message(bed.move(name, 7, (1, 2))) == f"Unable to find partition {name}:7."
+    assert get_message(bed.move(name, 7, (1, 2))) == f"Unable to find partition {name}:7."
     answer = bed.move("not-there", 0, (1, 2))
-    assert error(answer) == "UNKNOWN_TOPIC_OR_PARTITION"
-    assert message(answer) == "Unable to find a topic named not-there."
+    assert get_error(answer) == "UNKNOWN_TOPIC_OR_PARTITION"
+    assert get_message(answer) == "Unable to find a topic named not-there."
 
 
 def test_move_in_flight_can_be_overridden(bed: AnyBed) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from kdeclare.core.live.faults import Fault, FaultKind, Result
 from kdeclare.providers.kafka.client_quota.entity import DEFAULT_PAIR, DEFAULT_USER, EntityType, QuotaEntity
-from tests.beds import AnyBed, error
+from tests.beds import AnyBed, get_error
 
 USER, CLIENT, IP = EntityType.USER, EntityType.CLIENT_ID, EntityType.IP
 DEFAULT_CLIENT = QuotaEntity.of({CLIENT: None})
@@ -147,7 +147,7 @@ def test_invalid_quotas_are_refused(
 def test_refused_entity_does_not_stop_others(quotas: Quotas) -> None:
     good, bad, last = quotas.new_user(), quotas.new_user(), quotas.new_user()
     results = quotas.alter_all({good: {BYTES: 1.0}, bad: {BYTES: 0.5}, last: {PERCENT: 0.5}})
-    assert [error(results[entity]) for entity in (good, bad, last)] == [None, "INVALID_REQUEST", None]
+    assert [get_error(results[entity]) for entity in (good, bad, last)] == [None, "INVALID_REQUEST", None]
     quotas.expect(good, {BYTES: 1.0})
     quotas.expect(bad, {})
     quotas.expect(last, {PERCENT: 0.5})

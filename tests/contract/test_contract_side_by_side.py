@@ -18,7 +18,7 @@ from tests.beds import (
     KafkaBed,
     MemoryBed,
     all_created,
-    error,
+    get_error,
     topic_resource,
 )
 
@@ -66,14 +66,14 @@ def test_memory_and_kafka_agree_on_random_topic_configs(bed: AnyBed, seed: int) 
         ops = draw_ops(rng)
         real, model = bed.alter(topic, *ops), memory.alter(topic, *ops)
         # if several keys are invalid, Kafka reports any of them first
-        assert error(real) == error(model), (step, ops, real, model)
+        assert get_error(real) == get_error(model), (step, ops, real, model)
         if len(ops) == 1:
             assert str(real) == str(model), (step, ops)
     for name in names:
         topic = topic_resource(name)
-        expected = memory.described(topic)
+        expected = memory.describe(topic)
 
         def check(topic: ConfigResource = topic, expected: object = expected) -> None:
-            assert bed.described(topic) == expected
+            assert bed.describe(topic) == expected
 
         bed.eventually(check)

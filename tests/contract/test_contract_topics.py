@@ -5,14 +5,14 @@ import pytest
 from kdeclare.core.live.faults import CreatedObject
 from kdeclare.providers.kafka.collector import TopicExistence, check_existence
 from kdeclare.providers.kafka.port import NewPartitions, NewTopic
-from tests.beds import AnyBed, all_created, error, message, topic_resource
+from tests.beds import AnyBed, all_created, get_error, get_message, topic_resource
 
 
 def create_refused(bed: AnyBed, new: NewTopic) -> tuple[str | None, str]:
     """Return the fault of a topic that CreateTopics refuses."""
     answer = bed.cluster.create_topics([new])[new.topic]
     assert new.topic not in bed.cluster.topics([new.topic])
-    return error(answer), message(answer)
+    return get_error(answer), get_message(answer)
 
 
 def topic_with_counts(name: str, partitions: int | None, factor: int | None, **configs: str) -> NewTopic:
@@ -64,21 +64,21 @@ def test_placement_spreads_over_racks(bed: AnyBed) -> None:
 )
 def test_illegal_names_are_refused(bed: AnyBed, name: str, words: str) -> None:
     answer = bed.cluster.create_topics([topic_with_counts(name, 1, 1)])[name]
-    assert error(answer) == "INVALID_TOPIC_EXCEPTION"
-    assert words in message(answer)
+    assert get_error(answer) == "INVALID_TOPIC_EXCEPTION"
+    assert words in get_message(answer)
 
 
 def test_cluster_metadata_topic_is_refused(bed: AnyBed) -> None:
     answer = bed.cluster.create_topics([topic_with_counts("__cluster_metadata", 1, 1)])["__cluster_metadata"]
-    assert error(answer) == "INVALID_REQUEST"
+    assert get_error(answer) == "INVALID_REQUEST"
 
 
 def test_names_collide_with_existing_topics_only(bed: AnyBed) -> None:
-    one, two = bed.own(f"{bed.prefix}.x"), bed.own(f"{bed.prefix}_x")
+    one, two = bed.delete_at_end(f"{bed.prefix}.x"), bed.delete_at_end(f"{bed.prefix}_x")
     both = bed.cluster.create_topics([topic_with_counts(one, 1, 1), topic_with_counts(two, 1, 1)])
     assert all_created(both)
     three = f"{bed.prefix}.y"
-    bed.create(name=bed.own(f"{bed.prefix}_y"))
+    bed.create(name=bed.delete_at_end(f"{bed.prefix}_y"))
     name, words = create_refused(bed, topic_with_counts(three, 1, 1))
     assert name == "INVALID_TOPIC_EXCEPTION"
     assert words == f"Topic '{three}' collides with existing topic: {bed.prefix}_y"
@@ -87,7 +87,10 @@ def test_names_collide_with_existing_topics_only(bed: AnyBed) -> None:
 def test_existence_is_checked_before_factor(bed: AnyBed) -> None:
     name = bed.create()
     answer = bed.cluster.create_topics([topic_with_counts(name, 1, 9)])[name]
-    assert (error(answer), message(answer)) == ("TOPIC_ALREADY_EXISTS", f"Topic '{name}' already exists.")
+    assert (get_error(answer), get_message(answer)) == (
+        "TOPIC_ALREADY_EXISTS",
+        f"Topic '{name}' already exists.",
+    )
 
 
 @pytest.mark.parametrize(
@@ -163,14 +166,14 @@ def test_topic_with_invalid_configs_is_not_created(bed: AnyBed) -> None:
 def test_duplicate_topic_is_refused(bed: AnyBed) -> None:
     name = bed.name()
     answer = bed.cluster.create_topics([topic_with_counts(name, 1, 1), topic_with_counts(name, 2, 1)])[name]
-    assert (error(answer), message(answer)) == ("INVALID_REQUEST", "Duplicate topic name.")
+    assert (get_error(answer), get_message(answer)) == ("INVALID_REQUEST", "Duplicate topic name.")
     assert name not in bed.cluster.topics([name])
 
 
 def test_invalid_topic_does_not_stop_another(bed: AnyBed) -> None:
     bad, good = bed.name(), bed.name()
     results = bed.cluster.create_topics([topic_with_counts(bad, 1, 9), topic_with_counts(good, 1, 1)])
-    assert error(results[bad]) == "INVALID_REPLICATION_FACTOR"
+    assert get_error(results[bad]) == "INVALID_REPLICATION_FACTOR"
     assert isinstance(results[good], CreatedObject)
 
 
@@ -178,7 +181,7 @@ def test_validate_only_creates_nothing(bed: AnyBed) -> None:
     name = bed.name()
     assert bed.cluster.create_topics([topic_with_counts(name, 1, 1)], validate_only=True) == {name: None}
     answer = bed.cluster.create_topics([topic_with_counts(name, 1, 4)], validate_only=True)[name]
-    assert error(answer) == "INVALID_REPLICATION_FACTOR"
+    assert get_error(answer) == "INVALID_REPLICATION_FACTOR"
     assert name not in bed.cluster.topics([name])
 
 
@@ -189,7 +192,7 @@ def test_deletion_removes_configs_and_recreation_changes_id(bed: AnyBed) -> None
 
     def check_gone() -> None:
         assert name not in bed.cluster.topics([name])
-        assert bed.described(topic_resource(name), "retention.ms") == {}
+        assert bed.describe(topic_resource(name), "retention.ms") == {}
 
     bed.eventually(check_gone)
     bed.create(name=name, partitions=2)
@@ -201,7 +204,7 @@ def test_deletion_of_missing_topic_is_refused(bed: AnyBed) -> None:
     name = bed.create()
     results = bed.cluster.delete_topics(dict.fromkeys([name, "not-there"]))
     assert results[name] is None
-    assert error(results["not-there"]) == "UNKNOWN_TOPIC_OR_PARTITION"
+    assert get_error(results["not-there"]) == "UNKNOWN_TOPIC_OR_PARTITION"
 
 
 def test_topics_returns_all_or_existing_topics(bed: AnyBed) -> None:
@@ -249,8 +252,8 @@ def test_partitions_are_added(bed: AnyBed) -> None:
 def test_equal_or_lower_partition_count_is_refused(bed: AnyBed, total: int, words: str) -> None:
     name = bed.create(partitions=2)
     answer = bed.add_partitions(name, total)
-    assert error(answer) == "INVALID_PARTITIONS"
-    assert words in message(answer)
+    assert get_error(answer) == "INVALID_PARTITIONS"
+    assert words in get_message(answer)
 
 
 @pytest.mark.parametrize(
@@ -268,8 +271,8 @@ def test_impossible_additions_are_refused(
 ) -> None:
     name = bed.create({0: (1, 2)})
     answer = bed.add_partitions(name, total, lists)
-    assert error(answer) == "INVALID_REPLICA_ASSIGNMENT"
-    assert words in message(answer)
+    assert get_error(answer) == "INVALID_REPLICA_ASSIGNMENT"
+    assert words in get_message(answer)
     assert len(bed.topic(name).partitions) == 1
 
 
@@ -278,11 +281,11 @@ def test_additions_fail_individually(bed: AnyBed) -> None:
     items = [NewPartitions(one, 4), NewPartitions(two, 2), NewPartitions("not-there", 2)]
     results = bed.cluster.create_partitions(items)
     assert results[one] is None
-    assert error(results[two]) == "INVALID_PARTITIONS"
-    assert error(results["not-there"]) == "UNKNOWN_TOPIC_OR_PARTITION"
-    assert message(results["not-there"]) == ""
+    assert get_error(results[two]) == "INVALID_PARTITIONS"
+    assert get_error(results["not-there"]) == "UNKNOWN_TOPIC_OR_PARTITION"
+    assert get_message(results["not-there"]) == ""
     twice = bed.cluster.create_partitions([NewPartitions(two, 5), NewPartitions(two, 6)])[two]
-    assert (error(twice), message(twice)) == ("INVALID_REQUEST", "Duplicate topic name.")
+    assert (get_error(twice), get_message(twice)) == ("INVALID_REQUEST", "Duplicate topic name.")
 
 
 @pytest.mark.parametrize(
@@ -301,8 +304,8 @@ def test_additions_with_empty_assignments_are_refused(bed: AnyBed, total: int, c
     """Null is a different request, for which Kafka places the partitions."""
     name = bed.create(partitions=3)
     answer = bed.add_partitions(name, total, ())
-    assert error(answer) == code
-    assert words in message(answer)
+    assert get_error(answer) == code
+    assert words in get_message(answer)
     assert len(bed.topic(name).partitions) == 3
     assert bed.add_partitions(name, 5, None) is None
 
@@ -311,7 +314,7 @@ def test_additions_with_validate_only_change_nothing(bed: AnyBed) -> None:
     name = bed.create()
     assert bed.cluster.create_partitions([NewPartitions(name, 2)], validate_only=True) == {name: None}
     again = bed.cluster.create_partitions([NewPartitions(name, 1)], validate_only=True)[name]
-    assert error(again) == "INVALID_PARTITIONS"
+    assert get_error(again) == "INVALID_PARTITIONS"
     assert len(bed.topic(name).partitions) == 1
 
 
@@ -324,7 +327,7 @@ def test_creation_returns_topic_id_and_deletion_accepts_it(bed: AnyBed) -> None:
     again = bed.cluster.create_topics([topic_with_counts(name, 1, 1)])[name]
     assert isinstance(again, CreatedObject)
     assert again.id != made.id
-    assert error(bed.cluster.delete_topics({name: made.id})[name]) == "UNKNOWN_TOPIC_ID"
+    assert get_error(bed.cluster.delete_topics({name: made.id})[name]) == "UNKNOWN_TOPIC_ID"
     bed.eventually(lambda: _check_id(bed, name, again.id))
 
 

@@ -80,7 +80,7 @@ def test_create_with_counts_assignments_and_configs(commands: TopicCommands) -> 
         "retention.ms=7",
     )
     commands.eventually(lambda found: list_sizes(found) == [2, 2, 2])
-    placed = commands.bed.own(commands.bed.name())
+    placed = commands.bed.delete_at_end(commands.bed.name())
     commands("create", placed, "--replica-assignment", "1:2,3:1")
     assert [p.replicas for p in commands.bed.topic(placed).partitions] == [(1, 2), (3, 1)]
 
@@ -149,7 +149,7 @@ def test_last_of_several_instructions_applies_with_warning(commands: TopicComman
 
 def test_results_are_reported_per_topic(commands: TopicCommands) -> None:
     commands.create((1,), (2,))
-    new = commands.bed.own(commands.bed.name())
+    new = commands.bed.delete_at_end(commands.bed.name())
     ran = commands("create", commands.name, new, "--partitions", "1", "--format", "json", code=5)
     found = {item["resource"]: item["result"] for item in json.loads(ran.out)["results"]}
     assert found == {f"Topic/{commands.name}": "failed", f"Topic/{new}": "created"}

@@ -33,7 +33,7 @@ from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import run_outcome
 from tests.beds import SET, MemoryBed, broker_resource, topic_resource
 from tests.cases import case
-from tests.connections import connecting_to
+from tests.connections import make_connector
 from tests.engine.world import nothing
 
 Ids = tuple[int, ...]
@@ -58,7 +58,7 @@ class Tool:
 
     def __post_init__(self) -> None:
         self.bed = MemoryBed(self.cluster)
-        self.workspace = Workspace(Project(), self.store, "memory", connecting_to(self.cluster))
+        self.workspace = Workspace(Project(), self.store, "memory", make_connector(self.cluster))
 
     def create_topic(self, name: str, *partitions: Ids) -> None:
         """Create a topic."""

@@ -25,7 +25,7 @@ from kdeclare.providers.connect.testing.workers import PASSWORD, Keystore
 from kdeclare.providers.kafka.broker_config import BrokerConfigBody
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import run_outcome
-from tests.connections import connecting_to
+from tests.connections import make_connector
 from tests.engine.test_connect_workers import OLD as CERTIFICATE
 from tests.engine.test_connect_workers import PLACEHOLDER, declare_secret, declare_workers, dump_everything
 from tests.engine.test_connect_workers import workers as workers  # a fixture
@@ -297,7 +297,7 @@ def test_workspace_loads_keys_without_planning(tmp_path: Path, monkeypatch: pyte
     known = _hash_with_key(FIRST)
     environ = {"KDECLARE_SECRET_KEY": FIRST}
     monkeypatch.setattr(secret_hashes, "_KEYS", type(secret_hashes._KEYS)())
-    Workspace(open_project(None, None, environ), MemoryStore(), "x", connecting_to(MemoryCluster()), environ)
+    Workspace(open_project(None, None, environ), MemoryStore(), "x", make_connector(MemoryCluster()), environ)
     assert can_compare(known)
     assert is_hash_of(known, OLD)
     assert not is_hash_of(known, NEW)

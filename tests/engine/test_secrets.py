@@ -33,7 +33,7 @@ from kdeclare.report.plan.plan_text import plan_text
 from kdeclare.report.run.documents import build_run_document
 from kdeclare.report.run.run_text import render_run_text
 from tests.beds import broker_resource
-from tests.connections import connecting_to
+from tests.connections import make_connector
 from tests.engine.world import nothing
 
 KEY = "listener.name.internal.ssl.keystore.password"
@@ -70,7 +70,7 @@ class Case:
     def workspace(self) -> Workspace:
         store = LocalStore(self.folder / "state")
         project = open_project(self.folder / "kdeclare.yaml", None, self.environ)
-        return Workspace(project, store, "memory", connecting_to(self.cluster), self.environ)
+        return Workspace(project, store, "memory", make_connector(self.cluster), self.environ)
 
     def plan(self) -> Plan:
         plan = make_plan(self.workspace, (), ADOPT, nothing, "plan").plan

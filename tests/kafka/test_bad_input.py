@@ -146,7 +146,7 @@ def at(bootstrap: str, folder: Path) -> Iterator[tuple[Project, KafkaBed]]:
         yield project, bed
         for name in cluster.topics():
             if name.startswith(project.prefix):
-                bed.own(name)
+                bed.delete_at_end(name)
         bed.clean()
     finally:
         cluster.close()

@@ -10,7 +10,7 @@ from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.live.faults import CreatedObject, Fault, FaultKind, Outcome
 from kdeclare.core.plans.plan import UNEXPLAINED_DENIAL
 from kdeclare.providers.kafka.port import ConfigAlteration, ConfigOp
-from tests.beds import CLUSTER_WIDE, SET, KafkaBed, message, topic_resource
+from tests.beds import CLUSTER_WIDE, SET, KafkaBed, get_message, topic_resource
 from tests.kafka.broker_policies import (
     CRASH,
     CRASH_VALUE,
@@ -113,7 +113,9 @@ def test_policy_without_message_gives_empty_reason(
     bad, there = bed.name(word), bed.create(configs={"retention.ms": "5"})
     assert refused(bed.cluster.create_topics([new(bad)])[bad]) == answer
     assert refused(bed.alter(topic_resource(there), ("retention.ms", SET, value))) == answer
-    assert message(bed.alter(topic_resource(there), ("retention.ms", SET, value), validate_only=True)) == ""
+    assert (
+        get_message(bed.alter(topic_resource(there), ("retention.ms", SET, value), validate_only=True)) == ""
+    )
     assert bed.cluster.topics([bad]) == {}
     assert bed.overrides(topic_resource(there)) == {"retention.ms": "5"}
 

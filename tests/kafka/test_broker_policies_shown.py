@@ -17,7 +17,7 @@ from tests.beds import (
     KafkaBed,
     all_created,
     broker_resource,
-    error,
+    get_error,
     topic_resource,
 )
 from tests.cases import case
@@ -115,7 +115,7 @@ def test_policies_see_validated_requests(policies: Policed, bed: KafkaBed) -> No
     with policies.watched() as lines:
         found = bed.cluster.create_topics(items, validate_only=True)
     assert lines == [alter(fine, configs), one(fine, configs), one(bad)]
-    assert (error(found[fine]), error(found[bad])) == (None, "POLICY_VIOLATION")
+    assert (get_error(found[fine]), get_error(found[bad])) == (None, "POLICY_VIOLATION")
     assert bed.cluster.topics([fine, bad]) == {}
 
 
@@ -132,7 +132,7 @@ def test_policies_do_not_see_invalid_requests(policies: Policed, bed: KafkaBed) 
         found = bed.cluster.create_topics(list(items.values()))
         for resource, value in ((topic_resource(there), "x"), (topic_resource(bed.name()), "5")):
             assert bed.alter(resource, ("retention.ms", SET, value)) is not None
-    assert [error(found[item.topic]) for item in items.values()] == list(items)
+    assert [get_error(found[item.topic]) for item in items.values()] == list(items)
     assert lines == []
 
 

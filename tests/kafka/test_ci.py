@@ -10,7 +10,7 @@ import pytest
 from tests.ci.pull_request import applied, opened, planned
 from tests.ci.runner import Runner
 from tests.commands import run_here
-from tests.waiting import waiting
+from tests.waiting import run_server
 
 if TYPE_CHECKING:
     from kdeclare.sandbox import SandboxStatus
@@ -24,7 +24,7 @@ Typed = Callable[..., str]
 @pytest.fixture
 def github(tmp_path: Path, sandbox: "SandboxStatus") -> Iterator[Runner]:
     """A runner of GitHub's, in a project whose cluster is the sandbox."""
-    with waiting() as kdeclare:
+    with run_server() as kdeclare:
         made = opened(Runner(tmp_path, kdeclare))
         lab = {"bootstrapServers": sandbox.bootstrap}
         made.write("kdeclare.yaml", "Project", "shop", {"environments": {"lab": lab}})

@@ -62,7 +62,7 @@ def here(sandbox: SandboxStatus, tmp_path: Path) -> Iterator[Here]:
     made.declare(retention_ms=1000)
     cluster = connect(sandbox.bootstrap, {})
     bed = KafkaBed(cluster, sandbox.bootstrap)
-    bed.own(made.topic)
+    bed.delete_at_end(made.topic)
     yield made
     bed.clean()
     cluster.close()

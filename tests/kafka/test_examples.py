@@ -13,7 +13,7 @@ import pytest
 from tests.commands import run_here
 from tests.conftest import free_port, free_ports_of_clusters
 from tests.startup_cache import path_with, spark_variables
-from tests.waiting import waiting
+from tests.waiting import run_server
 
 if TYPE_CHECKING:
     from kdeclare.sandbox import SandboxStatus
@@ -56,7 +56,7 @@ def shim(folder: Path, commands: str, python: str = THIS_PYTHON) -> Path:
 @pytest.fixture(scope="module")
 def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Provide a folder with a running ``kdeclare``. The demo and the tutorial run the real one."""
-    with waiting() as line:
+    with run_server() as line:
         yield shim(tmp_path_factory.mktemp("started"), f'exec {line} "$@"')
 
 

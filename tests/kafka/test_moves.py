@@ -11,7 +11,7 @@ from kdeclare.core.exit_codes import ExitCode
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.sandbox import SandboxStatus
-from tests.beds import KafkaBed, error, message
+from tests.beds import KafkaBed, get_error, get_message
 from tests.kafka.records import (
     Replicas,
     Seen,
@@ -189,13 +189,13 @@ def test_broker_refuses_other_factor_and_moves_the_rest(bed: KafkaBed) -> None:
     one, two, three = (TopicPartition(name, n) for n in range(3))
     targets: dict[TopicPartition, Replicas | None] = {one: (3, 1, 2), two: (4, 3), three: (5,)}
     answers = bed.cluster.reassign(targets, allow_replication_factor_change=False)
-    assert (error(answers[one]), answers[two], error(answers[three])) == (
+    assert (get_error(answers[one]), answers[two], get_error(answers[three])) == (
         "INVALID_REPLICATION_FACTOR",
         None,
         "INVALID_REPLICATION_FACTOR",
     )
-    assert "from 2 to 3" in message(answers[one]), message(answers[one])
-    assert "from 2 to 1" in message(answers[three]), message(answers[three])
+    assert "from 2 to 3" in get_message(answers[one]), get_message(answers[one])
+    assert "from 2 to 1" in get_message(answers[three]), get_message(answers[three])
 
     def moved() -> None:
         assert not bed.cluster.moves([name])
@@ -205,7 +205,7 @@ def test_broker_refuses_other_factor_and_moves_the_rest(bed: KafkaBed) -> None:
 
 
 def test_broker_guard_holds_if_factor_changed_after_plan(project: Project, bed: KafkaBed) -> None:
-    name = bed.create({0: (1, 2), 1: (1, 2)}, name=bed.own(project.name("a")))
+    name = bed.create({0: (1, 2), 1: (1, 2)}, name=bed.delete_at_end(project.name("a")))
     partitions = [{"topic": name, "partition": n, "replicas": [3, 4]} for n in range(2)]
     project.declare(("Reassignment", "move", {"partitions": partitions}))
     project.done("plan", "--out", "it.plan")

@@ -173,7 +173,7 @@ def sampled(bootstrap: str, topic: str) -> Iterator[Sampler]:
 def test_throttled_move_survives_loss_of_destination(
     five: SandboxStatus, project: Project, bed: KafkaBed
 ) -> None:
-    topic = bed.own(project.name("data"))
+    topic = bed.delete_at_end(project.name("data"))
     here = {n: (1, 2) if n % 2 else (2, 1) for n in range(PARTITIONS)}
     bed.create(here, name=topic)
     produce(five.bootstrap, topic, RECORDS, RECORD_BYTES)
@@ -229,7 +229,7 @@ def test_throttled_move_survives_loss_of_destination(
 def test_move_to_down_broker_times_out_and_is_cleaned_up_later(
     five: SandboxStatus, project: Project, bed: KafkaBed
 ) -> None:
-    topic = bed.create({0: (1, 2)}, name=bed.own(project.name("late")))
+    topic = bed.create({0: (1, 2)}, name=bed.delete_at_end(project.name("late")))
     bed.produce(topic, 20, 50_000)
     at = TopicPartition(topic, 0)
     declare_move(project, {at: (1, LOST)}, throttle="10MiB/s", timeout="5s")

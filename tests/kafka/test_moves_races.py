@@ -18,7 +18,7 @@ from kdeclare.providers.kafka.reassignment.throttles import (
     RATE_KEYS,
 )
 from kdeclare.sandbox import SandboxStatus
-from tests.beds import APPEND, DELETE, KafkaBed, broker_resource, error, message, topic_resource
+from tests.beds import APPEND, DELETE, KafkaBed, broker_resource, get_error, get_message, topic_resource
 from tests.kafka.records import (
     REASSIGN,
     Heard,
@@ -114,8 +114,8 @@ class Race:
     def believe_the_union(self) -> None:
         """A client that takes the described replicas for the true ones is refused."""
         fault = self.stage.bed.move(self.at.topic, 0, self.union)
-        assert error(fault) == "INVALID_REPLICATION_FACTOR"
-        assert f"from 3 to {len(self.union)}" in message(fault)
+        assert get_error(fault) == "INVALID_REPLICATION_FACTOR"
+        assert f"from 3 to {len(self.union)}" in get_message(fault)
 
     def expect_end(self, replicas: Replicas) -> None:
         """Check that the partition is on its target, with its original replication factor."""
@@ -130,7 +130,7 @@ def held(bed: KafkaBed, broker: ConfigResource) -> None:
 
 @pytest.fixture
 def race(stage: Stage) -> Iterator[Race]:
-    topic = stage.bed.create({0: HERE}, name=stage.bed.own(stage.project.name("raced")))
+    topic = stage.bed.create({0: HERE}, name=stage.bed.delete_at_end(stage.project.name("raced")))
     stage.bed.hold_moves(topic)
     for resource in map(broker_resource, stage.bed.brokers):  # each broker reports its own state
         eventually(partial(held, stage.bed, resource))
@@ -244,7 +244,7 @@ class Throttled:
 def throttled(stage: Stage) -> Throttled:
     """Check that no throttle is set."""
     topic = stage.bed.create(
-        {0: (1, 2), 1: (1, 2), 2: (2, 1)}, name=stage.bed.own(stage.project.name("throttled"))
+        {0: (1, 2), 1: (1, 2), 2: (2, 1)}, name=stage.bed.delete_at_end(stage.project.name("throttled"))
     )
     stage.bed.produce(topic, 120, 100_000)
     targets = {TopicPartition(topic, 0): (3, 4), TopicPartition(topic, 2): (4, 5)}
@@ -258,7 +258,7 @@ def throttled_by_others_too(stage: Stage) -> Throttled:
     Broker 5 has no rate of that client. The client also throttles a replica that kdeclare will move.
     """
     topic = stage.bed.create(
-        {0: (1, 2), 1: (1, 2), 2: (2, 1)}, name=stage.bed.own(stage.project.name("throttled"))
+        {0: (1, 2), 1: (1, 2), 2: (2, 1)}, name=stage.bed.delete_at_end(stage.project.name("throttled"))
     )
     file = reassignment_file(stage.project.folder / "theirs.json", {TopicPartition(topic, 1): (3, 4)})
     stage.tools.run(REASSIGN, "--execute", "--reassignment-json-file", file, "--throttle", str(RATE))

@@ -132,7 +132,7 @@ def test_reassignment_with_client_guard_is_applied(here: tuple[Project, KafkaBed
 
 def test_declared_replication_factor_needs_no_guard(here: tuple[Project, KafkaBed]) -> None:
     project, bed = here
-    name = bed.own(project.name("grow"))
+    name = bed.delete_at_end(project.name("grow"))
     project.topics("grow", partitions=2)
     project.done("apply", "--yes")
     assert [len(r) for r in replicas(bed, name)] == [1, 1]

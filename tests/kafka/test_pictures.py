@@ -151,7 +151,7 @@ def bed(sandbox: SandboxStatus) -> Iterator[KafkaBed]:
     with closing(open_cluster(sandbox.bootstrap)) as cluster:
         made = KafkaBed(cluster, sandbox.bootstrap)
         for name in BEFORE | AFTER:
-            made.own(name)
+            made.delete_at_end(name)
         try:
             yield made
         finally:

@@ -90,7 +90,7 @@ def test_apply_waits_for_quota_and_reports_it(
     project = Project(tmp_path, sandbox.bootstrap)
     names = [f"quota-{i}" for i in range(8)]
     for name in names:
-        quota_bed.own(project.name(name))
+        quota_bed.delete_at_end(project.name(name))
     project.topics(*names)
     ran = project("apply", "--yes", "--no-preflight")
     assert ran.code == 0, ran

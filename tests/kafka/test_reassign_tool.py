@@ -128,7 +128,7 @@ def both(sandbox: SandboxStatus, tmp_path: Path) -> Iterator[Both]:
     """Create the topic on brokers 1 and 2."""
     cluster = connect(sandbox.bootstrap, {})
     bed = KafkaBed(cluster, sandbox.bootstrap)
-    topic = bed.create({0: (1, 2), 1: (2, 1)}, name=bed.own(f"reassign-{uuid.uuid4().hex[:8]}"))
+    topic = bed.create({0: (1, 2), 1: (2, 1)}, name=bed.delete_at_end(f"reassign-{uuid.uuid4().hex[:8]}"))
     try:
         yield Both(bed, sandbox.bootstrap, tmp_path, topic)
         bed.clean()

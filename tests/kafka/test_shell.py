@@ -12,7 +12,7 @@ from kdeclare.providers.kafka.client import connect
 from kdeclare.sandbox import SandboxSettings, SandboxStatus
 from tests.beds import KafkaBed
 from tests.conftest import free_port
-from tests.terminal import CTRL_C, CTRL_D, UP, at_terminal
+from tests.terminal import CTRL_C, CTRL_D, UP, open_terminal
 
 pytestmark = pytest.mark.kafka
 
@@ -44,7 +44,7 @@ def project_at(bootstrap: str, folder: Path) -> Iterator[Project]:
     """An empty cluster's project; its topic is gone at the end."""
     cluster = connect(bootstrap, {})
     bed = KafkaBed(cluster, bootstrap)
-    made = Project(folder, bed, bed.own(f"shell-{uuid.uuid4().hex[:8]}"))
+    made = Project(folder, bed, bed.delete_at_end(f"shell-{uuid.uuid4().hex[:8]}"))
     (folder / "kdeclare.yaml").write_text(
         "apiVersion: kdeclare/v1\nkind: Project\nmetadata: {name: shop}\n"
         f"spec: {{manifests: [topic.yaml], environments: {{lab: {{bootstrapServers: '{bootstrap}'}}}}}}\n"
@@ -72,42 +72,42 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxStatus]:
 
 
 def test_shell_plans_applies_completes_and_keeps_history(project: Project) -> None:
-    with at_terminal(project.folder) as shell:
+    with open_terminal(project.folder) as shell:
         assert shell.screen.splitlines()[-1].startswith("shop/lab 127.0.0.1:")
         shell.enter("plan", then="1 to create")
         shell.type("\x0c", "apply\r")
-        shell.sees(ASKED)
+        shell.wait_for(ASKED)
         shell.type("no\r")
-        shell.sees("Nothing was changed.")
-        shell.prompts()
+        shell.wait_for("Nothing was changed.")
+        shell.wait_for_prompt()
         assert not project.is_there
         shell.type("\x0c", "apply\r")
-        shell.sees(ASKED)
+        shell.wait_for(ASKED)
         shell.type(CTRL_C)
-        shell.sees("Interrupted")
-        shell.prompts()
+        shell.wait_for("Interrupted")
+        shell.wait_for_prompt()
         shell.enter("plam", then="Did you mean 'plan'?")
         shell.type("\x0c", "apply\r")
-        shell.sees(ASKED)
+        shell.wait_for(ASKED)
         shell.type("yes\r")
-        shell.sees("1 of 1 operation done")
-        shell.prompts()
+        shell.wait_for("1 of 1 operation done")
+        shell.wait_for_prompt()
         assert project.is_there
         shell.type("\x0c", f"plan --target Topic/{project.topic[:-2]}\t")
-        shell.sees(f"plan --target Topic/{project.topic}")
+        shell.wait_for(f"plan --target Topic/{project.topic}")
         shell.type("\r")
-        shell.sees("No changes.")
-        shell.prompts()
+        shell.wait_for("No changes.")
+        shell.wait_for_prompt()
         shell.type(CTRL_D)
-        assert shell.leaves() == 0
-    with at_terminal(project.folder) as shell:
+        assert shell.wait_for_exit() == 0
+    with open_terminal(project.folder) as shell:
         shell.type(UP)
-        shell.sees(f"plan --target Topic/{project.topic}")
+        shell.wait_for(f"plan --target Topic/{project.topic}")
 
 
 def test_shell_reconnects_after_broker_restart(alone: SandboxStatus, tmp_path: Path) -> None:
     for project in project_at(alone.bootstrap, tmp_path):
-        with at_terminal(tmp_path, "--timeout", "5") as shell:
+        with open_terminal(tmp_path, "--timeout", "5") as shell:
             shell.enter("apply --yes", then="1 of 1 operation done")
             kafka_sandbox.kill_broker(alone.folder, 1)
             try:

@@ -68,7 +68,7 @@ def prefix(sandbox: SandboxStatus) -> Iterator[str]:
     with closing(connect(sandbox.bootstrap, {})) as cluster:
         bed = KafkaBed(cluster, sandbox.bootstrap)
         for topic in ("orders", "payments"):
-            bed.own(f"{name}{topic}")
+            bed.delete_at_end(f"{name}{topic}")
         bed.clean()
 
 

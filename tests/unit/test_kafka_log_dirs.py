@@ -97,7 +97,7 @@ def test_directories_as_a_broker_describes_them() -> None:
             LogDir("/broken", {}, {}, error="KAFKA_STORAGE_ERROR"),
         )
     }
-    (sent,) = broker.asked(DESCRIBE)
+    (sent,) = broker.list_requests(DESCRIBE)
     assert sent.topics is None
 
 
@@ -167,7 +167,7 @@ def test_each_broker_gets_its_own_replicas_only() -> None:
     sent = [
         {each.path: [(t.name, t.partitions) for t in each.topics] for each in request.dirs}
         for broker in brokers
-        for request in broker.asked(MOVE)
+        for request in broker.list_requests(MOVE)
     ]
     assert sent == [{"/a": [("t", [0])], "/b": [("t", [1])]}, {"/c": [("t", [0])]}]
     assert list(results) == list(targets)
@@ -212,7 +212,7 @@ def elected(request: Any, code: int = 0) -> Any:
 def test_elections_of_preferred_leaders(version: int) -> None:
     with cluster({ELECT: elected}, versions={ELECT: version}) as (kafka, (broker,)):
         results = kafka.elect_leaders([ONE, TWO, ONE])
-    (sent,) = broker.asked(ELECT)
+    (sent,) = broker.list_requests(ELECT)
     assert sent.election_type == 0
     assert [(t.topic, t.partitions) for t in sent.topic_partitions] == [("t", [0, 1])]
     assert results[ONE] is None
@@ -232,4 +232,4 @@ def test_no_request_for_nothing() -> None:
     with cluster({}) as (kafka, (broker,)):
         assert kafka.elect_leaders([]) == {}
         assert kafka.move_log_dirs({}) == {}
-    assert not broker.asked(ELECT) + broker.asked(MOVE)
+    assert not broker.list_requests(ELECT) + broker.list_requests(MOVE)

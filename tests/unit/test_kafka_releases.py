@@ -74,10 +74,10 @@ def test_the_version_of_a_cluster(
 def test_a_broker_that_is_too_old_is_not_asked() -> None:
     with fake_broker({DESCRIBE_CLUSTER: described}, {API_VERSIONS: 2}) as broker:
         cluster = connect(broker.bootstrap, {})
-        asked = len(broker.asked(API_VERSIONS))
+        asked = len(broker.list_requests(API_VERSIONS))
         found = cluster.describe()
         cluster.close()
-        assert len(broker.asked(API_VERSIONS)) == asked
+        assert len(broker.list_requests(API_VERSIONS)) == asked
     assert (found.id, found.version) == ("fake", None)
 
 

@@ -76,7 +76,7 @@ def test_batches_keep_each_items_code_and_message() -> None:
     names = [f"t{i}" for i in range(1200)] + ["bad"]
     with cluster({CREATE: created}) as (kafka, broker):
         results = kafka.create_topics([new(name) for name in names])
-    assert [len(request.topics) for request in broker.asked(CREATE)] == [500, 500, 201]
+    assert [len(request.topics) for request in broker.list_requests(CREATE)] == [500, 500, 201]
     assert list(results) == names
     assert {name for name, fault in results.items() if isinstance(fault, Fault)} == {"bad"}
     fault = results["bad"]
@@ -87,7 +87,7 @@ def test_batches_keep_each_items_code_and_message() -> None:
 def test_requests_stay_below_what_a_controller_writes_at_once() -> None:
     with cluster({CREATE: created}) as (kafka, broker):
         kafka.create_topics([new(f"t{i}", 1000) for i in range(9)], validate_only=True)
-    sent = broker.asked(CREATE)
+    sent = broker.list_requests(CREATE)
     assert [len(request.topics) for request in sent] == [4, 4, 1]
     assert all(request.validate_only for request in sent)
 
@@ -105,7 +105,7 @@ def test_topic_requests_use_the_highest_version_of_the_broker(
         assert all_created(kafka.create_topics([new("t")]))
         assert kafka.create_partitions([NewPartitions("t", 2, None)]) == {"t": None}
         assert kafka.delete_topics({"t": None}) == {"t": None}
-    asked = [broker.asked(api)[0].API_VERSION for api in (CREATE, DELETE, GROW)]
+    asked = [broker.list_requests(api)[0].API_VERSION for api in (CREATE, DELETE, GROW)]
     assert tuple(asked) == sent
 
 
@@ -136,7 +136,7 @@ def test_changes_under_a_quota_are_sent_one_after_the_other() -> None:
     """A broker that rejects one mutes its connection, so the next would time out with an unknown outcome."""
     with cluster({CREATE: lambda _: ...}, request_timeout_s=0.6) as (kafka, broker):
         kafka.create_topics([new(f"t{i}") for i in range(1100)])
-    assert len(broker.asked(CREATE)) == 3
+    assert len(broker.list_requests(CREATE)) == 3
     assert broker.connections >= 3  # each timeout ended a connection with one request
 
 
@@ -161,7 +161,7 @@ def test_no_request_for_no_items() -> None:
         assert kafka.create_topics([]) == {}
         assert kafka.configs([]) == {}
         assert kafka.reassign({}, allow_replication_factor_change=True) == {}
-    assert not broker.asked(CREATE)
+    assert not broker.list_requests(CREATE)
 
 
 @pytest.mark.parametrize(("validate_only", "kind"), [(False, FaultKind.UNKNOWN), (True, FaultKind.RETRIABLE)])
@@ -250,7 +250,7 @@ MOVE, CANCEL = TopicPartition("t", 0), TopicPartition("t", 1)
 def test_reassign_sends_the_guard(allow: bool) -> None:
     with cluster({REASSIGN: reassigned}) as (kafka, broker):
         results = kafka.reassign({MOVE: (1, 2), CANCEL: None}, allow_replication_factor_change=allow)
-    (sent,) = broker.asked(REASSIGN)
+    (sent,) = broker.list_requests(REASSIGN)
     assert sent.allow_replication_factor_change is allow
     assert results[CANCEL] is None
     assert str(results[MOVE]) == "INVALID_REPLICATION_FACTOR: changed from 3 to 2"
@@ -259,7 +259,7 @@ def test_reassign_sends_the_guard(allow: bool) -> None:
 def test_without_the_guard_in_the_broker_nothing_is_sent() -> None:
     with cluster({REASSIGN: reassigned}, {REASSIGN: 0}) as (kafka, broker):
         results = kafka.reassign({MOVE: (1, 2), CANCEL: None}, allow_replication_factor_change=False)
-    assert not broker.asked(REASSIGN)
+    assert not broker.list_requests(REASSIGN)
     assert set(results) == {MOVE, CANCEL}
     for fault in results.values():
         assert fault is not None
@@ -271,7 +271,7 @@ def test_without_the_guard_in_the_broker_nothing_is_sent() -> None:
 def test_version_0_will_do_where_the_guard_is_not_asked_for(allow: bool, unguarded: bool) -> None:
     with cluster({REASSIGN: reassigned}, {REASSIGN: 0}) as (kafka, broker):
         kafka.reassign({CANCEL: None}, allow_replication_factor_change=allow, unguarded=unguarded)
-    (sent,) = broker.asked(REASSIGN)
+    (sent,) = broker.list_requests(REASSIGN)
     assert sent.API_VERSION == 0
 
 
@@ -316,7 +316,7 @@ def test_config_ops_as_kip_339_has_them() -> None:
     with cluster({ALTER: answer}) as (kafka, broker):
         items = [ConfigAlteration(resource, ops) for resource in (topic, everywhere, one)]
         assert kafka.alter_configs(items) == {topic: None, everywhere: None, one: None}
-    first, second = broker.asked(ALTER)
+    first, second = broker.list_requests(ALTER)
     assert [(r.resource_type, r.resource_name) for r in first.resources] == [(2, "t"), (4, "")]
     assert [(r.resource_type, r.resource_name) for r in second.resources] == [(4, "1")]
     sent = [(c.name, c.config_operation, c.value) for c in first.resources[0].configs]
@@ -383,14 +383,16 @@ def test_configs_in_old_and_new_versions(version: int) -> None:
         found = kafka.configs([ConfigQuery(topic, overrides=True) for topic in topics])
     assert set(found) == set(topics)
     assert all(list(entries) == ["mine"] for entries in found.values())
-    assert all(r.configuration_keys is None for sent in broker.asked(DESCRIBE) for r in sent.resources)
+    assert all(
+        r.configuration_keys is None for sent in broker.list_requests(DESCRIBE) for r in sent.resources
+    )
 
 
 def test_what_does_not_exist_is_left_out_and_what_is_forbidden_is_not() -> None:
     query = ConfigQuery(ConfigResource(ConfigScope.TOPIC, "t"), frozenset({"mine"}))
     with cluster(*describes(3, 4)) as (kafka, broker):
         assert kafka.configs([query, query]) == {}
-    (resource,) = broker.asked(DESCRIBE)[0].resources
+    (resource,) = broker.list_requests(DESCRIBE)[0].resources
     assert resource.configuration_keys == ["mine"]
     with cluster(*describes(29, 4)) as (kafka, _), pytest.raises(Fault) as raised:
         kafka.configs([query])
@@ -410,14 +412,14 @@ def test_what_is_forbidden_is_told_of_that_one_alone(version: int) -> None:
     assert isinstance(refused, Fault)
     assert (refused.error, refused.message) == ("TOPIC_AUTHORIZATION_FAILED", "TOPIC one: why")
     assert not isinstance(found[other], Fault)
-    assert len(broker.asked(DESCRIBE)) == 1
+    assert len(broker.list_requests(DESCRIBE)) == 1
 
 
 def test_many_threads_at_once() -> None:
     with cluster({CREATE: created}) as (kafka, broker), ThreadPoolExecutor(16) as pool:
         found = list(pool.map(lambda i: kafka.create_topics([new(f"t{i}")]), range(200)))
     assert [list(results) for results in found] == [[f"t{i}"] for i in range(200)]
-    assert len(broker.asked(CREATE)) == 200
+    assert len(broker.list_requests(CREATE)) == 200
 
 
 def test_after_close_nothing_is_asked_and_no_thread_stays() -> None:

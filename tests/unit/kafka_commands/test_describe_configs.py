@@ -13,7 +13,7 @@ from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import ConfigSource
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
-from tests.connections import connecting_to
+from tests.connections import make_connector
 
 TOPIC, BROKER = ConfigScope
 ALL_BROKERS = ConfigResource(BROKER, "")
@@ -30,7 +30,7 @@ def cluster() -> MemoryCluster:
 
 
 def look(cluster: MemoryCluster, which: ResourceQuery, *, everything: bool = False) -> ConfigsView:
-    workspace = Workspace(Project(), MemoryStore(), "lab:9092", connecting_to(cluster))
+    workspace = Workspace(Project(), MemoryStore(), "lab:9092", make_connector(cluster))
     return describe_configs(workspace, which, everything=everything)
 
 

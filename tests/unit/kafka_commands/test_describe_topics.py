@@ -22,7 +22,7 @@ from kdeclare.providers.kafka.port import LogDir, NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.providers.kafka.testing.partitions import PartitionState
 from tests.beds import all_created
-from tests.connections import connecting_to
+from tests.connections import make_connector
 
 OFFLINE, UNDER_MIN, UNDER, AT_MIN, OTHER, MOVING = PartitionCondition
 ALL = TopicQuery()
@@ -46,7 +46,7 @@ class Shop:
         self.cluster.mark_internal("__consumer_offsets")
         self.cluster.set_overrides(ConfigResource(ConfigScope.TOPIC, "orders"), {"min.insync.replicas": "2"})
         self.cluster.calls.clear()
-        self.workspace = Workspace(Project(), MemoryStore(), "lab:9092", connecting_to(self.cluster))
+        self.workspace = Workspace(Project(), MemoryStore(), "lab:9092", make_connector(self.cluster))
 
     def put(self, topic: str, index: int, **state: object) -> None:
         at = TopicPartition(topic, index)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kdeclare.engine.state.local_store import LocalStore
-from tests.terminal import CTRL_C, CTRL_D, UP, at_terminal
+from tests.terminal import CTRL_C, CTRL_D, UP, open_terminal
 from tests.unit.cli.shell.broker import LIST_MOVES, SilentBroker, TopicBroker
 
 pytestmark = pytest.mark.slow
@@ -23,22 +23,22 @@ def broker() -> Iterator[TopicBroker]:
 
 
 def test_shell_completes_reports_errors_and_keeps_connection(tmp_path: Path, broker: TopicBroker) -> None:
-    with at_terminal(tmp_path, "--bootstrap-server", broker.bootstrap) as shell:
+    with open_terminal(tmp_path, "--bootstrap-server", broker.bootstrap) as shell:
         assert f"kdeclare {broker.bootstrap}>" in shell.screen
         shell.type("sta\t")
-        shell.sees("> status")
+        shell.wait_for("> status")
         shell.type("\r")
-        shell.sees(QUIET)
+        shell.wait_for(QUIET)
         opened = broker.connections
-        shell.prompts()
+        shell.wait_for_prompt()
         shell.type("plan --target Topic/pay\t")
-        shell.sees("plan --target Topic/payments")
+        shell.wait_for("plan --target Topic/payments")
         shell.type(CTRL_C)
-        shell.prompts()
+        shell.wait_for_prompt()
         shell.type("plan --t\t")
-        shell.sees("Plan only this resource")
+        shell.wait_for("Plan only this resource")
         shell.type(CTRL_C)
-        shell.prompts()
+        shell.wait_for_prompt()
         shell.enter("staus", then="Did you mean 'status'?")
         shell.enter("status 'a", then="Unclosed quote")
         shell.enter("status | less", then="Shell operator not supported")
@@ -46,16 +46,16 @@ def test_shell_completes_reports_errors_and_keeps_connection(tmp_path: Path, bro
         shell.enter("status", then=QUIET)
         assert broker.connections == opened
         shell.type(CTRL_D)
-        assert shell.leaves() == 0
+        assert shell.wait_for_exit() == 0
 
 
 def test_shell_reconnects_after_broker_restart(tmp_path: Path, broker: TopicBroker) -> None:
-    with at_terminal(tmp_path, "--bootstrap-server", broker.bootstrap, "--timeout", "3") as shell:
+    with open_terminal(tmp_path, "--bootstrap-server", broker.bootstrap, "--timeout", "3") as shell:
         shell.enter("status", then=QUIET)
         shown = shell.screen
         broker.die()
         for _ in range(5):
-            assert shell.reads()
+            assert shell.read_output()
         assert shell.screen == shown, "what nobody asked for is not told"
         shell.enter("status", then="Cluster unreachable", seconds=6)
         again = TopicBroker(["orders"], port=broker.port)
@@ -67,52 +67,52 @@ def test_shell_reconnects_after_broker_restart(tmp_path: Path, broker: TopicBrok
 
 def test_ctrl_c_ends_command_but_not_shell(tmp_path: Path) -> None:
     silent = SilentBroker([])
-    with at_terminal(tmp_path, "--bootstrap-server", silent.bootstrap) as shell:
+    with open_terminal(tmp_path, "--bootstrap-server", silent.bootstrap) as shell:
         shell.type("status\r")
-        while not silent.asked(LIST_MOVES):
-            assert shell.reads()
-        shell.interrupts(then="Interrupted")
-        shell.prompts()
+        while not silent.list_requests(LIST_MOVES):
+            assert shell.read_output()
+        shell.interrupt(then="Interrupted")
+        shell.wait_for_prompt()
         shell.enter("schema --kind Nothing", then="is not a kind")
         shell.type("exit\r")
-        assert shell.leaves() == 0
+        assert shell.wait_for_exit() == 0
     silent.die()
 
 
 def test_shell_history_is_kept_for_next_session(tmp_path: Path) -> None:
-    with at_terminal(tmp_path) as shell:
+    with open_terminal(tmp_path) as shell:
         shell.enter("schema --kind First", then="is not a kind")
         shell.enter(" schema --kind Second", then="is not a kind")
         shell.enter("topic alter --add-config ssl.keystore.password=x", then="not written to the history")
         shell.type("quit\r")
-        shell.leaves()
+        shell.wait_for_exit()
     kept = tmp_path / ".state" / "kdeclare" / "history"
     assert kept.stat().st_mode & 0o777 == 0o600
     assert "password" not in kept.read_text()
-    with at_terminal(tmp_path) as shell:
+    with open_terminal(tmp_path) as shell:
         shell.type(UP)  # quit
-        shell.sees("> quit")
+        shell.wait_for("> quit")
         shell.type(UP)
-        shell.sees("> schema --kind First")
+        shell.wait_for("> schema --kind First")
 
 
 def test_shell_pages_long_output_and_asks_questions(tmp_path: Path) -> None:
-    with at_terminal(tmp_path, lines=12, PAGER="sed s/^/paged:/") as shell:
+    with open_terminal(tmp_path, lines=12, PAGER="sed s/^/paged:/") as shell:
         shell.enter("schema --kind Topic", then="paged:}")
         shell.enter("help", then="paged:contain the value of a sensitive config key")
         with LocalStore(tmp_path / "state" / "default" / "default").lock("a test"):
             shell.enter("lock show", then="Locked by")
             assert "paged:" not in shell.screen
             shell.type("lock break\r")
-            shell.sees("Only 'yes' is accepted:")
+            shell.wait_for("Only 'yes' is accepted:")
             shell.type("no\r")
-            shell.sees("The lock was not broken.")
+            shell.wait_for("The lock was not broken.")
 
 
 def test_shell_works_in_dumb_terminal(tmp_path: Path) -> None:
-    with at_terminal(tmp_path, TERM="dumb") as shell:
+    with open_terminal(tmp_path, TERM="dumb") as shell:
         shell.type("lock show\r")
-        shell.sees("Not locked.")
-        shell.prompts()
+        shell.wait_for("Not locked.")
+        shell.wait_for_prompt()
         shell.type("exit\r")
-        assert shell.leaves() == 0
+        assert shell.wait_for_exit() == 0
