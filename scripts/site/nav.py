@@ -7,11 +7,17 @@ START = "README"
 
 _DECISIONS, _EXAMPLES, _CASES = "docs/decisions/README", "examples/README", "tests/cases/README"
 _NAV: Mapping[str, Sequence[str]] = {
-    "Start": ("docs/tutorial", _EXAMPLES, _CASES),
-    "How to": ("docs/howto/*",),
-    "Guides": ("docs/*",),
-    "Reference": ("docs/reference/*", "docs/errors", "docs/glossary"),
-    "Explanations": (
+    "Tutorial": ("docs/README", "docs/tutorial", _EXAMPLES, _CASES),
+    "How-to guides": ("docs/howto/*", "docs/*"),
+    "Reference": (
+        "docs/reference/*",
+        "docs/errors",
+        "docs/client-quotas",
+        "docs/pages",
+        "docs/glossary",
+    ),
+    "Explanation": (
+        "docs/guarantees",
         "docs/ARCHITECTURE",
         _DECISIONS,
         "docs/kafka-observed",

@@ -139,3 +139,11 @@ def _schema() -> Any:
 @cache
 def _application() -> Any:
     return build_application().root
+
+
+def test_index_lists_every_page_once() -> None:
+    index = (ROOT / "docs" / "README.md").read_text()
+    listed = re.findall(r"\]\(((?!\.\./)[^)#]+\.md)\)", index)
+    pages = {file.relative_to(ROOT / "docs").as_posix() for file in (ROOT / "docs").rglob("*.md")}
+    single_decisions = {page for page in pages if page.startswith("decisions/0")}
+    assert sorted(listed) == sorted(pages - single_decisions - {"README.md"})
