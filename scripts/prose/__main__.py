@@ -1,4 +1,9 @@
-"""``python -m scripts.prose [PATH...]`` lists problems; ``--draw SEED [COUNT]`` draws texts to read."""
+"""Check, list or draw the texts of the project.
+
+python -m scripts.prose [PATH...]            list phrases and diagnostics to change
+python -m scripts.prose --list PATH...       list all texts of files and folders
+python -m scripts.prose --draw SEED [COUNT]  draw texts to read, see rubric.md
+"""
 
 import random
 import sys
@@ -30,9 +35,14 @@ def _list_paths(kind: TextKind) -> tuple[str, ...]:
 
 
 def main(arguments: list[str]) -> int:
-    """Run one of the two commands."""
+    """Run one of the three commands."""
     if arguments[:1] == ["--draw"]:
         draw(int(arguments[1]), int(arguments[2]) if len(arguments) > 2 else 100)
+        return 0
+    if arguments[:1] == ["--list"]:
+        for text in collect_texts():
+            if text.file.startswith(tuple(arguments[1:])):
+                print(f"{text.file}:{text.line} [{text.kind}] {text.text.strip()}\n")
         return 0
     paths = tuple(arguments) or ("",)
     problems = [
