@@ -28,7 +28,7 @@ from kdeclare.sandbox.settings import HOST
 from tests.beds import all_created
 from tests.conftest import free_port
 from tests.unit.report.golden_files import check_golden
-from tests.unit.test_kafka_oauth import endpoint
+from tests.unit.test_kafka_oauth import run_endpoint
 
 pytestmark = pytest.mark.kafka
 
@@ -205,7 +205,7 @@ def test_client_connects_with_pkcs12_stores(secured: Secured, typed: Typed) -> N
 
 
 def test_client_connects_with_oauth_client_credentials(secured: Secured, typed: Typed) -> None:
-    with endpoint() as at:
+    with run_endpoint() as at:
         at.answer = {"access_token": _token(60), "expires_in": 60}
         login = {
             "sasl.mechanism": "OAUTHBEARER",

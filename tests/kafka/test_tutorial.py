@@ -13,7 +13,7 @@ import pytest
 
 from tests.conftest import free_port
 from tests.startup_cache import path_with
-from tests.unit.docs.written import ROOT, blocks
+from tests.unit.docs.written import ROOT, list_code_blocks
 
 TUTORIAL = ROOT / "docs" / "tutorial.md"
 PORT = "19092"
@@ -38,7 +38,7 @@ class Written:
 
 def steps(port: str) -> Iterator[Typed | Written]:
     """Yield the steps of the tutorial, with another port."""
-    for language, text in blocks(TUTORIAL):
+    for language, text in list_code_blocks(TUTORIAL):
         told = text.replace(PORT, port)
         if language == "yaml":
             name = told.partition("\n")[0].removeprefix("# ")
@@ -131,7 +131,7 @@ def test_tutorial_steps_are_all_run() -> None:
         "kdeclare.yaml",
         "manifests/orders.yaml",
     ]
-    assert {language for language, _ in blocks(TUTORIAL)} == {"sh", "yaml", "console"}
+    assert {language for language, _ in list_code_blocks(TUTORIAL)} == {"sh", "yaml", "console"}
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from kdeclare_flags.service import FlagService
 from tests.provider.conftest import EXAMPLE
 from tests.provider.installed import Project, install, run
 from tests.startup_cache import spark_variables
-from tests.unit.docs.written import blocks
+from tests.unit.docs.written import list_code_blocks
 
 pytestmark = pytest.mark.slow
 SECRETS = {"WEB_TOKEN": "web-secret-1234567", "NEW_TOKEN": "new-secret-1234567"}
@@ -212,7 +212,7 @@ def test_fleet_is_audited_on_spark(kdeclare: Project) -> None:
 
 
 def test_readme_commands_of_example_succeed(bin_: Path, tmp_path: Path) -> None:
-    (commands,) = (text for language, text in blocks(EXAMPLE / "README.md") if language == "sh")
+    (commands,) = (text for language, text in list_code_blocks(EXAMPLE / "README.md") if language == "sh")
     install_line, *lines = commands.splitlines()
     assert install_line == "pip install ."
     for name in ("kdeclare.yaml", "manifests"):

@@ -96,7 +96,7 @@ def kinds(monkeypatch: pytest.MonkeyPatch) -> Mapping[str, Kind]:
     return known
 
 
-def test_smallest_kind_has_eight_members() -> None:
+def test_kind_protocol_has_eight_mandatory_members() -> None:
     stated = {*vars(Kind), *Kind.__annotations__} - {*vars(object)}
     assert {member for member in stated if not member.startswith("_")} == {
         "name",
@@ -110,7 +110,7 @@ def test_smallest_kind_has_eight_members() -> None:
     }
 
 
-def test_kind_without_capabilities_is_left_in_peace() -> None:
+def test_kind_without_capabilities_uses_defaults() -> None:
     field = FieldChange("on", FieldOp.CHANGE, False, True)
     assert assess_field("Lamp", Action.UPDATE, field) is field
     assert find_static_diagnostics(KITCHEN) == ()
@@ -126,14 +126,14 @@ def test_kind_without_capabilities_is_left_in_peace() -> None:
         decode_body("Lamp", {})
 
 
-def test_kind_that_is_not_installed_has_no_capability() -> None:
+def test_unknown_kind_has_no_capabilities() -> None:
     field = FieldChange("on", FieldOp.CHANGE, False, True)
     assert assess_field("Toaster", Action.UPDATE, field) is field
     assert not is_fleet_comparable("Toaster")
     assert find_undeletable("Toaster", {"kitchen"}, LiveState()) == {}
 
 
-def test_capabilities_of_built_in_kinds() -> None:
+def test_built_in_kinds_have_expected_capabilities() -> None:
     comparable = {name for name in KINDS if is_fleet_comparable(name)}
     importable = {name for name, kind in KINDS.items() if isinstance(kind, manifest_capabilities.Exportable)}
     assert comparable == {"Topic", "BrokerConfig", "Reassignment", "ClientQuota"}

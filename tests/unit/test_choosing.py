@@ -16,40 +16,40 @@ THERE = ("orders", "payments.eu", "payments.us", "paymentsxeu", "_internal-1")
 NAMES = st.text("ab.", min_size=1, max_size=4)
 
 
-def test_a_dot_makes_no_pattern() -> None:
+def test_name_with_dot_is_not_pattern() -> None:
     assert select_named_topics(["payments.eu"], THERE).found == ("payments.eu",)
     assert not any(map(is_topic_pattern, THERE))
     assert all(map(is_topic_pattern, ("payments.*", "a|b", "orders ", "ordérs", "/orders/")))
 
 
-def test_a_pattern_matches_whole_names_and_what_it_matches_is_sorted() -> None:
+def test_pattern_matches_whole_names_in_sorted_order() -> None:
     assert select_named_topics([r"payments\..*"], THERE).found == ("payments.eu", "payments.us")
     assert select_named_topics(["payments.[e]u"], THERE).found == ("payments.eu", "paymentsxeu")
     assert select_named_topics(["(order)"], THERE).found == ()
 
 
-def test_the_order_is_that_of_the_names_and_each_comes_once() -> None:
+def test_selected_topics_keep_order_of_names_without_repeats() -> None:
     both = select_named_topics(["payments.us", "orders", "(orders|payments.us)", "orders"], THERE)
     assert both.found == ("payments.us", "orders")
 
 
-def test_without_names_all_are_meant() -> None:
+def test_no_names_select_all_topics() -> None:
     assert select_named_topics([], THERE).found == tuple(sorted(THERE))
     assert select_named_topics([], ()) == select_named_topics((), [])
 
 
-def test_what_stands_for_none_is_named_once() -> None:
+def test_names_without_match_are_listed_once() -> None:
     assert select_named_topics(["order", "x.*", "orders", "order"], THERE).missing == ("order", "x.*")
 
 
-def test_a_name_is_guessed_at() -> None:
+def test_unknown_topic_is_reported_with_suggestion() -> None:
     assert report_unknown_topic("ordrs", THERE).hint == "Did you mean 'orders'?"
     assert "--topic" in report_unknown_topic("orders,payments.eu", THERE).hint
     assert report_unknown_topic("x.*", THERE).detail == "No topic name matches 'x.*'."
 
 
 @pytest.mark.parametrize("name", ["*", "a(", "[a", "a{2,1}"])
-def test_a_malformed_pattern(name: str) -> None:
+def test_malformed_pattern_is_rejected(name: str) -> None:
     with pytest.raises(KdeclareError) as refused:
         select_named_topics([name], THERE)
     assert [d.code for d in refused.value.diagnostics] == ["bad-pattern"]
@@ -68,13 +68,13 @@ def test_exact_names_are_found_or_missing(names: list[str], there: set[str]) -> 
 
 
 @given(st.sets(NAMES), st.text("ab", min_size=1, max_size=3))
-def test_patterns_mean_all_that_match_and_nothing_else(there: set[str], prefix: str) -> None:
+def test_pattern_selects_exactly_matching_topics(there: set[str], prefix: str) -> None:
     found = select_named_topics([f"{prefix}.*"], there).found
     assert list(found) == sorted(name for name in there if name.startswith(prefix))
 
 
 @given(st.text(max_size=20), st.sets(NAMES))
-def test_nothing_but_a_problem_for_people_comes_of_any_text(name: str, there: set[str]) -> None:
+def test_any_text_selects_topics_or_is_rejected(name: str, there: set[str]) -> None:
     try:
         both = select_named_topics([name], there)
     except KdeclareError:

@@ -51,7 +51,7 @@ def read_lamps(connections: Connections, selection: Lamps) -> Lit:
 LAMPS = Collector(Lamps, read_lamps)
 
 
-def test_part_is_found_by_its_class_alone() -> None:
+def test_parts_are_found_by_class() -> None:
     parts = Parts(1, "text")
     assert (parts.get(int), parts.get(str), parts.find(float)) == (1, "text", None)
     with pytest.raises(LookupError, match="no float among int, str"):
@@ -66,7 +66,7 @@ def test_parts_are_equal_by_class_and_values() -> None:
     assert repr(LiveState(1, "text")) == "LiveState(1, 'text')"
 
 
-def test_part_takes_the_place_of_an_earlier_one_of_its_class() -> None:
+def test_with_part_replaces_part_of_same_class() -> None:
     live = LiveState(1, "old")
     assert isinstance(live.with_part("new"), LiveState)
     assert (live.get(str), live.with_part("new").get(str), live.with_part("new").get(int)) == (
@@ -76,20 +76,20 @@ def test_part_takes_the_place_of_an_earlier_one_of_its_class() -> None:
     )
 
 
-def test_selections_of_one_class_are_read_in_one_go() -> None:
+def test_selections_of_one_class_are_read_in_one_request() -> None:
     house = House()
     chosen = (Lamps(frozenset("a")), KafkaSelection(), Lamps(frozenset("b")))
     assert LAMPS.collect(Connections(house), chosen) == Lit(frozenset("ab"))
     assert house.asked == 1
 
 
-def test_nothing_is_read_where_nothing_is_selected() -> None:
+def test_collector_without_selection_reads_nothing() -> None:
     house = House()
     assert LAMPS.collect(Connections(house), (KafkaSelection(),)) is None
     assert house.asked == 0
 
 
-def test_selections_of_a_cluster_ask_for_all_that_any_of_them_asks_for() -> None:
+def test_merged_cluster_selection_is_union() -> None:
     orders, broker = ConfigResource(ConfigScope.TOPIC, "orders"), ConfigResource(ConfigScope.BROKER, "1")
     some = ConfigQuery(orders, frozenset({"a"}), optional=True)
     more = ConfigQuery(orders, frozenset({"b"}), overrides=True)
@@ -110,13 +110,13 @@ def test_selections_of_a_cluster_ask_for_all_that_any_of_them_asks_for() -> None
     assert select_topics((KafkaSelection(frozenset({"orders"})), Lamps(frozenset()))) == {"orders"}
 
 
-def test_live_state_has_the_cluster_and_what_else_was_selected() -> None:
+def test_live_state_contains_cluster_and_selected_parts() -> None:
     live = observe(connections_to(MemoryCluster()), ())
     assert live.get(KafkaState).cluster.brokers
     assert live.find(WorkerState) is None
 
 
-def test_workers_are_read_by_the_collector_of_their_provider() -> None:
+def test_workers_are_read_by_collector_of_connect() -> None:
     opened: list[WorkerGroup] = []
 
     def open_group(group: WorkerGroup) -> NoReturn:
@@ -129,7 +129,7 @@ def test_workers_are_read_by_the_collector_of_their_provider() -> None:
     assert opened == [group]
 
 
-def test_built_in_providers_bring_their_collectors() -> None:
+def test_built_in_providers_have_collectors() -> None:
     cluster, quotas, workers = load_collectors()
     assert cluster.codec is not None, "fleets compare what it reads"
     assert quotas.codec is not None, "fleets compare what it reads"
@@ -138,39 +138,41 @@ def test_built_in_providers_bring_their_collectors() -> None:
     assert workers == WORKERS
 
 
-def lamp(name: str) -> ResourceId:
+def make_lamp_id(name: str) -> ResourceId:
     return ResourceId("Lamp", name)
 
 
-def test_what_is_always_read_needs_no_selection() -> None:
+def test_base_selection_is_always_read() -> None:
     house = House()
     always = Collector(Lamps, read_lamps, base_selection=Lamps(frozenset("a")))
     assert always.collect(Connections(house), ()) == Lit(frozenset("a"))
     assert always.collect(Connections(house), (Lamps(frozenset("b")),)) == Lit(frozenset("b"))
 
 
-def test_system_that_shows_all_at_once_is_not_waited_for() -> None:
-    expected = ExpectedObjects(WaitPolicy(0), objects=frozenset({lamp("x")}))
+def test_consistent_system_is_read_without_waiting() -> None:
+    expected = ExpectedObjects(WaitPolicy(0), objects=frozenset({make_lamp_id("x")}))
     assert LAMPS.collect_expected(Connections(House()), (), expected) is None
     seen = LAMPS.collect_expected(Connections(House()), (Lamps(frozenset("a")),), expected)
     assert seen == CollectResult(Lit(frozenset("a")))
 
 
-def test_system_that_trails_is_asked_for_what_is_expected() -> None:
+def test_eventually_consistent_system_gets_expected_objects() -> None:
     asked: list[frozenset[ResourceId]] = []
 
     def read_expected(connections: Connections, selection: Lamps, expected: ExpectedObjects) -> CollectResult:
         asked.append(expected.objects)
-        return CollectResult(Lit(frozenset()), pending=expected.objects & set(map(lamp, selection.names)))
+        return CollectResult(
+            Lit(frozenset()), pending=expected.objects & set(map(make_lamp_id, selection.names))
+        )
 
     trailing = Collector(Lamps, read_lamps, read_expected=read_expected)
-    expected = ExpectedObjects(WaitPolicy(0), objects=frozenset({lamp("a"), lamp("b")}))
+    expected = ExpectedObjects(WaitPolicy(0), objects=frozenset({make_lamp_id("a"), make_lamp_id("b")}))
     seen = trailing.collect_expected(Connections(House()), (Lamps(frozenset("a")),), expected)
-    assert seen == CollectResult(Lit(frozenset()), pending=frozenset({lamp("a")}))
-    assert asked == [frozenset({lamp("a"), lamp("b")})]
+    assert seen == CollectResult(Lit(frozenset()), pending=frozenset({make_lamp_id("a")}))
+    assert asked == [frozenset({make_lamp_id("a"), make_lamp_id("b")})]
 
 
-def test_system_is_identified_by_the_collector_that_can() -> None:
+def test_system_id_comes_from_collector_that_supports_it() -> None:
     assert LAMPS.identify(LiveState()) is None
     named = Collector(Lamps, read_lamps, find_id=lambda live: f"{len(live.get(Lit).names)} lamps")
     assert named.identify(LiveState(Lit(frozenset("ab")))) == "2 lamps"

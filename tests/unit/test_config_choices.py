@@ -8,7 +8,7 @@ from kdeclare.providers.kafka.ids import ConfigScope
 
 
 @pytest.mark.parametrize("scope", ConfigScope)
-def test_a_default_is_one_of_the_choices(scope: ConfigScope) -> None:
+def test_config_default_is_one_of_choices(scope: ConfigScope) -> None:
     known = load_catalog(scope)
     limited = {key: found for key in known.keys if (found := list_choices(known, key))}
     assert len(limited) > 5
@@ -19,7 +19,7 @@ def test_a_default_is_one_of_the_choices(scope: ConfigScope) -> None:
             assert set(values) <= set(found), key
 
 
-def test_what_is_chosen_from() -> None:
+def test_list_choices_returns_allowed_values() -> None:
     topic, broker = load_catalog(ConfigScope.TOPIC), load_catalog(ConfigScope.BROKER)
     assert list_choices(topic, "preallocate") == ("true", "false")
     assert list_choices(topic, "retention.ms") == ()

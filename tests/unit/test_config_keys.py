@@ -39,14 +39,14 @@ LOGIN = "org.apache.kafka.common.security.scram.ScramLoginModule required passwo
         ("listener.name.a.connections.max.reauth.ms", "LONG"),
     ],
 )
-def test_documented_prefixed_key_is_known_per_broker(key: str, type_name: str) -> None:
+def test_documented_prefixed_key_is_per_broker(key: str, type_name: str) -> None:
     info = BROKER_KEYS.get(key)
     assert info is not None
     assert (info.type, info.mode) == (type_name, "per-broker")
 
 
 @pytest.mark.parametrize("key", ["max.connections", "max.connection.creation.rate", "num.network.threads"])
-def test_connection_limits_of_a_listener_are_cluster_wide(key: str) -> None:
+def test_connection_limits_of_listener_are_cluster_wide(key: str) -> None:
     info = BROKER_KEYS.get(f"listener.name.internal.{key}")
     assert info is not None
     assert info.mode == "cluster-wide"
@@ -69,7 +69,7 @@ def test_connection_limits_of_a_listener_are_cluster_wide(key: str) -> None:
         ("listener.name.sasl.jaas.config", "sasl.jaas.config"),
     ],
 )
-def test_key_that_no_broker_reads_is_unknown_with_a_guess(key: str, hint: str) -> None:
+def test_unknown_prefixed_key_is_reported_with_suggestion(key: str, hint: str) -> None:
     kind = KINDS["BrokerConfig"]
     assert BROKER_KEYS.get(key) is None
     _, problems = kind.parse("1", kind.spec.model_validate({"configs": {key: "1"}}))
@@ -78,7 +78,7 @@ def test_key_that_no_broker_reads_is_unknown_with_a_guess(key: str, hint: str) -
     assert hint in wrong.hint
 
 
-def test_literal_login_of_a_mechanism_is_a_secret() -> None:
+def test_literal_login_of_mechanism_is_secret() -> None:
     kind = KINDS["BrokerConfig"]
     body, problems = kind.parse("1", kind.spec.model_validate({"configs": {JAAS: LOGIN}}))
     assert isinstance(narrow(body, BrokerConfigBody).configs[JAAS], Secret)
@@ -88,7 +88,7 @@ def test_literal_login_of_a_mechanism_is_a_secret() -> None:
 
 
 @pytest.mark.parametrize("key", [JAAS, JAAS.upper(), "listener.name.EXTERNAL.plain.sasl.jaas.config"])
-def test_manifest_diff_hides_the_login_of_a_mechanism(key: str) -> None:
+def test_manifest_diff_hides_login_of_mechanism(key: str) -> None:
     text = f"  configs:\n    {key}: {LOGIN}\n".encode()
     shown = render_manifest_diff([FileEdit("broker.yaml", None, text)])
     assert "hunter2" not in shown
@@ -96,7 +96,7 @@ def test_manifest_diff_hides_the_login_of_a_mechanism(key: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "number"), [("0", 0), ("1", 1), ("2147483647", 2147483647), ("20", 20)])
-def test_broker_id_is_read(text: str, number: int) -> None:
+def test_parse_broker_id_returns_number(text: str, number: int) -> None:
     assert parse_broker_id(text) == number
 
 
@@ -104,7 +104,7 @@ NO_IDS = ["²", "٣", "1²", "01", "-1", "+1", " 1", "1_0", "", "2147483648", "9
 
 
 @pytest.mark.parametrize("name", NO_IDS)
-def test_broker_config_named_by_anything_but_an_id_is_refused(name: str) -> None:
+def test_broker_config_name_must_be_broker_id(name: str) -> None:
     assert parse_broker_id(name) is None
     kind = KINDS["BrokerConfig"]
     _, problems = kind.parse(name, kind.spec.model_validate({}))

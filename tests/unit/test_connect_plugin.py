@@ -8,12 +8,12 @@ import pytest
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError
 from kdeclare.providers.connect.client.plugin.jar import EXTENSION, get_jar_name
 from kdeclare.sandbox import connect_jars
-from tests.unit.test_sandbox_jars import connect_home, java_home
+from tests.unit.test_sandbox_jars import create_connect_home, create_java_home
 
 _JAVA = """echo 'openjdk version "21"' >&2"""
 
 
-def refusal(environment: dict[str, str], out: Path) -> Diagnostic:
+def catch_build_error(environment: dict[str, str], out: Path) -> Diagnostic:
     """Return the only diagnostic of a failed build."""
     with pytest.raises(KdeclareError) as failed:
         connect_jars.build(out, environment=environment)
@@ -21,37 +21,37 @@ def refusal(environment: dict[str, str], out: Path) -> Diagnostic:
     return only
 
 
-def compiler(folder: Path, script: str) -> dict[str, str]:
+def install_fake_compiler(folder: Path, script: str) -> dict[str, str]:
     """Return an environment whose javac is this shell script, with Connect jars to compile against."""
-    environment = java_home(folder / "jdk", _JAVA)
+    environment = create_java_home(folder / "jdk", _JAVA)
     javac = folder / "jdk" / "bin" / "javac"
     javac.write_text(f"#!/bin/sh\nif [ \"$1\" = -version ]; then echo 'javac 21.0.1'; exit; fi\n{script}\n")
     javac.chmod(0o755)
     (folder / "kafka").mkdir()
-    home = connect_home(folder / "kafka", "connect-runtime-4.1.0.jar", "connect-file-4.1.0.jar")
+    home = create_connect_home(folder / "kafka", "connect-runtime-4.1.0.jar", "connect-file-4.1.0.jar")
     return {**environment, **home}
 
 
-def test_a_runtime_without_a_compiler_is_said_with_what_to_install(tmp_path: Path) -> None:
-    environment = {**java_home(tmp_path, _JAVA), "PATH": str(tmp_path)}
-    only = refusal(environment, tmp_path / "out")
+def test_build_without_compiler_is_rejected_with_hint(tmp_path: Path) -> None:
+    environment = {**create_java_home(tmp_path, _JAVA), "PATH": str(tmp_path)}
+    only = catch_build_error(environment, tmp_path / "out")
     assert only.code == "javac-missing"
     assert "The installed Java is a runtime, not a JDK" in only.detail
     assert "JDK, version 17" in only.hint
 
 
-def test_an_old_compiler_is_refused_with_its_version(tmp_path: Path) -> None:
-    environment = java_home(tmp_path, _JAVA)
+def test_build_rejects_old_compiler(tmp_path: Path) -> None:
+    environment = create_java_home(tmp_path, _JAVA)
     (tmp_path / "bin" / "javac").write_text("#!/bin/sh\necho 'javac 11.0.2' >&2\n")
     (tmp_path / "bin" / "javac").chmod(0o755)
-    only = refusal(environment, tmp_path / "out")
+    only = catch_build_error(environment, tmp_path / "out")
     assert only.code == "javac-missing"
     assert only.detail.endswith("javac is 11.")
 
 
-def test_what_the_compiler_says_is_shown(tmp_path: Path) -> None:
-    environment = compiler(tmp_path, "echo 'error: package x does not exist'; exit 1")
-    only = refusal(environment, tmp_path / "out")
+def test_build_reports_compiler_output(tmp_path: Path) -> None:
+    environment = install_fake_compiler(tmp_path, "echo 'error: package x does not exist'; exit 1")
+    only = catch_build_error(environment, tmp_path / "out")
     assert only.code == "plugin-build"
     assert only.detail == (
         "The plug-in does not compile against Kafka Connect 4.1.0:\nerror: package x does not exist"
@@ -59,16 +59,16 @@ def test_what_the_compiler_says_is_shown(tmp_path: Path) -> None:
     assert not list((tmp_path / "out").iterdir())
 
 
-def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+def test_build_reports_folder_that_cannot_be_created(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    environment = compiler(tmp_path, "exit 0")
-    only = refusal(environment, tmp_path / "file" / "out")
+    environment = install_fake_compiler(tmp_path, "exit 0")
+    only = catch_build_error(environment, tmp_path / "file" / "out")
     assert only.code == "plugin-folder"
     assert str(tmp_path / "file" / "out") in only.detail
 
 
-def test_a_jar_names_its_service_and_its_version_and_is_made_once(tmp_path: Path) -> None:
-    environment = compiler(tmp_path, "exit 0")
+def test_jar_contains_service_and_version_and_is_built_once(tmp_path: Path) -> None:
+    environment = install_fake_compiler(tmp_path, "exit 0")
     said: list[str] = []
     jar = connect_jars.build(tmp_path / "out", said.append, environment)
     assert (jar.name, len(said)) == (get_jar_name(), 1)
@@ -86,9 +86,7 @@ def test_a_jar_names_its_service_and_its_version_and_is_made_once(tmp_path: Path
     assert jar.read_bytes() == before
 
 
-def test_installing_takes_the_place_of_other_versions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_install_replaces_other_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def made(out: Path, _: object) -> Path:
         (out / get_jar_name()).write_bytes(b"new")
         return out / get_jar_name()

@@ -74,7 +74,7 @@ BOOK = Book(
 SCHEMA = publish_schemas({"book": Book})["book"]
 
 
-def test_fields_are_written_in_order_with_what_follows_from_them_and_without_what_is_hidden() -> None:
+def test_document_has_fields_and_properties_in_order() -> None:
     document = dump_document(BOOK)
     assert [*document] == [
         *("format_version", "is_thick", "page_count", "bought"),
@@ -86,7 +86,7 @@ def test_fields_are_written_in_order_with_what_follows_from_them_and_without_wha
     assert str(document["diagnostics"]).index("'e'") < str(document["diagnostics"]).index("'w'")
 
 
-def test_the_schema_accepts_what_is_written_and_nothing_else() -> None:
+def test_schema_accepts_only_written_documents() -> None:
     validator = Draft202012Validator(SCHEMA)
     document = dump_document(BOOK)
     validator.validate(document)
@@ -97,7 +97,7 @@ def test_the_schema_accepts_what_is_written_and_nothing_else() -> None:
         assert not validator.is_valid(document | wrong)
 
 
-def test_the_schema_says_words_where_they_are_used_and_names_values() -> None:
+def test_schema_inlines_enums_and_references_classes() -> None:
     properties = SCHEMA["properties"]
     words = {"enum": ["red", "blue"], "type": "string"}
     assert properties["colour"] == {"anyOf": [words, {"type": "null"}], "title": "Colour"}
@@ -107,13 +107,13 @@ def test_the_schema_says_words_where_they_are_used_and_names_values() -> None:
     assert {*SCHEMA["$defs"]} == {"DiagnosticDocument", "PlaceDocument", "PlaceOfABook"}
 
 
-def test_enumerations_can_be_defined_by_name() -> None:
+def test_schema_can_define_enums_by_name() -> None:
     schema = publish_schemas({"book": Book}, name_enums=True)["book"]
     assert schema["properties"]["colour"]["anyOf"][0] == {"$ref": "#/$defs/Colour"}
     assert schema["$defs"]["Colour"]["enum"] == ["red", "blue"]
 
 
-def test_a_document_is_made_of_what_it_shares_with_another_value() -> None:
+def test_build_document_copies_shared_fields() -> None:
     loan = build_document(Loan, BOOK, reader=Shelf(1), pages=20)
     assert (loan.is_thick, loan.bought, loan.shelf) == (False, BOUGHT, BOOK.shelf)
     assert dump_document(loan)["reader"] == {"row": 1, "colours": []}

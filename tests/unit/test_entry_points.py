@@ -14,7 +14,7 @@ from kdeclare.core.provider.entry_points import InstalledEntryPoint, find_all, f
 Found = list[tuple[str, str, str, str, str]]
 
 
-def ask_library() -> Found:
+def list_library_entry_points() -> Found:
     return [
         (point.group, point.name, point.value, point.dist.name, point.dist.version)
         for group in sorted(metadata.entry_points().groups)
@@ -23,18 +23,20 @@ def ask_library() -> Found:
     ]
 
 
-def find() -> Found:
+def list_our_entry_points() -> Found:
     return [(p.group, p.name, p.value, p.distribution, p.version) for p in find_all()]
 
 
-def check() -> None:
-    found = find()
-    assert sorted(found) == sorted(ask_library())
+def check_same_entry_points() -> None:
+    found = list_our_entry_points()
+    assert sorted(found) == sorted(list_library_entry_points())
     for group in {group for group, *_ in found}:  # the order within a group decides which one is first
-        assert [item for item in found if item[0] == group] == [i for i in ask_library() if i[0] == group]
+        assert [item for item in found if item[0] == group] == [
+            i for i in list_library_entry_points() if i[0] == group
+        ]
 
 
-def install(
+def install_distribution(
     folder: Path, name: str, text: str, *, version: str = "1", kind: str = "dist-info", file: str = "METADATA"
 ) -> None:
     about = folder / f"{name}-{version}.{kind}"
@@ -45,51 +47,49 @@ def install(
     (about / "entry_points.txt").write_text(text)
 
 
-def test_entry_points_of_this_environment() -> None:
-    check()
+def test_entry_points_of_environment_equal_library() -> None:
+    check_same_entry_points()
     assert "kafka" in {point.name for point in find_entry_points("kdeclare.providers")}
 
 
-def test_the_first_of_two_distributions_of_one_name_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_first_distribution_of_same_name_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = tmp_path / "a", tmp_path / "b"
     odd = "# c\n[other]\nx = y:z\n\n[kdeclare.x]\none=m:f [extra]\n two = m : g\n"
-    install(a, "Some.Thing", odd, version="2")
-    install(b, "some_thing", "[kdeclare.x]\nold = m:f\n")
-    install(b, "else", "[kdeclare.x]\none = m:f [extra]\nthree = n:h\n[other]\nfour = n:h\n")
-    install(b, "eggs", "[kdeclare.y]\nfive = n:h\n", kind="egg-info", file="PKG-INFO")
+    install_distribution(a, "Some.Thing", odd, version="2")
+    install_distribution(b, "some_thing", "[kdeclare.x]\nold = m:f\n")
+    install_distribution(b, "else", "[kdeclare.x]\none = m:f [extra]\nthree = n:h\n[other]\nfour = n:h\n")
+    install_distribution(b, "eggs", "[kdeclare.y]\nfive = n:h\n", kind="egg-info", file="PKG-INFO")
     (b / "none-1.dist-info").mkdir()
     (b / "single.egg-info").write_text("Name: single\nVersion: 1\n")
     for folder in (b, a, tmp_path / "missing"):
         monkeypatch.syspath_prepend(str(folder))
-    check()
+    check_same_entry_points()
     assert [p.name for p in find_entry_points("kdeclare.x")] == ["one", "two", "one", "three"]
     assert [p.distribution for p in find_entry_points("kdeclare.y")] == ["eggs"]
 
 
-def test_entry_points_in_an_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_entry_points_in_archive_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive = tmp_path / "packed.zip"
     with zipfile.ZipFile(archive, "w") as file:
         file.writestr("packed-1.dist-info/METADATA", "Name: packed\nVersion: 1\n")
         file.writestr("packed-1.dist-info/entry_points.txt", "[kdeclare.x]\none = m:f\n")
     monkeypatch.syspath_prepend(str(archive))
-    check()
+    check_same_entry_points()
     assert [p.origin for p in find_entry_points("kdeclare.x")] == ["the distribution packed 1"]
 
 
-def test_entry_points_in_an_egg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_entry_points_in_egg_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     egg = tmp_path / "packed-1-py3.11.egg"
     (egg / "EGG-INFO").mkdir(parents=True)
     (egg / "EGG-INFO" / "PKG-INFO").write_text("Metadata-Version: 1.0\nName: packed\nVersion: 1\n")
     (egg / "EGG-INFO" / "entry_points.txt").write_text("[kdeclare.x]\none = m:f\n")
     monkeypatch.syspath_prepend(str(egg))
-    check()
+    check_same_entry_points()
     assert [p.name for p in find_entry_points("kdeclare.x")] == ["one"]
 
 
-def test_entry_points_of_another_finder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    install(tmp_path, "far", "[kdeclare.x]\none = m:f\n")
+def test_entry_points_of_custom_finder_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install_distribution(tmp_path, "far", "[kdeclare.x]\none = m:f\n")
 
     class Finder:
         def find_distributions(
@@ -102,11 +102,11 @@ def test_entry_points_of_another_finder(tmp_path: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, Finder()])
     monkeypatch.syspath_prepend(str(tmp_path / "nothing"))
-    check()
+    check_same_entry_points()
     assert [p.origin for p in find_entry_points("kdeclare.x")] == ["the distribution far 1"]
 
 
-def test_what_an_entry_point_leads_to() -> None:
+def test_entry_point_loads_module_or_attribute() -> None:
     assert InstalledEntryPoint("", "", "sys").load() is sys
     assert InstalledEntryPoint("", "", "pathlib : Path.home [extra]").load() == Path.home
     with pytest.raises(AttributeError):
@@ -115,7 +115,7 @@ def test_what_an_entry_point_leads_to() -> None:
         InstalledEntryPoint("", "", "no_such_module_at_all:x").load()
 
 
-def test_help_does_not_import_the_library_for_metadata(tmp_path: Path) -> None:
+def test_help_does_not_import_metadata_library(tmp_path: Path) -> None:
     code = (
         "import sys; from kdeclare.cli.main import main; main(['--help']);"
         "print([m for m in ('importlib.metadata', 'email', 'zipfile') if m in sys.modules], file=sys.stderr)"

@@ -66,7 +66,7 @@ def explain(verb: str, error: str, args: Arguments | None = None) -> Explanation
         ("an error of next year", FaultCause.OTHER),
     ],
 )
-def test_all_operation_types_of_kafka_know_its_errors(verb: str, error: str, cause: FaultCause) -> None:
+def test_kafka_operation_types_explain_errors(verb: str, error: str, cause: FaultCause) -> None:
     assert explain(verb, error).cause is cause
 
 
@@ -79,23 +79,21 @@ def test_all_operation_types_of_kafka_know_its_errors(verb: str, error: str, cau
         ("configs.alter", OF_BROKERS, "AlterConfigs on the cluster"),
     ],
 )
-def test_what_is_checked_while_planning_names_the_right(
-    verb: str, args: Arguments | None, right: str
-) -> None:
+def test_authorization_fault_names_required_right(verb: str, args: Arguments | None, right: str) -> None:
     assert explain(verb, "TOPIC_AUTHORIZATION_FAILED", args).right == right
 
 
-def test_all_operation_types_that_can_be_checked_name_a_right() -> None:
+def test_every_validated_operation_type_names_right() -> None:
     for name, operation_type in OPERATION_TYPES.items():
         if operation_type.validates:
             error = NOT_AUTHORIZED if name.startswith("connect.") else "TOPIC_AUTHORIZATION_FAILED"
             assert explain(name, error).right, name
 
 
-def test_quota_comes_with_advice() -> None:
+def test_quota_fault_has_hint() -> None:
     assert explain("topic.create", "THROTTLING_QUOTA_EXCEEDED").hint == QUOTA_HINT
 
 
-def test_fault_means_nothing_special_where_a_provider_says_nothing() -> None:
+def test_fault_without_explanation_of_provider() -> None:
     op = Operation("it", "lamp.on", ResourceId("Lamp", "kitchen"), Arguments(), {})
     assert UnknownOperationType("lamp.on").explain(op, Fault("POLICY_VIOLATION", "no")) == Explanation()

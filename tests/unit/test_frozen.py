@@ -133,7 +133,7 @@ def make_both(body: Callable[[], type]) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("body", WRITTEN)
-def test_classes_are_as_the_standard_library_makes_them(body: Callable[[], type]) -> None:
+def test_classes_equal_those_of_standard_library(body: Callable[[], type]) -> None:
     ours, theirs = make_both(body)
     assert str(inspect.signature(ours)) == str(inspect.signature(theirs))
     for one, other in zip(dataclasses.fields(ours), dataclasses.fields(theirs), strict=True):
@@ -145,7 +145,7 @@ def test_classes_are_as_the_standard_library_makes_them(body: Callable[[], type]
 
 
 @pytest.mark.parametrize("body", WRITTEN)
-def test_values_are_as_the_standard_library_makes_them(body: Callable[[], type]) -> None:
+def test_values_equal_those_of_standard_library(body: Callable[[], type]) -> None:
     ours, theirs = make_both(body)
     mine, others = ([made(*arguments) for arguments in WRITTEN[body]] for made in (ours, theirs))
     assert [repr(value) for value in mine] == [repr(value) for value in others]
@@ -160,14 +160,14 @@ def test_values_are_as_the_standard_library_makes_them(body: Callable[[], type])
     assert ends[0] == ends[1]
 
 
-def test_a_factory_is_called_for_each_value() -> None:
+def test_factory_is_called_for_each_value() -> None:
     one, other = Derived[int]("a"), Derived[int]("a")
     assert one == other
     assert one.notes is not other.notes
 
 
 @pytest.mark.parametrize("name", ["count", "name", "other"])
-def test_nothing_can_be_set_or_deleted(name: str) -> None:
+def test_attributes_cannot_be_set_or_deleted(name: str) -> None:
     value = Derived[int]("a")
     with pytest.raises(FrozenInstanceError, match=f"cannot assign to field '{name}'"):
         setattr(value, name, 2)
@@ -176,7 +176,7 @@ def test_nothing_can_be_set_or_deleted(name: str) -> None:
     assert not hasattr(value, "__dict__")
 
 
-def test_fields_of_bases_come_first() -> None:
+def test_fields_of_base_class_come_first() -> None:
     value = Derived[int]("a", ("t",), 3)
     assert repr(value) == "Derived(name='a', tags=('t',), count=3, notes=[])"
     assert value == Derived[int]("a", ("t",), 3, secret="other")
@@ -186,7 +186,7 @@ def test_fields_of_bases_come_first() -> None:
 
 
 @pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
-def test_values_are_copied_and_pickled(protocol: int) -> None:
+def test_values_can_be_copied_and_pickled(protocol: int) -> None:
     value = Derived[int]("a", ("t",), 3, ["n"], "s")
     again = pickle.loads(pickle.dumps(value, protocol))
     assert (again, again.secret) == (value, "s")
@@ -202,7 +202,9 @@ def test_values_can_be_matched_and_hashed() -> None:
 
 
 @pytest.mark.parametrize(("first", "second"), [(dataclass, library), (library, dataclass)])
-def test_classes_of_both_makes_derive_from_each_other(first: Decorator, second: Decorator) -> None:
+def test_our_and_standard_dataclasses_can_inherit_from_each_other(
+    first: Decorator, second: Decorator
+) -> None:
     class Lower:
         a: int
 
@@ -218,7 +220,7 @@ def test_classes_of_both_makes_derive_from_each_other(first: Decorator, second: 
         upper(1).a = 3
 
 
-def test_a_plain_subclass_has_attributes_of_its_own() -> None:
+def test_plain_subclass_can_have_own_attributes() -> None:
     class Plain(Base):
         pass
 
@@ -229,7 +231,7 @@ def test_a_plain_subclass_has_attributes_of_its_own() -> None:
         value.name = "b"
 
 
-def test_other_options_are_for_the_standard_library() -> None:
+def test_other_options_use_standard_library() -> None:
     @dataclass(order=True)
     class Ordered:
         a: int

@@ -22,7 +22,9 @@ OFFLINE, UNDER_MIN, UNDER, AT_MIN, OTHER, MOVING = PartitionCondition
         (Partition((1,), 1, (1,)), 1, (AT_MIN,)),
     ],
 )
-def test_at_rest(partition: Partition, min_isr: int | None, expected: tuple[PartitionCondition, ...]) -> None:
+def test_conditions_of_partition_at_rest(
+    partition: Partition, min_isr: int | None, expected: tuple[PartitionCondition, ...]
+) -> None:
     assert list_conditions(partition, None, min_isr) == expected
 
 
@@ -40,12 +42,16 @@ def test_at_rest(partition: Partition, min_isr: int | None, expected: tuple[Part
         (Partition((3, 1, 2), 1, (3, 1, 2)), Move((3, 1, 2), (), (3,)), (MOVING,)),
     ],
 )
-def test_during_a_move(partition: Partition, move: Move, expected: tuple[PartitionCondition, ...]) -> None:
+def test_conditions_of_partition_during_move(
+    partition: Partition, move: Move, expected: tuple[PartitionCondition, ...]
+) -> None:
     assert list_conditions(partition, move, None) == expected
 
 
 @given(st.permutations(range(5)), st.integers(0, 5), st.integers(0, 5), st.integers(1, 6))
-def test_minimum_and_factor(replicas: list[int], factor: int, in_sync: int, min_isr: int) -> None:
+def test_conditions_follow_min_isr_and_replication_factor(
+    replicas: list[int], factor: int, in_sync: int, min_isr: int
+) -> None:
     partition = Partition(tuple(replicas[:factor]), 0, tuple(replicas[: min(factor, in_sync)]))
     found = list_conditions(partition, None, min_isr)
     assert (UNDER_MIN in found) == (len(partition.isr) < min_isr)

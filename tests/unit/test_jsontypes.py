@@ -46,7 +46,7 @@ from kdeclare.core.secrets.secret_refs import Referenced
         (as_texts, "abc", "expected an array, got str"),
     ],
 )
-def test_value_of_another_type_is_refused(
+def test_value_of_other_type_is_rejected(
     read: Callable[[JsonValue], object], value: JsonValue, message: str
 ) -> None:
     with pytest.raises(TypeError) as refused:
@@ -60,23 +60,23 @@ def test_containers_are_not_copied() -> None:
     assert as_list(elements) is elements
 
 
-def test_pydantic_takes_a_value_as_it_is() -> None:
+def test_pydantic_returns_same_json_value() -> None:
     value = {"a": [1, "b", None]}
     assert TypeAdapter(JsonValue).validate_python(value) is value
 
 
-def test_elements_are_taken_in_their_order() -> None:
+def test_lists_keep_order_and_references() -> None:
     assert (as_ints([2, 1]), as_texts(("b", "a")), as_texts([])) == ((2, 1), ("b", "a"), ())
     kept = as_texts([Referenced("s3cret-value", "${env.KEY}")])
     assert isinstance(kept[0], Referenced), "a text that knows where it is from stays one"
 
 
-def test_number_stays_as_it_is_or_gets_a_fraction() -> None:
+def test_as_number_keeps_type_and_as_float_converts() -> None:
     assert (repr(as_number(3)), repr(as_number(2.5)), repr(as_float(3))) == ("3", "2.5", "3.0")
 
 
 @pytest.mark.parametrize(
     ("text", "value"), [("null", None), ('{"a": [1, 2.5]}', {"a": [1, 2.5]}), (b"[]", [])]
 )
-def test_text_becomes_a_value(text: str | bytes, value: JsonValue) -> None:
+def test_parse_json_returns_value(text: str | bytes, value: JsonValue) -> None:
     assert parse_json(text) == value

@@ -11,15 +11,15 @@ from kdeclare.providers.kafka.client.properties import resolve_config_providers
 PACKAGE = "org.apache.kafka.common.config.provider."
 
 
-def named(**kinds: str) -> dict[str, str]:
+def declare_providers(**kinds: str) -> dict[str, str]:
     classes = {f"config.providers.{name}.class": f"{PACKAGE}{kind}" for name, kind in kinds.items()}
     return {"config.providers": ", ".join(kinds), **classes}
 
 
-ALL = named(env="EnvVarConfigProvider", file="FileConfigProvider", dir="DirectoryConfigProvider")
+ALL = declare_providers(env="EnvVarConfigProvider", file="FileConfigProvider", dir="DirectoryConfigProvider")
 
 
-def test_values_come_from_where_they_are_said_to_be(tmp_path: Path) -> None:
+def test_placeholders_are_resolved_by_their_providers(tmp_path: Path) -> None:
     (tmp_path / "secrets.properties").write_text("key=from a file\n")
     (tmp_path / "password").write_text("from a folder")
     given = {
@@ -36,7 +36,7 @@ def test_values_come_from_where_they_are_said_to_be(tmp_path: Path) -> None:
     }
 
 
-def test_without_providers_nothing_is_replaced() -> None:
+def test_placeholders_without_providers_are_kept() -> None:
     assert resolve_config_providers({"a": "${env:NAME}"}, {"NAME": "x"}) == {"a": "${env:NAME}"}
 
 
@@ -53,7 +53,7 @@ def test_without_providers_nothing_is_replaced() -> None:
         ),
     ],
 )
-def test_what_cannot_be_had_is_said(properties: dict[str, str], words: list[str]) -> None:
+def test_unresolvable_placeholder_is_reported(properties: dict[str, str], words: list[str]) -> None:
     with pytest.raises(KdeclareError) as raised:
         resolve_config_providers(properties, {})
     (found,) = raised.value.diagnostics
@@ -62,7 +62,7 @@ def test_what_cannot_be_had_is_said(properties: dict[str, str], words: list[str]
 
 
 @pytest.mark.parametrize("placeholder", ["${dir:FOLDER:binary}", "${dir:FOLDER\0:x}", "${file:FOLDER\0:x}"])
-def test_what_is_no_text_is_no_value(tmp_path: Path, placeholder: str) -> None:
+def test_placeholder_for_binary_value_is_rejected(tmp_path: Path, placeholder: str) -> None:
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(
         KdeclareError, match=r"x: .*: (the value is not text|the value does not exist|No such file)"
@@ -70,13 +70,13 @@ def test_what_is_no_text_is_no_value(tmp_path: Path, placeholder: str) -> None:
         resolve_config_providers(ALL | {"x": placeholder.replace("FOLDER", str(tmp_path))}, {})
 
 
-def test_addresses_can_be_kept_elsewhere_like_all_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bootstrap_servers_may_be_placeholder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BROKERS", "127.0.0.1:1")
     with pytest.raises(KdeclareError, match=r"127\.0\.0\.1:1: connection refused"):
         connect("", ALL | {"bootstrap.servers": "${env:BROKERS}"}, timeout_s=2.0)
 
 
-def test_what_is_no_address_is_not_shown_as_it_may_be_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_address_from_placeholder_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BROKERS", "b:9092, s3cret")
     with pytest.raises(KdeclareError) as raised:
         connect("", ALL | {"bootstrap.servers": "${env:BROKERS}"})

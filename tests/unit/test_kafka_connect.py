@@ -25,7 +25,7 @@ METADATA = 3
 
 
 @contextlib.contextmanager
-def server(talk: Callable[[socket.socket], None]) -> Iterator[str]:
+def run_server(talk: Callable[[socket.socket], None]) -> Iterator[str]:
     """Start a server that is not a broker, and return its address."""
     listener = socket.create_server(("127.0.0.1", 0))
 
@@ -41,23 +41,25 @@ def server(talk: Callable[[socket.socket], None]) -> Iterator[str]:
         listener.close()
 
 
-def closed_port() -> str:
+def reserve_closed_port() -> str:
     """Return an address with a closed port."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return f"127.0.0.1:{listener.getsockname()[1]}"
 
 
-def failure(servers: str, properties: dict[str, str] | None = None, timeout_s: float = 5.0) -> Diagnostic:
+def catch_connect_error(
+    servers: str, properties: dict[str, str] | None = None, timeout_s: float = 5.0
+) -> Diagnostic:
     with pytest.raises(KdeclareError) as raised:
         connect(servers, properties or {}, timeout_s=timeout_s)
     (diagnostic,) = raised.value.diagnostics
     return diagnostic
 
 
-def test_every_address_is_named_with_what_was_seen() -> None:
-    refused = closed_port()
+def test_connect_reports_failure_of_every_address() -> None:
+    refused = reserve_closed_port()
     begun = time.monotonic()
-    found = failure(f"{refused},no.such.host.invalid:9092", timeout_s=60)
+    found = catch_connect_error(f"{refused},no.such.host.invalid:9092", timeout_s=60)
     assert time.monotonic() - begun < 30
     assert found.code == "unreachable"
     assert f"{refused}: connection refused" in found.detail
@@ -65,25 +67,25 @@ def test_every_address_is_named_with_what_was_seen() -> None:
     assert "--bootstrap-server" in found.hint
 
 
-def test_silence_ends_in_time() -> None:
+def test_connect_to_silent_server_times_out() -> None:
     kept: list[socket.socket] = []
-    with server(kept.append) as address:
+    with run_server(kept.append) as address:
         begun = time.monotonic()
-        found = failure(address, timeout_s=0.5)
+        found = catch_connect_error(address, timeout_s=0.5)
         assert time.monotonic() - begun < 5
     assert f"{address}: connected, but no response in time" in found.detail
 
 
-def test_a_silent_tls_handshake_ends_in_time() -> None:
+def test_connect_with_silent_tls_handshake_times_out() -> None:
     kept: list[socket.socket] = []
-    with server(kept.append) as address:
+    with run_server(kept.append) as address:
         begun = time.monotonic()
-        found = failure(address, {"security.protocol": "SSL"}, timeout_s=0.5)
+        found = catch_connect_error(address, {"security.protocol": "SSL"}, timeout_s=0.5)
         assert time.monotonic() - begun < 5
     assert "in time" in found.detail
 
 
-def answering(data: bytes) -> Callable[[socket.socket], None]:
+def make_responder(data: bytes) -> Callable[[socket.socket], None]:
     def talk(connection: socket.socket) -> None:
         with connection:
             connection.recv(1000)
@@ -107,19 +109,19 @@ def answering(data: bytes) -> Callable[[socket.socket], None]:
         ),
     ],
 )
-def test_other_protocols_are_recognised(data: bytes, properties: dict[str, str], seen: str) -> None:
-    with server(answering(data)) as address:
-        assert failure(address, properties).detail == f"{address}: {seen}."
+def test_connect_recognizes_other_protocols(data: bytes, properties: dict[str, str], seen: str) -> None:
+    with run_server(make_responder(data)) as address:
+        assert catch_connect_error(address, properties).detail == f"{address}: {seen}."
 
 
-def test_a_broker_that_wants_authentication_closes_after_the_first_words() -> None:
+def test_connect_suggests_authentication_if_broker_disconnects() -> None:
     with fake_broker({METADATA: lambda _: None}) as broker:
-        found = failure(broker.bootstrap)
+        found = catch_connect_error(broker.bootstrap)
     assert "may require authentication" in found.detail
     assert "security.protocol" in found.hint
 
 
-def test_a_broker_with_tls_is_recognised_when_asked_without(pems: Path) -> None:
+def test_connect_without_tls_recognizes_tls_broker(pems: Path) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(pems / "cert", pems / "key")
 
@@ -127,10 +129,13 @@ def test_a_broker_with_tls_is_recognised_when_asked_without(pems: Path) -> None:
         with connection, contextlib.suppress(OSError):
             context.wrap_socket(connection, server_side=True).close()
 
-    with server(talk) as address:
-        found = failure(address)
+    with run_server(talk) as address:
+        found = catch_connect_error(address)
         assert found.detail == f"{address}: it expects TLS, but the client connected without TLS."
-        assert "its certificate is not trusted" in failure(address, {"security.protocol": "SSL"}).detail
+        assert (
+            "its certificate is not trusted"
+            in catch_connect_error(address, {"security.protocol": "SSL"}).detail
+        )
 
 
 @pytest.mark.parametrize(
@@ -166,7 +171,7 @@ def test_a_broker_with_tls_is_recognised_when_asked_without(pems: Path) -> None:
         (client.KafkaConnectionError("Connection timed out"), "timed out", "firewall"),
     ],
 )
-def test_explanations(exc: Exception, what: str, hint: str) -> None:
+def test_connection_errors_are_explained(exc: Exception, what: str, hint: str) -> None:
     seen = explain_connection_error(exc, tls=True)
     assert what in seen.what
     assert hint in seen.hint
@@ -190,33 +195,33 @@ def test_explanations(exc: Exception, what: str, hint: str) -> None:
         ":9",
     ],
 )
-def test_addresses_that_are_none(servers: str) -> None:
-    assert failure(servers).code == "bootstrap-servers"
+def test_connect_rejects_invalid_addresses(servers: str) -> None:
+    assert catch_connect_error(servers).code == "bootstrap-servers"
 
 
-def test_one_good_address_is_enough() -> None:
+def test_connect_needs_one_good_address() -> None:
     kept: list[socket.socket] = []
-    with fake_broker({}) as broker, server(kept.append) as silent:
+    with fake_broker({}) as broker, run_server(kept.append) as silent:
         begun = time.monotonic()
-        connect(f"{silent},{closed_port()},{broker.bootstrap}", {}, timeout_s=60).close()
+        connect(f"{silent},{reserve_closed_port()},{broker.bootstrap}", {}, timeout_s=60).close()
         assert time.monotonic() - begun < 30
 
 
-def test_addresses_may_come_from_the_properties() -> None:
+def test_connect_uses_addresses_from_properties() -> None:
     with fake_broker({}) as broker:
         connect("", {"bootstrap.servers": broker.bootstrap}).close()
 
 
-def test_brokers_that_advertise_a_wrong_address_are_named() -> None:
+def test_connect_names_wrong_advertised_address() -> None:
     with fake_broker({}) as broker:
-        real, wrong = broker.port, closed_port()
+        real, wrong = broker.port, reserve_closed_port()
         broker.port = int(wrong.rpartition(":")[2])
-        found = failure(f"127.0.0.1:{real}")
+        found = catch_connect_error(f"127.0.0.1:{real}")
     assert wrong in found.detail
     assert "advertised.listeners" in found.hint
 
 
-def test_a_broker_that_was_reached_is_not_advertised_wrongly() -> None:
+def test_errors_of_reached_broker_do_not_blame_advertised_address() -> None:
     def hint(exc: Exception) -> str:
         return explain_broker_error(exc, "b1:9093", tls=True).hint
 
@@ -229,19 +234,19 @@ def test_a_broker_that_was_reached_is_not_advertised_wrongly() -> None:
     assert "advertised.listeners" in hint(client.KafkaConnectionError("Hostname mismatch"))
 
 
-def test_nothing_is_written_and_no_thread_stays(capfd: pytest.CaptureFixture[str]) -> None:
+def test_failed_connect_prints_nothing_and_leaves_no_thread(capfd: pytest.CaptureFixture[str]) -> None:
     before = threading.active_count()
-    failure(closed_port())
+    catch_connect_error(reserve_closed_port())
     assert threading.active_count() <= before
     assert capfd.readouterr() == ("", "")
 
 
-def test_the_clients_log_is_shown_on_request_but_never_its_frames() -> None:
+def test_client_log_never_includes_frames() -> None:
     log = logging.getLogger("kafka")
     level = log.level
     try:
         log.setLevel(logging.DEBUG)
-        failure(closed_port())
+        catch_connect_error(reserve_closed_port())
         assert log.level == logging.INFO
     finally:
         log.setLevel(level)

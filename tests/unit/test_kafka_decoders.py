@@ -28,7 +28,7 @@ texts = st.none() | st.text(max_size=5) | st.just("v" * 200)
 
 
 @st.composite
-def configs(draw: st.DrawFn) -> list[Any]:
+def draw_configs(draw: st.DrawFn) -> list[Any]:
     """Entries of one resource, mostly the same ones in the same order, as in Kafka."""
     usual = draw(st.booleans())
     names = KEYS if usual else draw(st.permutations(KEYS).map(lambda keys: keys[: draw(st.integers(0, 6))]))
@@ -53,7 +53,7 @@ def configs(draw: st.DrawFn) -> list[Any]:
 
 
 @st.composite
-def described(draw: st.DrawFn) -> tuple[bytes, Mapping[ConfigResource, ConfigQuery]]:
+def draw_response(draw: st.DrawFn) -> tuple[bytes, Mapping[ConfigResource, ConfigQuery]]:
     """A response as bytes, and the queries that it answers."""
     results, queries = [], {}
     for index in range(draw(st.integers(0, 6))):
@@ -70,15 +70,15 @@ def described(draw: st.DrawFn) -> tuple[bytes, Mapping[ConfigResource, ConfigQue
                 error_message=draw(texts),
                 resource_type=2 if scope is ConfigScope.TOPIC else 4,
                 resource_name=name,
-                configs=draw(configs()),
+                configs=draw(draw_configs()),
             )
         )
     response = DescribeConfigsResponse(throttle_time_ms=draw(st.integers(0, 99)), results=results)
     return response.encode(version=4), queries
 
 
-@given(described())
-def test_configs_equal_kafka_pythons(
+@given(draw_response())
+def test_decoded_configs_equal_kafka_python(
     answer: tuple[bytes, Mapping[ConfigResource, ConfigQuery]],
 ) -> None:
     body, queries = answer
@@ -87,10 +87,10 @@ def test_configs_equal_kafka_pythons(
 
 
 @pytest.mark.parametrize("length", [1, 50, 200])
-def test_long_override_of_one_topic_hides_no_override_of_the_next(length: int) -> None:
+def test_override_after_long_override_is_decoded(length: int) -> None:
     """The decoder compares the remaining entries with those of the previous topic all at once."""
-    long = [entry("a", "v" * length, 1), entry("x", "default", 5)]
-    other = [entry("a", "default", 5), entry("x", "mine", 1)]
+    long = [make_entry("a", "v" * length, 1), make_entry("x", "default", 5)]
+    other = [make_entry("a", "default", 5), make_entry("x", "mine", 1)]
     results = [RESULT(0, None, 2, f"t{n}", configs) for n, configs in enumerate((long, other, other))]
     body = DescribeConfigsResponse(throttle_time_ms=0, results=results).encode(version=4)
     resources = [ConfigResource(ConfigScope.TOPIC, f"t{n}") for n in range(3)]
@@ -103,7 +103,7 @@ def test_long_override_of_one_topic_hides_no_override_of_the_next(length: int) -
     ]
 
 
-def entry(name: str, value: str | None, source: int, kind: int = 5) -> Any:
+def make_entry(name: str, value: str | None, source: int, kind: int = 5) -> Any:
     return CONFIG(
         name=name,
         value=value,
@@ -116,13 +116,13 @@ def entry(name: str, value: str | None, source: int, kind: int = 5) -> Any:
     )
 
 
-def result(name: str, *entries: Any, scope: int = 2) -> Any:
+def make_result(name: str, *entries: Any, scope: int = 2) -> Any:
     return RESULT(
         error_code=0, error_message=None, resource_type=scope, resource_name=name, configs=list(entries)
     )
 
 
-def ours(query: ConfigQuery, *results: Any) -> list[Mapping[str, ConfigEntry]]:
+def decode_with_our_decoder(query: ConfigQuery, *results: Any) -> list[Mapping[str, ConfigEntry]]:
     """What our decoder keeps of each result, all of them asked for as ``query`` asks."""
     scope = query.resource.scope
     queries = {}
@@ -136,40 +136,44 @@ def ours(query: ConfigQuery, *results: Any) -> list[Mapping[str, ConfigEntry]]:
 TOPIC = ConfigResource(ConfigScope.TOPIC, "")
 
 
-def test_overrides_are_kept_wherever_they_stand() -> None:
-    inherited = [entry("a", "1", 5), entry("b", "2", 4), entry("c", "3", 5)]
-    overridden = [entry("a", "9", 1), entry("b", "8", 1), entry("c", "7", 1, kind=7)]
+def test_overrides_are_decoded_at_any_position() -> None:
+    inherited = [make_entry("a", "1", 5), make_entry("b", "2", 4), make_entry("c", "3", 5)]
+    overridden = [make_entry("a", "9", 1), make_entry("b", "8", 1), make_entry("c", "7", 1, kind=7)]
     rows = [
         [overridden[0], inherited[1], overridden[2]],
         inherited,
         [inherited[0], overridden[1], inherited[2]],
         inherited,
-        [*inherited, entry("new", "x", 1)],
-        [entry("first", "x", 1), *inherited],
+        [*inherited, make_entry("new", "x", 1)],
+        [make_entry("first", "x", 1), *inherited],
         inherited[1:],
         [],
     ]
-    found = ours(ConfigQuery(TOPIC, overrides=True), *[result(f"t{i}", *row) for i, row in enumerate(rows)])
+    found = decode_with_our_decoder(
+        ConfigQuery(TOPIC, overrides=True), *[make_result(f"t{i}", *row) for i, row in enumerate(rows)]
+    )
     assert [sorted(entries) for entries in found] == [["a", "c"], [], ["b"], [], ["new"], ["first"], [], []]
     assert found[0]["c"] == ConfigEntry("7", ConfigSource.TOPIC, ConfigType.LIST)
 
 
-def test_keys_asked_for_are_kept_whatever_their_source() -> None:
-    row = [entry("a", "1", 5), entry("b", None, 4), entry("c", "3", 1)]
+def test_requested_keys_are_decoded_for_any_source() -> None:
+    row = [make_entry("a", "1", 5), make_entry("b", None, 4), make_entry("c", "3", 1)]
     query = ConfigQuery(TOPIC, frozenset({"b", "zz"}))
-    found = ours(query, result("t0", *row), result("t1", *row))
+    found = decode_with_our_decoder(query, make_result("t0", *row), make_result("t1", *row))
     assert found == [{"b": ConfigEntry(None, ConfigSource.STATIC)}] * 2
 
 
-def test_overrides_that_topics_have_in_common_share_one_object() -> None:
+def test_equal_overrides_share_one_object() -> None:
     """Up to a limit of values per key; beyond it, each topic has its own object."""
     values = [str(n % 12) for n in range(36)]
     topics = [
-        result(f"t{n}", entry("a", "default", 5), entry("b", value, 1), entry("c", value, 1))
+        make_result(
+            f"t{n}", make_entry("a", "default", 5), make_entry("b", value, 1), make_entry("c", value, 1)
+        )
         for n, value in enumerate(values)
     ]
 
-    found = ours(ConfigQuery(TOPIC, overrides=True), *topics)
+    found = decode_with_our_decoder(ConfigQuery(TOPIC, overrides=True), *topics)
 
     assert [{key: item.value for key, item in entries.items()} for entries in found] == [
         {"b": value, "c": value} for value in values
@@ -178,16 +182,23 @@ def test_overrides_that_topics_have_in_common_share_one_object() -> None:
 
 
 def test_skipped_entries_share_one_object() -> None:
-    row = [entry("a", "1", 5), entry("b", "2", 5)]
-    first, second = ours(ConfigQuery(TOPIC, frozenset({"b"})), result("t0", *row), result("t1", *row))
+    row = [make_entry("a", "1", 5), make_entry("b", "2", 5)]
+    first, second = decode_with_our_decoder(
+        ConfigQuery(TOPIC, frozenset({"b"})), make_result("t0", *row), make_result("t1", *row)
+    )
     assert first["b"] is second["b"]
 
 
 @pytest.mark.parametrize(("name", "own"), [("1", "broker"), ("", "cluster")])
-def test_a_brokers_overrides_are_those_of_that_very_resource(name: str, own: str) -> None:
-    row = [entry("broker", "1", 2), entry("cluster", "2", 3), entry("static", "3", 4), entry("topic", "4", 1)]
+def test_broker_overrides_belong_to_that_resource_only(name: str, own: str) -> None:
+    row = [
+        make_entry("broker", "1", 2),
+        make_entry("cluster", "2", 3),
+        make_entry("static", "3", 4),
+        make_entry("topic", "4", 1),
+    ]
     query = ConfigQuery(ConfigResource(ConfigScope.BROKER, name), overrides=True)
-    (found,) = ours(query, result(name, *row, scope=4))
+    (found,) = decode_with_our_decoder(query, make_result(name, *row, scope=4))
     assert list(found) == [own]
 
 
@@ -206,7 +217,7 @@ created_configs = st.lists(
 
 
 @given(st.data())
-def test_created_topics_equal_kafka_pythons(data: st.DataObject) -> None:
+def test_decoded_created_topics_equal_kafka_python(data: st.DataObject) -> None:
     blocks = data.draw(
         st.lists(created_configs, min_size=1, max_size=6)
     )  # more than the decoder keeps for comparison
@@ -261,7 +272,7 @@ brokers = st.builds(
     st.lists(brokers, max_size=3),
     st.none() | st.text(max_size=22),
 )
-def test_topics_equal_kafka_pythons(
+def test_decoded_topics_equal_kafka_python(
     version: int, topics: list[Any], known: list[Any], cluster_id: str | None
 ) -> None:
     body = MetadataResponse(
@@ -271,7 +282,7 @@ def test_topics_equal_kafka_pythons(
     assert decode_topics(RawResponse(body, version)) == theirs
 
 
-def test_topic_ids_are_uuids_as_text() -> None:
+def test_topic_ids_have_text_format_of_kafka() -> None:
     topic_id = UUID("12345678-9abc-def0-1234-56789abcdef0")
     topic = MetadataResponse.MetadataResponseTopic(
         error_code=0, name="t", topic_id=topic_id, is_internal=True, partitions=[], authorized_operations=None
@@ -284,7 +295,7 @@ def test_topic_ids_are_uuids_as_text() -> None:
     assert found.topic.internal
 
 
-def test_varints_and_tags() -> None:
+def test_varints_and_tags_are_decoded() -> None:
     assert read_uvarint(b"\x7f", 0) == (127, 1)
     assert read_uvarint(b"\x00\x80\x80\x04", 1) == (65536, 4)
     assert skip_tags(b"\x02\x05\x01a\x06\x02bc!", 0) == 8

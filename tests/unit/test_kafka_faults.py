@@ -37,7 +37,7 @@ REFUSED, RETRIABLE, UNKNOWN = FaultKind.REFUSED, FaultKind.RETRIABLE, FaultKind.
         (4242, "ERROR_4242"),
     ],
 )
-def test_names_are_those_of_kafkas_own_tools(code: int, name: str) -> None:
+def test_error_names_are_those_of_kafka_tools(code: int, name: str) -> None:
     assert get_error_name(code) == name
 
 
@@ -56,7 +56,7 @@ def test_names_are_those_of_kafkas_own_tools(code: int, name: str) -> None:
         (-1, RETRIABLE, UNKNOWN),
     ],
 )
-def test_kinds_of_codes(code: int, of_a_read: FaultKind, of_a_change: FaultKind) -> None:
+def test_fault_kind_follows_error_code(code: int, of_a_read: FaultKind, of_a_change: FaultKind) -> None:
     assert build_fault_from_code(code, "why", changes=False).kind is of_a_read
     assert build_fault_from_code(code, "why", changes=True).kind is of_a_change
     assert ("quota" in build_fault_from_code(code, None, changes=True).message) is (code == 89)
@@ -65,7 +65,7 @@ def test_kinds_of_codes(code: int, of_a_read: FaultKind, of_a_change: FaultKind)
 @pytest.mark.parametrize(
     "exc", [client.KafkaConnectionError("gone"), client.Cancelled(), client.NodeNotReadyError(1)]
 )
-def test_what_the_client_saw_is_unknown_only_for_a_change_that_left(exc: Exception) -> None:
+def test_client_exception_is_unknown_only_for_sent_change(exc: Exception) -> None:
     kinds = {
         (sent, changes): build_fault_from_exception(exc, sent=sent, changes=changes).kind
         for sent in (False, True)
@@ -75,7 +75,7 @@ def test_what_the_client_saw_is_unknown_only_for_a_change_that_left(exc: Excepti
     assert set(kinds.values()) == {RETRIABLE}
 
 
-def test_exceptions_keep_their_words_without_python_names() -> None:
+def test_exception_message_is_kept_without_class_name() -> None:
     fault = build_fault_from_exception(
         client.KafkaConnectionError("broker 1 at a:9092: gone"), sent=False, changes=True
     )
@@ -86,13 +86,13 @@ def test_exceptions_keep_their_words_without_python_names() -> None:
     assert (fault.error, fault.kind) == ("REQUEST_TIMED_OUT", RETRIABLE)
 
 
-def test_versions_and_authentication_are_refusals_with_their_names() -> None:
+def test_version_and_authentication_errors_are_refused() -> None:
     fault = build_fault_from_exception(client.IncompatibleBrokerVersion("no"), sent=False, changes=True)
     assert (fault.error, fault.kind) == ("UNSUPPORTED_VERSION", REFUSED)
     fault = build_fault_from_exception(client.SaslAuthenticationFailedError("no"), sent=False, changes=True)
     assert (fault.error, fault.kind) == ("SASL_AUTHENTICATION_FAILED", REFUSED)
 
 
-def test_a_fault_stays_itself() -> None:
+def test_fault_from_fault_is_same_object() -> None:
     fault = Fault("X", "y", UNKNOWN)
     assert build_fault_from_exception(fault, sent=False, changes=False) is fault

@@ -41,7 +41,7 @@ class Brokers:
         }
 
 
-def fresh(brokers: Brokers) -> Freshness:
+def make_freshness(brokers: Brokers) -> Freshness:
     return Freshness(cast(Wire, brokers))
 
 
@@ -65,30 +65,30 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return made
 
 
-def test_all_are_waited_for_as_they_are_quick() -> None:
+def test_nodes_waits_for_all_quick_brokers() -> None:
     brokers = Brokers(10, {1: [10], 2: [8, 9, 11], 3: [9, 10]})
-    assert fresh(brokers).nodes() == [1, 2, 3]
+    assert make_freshness(brokers).nodes() == [1, 2, 3]
     assert brokers.rounds == 3
 
 
-def test_a_slow_one_and_a_dead_one_are_passed_by(clock: Clock) -> None:
-    assert fresh(Brokers(10, {1: [10], 2: [3], 3: [GONE]})).nodes() == [1]
+def test_nodes_skips_slow_and_dead_brokers(clock: Clock) -> None:
+    assert make_freshness(Brokers(10, {1: [10], 2: [3], 3: [GONE]})).nodes() == [1]
     assert 0.5 < clock.at < 1
 
 
-def test_one_that_must_be_asked_is_waited_for(clock: Clock) -> None:
-    assert fresh(Brokers(10, {1: [10], 2: [*[3] * 60, 10]})).nodes({2}) == [1, 2]
+def test_nodes_waits_for_required_broker(clock: Clock) -> None:
+    assert make_freshness(Brokers(10, {1: [10], 2: [*[3] * 60, 10]})).nodes({2}) == [1, 2]
     assert clock.at > 1
 
 
-def test_an_old_answer_is_better_than_none(clock: Clock) -> None:
-    assert fresh(Brokers(10, {1: [3], 2: [4]})).nodes() == [1, 2]
+def test_nodes_returns_trailing_brokers_after_time_limit(clock: Clock) -> None:
+    assert make_freshness(Brokers(10, {1: [3], 2: [4]})).nodes() == [1, 2]
     assert 30 < clock.at < 31
 
 
-def test_where_all_trail_later_those_are_read_that_knew_the_most(clock: Clock) -> None:
+def test_nodes_prefers_brokers_checked_most_recently(clock: Clock) -> None:
     brokers = Brokers(10, {1: [3], 2: [10]})
-    made = fresh(brokers)
+    made = make_freshness(brokers)
     assert made.nodes() == [2]
     clock.sleep(2)
     brokers.committed = 12
@@ -97,9 +97,9 @@ def test_where_all_trail_later_those_are_read_that_knew_the_most(clock: Clock) -
     assert made.nodes() == [1, 2], "no broker was checked for the write"
 
 
-def test_it_is_asked_again_after_a_write_only() -> None:
+def test_nodes_checks_brokers_again_only_after_write() -> None:
     brokers = Brokers(10, {1: [10]})
-    made = fresh(brokers)
+    made = make_freshness(brokers)
     made.nodes()
     made.nodes()
     assert brokers.rounds == 1
@@ -123,11 +123,11 @@ MOVE, OTHER = TopicPartition("orders", 0), TopicPartition("orders", 1)
         ([MOVE, OTHER], [OTHER], 3),
     ],
 )
-def test_the_end_of_a_move_is_waited_for_where_the_controller_has_told_of_it(
+def test_nodes_checks_brokers_again_after_end_of_move(
     first: list[TopicPartition], then: list[TopicPartition], asked: int
 ) -> None:
     brokers = Brokers(10, {1: [10]})
-    made = fresh(brokers)
+    made = make_freshness(brokers)
     made.record_moves(first)
     made.nodes()
     made.record_moves(then)
@@ -138,9 +138,9 @@ def test_the_end_of_a_move_is_waited_for_where_the_controller_has_told_of_it(
     assert brokers.rounds == asked
 
 
-def test_moves_that_ended_before_they_were_ever_listed_count_as_well() -> None:
+def test_nodes_checks_brokers_again_after_first_empty_move_list() -> None:
     brokers = Brokers(10, {1: [10]})
-    made = fresh(brokers)
+    made = make_freshness(brokers)
     made.nodes()
     made.record_moves([])
     brokers.committed = 11
@@ -149,8 +149,8 @@ def test_moves_that_ended_before_they_were_ever_listed_count_as_well() -> None:
     assert brokers.rounds == 3
 
 
-def test_moves_listed_before_the_check_need_not_be_listed_again(clock: Clock) -> None:
-    made = fresh(Brokers(10, {1: [10]}))
+def test_earlier_moves_are_reused_after_check(clock: Clock) -> None:
+    made = make_freshness(Brokers(10, {1: [10]}))
     assert made.get_earlier_moves() is None
     made.record_moves([MOVE])
     assert made.get_earlier_moves() is None, "the brokers have not been checked"
@@ -166,8 +166,8 @@ def test_moves_listed_before_the_check_need_not_be_listed_again(clock: Clock) ->
     assert made.get_earlier_moves() is None
 
 
-def test_an_old_list_of_moves_is_none(clock: Clock) -> None:
-    made = fresh(Brokers(10, {1: [10]}))
+def test_outdated_list_of_moves_is_not_reused(clock: Clock) -> None:
+    made = make_freshness(Brokers(10, {1: [10]}))
     made.record_moves([MOVE])
     clock.sleep(2)
     made.nodes()
@@ -175,22 +175,22 @@ def test_an_old_list_of_moves_is_none(clock: Clock) -> None:
 
 
 @pytest.mark.parametrize("error", ["UNSUPPORTED_VERSION", "CLUSTER_AUTHORIZATION_FAILED"])
-def test_where_it_cannot_be_known_any_broker_will_do(error: str) -> None:
+def test_nodes_returns_all_brokers_if_epoch_is_unavailable(error: str) -> None:
     brokers = Brokers(Fault(error, ""), {1: [0], 2: [0]})
-    made = fresh(brokers)
+    made = make_freshness(brokers)
     assert made.nodes() == [1, 2]
     brokers.committed = GONE  # never checked again
     assert made.nodes() == [1, 2]
 
 
-def test_other_faults_pass() -> None:
+def test_nodes_passes_on_other_faults() -> None:
     with pytest.raises(Fault, match="NETWORK_EXCEPTION"):
-        fresh(Brokers(GONE, {1: [0]})).nodes()
+        make_freshness(Brokers(GONE, {1: [0]})).nodes()
 
 
-def test_is_caught_up_asks_again_each_time(clock: Clock) -> None:
+def test_is_caught_up_checks_brokers_each_time(clock: Clock) -> None:
     brokers = Brokers(10, {1: [*[3] * 10, 11], 2: [3]})
-    found = fresh(brokers)
+    found = make_freshness(brokers)
     found.mark_written()
     assert found.is_caught_up()  # broker 1 catches up during the wait
     brokers.committed = 20
@@ -201,17 +201,15 @@ def test_is_caught_up_asks_again_each_time(clock: Clock) -> None:
     assert found.is_caught_up()
 
 
-def test_is_caught_up_is_false_where_nobody_may_know() -> None:
+def test_is_caught_up_is_false_without_permission() -> None:
     refused = Fault("CLUSTER_AUTHORIZATION_FAILED", "")
-    assert not fresh(Brokers(refused, {1: [10]})).is_caught_up()
+    assert not make_freshness(Brokers(refused, {1: [10]})).is_caught_up()
 
 
 @pytest.mark.parametrize(("limit_s", "waits"), [(0.0, 0.0), (2.0, 2.0), (120.0, 30.0)])
-def test_catching_up_is_waited_for_as_long_as_patience_lasts(
-    clock: Clock, limit_s: float, waits: float
-) -> None:
+def test_await_committed_waits_up_to_limit(clock: Clock, limit_s: float, waits: float) -> None:
     brokers = Brokers(10, {1: [3], 2: [4]})
-    found = fresh(brokers)
+    found = make_freshness(brokers)
     found.await_committed(WaitPolicy(limit_s))
     assert waits <= clock.at < waits + 1
     before = clock.at
@@ -222,18 +220,18 @@ def test_catching_up_is_waited_for_as_long_as_patience_lasts(
     assert clock.at - before < waits + 1, "later waits are not longer"
 
 
-def test_catching_up_tells_what_takes_long(clock: Clock) -> None:
+def test_await_committed_reports_progress(clock: Clock) -> None:
     told: list[tuple[str, int, int]] = []
 
     def tell(what: str, done: int, total: int, moves: object = None) -> None:
         told.append((what, done, total))
 
-    fresh(Brokers(10, {1: [*[3] * 10, 10], 2: [10]})).await_committed(WaitPolicy(5, tell))
+    make_freshness(Brokers(10, {1: [*[3] * 10, 10], 2: [10]})).await_committed(WaitPolicy(5, tell))
     assert told == []
-    fresh(Brokers(10, {1: [*[3] * 60, 10], 2: [4]})).await_committed(WaitPolicy(5, tell))
+    make_freshness(Brokers(10, {1: [*[3] * 60, 10], 2: [4]})).await_committed(WaitPolicy(5, tell))
     assert set(told) == {("Waiting for brokers to catch up with the controller", 0, 2)}
 
 
-def test_catching_up_where_it_cannot_be_known_waits_for_nothing(clock: Clock) -> None:
-    fresh(Brokers(Fault("UNSUPPORTED_VERSION", ""), {1: [0]})).await_committed(WaitPolicy(5))
+def test_await_committed_does_not_wait_if_epoch_is_unavailable(clock: Clock) -> None:
+    make_freshness(Brokers(Fault("UNSUPPORTED_VERSION", ""), {1: [0]})).await_committed(WaitPolicy(5))
     assert clock.at == 0

@@ -26,7 +26,7 @@ ONE, TWO = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 @contextmanager
-def cluster(
+def run_cluster(
     *answers: dict[int, Answer], versions: Mapping[int, int] = VERSIONS, **options: Any
 ) -> Iterator[tuple[KafkaCluster, list[FakeBroker]]]:
     """Brokers 1, 2, …, each with its own responses."""
@@ -66,7 +66,7 @@ def cluster(
         yield made, brokers
 
 
-def dirs(*, code: int = 0, results: list[Any] | None = None) -> Any:
+def make_dirs_response(*, code: int = 0, results: list[Any] | None = None) -> Any:
     """A DescribeLogDirs response: by default one directory with a replica and an arriving one."""
     kind = DescribeLogDirsResponse.DescribeLogDirsResult
     topic = kind.DescribeLogDirsTopic
@@ -88,8 +88,8 @@ def dirs(*, code: int = 0, results: list[Any] | None = None) -> Any:
     return DescribeLogDirsResponse(throttle_time_ms=0, error_code=code, results=found)
 
 
-def test_directories_as_a_broker_describes_them() -> None:
-    with cluster({DESCRIBE: lambda _: dirs()}) as (kafka, (broker,)):
+def test_log_dirs_are_read_from_response() -> None:
+    with run_cluster({DESCRIBE: lambda _: make_dirs_response()}) as (kafka, (broker,)):
         found = kafka.log_dirs()
     assert found == {
         1: (
@@ -101,24 +101,27 @@ def test_directories_as_a_broker_describes_them() -> None:
     assert sent.topics is None
 
 
-def test_an_old_broker_knows_no_volumes() -> None:
-    with cluster({DESCRIBE: lambda _: dirs()}, versions={DESCRIBE: 3}) as (kafka, _):
+def test_log_dirs_of_old_broker_have_no_volume_sizes() -> None:
+    with run_cluster({DESCRIBE: lambda _: make_dirs_response()}, versions={DESCRIBE: 3}) as (kafka, _):
         (first, _) = kafka.log_dirs()[1]
     assert (first.total, first.usable) == (None, None)
 
 
 @pytest.mark.parametrize("silence", [None, ...])
-def test_a_broker_that_does_not_answer_is_left_out_in_time(silence: Any) -> None:
-    answers: list[dict[int, Answer]] = [{DESCRIBE: lambda _: dirs()}, {DESCRIBE: lambda _: silence}]
-    with cluster(*answers, request_timeout_s=0.5) as (kafka, _):
+def test_log_dirs_omit_silent_broker_in_time(silence: Any) -> None:
+    answers: list[dict[int, Answer]] = [
+        {DESCRIBE: lambda _: make_dirs_response()},
+        {DESCRIBE: lambda _: silence},
+    ]
+    with run_cluster(*answers, request_timeout_s=0.5) as (kafka, _):
         begun = time.monotonic()
         assert list(kafka.log_dirs()) == [1]
         assert time.monotonic() - begun < 10
 
 
-def test_no_answer_at_all_is_a_fault() -> None:
+def test_log_dirs_without_any_response_is_fault() -> None:
     with (
-        cluster({DESCRIBE: lambda _: ...}, request_timeout_s=0.3) as (kafka, _),
+        run_cluster({DESCRIBE: lambda _: ...}, request_timeout_s=0.3) as (kafka, _),
         pytest.raises(Fault) as raised,
     ):
         kafka.log_dirs()
@@ -126,17 +129,19 @@ def test_no_answer_at_all_is_a_fault() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "version"), [(dirs(code=31, results=[]), 4), (dirs(results=[]), 2)], ids=["said", "empty"]
+    ("answer", "version"),
+    [(make_dirs_response(code=31, results=[]), 4), (make_dirs_response(results=[]), 2)],
+    ids=["said", "empty"],
 )
-def test_a_broker_that_forbids_it_is_heard(answer: Any, version: int) -> None:
+def test_log_dirs_without_permission_is_fault(answer: Any, version: int) -> None:
     with (
-        cluster({DESCRIBE: lambda _: answer}, versions={DESCRIBE: version}) as (kafka, _),
+        run_cluster({DESCRIBE: lambda _: answer}, versions={DESCRIBE: version}) as (kafka, _),
         pytest.raises(Fault, match="CLUSTER_AUTHORIZATION_FAILED"),
     ):
         kafka.log_dirs()
 
 
-def moved(*codes: int) -> Answer:
+def make_move_responder(*codes: int) -> Answer:
     """One error code per partition, in order."""
 
     def answer(request: Any) -> Any:
@@ -160,9 +165,12 @@ def moved(*codes: int) -> Answer:
     return answer
 
 
-def test_each_broker_gets_its_own_replicas_only() -> None:
+def test_move_log_dirs_sends_replicas_to_their_brokers() -> None:
     targets = {(ONE, 1): "/a", (TWO, 1): "/b", (ONE, 2): "/c"}
-    with cluster({MOVE: moved(0, 57)}, {MOVE: moved(9)}, {}) as (kafka, brokers):
+    with run_cluster({MOVE: make_move_responder(0, 57)}, {MOVE: make_move_responder(9)}, {}) as (
+        kafka,
+        brokers,
+    ):
         results = kafka.move_log_dirs(targets)
     sent = [
         {each.path: [(t.name, t.partitions) for t in each.topics] for each in request.dirs}
@@ -179,15 +187,15 @@ def test_each_broker_gets_its_own_replicas_only() -> None:
     }
 
 
-def test_a_broker_that_is_lost_leaves_its_own_replicas_unknown() -> None:
-    with cluster({MOVE: moved(0)}, {MOVE: lambda _: None}) as (kafka, _):
+def test_move_log_dirs_at_lost_broker_is_unknown() -> None:
+    with run_cluster({MOVE: make_move_responder(0)}, {MOVE: lambda _: None}) as (kafka, _):
         results = kafka.move_log_dirs({(ONE, 1): "/a", (ONE, 2): "/c", (ONE, 7): "/d"})
     assert results[ONE, 1] is None
     kinds = {broker: fault.kind for (_, broker), fault in results.items() if fault}
     assert kinds == {2: FaultKind.UNKNOWN, 7: FaultKind.RETRIABLE}
 
 
-def elected(request: Any, code: int = 0) -> Any:
+def make_election_response(request: Any, code: int = 0) -> Any:
     topic = ElectLeadersResponse.ReplicaElectionResult
     codes = {0: (84, "not needed"), 1: (80, "not there")}
     return ElectLeadersResponse(
@@ -209,8 +217,8 @@ def elected(request: Any, code: int = 0) -> Any:
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_elections_of_preferred_leaders(version: int) -> None:
-    with cluster({ELECT: elected}, versions={ELECT: version}) as (kafka, (broker,)):
+def test_elect_leaders_requests_preferred_election(version: int) -> None:
+    with run_cluster({ELECT: make_election_response}, versions={ELECT: version}) as (kafka, (broker,)):
         results = kafka.elect_leaders([ONE, TWO, ONE])
     (sent,) = broker.list_requests(ELECT)
     assert sent.election_type == 0
@@ -219,17 +227,17 @@ def test_elections_of_preferred_leaders(version: int) -> None:
     assert str(results[TWO]) == "PREFERRED_LEADER_NOT_AVAILABLE: not there"
 
 
-def test_a_whole_refusal_of_an_election() -> None:
+def test_elect_leaders_without_permission_is_fault() -> None:
     with (
-        cluster({ELECT: lambda request: elected(request, 31)}) as (kafka, _),
+        run_cluster({ELECT: lambda request: make_election_response(request, 31)}) as (kafka, _),
         pytest.raises(Fault) as raised,
     ):
         kafka.elect_leaders([ONE])
     assert (raised.value.error, raised.value.kind) == ("CLUSTER_AUTHORIZATION_FAILED", FaultKind.REFUSED)
 
 
-def test_no_request_for_nothing() -> None:
-    with cluster({}) as (kafka, (broker,)):
+def test_empty_calls_send_no_request() -> None:
+    with run_cluster({}) as (kafka, (broker,)):
         assert kafka.elect_leaders([]) == {}
         assert kafka.move_log_dirs({}) == {}
     assert not broker.list_requests(ELECT) + broker.list_requests(MOVE)

@@ -45,7 +45,7 @@ QUERIES: Mapping[ConfigResource, ConfigQuery] = {
 }
 
 
-def read(name: str, body: bytes) -> list[Any]:
+def decode(name: str, body: bytes) -> list[Any]:
     version = int(name.rpartition("-v")[2])
     if name.startswith("metadata"):
         return list(decode_topics(RawResponse(body, version)))
@@ -54,7 +54,7 @@ def read(name: str, body: bytes) -> list[Any]:
     return list(decode_configs(RawResponse(body, version), QUERIES))
 
 
-def real(name: str) -> bytes:
+def read_recorded(name: str) -> bytes:
     return (REAL / f"{name}.bin").read_bytes()
 
 
@@ -80,8 +80,8 @@ def mutate(body: bytes, seed: int) -> bytes:
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_real_answer_is_read(name: str) -> None:
-    found = read(name, real(name))
+def test_recorded_response_is_decoded(name: str) -> None:
+    found = decode(name, read_recorded(name))
     if name.startswith("broker"):
         assert found[0].entries["log.cleaner.backoff.ms"].value == "14000"
     else:
@@ -90,30 +90,30 @@ def test_real_answer_is_read(name: str) -> None:
 
 @pytest.mark.parametrize("name", ANSWERS)
 @given(seed=st.integers(0, 2**63))
-def test_mutated_real_answer_is_read_or_malformed(name: str, seed: int) -> None:
+def test_mutated_response_is_decoded_or_malformed(name: str, seed: int) -> None:
     started = time.process_time()
     with suppress(MalformedResponse):
-        read(name, mutate(real(name), seed))
+        decode(name, mutate(read_recorded(name), seed))
     assert time.process_time() - started < 2
 
 
 @given(st.binary(max_size=200), st.sampled_from(ANSWERS))
-def test_random_bytes_are_read_or_malformed(body: bytes, name: str) -> None:
+def test_random_bytes_are_decoded_or_malformed(body: bytes, name: str) -> None:
     with suppress(MalformedResponse):
-        read(name, body)
+        decode(name, body)
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_answer_that_is_cut_off_or_too_long_is_malformed(name: str) -> None:
-    body = real(name)
+def test_truncated_or_too_long_response_is_malformed(name: str) -> None:
+    body = read_recorded(name)
     for end in range(4, len(body), 97):
         with pytest.raises(MalformedResponse):
-            read(name, body[:end])
+            decode(name, body[:end])
     with pytest.raises(MalformedResponse, match="left over"):
-        read(name, body + b"\0")
+        decode(name, body + b"\0")
 
 
-def entries(count: int) -> bytes:
+def make_entries_response(count: int) -> bytes:
     kind = DescribeConfigsResponse.DescribeConfigsResult
     entry = kind.DescribeConfigsResourceResult(
         name="", value="", read_only=False, config_source=5, is_sensitive=False, synonyms=[], config_type=2
@@ -123,7 +123,7 @@ def entries(count: int) -> bytes:
     return body
 
 
-def topics(partitions: int) -> bytes:
+def make_topics_response(partitions: int) -> bytes:
     kind = MetadataResponse.MetadataResponseTopic
     made = [
         kind.MetadataResponsePartition(
@@ -145,7 +145,7 @@ def topics(partitions: int) -> bytes:
     return body
 
 
-def created(configs: int, topics: int = 1) -> bytes:
+def make_created_response(configs: int, topics: int = 1) -> bytes:
     kind = CreateTopicsResponse.CreatableTopicResult
     entry = kind.CreatableTopicConfigs(
         name="", value="", read_only=False, config_source=5, is_sensitive=False
@@ -169,11 +169,15 @@ def created(configs: int, topics: int = 1) -> bytes:
 @pytest.mark.parametrize(
     ("name", "body", "per_byte"),
     [
-        ("topic-configs-v4", entries(15_900), 30),  # 143 kB that once decoded to 1,089 MiB
-        ("topic-configs-v4", entries(1_990), 120),  # as many as the decoder keeps for comparison
-        ("metadata-v13", topics(6_000), 30),
-        ("created-topics-v7", created(15_900), 30),
-        ("created-topics-v7", created(500, topics=40), 30),
+        ("topic-configs-v4", make_entries_response(15_900), 30),  # 143 kB that once decoded to 1,089 MiB
+        (
+            "topic-configs-v4",
+            make_entries_response(1_990),
+            120,
+        ),  # as many as the decoder keeps for comparison
+        ("metadata-v13", make_topics_response(6_000), 30),
+        ("created-topics-v7", make_created_response(15_900), 30),
+        ("created-topics-v7", make_created_response(500, topics=40), 30),
         ("created-topics-v7", b"\0\0\0\0\xff\xff\xff\xff\x0f" + bytes(100), 30),
         ("topic-configs-v4", b"\0\0\0\0\xff\xff\xff\xff\x0f" + bytes(100), 30),
         ("metadata-v13", b"\0\0\0\0\xff\xff\xff\xff\x0f" + bytes(100), 30),
@@ -189,11 +193,11 @@ def created(configs: int, topics: int = 1) -> bytes:
         "of brokers",
     ],
 )
-def test_reading_costs_memory_in_proportion_to_the_bytes(name: str, body: bytes, per_byte: int) -> None:
+def test_decoding_memory_is_proportional_to_size(name: str, body: bytes, per_byte: int) -> None:
     tracemalloc.start()
     try:
         with suppress(MalformedResponse):
-            read(name, body)
+            decode(name, body)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -232,7 +236,7 @@ class Broken:
         return data[:-3] + b"\xff\xff\xff"
 
 
-def test_malformed_answer_of_a_broker_is_a_corrupt_message() -> None:
+def test_malformed_response_is_corrupt_message_fault() -> None:
     """A response of the right length with invalid content raises only a Fault."""
 
     def answer(request: Any) -> Any:

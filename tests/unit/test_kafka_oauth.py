@@ -20,8 +20,8 @@ from kdeclare.core.diagnostics import Diagnostic, KdeclareError
 from kdeclare.providers.kafka.client import connect
 from kdeclare.providers.kafka.client.oauth import TokenProvider
 from kdeclare.providers.kafka.client.properties import build_client_arguments
-from tests.unit.connect.https_stub import https, pair
-from tests.unit.connect.raw_server import answering, drip, took
+from tests.unit.connect.https_stub import create_key_pair, run_https_stub
+from tests.unit.connect.raw_server import measure_elapsed, run_raw_server, split_into_bytes
 
 HANDLER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
 MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
@@ -39,7 +39,7 @@ class Endpoint:
 
 
 @contextmanager
-def endpoint() -> Iterator[Endpoint]:
+def run_endpoint() -> Iterator[Endpoint]:
     made = Endpoint()
 
     class Handler(BaseHTTPRequestHandler):
@@ -65,7 +65,7 @@ def endpoint() -> Iterator[Endpoint]:
         server.server_close()
 
 
-def properties(url: str, login: str = LOGIN, **more: str) -> dict[str, str]:
+def make_properties(url: str, login: str = LOGIN, **more: str) -> dict[str, str]:
     return {
         "security.protocol": "SASL_PLAINTEXT",
         "sasl.mechanism": "OAUTHBEARER",
@@ -76,7 +76,7 @@ def properties(url: str, login: str = LOGIN, **more: str) -> dict[str, str]:
     }
 
 
-def tokens(given: dict[str, str]) -> TokenProvider:
+def make_token_provider(given: dict[str, str]) -> TokenProvider:
     arguments, warnings = build_client_arguments(given)
     plain = given["sasl.oauthbearer.token.endpoint.url"].startswith("http:")
     assert [found.code for found in warnings] == ["plain-http"] * plain
@@ -85,7 +85,7 @@ def tokens(given: dict[str, str]) -> TokenProvider:
     return made
 
 
-def failure(given: dict[str, str]) -> Diagnostic:
+def catch_connect_error(given: dict[str, str]) -> Diagnostic:
     with pytest.raises(KdeclareError) as raised:
         connect("127.0.0.1:1", given)
     (found,) = raised.value.diagnostics
@@ -93,9 +93,9 @@ def failure(given: dict[str, str]) -> Diagnostic:
     return found
 
 
-def test_a_token_is_asked_for_as_the_standard_says_and_kept() -> None:
-    with endpoint() as at:
-        made = tokens(properties(at.url))
+def test_token_request_follows_standard_and_is_cached() -> None:
+    with run_endpoint() as at:
+        made = make_token_provider(make_properties(at.url))
         assert at.asked == []
         assert (made.token(), made.token()) == ("tok", "tok")
         assert made.extensions() == {"cluster": "lkc-1"}
@@ -104,10 +104,10 @@ def test_a_token_is_asked_for_as_the_standard_says_and_kept() -> None:
     assert urllib.parse.parse_qs(body) == {"grant_type": ["client_credentials"], "scope": ["kafka admin"]}
 
 
-def test_a_token_that_is_about_to_end_is_asked_for_anew() -> None:
-    with endpoint() as at:
+def test_expiring_token_is_requested_again() -> None:
+    with run_endpoint() as at:
         at.answer = {"access_token": "short", "expires_in": 1e-9}
-        made = tokens(properties(at.url))
+        made = make_token_provider(make_properties(at.url))
         made.first()
         at.answer = {"access_token": "next"}
         assert made.token() == "next"
@@ -117,8 +117,8 @@ def test_a_token_that_is_about_to_end_is_asked_for_anew() -> None:
             made.token()
 
 
-def test_credentials_may_be_properties_of_their_own() -> None:
-    with endpoint() as at:
+def test_credentials_can_be_separate_properties() -> None:
+    with run_endpoint() as at:
         own = {
             "sasl.oauthbearer.client.credentials.client.id": "id",
             "sasl.oauthbearer.client.credentials.client.secret": "s3cret/",
@@ -126,18 +126,18 @@ def test_credentials_may_be_properties_of_their_own() -> None:
             "sasl.oauthbearer.header.urlencode": "true",
             "sasl.jaas.config": "",
         }
-        tokens(properties(at.url, **own)).first()
+        make_token_provider(make_properties(at.url, **own)).first()
         [(authorization, body)] = at.asked
         assert base64.b64decode(authorization.removeprefix("Basic ")) == b"id:s3cret%2F"
         assert "scope=one" in body
 
 
-def test_a_token_from_a_file(tmp_path: Path) -> None:
+def test_token_is_read_from_file(tmp_path: Path) -> None:
     (tmp_path / "a token").write_text("tok\n")
-    assert tokens(properties(f"file://{tmp_path}/a%20token", login="")).token() == "tok"
+    assert make_token_provider(make_properties(f"file://{tmp_path}/a%20token", login="")).token() == "tok"
     (tmp_path / "empty").write_text("\n")
     for name, words in {"none": "No such file", "empty": "it is empty"}.items():
-        found = failure(properties(f"file://{tmp_path}/{name}", login=""))
+        found = catch_connect_error(make_properties(f"file://{tmp_path}/{name}", login=""))
         assert (found.code, f"{name}: {words}" in found.detail) == ("no-token", True)
 
 
@@ -162,17 +162,17 @@ def test_a_token_from_a_file(tmp_path: Path) -> None:
         (400, b"[" * 100_000, "responded with 400 Bad Request"),
     ],
 )
-def test_an_endpoint_that_gives_none(status: int, answer: object, words: str) -> None:
-    with endpoint() as at:
+def test_endpoint_response_without_token_is_reported(status: int, answer: object, words: str) -> None:
+    with run_endpoint() as at:
         at.status, at.answer = status, answer
-        found = failure(properties(at.url))
+        found = catch_connect_error(make_properties(at.url))
         assert found.code == "no-token"
         assert f"{at.url}: " in found.detail
         assert words in found.detail
         assert len(at.asked) == 1
 
 
-def test_what_does_not_speak_http() -> None:
+def test_endpoint_that_does_not_speak_http_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def talk() -> None:
@@ -182,20 +182,20 @@ def test_what_does_not_speak_http() -> None:
                 peer.sendall(b"220 mail ready\r\n")
 
         threading.Thread(target=talk, daemon=True).start()
-        found = failure(properties(f"http://127.0.0.1:{server.getsockname()[1]}"))
+        found = catch_connect_error(make_properties(f"http://127.0.0.1:{server.getsockname()[1]}"))
     assert (found.code, "its response is not valid HTTP" in found.detail) == ("no-token", True)
 
 
 @pytest.mark.parametrize("url", ["http://a b/", "http://127.0.0.1:1/a b", "http://127.0.0.1:1/\u00e9"])
-def test_an_address_that_cannot_be_asked(url: str) -> None:
-    found = failure(properties(url))
+def test_invalid_endpoint_url_is_reported(url: str) -> None:
+    found = catch_connect_error(make_properties(url))
     assert (found.code, f"{url}: " in found.detail) == ("no-token", True)
 
 
-def test_a_life_without_end_is_none_to_rely_on() -> None:
-    with endpoint() as at:
+def test_token_with_invalid_lifetime_expires_soon() -> None:
+    with run_endpoint() as at:
         at.answer = b'{"access_token": "tok", "expires_in": NaN}'
-        made = tokens(properties(at.url))
+        made = make_token_provider(make_properties(at.url))
         made.first()
         assert time.monotonic() < made._fresh_until < time.monotonic() + 300
 
@@ -203,74 +203,85 @@ def test_a_life_without_end_is_none_to_rely_on() -> None:
 @pytest.mark.parametrize(
     "parts",
     [
-        drip(b"HTTP/1.1 200 OK\r\n", 0),
+        split_into_bytes(b"HTTP/1.1 200 OK\r\n", 0),
         [b"HTTP/1.1 200 OK\r\n", *(b"X-%d: y\r\n" % n for n in range(90))],
-        [b"HTTP/1.1 200 OK\r\nContent-Length: 10000\r\n\r\n", *drip(b"{", 200)],
+        [b"HTTP/1.1 200 OK\r\nContent-Length: 10000\r\n\r\n", *split_into_bytes(b"{", 200)],
         [b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", *([b"1\r\n \r\n"] * 200)],
-        [b"HTTP/1.1 401 No\r\nContent-Length: 10000\r\n\r\n", *drip(b"{", 200)],
+        [b"HTTP/1.1 401 No\r\nContent-Length: 10000\r\n\r\n", *split_into_bytes(b"{", 200)],
     ],
 )
-def test_an_endpoint_that_drips_is_given_up_on_in_time(parts: list[bytes]) -> None:
-    with answering(parts, 0.1) as url:
+def test_slow_endpoint_times_out(parts: list[bytes]) -> None:
+    with run_raw_server(parts, 0.1) as url:
         begun = time.monotonic()
-        found = failure(properties(url, **{"sasl.login.read.timeout.ms": "500"}))
-        assert took(begun) < 10
+        found = catch_connect_error(make_properties(url, **{"sasl.login.read.timeout.ms": "500"}))
+        assert measure_elapsed(begun) < 10
     assert (found.code, url in found.detail) == ("no-token", True)
 
 
-def test_an_answer_without_end_is_no_token() -> None:
+def test_endless_endpoint_response_is_rejected() -> None:
     head = b"HTTP/1.1 200 OK\r\n\r\n"
-    with answering(itertools.chain([head], itertools.repeat(b" " * 0x10000))) as url:
-        found = failure(properties(url))
+    with run_raw_server(itertools.chain([head], itertools.repeat(b" " * 0x10000))) as url:
+        found = catch_connect_error(make_properties(url))
     assert "its response is larger than 1048576 bytes" in found.detail
 
 
-def test_an_endpoint_over_tls_that_drips_is_given_up_on_in_time(tmp_path: Path) -> None:
-    cert, key = pair(tmp_path, "tokens")
-    with https(cert, key) as stub:
+def test_slow_tls_endpoint_times_out(tmp_path: Path) -> None:
+    cert, key = create_key_pair(tmp_path, "tokens")
+    with run_https_stub(cert, key) as stub:
         stub.drip_s = 0.1
         stub.answers["POST", "/token"] = 200, {"access_token": "tok" * 100}
         login = f'{LOGIN} ssl.truststore.type="PEM" ssl.truststore.location="{cert}"'
         url = f"{stub.url}/token"
         begun = time.monotonic()
-        found = failure(properties(url, login, **{"sasl.login.read.timeout.ms": "500"}))
-        assert took(begun) < 10
+        found = catch_connect_error(make_properties(url, login, **{"sasl.login.read.timeout.ms": "500"}))
+        assert measure_elapsed(begun) < 10
         assert "no response within 0.5 s" in found.detail
         stub.drip_s = 0.0
-        assert tokens(properties(url, login)).token() == "tok" * 100
+        assert make_token_provider(make_properties(url, login)).token() == "tok" * 100
 
 
-def test_an_address_without_encryption_is_warned_of() -> None:
-    _, (found,) = build_client_arguments(properties("http://tokens.example/"))
+def test_endpoint_without_tls_gives_warning() -> None:
+    _, (found,) = build_client_arguments(make_properties("http://tokens.example/"))
     assert (found.code, found.is_error) == ("plain-http", False)
     assert "sasl.oauthbearer.token.endpoint.url is an http:// address" in found.detail
 
 
-def test_an_endpoint_that_is_not_there() -> None:
-    assert "refused" in failure(properties("http://127.0.0.1:1")).detail
+def test_unreachable_endpoint_is_reported() -> None:
+    assert "refused" in catch_connect_error(make_properties("http://127.0.0.1:1")).detail
 
 
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (properties(""), ["token.endpoint.url", "missing", "https://"]),
-        (properties("ftp://x"), ["'ftp://x' is not the URL"]),
-        (properties("http://[bad/"), ["token.endpoint.url", "'http://[bad/' is not a URL"]),
-        (properties("https://host:abc/"), ["token.endpoint.url", "'https://host:abc/' is not a URL"]),
-        (properties("http://x", **{"sasl.login.connect.timeout.ms": " "}), ["connect.timeout.ms"]),
-        (properties("http://x", **{"sasl.login.connect.timeout.ms": "9" * 20}), ["connect.timeout.ms"]),
-        (properties("http://x", **{"sasl.login.connect.timeout.ms": "9" * 5000}), ["connect.timeout.ms"]),
-        (properties("http://x", login=""), ["no clientId and no clientSecret"]),
-        (properties("http://x", **{"sasl.login.read.timeout.ms": "soon"}), ["read.timeout.ms", "'soon'"]),
+        (make_properties(""), ["token.endpoint.url", "missing", "https://"]),
+        (make_properties("ftp://x"), ["'ftp://x' is not the URL"]),
+        (make_properties("http://[bad/"), ["token.endpoint.url", "'http://[bad/' is not a URL"]),
+        (make_properties("https://host:abc/"), ["token.endpoint.url", "'https://host:abc/' is not a URL"]),
+        (make_properties("http://x", **{"sasl.login.connect.timeout.ms": " "}), ["connect.timeout.ms"]),
+        (make_properties("http://x", **{"sasl.login.connect.timeout.ms": "9" * 20}), ["connect.timeout.ms"]),
         (
-            properties("http://x", **{"sasl.oauthbearer.jwt.retriever.class": "x.JwtBearerJwtRetriever"}),
+            make_properties("http://x", **{"sasl.login.connect.timeout.ms": "9" * 5000}),
+            ["connect.timeout.ms"],
+        ),
+        (make_properties("http://x", login=""), ["no clientId and no clientSecret"]),
+        (
+            make_properties("http://x", **{"sasl.login.read.timeout.ms": "soon"}),
+            ["read.timeout.ms", "'soon'"],
+        ),
+        (
+            make_properties(
+                "http://x", **{"sasl.oauthbearer.jwt.retriever.class": "x.JwtBearerJwtRetriever"}
+            ),
             ["JwtBearerJwtRetriever"],
         ),
-        (properties("http://x", **{"sasl.login.callback.handler.class": "x.Own"}), ["x.Own", "OAUTHBEARER"]),
+        (
+            make_properties("http://x", **{"sasl.login.callback.handler.class": "x.Own"}),
+            ["x.Own", "OAUTHBEARER"],
+        ),
     ],
 )
-def test_what_cannot_be_done_is_said(given: dict[str, str], words: list[str]) -> None:
-    found = failure(given)
+def test_unsupported_oauth_properties_are_rejected(given: dict[str, str], words: list[str]) -> None:
+    found = catch_connect_error(given)
     assert found.code == "client-properties"
     for word in words:
         assert word in f"{found.detail} {found.hint}"

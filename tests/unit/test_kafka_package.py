@@ -9,14 +9,14 @@ IMPORTED = "import sys, kdeclare.providers.kafka.client; "
 HEAVY = "'kafka.consumer.group' in sys.modules"
 
 
-def run(code: str) -> str:
+def run_python(code: str) -> str:
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return ran.stdout.strip()
 
 
 def test_consumers_and_producers_are_not_imported() -> None:
     unused = "('admin', 'consumer', 'coordinator', 'producer', 'record')"
-    assert run(f"{IMPORTED} print([m for m in {unused} if f'kafka.{{m}}' in sys.modules])") == "[]"
+    assert run_python(f"{IMPORTED} print([m for m in {unused} if f'kafka.{{m}}' in sys.modules])") == "[]"
 
 
 @pytest.mark.parametrize(
@@ -31,12 +31,12 @@ def test_consumers_and_producers_are_not_imported() -> None:
         ("import kafka; found = kafka.__version__", True),
     ],
 )
-def test_the_package_is_there_for_others(code: str, heavy: bool) -> None:
-    assert run(f"{IMPORTED} {code}; print(bool(found), {HEAVY})") == f"True {heavy}"
+def test_kafka_package_is_complete_for_other_code(code: str, heavy: bool) -> None:
+    assert run_python(f"{IMPORTED} {code}; print(bool(found), {HEAVY})") == f"True {heavy}"
 
 
-def test_a_package_that_was_imported_before_stays_as_it_is() -> None:
+def test_kafka_package_imported_earlier_is_kept() -> None:
     assert (
-        run(f"import kafka; {IMPORTED} print(kafka is sys.modules['kafka'], type(kafka).__name__)")
+        run_python(f"import kafka; {IMPORTED} print(kafka is sys.modules['kafka'], type(kafka).__name__)")
         == "True module"
     )

@@ -16,7 +16,7 @@ PLAIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required userna
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required username=ann password='s\\'3';"
 
 
-def fails(properties: dict[str, str]) -> str:
+def catch_error_text(properties: dict[str, str]) -> str:
     """Return the error's detail and hint, and check that they contain no secret."""
     with pytest.raises(KdeclareError) as raised:
         build_client_arguments(properties)
@@ -26,7 +26,7 @@ def fails(properties: dict[str, str]) -> str:
     return f"{diagnostic.detail} {diagnostic.hint}"
 
 
-def test_files_are_read_as_java_reads_them(tmp_path: Path) -> None:
+def test_read_properties_parses_like_java(tmp_path: Path) -> None:
     path = tmp_path / "client.properties"
     path.write_bytes(
         b"# comment\n! comment\r\n"
@@ -59,12 +59,12 @@ def test_files_are_read_as_java_reads_them(tmp_path: Path) -> None:
     }
 
 
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+def test_read_properties_names_unreadable_file(tmp_path: Path) -> None:
     with pytest.raises(KdeclareError, match=r"nothing\.properties: No such file"):
         read_properties(tmp_path / "nothing.properties")
 
 
-def test_the_plain_ones() -> None:
+def test_plain_properties_become_client_arguments() -> None:
     arguments, warnings = build_client_arguments(
         {"bootstrap.servers": "a:1", "client.id": "x", "request.timeout.ms": "1500", "retries": "3"}
     )
@@ -72,7 +72,7 @@ def test_the_plain_ones() -> None:
     assert warnings == ()
 
 
-def test_properties_without_effect_are_named_once() -> None:
+def test_unused_properties_give_one_warning() -> None:
     _, warnings = build_client_arguments({"acks": "all", "group.id": "g"})
     (only,) = warnings
     assert only.code == "unused-client-property"
@@ -165,13 +165,13 @@ def test_properties_without_effect_are_named_once() -> None:
         ),
     ],
 )
-def test_what_cannot_be_done_is_said(properties: dict[str, str], words: list[str]) -> None:
-    text = fails(properties)
+def test_unsupported_properties_are_rejected(properties: dict[str, str], words: list[str]) -> None:
+    text = catch_error_text(properties)
     for word in words:
         assert word in text
 
 
-def test_plain_and_scram_logins() -> None:
+def test_plain_and_scram_logins_become_client_arguments() -> None:
     arguments, _ = build_client_arguments(
         {"security.protocol": "sasl_plaintext", "sasl.mechanism": "PLAIN", "sasl.jaas.config": PLAIN}
     )
@@ -187,10 +187,10 @@ def test_plain_and_scram_logins() -> None:
     assert arguments["sasl_plain_password"] == "s'3"
 
 
-def test_a_jks_store_is_refused_with_the_way_out(tmp_path: Path) -> None:
+def test_jks_store_is_rejected_with_hint(tmp_path: Path) -> None:
     store = tmp_path / "trust.jks"
     store.write_bytes(b"\xfe\xed\xfe\xed")
-    text = fails({"security.protocol": "SSL", "ssl.truststore.location": str(store)})
+    text = catch_error_text({"security.protocol": "SSL", "ssl.truststore.location": str(store)})
     for word in (
         "trust.jks is a JKS store",
         f"keytool -importkeystore -srckeystore {store} -destkeystore {tmp_path}/trust.p12",
@@ -199,39 +199,41 @@ def test_a_jks_store_is_refused_with_the_way_out(tmp_path: Path) -> None:
         assert word in text
 
 
-def context(properties: dict[str, str]) -> ssl.SSLContext:
+def make_ssl_context(properties: dict[str, str]) -> ssl.SSLContext:
     arguments, _ = build_client_arguments({"security.protocol": "SSL", **properties})
     made = arguments["ssl_context"]
     assert isinstance(made, ssl.SSLContext)
     return made
 
 
-def test_tls_checks_certificate_and_host_name_unless_told_otherwise() -> None:
-    assert context({}).check_hostname
-    assert context({}).verify_mode is ssl.CERT_REQUIRED
-    lax = context({"ssl.endpoint.identification.algorithm": "", "ssl.enabled.protocols": "TLSv1.3"})
+def test_tls_context_checks_certificate_and_host_name_by_default() -> None:
+    assert make_ssl_context({}).check_hostname
+    assert make_ssl_context({}).verify_mode is ssl.CERT_REQUIRED
+    lax = make_ssl_context({"ssl.endpoint.identification.algorithm": "", "ssl.enabled.protocols": "TLSv1.3"})
     assert not lax.check_hostname
     assert lax.verify_mode is ssl.CERT_REQUIRED
     assert lax.minimum_version is ssl.TLSVersion.TLSv1_3
 
 
-def test_pem_files_and_pem_text(pems: Path) -> None:
+def test_pem_files_and_text_are_loaded(pems: Path) -> None:
     cert = str(pems / "cert")
-    assert context({"ssl.truststore.location": cert}).cert_store_stats()["x509"] == 1
+    assert make_ssl_context({"ssl.truststore.location": cert}).cert_store_stats()["x509"] == 1
     one_line = " ".join((pems / "cert").read_text().split("\n"))
-    assert context({"ssl.truststore.certificates": one_line}).cert_store_stats()["x509"] == 1
-    context({"ssl.truststore.location": cert, "ssl.keystore.location": str(pems / "store-key")})
+    assert make_ssl_context({"ssl.truststore.certificates": one_line}).cert_store_stats()["x509"] == 1
+    make_ssl_context({"ssl.truststore.location": cert, "ssl.keystore.location": str(pems / "store-key")})
     locked = {
         "ssl.keystore.key": " ".join((pems / "locked").read_text().split("\n")),
         "ssl.keystore.certificate.chain": one_line,
     }
-    context({**locked, "ssl.key.password": "secret"})
-    assert "ssl.keystore.key" in fails({"security.protocol": "SSL", **locked, "ssl.key.password": "wrong"})
-    text = fails({"security.protocol": "SSL", "ssl.keystore.location": str(pems / "store-locked")})
+    make_ssl_context({**locked, "ssl.key.password": "secret"})
+    assert "ssl.keystore.key" in catch_error_text(
+        {"security.protocol": "SSL", **locked, "ssl.key.password": "wrong"}
+    )
+    text = catch_error_text({"security.protocol": "SSL", "ssl.keystore.location": str(pems / "store-locked")})
     assert "ssl.key.password is correct" in text
 
 
-def test_what_stands_between_the_parts_of_pem_may_be_in_any_language(pems: Path, tmp_path: Path) -> None:
+def test_pem_comments_may_contain_non_ascii_text(pems: Path, tmp_path: Path) -> None:
     said, cert, key = (
         "# Zertifikat für Jürgen — 証明書\n",
         (pems / "cert").read_text(),
@@ -239,38 +241,44 @@ def test_what_stands_between_the_parts_of_pem_may_be_in_any_language(pems: Path,
     )
     trust = tmp_path / "trust"
     trust.write_text(said + cert + said, "utf-8")
-    assert context({"ssl.truststore.location": str(trust)}).cert_store_stats()["x509"] == 1
-    assert context({"ssl.truststore.certificates": said + cert + said}).cert_store_stats()["x509"] == 1
+    assert make_ssl_context({"ssl.truststore.location": str(trust)}).cert_store_stats()["x509"] == 1
+    assert (
+        make_ssl_context({"ssl.truststore.certificates": said + cert + said}).cert_store_stats()["x509"] == 1
+    )
     store = tmp_path / "store"
     store.write_text(said + key + said + cert, "utf-8")
-    context({"ssl.keystore.location": str(store)})
-    context({"ssl.keystore.key": said + key, "ssl.keystore.certificate.chain": said + cert})
+    make_ssl_context({"ssl.keystore.location": str(store)})
+    make_ssl_context({"ssl.keystore.key": said + key, "ssl.keystore.certificate.chain": said + cert})
 
 
-def test_pkcs12_stores(pems: Path) -> None:
+def test_pkcs12_stores_are_loaded(pems: Path) -> None:
     trust = {"ssl.truststore.location": str(pems / "store.p12"), "ssl.truststore.password": "secret"}
-    assert context(trust).cert_store_stats()["x509"] == 1
+    assert make_ssl_context(trust).cert_store_stats()["x509"] == 1
     key = {"ssl.keystore.location": str(pems / "store.p12"), "ssl.keystore.type": "PKCS12"}
-    context({**key, "ssl.keystore.password": "secret"})
+    make_ssl_context({**key, "ssl.keystore.password": "secret"})
     for password, word in (("wrong", "the password is wrong"), (None, "the password is missing")):
         given = {**key, "ssl.keystore.password": password} if password else key
-        text = fails({"security.protocol": "SSL", **given})
+        text = catch_error_text({"security.protocol": "SSL", **given})
         assert "ssl.keystore.password" in text
         assert word in text
         assert str(password) not in text.replace(word, "")
 
 
-def test_stores_that_hold_something_else(pems: Path, tmp_path: Path) -> None:
+def test_stores_of_other_formats_are_rejected(pems: Path, tmp_path: Path) -> None:
     (tmp_path / "text").write_text("hello")
     (tmp_path / "jceks").write_bytes(b"\xce\xce\xce\xce\x00")
     for file, word in (("text", "neither PEM nor PKCS12"), ("jceks", "JCEKS store")):
-        assert word in fails({"security.protocol": "SSL", "ssl.keystore.location": str(tmp_path / file)})
+        assert word in catch_error_text(
+            {"security.protocol": "SSL", "ssl.keystore.location": str(tmp_path / file)}
+        )
     bare = {"ssl.keystore.location": str(pems / "bare.p12"), "ssl.keystore.password": "secret"}
-    assert "contains no private key" in fails({"security.protocol": "SSL", **bare})
+    assert "contains no private key" in catch_error_text({"security.protocol": "SSL", **bare})
 
 
-def test_no_key_stays_in_a_file(pems: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_private_key_leaves_no_temporary_file(
+    pems: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     store = {"ssl.keystore.location": str(pems / "store.p12"), "ssl.keystore.password": "secret"}
-    context(store)
+    make_ssl_context(store)
     assert list(tmp_path.iterdir()) == []

@@ -57,7 +57,7 @@ class Leaders:
 
 
 @contextmanager
-def cluster(leaders: Leaders) -> Iterator[tuple[KafkaCluster, FakeBroker]]:
+def run_cluster(leaders: Leaders) -> Iterator[tuple[KafkaCluster, FakeBroker]]:
     with fake_broker({LIST_OFFSETS: leaders.offsets}, {LIST_OFFSETS: 5, METADATA: 12}) as broker:
         usual = broker.metadata
 
@@ -65,7 +65,7 @@ def cluster(leaders: Leaders) -> Iterator[tuple[KafkaCluster, FakeBroker]]:
             response = usual(request)
             for topic in request.topics or ():
                 gone = leaders.deleted and topic.name == "late" and len(leaders.asked) > 0
-                response.topics.append(described(topic.name, leaders, gone))
+                response.topics.append(make_topic_metadata(topic.name, leaders, gone))
             return response
 
         broker._answers[METADATA] = metadata
@@ -76,7 +76,7 @@ def cluster(leaders: Leaders) -> Iterator[tuple[KafkaCluster, FakeBroker]]:
             made.close()
 
 
-def described(name: str, leaders: Leaders, gone: bool) -> Any:
+def make_topic_metadata(name: str, leaders: Leaders, gone: bool) -> Any:
     kind = MetadataResponse.MetadataResponseTopic
     partitions = []
     for index in range(0 if gone else 2):
@@ -103,37 +103,37 @@ def described(name: str, leaders: Leaders, gone: bool) -> Any:
 
 
 @pytest.mark.parametrize("error", [NOT_LEADER, UNKNOWN_TOPIC])
-def test_partitions_of_late_leaders_alone_are_asked_for_again(error: int) -> None:
+def test_record_counts_retry_only_partitions_of_late_leaders(error: int) -> None:
     leaders = Leaders(error, times=4)
-    with cluster(leaders) as (kafka, _):
+    with run_cluster(leaders) as (kafka, _):
         assert kafka.record_counts(["late", "ready"]) == {"late": 8, "ready": 8}
     every = ["late-0", "late-1", "ready-0", "ready-1"]
     assert leaders.asked == [every, every, *[["late-1"]] * 4]
 
 
-def test_a_partition_without_a_leader_is_asked_for_once_it_has_one() -> None:
+def test_record_counts_wait_for_partition_leader() -> None:
     leaders = Leaders(leaderless=2)
-    with cluster(leaders) as (kafka, _):
+    with run_cluster(leaders) as (kafka, _):
         assert kafka.record_counts(["late"]) == {"late": 8}
     assert leaders.asked == [["late-0"], ["late-0"], ["late-1"], ["late-1"]]
 
 
-def test_a_topic_that_is_deleted_meanwhile_has_no_count() -> None:
-    with cluster(Leaders(UNKNOWN_TOPIC, times=100, deleted=True)) as (kafka, _):
+def test_record_counts_omit_deleted_topic() -> None:
+    with run_cluster(Leaders(UNKNOWN_TOPIC, times=100, deleted=True)) as (kafka, _):
         assert kafka.record_counts(["late", "ready"]) == {"ready": 8}
 
 
-def test_a_leader_that_never_takes_over_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_record_counts_fail_if_leader_never_takes_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(record_counts, "_LEADER_WAIT_S", 0.2)
-    with cluster(Leaders(NOT_LEADER, times=10_000)) as (kafka, _), pytest.raises(Fault) as caught:
+    with run_cluster(Leaders(NOT_LEADER, times=10_000)) as (kafka, _), pytest.raises(Fault) as caught:
         kafka.record_counts(["late"])
     assert (caught.value.error, caught.value.kind) == ("NOT_LEADER_OR_FOLLOWER", FaultKind.RETRIABLE)
     assert caught.value.message == "offsets of late-1"
 
 
-def test_what_does_not_pass_by_itself_is_reported_at_once() -> None:
+def test_record_counts_fail_at_once_on_permanent_fault() -> None:
     leaders = Leaders(FORBIDDEN, times=10_000)
-    with cluster(leaders) as (kafka, _), pytest.raises(Fault) as caught:
+    with run_cluster(leaders) as (kafka, _), pytest.raises(Fault) as caught:
         kafka.record_counts(["late"])
     assert caught.value.error == "TOPIC_AUTHORIZATION_FAILED"
     assert len(leaders.asked) == 2

@@ -15,7 +15,7 @@ from tests.fake_broker import Answer, FakeBroker, fake_broker
 API_VERSIONS, DESCRIBE_CLUSTER = 18, 60
 
 
-def described(request: Any) -> Any:
+def make_cluster_response(request: Any) -> Any:
     kind = DescribeClusterResponse
     return kind(
         throttle_time_ms=0,
@@ -28,9 +28,9 @@ def described(request: Any) -> Any:
     )
 
 
-def info(answer: Callable[[FakeBroker], Answer], versions: dict[int, int]) -> ClusterInfo:
+def describe_cluster(answer: Callable[[FakeBroker], Answer], versions: dict[int, int]) -> ClusterInfo:
     """Describe a broker that sends this ApiVersions response after it is connected."""
-    with fake_broker({DESCRIBE_CLUSTER: described}, versions) as broker:
+    with fake_broker({DESCRIBE_CLUSTER: make_cluster_response}, versions) as broker:
         cluster = connect(broker.bootstrap, {})
         broker._answers[API_VERSIONS] = answer(broker)
         try:
@@ -39,7 +39,7 @@ def info(answer: Callable[[FakeBroker], Answer], versions: dict[int, int]) -> Cl
             cluster.close()
 
 
-def features(**levels: int) -> Callable[[FakeBroker], Answer]:
+def make_features_responder(**levels: int) -> Callable[[FakeBroker], Answer]:
     def answer(broker: FakeBroker) -> Answer:
         def respond(request: Any) -> Any:
             response = broker.api_versions(request)
@@ -59,20 +59,20 @@ def features(**levels: int) -> Callable[[FakeBroker], Answer]:
 @pytest.mark.parametrize(
     ("answer", "version"),
     [
-        (features(metadata_version=27, kraft_version=1), "4.1"),
-        (features(metadata_version=99), "metadata.version 99"),
-        (features(kraft_version=1), None),
+        (make_features_responder(metadata_version=27, kraft_version=1), "4.1"),
+        (make_features_responder(metadata_version=99), "metadata.version 99"),
+        (make_features_responder(kraft_version=1), None),
     ],
 )
-def test_the_version_of_a_cluster(
+def test_describe_cluster_finds_version(
     versions: dict[int, int], answer: Callable[[FakeBroker], Answer], version: str | None
 ) -> None:
-    found = info(answer, versions)
+    found = describe_cluster(answer, versions)
     assert (found.id, found.version) == ("fake", version)
 
 
-def test_a_broker_that_is_too_old_is_not_asked() -> None:
-    with fake_broker({DESCRIBE_CLUSTER: described}, {API_VERSIONS: 2}) as broker:
+def test_describe_cluster_does_not_request_version_of_old_broker() -> None:
+    with fake_broker({DESCRIBE_CLUSTER: make_cluster_response}, {API_VERSIONS: 2}) as broker:
         cluster = connect(broker.bootstrap, {})
         asked = len(broker.list_requests(API_VERSIONS))
         found = cluster.describe()
@@ -101,5 +101,5 @@ def test_a_broker_that_is_too_old_is_not_asked() -> None:
         (31, "metadata.version 31"),
     ],
 )
-def test_releases(level: int, name: str) -> None:
+def test_find_release_returns_name_for_level(level: int, name: str) -> None:
     assert find_release(level) == name

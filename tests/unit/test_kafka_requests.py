@@ -31,7 +31,7 @@ METADATA, CREATE, DELETE, DESCRIBE, LEGACY_ALTER, GROW, ALTER, REASSIGN = 3, 19,
 
 
 @contextmanager
-def cluster(
+def run_cluster(
     answers: dict[int, Answer], versions: dict[int, int] | None = None, **options: Any
 ) -> Iterator[tuple[KafkaCluster, FakeBroker]]:
     with fake_broker(answers, versions) as broker:
@@ -42,11 +42,11 @@ def cluster(
             made.close()
 
 
-def new(name: str, partitions: int | None = 1) -> NewTopic:
+def make_topic(name: str, partitions: int | None = 1) -> NewTopic:
     return NewTopic(name, partitions, 1, None, {})
 
 
-def created(request: Any) -> Any:
+def make_created_response(request: Any) -> Any:
     kind = CreateTopicsResponse.CreatableTopicResult
     return CreateTopicsResponse(
         throttle_time_ms=0,
@@ -57,7 +57,7 @@ def created(request: Any) -> Any:
     )
 
 
-def deleted(request: Any) -> Any:
+def make_deleted_response(request: Any) -> Any:
     kind = DeleteTopicsResponse.DeletableTopicResult
     names = request.topic_names or [topic.name for topic in request.topics]
     return DeleteTopicsResponse(
@@ -65,17 +65,17 @@ def deleted(request: Any) -> Any:
     )
 
 
-def grown(request: Any) -> Any:
+def make_partitions_response(request: Any) -> Any:
     kind = CreatePartitionsResponse.CreatePartitionsTopicResult
     return CreatePartitionsResponse(
         throttle_time_ms=0, results=[kind(name=topic.name, error_code=0) for topic in request.topics]
     )
 
 
-def test_batches_keep_each_items_code_and_message() -> None:
+def test_create_topics_batches_keep_error_of_each_item() -> None:
     names = [f"t{i}" for i in range(1200)] + ["bad"]
-    with cluster({CREATE: created}) as (kafka, broker):
-        results = kafka.create_topics([new(name) for name in names])
+    with run_cluster({CREATE: make_created_response}) as (kafka, broker):
+        results = kafka.create_topics([make_topic(name) for name in names])
     assert [len(request.topics) for request in broker.list_requests(CREATE)] == [500, 500, 201]
     assert list(results) == names
     assert {name for name, fault in results.items() if isinstance(fault, Fault)} == {"bad"}
@@ -84,9 +84,9 @@ def test_batches_keep_each_items_code_and_message() -> None:
     assert (fault.error, fault.message, fault.kind) == ("INVALID_CONFIG", "no good", FaultKind.REFUSED)
 
 
-def test_requests_stay_below_what_a_controller_writes_at_once() -> None:
-    with cluster({CREATE: created}) as (kafka, broker):
-        kafka.create_topics([new(f"t{i}", 1000) for i in range(9)], validate_only=True)
+def test_create_topics_requests_stay_below_controller_limit() -> None:
+    with run_cluster({CREATE: make_created_response}) as (kafka, broker):
+        kafka.create_topics([make_topic(f"t{i}", 1000) for i in range(9)], validate_only=True)
     sent = broker.list_requests(CREATE)
     assert [len(request.topics) for request in sent] == [4, 4, 1]
     assert all(request.validate_only for request in sent)
@@ -97,29 +97,32 @@ def test_requests_stay_below_what_a_controller_writes_at_once() -> None:
     [({}, (7, 6, 3)), ({CREATE: 4, DELETE: 3, GROW: 1}, (4, 3, 1))],
     ids=["current brokers", "brokers before Kafka 2.7"],
 )
-def test_topic_requests_use_the_highest_version_of_the_broker(
+def test_topic_requests_use_highest_broker_version(
     versions: dict[int, int], sent: tuple[int, int, int]
 ) -> None:
     """From these versions on, a strict mutation quota is an error code instead of minutes of silence."""
-    with cluster({CREATE: created, DELETE: deleted, GROW: grown}, versions) as (kafka, broker):
-        assert all_created(kafka.create_topics([new("t")]))
+    with run_cluster(
+        {CREATE: make_created_response, DELETE: make_deleted_response, GROW: make_partitions_response},
+        versions,
+    ) as (kafka, broker):
+        assert all_created(kafka.create_topics([make_topic("t")]))
         assert kafka.create_partitions([NewPartitions("t", 2, None)]) == {"t": None}
         assert kafka.delete_topics({"t": None}) == {"t": None}
     asked = [broker.list_requests(api)[0].API_VERSION for api in (CREATE, DELETE, GROW)]
     assert tuple(asked) == sent
 
 
-def test_quota_fault_has_its_own_words_and_the_throttle_time() -> None:
+def test_quota_fault_has_message_and_throttle_time() -> None:
     def answer(request: Any) -> Any:
-        made = created(request)
+        made = make_created_response(request)
         made.throttle_time_ms = 250
         for topic in made.topics:
             topic.error_code, topic.error_message = 89, None
         return made
 
-    with cluster({CREATE: answer}) as (kafka, _):
+    with run_cluster({CREATE: answer}) as (kafka, _):
         started = time.monotonic()
-        fault = kafka.create_topics([new("t")])["t"]
+        fault = kafka.create_topics([make_topic("t")])["t"]
         kafka.topics(["t"])  # on the connection that is throttled
         assert time.monotonic() - started > 0.25
     assert isinstance(fault, Fault)
@@ -132,15 +135,15 @@ def test_quota_fault_has_its_own_words_and_the_throttle_time() -> None:
     assert "0.2 s" in fault.message
 
 
-def test_changes_under_a_quota_are_sent_one_after_the_other() -> None:
+def test_changes_under_quota_are_sent_one_after_another() -> None:
     """A broker that rejects one mutes its connection, so the next would time out with an unknown outcome."""
-    with cluster({CREATE: lambda _: ...}, request_timeout_s=0.6) as (kafka, broker):
-        kafka.create_topics([new(f"t{i}") for i in range(1100)])
+    with run_cluster({CREATE: lambda _: ...}, request_timeout_s=0.6) as (kafka, broker):
+        kafka.create_topics([make_topic(f"t{i}") for i in range(1100)])
     assert len(broker.list_requests(CREATE)) == 3
     assert broker.connections >= 3  # each timeout ended a connection with one request
 
 
-def test_a_throttled_connection_is_waited_for_beyond_the_time_to_connect() -> None:
+def test_throttle_end_uses_throttle_time_up_to_limit() -> None:
     """`_compute_throttle_end` uses the broker's throttle time, up to a limit."""
     connection = type("Throttled", (), {"_throttle_time": time.monotonic() + 15})()
     assert 14 < _compute_throttle_end(connection) - time.monotonic() < 16
@@ -150,14 +153,14 @@ def test_a_throttled_connection_is_waited_for_beyond_the_time_to_connect() -> No
     assert _compute_throttle_end(connection) == 0
 
 
-def test_chunks_never_lose_an_item() -> None:
+def test_batch_items_keeps_every_item() -> None:
     assert batch_items(range(5), 2) == [[0, 1], [2, 3], [4]]
     assert batch_items([1, 9000, 1], count_metadata_records=lambda n: n) == [[1], [9000], [1]]
     assert batch_items([]) == []
 
 
-def test_no_request_for_no_items() -> None:
-    with cluster({}) as (kafka, broker):
+def test_empty_calls_send_no_request() -> None:
+    with run_cluster({}) as (kafka, broker):
         assert kafka.create_topics([]) == {}
         assert kafka.configs([]) == {}
         assert kafka.reassign({}, allow_replication_factor_change=True) == {}
@@ -165,35 +168,35 @@ def test_no_request_for_no_items() -> None:
 
 
 @pytest.mark.parametrize(("validate_only", "kind"), [(False, FaultKind.UNKNOWN), (True, FaultKind.RETRIABLE)])
-def test_a_lost_connection_after_sending(validate_only: bool, kind: FaultKind) -> None:
-    with cluster({CREATE: lambda _: None}) as (kafka, _), pytest.raises(Fault) as raised:
-        kafka.create_topics([new("t")], validate_only=validate_only)
+def test_lost_connection_after_sending_change_is_unknown(validate_only: bool, kind: FaultKind) -> None:
+    with run_cluster({CREATE: lambda _: None}) as (kafka, _), pytest.raises(Fault) as raised:
+        kafka.create_topics([make_topic("t")], validate_only=validate_only)
     assert (raised.value.error, raised.value.kind) == ("NETWORK_EXCEPTION", kind)
 
 
 @pytest.mark.parametrize(("validate_only", "kind"), [(False, FaultKind.UNKNOWN), (True, FaultKind.RETRIABLE)])
-def test_no_answer_in_time(validate_only: bool, kind: FaultKind) -> None:
-    with cluster({CREATE: lambda _: ...}, request_timeout_s=0.3) as (kafka, _):
+def test_time_out_of_change_is_unknown(validate_only: bool, kind: FaultKind) -> None:
+    with run_cluster({CREATE: lambda _: ...}, request_timeout_s=0.3) as (kafka, _):
         begun = time.monotonic()
         with pytest.raises(Fault) as raised:
-            kafka.create_topics([new("t")], validate_only=validate_only)
+            kafka.create_topics([make_topic("t")], validate_only=validate_only)
         assert time.monotonic() - begun < 10
     assert (raised.value.error, raised.value.kind) == ("REQUEST_TIMED_OUT", kind)
 
 
-def test_an_answer_that_comes_with_the_end_of_the_connection_counts() -> None:
+def test_response_before_disconnect_is_read() -> None:
     """One connection for each, because a connection that has just ended can look usable."""
     for name in "abc":
-        with cluster({CREATE: lambda request: (created(request),)}) as (kafka, _):
-            assert all_created(kafka.create_topics([new(name)]))
+        with run_cluster({CREATE: lambda request: (make_created_response(request),)}) as (kafka, _):
+            assert all_created(kafka.create_topics([make_topic(name)]))
 
 
-def test_of_several_requests_a_lost_one_counts_for_its_items_only() -> None:
+def test_lost_request_affects_only_its_items() -> None:
     def answer(request: Any) -> Any:
-        return None if request.topics[0].name == "t500" else created(request)
+        return None if request.topics[0].name == "t500" else make_created_response(request)
 
-    with cluster({CREATE: answer}) as (kafka, _):
-        results = kafka.create_topics([new(f"t{i}") for i in range(1500)])
+    with run_cluster({CREATE: answer}) as (kafka, _):
+        results = kafka.create_topics([make_topic(f"t{i}") for i in range(1500)])
     first = (result for name, result in results.items() if int(name[1:]) < 500)
     kinds = {result.kind if isinstance(result, Fault) else None for result in first}
     assert len(results) == 1500
@@ -201,26 +204,26 @@ def test_of_several_requests_a_lost_one_counts_for_its_items_only() -> None:
     assert kinds <= {None, FaultKind.UNKNOWN}  # in flight on the same connection
 
 
-def test_a_broker_that_is_gone_before_sending_is_retriable() -> None:
-    with cluster({CREATE: lambda _: None}, request_timeout_s=1) as (kafka, broker):
+def test_lost_broker_before_sending_is_retriable() -> None:
+    with run_cluster({CREATE: lambda _: None}, request_timeout_s=1) as (kafka, broker):
         broker.close()
         with pytest.raises(Fault):
-            kafka.create_topics([new("t")])  # the connection is lost
+            kafka.create_topics([make_topic("t")])  # the connection is lost
         with pytest.raises(Fault) as raised:
-            kafka.create_topics([new("t")])
+            kafka.create_topics([make_topic("t")])
     assert (raised.value.error, raised.value.kind) == ("NETWORK_EXCEPTION", FaultKind.RETRIABLE)
     assert f"127.0.0.1:{broker.port}" in raised.value.message
     assert "ECONNREFUSED" in raised.value.message
 
 
-def test_an_item_that_the_answer_leaves_out_is_unknown() -> None:
-    with cluster({CREATE: lambda _: CreateTopicsResponse(throttle_time_ms=0, topics=[])}) as (kafka, _):
-        fault = kafka.create_topics([new("t")])["t"]
+def test_item_missing_from_response_is_unknown() -> None:
+    with run_cluster({CREATE: lambda _: CreateTopicsResponse(throttle_time_ms=0, topics=[])}) as (kafka, _):
+        fault = kafka.create_topics([make_topic("t")])["t"]
     assert isinstance(fault, Fault)
     assert fault.kind is FaultKind.UNKNOWN
 
 
-def reassigned(request: Any) -> Any:
+def make_reassigned_response(request: Any) -> Any:
     topic = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
     return AlterPartitionReassignmentsResponse(
         throttle_time_ms=0,
@@ -247,8 +250,8 @@ MOVE, CANCEL = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 @pytest.mark.parametrize("allow", [True, False])
-def test_reassign_sends_the_guard(allow: bool) -> None:
-    with cluster({REASSIGN: reassigned}) as (kafka, broker):
+def test_reassign_sends_replication_factor_guard(allow: bool) -> None:
+    with run_cluster({REASSIGN: make_reassigned_response}) as (kafka, broker):
         results = kafka.reassign({MOVE: (1, 2), CANCEL: None}, allow_replication_factor_change=allow)
     (sent,) = broker.list_requests(REASSIGN)
     assert sent.allow_replication_factor_change is allow
@@ -256,8 +259,8 @@ def test_reassign_sends_the_guard(allow: bool) -> None:
     assert str(results[MOVE]) == "INVALID_REPLICATION_FACTOR: changed from 3 to 2"
 
 
-def test_without_the_guard_in_the_broker_nothing_is_sent() -> None:
-    with cluster({REASSIGN: reassigned}, {REASSIGN: 0}) as (kafka, broker):
+def test_reassign_is_not_sent_to_broker_without_guard() -> None:
+    with run_cluster({REASSIGN: make_reassigned_response}, {REASSIGN: 0}) as (kafka, broker):
         results = kafka.reassign({MOVE: (1, 2), CANCEL: None}, allow_replication_factor_change=False)
     assert not broker.list_requests(REASSIGN)
     assert set(results) == {MOVE, CANCEL}
@@ -268,25 +271,25 @@ def test_without_the_guard_in_the_broker_nothing_is_sent() -> None:
 
 
 @pytest.mark.parametrize(("allow", "unguarded"), [(True, False), (True, True), (False, True)])
-def test_version_0_will_do_where_the_guard_is_not_asked_for(allow: bool, unguarded: bool) -> None:
-    with cluster({REASSIGN: reassigned}, {REASSIGN: 0}) as (kafka, broker):
+def test_reassign_without_guard_accepts_version_0(allow: bool, unguarded: bool) -> None:
+    with run_cluster({REASSIGN: make_reassigned_response}, {REASSIGN: 0}) as (kafka, broker):
         kafka.reassign({CANCEL: None}, allow_replication_factor_change=allow, unguarded=unguarded)
     (sent,) = broker.list_requests(REASSIGN)
     assert sent.API_VERSION == 0
 
 
-def test_a_whole_refusal_of_a_reassignment() -> None:
+def test_reassign_without_permission_is_fault() -> None:
     def answer(_: Any) -> Any:
         return AlterPartitionReassignmentsResponse(
             throttle_time_ms=0, error_code=31, error_message="no", responses=[]
         )
 
-    with cluster({REASSIGN: answer}) as (kafka, _), pytest.raises(Fault) as raised:
+    with run_cluster({REASSIGN: answer}) as (kafka, _), pytest.raises(Fault) as raised:
         kafka.reassign({MOVE: (1,)}, allow_replication_factor_change=True)
     assert (raised.value.error, raised.value.kind) == ("CLUSTER_AUTHORIZATION_FAILED", FaultKind.REFUSED)
 
 
-def test_config_ops_as_kip_339_has_them() -> None:
+def test_alter_configs_sends_operations_of_kip_339() -> None:
     def answer(request: Any) -> Any:
         kind = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
         return IncrementalAlterConfigsResponse(
@@ -313,7 +316,7 @@ def test_config_ops_as_kip_339_has_them() -> None:
         ConfigResource(ConfigScope.BROKER, ""),
         ConfigResource(ConfigScope.BROKER, "1"),
     )
-    with cluster({ALTER: answer}) as (kafka, broker):
+    with run_cluster({ALTER: answer}) as (kafka, broker):
         items = [ConfigAlteration(resource, ops) for resource in (topic, everywhere, one)]
         assert kafka.alter_configs(items) == {topic: None, everywhere: None, one: None}
     first, second = broker.list_requests(ALTER)
@@ -323,7 +326,9 @@ def test_config_ops_as_kip_339_has_them() -> None:
     assert sent == [("a", 0, "1"), ("b", 1, None), ("c", 2, "x,y"), ("d", 3, "z")]
 
 
-def describes(code: int, version: int, *, of: str | None = None) -> tuple[dict[int, Answer], dict[int, int]]:
+def make_describe_answers(
+    code: int, version: int, *, of: str | None = None
+) -> tuple[dict[int, Answer], dict[int, int]]:
     """Answer DescribeConfigs with an error code for one resource, or for all."""
 
     def answer(request: Any) -> Any:
@@ -364,10 +369,10 @@ def describes(code: int, version: int, *, of: str | None = None) -> tuple[dict[i
 
 
 @case("OPS-26")
-def test_a_broker_that_has_only_the_old_alter_configs_is_not_asked_for_it() -> None:
+def test_alter_configs_is_not_sent_to_broker_with_only_legacy_request() -> None:
     """AlterConfigs (before KIP-339) would remove each override that the request does not name."""
     topic = ConfigResource(ConfigScope.TOPIC, "t1")
-    with cluster({}, {ALTER: -1, LEGACY_ALTER: 2}) as (kafka, broker):
+    with run_cluster({}, {ALTER: -1, LEGACY_ALTER: 2}) as (kafka, broker):
         with pytest.raises(Fault) as raised:
             kafka.alter_configs([ConfigAlteration(topic, (ConfigOp("k2", FieldOp.SET, "901"),))])
         asked = {request.API_KEY for request in broker.requests}
@@ -376,10 +381,10 @@ def test_a_broker_that_has_only_the_old_alter_configs_is_not_asked_for_it() -> N
 
 
 @pytest.mark.parametrize("version", [1, 3, 4])
-def test_configs_in_old_and_new_versions(version: int) -> None:
+def test_configs_are_read_in_old_and_new_versions(version: int) -> None:
     topics = [ConfigResource(ConfigScope.TOPIC, f"t{i}") for i in range(600)]
-    answers, versions = describes(0, version)
-    with cluster(answers, versions) as (kafka, broker):
+    answers, versions = make_describe_answers(0, version)
+    with run_cluster(answers, versions) as (kafka, broker):
         found = kafka.configs([ConfigQuery(topic, overrides=True) for topic in topics])
     assert set(found) == set(topics)
     assert all(list(entries) == ["mine"] for entries in found.values())
@@ -388,22 +393,22 @@ def test_configs_in_old_and_new_versions(version: int) -> None:
     )
 
 
-def test_what_does_not_exist_is_left_out_and_what_is_forbidden_is_not() -> None:
+def test_configs_omit_missing_and_raise_for_forbidden_resources() -> None:
     query = ConfigQuery(ConfigResource(ConfigScope.TOPIC, "t"), frozenset({"mine"}))
-    with cluster(*describes(3, 4)) as (kafka, broker):
+    with run_cluster(*make_describe_answers(3, 4)) as (kafka, broker):
         assert kafka.configs([query, query]) == {}
     (resource,) = broker.list_requests(DESCRIBE)[0].resources
     assert resource.configuration_keys == ["mine"]
-    with cluster(*describes(29, 4)) as (kafka, _), pytest.raises(Fault) as raised:
+    with run_cluster(*make_describe_answers(29, 4)) as (kafka, _), pytest.raises(Fault) as raised:
         kafka.configs([query])
     assert raised.value.error == "TOPIC_AUTHORIZATION_FAILED"
     assert "t" in raised.value.message
 
 
 @pytest.mark.parametrize("version", [1, 4])
-def test_what_is_forbidden_is_told_of_that_one_alone(version: int) -> None:
+def test_describe_configs_partially_reports_forbidden_resource(version: int) -> None:
     one, other = (ConfigResource(ConfigScope.TOPIC, name) for name in ("one", "other"))
-    with cluster(*describes(29, version, of="one")) as (kafka, broker):
+    with run_cluster(*make_describe_answers(29, version, of="one")) as (kafka, broker):
         found = kafka.describe_configs_partially(
             [ConfigQuery(topic, overrides=True) for topic in (one, other)]
         )
@@ -415,16 +420,16 @@ def test_what_is_forbidden_is_told_of_that_one_alone(version: int) -> None:
     assert len(broker.list_requests(DESCRIBE)) == 1
 
 
-def test_many_threads_at_once() -> None:
-    with cluster({CREATE: created}) as (kafka, broker), ThreadPoolExecutor(16) as pool:
-        found = list(pool.map(lambda i: kafka.create_topics([new(f"t{i}")]), range(200)))
+def test_create_topics_is_thread_safe() -> None:
+    with run_cluster({CREATE: make_created_response}) as (kafka, broker), ThreadPoolExecutor(16) as pool:
+        found = list(pool.map(lambda i: kafka.create_topics([make_topic(f"t{i}")]), range(200)))
     assert [list(results) for results in found] == [[f"t{i}"] for i in range(200)]
     assert len(broker.list_requests(CREATE)) == 200
 
 
-def test_after_close_nothing_is_asked_and_no_thread_stays() -> None:
+def test_closed_cluster_rejects_requests_and_leaves_no_thread() -> None:
     before = threading.active_count()
-    with cluster({}) as (kafka, _):
+    with run_cluster({}) as (kafka, _):
         kafka.close()
         with pytest.raises(Fault, match="closed"):
             kafka.topics()

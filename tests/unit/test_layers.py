@@ -15,7 +15,7 @@ NEEDED = {canonicalize_name(Requirement(text).name) for text in REQUIRED}
 
 
 @pytest.mark.parametrize("library", sorted(NEEDED - {"pydantic"}))
-def test_core_is_fenced_from_every_library_but_pydantic(library: str) -> None:
+def test_core_contract_forbids_every_library_except_pydantic(library: str) -> None:
     """A new dependency of the project must be added to the contract of the core."""
     contracts = tomllib.loads(PROJECT.read_text())["tool"]["importlinter"]["contracts"]
     (core,) = (contract for contract in contracts if contract["name"] == CORE)

@@ -17,12 +17,12 @@ ORDERS = ConfigResource(ConfigScope.TOPIC, "orders")
 REFUSED = Fault("INVALID_REQUEST", "no")
 
 
-def new(name: str, *replicas: tuple[int, ...]) -> NewTopic:
+def make_topic(name: str, *replicas: tuple[int, ...]) -> NewTopic:
     """Create a topic by assignments, by default on broker 1."""
     return NewTopic(name, None, None, dict(enumerate(replicas or ((1,),))), {})
 
 
-def alteration(name: str, value: str = "7") -> ConfigAlteration:
+def make_alteration(name: str, value: str = "7") -> ConfigAlteration:
     """Set retention.ms of a topic."""
     resource = ConfigResource(ConfigScope.TOPIC, name)
     return ConfigAlteration(resource, (ConfigOp("retention.ms", FieldOp.SET, value),))
@@ -32,12 +32,12 @@ def alteration(name: str, value: str = "7") -> ConfigAlteration:
 def cluster() -> MemoryCluster:
     """Three brokers and two topics."""
     made = MemoryCluster()
-    made.create_topics([new("orders", (1, 2)), new("other")])
+    made.create_topics([make_topic("orders", (1, 2)), make_topic("other")])
     made.calls.clear()
     return made
 
 
-def test_is_the_port(cluster: MemoryCluster) -> None:
+def test_memory_cluster_implements_port(cluster: MemoryCluster) -> None:
     port: Cluster = cluster
     port.close()
     port.close()
@@ -47,7 +47,7 @@ def test_is_the_port(cluster: MemoryCluster) -> None:
 # time
 
 
-def test_a_move_takes_as_many_ticks_as_it_is_told_to(cluster: MemoryCluster) -> None:
+def test_move_takes_configured_ticks(cluster: MemoryCluster) -> None:
     cluster.tick_on_poll = False
     cluster.move_ticks = 3
     where = TopicPartition("orders", 0)
@@ -59,14 +59,14 @@ def test_a_move_takes_as_many_ticks_as_it_is_told_to(cluster: MemoryCluster) -> 
     assert cluster.partition(where).replicas == (1, 3)
 
 
-def test_polling_can_be_the_clock(cluster: MemoryCluster) -> None:
+def test_polling_advances_moves(cluster: MemoryCluster) -> None:
     cluster.move_ticks = 2
     where = TopicPartition("orders", 0)
     cluster.reassign({where: (1, 3)}, allow_replication_factor_change=False)
     assert [bool(cluster.moves()) for _ in range(4)] == [True, True, False, False]
 
 
-def test_a_move_to_a_fenced_broker_waits_for_it(cluster: MemoryCluster) -> None:
+def test_move_to_fenced_broker_waits(cluster: MemoryCluster) -> None:
     where = TopicPartition("orders", 0)
     cluster.fence(3)
     cluster.reassign({where: (1, 3)}, allow_replication_factor_change=False)
@@ -77,7 +77,7 @@ def test_a_move_to_a_fenced_broker_waits_for_it(cluster: MemoryCluster) -> None:
     assert cluster.moves() == {}
 
 
-def test_replicas_of_a_broker_that_went_away_catch_up(cluster: MemoryCluster) -> None:
+def test_replicas_of_returned_broker_catch_up(cluster: MemoryCluster) -> None:
     where = TopicPartition("orders", 0)
     cluster.fence(1)
     assert (cluster.partition(where).isr, cluster.partition(where).leader) == ((2,), 2)
@@ -87,7 +87,7 @@ def test_replicas_of_a_broker_that_went_away_catch_up(cluster: MemoryCluster) ->
     assert cluster.partition(where).isr == (2, 1)
 
 
-def test_a_move_to_a_stalled_broker_waits_for_it(cluster: MemoryCluster) -> None:
+def test_move_to_stalled_broker_waits(cluster: MemoryCluster) -> None:
     where = TopicPartition("orders", 0)
     cluster.stalled.add(3)
     cluster.tick_on_poll = False
@@ -99,7 +99,7 @@ def test_a_move_to_a_stalled_broker_waits_for_it(cluster: MemoryCluster) -> None
     assert cluster.moves() == {}
 
 
-def test_a_stalled_broker_holds_up_no_other(cluster: MemoryCluster) -> None:
+def test_stalled_broker_does_not_delay_others(cluster: MemoryCluster) -> None:
     where = TopicPartition("other", 0)
     cluster.stalled.add(3)
     cluster.reassign({where: (1, 2, 3)}, allow_replication_factor_change=True)
@@ -108,7 +108,7 @@ def test_a_stalled_broker_holds_up_no_other(cluster: MemoryCluster) -> None:
     assert cluster.partition(where).adding == (2, 3)
 
 
-def test_replicas_grow_with_the_ticks(cluster: MemoryCluster) -> None:
+def test_replica_size_grows_with_ticks(cluster: MemoryCluster) -> None:
     where = TopicPartition("orders", 0)
     cluster.tick_on_poll = False
     cluster.move_ticks = 4
@@ -131,7 +131,7 @@ def test_replicas_grow_with_the_ticks(cluster: MemoryCluster) -> None:
     assert (size(1), size(2), size(3)) == (10_000, None, 10_000)
 
 
-def test_another_target_keeps_what_is_copied(cluster: MemoryCluster) -> None:
+def test_new_target_keeps_copied_replicas(cluster: MemoryCluster) -> None:
     where = TopicPartition("other", 0)
     cluster.tick_on_poll = False
     cluster.move_ticks = 2
@@ -144,7 +144,7 @@ def test_another_target_keeps_what_is_copied(cluster: MemoryCluster) -> None:
     assert cluster.partition(where).copied == ()
 
 
-def test_fenced_brokers_do_not_say_what_they_hold(cluster: MemoryCluster) -> None:
+def test_fenced_brokers_have_no_log_dirs(cluster: MemoryCluster) -> None:
     cluster.fence(2)
     assert sorted(cluster.log_dirs()) == [1, 3]
     replica = (TopicPartition("orders", 0), 2)
@@ -153,7 +153,7 @@ def test_fenced_brokers_do_not_say_what_they_hold(cluster: MemoryCluster) -> Non
     assert (fault.error, fault.kind) == ("BROKER_NOT_AVAILABLE", FaultKind.RETRIABLE)
 
 
-def test_a_broker_that_is_away_is_not_elected(cluster: MemoryCluster) -> None:
+def test_fenced_broker_is_not_elected(cluster: MemoryCluster) -> None:
     where = TopicPartition("orders", 0)
     cluster.fence(1)
     fault = cluster.elect_leaders([where])[where]
@@ -169,7 +169,7 @@ def test_a_broker_that_is_away_is_not_elected(cluster: MemoryCluster) -> None:
 # stale reads
 
 
-def test_topics_can_lag_behind(cluster: MemoryCluster) -> None:
+def test_topics_can_be_stale(cluster: MemoryCluster) -> None:
     cluster.stale_reads = 2
     where = TopicPartition("orders", 0)
     cluster.reassign({where: (2, 1)}, allow_replication_factor_change=False)
@@ -177,18 +177,18 @@ def test_topics_can_lag_behind(cluster: MemoryCluster) -> None:
     assert seen == [(1, 2), (1, 2), (2, 1)]
 
 
-def test_a_created_topic_can_take_a_while_to_be_seen(cluster: MemoryCluster) -> None:
+def test_created_topic_can_be_visible_late(cluster: MemoryCluster) -> None:
     cluster.stale_reads = 1
-    cluster.create_topics([new("late")])
+    cluster.create_topics([make_topic("late")])
     assert "late" not in cluster.topics()
     assert "late" in cluster.topics()
 
 
-def test_what_changes_no_metadata_makes_nothing_stale(cluster: MemoryCluster) -> None:
+def test_request_without_metadata_change_leaves_topics_fresh(cluster: MemoryCluster) -> None:
     cluster.stale_reads = 1
     before = cluster.topics()
-    cluster.alter_configs([alteration("orders")])
-    cluster.create_topics([new("next")], validate_only=True)
+    cluster.alter_configs([make_alteration("orders")])
+    cluster.create_topics([make_topic("next")], validate_only=True)
     cluster.create_partitions([NewPartitions("orders", 1)])
     assert cluster.topics() == before
 
@@ -196,10 +196,10 @@ def test_what_changes_no_metadata_makes_nothing_stale(cluster: MemoryCluster) ->
 # faults
 
 
-def test_a_whole_request_can_fail(cluster: MemoryCluster) -> None:
+def test_fault_can_affect_whole_request(cluster: MemoryCluster) -> None:
     before = cluster.dump()
     cluster.faults.fail(Fault("NOT_CONTROLLER", "", FaultKind.RETRIABLE), nth=2)
-    assert cluster.alter_configs([alteration("orders")]) == {ORDERS: None}
+    assert cluster.alter_configs([make_alteration("orders")]) == {ORDERS: None}
     with pytest.raises(Fault) as caught:
         cluster.delete_topics({"orders": None})
     assert (caught.value.error, caught.value.kind) == ("NOT_CONTROLLER", FaultKind.RETRIABLE)
@@ -208,7 +208,7 @@ def test_a_whole_request_can_fail(cluster: MemoryCluster) -> None:
     assert cluster.delete_topics({"orders": None}) == {"orders": None}
 
 
-def test_one_item_can_fail(cluster: MemoryCluster) -> None:
+def test_fault_can_affect_one_item(cluster: MemoryCluster) -> None:
     cluster.faults.fail(REFUSED, item="orders")
     results = cluster.delete_topics(dict.fromkeys(["orders", "other"]))
     assert results["other"] is None
@@ -217,7 +217,7 @@ def test_one_item_can_fail(cluster: MemoryCluster) -> None:
     assert cluster.delete_topics({"orders": None}) == {"orders": None}
 
 
-def test_a_fault_can_last(cluster: MemoryCluster) -> None:
+def test_fault_can_be_permanent(cluster: MemoryCluster) -> None:
     cluster.faults.fail(REFUSED, nth=None, method="describe")
     for _ in range(3):
         with pytest.raises(Fault):
@@ -227,7 +227,7 @@ def test_a_fault_can_last(cluster: MemoryCluster) -> None:
 
 
 @pytest.mark.parametrize("after_effect", [False, True])
-def test_a_time_out_leaves_open_whether_it_happened(cluster: MemoryCluster, after_effect: bool) -> None:
+def test_time_out_can_follow_or_prevent_effect(cluster: MemoryCluster, after_effect: bool) -> None:
     cluster.faults.time_out(after_effect=after_effect)
     with pytest.raises(Fault) as caught:
         cluster.delete_topics({"orders": None})
@@ -237,7 +237,7 @@ def test_a_time_out_leaves_open_whether_it_happened(cluster: MemoryCluster, afte
 
 
 @pytest.mark.parametrize("after_effect", [False, True])
-def test_a_crash_is_no_exception(cluster: MemoryCluster, after_effect: bool) -> None:
+def test_crash_is_not_subclass_of_exception(cluster: MemoryCluster, after_effect: bool) -> None:
     assert not issubclass(Crash, Exception)
     cluster.faults.crash(after_effect=after_effect, method="delete_topics", item="orders")
     cluster.delete_topics({"other": None})
@@ -249,27 +249,27 @@ def test_a_crash_is_no_exception(cluster: MemoryCluster, after_effect: bool) -> 
 
 def test_validate_only_is_not_counted_as_a_change(cluster: MemoryCluster) -> None:
     cluster.faults.crash(after_effect=False)
-    cluster.alter_configs([alteration("orders")], validate_only=True)
+    cluster.alter_configs([make_alteration("orders")], validate_only=True)
     assert cluster.requests() == []
     with pytest.raises(Crash):
-        cluster.alter_configs([alteration("orders")])
+        cluster.alter_configs([make_alteration("orders")])
 
 
-def test_someone_else_can_be_faster(cluster: MemoryCluster) -> None:
+def test_other_client_can_change_first(cluster: MemoryCluster) -> None:
     cluster.faults.run_before(lambda other: other.delete_topics({"orders": None}), method="alter_configs")
-    result = cluster.alter_configs([alteration("orders")])[ORDERS]
+    result = cluster.alter_configs([make_alteration("orders")])[ORDERS]
     assert result is not None
     assert result.error == "UNKNOWN_TOPIC_OR_PARTITION"
     assert [c.method for c in cluster.calls] == ["alter_configs"]
 
 
-def test_someone_else_sees_no_faults(cluster: MemoryCluster) -> None:
+def test_other_client_sees_no_faults(cluster: MemoryCluster) -> None:
     cluster.faults.fail(REFUSED, nth=None)
     assert cluster.elsewhere().delete_topics({"orders": None}) == {"orders": None}
     assert "orders" not in cluster.topics()
 
 
-def test_elections_and_directories_can_fail_by_item(cluster: MemoryCluster) -> None:
+def test_fault_can_affect_one_election_or_directory(cluster: MemoryCluster) -> None:
     where = TopicPartition("orders", 0)
     cluster.faults.fail(REFUSED, item="orders-0", method="elect_leaders")
     cluster.faults.fail(REFUSED, item="orders-0@2")
@@ -286,10 +286,10 @@ def test_elections_and_directories_can_fail_by_item(cluster: MemoryCluster) -> N
 # the request log
 
 
-def test_every_request_is_logged(cluster: MemoryCluster) -> None:
+def test_every_request_is_recorded(cluster: MemoryCluster) -> None:
     cluster.topics(["orders"])
-    cluster.alter_configs([alteration("orders")], validate_only=True)
-    cluster.alter_configs([alteration("orders"), alteration("other")])
+    cluster.alter_configs([make_alteration("orders")], validate_only=True)
+    cluster.alter_configs([make_alteration("orders"), make_alteration("other")])
     cluster.moves()
     where = TopicPartition("orders", 0)
     cluster.reassign({where: (2, 1)}, allow_replication_factor_change=False)
@@ -307,7 +307,7 @@ def test_every_request_is_logged(cluster: MemoryCluster) -> None:
 # copies
 
 
-def test_a_copy_is_a_cluster_of_its_own(cluster: MemoryCluster) -> None:
+def test_copy_is_independent_cluster(cluster: MemoryCluster) -> None:
     cluster.produce("orders", 3)
     cluster.faults.fail(REFUSED)
     twin = copy.deepcopy(cluster)
@@ -317,17 +317,17 @@ def test_a_copy_is_a_cluster_of_its_own(cluster: MemoryCluster) -> None:
     assert twin.dump() != cluster.dump()
 
 
-def test_the_dump_is_plain_data_and_knows_ids_only_when_asked(cluster: MemoryCluster) -> None:
+def test_dump_is_plain_data_with_ids_on_request(cluster: MemoryCluster) -> None:
     before, with_ids = cluster.dump(), cluster.dump(ids=True)
     assert json.loads(json.dumps(before))["topics"]["orders"]["partitions"][0]["replicas"] == [1, 2]
     cluster.delete_topics({"orders": None})
-    cluster.create_topics([new("orders", (1, 2))])
+    cluster.create_topics([make_topic("orders", (1, 2))])
     assert cluster.dump() == before
     assert cluster.dump(ids=True) != with_ids
 
 
-def test_overrides_are_those_of_one_or_of_all(cluster: MemoryCluster) -> None:
-    cluster.alter_configs([alteration("orders")])
+def test_overrides_of_one_or_all_resources(cluster: MemoryCluster) -> None:
+    cluster.alter_configs([make_alteration("orders")])
     assert cluster.overrides(ORDERS) == {"retention.ms": "7"}
     assert cluster.overrides() == {
         ConfigResource(ConfigScope.BROKER, ""): {"min.insync.replicas": "1"},
@@ -335,7 +335,7 @@ def test_overrides_are_those_of_one_or_of_all(cluster: MemoryCluster) -> None:
     }
 
 
-def test_the_same_seed_places_the_same() -> None:
+def test_same_seed_gives_same_placement() -> None:
     def placed(seed: int) -> object:
         cluster = MemoryCluster(seed=seed)
         cluster.create_topics([NewTopic("t", 9, 2, None, {})])
@@ -345,10 +345,10 @@ def test_the_same_seed_places_the_same() -> None:
     assert placed(1) != placed(2)
 
 
-def test_threads_do_not_get_in_each_others_way(cluster: MemoryCluster) -> None:
+def test_memory_cluster_is_thread_safe(cluster: MemoryCluster) -> None:
     def work(number: int) -> None:
-        cluster.create_topics([new(f"t{number}")])
-        cluster.alter_configs([alteration(f"t{number}", str(number))])
+        cluster.create_topics([make_topic(f"t{number}")])
+        cluster.alter_configs([make_alteration(f"t{number}", str(number))])
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(work, range(200)))
@@ -356,7 +356,7 @@ def test_threads_do_not_get_in_each_others_way(cluster: MemoryCluster) -> None:
     assert len(cluster.requests()) == 400
 
 
-def test_without_elr_min_isr_is_a_key_like_others() -> None:
+def test_min_isr_without_elr_is_ordinary_key() -> None:
     cluster = MemoryCluster(elr=False)
     wide = ConfigResource(ConfigScope.BROKER, "")
     one = ConfigResource(ConfigScope.BROKER, "1")
@@ -370,7 +370,7 @@ def test_without_elr_min_isr_is_a_key_like_others() -> None:
     assert cluster.alter_configs([ConfigAlteration(wide, gone)]) == {wide: None}
 
 
-def test_internal_topics_and_moved_brokers(cluster: MemoryCluster) -> None:
+def test_internal_topics_and_brokers_can_be_set(cluster: MemoryCluster) -> None:
     cluster.mark_internal("other")
     assert cluster.topics()["other"].internal
     cluster.set_broker(9, rack="z")

@@ -16,7 +16,7 @@ from kdeclare.providers.kafka.testing.partitions import (
 ROWS = (Path(__file__).parent / "memory_data" / "partition_changes.jsonl").read_text().splitlines()
 
 
-def state(row: dict[str, Any]) -> PartitionState:
+def parse_state(row: dict[str, Any]) -> PartitionState:
     """Parse a partition as Kafka printed it; leader -1 means none."""
     return PartitionState(
         tuple(row["replicas"]),
@@ -28,13 +28,13 @@ def state(row: dict[str, Any]) -> PartitionState:
 
 
 @pytest.mark.parametrize("op", ["reassign", "cancel", "catch_up"])
-def test_decides_as_kafka_does(op: str) -> None:
+def test_partition_changes_equal_kafka(op: str) -> None:
     rows = [row for row in map(json.loads, ROWS) if row["op"] == op]
     assert len(rows) >= 40
     for row in rows:
-        before, active = state(row["before"]), frozenset(row["active"])
+        before, active = parse_state(row["before"]), frozenset(row["active"])
         if op == "reassign":
             after = start_reassignment(before, tuple(row["target"]), active)
         else:
             after = (cancel_move if op == "cancel" else catch_up)(before, active)
-        assert after == state(row["after"]), row
+        assert after == parse_state(row["after"]), row

@@ -86,10 +86,10 @@ def test_public_functions_start_with_a_verb() -> None:
 
 
 @pytest.mark.parametrize("name", ["told", "judged_topics", "standing", "summary", "leftovers_of"])
-def test_participles_and_nouns_are_found(name: str) -> None:
+def test_check_rejects_participles_and_nouns(name: str) -> None:
     assert not is_well_named(name)
 
 
 @pytest.mark.parametrize("name", ["load_manifests", "is_topic", "with_inverse", "to_json"])
-def test_verbs_questions_and_conversions_are_not(name: str) -> None:
+def test_check_accepts_verbs_questions_and_conversions(name: str) -> None:
     assert is_well_named(name)

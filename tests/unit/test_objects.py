@@ -82,7 +82,7 @@ ID = ResourceId("FrontDoor", "main")
 HASHER = SecretHasher("test")
 
 
-def declared(**spec: Json) -> DesiredResource:
+def make_declared(**spec: Json) -> DesiredResource:
     body, problems = DOOR.parse("main", DoorSpec.model_validate(spec))
     assert not problems
     fields = {
@@ -107,42 +107,42 @@ def plan(
     return op
 
 
-def test_only_what_is_stated_is_declared() -> None:
-    assert declared(color="red").get_body(ObjectBody).fields == {"color": "red"}
+def test_body_contains_only_stated_fields() -> None:
+    assert make_declared(color="red").get_body(ObjectBody).fields == {"color": "red"}
     with pytest.raises(ValidationError):
         DoorSpec.model_validate({"colour": "red"})
 
 
-def test_an_absent_object_is_created_with_what_is_stated() -> None:
-    difference = compare(declared(color="red"), {})
+def test_diff_creates_missing_object() -> None:
+    difference = compare(make_declared(color="red"), {})
     assert difference.change is not None
     assert (difference.change.action, difference.change.reason) == (Action.CREATE, Reason.DECLARED)
     assert difference.owned == ObjectRecord({"color": "red"})
 
 
-def test_what_is_not_stated_and_not_owned_is_left_alone() -> None:
-    assert compare(declared(color="red"), {"main": {"color": "red", "rooms": ["hall"]}}).change is None
+def test_diff_ignores_fields_neither_stated_nor_owned() -> None:
+    assert compare(make_declared(color="red"), {"main": {"color": "red", "rooms": ["hall"]}}).change is None
 
 
-def test_what_is_owned_and_no_longer_stated_is_reset() -> None:
+def test_diff_resets_owned_field_no_longer_stated() -> None:
     owned = ObjectRecord({"color": "red", "rooms": ["hall"]})
-    op = plan(declared(color="red"), {"main": {"color": "red", "rooms": ["hall"]}}, owned)
+    op = plan(make_declared(color="red"), {"main": {"color": "red", "rooms": ["hall"]}}, owned)
     assert (op.verb, op.args) == ("front-door.update", ObjectArgs({"rooms": None}))
 
 
-def test_an_object_that_differs_is_adopted_only_where_that_is_allowed() -> None:
+def test_diff_adopts_different_object_only_if_allowed() -> None:
     there = {"main": {"color": "red"}}
-    denied = compare(declared(color="blue"), there)
+    denied = compare(make_declared(color="blue"), there)
     assert denied.change is not None
     assert (denied.change.reason, denied.change.blocked) == (Reason.ADOPT, "adoption")
-    allowed = compare(declared(color="blue", lifecycle={"adopt": True}), there)
+    allowed = compare(make_declared(color="blue", lifecycle={"adopt": True}), there)
     assert allowed.change is not None
     assert allowed.change.blocked is None
 
 
-def test_a_secret_is_the_same_by_its_value_or_its_hash() -> None:
+def test_diff_compares_secret_by_value_or_hash() -> None:
     reference = Referenced("s3cret-value", "${env.KEY}")
-    desired = declared(key=reference)
+    desired = make_declared(key=reference)
     there: Mapping[str, Fields] = {"main": {"key": hide("s3cret-value")}}
     assert compare(desired, there).change is None
     read_back = replace(desired, body=DOOR.from_json(DOOR.to_json("main", desired.body)))
@@ -152,9 +152,11 @@ def test_a_secret_is_the_same_by_its_value_or_its_hash() -> None:
     assert [(f.before, f.after) for f in difference.change.fields] == [(SENSITIVE_MASK, SENSITIVE_MASK)]
 
 
-def test_an_update_is_undone_field_by_field() -> None:
+def test_update_is_undone_field_by_field() -> None:
     owned = ObjectRecord({"color": "red", "rooms": ["hall"]})
-    op = plan(declared(color="blue", rooms=["attic"]), {"main": {"color": "red", "rooms": ["hall"]}}, owned)
+    op = plan(
+        make_declared(color="blue", rooms=["attic"]), {"main": {"color": "red", "rooms": ["hall"]}}, owned
+    )
     now = {**DOOR.update.expected_state(op), "rooms": ["cellar"]}
     undo = DOOR.update.invert(op, now, allow_data_loss=False)
     assert (undo.verb, undo.args, undo.conflicts) == (
@@ -164,37 +166,37 @@ def test_an_update_is_undone_field_by_field() -> None:
     )
 
 
-def test_a_created_object_stays_where_others_have_changed_it() -> None:
-    op = plan(declared(color="red"), {})
+def test_undo_keeps_created_object_changed_by_others() -> None:
+    op = plan(make_declared(color="red"), {})
     now = {**DOOR.create.expected_state(op), "color": "blue"}
     undo = DOOR.create.invert(op, now, allow_data_loss=False)
     assert (undo.args, undo.conflicts) == (None, ("color",))
 
 
-def test_an_earlier_secret_that_was_no_reference_is_lost() -> None:
+def test_undo_loses_previous_secret_without_reference() -> None:
     op = plan(
-        declared(key=Referenced("s3cret-value", "${env.KEY}")), {"main": {"key": hide("unknown-value")}}
+        make_declared(key=Referenced("s3cret-value", "${env.KEY}")), {"main": {"key": hide("unknown-value")}}
     )
     undo = DOOR.update.invert(op, DOOR.update.expected_state(op), allow_data_loss=False)
     assert (undo.args, undo.lost) == (None, ("key",))
     assert op.irreversible == "Cannot be restored: key."
 
 
-def test_a_deleted_object_is_made_again() -> None:
+def test_undo_recreates_deleted_object() -> None:
     owned = ObjectRecord({"color": "red"})
     op = plan(None, {"main": {"color": "red", "opened": 7}}, owned)
     assert op.args == ObjectArgs({"color": None}), "what no manifest states is the system's own"
     assert op.inverse == Inverse("front-door.create", ObjectArgs({"color": "red"}))
 
 
-def test_an_object_that_must_not_be_deleted_is_not() -> None:
+def test_diff_keeps_protected_object() -> None:
     owned = ObjectRecord({"color": "red"}, True)
     assert [d.code for d in compare(None, {"main": {"color": "red"}}, owned).diagnostics] == [PREVENT_DESTROY]
 
 
-def test_references_are_found_before_and_after() -> None:
+def test_footprint_contains_old_and_new_references() -> None:
     owned = ObjectRecord({"rooms": ["hall"]})
-    op = plan(declared(rooms=["attic"]), {"main": {"rooms": ["hall"]}}, owned)
+    op = plan(make_declared(rooms=["attic"]), {"main": {"rooms": ["hall"]}}, owned)
     assert set(DOOR.update.compute_footprint(op)) == {
         FootprintEntry(ID.kind, ID.name, Access.UPDATE),
         FootprintEntry("Room", "attic", Access.REQUIRES),
@@ -202,7 +204,7 @@ def test_references_are_found_before_and_after() -> None:
     }
 
 
-def test_a_rollback_in_part_gives_back_the_ownership_of_what_it_undid() -> None:
+def test_partial_rollback_restores_ownership_of_undone_fields() -> None:
     now = ObjectRecord({"color": "blue", "rooms": ["attic"]})
     before = ObjectRecord({"color": "red"})
     undone = Operation("undo", "front-door.update", ID, ObjectArgs({"rooms": None}), {})
@@ -210,7 +212,7 @@ def test_a_rollback_in_part_gives_back_the_ownership_of_what_it_undid() -> None:
     assert record == ObjectRecord({"color": "blue"})
 
 
-def test_an_exported_object_has_references_for_secrets() -> None:
+def test_exported_object_has_references_for_secrets() -> None:
     doors: Mapping[str, Fields] = {
         "main": {"color": "yes", "rooms": ["a${b}"], "key": hide("unknown-value"), "opened": 7}
     }
@@ -226,18 +228,18 @@ def test_an_exported_object_has_references_for_secrets() -> None:
     ]
 
 
-def test_fields_of_a_change_do_not_depend_on_the_order_of_the_spec() -> None:
+def test_change_fields_do_not_depend_on_order_of_spec() -> None:
     """A body read back from JSON has its fields in alphabetical order, unlike the spec."""
-    change = compare(declared(rooms=["hall"], color="red"), {}).change
+    change = compare(make_declared(rooms=["hall"], color="red"), {}).change
     assert change is not None
     assert [field.path for field in change.fields] == ["color", "rooms"]
-    item = declared(color="red", rooms=["hall"])
+    item = make_declared(color="red", rooms=["hall"])
     assert isinstance(item.body, ObjectBody)
     turned = replace(item, body=replace(item.body, fields=dict(reversed(list(item.body.fields.items())))))
     assert compare(turned, {}).change == change
 
 
-def test_a_record_is_what_its_file_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_record_round_trips(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry.KINDS, "_made", None)  # discard what other tests have loaded
     monkeypatch.setattr(registry.KINDS, "_load", lambda: {DOOR.name: DOOR})
     secret: JsonObject = {"secret": "a-hash", "reference": "${env.KEY}"}
@@ -272,9 +274,7 @@ class Slow:
 
 
 @pytest.mark.parametrize(("is_thread_safe", "takes_turns"), [(False, True), (True, False)])
-def test_reads_and_writes_take_turns_unless_the_system_is_thread_safe(
-    is_thread_safe: bool, takes_turns: bool
-) -> None:
+def test_reads_and_writes_are_serialized_unless_thread_safe(is_thread_safe: bool, takes_turns: bool) -> None:
     """Two concurrent read-modify-write cycles would lose one of the changes."""
     slow, system = Slow(), ObjectSystem("slow", Slow, SystemObjects, is_thread_safe=is_thread_safe)
     door = SystemObjectKind(system, "FrontDoor", DoorSpec)
@@ -287,7 +287,7 @@ def test_reads_and_writes_take_turns_unless_the_system_is_thread_safe(
     assert (slow.most == 1) is takes_turns
 
 
-def test_objects_of_a_kind_are_sorted_out_once() -> None:
+def test_objects_of_kind_are_grouped_once() -> None:
     """Not once per resource: for a plan of 20,000 objects, that would be 400 million iterations."""
     objects = SystemObjects(
         {ResourceId("FrontDoor", "main"): {"color": "red"}, ResourceId("Room", "hall"): {}}

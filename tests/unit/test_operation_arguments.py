@@ -65,13 +65,13 @@ FILES: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("verb", "json"), FILES)
-def test_arguments_survive_a_file(verb: str, json: dict[str, Any]) -> None:
+def test_arguments_round_trip(verb: str, json: dict[str, Any]) -> None:
     args = bind_arguments(verb, json)
     assert isinstance(args, OPERATION_TYPES[verb].arguments)
     assert dump_arguments(args) == json
 
 
-def test_secret_is_a_value_of_its_own() -> None:
+def test_secret_argument_is_secret_ref() -> None:
     args = bind_arguments(*FILES[1])
     assert isinstance(args, AlterConfigsArgs)
     ref = SecretRef("hash", "${env.PASSWORD}")
@@ -88,37 +88,35 @@ def test_secret_is_a_value_of_its_own() -> None:
         ({"topic": "\ud800"}, "args: Invalid JSON: unexpected end of hex escape at line 1 column 18"),
     ],
 )
-def test_operation_with_arguments_of_another_version_is_kept_and_does_nothing(
-    json: dict[str, Any], problem: str
-) -> None:
+def test_arguments_of_other_version_are_kept_unbound(json: dict[str, Any], problem: str) -> None:
     args = bind_arguments("topic.delete", json)
     assert args == UnboundArguments(json, problem)
     assert dump_arguments(args) == json
-    assert isinstance(get_operation_type(delete(args)), UnknownOperationType)
+    assert isinstance(get_operation_type(make_deletion(args)), UnknownOperationType)
 
 
 @pytest.mark.parametrize("number", ["01", " 1", "+1", "-1", "1_0", "1.0", "²", "", "9" * 5000])
-def test_partition_that_is_not_written_as_kdeclare_writes_it_is_not_taken(number: str) -> None:
+def test_partition_number_in_other_notation_is_kept_unbound(number: str) -> None:
     json: dict[str, Any] = {**FILES[0][1], "assignments": {number: [1]}}
     args = bind_arguments("topic.create", json)
     assert isinstance(args, UnboundArguments)
     assert dump_arguments(args) == json
 
 
-def test_operation_of_a_provider_that_is_not_installed_is_kept() -> None:
+def test_arguments_of_unknown_verb_are_kept_unbound() -> None:
     assert bind_arguments("lamp.on", {"lamp": 1}) == UnboundArguments({"lamp": 1}, "unknown verb 'lamp.on'")
 
 
-def test_deletion_in_a_journal_of_the_first_version_has_only_a_name() -> None:
+def test_deletion_arguments_of_first_version_are_read() -> None:
     assert bind_arguments("topic.delete", {"topic": "t"}) == DeleteTopicArgs("t")
 
 
-def test_arguments_of_another_type_are_a_bug() -> None:
-    op = delete(DeleteTopicArgs("t"))
+def test_get_arguments_rejects_other_type() -> None:
+    op = make_deletion(DeleteTopicArgs("t"))
     assert get_arguments(op, DeleteTopicArgs).topic == "t"
     with pytest.raises(TypeError, match="'it' has DeleteTopicArgs, not NewTopic"):
         get_arguments(op, NewTopic)
 
 
-def delete(args: Any) -> Operation:
+def make_deletion(args: Any) -> Operation:
     return Operation("it", "topic.delete", ResourceId("Topic", "t"), args, {})

@@ -23,7 +23,7 @@ class Accompany(UnknownOperationType):
 OPERATION = Operation("boil", "boil", TEA, KettleArgs({}), {})
 
 
-def test_what_changes_a_denied_subject_is_left_out_as_a_whole() -> None:
+def test_operation_that_changes_denied_resource_is_dropped() -> None:
     boil = Boil("boil")
     assert boil.less(OPERATION, {KETTLE}) is None
     assert boil.less(OPERATION, {TEA}) is None
@@ -31,7 +31,7 @@ def test_what_changes_a_denied_subject_is_left_out_as_a_whole() -> None:
     assert Accompany("with").less(OPERATION, {TEA}) is OPERATION
 
 
-def test_nothing_is_done_of_a_resource_that_is_denied_itself() -> None:
+def test_prune_drops_operations_of_denied_resource() -> None:
     assert prune_operations([OPERATION], {TEA: frozenset({TEA})}) == ((), frozenset({TEA}))
     assert prune_operations([OPERATION], {TEA: frozenset({KETTLE})}) == ((OPERATION,), frozenset())
     assert prune_operations([OPERATION], {KETTLE: frozenset({KETTLE})}) == ((OPERATION,), frozenset())

@@ -59,13 +59,13 @@ TOPIC: dict[str, JsonValue] = {
 OTHER: dict[str, JsonValue] = {"configs": {}, "entirely": ["new"]}
 
 
-def state_text(**resources: JsonValue) -> str:
+def make_state_text(**resources: JsonValue) -> str:
     known = {name.replace("__", "/"): record for name, record in resources.items()}
     head: dict[str, JsonValue] = {"version": 3, "lineage": "l", "serial": 1, "cluster_id": "c"}
     return json.dumps({**head, "resources": known})
 
 
-def plan(before: OwnedRecord | None, after: OwnedRecord | None) -> Plan:
+def make_plan(before: OwnedRecord | None, after: OwnedRecord | None) -> Plan:
     ownership = (Ownership(ResourceId("ClientQuota", "x"), before, after),)
     return Plan("p", "e", ClusterRef("c", "c"), PlanBase("l", 1), Summary(), ownership=ownership)
 
@@ -83,7 +83,7 @@ def plan(before: OwnedRecord | None, after: OwnedRecord | None) -> Plan:
         ("ConnectWorkerConfig", {"workers": {"urls": ["http://a:8083"]}, "configs": {}}),
     ],
 )
-def test_record_comes_back_as_it_was_written(kind: str, record: dict[str, JsonValue]) -> None:
+def test_record_round_trips(kind: str, record: dict[str, JsonValue]) -> None:
     bound = bind_record(kind, record)
     assert isinstance(bound, OwnedRecord)
     assert not isinstance(bound, UnboundRecord)
@@ -92,7 +92,7 @@ def test_record_comes_back_as_it_was_written(kind: str, record: dict[str, JsonVa
     assert bound == bind_record(kind, dump_record(bound))
 
 
-def test_secrets_of_a_record_are_found_where_its_body_has_them() -> None:
+def test_record_secrets_have_same_paths_as_body() -> None:
     in_configs = dict(find_records(bind_record("Topic", TOPIC)))
     assert in_configs == {("configs", "plug.in.password"): SecretRef("a-hash", "${env.P}")}
     records = dict(find_records(bind_record("ConnectWorkerConfig", WORKERS)))
@@ -100,7 +100,7 @@ def test_secrets_of_a_record_are_found_where_its_body_has_them() -> None:
     assert len(records) == 2
 
 
-def test_record_of_a_kind_says_what_it_is_about() -> None:
+def test_quota_record_has_entity() -> None:
     record = narrow_record(bind_record("ClientQuota", QUOTA), QuotaRecord)
     assert record is not None
     assert record.quota_entity == QuotaEntity.of({EntityType.USER: "alice", EntityType.CLIENT_ID: None})
@@ -117,7 +117,7 @@ def test_record_of_a_kind_says_what_it_is_about() -> None:
         ([], "Input should be an object"),
     ],
 )
-def test_record_that_cannot_be_read_is_kept_as_it_is(record: JsonValue, problem: str) -> None:
+def test_unreadable_record_is_kept_unchanged(record: JsonValue, problem: str) -> None:
     bound = bind_record("ClientQuota", record)
     assert isinstance(bound, UnboundRecord)
     assert problem in bound.problem
@@ -137,7 +137,7 @@ def test_record_that_cannot_be_read_is_kept_as_it_is(record: JsonValue, problem:
         ([], "expected an object, got list"),
     ],
 )
-def test_record_of_a_topic_that_cannot_be_read_is_kept_as_it_is(record: JsonValue, problem: str) -> None:
+def test_unreadable_topic_record_is_kept_unchanged(record: JsonValue, problem: str) -> None:
     bound = bind_record("Topic", record)
     assert isinstance(bound, UnboundRecord)
     assert bound.problem.startswith(problem)
@@ -145,16 +145,16 @@ def test_record_of_a_topic_that_cannot_be_read_is_kept_as_it_is(record: JsonValu
 
 
 @pytest.mark.parametrize("kind", ["Queue", "Nobody"])
-def test_record_of_a_kind_that_is_not_installed_is_kept_as_it_is(kind: str) -> None:
+def test_record_of_unknown_kind_is_kept_unchanged(kind: str) -> None:
     assert dump_record(bind_record(kind, OTHER)) == OTHER
-    text = encode_state(decode_state(state_text(**{f"{kind}__x": OTHER}), "state.json"))
+    text = encode_state(decode_state(make_state_text(**{f"{kind}__x": OTHER}), "state.json"))
     assert json.loads(text)["resources"] == {f"{kind}/x": OTHER}
     assert encode_state(decode_state(text, "state.json")) == text
 
 
-def test_state_holds_records_and_its_text_stays_the_same() -> None:
+def test_state_text_with_records_round_trips() -> None:
     text = encode_state(
-        decode_state(state_text(ClientQuota__x=QUOTA, Topic__t=TOPIC, Nobody__n=OTHER), "state.json")
+        decode_state(make_state_text(ClientQuota__x=QUOTA, Topic__t=TOPIC, Nobody__n=OTHER), "state.json")
     )
     state = decode_state(text, "state.json")
     assert isinstance(state.resources["ClientQuota/x"], QuotaRecord)
@@ -162,28 +162,28 @@ def test_state_holds_records_and_its_text_stays_the_same() -> None:
     assert json.loads(text)["resources"] == {"ClientQuota/x": QUOTA, "Topic/t": TOPIC, "Nobody/n": OTHER}
 
 
-def test_malformed_record_in_a_state_is_reported_with_file_and_resource() -> None:
+def test_malformed_record_in_state_is_reported_with_file_and_resource() -> None:
     with pytest.raises(KdeclareError) as caught:
-        decode_state(state_text(ClientQuota__x={**QUOTA, "limits": {"a": "5"}}), "/some/state.json")
+        decode_state(make_state_text(ClientQuota__x={**QUOTA, "limits": {"a": "5"}}), "/some/state.json")
     (problem,) = caught.value.diagnostics
     assert problem.code == "state-corrupt"
     assert problem.detail.startswith("/some/state.json: the record of ClientQuota/x cannot be read (limits.a")
 
 
-def test_plan_with_a_record_that_cannot_be_read_is_not_applied() -> None:
+def test_plan_with_unreadable_record_is_inconsistent() -> None:
     unreadable = bind_record("ClientQuota", {"limits": {}})
-    (problem,) = find_inconsistencies(plan(None, unreadable))
+    (problem,) = find_inconsistencies(make_plan(None, unreadable))
     assert problem == "the ownership record of ClientQuota/x cannot be read (entity: Field required)"
 
 
-def test_run_of_another_version_changes_no_record_that_it_cannot_read() -> None:
+def test_run_keeps_record_it_cannot_read() -> None:
     unreadable, record = bind_record("ClientQuota", {"limits": {}}), bind_record("ClientQuota", QUOTA)
     assert record is not None
     owned = {"ClientQuota/x": record}
-    assert compute_owned(plan(record, unreadable), {}, owned) == owned
+    assert compute_owned(make_plan(record, unreadable), {}, owned) == owned
 
 
-def test_protection_is_part_of_a_record() -> None:
+def test_record_stores_protection() -> None:
     protected = protect_record("Topic", TopicRecord())
     assert is_protected(protected)
     assert is_protected(protect_record("Topic", None))

@@ -31,7 +31,7 @@ from tests.jsontypes import untyped
         ("0s", 0),
     ],
 )
-def test_durations(text: str, expected: float) -> None:
+def test_parse_duration_returns_seconds(text: str, expected: float) -> None:
     assert parse_duration(text) == pytest.approx(expected)
 
 
@@ -39,14 +39,14 @@ def test_durations(text: str, expected: float) -> None:
     "text",
     ["", "30", "s", "30 s", " 30s", "-5s", "1h-30m", "30S", "1w", "1h 30m", "1.s", ".5s", "1e3s", "30s!"],
 )
-def test_what_is_no_duration_is_shown_with_an_example(text: str) -> None:
+def test_parse_duration_rejects_invalid_text_with_example(text: str) -> None:
     with pytest.raises(ValueError, match="write 30s, 10m or 1h30m") as caught:
         parse_duration(text)
     assert f"'{text}'" in str(caught.value)
 
 
 @pytest.mark.parametrize("value", [30, 1.5, True, None, ["30s"]])
-def test_a_duration_needs_its_unit(value: object) -> None:
+def test_parse_duration_requires_unit(value: object) -> None:
     with pytest.raises(ValueError, match="with its unit"):
         parse_duration(value)
 
@@ -66,7 +66,7 @@ def test_a_duration_needs_its_unit(value: object) -> None:
         ("1TB/s", 10**12),
     ],
 )
-def test_rates(value: object, expected: int) -> None:
+def test_parse_rate_returns_bytes_per_second(value: object, expected: int) -> None:
     assert parse_rate(value) == expected
 
 
@@ -88,7 +88,7 @@ def test_rates(value: object, expected: int) -> None:
         None,
     ],
 )
-def test_what_is_no_rate_is_shown_with_an_example(value: object) -> None:
+def test_parse_rate_rejects_invalid_value_with_example(value: object) -> None:
     with pytest.raises(
         ValueError, match="write a rate such as 50MiB/s, or a number of bytes per second"
     ) as caught:
@@ -118,13 +118,13 @@ def test_what_is_no_rate_is_shown_with_an_example(value: object) -> None:
     ],
     ids=lambda field: str(field)[:30],
 )
-def test_a_manifest_cannot_say(field: dict[str, object]) -> None:
+def test_pace_spec_rejects_invalid_field(field: dict[str, object]) -> None:
     with pytest.raises(ValidationError) as caught:
         PaceSpec.model_validate(field)
     assert caught.value.errors()[0]["loc"] == tuple(field)
 
 
-def test_a_manifest_says() -> None:
+def test_pace_spec_becomes_pace() -> None:
     said = {"throttle": "50MiB/s", "batchSize": 20, "interBatchPause": "30s", "timeout": "2h"}
     assert build_pace(PaceSpec.model_validate(said)) == Pace(50 * 2**20, 20, 30.0, 7200.0)
     assert build_pace(PaceSpec()) == Pace()
@@ -140,7 +140,7 @@ paces = st.builds(
 
 
 @given(paces)
-def test_args_hold_what_is_said(pace: Pace) -> None:
+def test_pace_arguments_omit_unset_fields(pace: Pace) -> None:
     said = dump_arguments(pace)
     assert Pace(**untyped(said)) == pace
     assert None not in said.values()
@@ -148,7 +148,7 @@ def test_args_hold_what_is_said(pace: Pace) -> None:
 
 
 @given(paces, paces, paces)
-def test_what_is_said_nearer_holds(a: Pace, b: Pace, c: Pace) -> None:
+def test_over_prefers_fields_of_first_pace(a: Pace, b: Pace, c: Pace) -> None:
     both = a.over(b)
     for name in ("throttle", "batch_size", "pause_s", "timeout_s"):
         mine = getattr(a, name)
@@ -158,6 +158,6 @@ def test_what_is_said_nearer_holds(a: Pace, b: Pace, c: Pace) -> None:
 
 
 @given(st.integers(0, 10**6), st.sampled_from(["ms", "s", "m", "h", "d"]))
-def test_a_duration_of_one_part(number: int, unit: str) -> None:
+def test_parse_duration_of_one_part(number: int, unit: str) -> None:
     scale = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400}[unit]
     assert math.isclose(parse_duration(f"{number}{unit}"), number * scale)

@@ -34,22 +34,20 @@ leftovers = st.builds(
 
 
 @given(leftovers)
-def test_leftovers_are_read_as_they_were_written(left: PendingMoveCleanup) -> None:
+def test_pending_cleanup_round_trips(left: PendingMoveCleanup) -> None:
     assert bind_move_cleanup(left.merge_into(LAMPS)) == left
     state = State("l", 1, "c", pending_cleanup=left.merge_into(LAMPS))
     assert decode_state(encode_state(state), "state.json") == state
 
 
 @given(leftovers, leftovers)
-def test_sections_of_other_providers_stay_as_they_are(
-    first: PendingMoveCleanup, then: PendingMoveCleanup
-) -> None:
+def test_merge_keeps_sections_of_other_providers(first: PendingMoveCleanup, then: PendingMoveCleanup) -> None:
     cleanup = then.merge_into(first.merge_into(LAMPS))
     assert cleanup["lamps"] == LAMPS["lamps"]
     assert bind_move_cleanup(cleanup) == then
 
 
-def test_nothing_left_writes_nothing() -> None:
+def test_empty_cleanup_is_not_written() -> None:
     assert PendingMoveCleanup().merge_into(PendingMoveCleanup(moves=("t-0",)).merge_into({})) == {}
     assert "leftovers" not in encode_state(State("l", 1, "c"))
     assert not get_move_cleanup(None)
@@ -67,7 +65,7 @@ def test_nothing_left_writes_nothing() -> None:
         {"elections": {"t-0": "1"}},
     ],
 )
-def test_section_of_a_wrong_type_is_named(damaged: PendingCleanup) -> None:
+def test_section_of_wrong_type_is_named(damaged: PendingCleanup) -> None:
     with pytest.raises(KdeclareError) as problem:
         bind_move_cleanup(damaged)
     (found,) = problem.value.diagnostics
@@ -77,7 +75,7 @@ def test_section_of_a_wrong_type_is_named(damaged: PendingCleanup) -> None:
     )
 
 
-def test_file_of_an_earlier_version_keeps_its_leftovers() -> None:
+def test_state_of_earlier_version_keeps_pending_cleanup() -> None:
     text = (
         '{"version": 3, "lineage": "l", "serial": 4, "cluster_id": "c", "resources": {}, "leftovers": '
         '{"elections": {"t-0": 1}, "moves": ["t-0"], "throttles": {"BROKER/1": {"rate": "9"}, '
@@ -97,11 +95,11 @@ def test_file_of_an_earlier_version_keeps_its_leftovers() -> None:
     assert left.merge_into({}) == state.pending_cleanup
 
 
-def test_provider_without_leftovers_asks_nothing() -> None:
+def test_unknown_section_needs_no_cleanup() -> None:
     assert find_cleanup(CleanupRequest(Connections(), LAMPS, PlanOptions())) is None
 
 
-def test_providers_clean_up_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_providers_clean_up_one_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each provider starts from what the previous one left pending."""
 
     def remover(section: str) -> Provider:

@@ -24,46 +24,46 @@ Replicas = tuple[int, ...]
 Topics = Mapping[str, Sequence[Replicas]]
 
 
-def cluster(*racks: str | None, fenced: Iterable[int] = ()) -> list[Broker]:
+def make_brokers(*racks: str | None, fenced: Iterable[int] = ()) -> list[Broker]:
     return [Broker(i, f"host-{i}", 9092, rack, i in fenced) for i, rack in enumerate(racks)]
 
 
-def gap(numbers: Iterable[int]) -> int:
+def compute_gap(numbers: Iterable[int]) -> int:
     counted = [*numbers]
     return max(counted, default=0) - min(counted, default=0)
 
 
-def counts(ids: Iterable[int], brokers: Iterable[int]) -> list[int]:
+def count_by_broker(ids: Iterable[int], brokers: Iterable[int]) -> list[int]:
     counted = Counter(ids)
     return [counted[broker] for broker in brokers]
 
 
-def flat(topics: Topics) -> list[Replicas]:
+def list_replicas(topics: Topics) -> list[Replicas]:
     return [replicas for name in sorted(topics) for replicas in topics[name]]
 
 
-def pairs(before: Topics, after: Topics) -> Iterable[tuple[Replicas, Replicas]]:
+def list_pairs(before: Topics, after: Topics) -> Iterable[tuple[Replicas, Replicas]]:
     for name in sorted(after):
         old = before[name]
         for number, new in enumerate(after[name]):
             yield (old[number] if number < len(old) else ()), new
 
 
-def moved(before: Topics, after: Topics) -> int:
-    return sum(len(set(new).difference(old)) for old, new in pairs(before, after))
+def count_moved(before: Topics, after: Topics) -> int:
+    return sum(len(set(new).difference(old)) for old, new in list_pairs(before, after))
 
 
-SIX = cluster("a", "a", "b", "b", "c", "c")
+SIX = make_brokers("a", "a", "b", "b", "c", "c")
 
 
 class TestDrain:
-    def test_moves_just_what_has_to(self) -> None:
+    def test_drain_moves_only_replicas_of_broker(self) -> None:
         current = {"x": [(0, 2, 4), (1, 3, 5)], "y": [(2, 4, 1)]}
         placed = place_replicas(SIX, current, PlacementRequest(excluded_brokers=frozenset({4})))
         assert placed == {"x": ((0, 2, 5), (1, 3, 5)), "y": ((2, 1, 5),)}
 
-    def test_the_new_leader_balances(self) -> None:
-        three = cluster(None, None, None)
+    def test_drain_chooses_new_leader_for_balance(self) -> None:
+        three = make_brokers(None, None, None)
         placed = place_replicas(
             three, {"t": [(0, 1), (1, 2)]}, PlacementRequest(excluded_brokers=frozenset({0}))
         )
@@ -73,14 +73,14 @@ class TestDrain:
         )
         assert placed["t"] == ((1, 2), (2, 1))
 
-    def test_takes_unregistered_ones_along(self) -> None:
+    def test_drain_replaces_unregistered_brokers_of_moved_partitions(self) -> None:
         current = {"t": [(0, 9, 2), (2, 9, 4)]}
         placed = place_replicas(SIX, current, PlacementRequest(excluded_brokers=frozenset({0})))["t"]
         assert placed[1] == (2, 9, 4)
         assert {9, 0}.isdisjoint(placed[0])
 
-    def test_too_few_are_left(self) -> None:
-        brokers = cluster("a", "b", "c", "d", fenced=[3])
+    def test_drain_without_enough_brokers_is_rejected(self) -> None:
+        brokers = make_brokers("a", "b", "c", "d", fenced=[3])
         with pytest.raises(NotEnoughBrokers) as few:
             place_replicas(
                 brokers, {"t": [(1, 2), (0, 1, 2)]}, PlacementRequest(excluded_brokers=frozenset({2}))
@@ -90,7 +90,7 @@ class TestDrain:
             "Partition 1 of t cannot have 3 replicas: only 2 brokers can get new replicas (0, 1)"
         )
 
-    def test_fixed_partitions_stay(self) -> None:
+    def test_drain_keeps_fixed_partitions(self) -> None:
         wish = PlacementRequest(excluded_brokers=frozenset({0}), rebalance=True, fixed={"t": frozenset({0})})
         placed = place_replicas(SIX, {"t": [(0, 1), (0, 1)]}, wish)["t"]
         assert placed[0] == (0, 1)
@@ -98,48 +98,50 @@ class TestDrain:
 
 
 class TestEven:
-    def test_fills_an_empty_broker(self) -> None:
+    def test_rebalance_fills_empty_broker(self) -> None:
         current = {"t": [(0, 1), (1, 2), (2, 0), (0, 1), (1, 2), (2, 0)]}
-        placed = place_replicas(cluster(*[None] * 4), current, PlacementRequest(rebalance=True))
-        assert counts((r for p in placed["t"] for r in p), range(4)) == [3, 3, 3, 3]
-        assert moved(current, placed) == 3
-        assert gap(counts((p[0] for p in placed["t"]), range(4))) == 1
+        placed = place_replicas(make_brokers(*[None] * 4), current, PlacementRequest(rebalance=True))
+        assert count_by_broker((r for p in placed["t"] for r in p), range(4)) == [3, 3, 3, 3]
+        assert count_moved(current, placed) == 3
+        assert compute_gap(count_by_broker((p[0] for p in placed["t"]), range(4))) == 1
 
-    def test_what_is_balanced_stays(self) -> None:
+    def test_rebalance_keeps_balanced_topic(self) -> None:
         current = {"t": ((0, 2), (2, 4), (4, 1), (1, 3), (3, 5), (5, 0))}
         assert place_replicas(SIX, current, PlacementRequest(rebalance=True)) == current
 
-    def test_leaders_change_by_order_alone(self) -> None:
+    def test_rebalance_moves_leaders_by_order(self) -> None:
         current = {"t": [(0, 1), (0, 1)]}
-        placed = place_replicas(cluster(None, None), current, PlacementRequest(rebalance=True))["t"]
+        placed = place_replicas(make_brokers(None, None), current, PlacementRequest(rebalance=True))["t"]
         assert sorted(placed) == [(0, 1), (1, 0)]
 
-    def test_racks_come_first(self) -> None:
+    def test_rebalance_spreads_racks_first(self) -> None:
         current = {"t": [(0, 1), (2, 3), (4, 5)]}
         placed = place_replicas(SIX, current, PlacementRequest(rebalance=True))
         assert all(len({r // 2 for r in p}) == 2 for p in placed["t"])
-        assert moved(current, placed) == 3
-        assert gap(counts((r for p in placed["t"] for r in p), range(6))) == 0
+        assert count_moved(current, placed) == 3
+        assert compute_gap(count_by_broker((r for p in placed["t"] for r in p), range(6))) == 0
 
-    def test_an_unregistered_broker_is_replaced(self) -> None:
-        assert place_replicas(cluster(None, None), {"t": [(0, 9)]}, PlacementRequest(rebalance=True)) == {
-            "t": ((0, 1),)
-        }
+    def test_rebalance_replaces_unregistered_broker(self) -> None:
+        assert place_replicas(
+            make_brokers(None, None), {"t": [(0, 9)]}, PlacementRequest(rebalance=True)
+        ) == {"t": ((0, 1),)}
 
-    def test_each_topic_is_even_too(self) -> None:
-        four = cluster(*[None] * 4)
+    def test_rebalance_makes_each_topic_even(self) -> None:
+        four = make_brokers(*[None] * 4)
         current = {"x": [(0, 1), (0, 1)], "y": [(2, 3), (2, 3)]}
         placed = place_replicas(four, current, PlacementRequest(rebalance=True))
-        assert all(gap(counts((r for p in placed[t] for r in p), range(4))) == 0 for t in "xy")
+        assert all(
+            compute_gap(count_by_broker((r for p in placed[t] for r in p), range(4))) == 0 for t in "xy"
+        )
 
 
 class TestStrategies:
-    def test_any_knows_no_racks(self) -> None:
+    def test_strategy_any_ignores_racks(self) -> None:
         current = {"t": [(0, 1), (0, 1), (0, 1)]}
         placed = place_replicas(SIX, current, PlacementRequest(strategy=Strategy.ANY, rebalance=True))
-        assert moved(current, placed) == 4
+        assert count_moved(current, placed) == 4
 
-    def test_cross_rack(self) -> None:
+    def test_strategy_cross_rack_spreads_replicas(self) -> None:
         wish = PlacementRequest(strategy=Strategy.CROSS_RACK)
         kept = {"t": ((0, 2), (0, 3))}
         assert place_replicas(SIX, kept, wish) == kept
@@ -150,18 +152,18 @@ class TestStrategies:
             == 0
         )
 
-    def test_in_rack(self) -> None:
+    def test_strategy_in_rack_keeps_replicas_together(self) -> None:
         wish = PlacementRequest(strategy=Strategy.IN_RACK)
         assert place_replicas(SIX, {"t": [(0, 1), (5, 4)]}, wish) == {"t": ((0, 1), (5, 4))}
         assert place_replicas(SIX, {"t": [(0, 2), (3, 4)]}, wish) == {"t": ((0, 1), (3, 2))}
-        small = cluster("a", "b", "b", "b")
+        small = make_brokers("a", "b", "b", "b")
         assert place_replicas(small, {"t": [(0, 1, 2)]}, wish) == {"t": ((1, 2, 3),)}
         with pytest.raises(PlacementError, match="rack a has 1, rack b has 3"):
             place_replicas(small, {"t": [(0, 1, 2)]}, replace(wish, replication_factor=4))
         fresh = place_replicas(SIX, {"t": []}, PlacementRequest(6, 2, Strategy.IN_RACK))["t"]
-        assert counts((r for p in fresh for r in p), range(6)) == [2] * 6
+        assert count_by_broker((r for p in fresh for r in p), range(6)) == [2] * 6
 
-    def test_static_in_rack(self) -> None:
+    def test_strategy_static_in_rack_uses_given_racks(self) -> None:
         wish = PlacementRequest(2, 2, Strategy.STATIC_IN_RACK, ("b", "c"))
         assert place_replicas(SIX, {"t": [(2, 3), (5, 4)]}, wish) == {"t": ((2, 3), (5, 4))}
         assert place_replicas(SIX, {"t": [(0, 3), (5, 4)]}, wish) == {"t": ((3, 2), (5, 4))}
@@ -172,7 +174,7 @@ class TestStrategies:
         with pytest.raises(PlacementError, match="3 replicas in rack b, which only has brokers for 2"):
             place_replicas(SIX, {"t": []}, replace(wish, replication_factor=3))
 
-    def test_static(self) -> None:
+    def test_strategy_static_determines_no_replicas(self) -> None:
         wish = PlacementRequest(strategy=Strategy.STATIC)
         assert place_replicas(SIX, {"t": [(0, 1)]}, wish) == {"t": ((0, 1),)}
         others: list[PlacementRequest] = [replace(wish, partitions=2), replace(wish, replication_factor=1)]
@@ -180,23 +182,23 @@ class TestStrategies:
             with pytest.raises(PlacementError, match="do not determine the replicas of partition"):
                 place_replicas(SIX, {"t": [(0, 1)]}, other)
 
-    def test_balanced_leaders_by_order_and_by_moving(self) -> None:
+    def test_strategy_balanced_leaders_reorders_before_it_moves(self) -> None:
         wish = PlacementRequest(strategy=Strategy.BALANCED_LEADERS)
         current = {"t": [(0, 2), (1, 4), (0, 3)]}
         placed = place_replicas(SIX, current, wish)
-        assert moved(current, placed) == 0
-        assert counts((p[0] // 2 for p in placed["t"]), range(3)) == [1, 1, 1]
+        assert count_moved(current, placed) == 0
+        assert count_by_broker((p[0] // 2 for p in placed["t"]), range(3)) == [1, 1, 1]
         alone = {"t": [(0,), (1,), (0,)]}
         placed = place_replicas(SIX, alone, wish)
-        assert moved(alone, placed) == 2
-        assert counts((p[0] // 2 for p in placed["t"]), range(3)) == [1, 1, 1]
+        assert count_moved(alone, placed) == 2
+        assert count_by_broker((p[0] // 2 for p in placed["t"]), range(3)) == [1, 1, 1]
 
 
 class TestSharedLoad:
-    def test_a_barred_broker_gets_nothing(self) -> None:
+    def test_placer_avoids_barred_broker(self) -> None:
         before: dict[str, Replicas] = {"x": (0, 1), "y": (1,)}
         topics = {name: Topic(name, name, (Partition(replicas),)) for name, replicas in before.items()}
-        brokers = cluster(None, None, None, None)
+        brokers = make_brokers(None, None, None, None)
         barred = dict.fromkeys(("x", "y", "z"), frozenset({0}))
         shared = LoadAwarePlacer(KafkaState(ClusterInfo("id", tuple(brokers)), topics), barred)
         (x,) = shared(brokers, {"x": [(0, 1)]}, PlacementRequest(excluded_brokers=frozenset({0})))["x"]
@@ -209,8 +211,8 @@ class TestSharedLoad:
         (free,) = shared(brokers, {"free": []}, PlacementRequest(1, 4))["free"]
         assert 0 in free
 
-    def test_placing_again_counts_once(self) -> None:
-        brokers = cluster(None, None)
+    def test_placer_counts_repeated_topic_once(self) -> None:
+        brokers = make_brokers(None, None)
         shared = LoadAwarePlacer(KafkaState(ClusterInfo("id", tuple(brokers))))
         for _ in range(3):
             shared(brokers, {"x": []}, PlacementRequest(1, 1))
@@ -219,23 +221,23 @@ class TestSharedLoad:
 
 
 class TestRackFindings:
-    def test_nothing_odd(self) -> None:
-        assert explain_rack_layout(SIX) == explain_rack_layout(cluster(None, None)) == ()
+    def test_rack_layout_without_findings(self) -> None:
+        assert explain_rack_layout(SIX) == explain_rack_layout(make_brokers(None, None)) == ()
 
-    def test_no_rack(self) -> None:
-        assert explain_rack_layout(cluster("a", None, "b", None)) == (
+    def test_rack_layout_reports_brokers_without_rack(self) -> None:
+        assert explain_rack_layout(make_brokers("a", None, "b", None)) == (
             "Brokers 1 and 3 have no rack. Together they count as one rack.",
         )
 
-    def test_unequal(self) -> None:
-        assert explain_rack_layout(cluster("a", "a", "b", None)) == (
+    def test_rack_layout_reports_unequal_racks(self) -> None:
+        assert explain_rack_layout(make_brokers("a", "a", "b", None)) == (
             "Broker 3 has no rack and counts as a rack of its own.",
             "The racks have unequal sizes: a has brokers 0 and 1; b has broker 2. When replicas are "
             "spread over racks, the brokers of rack b hold more of them than the others.",
         )
 
 
-def test_a_new_topic_needs_a_factor() -> None:
+def test_new_topic_requires_replication_factor() -> None:
     with pytest.raises(PlacementError, match="its replication factor is not set"):
         place_replicas(SIX, {"t": []}, PlacementRequest(partitions=1))
     assert len(place_replicas(SIX, {"t": [(0, 1)]}, PlacementRequest(partitions=2))["t"][1]) == 2
@@ -255,7 +257,7 @@ class Case:
 
 
 @st.composite
-def cases(draw: st.DrawFn, most: int = 7, odd: bool = True) -> Case:
+def draw_case(draw: st.DrawFn, most: int = 7, odd: bool = True) -> Case:
     """Any brokers and topics; odd: with fenced and unregistered brokers, and partitions of any size."""
     racks = draw(st.lists(st.sampled_from(["a", "b", "c", None]), min_size=1, max_size=most))
     fenced = draw(st.sets(st.sampled_from(range(len(racks))), max_size=1)) if odd else set()
@@ -264,7 +266,7 @@ def cases(draw: st.DrawFn, most: int = 7, odd: bool = True) -> Case:
     least, longest = (1, 3) if odd else (size, size)
     one = st.lists(st.sampled_from(ids), min_size=least, max_size=longest, unique=True).map(tuple)
     topics = draw(st.lists(st.lists(one, max_size=6), min_size=1, max_size=3))
-    return Case(cluster(*racks, fenced=fenced), {f"t{n}": topic for n, topic in enumerate(topics)})
+    return Case(make_brokers(*racks, fenced=fenced), {f"t{n}": topic for n, topic in enumerate(topics)})
 
 
 STRATEGIES = st.sampled_from(
@@ -282,7 +284,7 @@ WISHES = st.builds(
 def is_kept(case: Case, wish: PlacementRequest, after: Topics) -> bool:
     """Whether the assignment satisfies the strategy, as documented; leaders are checked separately."""
     racks, usable = case.racks, case.usable(wish)
-    for replicas in flat(after):
+    for replicas in list_replicas(after):
         used = Counter(racks.get(r) for r in replicas)
         if wish.strategy is Strategy.IN_RACK and len(used) > 1:
             return False
@@ -294,15 +296,17 @@ def is_kept(case: Case, wish: PlacementRequest, after: Topics) -> bool:
 
 
 @settings(max_examples=3 * settings().max_examples)
-@given(cases(), WISHES, st.randoms(use_true_random=False))
-def test_whatever_is_wished_for(case: Case, wish: PlacementRequest, dice: random.Random) -> None:
+@given(draw_case(), WISHES, st.randoms(use_true_random=False))
+def test_placement_is_valid_and_stable_for_any_request(
+    case: Case, wish: PlacementRequest, dice: random.Random
+) -> None:
     """Check that the result is valid, satisfies the strategy, and does not depend on order; and is stable."""
     try:
         placed = place_replicas(case.brokers, case.current, wish)
     except PlacementError:
         return
     usable = case.usable(wish)
-    for old, new in pairs(case.current, placed):
+    for old, new in list_pairs(case.current, placed):
         assert len(set(new)) == len(new) == (wish.replication_factor or len(old))
         assert set(new).difference(old) <= usable
         assert wish.excluded_brokers.isdisjoint(new)
@@ -320,13 +324,13 @@ def test_whatever_is_wished_for(case: Case, wish: PlacementRequest, dice: random
     assert place_replicas(brokers, dict(shuffled), wish) == placed
 
 
-@given(cases(), st.frozensets(st.integers(0, 7), max_size=2))
-def test_a_drain_moves_exactly_the_drained(case: Case, without: frozenset[int]) -> None:
+@given(draw_case(), st.frozensets(st.integers(0, 7), max_size=2))
+def test_drain_moves_exactly_replicas_of_drained_brokers(case: Case, without: frozenset[int]) -> None:
     try:
         placed = place_replicas(case.brokers, case.current, PlacementRequest(excluded_brokers=without))
     except NotEnoughBrokers:
         return
-    for old, new in pairs(case.current, placed):
+    for old, new in list_pairs(case.current, placed):
         if without.isdisjoint(old):
             assert new == old
         else:
@@ -335,47 +339,47 @@ def test_a_drain_moves_exactly_the_drained(case: Case, without: frozenset[int]) 
                 assert new[0] == old[0]
 
 
-@given(cases(odd=False), st.integers(1, 4), st.sampled_from([None, Strategy.ANY]))
-def test_a_factor_changes_exactly_the_difference(case: Case, factor: int, strategy: Strategy | None) -> None:
+@given(draw_case(odd=False), st.integers(1, 4), st.sampled_from([None, Strategy.ANY]))
+def test_factor_change_moves_only_the_difference(case: Case, factor: int, strategy: Strategy | None) -> None:
     if factor > len(case.brokers):
         return
     placed = place_replicas(
         case.brokers, case.current, PlacementRequest(replication_factor=factor, strategy=strategy)
     )
-    for old, new in pairs(case.current, placed):
+    for old, new in list_pairs(case.current, placed):
         assert len(set(old) & set(new)) == min(len(old), factor)
         assert new[0] == old[0]
         if len(old) <= factor:
             assert new[: len(old)] == old
 
 
-@given(cases(odd=False), st.sampled_from([None, Strategy.CROSS_RACK]))
-def test_balanced_leaders_always(case: Case, then: Strategy | None) -> None:
+@given(draw_case(odd=False), st.sampled_from([None, Strategy.CROSS_RACK]))
+def test_balanced_leaders_are_even_for_any_input(case: Case, then: Strategy | None) -> None:
     wish = PlacementRequest(strategy=Strategy.BALANCED_LEADERS, rebalance=then is None)
     placed = place_replicas(case.brokers, case.current, wish)
     racks = case.racks
     for topic in placed.values():
         leads = Counter(racks[replicas[0]] for replicas in topic)
-        assert gap(leads[rack] for rack in set(racks.values())) <= 1
+        assert compute_gap(leads[rack] for rack in set(racks.values())) <= 1
 
 
-@given(cases(odd=False))
-def test_without_a_rack_rule_a_rebalance_ends_even(case: Case) -> None:
+@given(draw_case(odd=False))
+def test_rebalance_without_rack_rule_is_even(case: Case) -> None:
     ids = range(len(case.brokers))
     placed = place_replicas(
         case.brokers, case.current, PlacementRequest(strategy=Strategy.ANY, rebalance=True)
     )
-    assert gap(counts((r for p in flat(placed) for r in p), ids)) <= 1
-    before = counts((r for p in flat(case.current) for r in p), ids)
+    assert compute_gap(count_by_broker((r for p in list_replicas(placed) for r in p), ids)) <= 1
+    before = count_by_broker((r for p in list_replicas(case.current) for r in p), ids)
     if len(case.current) == 1:
         fewest, rest = divmod(sum(before), len(ids))
         most = fewest + (rest > 0)
         least = max(sum(max(0, n - most) for n in before), sum(max(0, fewest - n) for n in before))
-        assert moved(case.current, placed) == least
+        assert count_moved(case.current, placed) == least
 
 
 @given(
-    cases(),
+    draw_case(),
     st.sampled_from(
         [
             PlacementRequest(rebalance=True),
@@ -384,7 +388,7 @@ def test_without_a_rack_rule_a_rebalance_ends_even(case: Case) -> None:
         ]
     ),
 )
-def test_fixed_stay_whatever_is_wished_for(case: Case, wish: PlacementRequest) -> None:
+def test_fixed_partitions_stay_for_any_request(case: Case, wish: PlacementRequest) -> None:
     fixed = {name: frozenset(range(0, len(topic), 2)) for name, topic in case.current.items()}
     try:
         placed = place_replicas(case.brokers, case.current, replace(wish, fixed=fixed))
@@ -396,22 +400,22 @@ def test_fixed_stay_whatever_is_wished_for(case: Case, wish: PlacementRequest) -
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("topics", "each"), [(1, 10_000), (1_000, 10)])
-def test_10000_partitions_are_fast(topics: int, each: int) -> None:
-    thirty = cluster(*(f"r{n % 5}" for n in range(30)))
-    more = cluster(*(f"r{n % 5}" for n in range(33)))
+def test_requests_for_10000_partitions_are_fast(topics: int, each: int) -> None:
+    thirty = make_brokers(*(f"r{n % 5}" for n in range(30)))
+    more = make_brokers(*(f"r{n % 5}" for n in range(33)))
     start = time.process_time()
     two = place_replicas(thirty, {f"t{n}": () for n in range(topics)}, PlacementRequest(each, 2))
     three = place_replicas(thirty, two, PlacementRequest(replication_factor=3))
     drained = place_replicas(thirty, three, PlacementRequest(excluded_brokers=frozenset({7})))
     evened = place_replicas(more, three, PlacementRequest(rebalance=True))
     assert time.process_time() - start < 10  # minimum CPU time of four runs; the target is 2 s for each
-    assert moved(three, drained) == 1000
-    assert moved(three, evened) == 2727  # 909 replicas for each new broker
+    assert count_moved(three, drained) == 1000
+    assert count_moved(three, evened) == 2727  # 909 replicas for each new broker
     for usable, placed in ((set(range(30)) - {7}, drained), (range(33), evened)):
-        assert gap(counts((r for p in flat(placed) for r in p), usable)) <= 1
+        assert compute_gap(count_by_broker((r for p in list_replicas(placed) for r in p), usable)) <= 1
 
 
-def test_load_of_others_decides_among_equals() -> None:
-    three = cluster(None, None, None)
+def test_load_of_other_topics_breaks_ties() -> None:
+    three = make_brokers(None, None, None)
     assert place_replicas(three, {"t": []}, PlacementRequest(1, 1), Load({0: 5, 2: 5}))["t"] == ((1,),)
     assert place_replicas(three, {"t": []}, PlacementRequest(1, 3), Load({}, {0: 5, 1: 5}))["t"][0][0] == 2

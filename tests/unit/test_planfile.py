@@ -85,17 +85,17 @@ diagnostics = st.builds(
 counts = st.integers(0, 10_000)
 
 
-def inverses(verb: str, args: Mapping[str, Json]) -> Inverse:
+def make_inverse(verb: str, args: Mapping[str, Json]) -> Inverse:
     return Inverse(verb, bind_arguments(verb, args))
 
 
 @st.composite
-def graphs(draw: st.DrawFn) -> tuple[Operation, ...]:
+def draw_graph(draw: st.DrawFn) -> tuple[Operation, ...]:
     """Operations that need only earlier ones, each with one way back or none."""
     found: list[Operation] = []
     for name in draw(st.lists(words, max_size=4, unique=True)):
         needs = {o.id: draw(texts) for o in found if draw(st.booleans())}
-        inverse = draw(st.none() | st.builds(inverses, words, records))
+        inverse = draw(st.none() | st.builds(make_inverse, words, records))
         irreversible = draw(texts) if inverse is None else None
         verb, expect = draw(words), draw(records)
         args = bind_arguments(verb, draw(records))
@@ -103,7 +103,7 @@ def graphs(draw: st.DrawFn) -> tuple[Operation, ...]:
     return tuple(found)
 
 
-def owned(id_: ResourceId, before: Json, after: Json) -> Ownership:
+def make_ownership(id_: ResourceId, before: Json, after: Json) -> Ownership:
     """Records of a kind that is not installed can be anything."""
     return Ownership(id_, bind_record(id_.kind, before), bind_record(id_.kind, after))
 
@@ -116,8 +116,8 @@ plans = st.builds(
     st.builds(PlanBase, st.none() | texts, counts),
     st.builds(Summary, *[counts] * 10),
     st.lists(changes, max_size=3).map(tuple),
-    graphs(),
-    st.lists(st.builds(owned, ids, values, values), max_size=3).map(tuple),
+    draw_graph(),
+    st.lists(st.builds(make_ownership, ids, values, values), max_size=3).map(tuple),
     st.lists(verdicts, max_size=2).map(tuple),
     st.lists(diagnostics, max_size=2).map(tuple),
     st.dictionaries(texts, st.lists(texts, max_size=3).map(tuple), max_size=2),
@@ -127,7 +127,7 @@ plans = st.builds(
 )
 
 
-def small() -> Plan:
+def make_small_plan() -> Plan:
     resource = ResourceId("Topic", "orders")
     create, delete = (
         bind_arguments("topic.create", {"n": 1}),
@@ -149,9 +149,9 @@ def small() -> Plan:
     )
 
 
-def real() -> Plan:
+def make_real_plan() -> Plan:
     """A plan whose operations do what it shows, as files that are loaded must."""
-    plan = small()
+    plan = make_small_plan()
     args = NewTopic("orders", 1, 1, None, {})
     inverse = Inverse("topic.delete", DeleteTopicArgs("orders", None, True, args))
     expect: dict[str, Any] = {"topic": "absent", "partitions": None, "configs": None}
@@ -160,14 +160,14 @@ def real() -> Plan:
     return replace(plan, operations=(operation,), changes=(replace(plan.changes[0], fields=fields),))
 
 
-def signed(document: dict[str, Any]) -> str:
+def sign(document: dict[str, Any]) -> str:
     """A document as somebody would forge it: with an id that fits."""
     left_out = ("plan_id", "created_at", "signature")
     body = {key: value for key, value in document.items() if key not in left_out}
     return json.dumps(document | {"plan_id": hash_json(body)})
 
 
-def code_of(text: str) -> str:
+def find_error_code(text: str) -> str:
     with pytest.raises(KdeclareError) as caught:
         parse_plan(text, "x.plan.json")
     (problem,) = caught.value.diagnostics
@@ -177,7 +177,7 @@ def code_of(text: str) -> str:
 
 
 @given(plans)
-def test_a_plan_survives_its_file(plan: Plan) -> None:
+def test_plan_file_round_trips(plan: Plan) -> None:
     text, identity = render_plan_file(plan, NOW)
     file = parse_plan_file(text, "x")
     assert file.plan == plan
@@ -186,30 +186,30 @@ def test_a_plan_survives_its_file(plan: Plan) -> None:
 
 
 @given(plans)
-def test_the_document_fits_its_schema_and_its_file(plan: Plan) -> None:
+def test_plan_document_matches_schema_and_file(plan: Plan) -> None:
     document: Json = build_plan_document(plan, NOW)
     VALIDATOR.validate(document)
     assert json.loads(render_plan_file(plan, NOW)[0]) == document
 
 
 @given(plans, plans)
-def test_ids_are_equal_when_plans_are(one: Plan, other: Plan) -> None:
+def test_plan_ids_are_equal_only_for_equal_plans(one: Plan, other: Plan) -> None:
     assert (compute_plan_id(one) == compute_plan_id(other)) == (one == other)
 
 
-def test_a_verdict_says_topic_and_override_only_where_there_are_some() -> None:
+def test_plan_document_omits_empty_fields_of_verdict() -> None:
     bare = Verdict("bounds", "Topic/orders", VerdictOutcome.DENY, "too many")
     full = replace(bare, outcome=VerdictOutcome.WARN, topic="orders", override="a migration")
-    document: Json = build_plan_document(replace(small(), verdicts=(bare, full)))
+    document: Json = build_plan_document(replace(make_small_plan(), verdicts=(bare, full)))
     assert set(document["verdicts"][0]) == {"policy", "resource", "outcome", "message"}
     assert document["verdicts"][1]["topic"] == "orders"
     assert document["verdicts"][1]["override"] == "a migration"
-    read = parse_plan(signed(document), "x").verdicts
+    read = parse_plan(sign(document), "x").verdicts
     assert read == (bare, full)
     assert [v.is_denial for v in read] == [True, False]
 
 
-def test_the_order_of_a_mapping_means_nothing_to_the_id() -> None:
+def test_plan_id_does_not_depend_on_order_of_mapping() -> None:
     resource = ResourceId("Topic", "t")
 
     def made(needs: dict[str, str]) -> Plan:
@@ -219,17 +219,17 @@ def test_the_order_of_a_mapping_means_nothing_to_the_id() -> None:
     assert compute_plan_id(made({"a": "1", "b": "2"})) == compute_plan_id(made({"b": "2", "a": "1"}))
 
 
-def test_the_time_is_not_in_the_id_and_the_version_is() -> None:
+def test_plan_id_depends_on_version_but_not_on_time() -> None:
     assert (
-        build_plan_document(small(), NOW)["plan_id"]
-        == build_plan_document(small())["plan_id"]
-        == compute_plan_id(small())
+        build_plan_document(make_small_plan(), NOW)["plan_id"]
+        == build_plan_document(make_small_plan())["plan_id"]
+        == compute_plan_id(make_small_plan())
     )
-    assert compute_plan_id(small(), "9.9.9") != compute_plan_id(small())
+    assert compute_plan_id(make_small_plan(), "9.9.9") != compute_plan_id(make_small_plan())
 
 
-def test_a_plan_of_another_kdeclare_keeps_the_id_of_its_file() -> None:
-    text, identity = render_plan_file(small(), NOW, "0.0.9")
+def test_plan_file_of_other_version_keeps_its_id() -> None:
+    text, identity = render_plan_file(make_small_plan(), NOW, "0.0.9")
     file = parse_plan_file(text, "x")
     assert (file.plan_id, file.kdeclare_version) == (identity, "0.0.9")
     assert file.plan_id != compute_plan_id(file.plan)
@@ -237,8 +237,8 @@ def test_a_plan_of_another_kdeclare_keeps_the_id_of_its_file() -> None:
 
 @settings(max_examples=3 * settings().max_examples)
 @given(st.data())
-def test_tampering_with_any_byte_is_refused_or_changes_nothing(data: st.DataObject) -> None:
-    content = bytearray(render_plan_file(small(), NOW)[0].encode())
+def test_plan_file_with_changed_byte_is_rejected_or_equal(data: st.DataObject) -> None:
+    content = bytearray(render_plan_file(make_small_plan(), NOW)[0].encode())
     position = data.draw(st.integers(0, len(content) - 1))
     byte = data.draw(st.integers(0, 255))
     assume(content[position] != byte)
@@ -247,14 +247,17 @@ def test_tampering_with_any_byte_is_refused_or_changes_nothing(data: st.DataObje
         plan = parse_plan(content.decode("utf-8", "surrogateescape"), "x")
     except KdeclareError:
         return
-    assert plan == small()  # white space, or the time, which the id does not cover
+    assert plan == make_small_plan()  # white space, or the time, which the id does not cover
 
 
-def test_every_value_that_the_id_covers_is_guarded() -> None:
-    document: Json = build_plan_document(small(), NOW)
+def test_plan_file_with_changed_field_is_rejected() -> None:
+    document: Json = build_plan_document(make_small_plan(), NOW)
     for key in document:
         if key not in ("created_at", "signature"):
-            assert code_of(json.dumps(document | {key: "other"})) in ("plan-tampered", "plan-format-version")
+            assert find_error_code(json.dumps(document | {key: "other"})) in (
+                "plan-tampered",
+                "plan-format-version",
+            )
 
 
 @pytest.mark.parametrize(
@@ -271,69 +274,69 @@ def test_every_value_that_the_id_covers_is_guarded() -> None:
         ('{"format_version": 1.0, "plan_id": "x"}', "plan-format-version"),
         ('{"format_version": "1.0", "plan_id": "x"}', "plan-tampered"),
         ('{"format_version": "1.0", "plan_id": null, "x": "\\ud800"}', "plan-tampered"),
-        (signed({"format_version": "1.0"}), "plan-malformed"),
-        (signed(build_plan_document(small()) | {"more": 1}), "plan-malformed"),
-        (signed(build_plan_document(small()) | {"changes": 1}), "plan-malformed"),
+        (sign({"format_version": "1.0"}), "plan-malformed"),
+        (sign(build_plan_document(make_small_plan()) | {"more": 1}), "plan-malformed"),
+        (sign(build_plan_document(make_small_plan()) | {"changes": 1}), "plan-malformed"),
     ],
 )
-def test_what_is_refused(text: str, code: str) -> None:
-    assert code_of(text) == code
+def test_parse_plan_rejects_invalid_file(text: str, code: str) -> None:
+    assert find_error_code(text) == code
 
 
-def test_a_cut_file_is_refused() -> None:
-    assert code_of(render_plan_file(small())[0][:-40]) == "plan-not-json"
+def test_parse_plan_rejects_truncated_file() -> None:
+    assert find_error_code(render_plan_file(make_small_plan())[0][:-40]) == "plan-not-json"
 
 
-def operations_with(**changed: Any) -> str:
-    document: Json = build_plan_document(small())
+def make_text_with_operation(**changed: Any) -> str:
+    document: Json = build_plan_document(make_small_plan())
     document["operations"][0] |= changed
-    return signed(document)
+    return sign(document)
 
 
-def test_a_forged_graph_is_refused() -> None:
-    assert code_of(operations_with(needs=["gone"])) == "plan-malformed"
-    assert code_of(operations_with(needs=["b"])) == "plan-malformed"
-    assert code_of(operations_with(id="b")) == "plan-malformed"
-    assert code_of(operations_with(irreversible="both")) == "plan-malformed"
+def test_parse_plan_rejects_invalid_graph() -> None:
+    assert find_error_code(make_text_with_operation(needs=["gone"])) == "plan-malformed"
+    assert find_error_code(make_text_with_operation(needs=["b"])) == "plan-malformed"
+    assert find_error_code(make_text_with_operation(id="b")) == "plan-malformed"
+    assert find_error_code(make_text_with_operation(irreversible="both")) == "plan-malformed"
 
 
-def test_an_operation_has_exactly_one_way() -> None:
+def test_operation_requires_inverse_or_irreversible() -> None:
     neither = Operation("a", "v", ResourceId("Topic", "t"), Arguments(), {})
     plan = Plan("p", "e", ClusterRef("", ""), PlanBase(None, 0), Summary(), operations=(neither,))
     with pytest.raises(ValueError, match="inverse"):
         compute_plan_id(plan)
 
 
-def test_the_schema_in_the_docs_is_the_one_in_use() -> None:
+def test_documented_plan_schema_is_current() -> None:
     check_schema("plan", build_plan_schema())
 
 
-def test_the_schema_refuses_what_the_reader_refuses() -> None:
-    document: Json = build_plan_document(small())
+def test_plan_schema_rejects_what_reader_rejects() -> None:
+    document: Json = build_plan_document(make_small_plan())
     document["operations"][0]["irreversible"] = "both"
     assert not VALIDATOR.is_valid(document)
-    assert not VALIDATOR.is_valid(build_plan_document(small()) | {"more": 1})
+    assert not VALIDATOR.is_valid(build_plan_document(make_small_plan()) | {"more": 1})
 
 
-def test_writing_and_loading(tmp_path: Path) -> None:
+def test_write_plan_and_load_plan_round_trip(tmp_path: Path) -> None:
     path = tmp_path / "my.plan.json"
     path.write_text("before")
-    identity = write_plan(real(), path, NOW)
+    identity = write_plan(make_real_plan(), path, NOW)
     assert [p.name for p in tmp_path.iterdir()] == ["my.plan.json"]
     file = load_plan(path)
-    assert (file.plan, file.plan_id) == (real(), identity)
+    assert (file.plan, file.plan_id) == (make_real_plan(), identity)
     assert is_plan_file(path)
 
 
-def test_a_file_that_another_tool_touched_is_still_a_plan(tmp_path: Path) -> None:
+def test_load_plan_accepts_reformatted_file(tmp_path: Path) -> None:
     path = tmp_path / "sorted.json"
-    document: Json = build_plan_document(real(), NOW)
+    document: Json = build_plan_document(make_real_plan(), NOW)
     path.write_text("\ufeff" + json.dumps(document, indent=4, sort_keys=True), encoding="utf-8")
     assert is_plan_file(path)
-    assert load_plan(path).plan == real()
+    assert load_plan(path).plan == make_real_plan()
 
 
-def test_what_is_no_plan_file(tmp_path: Path) -> None:
+def test_is_plan_file_is_false_for_other_files(tmp_path: Path) -> None:
     manifest = tmp_path / "topic.json"
     manifest.write_text('{"apiVersion": "kdeclare/v1", "kind": "Topic"}')
     yaml = tmp_path / "topic.yaml"
@@ -341,15 +344,15 @@ def test_what_is_no_plan_file(tmp_path: Path) -> None:
     assert not any(is_plan_file(p) for p in (manifest, yaml, tmp_path, tmp_path / "gone"))
 
 
-def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
+def test_write_plan_reports_unwritable_folder(tmp_path: Path) -> None:
     with pytest.raises(KdeclareError) as caught:
-        write_plan(small(), tmp_path / "no" / "x.plan.json")
+        write_plan(make_small_plan(), tmp_path / "no" / "x.plan.json")
     assert caught.value.diagnostics[0].code == "plan-not-written"
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("content", [None, b"\xff\xfe{"])
-def test_a_file_that_cannot_be_read(tmp_path: Path, content: bytes | None) -> None:
+def test_load_plan_reports_unreadable_file(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "x.plan.json"
     if content is not None:
         path.write_bytes(content)
@@ -358,7 +361,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, content: bytes | None) -> No
     assert caught.value.diagnostics[0].code in ("plan-not-read", "plan-not-json")
 
 
-def test_five_thousand_operations_are_quick() -> None:
+def test_plan_file_of_5000_operations_is_fast() -> None:
     resources = [ResourceId("Topic", f"payments.topic-{n}") for n in range(5000)]
     configs = {"retention.ms": "604800000", "max.message.bytes": "1048576"}
     sets = tuple(ConfigOpArgs(key, "SET", value) for key, value in configs.items())
@@ -375,7 +378,7 @@ def test_five_thousand_operations_are_quick() -> None:
 
 
 @given(plans)
-def test_written_kinds_are_found_without_decoding_the_plan(plan: Plan) -> None:
+def test_find_written_kinds_agrees_with_operations(plan: Plan) -> None:
     written = frozenset((op.verb, op.resource.kind) for op in plan.operations)
     is_escaped = any(letter in word for word in sum(written, ()) for letter in '"\\')
 
@@ -384,8 +387,8 @@ def test_written_kinds_are_found_without_decoding_the_plan(plan: Plan) -> None:
     assert found == written or (found is None and is_escaped)
 
 
-def test_written_kinds_of_another_text_are_not_known() -> None:
-    lines = render_plan_file(small(), NOW)[0].splitlines(keepends=True)
+def test_find_written_kinds_returns_none_for_other_text() -> None:
+    lines = render_plan_file(make_small_plan(), NOW)[0].splitlines(keepends=True)
 
     assert find_written_kinds(["".join(lines).replace("\n", "")]) is None
     assert find_written_kinds(line.replace('"2.0"', '"9.0"') for line in lines) is None

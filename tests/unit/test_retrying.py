@@ -73,18 +73,18 @@ class Waits(list[float]):
         )
 
 
-def new(*names: str) -> list[NewTopic]:
+def make_topics(*names: str) -> list[NewTopic]:
     return [NewTopic(name, 1, 1, None, {}) for name in names]
 
 
-def test_a_read_is_sent_again_until_it_works() -> None:
+def test_read_is_retried_until_success() -> None:
     script, waits = Script(RETRIABLE, RETRIABLE, {}), Waits()
     assert waits.around(script).topics(["a"]) == {}
     assert script.asked == [["a"]] * 3
     assert waits == [1.0, 2.0]
 
 
-def test_attempts_are_used_up_and_the_fault_passes() -> None:
+def test_last_fault_is_raised_after_all_attempts() -> None:
     script, waits = Script(RETRIABLE, RETRIABLE, RETRIABLE, {}), Waits()
     with pytest.raises(Fault) as raised:
         waits.around(script).topics()
@@ -94,23 +94,23 @@ def test_attempts_are_used_up_and_the_fault_passes() -> None:
 
 
 @pytest.mark.parametrize("fault", [REFUSED, UNKNOWN])
-def test_other_faults_pass_at_once(fault: Fault) -> None:
+def test_other_faults_are_raised_at_once(fault: Fault) -> None:
     script, waits = Script(fault, {}), Waits()
     with pytest.raises(Fault) as raised:
-        waits.around(script).create_topics(new("a"))
+        waits.around(script).create_topics(make_topics("a"))
     assert raised.value is fault
     assert len(script.asked) == 1
     assert waits == []
 
 
-def test_only_the_failed_items_are_sent_again() -> None:
+def test_only_failed_items_are_retried() -> None:
     script = Script(
         {"a": None, "b": RETRIABLE, "c": REFUSED, "d": UNKNOWN, "e": RETRIABLE},
         {"b": None, "e": RETRIABLE},
         {"e": None},
     )
     waits = Waits()
-    results = waits.around(script).create_topics(new("a", "b", "c", "d", "e"), validate_only=True)
+    results = waits.around(script).create_topics(make_topics("a", "b", "c", "d", "e"), validate_only=True)
     assert results == {"a": None, "b": None, "c": REFUSED, "d": UNKNOWN, "e": None}
     assert script.asked == [(["a", "b", "c", "d", "e"], True), (["b", "e"], True), (["e"], True)]
     assert [(retry.call, retry.attempt, retry.items) for retry in waits.retries] == [
@@ -119,24 +119,24 @@ def test_only_the_failed_items_are_sent_again() -> None:
     ]
 
 
-def test_items_that_never_work_keep_their_fault() -> None:
+def test_items_that_always_fail_keep_fault() -> None:
     script, waits = Script(*[{"a": RETRIABLE}] * 3), Waits()
-    assert waits.around(script).create_topics(new("a")) == {"a": RETRIABLE}
+    assert waits.around(script).create_topics(make_topics("a")) == {"a": RETRIABLE}
     assert len(script.asked) == 3
 
 
-def test_a_whole_fault_after_results_is_that_of_the_rest_only() -> None:
+def test_request_fault_after_results_affects_only_remaining_items() -> None:
     script, waits = Script({"a": None, "b": RETRIABLE}, UNKNOWN), Waits()
-    assert waits.around(script).create_topics(new("a", "b")) == {"a": None, "b": UNKNOWN}
+    assert waits.around(script).create_topics(make_topics("a", "b")) == {"a": None, "b": UNKNOWN}
 
 
-def test_a_whole_retriable_fault_counts_as_an_attempt_of_the_items() -> None:
+def test_retriable_request_fault_counts_as_attempt() -> None:
     script, waits = Script(RETRIABLE, {"a": RETRIABLE, "b": None}, {"a": RETRIABLE}), Waits()
-    assert waits.around(script).create_topics(new("a", "b")) == {"a": RETRIABLE, "b": None}
+    assert waits.around(script).create_topics(make_topics("a", "b")) == {"a": RETRIABLE, "b": None}
     assert [names for names, _ in script.asked] == [["a", "b"], ["a", "b"], ["a"]]
 
 
-def test_reassign_keeps_its_options() -> None:
+def test_reassign_retry_keeps_options() -> None:
     one, two = TopicPartition("t", 0), TopicPartition("t", 1)
     script = Script({one: None, two: RETRIABLE}, {two: None})
     results = (
@@ -149,27 +149,27 @@ def test_reassign_keeps_its_options() -> None:
     assert script.asked == [({one: (1,), two: None}, options), ({two: None}, options)]
 
 
-def test_elections_are_sent_again_by_partition() -> None:
+def test_elections_are_retried_by_partition() -> None:
     one, two = TopicPartition("t", 0), TopicPartition("t", 1)
     script = Script({one: RETRIABLE, two: REFUSED}, {one: None})
     assert Waits().around(script).elect_leaders([one, two]) == {one: None, two: REFUSED}
     assert script.asked == [[one, two], [one]]
 
 
-def test_log_directories_are_asked_for_again_as_a_whole() -> None:
+def test_log_dirs_request_is_retried_as_whole() -> None:
     script = Script(RETRIABLE, {1: ()})
     assert Waits().around(script).log_dirs(["t"]) == {1: ()}
     assert script.asked == [["t"], ["t"]]
 
 
-def test_moves_of_log_directories_keep_their_paths() -> None:
+def test_log_dir_moves_keep_paths_on_retry() -> None:
     one, two = (TopicPartition("t", 0), 1), (TopicPartition("t", 0), 2)
     script = Script({one: None, two: RETRIABLE}, {two: None})
     assert Waits().around(script).move_log_dirs({one: "/a", two: "/b"}) == {one: None, two: None}
     assert script.asked == [{one: "/a", two: "/b"}, {two: "/b"}]
 
 
-def test_of_configs_only_those_that_failed_are_asked_for_again() -> None:
+def test_only_failed_configs_are_requested_again() -> None:
     a, b, c, gone = (ConfigResource(ConfigScope.TOPIC, name) for name in ("a", "b", "c", "gone"))
     script = Script({a: {}, b: RETRIABLE, c: REFUSED}, {b: {}})
     found = Waits().around(script).describe_configs_partially([ConfigQuery(r) for r in (a, b, c, gone)])
@@ -177,7 +177,7 @@ def test_of_configs_only_those_that_failed_are_asked_for_again() -> None:
     assert script.asked == [["a", "b", "c", "gone"], ["b"]]
 
 
-def test_waits_grow_to_a_limit_and_are_cut_at_random() -> None:
+def test_delays_grow_to_limit_with_jitter() -> None:
     script, waits = Script(*[RETRIABLE] * 6), Waits()
     with pytest.raises(Fault):
         waits.around(script, attempts=6).topics()
@@ -192,7 +192,7 @@ def test_waits_grow_to_a_limit_and_are_cut_at_random() -> None:
     assert halved == [0.5]
 
 
-def test_no_attempt_at_all_makes_no_sense() -> None:
+def test_retry_policy_requires_one_attempt() -> None:
     with pytest.raises(ValueError, match="attempt"):
         RetryPolicy(attempts=0)
 
@@ -218,7 +218,7 @@ class Worker:
 
 
 @pytest.mark.parametrize("call", ["patch", "delete"])
-def test_a_worker_that_is_not_ready_is_told_again(call: str) -> None:
+def test_change_of_worker_not_ready_is_retried(call: str) -> None:
     worker, slept = Worker(2), list[float]()
     workers = RetryingWorkers(cast(ConnectWorkers, worker), RetryPolicy(sleep=slept.append))
     getattr(workers, call)("https://w", {})
@@ -227,7 +227,7 @@ def test_a_worker_that_is_not_ready_is_told_again(call: str) -> None:
 
 
 @pytest.mark.parametrize("call", ["status", "read_served_certificate", "overrides", "validate"])
-def test_a_worker_is_looked_at_once(call: str) -> None:
+def test_read_of_worker_is_not_retried(call: str) -> None:
     worker = Worker(1)
     policy = RetryPolicy(sleep=lambda _: pytest.fail("waited"))
     workers = RetryingWorkers(cast(ConnectWorkers, worker), policy)
@@ -236,32 +236,32 @@ def test_a_worker_is_looked_at_once(call: str) -> None:
     assert worker.asked == [call]
 
 
-def throttled(seconds: float) -> Fault:
+def make_quota_fault(seconds: float) -> Fault:
     return Fault("THROTTLING_QUOTA_EXCEEDED", "the quota is used up", FaultKind.RETRIABLE, seconds)
 
 
-def test_quota_refusals_wait_for_the_throttle_time_and_are_no_failed_attempts() -> None:
+def test_quota_fault_waits_for_throttle_time_without_using_attempt() -> None:
     names = [f"t{i}" for i in range(9)]
     # One topic is accepted at a time; for the others, brokers report how long to wait.
     answers = [
-        {name: None if name == names[taken] else throttled(taken + 0.5) for name in names[taken:]}
+        {name: None if name == names[taken] else make_quota_fault(taken + 0.5) for name in names[taken:]}
         for taken in range(9)
     ]
     script, waits = Script(*answers), Waits()
-    assert waits.around(script, attempts=3).create_topics(new(*names)) == dict.fromkeys(names)
+    assert waits.around(script, attempts=3).create_topics(make_topics(*names)) == dict.fromkeys(names)
     assert list(waits) == [taken + 1.5 for taken in range(8)]  # never less than brokers report
     assert [retry.items for retry in waits.retries] == [8, 7, 6, 5, 4, 3, 2, 1]
 
 
-def test_quota_that_takes_nothing_ends_with_its_own_fault() -> None:
-    script, waits = Script(*[{"a": throttled(100.0)}] * 9), Waits()
-    fault = waits.around(script).create_topics(new("a"))["a"]
+def test_quota_without_progress_ends_with_quota_fault() -> None:
+    script, waits = Script(*[{"a": make_quota_fault(100.0)}] * 9), Waits()
+    fault = waits.around(script).create_topics(make_topics("a"))["a"]
     assert isinstance(fault, Fault)
     assert fault.error == "THROTTLING_QUOTA_EXCEEDED"
     assert list(waits) == [101.0, 101.0]  # at most 300 s without progress
 
 
-def test_quota_is_not_waited_for_where_there_is_one_attempt() -> None:
-    script, waits = Script({"a": throttled(1.0)}), Waits()
-    assert waits.around(script, attempts=1).create_topics(new("a")).keys() == {"a"}
+def test_quota_fault_is_not_retried_with_one_attempt() -> None:
+    script, waits = Script({"a": make_quota_fault(1.0)}), Waits()
+    assert waits.around(script, attempts=1).create_topics(make_topics("a")).keys() == {"a"}
     assert waits == []

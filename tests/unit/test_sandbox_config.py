@@ -12,7 +12,7 @@ from kdeclare.sandbox.layout import resolve_layout
 from kdeclare.sandbox.settings import SandboxSettings, validate_settings
 
 
-def test_ports_and_racks_follow_from_the_settings() -> None:
+def test_ports_and_racks_follow_from_settings() -> None:
     settings = SandboxSettings(Path("/s"), brokers=5, racks=2, port=20000)
     assert [settings.rack(i) for i in settings.broker_ids] == [
         "rack-a",
@@ -27,7 +27,7 @@ def test_ports_and_racks_follow_from_the_settings() -> None:
 
 
 @pytest.mark.parametrize(("brokers", "controllers"), [(1, [1]), (2, [1]), (3, [1, 2, 3]), (7, [1, 2, 3])])
-def test_there_is_an_odd_number_of_controllers(brokers: int, controllers: list[int]) -> None:
+def test_number_of_controllers_is_odd(brokers: int, controllers: list[int]) -> None:
     assert list(SandboxSettings(Path("/s"), brokers, 1).controller_ids) == controllers
 
 
@@ -44,17 +44,17 @@ def test_there_is_an_odd_number_of_controllers(brokers: int, controllers: list[i
         (SandboxSettings(Path("/s"), connect_workers=1, secure=True), "cannot have Connect workers"),
     ],
 )
-def test_impossible_settings_are_refused_in_one_sentence(settings: SandboxSettings, message: str) -> None:
+def test_validate_settings_rejects_impossible_settings(settings: SandboxSettings, message: str) -> None:
     with pytest.raises(KdeclareError, match=message) as failed:
         validate_settings(settings)
     assert failed.value.diagnostics[0].hint
 
 
-def test_default_settings_are_possible() -> None:
+def test_validate_settings_accepts_defaults() -> None:
     validate_settings(SandboxSettings(Path("/s")))
 
 
-def test_a_secure_broker_listens_for_every_protocol_and_speaks_tls_inside() -> None:
+def test_secure_broker_has_listener_for_every_protocol() -> None:
     settings = SandboxSettings(Path("/s"), secure=True)
     assert settings.ports(2) == (19093, 19113, 19153, 19173, 19193)
     assert settings.get_unauthenticated_port(2) == 19173
@@ -67,14 +67,14 @@ def test_a_secure_broker_listens_for_every_protocol_and_speaks_tls_inside() -> N
     assert made["inter.broker.listener.name"] == "SSL"
 
 
-def test_listeners_of_as_many_brokers_as_there_can_be_do_not_meet() -> None:
+def test_listener_ports_of_most_brokers_are_distinct() -> None:
     settings = SandboxSettings(Path("/s"), brokers=20, secure=True)
     validate_settings(settings)
     ports = [port for i in settings.broker_ids for port in settings.ports(i)]
     assert len(set(ports)) == len(ports) == 20 * 4 + 3
 
 
-def test_client_properties_fit_what_the_brokers_are_told() -> None:
+def test_client_properties_match_broker_properties() -> None:
     settings = SandboxSettings(Path("/s"), secure=True)
     files = resolve_layout(Path("/s")).security
     told = " ".join(security.build_format_arguments())
@@ -85,7 +85,7 @@ def test_client_properties_fit_what_the_brokers_are_told() -> None:
         assert f"{made['sasl.mechanism']}=[name={user},password={security.get_password(user)}]" in told
 
 
-def test_a_combined_broker_listens_for_clients_and_controllers_on_loopback() -> None:
+def test_combined_broker_listens_on_loopback() -> None:
     made = broker_properties(SandboxSettings(Path("/s")), 2, Path("/s/data"))
     assert made["process.roles"] == "broker,controller"
     assert made["listeners"] == "PLAINTEXT://127.0.0.1:19093,CONTROLLER://127.0.0.1:19193"
@@ -94,14 +94,14 @@ def test_a_combined_broker_listens_for_clients_and_controllers_on_loopback() -> 
     assert made["auto.create.topics.enable"] == "false"
 
 
-def test_a_fourth_broker_is_no_controller() -> None:
+def test_fourth_broker_is_not_controller() -> None:
     made = broker_properties(SandboxSettings(Path("/s"), brokers=4), 4, Path("/s/data"))
     assert made["process.roles"] == "broker"
     assert made["listeners"] == "PLAINTEXT://127.0.0.1:19095"
 
 
 @pytest.mark.parametrize(("brokers", "copies", "in_sync"), [(1, "1", "1"), (2, "2", "2"), (3, "3", "2")])
-def test_internal_topics_have_as_many_copies_as_brokers_allow(
+def test_internal_topic_replication_follows_number_of_brokers(
     brokers: int, copies: str, in_sync: str
 ) -> None:
     made = broker_properties(SandboxSettings(Path("/s"), brokers, 1), 1, Path("/s/data"))
@@ -110,19 +110,19 @@ def test_internal_topics_have_as_many_copies_as_brokers_allow(
     assert made["transaction.state.log.min.isr"] == in_sync
 
 
-def test_values_are_escaped_as_java_reads_them() -> None:
+def test_property_values_are_escaped_for_java() -> None:
     assert render({"a": "/ö/x y\\z=😀"}) == "a=/\\u00f6/x y\\\\z=\\ud83d\\ude00\n"
     assert render({"a": " b"}) == "a=\\ b\n"
 
 
-def test_a_nodes_meta_properties_differ_in_two_lines() -> None:
+def test_meta_properties_contain_node_and_directory_id() -> None:
     template = "#\n#Sat Nov 21\nnode.id=1\ndirectory.id=AAA\nversion=1\ncluster.id=abc\n"
     assert render_meta_properties(template, 3, "BBB") == (
         "#\n#Sat Nov 21\nnode.id=3\ndirectory.id=BBB\nversion=1\ncluster.id=abc\n"
     )
 
 
-def test_ids_look_like_kafkas() -> None:
+def test_generated_ids_have_format_of_kafka() -> None:
     ids = {generate_id() for _ in range(200)}
     assert len(ids) == 200
     assert all(len(i) == 22 and not i.startswith("-") for i in ids)

@@ -13,7 +13,7 @@ from kdeclare.sandbox.readiness import read_last_lines
 MARKER = Marker(brokers=3, racks=3, port=19092, cluster_id="abc", kafka="4.3.1", formatted=True)
 
 
-def refused(settings: SandboxSettings) -> KdeclareError:
+def catch_start_error(settings: SandboxSettings) -> KdeclareError:
     """Return the error of a start that must fail before it looks for Java."""
     with pytest.raises(KdeclareError) as failed:
         start(settings, lambda _: None)
@@ -22,7 +22,7 @@ def refused(settings: SandboxSettings) -> KdeclareError:
     return failed.value
 
 
-def sandbox_in(folder: Path) -> Path:
+def create_sandbox(folder: Path) -> Path:
     """Create the files of a stopped sandbox."""
     layout = resolve_layout(folder)
     layout.broker(1).data.mkdir(parents=True)
@@ -31,7 +31,7 @@ def sandbox_in(folder: Path) -> Path:
     return folder
 
 
-def test_the_marker_survives_a_round_trip(tmp_path: Path) -> None:
+def test_marker_round_trips(tmp_path: Path) -> None:
     layout = resolve_layout(tmp_path)
     assert read_marker(layout) is None
     write_marker(layout, MARKER)
@@ -39,14 +39,14 @@ def test_the_marker_survives_a_round_trip(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"kdeclare_sandbox": 2}', '{"kdeclare_sandbox": 1}'])
-def test_a_marker_of_somebody_else_is_an_error(tmp_path: Path, text: str) -> None:
+def test_unreadable_marker_is_rejected(tmp_path: Path, text: str) -> None:
     resolve_layout(tmp_path).marker.write_text(text)
     with pytest.raises(KdeclareError) as failed:
         status(tmp_path)
     assert failed.value.diagnostics[0].code == "sandbox-unreadable"
 
 
-def test_where_there_is_no_sandbox_nothing_is_done(tmp_path: Path) -> None:
+def test_commands_without_sandbox_do_nothing(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("x")
     for act in (status, stop, reset):
         assert not act(tmp_path).exists
@@ -54,8 +54,8 @@ def test_where_there_is_no_sandbox_nothing_is_done(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["mine"]
 
 
-def test_a_stopped_sandbox_is_shown_with_its_addresses(tmp_path: Path) -> None:
-    now = status(sandbox_in(tmp_path))
+def test_status_of_stopped_sandbox_has_addresses(tmp_path: Path) -> None:
+    now = status(create_sandbox(tmp_path))
     assert now.exists
     assert not now.running
     assert not now.ready
@@ -63,74 +63,74 @@ def test_a_stopped_sandbox_is_shown_with_its_addresses(tmp_path: Path) -> None:
     assert [b.rack for b in now.brokers] == ["rack-a", "rack-b", "rack-c"]
 
 
-def test_reset_deletes_the_folder_of_a_sandbox(tmp_path: Path) -> None:
-    folder = sandbox_in(tmp_path / "s")
+def test_reset_deletes_sandbox_folder(tmp_path: Path) -> None:
+    folder = create_sandbox(tmp_path / "s")
     assert not reset(folder).exists
     assert not folder.exists()
 
 
-def test_reset_leaves_what_is_not_the_sandboxs(tmp_path: Path) -> None:
-    folder = sandbox_in(tmp_path / "s")
+def test_reset_keeps_other_files(tmp_path: Path) -> None:
+    folder = create_sandbox(tmp_path / "s")
     (folder / "notes.txt").write_text("mine")
     reset(folder)
     assert [p.name for p in folder.iterdir()] == ["notes.txt"]
 
 
-def test_a_folder_with_other_content_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+def test_start_rejects_folder_with_other_content(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
-    assert "notes.txt" in str(refused(SandboxSettings(tmp_path)))
+    assert "notes.txt" in str(catch_start_error(SandboxSettings(tmp_path)))
     assert [p.name for p in tmp_path.iterdir()] == ["notes.txt"]
 
 
-def test_a_file_as_folder_is_refused(tmp_path: Path) -> None:
+def test_start_rejects_file_as_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    assert refused(SandboxSettings(tmp_path / "file")).diagnostics[0].code == "sandbox-folder"
+    assert catch_start_error(SandboxSettings(tmp_path / "file")).diagnostics[0].code == "sandbox-folder"
 
 
-def test_other_settings_are_refused(tmp_path: Path) -> None:
-    failure = refused(SandboxSettings(sandbox_in(tmp_path), brokers=1, racks=1))
+def test_start_rejects_different_settings(tmp_path: Path) -> None:
+    failure = catch_start_error(SandboxSettings(create_sandbox(tmp_path), brokers=1, racks=1))
     assert failure.diagnostics[0].code == "sandbox-differs"
     assert "reset" in failure.diagnostics[0].hint
 
 
-def test_a_taken_port_is_named(tmp_path: Path) -> None:
+def test_start_names_taken_port(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         assert not is_free(port)
-        failure = refused(SandboxSettings(tmp_path / "s", 1, 1, port))
+        failure = catch_start_error(SandboxSettings(tmp_path / "s", 1, 1, port))
     assert failure.diagnostics[0].code == "port-taken"
     assert str(port) in failure.diagnostics[0].detail
     assert is_free(port)
 
 
-def test_a_broker_that_is_not_there_cannot_be_killed(tmp_path: Path) -> None:
-    sandbox_in(tmp_path)
+def test_kill_broker_rejects_missing_broker(tmp_path: Path) -> None:
+    create_sandbox(tmp_path)
     for folder, broker_id in ((tmp_path, 9), (tmp_path / "absent", 1)):
         with pytest.raises(KdeclareError) as failed:
             kill_broker(folder, broker_id)
         assert failed.value.diagnostics[0].code == "sandbox-missing"
 
 
-def test_the_last_lines_of_a_log_are_its_messages(tmp_path: Path) -> None:
+def test_read_last_lines_skips_stack_traces(tmp_path: Path) -> None:
     log = tmp_path / "log"
     assert read_last_lines(log, 2) == []
     log.write_text("one\ntwo\n\tat a.b(C.java:1)\nthree\n")
     assert read_last_lines(log, 2) == ["two", "three"]
 
 
-def test_start_that_is_refused_leaves_no_folder_behind(tmp_path: Path) -> None:
+def test_rejected_start_leaves_no_folder(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        refused(SandboxSettings(tmp_path / "deep" / "s", 1, 1, port))
+        catch_start_error(SandboxSettings(tmp_path / "deep" / "s", 1, 1, port))
     assert not (tmp_path / "deep").exists()
     (tmp_path / "mine").mkdir()
     with socket.create_server(("127.0.0.1", 0)) as server:
-        refused(SandboxSettings(tmp_path / "mine", 1, 1, server.getsockname()[1]))
+        catch_start_error(SandboxSettings(tmp_path / "mine", 1, 1, server.getsockname()[1]))
     assert (tmp_path / "mine").is_dir(), "what was there before stays"
 
 
-def test_taken_port_of_a_controller_is_called_so(tmp_path: Path) -> None:
+def test_start_names_taken_controller_port(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        failure = refused(SandboxSettings(tmp_path / "s", 1, 1, port - 100))
+        failure = catch_start_error(SandboxSettings(tmp_path / "s", 1, 1, port - 100))
     assert f"{port} (controller 1)" in failure.diagnostics[0].detail

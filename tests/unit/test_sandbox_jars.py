@@ -23,11 +23,11 @@ from kdeclare.sandbox import connect_jars, ivy, jars
         ("The operation couldn't be completed. Unable to locate a Java Runtime.", None),
     ],
 )
-def test_the_version_of_java_is_read(text: str, version: int | None) -> None:
+def test_parse_major_version_of_java(text: str, version: int | None) -> None:
     assert java.parse_major_version(text) == version
 
 
-def java_home(folder: Path, script: str) -> dict[str, str]:
+def create_java_home(folder: Path, script: str) -> dict[str, str]:
     """Create a JAVA_HOME whose java is this shell script."""
     (folder / "bin").mkdir(parents=True)
     program = folder / "bin" / "java"
@@ -36,7 +36,7 @@ def java_home(folder: Path, script: str) -> dict[str, str]:
     return {"JAVA_HOME": str(folder)}
 
 
-def java_error(environment: dict[str, str]) -> tuple[str, str]:
+def catch_java_error(environment: dict[str, str]) -> tuple[str, str]:
     """Return the code and detail of the only diagnostic."""
     with pytest.raises(KdeclareError) as failed:
         java.find_java(environment)
@@ -45,36 +45,36 @@ def java_error(environment: dict[str, str]) -> tuple[str, str]:
     return only.code, only.detail
 
 
-def test_a_good_java_is_found(tmp_path: Path) -> None:
-    environment = java_home(tmp_path, """echo 'openjdk version "21.0.1"' >&2""")
+def test_find_java_returns_usable_java(tmp_path: Path) -> None:
+    environment = create_java_home(tmp_path, """echo 'openjdk version "21.0.1"' >&2""")
     assert java.find_java(environment) == str(tmp_path / "bin" / "java")
 
 
-def test_an_old_java_is_refused_with_its_version(tmp_path: Path) -> None:
-    code, detail = java_error(java_home(tmp_path, """echo 'openjdk version "11.0.2"' >&2"""))
+def test_find_java_rejects_old_java(tmp_path: Path) -> None:
+    code, detail = catch_java_error(create_java_home(tmp_path, """echo 'openjdk version "11.0.2"' >&2"""))
     assert code == "java-too-old"
     assert "is Java 11" in detail
 
 
-def test_a_missing_java_is_said_with_where_it_was_looked_for(tmp_path: Path) -> None:
-    assert java_error({"PATH": str(tmp_path)}) == (
+def test_find_java_reports_where_it_searched(tmp_path: Path) -> None:
+    assert catch_java_error({"PATH": str(tmp_path)}) == (
         "java-missing",
         "There is no java on PATH, and JAVA_HOME is not set.",
     )
-    assert "JAVA_HOME is" in java_error({"JAVA_HOME": str(tmp_path)})[1]
+    assert "JAVA_HOME is" in catch_java_error({"JAVA_HOME": str(tmp_path)})[1]
 
 
-def test_a_stub_that_is_no_java_counts_as_missing(tmp_path: Path) -> None:
-    assert java_error(java_home(tmp_path, "echo 'Unable to locate a Java Runtime.' >&2; exit 1"))[0] == (
-        "java-missing"
-    )
+def test_find_java_treats_stub_as_missing(tmp_path: Path) -> None:
+    assert catch_java_error(
+        create_java_home(tmp_path, "echo 'Unable to locate a Java Runtime.' >&2; exit 1")
+    )[0] == ("java-missing")
 
 
-def test_the_ivy_jar_is_found_in_pyspark() -> None:
+def test_ivy_jar_is_found_in_pyspark() -> None:
     assert re.fullmatch(r"ivy-[\d.]+\.jar", ivy.get_ivy_jar().name)
 
 
-def test_the_ivy_file_names_the_dependencies() -> None:
+def test_ivy_file_lists_dependencies() -> None:
     root = ElementTree.fromstring(
         ivy.render_ivy_file(
             [ivy.Dependency("o", "a&b", "1"), ivy.Dependency("o", "c", "2", transitive=False)]
@@ -86,7 +86,7 @@ def test_the_ivy_file_names_the_dependencies() -> None:
     ]
 
 
-def test_a_mirror_is_the_only_repository() -> None:
+def test_mirror_is_only_repository() -> None:
     root = ElementTree.fromstring(ivy.render_mirror_settings("https://mirror.example/maven?a=1&b=2"))
     assert [r.get("root") for r in root.iter("ibiblio")] == ["https://mirror.example/maven?a=1&b=2"]
 
@@ -104,23 +104,23 @@ def test_a_mirror_is_the_only_repository() -> None:
         ("all well", ""),
     ],
 )
-def test_the_reason_of_a_failure_is_found_in_what_ivy_prints(log: str, expected: str) -> None:
+def test_failure_reason_is_found_in_ivy_output(log: str, expected: str) -> None:
     assert ivy.find_failure_reason(log) == expected
 
 
-def test_settings_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+def test_missing_ivy_settings_file_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(KdeclareError) as failed:
         ivy.resolve("java", [], tmp_path, {ivy.SETTINGS_VARIABLE: str(tmp_path / "no.xml")})
     assert failed.value.diagnostics[0].code == "ivy-settings"
 
 
-def test_the_pins_are_hashes_of_the_pinned_kafka() -> None:
+def test_pins_are_hashes_for_pinned_kafka() -> None:
     pins = jars.read_pins()
     assert f"kafka_2.13-{jars.KAFKA_VERSION}.jar" in pins
     assert all(re.fullmatch(r"[0-9a-f]{64}", h) for h in pins.values())
 
 
-def test_no_jar_is_missing_changed_or_too_many(tmp_path: Path) -> None:
+def test_find_altered_reports_changed_missing_and_extra_jars(tmp_path: Path) -> None:
     good, bad, extra = (tmp_path / f"{n}.jar" for n in ("good", "bad", "extra"))
     for path in (good, bad, extra):
         path.write_bytes(path.name.encode())
@@ -133,18 +133,18 @@ def test_no_jar_is_missing_changed_or_too_many(tmp_path: Path) -> None:
     assert jars.find_altered([good, bad], pins) == ("bad.jar", "good.jar")
 
 
-def no_network(folder: Path) -> dict[str, str]:
+def make_offline_environment(folder: Path) -> dict[str, str]:
     """Return an environment with an empty cache and a Java whose Ivy cannot reach any host."""
     script = (
         """if [ "$1" = -version ]; then echo 'openjdk version "17"' >&2; exit; fi\n"""
         """echo '	Host repo.example not found. url=x'; exit 1"""
     )
-    return {**java_home(folder / "java", script), jars.CACHE_VARIABLE: str(folder / "cache")}
+    return {**create_java_home(folder / "java", script), jars.CACHE_VARIABLE: str(folder / "cache")}
 
 
-def test_no_network_and_nothing_cached_is_one_sentence_with_what_to_do(tmp_path: Path) -> None:
+def test_jars_without_network_and_cache_give_hint(tmp_path: Path) -> None:
     with pytest.raises(KdeclareError) as failed:
-        jars.kafka_jars(environment=no_network(tmp_path))
+        jars.kafka_jars(environment=make_offline_environment(tmp_path))
     (only,) = failed.value.diagnostics
     assert only.code == "jars-unavailable"
     assert only.detail.endswith("could not be downloaded (unknown host repo.example).")
@@ -152,7 +152,9 @@ def test_no_network_and_nothing_cached_is_one_sentence_with_what_to_do(tmp_path:
         assert name in only.hint
 
 
-def test_cached_jars_need_neither_network_nor_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cached_jars_require_neither_network_nor_java(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     environment = {jars.CACHE_VARIABLE: str(tmp_path)}
     jar = tmp_path / "kafka" / "a.jar"
     jar.parent.mkdir()
@@ -162,10 +164,8 @@ def test_cached_jars_need_neither_network_nor_java(tmp_path: Path, monkeypatch: 
     assert jars.kafka_jars(environment=environment).classpath == str(jar)
 
 
-def test_a_cached_jar_that_was_changed_is_resolved_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    environment = no_network(tmp_path)
+def test_changed_cached_jar_is_resolved_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = make_offline_environment(tmp_path)
     jar = tmp_path / "cache" / "kafka" / "a.jar"
     jar.parent.mkdir(parents=True)
     jar.write_bytes(b"changed")
@@ -177,7 +177,7 @@ def test_a_cached_jar_that_was_changed_is_resolved_again(
     assert not jar.exists()
 
 
-def test_an_installed_kafka_is_used(tmp_path: Path) -> None:
+def test_installed_kafka_is_used(tmp_path: Path) -> None:
     (tmp_path / "libs").mkdir()
     for name in ("kafka_2.13-4.1.0.jar", "kafka-clients-4.1.0.jar"):
         (tmp_path / "libs" / name).touch()
@@ -187,7 +187,7 @@ def test_an_installed_kafka_is_used(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["kafka_2.13-3.9.1.jar", "other.jar"])
-def test_an_unusable_kafka_home_is_refused(tmp_path: Path, name: str) -> None:
+def test_unusable_kafka_home_is_rejected(tmp_path: Path, name: str) -> None:
     (tmp_path / "libs").mkdir()
     (tmp_path / "libs" / name).touch()
     with pytest.raises(KdeclareError) as failed:
@@ -195,14 +195,14 @@ def test_an_unusable_kafka_home_is_refused(tmp_path: Path, name: str) -> None:
     assert failed.value.diagnostics[0].code == "kafka-home"
 
 
-def test_a_cache_that_cannot_be_written_to_is_said(tmp_path: Path) -> None:
+def test_unwritable_cache_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(KdeclareError) as failed:
         jars.kafka_jars(environment={jars.CACHE_VARIABLE: str(tmp_path / "file")})
     assert failed.value.diagnostics[0].code == "cache-folder"
 
 
-def connect_home(folder: Path, *names: str) -> dict[str, str]:
+def create_connect_home(folder: Path, *names: str) -> dict[str, str]:
     """Create a KAFKA_HOME of Kafka 4.1.0 that also has these jars."""
     (folder / "libs").mkdir()
     for name in ("kafka_2.13-4.1.0.jar", *names):
@@ -210,23 +210,23 @@ def connect_home(folder: Path, *names: str) -> dict[str, str]:
     return {jars.HOME_VARIABLE: str(folder)}
 
 
-def test_the_file_connectors_of_an_installed_kafka_stand_apart(tmp_path: Path) -> None:
-    home = connect_home(tmp_path, "connect-runtime-4.1.0.jar", "connect-file-4.1.0.jar")
+def test_file_connectors_of_installed_kafka_are_separate(tmp_path: Path) -> None:
+    home = create_connect_home(tmp_path, "connect-runtime-4.1.0.jar", "connect-file-4.1.0.jar")
     found = connect_jars.resolve_connect_jars(environment=home)
     assert (found.version, found.file_connectors.name) == ("4.1.0", "connect-file-4.1.0.jar")
     assert found.file_connectors not in found.paths
     assert len(found.paths) == 2
 
 
-def test_an_installed_kafka_without_connect_is_refused(tmp_path: Path) -> None:
+def test_installed_kafka_without_connect_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(KdeclareError) as failed:
-        connect_jars.resolve_connect_jars(environment=connect_home(tmp_path, "connect-file-4.1.0.jar"))
+        connect_jars.resolve_connect_jars(environment=create_connect_home(tmp_path, "connect-file-4.1.0.jar"))
     (only,) = failed.value.diagnostics
     assert only.code == "kafka-home"
     assert "Kafka 4.1.0 without the jars of Kafka Connect" in only.detail
 
 
-def test_connect_is_pinned_with_the_clients_of_the_brokers() -> None:
+def test_connect_pins_agree_with_broker_pins() -> None:
     brokers, workers = jars.read_pins(), jars.read_pins(connect_jars.PINS)
     assert f"connect-runtime-{jars.KAFKA_VERSION}.jar" in workers
     shared = set(brokers) & set(workers)

@@ -29,19 +29,19 @@ def sleeper(tmp_path: Path) -> Iterator[processes.ProcessRecord]:
     processes.terminate([recorded], 5, 5)
 
 
-def test_a_process_is_known_by_more_than_its_pid(sleeper: processes.ProcessRecord) -> None:
+def test_process_is_identified_by_pid_start_and_mark(sleeper: processes.ProcessRecord) -> None:
     assert processes.is_alive(sleeper)
     assert not processes.is_alive(dataclasses.replace(sleeper, began="1"))
     assert not processes.is_alive(dataclasses.replace(sleeper, mark="/another/folder"))
 
 
-def test_an_ended_process_is_gone_and_no_zombie(sleeper: processes.ProcessRecord) -> None:
+def test_terminated_process_leaves_no_zombie(sleeper: processes.ProcessRecord) -> None:
     processes.terminate([sleeper], 5, 5)
     assert not processes.is_alive(sleeper)
     assert processes.observe(sleeper.pid) is None
 
 
-def test_a_process_that_does_not_listen_is_killed(tmp_path: Path) -> None:
+def test_process_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     program = (
         "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True);"
         "time.sleep(60)"
@@ -54,14 +54,14 @@ def test_a_process_that_does_not_listen_is_killed(tmp_path: Path) -> None:
     assert not processes.is_alive(recorded)
 
 
-def test_a_strangers_process_gets_no_signal() -> None:
+def test_terminate_ignores_other_process_with_same_pid() -> None:
     with subprocess.Popen(["sleep", "60"]) as stranger:
         processes.terminate([processes.ProcessRecord(stranger.pid, "1", MARK)], 1, 1)
         assert stranger.poll() is None
         stranger.kill()
 
 
-def test_a_record_survives_a_round_trip(tmp_path: Path, sleeper: processes.ProcessRecord) -> None:
+def test_process_record_round_trips(tmp_path: Path, sleeper: processes.ProcessRecord) -> None:
     path = tmp_path / "process.json"
     assert processes.read_record(path) is None
     processes.write_record(sleeper, path)
@@ -70,7 +70,7 @@ def test_a_record_survives_a_round_trip(tmp_path: Path, sleeper: processes.Proce
     assert processes.read_record(path) is None
 
 
-def test_ps_is_read_where_there_is_no_proc() -> None:
+def test_parse_ps_returns_process() -> None:
     line = "Ss   Sat Nov 21 13:14:33 2026     /usr/bin/java -Dx=/a b kafka.Kafka\n"
     assert processes.parse_ps(line) == processes.ObservedProcess(
         "Sat Nov 21 13:14:33 2026", "/usr/bin/java -Dx=/a b kafka.Kafka", False
@@ -81,7 +81,7 @@ def test_ps_is_read_where_there_is_no_proc() -> None:
     assert processes.parse_ps("") is None
 
 
-def answer(*broker_ids: int, cluster_id: bytes = b"abc") -> bytes:
+def make_response(*broker_ids: int, cluster_id: bytes = b"abc") -> bytes:
     """Return a Metadata response, version 5, with the fields that are read."""
     body = struct.pack(">iii", 1, 0, len(broker_ids))
     for broker_id in broker_ids:
@@ -89,27 +89,27 @@ def answer(*broker_ids: int, cluster_id: bytes = b"abc") -> bytes:
     return body + struct.pack(">h", len(cluster_id)) + cluster_id + struct.pack(">ii", 1, 0)
 
 
-def test_the_unfenced_brokers_are_read_from_the_answer() -> None:
-    view = health.parse_response(answer(1, 3))
+def test_parse_response_returns_unfenced_brokers() -> None:
+    view = health.parse_response(make_response(1, 3))
     assert view == health.ClusterView("abc", frozenset({1, 3}))
 
 
-def test_an_answer_that_is_cut_short_is_refused() -> None:
+def test_parse_response_rejects_truncated_response() -> None:
     for length in (0, 3, 11, 20, 40):
         with pytest.raises(ValueError, match="truncated"):
-            health.parse_response(answer(1, 3)[:length])
+            health.parse_response(make_response(1, 3)[:length])
 
 
-def test_a_request_says_how_long_it_is() -> None:
+def test_request_starts_with_its_length() -> None:
     request = health.build_request()
     assert struct.unpack(">i", request[:4])[0] == len(request) - 4
 
 
-def test_nobody_answers_on_a_closed_port() -> None:
+def test_ask_on_closed_port_returns_none() -> None:
     assert health.ask("127.0.0.1", 1, 0.5) is None
 
 
-def test_the_lock_is_for_one_at_a_time_even_when_its_file_is_deleted(tmp_path: Path) -> None:
+def test_hold_lock_is_exclusive_after_file_is_deleted(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     order: list[str] = []
     waits = threading.Event()

@@ -11,7 +11,7 @@ from kdeclare.sandbox.layout import Marker, resolve_layout
 MARKER = Marker(brokers=3, racks=3, port=19092, cluster_id="abc", kafka="4.3.1", formatted=True)
 
 
-def waited(started: list[int], folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def await_brokers(started: list[int], folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the messages if all three brokers run now and those in ``started`` were down before."""
     said: list[str] = []
     asked: list[int] = []
@@ -29,11 +29,9 @@ def waited(started: list[int], folder: Path, monkeypatch: pytest.MonkeyPatch) ->
     return [line.partition(" after")[0] for line in said]
 
 
-def test_only_brokers_that_were_down_are_said_to_be_started(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert waited([2], tmp_path, monkeypatch) == ["starting broker(s) 2", "broker 2 is ready"]
+def test_progress_names_only_brokers_that_were_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert await_brokers([2], tmp_path, monkeypatch) == ["starting broker(s) 2", "broker 2 is ready"]
 
 
-def test_where_none_was_down_nothing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert waited([], tmp_path, monkeypatch) == []
+def test_progress_is_empty_if_no_broker_was_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert await_brokers([], tmp_path, monkeypatch) == []

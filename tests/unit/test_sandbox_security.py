@@ -19,7 +19,7 @@ SETTINGS = SandboxSettings(Path("/s"), 1, 1, secure=True)
 
 
 @pytest.fixture
-def tool(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+def kafka_tool_calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     """Record the arguments with which Kafka's tools were run."""
     ran: list[tuple[str, ...]] = []
 
@@ -31,24 +31,24 @@ def tool(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     return ran
 
 
-def test_rights_are_given_once_and_files_written_each_time(
-    tmp_path: Path, tool: list[tuple[str, ...]], pems: Path
+def test_grant_access_grants_once_and_writes_files_each_time(
+    tmp_path: Path, kafka_tool_calls: list[tuple[str, ...]], pems: Path
 ) -> None:
     files = SecurityFiles(tmp_path)
     files.authority_pem.write_text((pems / "cert").read_text())
     startup.grant_access(files, SETTINGS, print)
-    assert len(tool) == 1
-    assert str(files.client("admin")) in tool[0]
-    assert {"User:reader", "Describe", "DescribeConfigs", "--cluster"} <= set(tool[0])
+    assert len(kafka_tool_calls) == 1
+    assert str(files.client("admin")) in kafka_tool_calls[0]
+    assert {"User:reader", "Describe", "DescribeConfigs", "--cluster"} <= set(kafka_tool_calls[0])
     files.client("admin").write_text("")
     startup.grant_access(files, SETTINGS, print)
-    assert len(tool) == 1
+    assert len(kafka_tool_calls) == 1
     for user in ("admin", "reader"):
         arguments, unused = build_client_arguments(read_properties(files.client(user)))
         assert (arguments["sasl_plain_username"], unused) == (user, ())
 
 
-def test_a_tool_that_fails_is_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_kafka_tool_is_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     failed = subprocess.CompletedProcess((), 1, "", "no brokers\n")
     monkeypatch.setattr(launch, "run_kafka_tool", lambda *_: failed)
     files = SecurityFiles(tmp_path)

@@ -38,7 +38,7 @@ MARKER = Marker(1, 1, 19092, "abc", "4.3.1", formatted=True, connect_workers=2)
 EXTENSIONS = "META-INF/services/org.apache.kafka.connect.rest.ConnectRestExtension"
 
 
-def sandbox_in(folder: Path) -> Layout:
+def create_sandbox(folder: Path) -> Layout:
     """Create the files of a stopped sandbox with one broker and two workers."""
     layout = resolve_layout(folder)
     layout.broker(1).data.mkdir(parents=True)
@@ -52,7 +52,7 @@ def sandbox_in(folder: Path) -> Layout:
     return layout
 
 
-def refused(settings: SandboxSettings) -> KdeclareError:
+def catch_start_error(settings: SandboxSettings) -> KdeclareError:
     """Return the error of a start that must fail before it looks for Java."""
     with pytest.raises(KdeclareError) as failed:
         start(settings, lambda _: None)
@@ -64,7 +64,7 @@ def refused(settings: SandboxSettings) -> KdeclareError:
 
 
 @given(brokers=st.integers(1, MAX_BROKERS), workers=st.integers(0, MAX_WORKERS))
-def test_no_port_of_a_worker_is_anothers(brokers: int, workers: int) -> None:
+def test_ports_of_brokers_and_workers_are_distinct(brokers: int, workers: int) -> None:
     settings = SandboxSettings(Path("/s"), brokers, 1, connect_workers=workers)
     validate_settings(settings)
     ports = [port for i in settings.broker_ids for port in settings.ports(i)]
@@ -74,18 +74,18 @@ def test_no_port_of_a_worker_is_anothers(brokers: int, workers: int) -> None:
 
 
 @pytest.mark.parametrize("workers", [-1, 11])
-def test_an_impossible_number_is_refused(workers: int) -> None:
+def test_validate_settings_limits_number_of_workers(workers: int) -> None:
     with pytest.raises(KdeclareError, match=f"0 to 10 Connect workers, not {workers}"):
         validate_settings(SandboxSettings(Path("/s"), connect_workers=workers))
 
 
-def test_the_marker_remembers_how_many(tmp_path: Path) -> None:
-    layout = sandbox_in(tmp_path)
+def test_marker_stores_number_of_workers(tmp_path: Path) -> None:
+    layout = create_sandbox(tmp_path)
     assert read_marker(layout) == MARKER
     assert MARKER.settings(tmp_path).connect_workers == 2
 
 
-def test_a_marker_from_before_means_none(tmp_path: Path) -> None:
+def test_old_marker_means_no_workers(tmp_path: Path) -> None:
     layout = resolve_layout(tmp_path)
     write_marker(layout, replace(MARKER, connect_workers=0))
     text = layout.marker.read_text().replace(',\n  "connect_workers": 0', "")
@@ -97,14 +97,14 @@ def test_a_marker_from_before_means_none(tmp_path: Path) -> None:
 # --- properties
 
 
-def made(brokers: int = 3, worker_id: int = 2, *extensions: str) -> dict[str, str]:
+def make_worker_properties(brokers: int = 3, worker_id: int = 2, *extensions: str) -> dict[str, str]:
     """Return a worker's properties."""
     settings = SandboxSettings(Path("/s"), brokers, 1, connect_workers=3)
     return build_worker_properties(settings, worker_id, Layout(Path("/s")).connect, extensions)
 
 
-def test_a_worker_serves_https_on_loopback_with_a_certificate_of_its_own() -> None:
-    properties = made()
+def test_worker_serves_https_on_loopback_with_own_certificate() -> None:
+    properties = make_worker_properties()
     assert properties["listeners"] == "https://127.0.0.1:19143"
     assert (properties["rest.advertised.host.name"], properties["rest.advertised.port"]) == (
         "127.0.0.1",
@@ -115,41 +115,43 @@ def test_a_worker_serves_https_on_loopback_with_a_certificate_of_its_own() -> No
     assert properties["bootstrap.servers"] == "127.0.0.1:19092,127.0.0.1:19093,127.0.0.1:19094"
 
 
-def test_all_workers_are_of_one_group() -> None:
-    one, other = made(worker_id=1), made(worker_id=3)
+def test_workers_share_group_settings() -> None:
+    one, other = make_worker_properties(worker_id=1), make_worker_properties(worker_id=3)
     of_its_own = {key for key in one if one[key] != other[key]}
     assert of_its_own == {"listeners", "rest.advertised.port", "listeners.https.ssl.keystore.location"}
 
 
 @pytest.mark.parametrize(("brokers", "copies"), [(1, "1"), (2, "2"), (5, "3")])
-def test_internal_topics_have_as_many_copies_as_brokers_allow(brokers: int, copies: str) -> None:
-    factors = {value for key, value in made(brokers).items() if key.endswith("replication.factor")}
+def test_worker_topic_replication_follows_number_of_brokers(brokers: int, copies: str) -> None:
+    factors = {
+        value for key, value in make_worker_properties(brokers).items() if key.endswith("replication.factor")
+    }
     assert factors == {copies}
 
 
-def test_placeholders_mean_something_else_on_each_worker() -> None:
+def test_placeholders_differ_between_workers() -> None:
     shared = Layout(Path("/s")).connect
-    named = made()["listeners.https.ssl.keystore.password"]
+    named = make_worker_properties()["listeners.https.ssl.keystore.password"]
     assert named == "${env:KEYSTORE_PASSWORD}"
     assert build_worker_environment(2, shared)["KEYSTORE_PASSWORD"]
     folders = [build_worker_environment(i, shared)["WORKER_FOLDER"] for i in (1, 2)]
     assert folders == ["/s/connect/workers/1", "/s/connect/workers/2"]
 
 
-def test_extensions_are_loaded_where_there_are_any() -> None:
-    assert "rest.extension.classes" not in made()
-    assert made(3, 1, "a.B", "c.D")["rest.extension.classes"] == "a.B,c.D"
+def test_worker_properties_list_extensions_if_any() -> None:
+    assert "rest.extension.classes" not in make_worker_properties()
+    assert make_worker_properties(3, 1, "a.B", "c.D")["rest.extension.classes"] == "a.B,c.D"
 
 
-def test_worker_properties_let_everybody_change_workers_on_the_loopback_address_only() -> None:
-    properties = made(3, 1, "a.B")
+def test_worker_config_is_open_only_with_extension_on_loopback() -> None:
+    properties = make_worker_properties(3, 1, "a.B")
     assert properties["kdeclare.worker.config.open"] == "true"
     assert properties["listeners"].startswith("https://127.0.0.1:")
-    assert "kdeclare.worker.config.open" not in made()
+    assert "kdeclare.worker.config.open" not in make_worker_properties()
 
 
 def test_overrides_change_and_remove_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    layout = sandbox_in(tmp_path)
+    layout = create_sandbox(tmp_path)
     written = []
 
     def spawn(command: object, environment: object, output: Path, mark: str) -> processes.ProcessRecord:
@@ -173,7 +175,7 @@ def test_overrides_change_and_remove_settings(tmp_path: Path, monkeypatch: pytes
 # --- plug-ins
 
 
-def jar(path: Path, *services: str) -> Path:
+def create_jar(path: Path, *services: str) -> Path:
     """Create a jar that offers these REST extensions."""
     with zipfile.ZipFile(path, "w") as content:
         content.writestr("META-INF/MANIFEST.MF", "Manifest-Version: 1.0\n")
@@ -182,67 +184,67 @@ def jar(path: Path, *services: str) -> Path:
     return path
 
 
-def test_extensions_are_those_that_jars_offer(tmp_path: Path) -> None:
+def test_find_extensions_returns_extensions_of_jars(tmp_path: Path) -> None:
     assert plugins.find_extensions(tmp_path) == ()
-    jar(tmp_path / "connect-file-4.3.1.jar")
+    create_jar(tmp_path / "connect-file-4.3.1.jar")
     (tmp_path / "torn.jar").write_bytes(b"PK")
-    jar(tmp_path / "two.jar", "z.Last", "m.Middle")
-    jar(tmp_path / "one.jar", "a.First")
+    create_jar(tmp_path / "two.jar", "z.Last", "m.Middle")
+    create_jar(tmp_path / "one.jar", "a.First")
     assert plugins.find_extensions(tmp_path) == ("a.First", "m.Middle", "z.Last")
 
 
 @pytest.fixture
-def plug_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[KdeclareError]:
+def build_failures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[KdeclareError]:
     """Replace the build of the plug-in: it creates a jar with ``k.Own``, or fails with these errors."""
     failures: list[KdeclareError] = []
 
     def build(out: Path, progress: object) -> Path:
         if failures:
             raise failures[0]
-        return jar(out / "kdeclare-connect-2.jar", "k.Own")
+        return create_jar(out / "kdeclare-connect-2.jar", "k.Own")
 
     monkeypatch.setenv("KDECLARE_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr("kdeclare.sandbox.connect_jars.build", build)
     return failures
 
 
-def installed(folder: Path) -> list[str]:
+def install_plugins(folder: Path) -> list[str]:
     """Install and return the progress messages; a second run must leave the same files as the first."""
     said: list[str] = []
-    jars = ConnectJars("4.3.1", (), jar(folder.parent / "connect-file-4.3.1.jar"))
+    jars = ConnectJars("4.3.1", (), create_jar(folder.parent / "connect-file-4.3.1.jar"))
     plugins.install(folder, jars, said.append)
-    first = names(folder)
+    first = list_names(folder)
     plugins.install(folder, jars, lambda _: None)
-    assert names(folder) == first
+    assert list_names(folder) == first
     return said
 
 
-def names(folder: Path) -> list[str]:
+def list_names(folder: Path) -> list[str]:
     """Return the names of all files in a folder."""
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_other_versions_go_and_what_people_put_there_stays(tmp_path: Path, plug_in: object) -> None:
+def test_install_replaces_other_versions_and_keeps_other_jars(tmp_path: Path, build_failures: object) -> None:
     folder = tmp_path / "plugins"
     folder.mkdir()
     for name in ("connect-file-4.0.1.jar", "kdeclare-connect-1.jar", "mine.jar"):
-        jar(folder / name)
-    assert installed(folder) == []
-    assert names(folder) == ["connect-file-4.3.1.jar", "kdeclare-connect-2.jar", "mine.jar"]
+        create_jar(folder / name)
+    assert install_plugins(folder) == []
+    assert list_names(folder) == ["connect-file-4.3.1.jar", "kdeclare-connect-2.jar", "mine.jar"]
     assert plugins.find_extensions(folder) == ("k.Own",)
 
 
-def test_without_a_compiler_the_plug_in_is_left_out(tmp_path: Path, plug_in: list[KdeclareError]) -> None:
-    plug_in.append(KdeclareError(error("javac-missing", "A Java compiler was not found", "None.")))
-    (said,) = installed(tmp_path / "plugins")
+def test_install_without_compiler_omits_plug_in(tmp_path: Path, build_failures: list[KdeclareError]) -> None:
+    build_failures.append(KdeclareError(error("javac-missing", "A Java compiler was not found", "None.")))
+    (said,) = install_plugins(tmp_path / "plugins")
     assert "no Java compiler" in said
-    assert names(tmp_path / "plugins") == ["connect-file-4.3.1.jar"]
+    assert list_names(tmp_path / "plugins") == ["connect-file-4.3.1.jar"]
 
 
-def test_a_plug_in_that_does_not_compile_is_an_error(tmp_path: Path, plug_in: list[KdeclareError]) -> None:
-    plug_in.append(KdeclareError(error("plugin-build", "The plug-in could not be compiled", "Why.")))
+def test_install_passes_on_build_error(tmp_path: Path, build_failures: list[KdeclareError]) -> None:
+    build_failures.append(KdeclareError(error("plugin-build", "The plug-in could not be compiled", "Why.")))
     with pytest.raises(KdeclareError, match="Why"):
-        installed(tmp_path / "plugins")
+        install_plugins(tmp_path / "plugins")
 
 
 # --- certificates
@@ -270,7 +272,7 @@ exit 0
     return program
 
 
-def asked(keytool: Path) -> list[str]:
+def read_keytool_calls(keytool: Path) -> list[str]:
     """Return keytool's logged options that name commands, aliases and subjects."""
     lines = (keytool.parents[2] / "asked").read_text().splitlines()
     return [
@@ -278,24 +280,24 @@ def asked(keytool: Path) -> list[str]:
     ]
 
 
-def test_certificates_are_made_once(tmp_path: Path, keytool: Path) -> None:
+def test_certificates_are_created_once(tmp_path: Path, keytool: Path) -> None:
     files = resolve_layout(tmp_path / "s").connect
     java = str(keytool.with_name("java"))
     worker_startup.create_worker_certificates(java, files, [1, 2])
-    first = asked(keytool)
+    first = read_keytool_calls(keytool)
     assert len(first) == 3 + 2 * 2
     assert {line for line in first if "CN=worker" in line} == {
         "-genkeypair CN=worker-1 -ext -ext",
         "-genkeypair CN=worker-2 -ext -ext",
     }
     worker_startup.create_worker_certificates(java, files, [1, 2])
-    assert asked(keytool) == first
+    assert read_keytool_calls(keytool) == first
     worker_startup.create_worker_certificates(java, files, [1, 2, 3])
-    assert len(asked(keytool)) == len(first) + 2
+    assert len(read_keytool_calls(keytool)) == len(first) + 2
     assert not list(files.folder.rglob("*.new"))
 
 
-def test_an_authority_that_was_not_finished_is_made_anew(tmp_path: Path, keytool: Path) -> None:
+def test_incomplete_authority_is_created_again(tmp_path: Path, keytool: Path) -> None:
     files = resolve_layout(tmp_path / "s").connect
     files.folder.mkdir(parents=True)
     files.authority.write_text("half\n")
@@ -304,7 +306,7 @@ def test_an_authority_that_was_not_finished_is_made_anew(tmp_path: Path, keytool
     assert files.truststore.exists()
 
 
-def test_keytool_is_quoted_when_it_fails(tmp_path: Path, keytool: Path) -> None:
+def test_failed_keytool_is_quoted(tmp_path: Path, keytool: Path) -> None:
     files = resolve_layout(tmp_path / "s").connect
     files.folder.mkdir(parents=True)
     files.authority.with_name("ca.p12.refused").touch()
@@ -314,7 +316,7 @@ def test_keytool_is_quoted_when_it_fails(tmp_path: Path, keytool: Path) -> None:
     assert not files.truststore.exists()
 
 
-def test_a_java_without_keytool_is_named(tmp_path: Path) -> None:
+def test_java_without_keytool_is_named(tmp_path: Path) -> None:
     with pytest.raises(KdeclareError, match="/bin/keytool could not be run") as failed:
         worker_startup.create_worker_certificates(
             str(tmp_path / "bin" / "java"), resolve_layout(tmp_path / "s").connect, [1]
@@ -325,27 +327,27 @@ def test_a_java_without_keytool_is_named(tmp_path: Path) -> None:
 # --- rejected input, and what stays unchanged
 
 
-def test_fewer_workers_are_refused(tmp_path: Path) -> None:
-    sandbox_in(tmp_path)
-    failure = refused(SandboxSettings(tmp_path, 1, 1, connect_workers=1))
+def test_start_rejects_fewer_workers(tmp_path: Path) -> None:
+    create_sandbox(tmp_path)
+    failure = catch_start_error(SandboxSettings(tmp_path, 1, 1, connect_workers=1))
     assert failure.diagnostics[0].code == "sandbox-differs"
     assert "port 19092, 2 Connect worker(s), not" in str(failure)
 
 
-def test_a_taken_port_of_a_worker_is_named_and_nothing_is_changed(tmp_path: Path) -> None:
-    layout = sandbox_in(tmp_path)
+def test_start_names_taken_worker_port_and_changes_nothing(tmp_path: Path) -> None:
+    layout = create_sandbox(tmp_path)
     port = free_port(1)
     write_marker(layout, replace(MARKER, port=port))
     with socket.create_server(("127.0.0.1", port + 52)):
-        failure = refused(SandboxSettings(tmp_path, 1, 1, port, connect_workers=3))
+        failure = catch_start_error(SandboxSettings(tmp_path, 1, 1, port, connect_workers=3))
     assert failure.diagnostics[0].code == "port-taken"
     assert f"Port {port + 52} (Connect worker 3) on" in str(failure)
     assert "50 above that for Connect workers" in failure.diagnostics[0].hint
     assert read_marker(layout) == replace(MARKER, port=port), "the third worker was not added"
 
 
-def test_a_worker_that_is_not_there_is_neither_killed_nor_started(tmp_path: Path) -> None:
-    sandbox_in(tmp_path)
+def test_worker_commands_reject_missing_worker(tmp_path: Path) -> None:
+    create_sandbox(tmp_path)
 
     def certify(folder: Path, worker_id: int) -> object:
         return issue_certificate(folder, worker_id, "next.p12")
@@ -359,8 +361,8 @@ def test_a_worker_that_is_not_there_is_neither_killed_nor_started(tmp_path: Path
             assert failed.value.diagnostics[0].code == "sandbox-missing"
 
 
-def test_stopped_workers_are_shown_with_their_urls(tmp_path: Path) -> None:
-    sandbox_in(tmp_path)
+def test_status_of_stopped_workers_has_urls(tmp_path: Path) -> None:
+    create_sandbox(tmp_path)
     for now in (status(tmp_path), stop(tmp_path)):
         assert [(one.id, one.url, one.alive, one.ready) for one in now.workers] == [
             (1, "https://127.0.0.1:19142", False, False),
@@ -371,9 +373,9 @@ def test_stopped_workers_are_shown_with_their_urls(tmp_path: Path) -> None:
         assert len(now.log_files) == 3
 
 
-def test_reset_deletes_what_the_workers_have(tmp_path: Path) -> None:
+def test_reset_deletes_worker_files(tmp_path: Path) -> None:
     folder = tmp_path / "s"
-    sandbox_in(folder)
+    create_sandbox(folder)
     assert not reset(folder).exists
     assert not folder.exists()
 
@@ -382,9 +384,9 @@ def test_reset_deletes_what_the_workers_have(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def sleeping(tmp_path: Path) -> Iterator[Layout]:
+def sleeping_sandbox(tmp_path: Path) -> Iterator[Layout]:
     """Create a sandbox whose two workers are processes that sleep."""
-    layout = sandbox_in(tmp_path)
+    layout = create_sandbox(tmp_path)
     recorded = []
     for worker_id in (1, 2):
         files = layout.connect.worker(worker_id)
@@ -396,20 +398,20 @@ def sleeping(tmp_path: Path) -> Iterator[Layout]:
     processes.terminate(recorded, 5, 5)
 
 
-def wait(layout: Layout, timeout: float, started: Sequence[int] = (1, 2)) -> list[str]:
+def await_sandbox_workers(layout: Layout, timeout: float, started: Sequence[int] = (1, 2)) -> list[str]:
     """Return the progress messages while waiting for the workers."""
     said: list[str] = []
     worker_startup.await_workers(layout, MARKER.settings(layout.folder), started, said.append, timeout)
     return said
 
 
-def test_all_workers_have_to_be_healthy_after_the_last_one_has_joined(
-    sleeping: Layout, monkeypatch: pytest.MonkeyPatch
+def test_await_workers_requires_all_healthy_at_once(
+    sleeping_sandbox: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers = {19142: iter([True, True, False, True]), 19143: iter([False, True, True, True])}
     monkeypatch.setattr(health, "is_healthy", lambda port, timeout: next(answers[port]))
     monkeypatch.setattr(worker_startup, "_POLL_SECONDS", 0)
-    said = wait(sleeping, 60)
+    said = await_sandbox_workers(sleeping_sandbox, 60)
     assert [line.partition(" after")[0] for line in said] == [
         "starting Connect worker(s) 1, 2",
         "worker 1 is ready",
@@ -418,30 +420,36 @@ def test_all_workers_have_to_be_healthy_after_the_last_one_has_joined(
     assert [next(left, None) for left in answers.values()] == [None, None]
 
 
-def test_only_workers_that_were_down_are_said_to_be_started(
-    sleeping: Layout, monkeypatch: pytest.MonkeyPatch
+def test_progress_names_only_workers_that_were_down(
+    sleeping_sandbox: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(health, "is_healthy", lambda port, timeout: True)
     monkeypatch.setattr(worker_startup, "_POLL_SECONDS", 0)
-    said = wait(sleeping, 60, started=[2])
+    said = await_sandbox_workers(sleeping_sandbox, 60, started=[2])
     assert [line.partition(" after")[0] for line in said] == [
         "starting Connect worker(s) 2",
         "worker 2 is ready",
     ]
 
 
-def test_a_worker_that_is_late_is_quoted(sleeping: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
-    sleeping.connect.worker(2).server_log.write_text("[now] ERROR out of patience\n\tat a.b(C.java:1)\n")
+def test_await_workers_quotes_log_of_late_worker(
+    sleeping_sandbox: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sleeping_sandbox.connect.worker(2).server_log.write_text(
+        "[now] ERROR out of patience\n\tat a.b(C.java:1)\n"
+    )
     monkeypatch.setattr(health, "is_healthy", lambda port, timeout: port == 19142)
     with pytest.raises(
         KdeclareError, match=r"(?s)Worker\(s\) 2 were not ready within 0 s.*patience$"
     ) as failed:
-        wait(sleeping, 0)
+        await_sandbox_workers(sleeping_sandbox, 0)
     assert failed.value.diagnostics[0].summary == "Sandbox process did not start"
 
 
-def test_a_worker_that_ends_is_quoted(sleeping: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
-    files = sleeping.connect.worker(1)
+def test_await_workers_quotes_log_of_ended_worker(
+    sleeping_sandbox: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = sleeping_sandbox.connect.worker(1)
     files.server_log.write_text("[now] ERROR Stopping due to error\n")
 
     def ends(port: int, timeout: float) -> bool:
@@ -453,8 +461,8 @@ def test_a_worker_that_ends_is_quoted(sleeping: Layout, monkeypatch: pytest.Monk
     monkeypatch.setattr(health, "is_healthy", ends)
     monkeypatch.setattr(worker_startup, "_POLL_SECONDS", 0)
     with pytest.raises(KdeclareError, match=r"(?s)Worker 1 ended during startup.*Stopping due to"):
-        wait(sleeping, 60)
+        await_sandbox_workers(sleeping_sandbox, 60)
 
 
-def test_nobody_answers_on_a_closed_port() -> None:
+def test_is_healthy_on_closed_port_is_false() -> None:
     assert not health.is_healthy(1, 0.5)

@@ -32,7 +32,7 @@ NASTY = 'p@ss "word" \\ /?&=% ü'
         repr(NASTY),
     ],
 )
-def test_every_form_of_a_secret_is_scrubbed(form: str) -> None:
+def test_every_form_of_secret_is_scrubbed(form: str) -> None:
     SCRUBBER.register(NASTY)
     text = sanitize_for_terminal(f"There is no file {form}, or so.")
     assert SCRUBBED in text
@@ -40,14 +40,14 @@ def test_every_form_of_a_secret_is_scrubbed(form: str) -> None:
     assert "p%40ss" not in text
 
 
-def test_a_message_of_a_broker_or_worker_repeats_no_secret() -> None:
+def test_fault_message_contains_no_secret() -> None:
     SCRUBBER.register("correct horse battery")
     fault = Fault("INVALID_CONFIG", "Invalid value correct horse battery for sasl.jaas.config")
     assert fault.message == f"Invalid value {SCRUBBED} for sasl.jaas.config"
     assert "horse" not in str(fault)
 
 
-def test_the_journal_holds_no_secret(tmp_path: Path) -> None:
+def test_journal_contains_no_secret(tmp_path: Path) -> None:
     SCRUBBER.register("correct horse battery")
     store = LocalStore(tmp_path)
     with store.lock("test"), store.begin_run("20260101T000000Z-deadbeef", "{}") as journal:
@@ -57,21 +57,21 @@ def test_the_journal_holds_no_secret(tmp_path: Path) -> None:
     assert store.entries("20260101T000000Z-deadbeef") == ({"message": [f"it says '{SCRUBBED}'"]},)
 
 
-def test_short_values_are_scrubbed_as_words_or_not_at_all() -> None:
+def test_short_values_are_scrubbed_only_as_words() -> None:
     scrubber = Scrubber()
     scrubber.register("hunter2")
     scrubber.register("5")
     assert scrubber.scrub("hunter2s ask hunter2, 5 times") == f"hunter2s ask {SCRUBBED}, 5 times"
 
 
-def test_lines_of_a_key_are_scrubbed_each() -> None:
+def test_each_line_of_key_is_scrubbed() -> None:
     scrubber = Scrubber()
     scrubber.register("-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkq\n-----END PRIVATE KEY-----\n")
     assert "MIIE" not in scrubber.scrub("line 2: MIIEvQIBADANBgkq")
 
 
 @given(st.lists(st.text(min_size=MIN_SECRET_LENGTH * 2, max_size=30), max_size=4), st.text(max_size=10))
-def test_no_long_value_survives(values: list[str], around: str) -> None:
+def test_any_long_value_is_scrubbed(values: list[str], around: str) -> None:
     scrubber = Scrubber()
     for value in values:
         scrubber.register(value)
@@ -79,11 +79,11 @@ def test_no_long_value_survives(values: list[str], around: str) -> None:
     assert not [value for value in values if value in text and value not in SCRUBBED]
 
 
-def modes(folder: Path) -> dict[str, int]:
+def read_modes(folder: Path) -> dict[str, int]:
     return {p.name: stat.S_IMODE(p.stat().st_mode) for p in folder.rglob("*") if p.is_file()}
 
 
-def stored(folder: Path) -> None:
+def write_state_and_run(folder: Path) -> None:
     store = LocalStore(folder)
     with store.lock("test"):
         store.begin_run("20260101T000000Z-deadbeef", "{}").close()
@@ -100,33 +100,33 @@ def _usual_umask() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_usual_umask")
-def test_state_and_runs_are_for_their_owner_alone(tmp_path: Path) -> None:
-    stored(tmp_path / "state")
-    found = modes(tmp_path / "state")
+def test_state_and_runs_are_readable_only_by_owner(tmp_path: Path) -> None:
+    write_state_and_run(tmp_path / "state")
+    found = read_modes(tmp_path / "state")
     assert {found[name] for name in ("state.json", "plan.json", "journal.jsonl")} == {0o600}
 
 
 @pytest.mark.usefixtures("_usual_umask")
-def test_a_folder_that_a_group_shares_keeps_its_files_readable(tmp_path: Path) -> None:
+def test_files_in_group_folder_are_readable_by_group(tmp_path: Path) -> None:
     shared = tmp_path / "shared"
     shared.mkdir()
     shared.chmod(0o2775 & ~0o005)
-    stored(shared / "state")
-    found = modes(shared)
+    write_state_and_run(shared / "state")
+    found = read_modes(shared)
     assert {found[name] for name in ("state.json", "plan.json", "journal.jsonl")} == {0o640}
 
 
 @pytest.mark.usefixtures("_usual_umask")
-def test_the_mode_of_a_state_that_is_there_is_kept(tmp_path: Path) -> None:
+def test_write_keeps_mode_of_existing_state(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
-    stored(tmp_path)
+    write_state_and_run(tmp_path)
     (tmp_path / "state.json").chmod(0o664)
     with store.lock("test"):
         store.write(State("lineage", 2, "cluster", {}))
-    assert modes(tmp_path)["state.json"] == 0o664
+    assert read_modes(tmp_path)["state.json"] == 0o664
 
 
-def test_thousands_of_secrets_cost_no_more_than_one() -> None:
+def test_scrub_with_thousands_of_secrets_is_fast() -> None:
     scrubber = Scrubber()
     for number in range(5_000):
         scrubber.register(f"secret-value-{number:05}")

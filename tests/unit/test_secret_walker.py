@@ -92,11 +92,11 @@ class Gone:
         raise KdeclareError(error("secret-changed", "Secret has changed", str(secret.reference)))
 
 
-def record(name: str) -> dict[str, str]:
+def make_record(name: str) -> dict[str, str]:
     return {"secret": f"hash-of-{name}", "reference": name}
 
 
-def ref(name: str) -> SecretRef:
+def make_ref(name: str) -> SecretRef:
     return SecretRef(f"hash-of-{name}", name)
 
 
@@ -110,27 +110,27 @@ class DoorArgs(Arguments):
     was: SecretRef | None = None
 
 
-def operation(args: DoorArgs) -> Operation:
+def make_operation(args: DoorArgs) -> Operation:
     return Operation("door.open:Door/front", "door.open", ResourceId("Door", "front"), args, {})
 
 
-def test_field_of_type_secret_keeps_its_value_to_itself() -> None:
+def test_secret_field_hides_value_in_text() -> None:
     secret = BODY.logins["a"].password
     assert (secret.value, secret.reference) == (HIDDEN, "${env.A}")
     assert HIDDEN not in f"{BODY!r} {BODY}"
 
 
-def test_what_is_no_text_is_not_repeated() -> None:
+def test_secret_field_rejects_other_types() -> None:
     with pytest.raises(ValidationError) as wrong:
         Login.model_validate({"user": "amy", "password": 4711}, strict=True)
     assert [(e["type"], e["loc"]) for e in wrong.value.errors()] == [("string_type", ("password",))]
 
 
-def test_field_of_type_secret_is_text_for_editors() -> None:
+def test_secret_field_is_text_in_schema() -> None:
     assert Login.model_json_schema()["properties"]["password"]["type"] == "string"
 
 
-def test_secrets_are_found_at_any_depth_of_a_body() -> None:
+def test_secrets_are_found_at_any_depth_of_body() -> None:
     assert {at: secret.value for at, secret in find_secrets(BODY)} == {
         PASSWORD: HIDDEN,
         FIRST: "first-one",
@@ -138,12 +138,12 @@ def test_secrets_are_found_at_any_depth_of_a_body() -> None:
     }
 
 
-def test_secrets_are_found_where_annotations_cannot_be_resolved() -> None:
+def test_secrets_are_found_despite_unresolvable_annotations() -> None:
     assert [at for at, _ in find_secrets(Unresolvable(Secret("hidden-one", None)))] == [("secret",)]
     assert has_secret(Unresolvable(Secret("hidden-one", None)))
 
 
-def test_secrets_are_replaced_where_they_stand_and_nothing_else_is() -> None:
+def test_replace_secrets_changes_only_given_paths() -> None:
     changed = replace_secrets(BODY, {SECOND: Secret("third-one", None)})
     assert isinstance(changed, Body)
     assert changed.logins["a"].older[1].value == "third-one"
@@ -151,7 +151,7 @@ def test_secrets_are_replaced_where_they_stand_and_nothing_else_is() -> None:
     assert replace_secrets(BODY, {}) is BODY
 
 
-def test_body_of_any_shape_is_sealed_with_the_hashes_of_the_state() -> None:
+def test_hash_secrets_hashes_body_of_any_shape() -> None:
     item = DesiredResource(ResourceId("Door", "front"), BODY)
     assert has_secrets([item])
     (first,) = hash_secrets([item], {}, SecretHasher("x"), ignore_progress)
@@ -169,30 +169,30 @@ def test_body_of_any_shape_is_sealed_with_the_hashes_of_the_state() -> None:
 @pytest.mark.parametrize(
     "args",
     [
-        DoorArgs(ref("a")),
-        DoorArgs(inner=DoorArgs(ref("a"))),
-        DoorArgs(logins=({}, {"password": ref("a")})),
-        DoorArgs(inner=DoorArgs(logins=({"password": ref("a")},))),
+        DoorArgs(make_ref("a")),
+        DoorArgs(inner=DoorArgs(make_ref("a"))),
+        DoorArgs(logins=({}, {"password": make_ref("a")})),
+        DoorArgs(inner=DoorArgs(logins=({"password": make_ref("a")},))),
     ],
 )
-def test_secret_that_has_changed_is_noticed_wherever_it_stands_in_the_arguments(args: DoorArgs) -> None:
+def test_changed_secret_is_found_at_any_depth_of_arguments(args: DoorArgs) -> None:
     """Regression: only values within ``ops`` were checked, so that other secrets were sent unchecked."""
-    (problem,) = find_changed_secrets([operation(args)], Gone())
+    (problem,) = find_changed_secrets([make_operation(args)], Gone())
     assert [d.code for d in problem.diagnostics] == ["secret-changed"]
 
 
-def test_secret_that_is_gone_is_named_by_its_place() -> None:
-    op = operation(DoorArgs(ref("b"), ({"password": ref("a")},)))
+def test_unrevealable_secret_is_named_by_path() -> None:
+    op = make_operation(DoorArgs(make_ref("b"), ({"password": make_ref("a")},)))
     assert find_unrevealable([op], Gone()).keys() == {op.id}
     assert find_unrevealable([op], Gone())[op.id].keys() == {"logins.0.password", "token"}
 
 
-def test_earlier_secret_that_is_kept_for_the_way_back_need_not_be_there() -> None:
-    assert find_changed_secrets([operation(DoorArgs(was=ref("a")))], Gone()) == []
+def test_secret_kept_for_rollback_may_be_missing() -> None:
+    assert find_changed_secrets([make_operation(DoorArgs(was=make_ref("a")))], Gone()) == []
 
 
 plain = st.none() | st.integers() | st.text(max_size=3)
-secrets = st.builds(record, st.text(max_size=3))
+secrets = st.builds(make_record, st.text(max_size=3))
 documents: st.SearchStrategy[Any] = st.recursive(
     plain | secrets,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
@@ -201,7 +201,7 @@ documents: st.SearchStrategy[Any] = st.recursive(
 
 
 @given(documents)
-def test_every_record_is_found_and_can_be_replaced_by_its_place(document: Json) -> None:
+def test_every_secret_record_is_found_and_replaced_by_path(document: Json) -> None:
     found = dict(find_records(document))
     assert str(document).count("hash-of-") == len(found)
     new = {at: replace(item, secret=f"new-{n}") for n, (at, item) in enumerate(found.items())}
@@ -211,8 +211,8 @@ def test_every_record_is_found_and_can_be_replaced_by_its_place(document: Json) 
 
 
 @given(documents)
-def test_every_secret_of_a_body_is_found_and_can_be_replaced_by_its_place(document: Json) -> None:
-    body = typed(document)
+def test_every_secret_of_body_is_found_and_replaced_by_path(document: Json) -> None:
+    body = convert_records_to_secrets(document)
     found = dict(find_secrets(body))
     assert len(found) == len(dict(find_records(document)))
     new = {at: replace(secret, digest=f"new-{n}") for n, (at, secret) in enumerate(found.items())}
@@ -222,14 +222,14 @@ def test_every_secret_of_a_body_is_found_and_can_be_replaced_by_its_place(docume
     assert replace_secrets(changed, found) == body
 
 
-def typed(value: Json) -> object:
+def convert_records_to_secrets(value: Json) -> object:
     if isinstance(value, dict) and "secret" in value:
         return Secret(value["secret"], value["reference"])
     if isinstance(value, dict):
-        return {key: typed(item) for key, item in value.items()}
-    return tuple(map(typed, value)) if isinstance(value, list) else value
+        return {key: convert_records_to_secrets(item) for key, item in value.items()}
+    return tuple(map(convert_records_to_secrets, value)) if isinstance(value, list) else value
 
 
-def test_field_that_is_called_secret_is_no_record_itself() -> None:
-    assert dict(find_records({"secret": ref("a")})) == {("secret",): ref("a")}
+def test_field_named_secret_is_not_a_record() -> None:
+    assert dict(find_records({"secret": make_ref("a")})) == {("secret",): make_ref("a")}
     assert not list(find_records({"secret": "of the trade", "ttl": 5}))

@@ -49,7 +49,7 @@ entries = st.builds(
     st.dictionaries(keys, records),
     st.booleans(),
 )
-def test_what_is_settled_differs_in_nothing(
+def test_settled_configs_give_same_diff(
     live: Mapping[str, ConfigEntry],
     declared: Mapping[str, ConfigValue],
     owned: Mapping[str, Applied],

@@ -14,16 +14,16 @@ from kdeclare.fleet.rows import DECLARED, LIVE
 pytestmark = pytest.mark.slow
 
 
-def _rows(folder: Path, name: str) -> list[dict[str, object]]:
+def _read_rows(folder: Path, name: str) -> list[dict[str, object]]:
     table = ds.dataset(folder / name).to_table()
     rows: list[dict[str, object]] = table.to_pylist(maps_as_pydicts="strict")
     return rows
 
 
-def test_what_is_planted_is_found(tmp_path: Path) -> None:
+def test_audit_finds_planted_drift(tmp_path: Path) -> None:
     planted = write(tmp_path, clusters=2, topics=400, changed=0.2)
     found = Counter(
-        row["finding"] for row in audit_rows(_rows(tmp_path, "declared"), _rows(tmp_path, "live"))
+        row["finding"] for row in audit_rows(_read_rows(tmp_path, "declared"), _read_rows(tmp_path, "live"))
     )
     assert dict(found) == planted.findings
     assert set(found) == {"changed", "pending", "missing", "orphaned", "unmanaged"}
@@ -31,16 +31,16 @@ def test_what_is_planted_is_found(tmp_path: Path) -> None:
     assert pq.read_schema(tmp_path / "declared" / "cluster-0000.parquet").equals(DECLARED)
 
 
-def test_the_same_seed_gives_the_same_rows_and_another_one_others(tmp_path: Path) -> None:
+def test_seed_determines_rows(tmp_path: Path) -> None:
     one, two, three = (tmp_path / name for name in ("one", "two", "three"))
     for folder, seed in ((one, 1), (two, 1), (three, 2)):
         write(folder, clusters=1, topics=30, seed=seed)
-    assert _rows(one, "live") == _rows(two, "live")
-    assert _rows(one, "declared") == _rows(two, "declared")
-    assert _rows(one, "live") != _rows(three, "live")
+    assert _read_rows(one, "live") == _read_rows(two, "live")
+    assert _read_rows(one, "declared") == _read_rows(two, "declared")
+    assert _read_rows(one, "live") != _read_rows(three, "live")
 
 
-def test_one_cluster_can_hold_a_share_of_all(tmp_path: Path) -> None:
+def test_skew_gives_one_cluster_more_topics(tmp_path: Path) -> None:
     write(tmp_path, clusters=4, topics=100, changed=0, unmanaged_keys=0, skew=0.5)
     sizes = [pq.read_metadata(file).num_rows - 1 for file in sorted((tmp_path / "declared").glob("*"))]
     assert sizes[0] == 200

@@ -35,7 +35,7 @@ P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 Flat = set[tuple[str, ...]]
 
 
-def flat(given: ThrottleEntries) -> Flat:
+def flatten(given: ThrottleEntries) -> Flat:
     """Entries as a set: one member a rate, one an element of a list."""
     found: Flat = set()
     for entity, keys in given.items():
@@ -47,7 +47,7 @@ def flat(given: ThrottleEntries) -> Flat:
     return found
 
 
-def listed(given: ThrottleEntries, entity: str, key: str) -> ThrottledReplicas:
+def get_list(given: ThrottleEntries, entity: str, key: str) -> ThrottledReplicas:
     """What is to be in a list."""
     found = given[entity][key]
     assert isinstance(found, ThrottledReplicas)
@@ -73,10 +73,10 @@ some_moves = st.frozensets(st.builds(TopicPartition, st.sampled_from(["t", "u"])
 
 
 @given(some_entries, some_entries)
-def test_joined_is_the_union(a: ThrottleEntries, b: ThrottleEntries) -> None:
+def test_merge_entries_is_union(a: ThrottleEntries, b: ThrottleEntries) -> None:
     before = copy.deepcopy((a, b))
     both = merge_entries(a, b)
-    assert flat(both) == flat(a) | flat(b)
+    assert flatten(both) == flatten(a) | flatten(b)
     assert (a, b) == before
     for entity, keys in both.items():
         for key in keys.keys() & set(RATE_KEYS):
@@ -84,64 +84,62 @@ def test_joined_is_the_union(a: ThrottleEntries, b: ThrottleEntries) -> None:
 
 
 @given(some_entries, some_entries)
-def test_a_list_is_fresh_in_both_where_it_is_in_either(a: ThrottleEntries, b: ThrottleEntries) -> None:
+def test_merged_list_is_fresh_if_either_is(a: ThrottleEntries, b: ThrottleEntries) -> None:
     for entity, keys in merge_entries(a, b).items():
         for key in keys.keys() & set(REPLICAS_KEYS):
-            sides = [listed(side, entity, key).fresh for side in (a, b) if key in side.get(entity, {})]
-            assert listed({entity: keys}, entity, key).fresh == any(sides)
+            sides = [get_list(side, entity, key).fresh for side in (a, b) if key in side.get(entity, {})]
+            assert get_list({entity: keys}, entity, key).fresh == any(sides)
 
 
 @given(some_entries)
-def test_joining_nothing_or_itself_changes_nothing(a: ThrottleEntries) -> None:
+def test_merge_with_nothing_or_itself_changes_nothing(a: ThrottleEntries) -> None:
     assert merge_entries(a, {}) == merge_entries({}, a) == merge_entries(a, a) == a
 
 
 @given(some_entries, some_entries)
-def test_less_is_the_difference(a: ThrottleEntries, b: ThrottleEntries) -> None:
+def test_subtract_entries_is_difference(a: ThrottleEntries, b: ThrottleEntries) -> None:
     before = copy.deepcopy((a, b))
-    assert flat(subtract_entries(a, b)) == flat(a) - flat(b)
+    assert flatten(subtract_entries(a, b)) == flatten(a) - flatten(b)
     assert (a, b) == before
     assert all(keys for keys in subtract_entries(a, b).values())
 
 
 @given(some_entries, some_entries)
-def test_what_is_set_and_taken_away_again_leaves_what_was_before(
-    a: ThrottleEntries, b: ThrottleEntries
-) -> None:
-    assert flat(subtract_entries(merge_entries(a, b), b)) == flat(a) - flat(b)
+def test_subtract_undoes_merge(a: ThrottleEntries, b: ThrottleEntries) -> None:
+    assert flatten(subtract_entries(merge_entries(a, b), b)) == flatten(a) - flatten(b)
     assert subtract_entries(merge_entries(a, b), merge_entries(a, b)) == {}
 
 
 @given(some_entries)
-def test_without_moves_all_is_needless(own: ThrottleEntries) -> None:
+def test_all_entries_are_unneeded_without_moves(own: ThrottleEntries) -> None:
     assert find_unneeded_entries(own, []) == own
 
 
 @given(some_entries, some_moves)
-def test_needless_is_what_no_move_names(own: ThrottleEntries, moves: frozenset[TopicPartition]) -> None:
-    gone = flat(find_unneeded_entries(own, moves))
-    kept = flat(own) - gone
-    assert gone <= flat(own)
+def test_entries_of_no_move_are_unneeded(own: ThrottleEntries, moves: frozenset[TopicPartition]) -> None:
+    gone = flatten(find_unneeded_entries(own, moves))
+    kept = flatten(own) - gone
+    assert gone <= flatten(own)
     moving = {p.topic for p in moves}
     brokers: set[str] = set()
-    for entity, _, *element in (item for item in flat(own) if len(item) == 3):
+    for entity, _, *element in (item for item in flatten(own) if len(item) == 3):
         name, number = entity.removeprefix("TOPIC/"), element[0].partition(":")[0]
         needed = name in moving if number == "*" else TopicPartition(name, int(number)) in moves
         assert ((entity, _, *element) in kept) == needed
         if needed:
             brokers.add(element[0].rpartition(":")[2])
-    for item in (item for item in flat(own) if len(item) == 2):
+    for item in (item for item in flatten(own) if len(item) == 2):
         assert (item in kept) == ("*" in brokers or item[0].removeprefix("BROKER/") in brokers)
 
 
 @given(some_entries, some_moves, some_moves)
-def test_the_more_moves_the_less_is_needless(
+def test_more_moves_leave_fewer_unneeded_entries(
     own: ThrottleEntries, moves: frozenset[TopicPartition], more: frozenset[TopicPartition]
 ) -> None:
-    assert flat(find_unneeded_entries(own, moves | more)) <= flat(find_unneeded_entries(own, moves))
+    assert flatten(find_unneeded_entries(own, moves | more)) <= flatten(find_unneeded_entries(own, moves))
 
 
-def test_a_rate_is_needed_on_a_broker_that_is_involved() -> None:
+def test_rate_on_involved_broker_is_needed() -> None:
     own = {"BROKER/1": {RATE_KEYS[0]: "5"}, "BROKER/2": {RATE_KEYS[0]: "5"}}
     assert find_unneeded_entries(own, [P0], {1}) == {"BROKER/2": {RATE_KEYS[0]: "5"}}
 
@@ -149,7 +147,7 @@ def test_a_rate_is_needed_on_a_broker_that_is_involved() -> None:
 # what a move needs
 
 
-def test_the_map_of_kafkas_own_tool() -> None:
+def test_transfers_equal_those_of_kafka_tool() -> None:
     """ReassignPartitionsUnitTest.testMoveMap."""
     ongoing = Move(replicas=(1, 2, 3, 4), adding=(4,), removing=(3,))
     assert build_transfer(P0, (1, 2, 4), ongoing, (1, 2, 5)) == ReplicaTransfer(P0, (1, 2, 3), (5,))
@@ -158,7 +156,7 @@ def test_the_map_of_kafkas_own_tool() -> None:
     assert build_transfer(P0, (1, 2, 3), None, (1,)) == ReplicaTransfer(P0, (1, 2, 3), ())
 
 
-def test_entries_of_shifts() -> None:
+def test_build_entries_of_transfers() -> None:
     found = build_entries(
         [ReplicaTransfer(P0, (1, 2), (3,)), ReplicaTransfer(P1, (2,), (4,)), ReplicaTransfer(P1, (9,), ())],
         7,
@@ -180,7 +178,7 @@ def test_entries_of_shifts() -> None:
     st.lists(st.integers(1, 6), min_size=1, max_size=4, unique=True),
     st.lists(st.integers(1, 6), min_size=1, max_size=4, unique=True),
 )
-def test_what_a_shift_names_is_what_is_copied(before: list[int], after: list[int]) -> None:
+def test_entries_of_transfer_name_copied_replicas(before: list[int], after: list[int]) -> None:
     item = build_transfer(P0, tuple(before), None, tuple(after))
     assert set(item.destinations) == set(after) - set(before)
     found = build_entries([item], 1, range(10))
@@ -194,7 +192,7 @@ def test_what_a_shift_names_is_what_is_copied(before: list[int], after: list[int
 # what of it is missing
 
 
-def live_with(there: Mapping[str, Mapping[str, str]]) -> KafkaState:
+def make_live_state(there: Mapping[str, Mapping[str, str]]) -> KafkaState:
     """A cluster on which these are set."""
     configs = {}
     for entity, values in there.items():
@@ -207,7 +205,7 @@ def live_with(there: Mapping[str, Mapping[str, str]]) -> KafkaState:
     return KafkaState(ClusterInfo("c", ()), configs=configs)
 
 
-def after_setting(there: Mapping[str, Mapping[str, str]], todo: ThrottleEntries) -> dict[str, dict[str, str]]:
+def apply_entries(there: Mapping[str, Mapping[str, str]], todo: ThrottleEntries) -> dict[str, dict[str, str]]:
     """What the cluster has once the entries are put there, by APPEND and SET."""
     result = {entity: dict(values) for entity, values in there.items()}
     for entity, keys in todo.items():
@@ -251,10 +249,10 @@ _wanted = st.builds(
 
 
 @given(_wanted, some_entries, _there)
-def test_what_is_missing_is_all_that_is_to_be_set_and_no_more(
+def test_find_missing_returns_only_required_entries(
     wanted: ThrottleEntries, own: ThrottleEntries, there: dict[str, dict[str, str]]
 ) -> None:
-    found = find_missing(wanted, own, live_with(there))
+    found = find_missing(wanted, own, make_live_state(there))
     for entity, keys in found.entries.items():
         for key, value in keys.items():
             now = there.get(entity, {}).get(key)
@@ -264,19 +262,19 @@ def test_what_is_missing_is_all_that_is_to_be_set_and_no_more(
             else:
                 assert now != "*"
                 assert not set(value.elements) & set((now or "").split(","))
-                assert set(value.elements) <= set(listed(wanted, entity, key).elements)
+                assert set(value.elements) <= set(get_list(wanted, entity, key).elements)
                 assert value.fresh or now is not None
     assert all(
         there[entity][key] == rate for entity, keys in found.relies_on.items() for key, rate in keys.items()
     )
     assert found.foreign_rates.keys() <= found.relies_on.keys()
-    live = live_with(after_setting(there, found.entries))
+    live = make_live_state(apply_entries(there, found.entries))
     again = find_missing(wanted, merge_entries(own, found.entries), live)
     assert (again.entries, again.foreign_rates) == ({}, found.foreign_rates)
 
 
-def test_a_rate_of_somebody_else_stays_and_is_told() -> None:
-    live = live_with({"BROKER/1": {RATE_KEYS[0]: "9"}})
+def test_rate_of_other_client_is_kept_and_reported() -> None:
+    live = make_live_state({"BROKER/1": {RATE_KEYS[0]: "9"}})
     wanted = {"BROKER/1": dict.fromkeys(RATE_KEYS, "5")}
     theirs = {"BROKER/1": {RATE_KEYS[0]: "9"}}
     assert find_missing(wanted, {}, live) == MissingThrottles(
@@ -287,15 +285,15 @@ def test_a_rate_of_somebody_else_stays_and_is_told() -> None:
     )
 
 
-def test_an_equal_rate_is_relied_on_and_told_where_it_is_somebodys() -> None:
+def test_equal_rate_of_other_client_is_used_and_reported() -> None:
     """It may go with their move, and then ours would have none."""
     rates = {"BROKER/1": dict.fromkeys(RATE_KEYS, "5")}
-    live = live_with(rates)
+    live = make_live_state(rates)
     assert find_missing(rates, {}, live) == MissingThrottles({}, rates, {"BROKER/1": "5"})
     assert find_missing(rates, rates, live) == MissingThrottles({}, rates, {})
 
 
-def test_a_cluster_wide_rate_holds_where_the_broker_has_none() -> None:
+def test_cluster_wide_rate_applies_to_broker_without_rate() -> None:
     entry = ConfigEntry("7", ConfigSource.CLUSTER)
     resource = ConfigResource(ConfigScope.BROKER, "1")
     live = KafkaState(ClusterInfo("c", ()), configs={resource: dict.fromkeys(RATE_KEYS, entry)})
@@ -305,18 +303,18 @@ def test_a_cluster_wide_rate_holds_where_the_broker_has_none() -> None:
     )
 
 
-def test_what_the_plan_itself_declares_is_left_to_it() -> None:
+def test_entries_declared_in_plan_are_not_missing() -> None:
     wanted = {"BROKER/1": dict.fromkeys(RATE_KEYS, "5")}
     declared = [f"configs/BROKER/1/{key}" for key in RATE_KEYS]
-    assert find_missing(wanted, {}, live_with({}), declared) == MissingThrottles({}, {}, {})
+    assert find_missing(wanted, {}, make_live_state({}), declared) == MissingThrottles({}, {}, {})
 
 
 @pytest.mark.parametrize(
     ("now", "own", "fresh"),
     [(None, False, True), ("", False, False), ("1:1", False, False), ("1:1", True, True)],
 )
-def test_whether_a_list_was_unset_before(now: str | None, own: bool, fresh: bool) -> None:
-    live = live_with({"TOPIC/t": {LEADER_REPLICAS_KEY: now}} if now is not None else {})
+def test_missing_list_is_fresh_if_it_was_unset(now: str | None, own: bool, fresh: bool) -> None:
+    live = make_live_state({"TOPIC/t": {LEADER_REPLICAS_KEY: now}} if now is not None else {})
     wanted = {"TOPIC/t": {LEADER_REPLICAS_KEY: ThrottledReplicas(("0:1",), False)}}
     mine: ThrottleEntries = (
         {"TOPIC/t": {LEADER_REPLICAS_KEY: ThrottledReplicas(("1:1",), True)}} if own else {}
@@ -325,27 +323,27 @@ def test_whether_a_list_was_unset_before(now: str | None, own: bool, fresh: bool
     assert todo == {"TOPIC/t": {LEADER_REPLICAS_KEY: ThrottledReplicas(("0:1",), fresh)}}
 
 
-def wanted_list(count: int) -> ThrottleEntries:
+def make_wanted_list(count: int) -> ThrottleEntries:
     return {
         "TOPIC/t": {LEADER_REPLICAS_KEY: ThrottledReplicas(tuple(f"{n}:100" for n in range(count)), False)}
     }
 
 
-def length(todo: ThrottleEntries) -> int:
-    return len(",".join(listed(todo, "TOPIC/t", LEADER_REPLICAS_KEY).elements))
+def measure_length(todo: ThrottleEntries) -> int:
+    return len(",".join(get_list(todo, "TOPIC/t", LEADER_REPLICAS_KEY).elements))
 
 
-def test_a_list_that_would_be_too_long_becomes_a_star() -> None:
-    short = find_missing(wanted_list(3000), {}, live_with({})).entries
-    assert 20_000 < length(short) <= 30_000
-    long = find_missing(wanted_list(5000), {}, live_with({})).entries
+def test_too_long_list_becomes_star() -> None:
+    short = find_missing(make_wanted_list(3000), {}, make_live_state({})).entries
+    assert 20_000 < measure_length(short) <= 30_000
+    long = find_missing(make_wanted_list(5000), {}, make_live_state({})).entries
     assert long == {"TOPIC/t": {LEADER_REPLICAS_KEY: ThrottledReplicas(("*",), True)}}
 
 
 # what is there
 
 
-def test_only_what_is_set_on_the_very_resource_counts() -> None:
+def test_current_values_exclude_inherited_values() -> None:
     resource = ConfigResource(ConfigScope.BROKER, "1")
     inherited = {
         RATE_KEYS[0]: ConfigEntry("7", ConfigSource.CLUSTER),
@@ -359,23 +357,23 @@ def test_only_what_is_set_on_the_very_resource_counts() -> None:
 @pytest.mark.parametrize(
     ("text", "elements"), [("", []), ("0:1", ["0:1"]), ("0:1, 0:2 ,1:1", ["0:1", "0:2", "1:1"]), ("*", ["*"])]
 )
-def test_lists_are_read_element_by_element(text: str, elements: list[str]) -> None:
-    assert get_current_values(live_with({"TOPIC/t": {LEADER_REPLICAS_KEY: text}}), "TOPIC/t") == {
+def test_current_lists_are_split_into_elements(text: str, elements: list[str]) -> None:
+    assert get_current_values(make_live_state({"TOPIC/t": {LEADER_REPLICAS_KEY: text}}), "TOPIC/t") == {
         LEADER_REPLICAS_KEY: elements
     }
 
 
 @given(some_entries, st.frozensets(st.integers(1, 3)))
-def test_brokers_that_are_down_are_left_out(given_: ThrottleEntries, down: frozenset[int]) -> None:
+def test_split_unreachable_leaves_out_down_brokers(given_: ThrottleEntries, down: frozenset[int]) -> None:
     here, held = split_unreachable(given_, down)
-    assert flat(here) <= flat(given_)
+    assert flatten(here) <= flatten(given_)
     assert {e for e in given_ if e not in here} == {f"BROKER/{b}" for b in held}
     assert set(held) <= down
     assert not set(throttles.list_brokers(here)) & down
 
 
 @given(some_entries)
-def test_the_query_asks_for_what_is_touched(given_: ThrottleEntries) -> None:
+def test_selection_contains_affected_resources(given_: ThrottleEntries) -> None:
     asked = throttles.build_selection(given_, ["more"])
     assert {f"{r.scope}/{r.name}" for r in asked.configs} == set(given_)
     assert asked.topics == {e.removeprefix("TOPIC/") for e in given_ if e.startswith("TOPIC/")} | {"more"}
@@ -383,7 +381,7 @@ def test_the_query_asks_for_what_is_touched(given_: ThrottleEntries) -> None:
     assert all(set(q.keys) >= set(wanted[r]) for r, q in asked.configs.items())
 
 
-def test_a_rate_that_is_changed_on_some_brokers_only_is_still_known_on_all() -> None:
+def test_uncertain_merge_keeps_both_rates() -> None:
     """What is not known to have taken effect is taken away in either form."""
     before = {"BROKER/1": {RATE_KEYS[0]: "10"}}
     wanted = {"BROKER/1": {RATE_KEYS[0]: "20"}}

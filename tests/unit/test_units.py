@@ -19,5 +19,5 @@ from kdeclare.core.units import parse_amount
         ("retention.ms", "a week", None),
     ],
 )
-def test_what_an_amount_is_as_a_bare_number(key: str, text: str, number: int | None) -> None:
+def test_parse_amount_returns_number(key: str, text: str, number: int | None) -> None:
     assert parse_amount(key, text) == number

@@ -15,7 +15,7 @@ def find_escapes(text: str) -> list[str]:
     return ESCAPES.findall(without_docs)
 
 
-def test_no_module_escapes_from_types() -> None:
+def test_core_and_engine_have_no_untyped_escapes() -> None:
     found = {
         path.relative_to(ROOT).as_posix()
         for layer in ("core", "engine")
@@ -36,10 +36,10 @@ def test_no_module_escapes_from_types() -> None:
         "A = dict[str, Any]",
     ],
 )
-def test_escapes_are_found(text: str) -> None:
+def test_find_escapes_detects_escapes(text: str) -> None:
     assert find_escapes(text)
 
 
 @pytest.mark.parametrize("text", ['"""Any text."""', "x = 1  # anything", "broadcast(x)", 'many = "all"'])
-def test_prose_and_other_names_are_none(text: str) -> None:
+def test_find_escapes_ignores_prose_and_other_names(text: str) -> None:
     assert not find_escapes(text)

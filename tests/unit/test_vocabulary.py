@@ -57,7 +57,7 @@ PYTHON = {"partition", "rpartition"}
 """Methods of `str`."""
 
 
-def words_of(source: str) -> Iterator[str]:
+def list_words(source: str) -> Iterator[str]:
     """Yield all identifiers and string literals; docstrings may use the terms of Kafka."""
     tree = ast.parse(source)
     docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
@@ -83,18 +83,18 @@ def words_of(source: str) -> Iterator[str]:
                 yield text
 
 
-def nouns_in(file: str, source: str) -> set[tuple[str, str]]:
-    return {(file, word) for word in words_of(source) if NOUN.search(word)}
+def find_provider_terms(file: str, source: str) -> set[tuple[str, str]]:
+    return {(file, word) for word in list_words(source) if NOUN.search(word)}
 
 
-def modules() -> Iterator[tuple[str, Path]]:
+def list_modules() -> Iterator[tuple[str, Path]]:
     for layer in ("core", "engine"):
         for path in sorted((PACKAGE / layer).rglob("*.py")):
             yield path.relative_to(PACKAGE).as_posix(), path
 
 
-def test_core_and_engine_have_no_noun_of_a_provider() -> None:
-    found = {noun for name, path in modules() for noun in nouns_in(name, path.read_text())}
+def test_core_and_engine_use_no_provider_terms() -> None:
+    found = {noun for name, path in list_modules() for noun in find_provider_terms(name, path.read_text())}
     assert found - ALLOWED == set()
     assert ALLOWED - found == set(), "what is gone must leave the list"
 
@@ -119,9 +119,9 @@ def test_core_and_engine_have_no_noun_of_a_provider() -> None:
         "acl_key = 1",
     ],
 )
-def test_fence_finds_a_noun_wherever_it_is(source: str) -> None:
-    assert nouns_in("it.py", source)
+def test_check_finds_provider_terms_anywhere(source: str) -> None:
+    assert find_provider_terms("it.py", source)
 
 
-def test_fence_leaves_docstrings_and_methods_of_strings_alone() -> None:
-    assert nouns_in("it.py", '"""A topic."""\nname.partition("=")\noracle = 1') == set()
+def test_check_ignores_docstrings_and_string_methods() -> None:
+    assert find_provider_terms("it.py", '"""A topic."""\nname.partition("=")\noracle = 1') == set()

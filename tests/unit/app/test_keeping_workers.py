@@ -10,7 +10,7 @@ from kdeclare.providers.connect.client import port
 from kdeclare.providers.connect.client.rest import PATH
 from kdeclare.providers.connect.connection import ConnectClients, ConnectTarget
 from kdeclare.providers.connect.worker_state import WorkerGroup
-from tests.unit.connect.https_stub import https, pair
+from tests.unit.connect.https_stub import create_key_pair, run_https_stub
 
 
 def open_clients(folder: Path, kept: ConnectionCache) -> ConnectClients:
@@ -22,12 +22,12 @@ def open_clients(folder: Path, kept: ConnectionCache) -> ConnectClients:
 
 def test_cache_rereads_replaced_worker_files_for_next_command(tmp_path: Path) -> None:
     kept = ConnectionCache()
-    good, key = pair(tmp_path, "worker")
-    other, _ = pair(tmp_path, "other")
+    good, key = create_key_pair(tmp_path, "worker")
+    other, _ = create_key_pair(tmp_path, "other")
     ca, token = tmp_path / "ca.pem", tmp_path / "token"
     ca.write_bytes(other.read_bytes())
     token.write_text("old")
-    with https(good, key) as stub:
+    with run_https_stub(good, key) as stub:
         stub.answers["GET", PATH] = 200, {}
         group = WorkerGroup((stub.url,), ca_file="ca.pem", headers=(("Authorization", "${file.token}"),))
         with pytest.raises(Fault) as refused:

@@ -41,7 +41,7 @@ class Stub:
     drip_s: float = 0.0
 
 
-def pair(folder: Path, name: str, host: str = "localhost") -> tuple[Path, Path]:
+def create_key_pair(folder: Path, name: str, host: str = "localhost") -> tuple[Path, Path]:
     """Create a self-signed certificate, and its key."""
     tool = shutil.which("openssl")
     if tool is None:
@@ -55,7 +55,7 @@ def pair(folder: Path, name: str, host: str = "localhost") -> tuple[Path, Path]:
 
 
 @contextmanager
-def https(cert: Path, key: Path, clients: Path | None = None) -> Iterator[Stub]:
+def run_https_stub(cert: Path, key: Path, clients: Path | None = None) -> Iterator[Stub]:
     """Run a stub. clients: the certificates of which clients it requires."""
     stub = Stub()
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def answering(parts: Iterable[bytes], pause_s: float = 0.0) -> Iterator[str]:
+def run_raw_server(parts: Iterable[bytes], pause_s: float = 0.0) -> Iterator[str]:
     """Yield the URL of a server that sends ``parts`` to each client one by one, then disconnects."""
     over = threading.Event()
 
@@ -38,11 +38,11 @@ def answering(parts: Iterable[bytes], pause_s: float = 0.0) -> Iterator[str]:
             listening.shutdown(socket.SHUT_RDWR)
 
 
-def drip(text: bytes, times: int) -> list[bytes]:
+def split_into_bytes(text: bytes, times: int) -> list[bytes]:
     """Yield a text byte by byte, then spaces."""
     return [bytes([byte]) for byte in text] + [b" "] * times
 
 
-def took(begun: float) -> float:
+def measure_elapsed(begun: float) -> float:
     """Return the seconds since then."""
     return time.monotonic() - begun

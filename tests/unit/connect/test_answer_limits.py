@@ -12,89 +12,91 @@ from kdeclare.providers.connect.client import port
 from kdeclare.providers.connect.client.responses import MAX_MESSAGE_CHARS
 from kdeclare.providers.connect.client.rest import MAX_RESPONSE_BYTES, RestWorkers, open_rest_workers
 from kdeclare.providers.connect.worker_state import WorkerGroup
-from tests.unit.connect.raw_server import answering, drip, took
+from tests.unit.connect.raw_server import measure_elapsed, run_raw_server, split_into_bytes
 
 _OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 _SLOW = {
-    "the status line": drip(b"HTTP/1.1 200 OK\r\n", 0),
-    "the headers": [b"HTTP/1.1 200 OK\r\n", *drip(b"X: " + b"y" * 200, 0)],
+    "the status line": split_into_bytes(b"HTTP/1.1 200 OK\r\n", 0),
+    "the headers": [b"HTTP/1.1 200 OK\r\n", *split_into_bytes(b"X: " + b"y" * 200, 0)],
     "header after header": [b"HTTP/1.1 200 OK\r\n", *(b"X-%d: y\r\n" % n for n in range(200))],
     "continue after continue": [b"HTTP/1.1 100 Continue\r\n\r\n"] * 200,
-    "the body": [_OK + b"Content-Length: 10000\r\n\r\n", *drip(b"{", 200)],
+    "the body": [_OK + b"Content-Length: 10000\r\n\r\n", *split_into_bytes(b"{", 200)],
     "chunks": [_OK + b"Transfer-Encoding: chunked\r\n\r\n", *([b"1\r\n \r\n"] * 200)],
-    "a body without end": [_OK + b"\r\n", *drip(b"{", 200)],
+    "a body without end": [_OK + b"\r\n", *split_into_bytes(b"{", 200)],
 }
 _CHUNK = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
 
 
-def workers(url: str, timeout_s: float = 5.0) -> RestWorkers:
+def open_workers(url: str, timeout_s: float = 5.0) -> RestWorkers:
     return open_rest_workers(WorkerGroup((url,)), Path(), str, timeout_s)
 
 
 @pytest.mark.parametrize("what", _SLOW)
-def test_status_of_a_worker_that_drips_ends_in_time(what: str) -> None:
-    with answering(_SLOW[what], 0.1) as url:
+def test_status_with_slow_response_times_out(what: str) -> None:
+    with run_raw_server(_SLOW[what], 0.1) as url:
         begun = time.monotonic()
         with pytest.raises(Fault) as raised:
-            workers(url, 0.5).status(url)
-        assert took(begun) < 10
+            open_workers(url, 0.5).status(url)
+        assert measure_elapsed(begun) < 10
     assert (raised.value.error, raised.value.kind) == (port.LOST, FaultKind.RETRIABLE)
     assert "timed out" in raised.value.message
 
 
-def test_patch_at_a_worker_that_drips_may_have_been_made(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_patch_with_slow_response_has_unknown_result(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kdeclare.providers.connect.client.rest._CHANGE_S", 0.5)
-    with answering(_SLOW["the body"], 0.1) as url:
+    with run_raw_server(_SLOW["the body"], 0.1) as url:
         begun = time.monotonic()
         with pytest.raises(Fault) as raised:
-            workers(url, 0.5).patch(url, {})
-        assert took(begun) < 10
+            open_workers(url, 0.5).patch(url, {})
+        assert measure_elapsed(begun) < 10
     assert (raised.value.error, raised.value.kind) == (port.LOST, FaultKind.UNKNOWN)
 
 
 @pytest.mark.parametrize("status", [b"200 OK", b"500 Wrong"])
-def test_status_of_a_worker_that_sends_without_end_is_refused(status: bytes) -> None:
+def test_status_with_endless_response_is_rejected(status: bytes) -> None:
     head = b"HTTP/1.1 " + status + b"\r\nTransfer-Encoding: chunked\r\n\r\n"
-    with answering(itertools.chain([head], itertools.repeat(_CHUNK))) as url:
+    with run_raw_server(itertools.chain([head], itertools.repeat(_CHUNK))) as url:
         begun = time.monotonic()
         with pytest.raises(Fault) as raised:
-            workers(url, 60).status(url)
-        assert took(begun) < 30
+            open_workers(url, 60).status(url)
+        assert measure_elapsed(begun) < 30
     assert (raised.value.error, raised.value.kind) == (port.BAD_ANSWER, FaultKind.REFUSED)
     assert f"larger than {MAX_RESPONSE_BYTES} bytes" in raised.value.message
 
 
-def test_patch_with_an_answer_too_large_may_have_been_made() -> None:
+def test_patch_with_too_large_response_has_unknown_result() -> None:
     body = b" " * (MAX_RESPONSE_BYTES + 1)
     with (
-        answering([_OK + b"Content-Length: %d\r\n\r\n" % len(body), body]) as url,
+        run_raw_server([_OK + b"Content-Length: %d\r\n\r\n" % len(body), body]) as url,
         pytest.raises(Fault) as raised,
     ):
-        workers(url).patch(url, {})
+        open_workers(url).patch(url, {})
     assert (raised.value.error, raised.value.kind) == (port.BAD_ANSWER, FaultKind.UNKNOWN)
 
 
-def test_status_that_is_compressed_is_not_unpacked() -> None:
+def test_status_with_compressed_response_is_rejected() -> None:
     body = gzip.compress(b" " * 100_000_000, 1)
     assert len(body) < MAX_RESPONSE_BYTES
     head = _OK + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(body)
-    with answering([head, body]) as url, pytest.raises(Fault) as raised:
-        workers(url).status(url)
+    with run_raw_server([head, body]) as url, pytest.raises(Fault) as raised:
+        open_workers(url).status(url)
     assert raised.value.error == port.BAD_ANSWER
     assert "compressed" in raised.value.message
 
 
-def test_status_of_a_worker_that_takes_its_time_is_read() -> None:
+def test_status_with_slow_but_timely_response_is_read() -> None:
     body = b'{"plugin_version": "1"}'
-    with answering([_OK + b"Content-Length: %d\r\n\r\n" % len(body), *drip(body, 0)], 0.01) as url:
-        assert workers(url).status(url).plugin_version == "1"
+    with run_raw_server(
+        [_OK + b"Content-Length: %d\r\n\r\n" % len(body), *split_into_bytes(body, 0)], 0.01
+    ) as url:
+        assert open_workers(url).status(url).plugin_version == "1"
 
 
-def test_a_long_message_of_a_worker_is_cut() -> None:
+def test_long_worker_message_is_truncated() -> None:
     body = b'{"error_code": 400, "message": "%s"}' % (b"x" * 100_000)
     with (
-        answering([b"HTTP/1.1 400 Bad\r\nContent-Length: %d\r\n\r\n" % len(body), body]) as url,
+        run_raw_server([b"HTTP/1.1 400 Bad\r\nContent-Length: %d\r\n\r\n" % len(body), body]) as url,
         pytest.raises(Fault) as raised,
     ):
-        workers(url).patch(url, {})
+        open_workers(url).patch(url, {})
     assert len(raised.value.message) == MAX_MESSAGE_CHARS + 1

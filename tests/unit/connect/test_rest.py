@@ -17,7 +17,7 @@ from kdeclare.providers.connect.client.port import read_workers
 from kdeclare.providers.connect.client.rest import PATH, RestWorkers, open_rest_workers, parse_certificate
 from kdeclare.providers.connect.worker_state import WorkerGroup
 from tests.pems import pems
-from tests.unit.connect.https_stub import Stub, https, pair
+from tests.unit.connect.https_stub import Stub, create_key_pair, run_https_stub
 
 __all__ = ["pems"]
 
@@ -54,32 +54,32 @@ STATUS = {
 def certs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("certs")
     for name in ("worker", "other", "client"):
-        pair(folder, name)
-    pair(folder, "elsewhere", host="elsewhere.example")
+        create_key_pair(folder, name)
+    create_key_pair(folder, "elsewhere", host="elsewhere.example")
     return folder
 
 
 @pytest.fixture(scope="module")
 def _stub(certs: Path) -> Iterator[Stub]:
-    with https(certs / "worker.pem", certs / "worker.key") as stub:
+    with run_https_stub(certs / "worker.pem", certs / "worker.key") as stub:
         yield stub
 
 
 @pytest.fixture
-def stub(_stub: Stub) -> Stub:
+def empty_stub(_stub: Stub) -> Stub:
     _stub.answers.clear()
     _stub.asked.clear()
     return _stub
 
 
-def workers(stub: Stub, certs: Path, timeout_s: float = 5.0, **group: Any) -> RestWorkers:
+def open_workers(stub: Stub, certs: Path, timeout_s: float = 5.0, **group: Any) -> RestWorkers:
     wanted = replace(WorkerGroup((stub.url,), ca_file="worker.pem"), **group)
     return open_rest_workers(
         wanted, certs, lambda reference: reference.replace("${env.TOKEN}", "s3cret"), timeout_s
     )
 
 
-def fault(call: Any) -> Fault:
+def catch_fault(call: Any) -> Fault:
     with pytest.raises(Fault) as raised:
         call()
     return raised.value
@@ -88,9 +88,9 @@ def fault(call: Any) -> Fault:
 # Requests and parsed responses.
 
 
-def test_a_status_as_the_plug_in_writes_it(stub: Stub, certs: Path) -> None:
-    stub.answers["GET", f"{PATH}/status"] = 200, STATUS
-    found = workers(stub, certs).status(stub.url)
+def test_status_reads_all_fields(empty_stub: Stub, certs: Path) -> None:
+    empty_stub.answers["GET", f"{PATH}/status"] = 200, STATUS
+    found = open_workers(empty_stub, certs).status(empty_stub.url)
     assert (found.worker_id, found.leader, found.mode, found.seen) == (
         "localhost:8083",
         True,
@@ -106,40 +106,40 @@ def test_a_status_as_the_plug_in_writes_it(stub: Stub, certs: Path) -> None:
     assert (secured.port, secured.certificate.not_after.year) == (8443, 2027)
 
 
-def test_a_worker_that_has_read_nothing_yet(stub: Stub, certs: Path) -> None:
+def test_status_of_worker_that_has_read_nothing(empty_stub: Stub, certs: Path) -> None:
     nothing = {"worker_id": "w", "plugin_version": "1", "leader": None, "seen": None, "applied": None}
-    stub.answers["GET", f"{PATH}/status"] = 200, nothing
-    found = workers(stub, certs).status(stub.url)
+    empty_stub.answers["GET", f"{PATH}/status"] = 200, nothing
+    found = open_workers(empty_stub, certs).status(empty_stub.url)
     assert (found.leader, found.seen, found.applied, found.listeners) == (None, None, None, ())
 
 
-def test_changes_go_out_as_they_are_with_null_for_what_is_to_go(stub: Stub, certs: Path) -> None:
-    stub.answers["PATCH", PATH] = 200, {KEY: "/new"}
+def test_patch_sends_changes_with_null_for_deletions(empty_stub: Stub, certs: Path) -> None:
+    empty_stub.answers["PATCH", PATH] = 200, {KEY: "/new"}
     headers = (("Authorization", "Bearer ${env.TOKEN}"),)
-    found = workers(stub, certs, headers=headers).patch(stub.url, {KEY: "/new", "b": None})
+    found = open_workers(empty_stub, certs, headers=headers).patch(empty_stub.url, {KEY: "/new", "b": None})
     assert found == {KEY: "/new"}
-    (asked,) = stub.asked
+    (asked,) = empty_stub.asked
     assert json.loads(asked.body) == {KEY: "/new", "b": None}
     assert asked.headers["Authorization"] == "Bearer s3cret"
     assert asked.headers["Content-Type"] == "application/json"
 
 
-def test_a_key_with_odd_letters_stays_one_part_of_the_path(stub: Stub, certs: Path) -> None:
-    stub.answers["DELETE", f"{PATH}/a%2Fb%20c"] = 204, b""
-    workers(stub, certs).delete(stub.url, "a/b c")
-    assert len(stub.asked) == 1
+def test_delete_escapes_key_in_path(empty_stub: Stub, certs: Path) -> None:
+    empty_stub.answers["DELETE", f"{PATH}/a%2Fb%20c"] = 204, b""
+    open_workers(empty_stub, certs).delete(empty_stub.url, "a/b c")
+    assert len(empty_stub.asked) == 1
 
 
-def test_what_a_worker_says_of_a_proposal(stub: Stub, certs: Path) -> None:
+def test_validate_returns_errors_of_worker(empty_stub: Stub, certs: Path) -> None:
     said = {"valid": False, "configs": [KEY], "errors": {KEY: ["no such file"], "": ["cannot be read"]}}
-    stub.answers["POST", f"{PATH}/validate"] = 200, said
-    found = workers(stub, certs).validate(stub.url, {KEY: "/new"})
+    empty_stub.answers["POST", f"{PATH}/validate"] = 200, said
+    found = open_workers(empty_stub, certs).validate(empty_stub.url, {KEY: "/new"})
     assert (found.valid, found.errors) == (False, {KEY: ("no such file",), "": ("cannot be read",)})
 
 
-def test_a_key_off_the_whitelist_is_what_the_worker_says_of_a_proposal(stub: Stub, certs: Path) -> None:
-    stub.answers["POST", f"{PATH}/validate"] = 400, {"error_code": 400, "message": "x is not dynamic"}
-    found = workers(stub, certs).validate(stub.url, {"x": "1"})
+def test_validate_returns_error_for_key_that_is_not_dynamic(empty_stub: Stub, certs: Path) -> None:
+    empty_stub.answers["POST", f"{PATH}/validate"] = 400, {"error_code": 400, "message": "x is not dynamic"}
+    found = open_workers(empty_stub, certs).validate(empty_stub.url, {"x": "1"})
     assert (found.valid, found.errors) == (False, {"": ("x is not dynamic",)})
 
 
@@ -163,64 +163,70 @@ def test_a_key_off_the_whitelist_is_what_the_worker_says_of_a_proposal(stub: Stu
         ("GET", 302, port.INVALID, FaultKind.REFUSED),
     ],
 )
-def test_what_a_status_means(
-    stub: Stub, certs: Path, method: str, status: int, error: str, kind: FaultKind
+def test_http_status_is_mapped_to_fault(
+    empty_stub: Stub, certs: Path, method: str, status: int, error: str, kind: FaultKind
 ) -> None:
-    stub.answers[method, PATH] = status, {"error_code": status, "message": "in the worker's own words"}
-    at = workers(stub, certs)
-    found = fault(lambda: at.overrides(stub.url) if method == "GET" else at.patch(stub.url, {KEY: "s3cret"}))
+    empty_stub.answers[method, PATH] = status, {"error_code": status, "message": "in the worker's own words"}
+    at = open_workers(empty_stub, certs)
+    found = catch_fault(
+        lambda: at.overrides(empty_stub.url) if method == "GET" else at.patch(empty_stub.url, {KEY: "s3cret"})
+    )
     assert (found.error, found.kind) == (error, kind)
     assert error == port.PLUGIN_MISSING or found.message == "in the worker's own words"
 
 
-def test_what_is_not_there_to_be_deleted_is_told_from_a_plug_in_that_is_not_there(
-    stub: Stub, certs: Path
-) -> None:
+def test_delete_distinguishes_missing_override_from_missing_plugin(empty_stub: Stub, certs: Path) -> None:
     path = f"{PATH}/k"
-    stub.answers["DELETE", path] = 404, {"error_code": 404, "message": "There is no override of k"}
-    assert fault(lambda: workers(stub, certs).delete(stub.url, "k")).error == port.NO_OVERRIDE
-    stub.answers["DELETE", path] = 404, {"error_code": 404, "message": "HTTP 404 Not Found"}
-    assert fault(lambda: workers(stub, certs).delete(stub.url, "k")).error == port.PLUGIN_MISSING
+    empty_stub.answers["DELETE", path] = 404, {"error_code": 404, "message": "There is no override of k"}
+    assert (
+        catch_fault(lambda: open_workers(empty_stub, certs).delete(empty_stub.url, "k")).error
+        == port.NO_OVERRIDE
+    )
+    empty_stub.answers["DELETE", path] = 404, {"error_code": 404, "message": "HTTP 404 Not Found"}
+    assert (
+        catch_fault(lambda: open_workers(empty_stub, certs).delete(empty_stub.url, "k")).error
+        == port.PLUGIN_MISSING
+    )
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"[1]", b'{"k": {"s3cret": 1}}', b'{"k": null}', b""])
-def test_an_answer_that_is_none_of_the_plug_ins(stub: Stub, certs: Path, body: bytes) -> None:
-    stub.answers["GET", PATH] = 200, body
-    found = fault(lambda: workers(stub, certs).overrides(stub.url))
+def test_overrides_rejects_malformed_response(empty_stub: Stub, certs: Path, body: bytes) -> None:
+    empty_stub.answers["GET", PATH] = 200, body
+    found = catch_fault(lambda: open_workers(empty_stub, certs).overrides(empty_stub.url))
     assert found.error == port.BAD_ANSWER
     assert "s3cret" not in str(found)
 
 
-def test_a_change_that_certainly_came_to_nothing_is_refused(stub: Stub, certs: Path) -> None:
+def test_patch_that_wrote_nothing_is_refused(empty_stub: Stub, certs: Path) -> None:
     said = "Nothing was written: Transactional Id authorization failed."
-    stub.answers["PATCH", PATH] = 500, {"error_code": 500, "message": said}
-    found = fault(lambda: workers(stub, certs).patch(stub.url, {KEY: "/new"}))
+    empty_stub.answers["PATCH", PATH] = 500, {"error_code": 500, "message": said}
+    found = catch_fault(lambda: open_workers(empty_stub, certs).patch(empty_stub.url, {KEY: "/new"}))
     assert (found.kind, found.message) == (FaultKind.REFUSED, said)
 
 
-def test_a_change_whose_answer_is_odd_may_have_been_made(stub: Stub, certs: Path) -> None:
-    stub.answers["PATCH", PATH] = 200, b"<html>"
-    found = fault(lambda: workers(stub, certs).patch(stub.url, {KEY: "/new"}))
+def test_patch_with_malformed_response_has_unknown_result(empty_stub: Stub, certs: Path) -> None:
+    empty_stub.answers["PATCH", PATH] = 200, b"<html>"
+    found = catch_fault(lambda: open_workers(empty_stub, certs).patch(empty_stub.url, {KEY: "/new"}))
     assert (found.error, found.kind) == (port.BAD_ANSWER, FaultKind.UNKNOWN)
 
 
 # Missing responses.
 
 
-def test_a_change_without_an_answer_may_have_been_made(stub: Stub, certs: Path) -> None:
-    stub.silence_s = 0.0
-    found = fault(lambda: workers(stub, certs).patch(stub.url, {KEY: "/new"}))
+def test_patch_without_response_has_unknown_result(empty_stub: Stub, certs: Path) -> None:
+    empty_stub.silence_s = 0.0
+    found = catch_fault(lambda: open_workers(empty_stub, certs).patch(empty_stub.url, {KEY: "/new"}))
     assert (found.error, found.kind) == (port.LOST, FaultKind.UNKNOWN)
 
 
-def test_a_look_without_an_answer_in_time_can_be_had_again(stub: Stub, certs: Path) -> None:
-    stub.silence_s = 1.0
-    found = fault(lambda: workers(stub, certs, timeout_s=0.3).status(stub.url))
+def test_status_time_out_is_retriable(empty_stub: Stub, certs: Path) -> None:
+    empty_stub.silence_s = 1.0
+    found = catch_fault(lambda: open_workers(empty_stub, certs, timeout_s=0.3).status(empty_stub.url))
     assert (found.error, found.kind) == (port.LOST, FaultKind.RETRIABLE)
     assert "timed out" in found.message
 
 
-def test_nobody_at_home(certs: Path) -> None:
+def test_closed_port_is_unreachable(certs: Path) -> None:
     with socket.socket() as free:
         free.bind(("localhost", 0))
         url = f"https://localhost:{free.getsockname()[1]}"
@@ -230,50 +236,54 @@ def test_nobody_at_home(certs: Path) -> None:
             lambda: at.status(url),
             lambda: at.read_served_certificate(url),
         ):
-            found = fault(call)
+            found = catch_fault(call)
             assert (found.error, found.kind) == (port.UNREACHABLE, FaultKind.REFUSED)
             assert "(connection refused)" in found.message
 
 
 @pytest.mark.parametrize("host", ["worker..eu", "a" * 64, "xn--a", "[v1.a]", "999.1.1.1"])
-def test_a_host_that_cannot_be_looked_up(certs: Path, host: str) -> None:
+def test_invalid_host_is_unreachable(certs: Path, host: str) -> None:
     url = f"https://{host}"
     at = open_rest_workers(WorkerGroup((url,), ca_file="worker.pem"), certs, str)
     for call in (lambda: at.patch(url, {}), lambda: at.status(url), lambda: at.read_served_certificate(url)):
-        assert fault(call).error == port.UNREACHABLE
+        assert catch_fault(call).error == port.UNREACHABLE
 
 
 # TLS.
 
 
-def test_a_handshake_shows_what_is_served_trusted_or_not(stub: Stub, certs: Path) -> None:
+def test_served_certificate_is_read_without_trust(empty_stub: Stub, certs: Path) -> None:
     served = parse_certificate(ssl.PEM_cert_to_DER_cert((certs / "worker.pem").read_text()))
-    assert workers(stub, certs).read_served_certificate(stub.url) == served
-    assert workers(stub, certs, ca_file="other.pem").read_served_certificate(stub.url) == served
+    assert open_workers(empty_stub, certs).read_served_certificate(empty_stub.url) == served
+    assert (
+        open_workers(empty_stub, certs, ca_file="other.pem").read_served_certificate(empty_stub.url) == served
+    )
     assert served.subject == "CN=worker"
-    assert workers(stub, certs).read_served_certificate("http://localhost:1") is None
+    assert open_workers(empty_stub, certs).read_served_certificate("http://localhost:1") is None
 
 
-def test_a_worker_that_is_not_trusted_is_not_asked(stub: Stub, certs: Path) -> None:
-    found = fault(lambda: workers(stub, certs, ca_file="other.pem").patch(stub.url, {KEY: "/new"}))
+def test_patch_is_not_sent_to_untrusted_worker(empty_stub: Stub, certs: Path) -> None:
+    found = catch_fault(
+        lambda: open_workers(empty_stub, certs, ca_file="other.pem").patch(empty_stub.url, {KEY: "/new"})
+    )
     assert (found.error, found.kind) == (port.NOT_TRUSTED, FaultKind.REFUSED)
     assert "its certificate is not trusted" in found.message
-    assert not stub.asked
+    assert not empty_stub.asked
 
 
-def test_a_certificate_for_another_host_is_not_trusted(certs: Path) -> None:
-    with https(certs / "elsewhere.pem", certs / "elsewhere.key") as stub:
-        found = fault(lambda: workers(stub, certs, ca_file="elsewhere.pem").status(stub.url))
+def test_certificate_for_other_host_is_not_trusted(certs: Path) -> None:
+    with run_https_stub(certs / "elsewhere.pem", certs / "elsewhere.key") as stub:
+        found = catch_fault(lambda: open_workers(stub, certs, ca_file="elsewhere.pem").status(stub.url))
     assert found.error == port.NOT_TRUSTED
     assert "Hostname mismatch" in found.message
 
 
-def test_a_worker_that_asks_who_one_is(certs: Path) -> None:
-    with https(certs / "worker.pem", certs / "worker.key", certs / "client.pem") as stub:
+def test_worker_that_requires_client_certificate(certs: Path) -> None:
+    with run_https_stub(certs / "worker.pem", certs / "worker.key", certs / "client.pem") as stub:
         stub.answers["GET", PATH] = 200, {}
-        found = fault(lambda: workers(stub, certs).overrides(stub.url))
+        found = catch_fault(lambda: open_workers(stub, certs).overrides(stub.url))
         assert found.error == port.NOT_TRUSTED
-        own = workers(stub, certs, cert_file="client.pem", key_file="client.key")
+        own = open_workers(stub, certs, cert_file="client.pem", key_file="client.key")
         assert own.overrides(stub.url) == {}
         assert own.read_served_certificate(stub.url) is not None
 
@@ -288,13 +298,13 @@ def test_a_worker_that_asks_who_one_is(certs: Path) -> None:
         ({"cert_file": "worker.pem", "key_file": "."}, "keyFile '.' cannot be used: is a directory"),
     ],
 )
-def test_files_that_cannot_be_used(certs: Path, group: dict[str, Any], said: str) -> None:
+def test_open_workers_rejects_unusable_files(certs: Path, group: dict[str, Any], said: str) -> None:
     with pytest.raises(KdeclareError) as raised:
         open_rest_workers(replace(WorkerGroup(("https://localhost",)), **group), certs, str)
     assert said in str(raised.value)
 
 
-def test_a_key_under_a_password_is_said_and_not_asked_for(certs: Path, pems: Path) -> None:
+def test_encrypted_key_is_rejected_without_prompt(certs: Path, pems: Path) -> None:
     locked = WorkerGroup(("https://localhost",), cert_file="cert", key_file="locked")
     with pytest.raises(KdeclareError) as raised:
         open_rest_workers(locked, pems, str)
@@ -304,15 +314,15 @@ def test_a_key_under_a_password_is_said_and_not_asked_for(certs: Path, pems: Pat
 # All workers at once.
 
 
-def test_what_one_worker_keeps_to_itself_is_its_trouble(stub: Stub, certs: Path) -> None:
-    stub.answers["GET", f"{PATH}/status"] = 404, {"error_code": 404, "message": "HTTP 404 Not Found"}
-    seen = read_workers(workers(stub, certs))
+def test_read_workers_records_problem_of_single_worker(empty_stub: Stub, certs: Path) -> None:
+    empty_stub.answers["GET", f"{PATH}/status"] = 404, {"error_code": 404, "message": "HTTP 404 Not Found"}
+    seen = read_workers(open_workers(empty_stub, certs))
     (worker,) = seen.workers
     assert seen.overrides is None
     assert worker.served is not None
     assert "kdeclare's plug-in is not installed on it" in worker.trouble
-    stub.answers["GET", f"{PATH}/status"] = 200, STATUS
-    stub.answers["GET", PATH] = 200, {KEY: "/new"}
-    seen = read_workers(workers(stub, certs))
+    empty_stub.answers["GET", f"{PATH}/status"] = 200, STATUS
+    empty_stub.answers["GET", PATH] = 200, {KEY: "/new"}
+    seen = read_workers(open_workers(empty_stub, certs))
     assert seen.overrides == {KEY: "/new"}
     assert seen.workers[0].trouble == ""

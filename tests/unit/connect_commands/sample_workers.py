@@ -31,17 +31,17 @@ RAW = {LOCATION: "/etc/connect/rotated.p12", PASSWORD: "${file:/etc/connect/secr
 AT = datetime(2026, 6, 1, 12, tzinfo=UTC)
 
 
-def _certificate(name: str, ends: datetime) -> Certificate:
+def _make_certificate(name: str, ends: datetime) -> Certificate:
     sha = name[::-1].encode().hex().ljust(64, "0")
     return Certificate(sha, f"CN={name},O=Acme", "CN=Acme CA", datetime(2026, 1, 1, tzinfo=UTC), ends)
 
 
-OLD = _certificate("connect-2025", datetime(2026, 6, 11, 8, 30, tzinfo=UTC))
-NEW = _certificate("connect-2026", datetime(2027, 6, 1, tzinfo=UTC))
-OVER = _certificate("connect-2024", datetime(2026, 5, 30, tzinfo=UTC))
+OLD = _make_certificate("connect-2025", datetime(2026, 6, 11, 8, 30, tzinfo=UTC))
+NEW = _make_certificate("connect-2026", datetime(2027, 6, 1, tzinfo=UTC))
+OVER = _make_certificate("connect-2024", datetime(2026, 5, 30, tzinfo=UTC))
 
 
-def _worker(number: int, served: Certificate = NEW, **more: object) -> WorkerSnapshot:
+def _make_worker(number: int, served: Certificate = NEW, **more: object) -> WorkerSnapshot:
     port = 8082 + number
     status = PluginStatus(
         worker_id=f"connect-{number}:{port}",
@@ -57,21 +57,21 @@ def _worker(number: int, served: Certificate = NEW, **more: object) -> WorkerSna
     return WorkerSnapshot(f"https://connect-{number}:{port}", replace(status, **more), served)  # type: ignore[arg-type]
 
 
-WELL = GroupSnapshot(AT, RAW, (_worker(1), _worker(2), _worker(3)))
+WELL = GroupSnapshot(AT, RAW, (_make_worker(1), _make_worker(2), _make_worker(3)))
 ILL = GroupSnapshot(
     AT,
     RAW,
     (
-        _worker(1),
-        _worker(
+        _make_worker(1),
+        _make_worker(
             2,
             OLD,
             applied=AppliedUpdate(11, "2026-05-01T00:00:00Z", "00"),
             error=Refusal(12, "2026-06-01T11:59:58Z", "There is no file /etc/connect/rotated.p12."),
         ),
-        _worker(3, OLD, applied=AppliedUpdate(11, "2026-05-01T00:00:00Z", "00"), leader=None),
+        _make_worker(3, OLD, applied=AppliedUpdate(11, "2026-05-01T00:00:00Z", "00"), leader=None),
         WorkerSnapshot("https://connect-4:8086", None, OVER, "it did not respond (timed out)"),
-        replace(_worker(5), served=OLD),
+        replace(_make_worker(5), served=OLD),
     ),
 )
 NOBODY = GroupSnapshot(

@@ -45,43 +45,43 @@ DOCUMENTS: Mapping[str, tuple[str, object]] = {
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_text(name: str) -> None:
+def test_connect_text_matches_golden_file(name: str) -> None:
     check_golden(name, TEXTS[name](100))
 
 
 @pytest.mark.parametrize("name", PLAIN_TEXTS)
-def test_text_without_a_table(name: str) -> None:
+def test_connect_text_without_table_matches_golden_file(name: str) -> None:
     check_golden(name, PLAIN_TEXTS[name])
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_colours_change_nothing_but_colours_and_nothing_else_plays_tricks(name: str) -> None:
+def test_colors_add_only_color_sequences(name: str) -> None:
     plain = TEXTS[name](100)
     assert re.sub(r"\x1b\[\d+m", "", TEXTS[name](100, Style(on=True))) == plain
     assert plain.replace("\n", "").isprintable()
 
 
 @pytest.mark.parametrize("name", [name for name in TEXTS if "hostile" not in name])
-def test_the_table_fits_the_terminal(name: str) -> None:
+def test_table_fits_terminal_width(name: str) -> None:
     rows = [line for line in TEXTS[name](100).splitlines() if line.startswith(("WORKER", "https://"))]
     assert rows
     assert all(len(row) <= 100 for row in rows)
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_documents_are_as_their_schemas_say(name: str) -> None:
+def test_connect_documents_match_schemas(name: str) -> None:
     schema, document = DOCUMENTS[name]
     Draft202012Validator(build_connect_schemas()[schema]).validate(
         json.loads(json.dumps(dump_document(document)))
     )
 
 
-def test_the_schemas_in_the_docs_are_these() -> None:
+def test_documented_connect_schemas_are_current() -> None:
     for name, schema in build_connect_schemas().items():
         check_schema(name, schema)
 
 
-def test_how_commands_exit() -> None:
+def test_connect_exit_codes_follow_results() -> None:
     assert [int(get_workers_exit_code(STATUS[name])) for name in ("well", "ill", "nobody")] == [0, 5, 5]
     assert [int(get_proposal_exit_code(PROPOSALS[name])) for name in ("good", "bad")] == [0, 1]
     assert [int(get_change_exit_code(CHANGED[name])) for name in ("all", "some")] == [0, 5]

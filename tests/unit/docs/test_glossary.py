@@ -10,13 +10,13 @@ PAGE = ROOT / "docs" / "glossary.md"
 ROWS = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| ")][1:]
 
 
-def test_terms_are_unique() -> None:
+def test_glossary_terms_are_unique() -> None:
     terms = [term.strip() for row in ROWS for term in row.split("|")[1].split(",")]
     assert len(terms) == len(set(terms)) > 30
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.split("|")[1].strip())
-def test_places_exist(row: str) -> None:
+def test_glossary_code_references_exist(row: str) -> None:
     places = re.findall(r"`([a-z_/]+(?:/|\.py))`", row.split("|")[3])
     names = re.findall(r"`([A-Z]\w+)(?:\.(\w+))?`", row.split("|")[3])
     assert places or names, "a term is somewhere in the code"

@@ -15,7 +15,7 @@ NAMES = ("cli.md", "documents.md", "exit-codes.md", "library.md", "manifests.md"
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_is_up_to_date(name: str) -> None:
+def test_reference_page_is_up_to_date(name: str) -> None:
     """To update them: KDECLARE_UPDATE_GOLDEN=1, or python -m scripts.reference."""
     text = pages()[name]
     if os.environ.get("KDECLARE_UPDATE_GOLDEN"):
@@ -23,11 +23,11 @@ def test_is_up_to_date(name: str) -> None:
     assert text == (FOLDER / name).read_text(encoding="utf-8")
 
 
-def test_there_are_no_other_pages() -> None:
+def test_reference_folder_has_no_other_pages() -> None:
     assert sorted(file.name for file in FOLDER.iterdir()) == sorted(pages()) == sorted(NAMES)
 
 
-def test_nothing_is_missing() -> None:
+def test_reference_covers_all_names() -> None:
     found = pages()
     assert all(f"\n### {name}\n" in found["library.md"] for name in api.__all__)
     assert all(f"\n## {kind}\n" in found["manifests.md"] for kind in list_schema_kinds())

@@ -9,7 +9,7 @@ import pytest
 
 from scripts.site.nav import with_nav
 from scripts.site.pages import with_pages
-from tests.unit.docs.written import PAGES, ROOT, name_of
+from tests.unit.docs.written import PAGES, ROOT, get_relative_path
 
 STARTED = (
     *("README.md", "CONTRIBUTING.md", "CHANGELOG.md"),
@@ -29,8 +29,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_every_page_is_there_and_is_led_to(site: Path) -> None:
-    written = {name_of(file).removesuffix(".md") for file in PAGES if name_of(file).startswith(STARTED)}
+def test_site_contains_and_links_every_page(site: Path) -> None:
+    written = {
+        get_relative_path(file).removesuffix(".md")
+        for file in PAGES
+        if get_relative_path(file).startswith(STARTED)
+    }
     made = {file.relative_to(site).as_posix().removesuffix(".html") for file in site.rglob("*.html")}
     assert made - {"index", "genindex", "search"} == written
     first = (site / "index.html").read_text()
@@ -39,7 +43,7 @@ def test_every_page_is_there_and_is_led_to(site: Path) -> None:
 
 
 @pytest.mark.slow
-def test_nothing_is_fetched_from_anywhere(site: Path) -> None:
+def test_site_loads_nothing_from_other_hosts(site: Path) -> None:
     for page in site.rglob("*.html"):
         loaded = re.findall(r"<(?:script|link|img|iframe)\b[^>]*?(?:src|href)=\"([^\"]+)\"", page.read_text())
         assert loaded
@@ -49,14 +53,14 @@ def test_nothing_is_fetched_from_anywhere(site: Path) -> None:
 
 
 @pytest.mark.slow
-def test_links_mean_on_the_site_what_they_mean_in_the_repository(site: Path) -> None:
+def test_site_links_point_to_same_files_as_in_repository(site: Path) -> None:
     first = (site / "index.html").read_text()
     assert 'href="examples/fleet/README.html"' in first, "a folder is the page that its README is"
     assert 'href="docs/decisions/README.html"' in first
     assert re.search(r'href="_downloads/\w+/kdeclare\.yaml"', first), "a file can be had"
 
 
-def test_a_page_that_is_new_is_in_the_navigation_by_itself(tmp_path: Path) -> None:
+def test_new_page_is_added_to_navigation(tmp_path: Path) -> None:
     (tmp_path / "docs" / "howto").mkdir(parents=True)
     for name in ("docs/new.md", "docs/errors.md", "docs/howto/new.md"):
         (tmp_path / name).write_text("# New\n")
@@ -66,7 +70,7 @@ def test_a_page_that_is_new_is_in_the_navigation_by_itself(tmp_path: Path) -> No
     assert with_nav(tmp_path, "docs/new", "# New\n") == "# New\n"
 
 
-def test_links_to_folders_lead_on_to_their_page(tmp_path: Path) -> None:
+def test_links_to_folders_point_to_readme(tmp_path: Path) -> None:
     (tmp_path / "with").mkdir()
     (tmp_path / "with" / "README.md").touch()
     (tmp_path / "without").mkdir()

@@ -15,23 +15,30 @@ from jsonschema import Draft202012Validator
 
 from kdeclare.app.authoring.schema import build_manifest_schema, build_overlay_file_schema
 from kdeclare.cli.main import build_application
-from tests.unit.docs.written import PAGES, ROOT, blocks, command_lines, links, name_of
+from tests.unit.docs.written import (
+    PAGES,
+    ROOT,
+    get_relative_path,
+    list_code_blocks,
+    list_command_lines,
+    list_links,
+)
 
-each_page = pytest.mark.parametrize("file", PAGES, ids=name_of)
+each_page = pytest.mark.parametrize("file", PAGES, ids=get_relative_path)
 
 _BREAKS = {"&&", "||", "|", ";", ">", ">>", "<", "2>"}
 
 
 @each_page
-def test_every_link_leads_to_a_file(file: Path) -> None:
-    inside = [link for link in links(file) if not re.match(r"[a-z]+:|#", link)]
+def test_doc_links_point_to_existing_files(file: Path) -> None:
+    inside = [link for link in list_links(file) if not re.match(r"[a-z]+:|#", link)]
     lost = [link for link in inside if not (file.parent / unquote(link.partition("#")[0])).exists()]
     assert not lost
 
 
 @each_page
-def test_every_command_that_is_shown_is_one(file: Path) -> None:
-    wrong = {line: problem for line in command_lines(file) if (problem := problem_of(line))}
+def test_doc_command_lines_are_valid(file: Path) -> None:
+    wrong = {line: problem for line in list_command_lines(file) if (problem := find_unknown_word(line))}
     assert not wrong
 
 
@@ -51,54 +58,56 @@ def test_every_command_that_is_shown_is_one(file: Path) -> None:
         ("kdeclare sandbox start -z", "-z"),
     ],
 )
-def test_what_is_no_command_is_found(line: str, problem: str | None) -> None:
-    assert problem_of(line) == problem
+def test_find_unknown_word_of_command_line(line: str, problem: str | None) -> None:
+    assert find_unknown_word(line) == problem
 
 
-def test_there_is_something_to_check() -> None:
-    shown = {name_of(file): len(list(command_lines(file))) for file in PAGES}
+def test_docs_contain_command_lines() -> None:
+    shown = {get_relative_path(file): len(list(list_command_lines(file))) for file in PAGES}
     assert shown["README.md"] > 10
     assert sum(shown.values()) > 200
 
 
-def manifests() -> Iterator[Any]:
+def list_manifests() -> Iterator[Any]:
     """Yield the manifests in YAML blocks, except those of test cases, which can be invalid."""
     for file in PAGES:
         if file.is_relative_to(ROOT / "tests/cases"):
             continue
-        for language, text in blocks(file):
+        for language, text in list_code_blocks(file):
             if language == "yaml" and "apiVersion: " in text:
                 for number, document in enumerate(yaml.safe_load_all(text)):
-                    yield pytest.param(document, id=f"{name_of(file)}-{document['kind']}-{number}")
+                    yield pytest.param(document, id=f"{get_relative_path(file)}-{document['kind']}-{number}")
 
 
-def test_the_overlay_that_is_shown_is_one() -> None:
-    shown = [text for _, text in blocks(ROOT / "docs/environments.md") if text.startswith("# overlays/")]
+def test_documented_overlays_match_schema() -> None:
+    shown = [
+        text for _, text in list_code_blocks(ROOT / "docs/environments.md") if text.startswith("# overlays/")
+    ]
     assert shown
     for text in shown:
         Draft202012Validator(build_overlay_file_schema(None)).validate(yaml.safe_load(text))
 
 
-@pytest.mark.parametrize("manifest", list(manifests()))
-def test_every_manifest_that_is_shown_is_one(manifest: Any) -> None:
+@pytest.mark.parametrize("manifest", list(list_manifests()))
+def test_documented_manifests_match_schema(manifest: Any) -> None:
     """Converted to JSON, because member names are strings there."""
-    Draft202012Validator(_schema()).validate(json.loads(json.dumps(manifest)))
+    Draft202012Validator(_build_schema()).validate(json.loads(json.dumps(manifest)))
 
 
-def test_every_decision_stands_in_the_list() -> None:
+def test_decision_index_lists_every_decision() -> None:
     folder = ROOT / "docs" / "decisions"
     titles = {file.name: file.read_text().splitlines()[0] for file in folder.glob("0*.md")}
     listed = dict(re.findall(r"\]\((0.*?\.md)\): (.+)", (folder / "README.md").read_text()))
     assert listed == {name: title.partition(". ")[2] for name, title in titles.items()}
 
 
-def problem_of(line: str) -> str | None:
+def find_unknown_word(line: str) -> str | None:
     """Return the first word of a command line that kdeclare does not know; None if it knows all."""
-    found = (_unknown(words) for words in _commands(line))
+    found = (_find_unknown_word(words) for words in _list_commands(line))
     return next((word for word in found if word), None)
 
 
-def _commands(line: str) -> list[list[str]]:
+def _list_commands(line: str) -> list[list[str]]:
     """Return the words after each ``kdeclare``, without shell syntax and explanations."""
     typed = re.sub(r"(\s#\s|\s{2,}).*", "", line)
     reader = shlex.shlex(typed, posix=True, punctuation_chars="&;<>")
@@ -116,9 +125,9 @@ def _commands(line: str) -> list[list[str]]:
     return commands
 
 
-def _unknown(words: list[str]) -> str | None:
+def _find_unknown_word(words: list[str]) -> str | None:
     """Resolve groups to their commands; ``a|b`` means either, and COMMAND or … means any of them."""
-    command = _application()
+    command = _build_application()
     while words and hasattr(command, "commands") and re.match(r"[a-z]", words[0]):
         names, *words = words
         for name in names.split("|"):
@@ -132,12 +141,12 @@ def _unknown(words: list[str]) -> str | None:
 
 
 @cache
-def _schema() -> Any:
+def _build_schema() -> Any:
     return build_manifest_schema(None)
 
 
 @cache
-def _application() -> Any:
+def _build_application() -> Any:
     return build_application().root
 
 

@@ -19,36 +19,36 @@ PAGES = tuple(file for file in FILES if GOLDEN not in file.parents and file.name
 """Written and generated pages, without golden files of tests."""
 
 
-def name_of(file: Path) -> str:
+def get_relative_path(file: Path) -> str:
     """Return the path relative to the repository."""
     return file.relative_to(ROOT).as_posix()
 
 
-def tokens(file: Path) -> Iterator[Token]:
+def parse_tokens(file: Path) -> Iterator[Token]:
     """Yield all tokens of a file, including those within paragraphs."""
     for token in _PARSER.parse(file.read_text(encoding="utf-8")):
         yield token
         yield from token.children or ()
 
 
-def links(file: Path) -> Iterator[str]:
+def list_links(file: Path) -> Iterator[str]:
     """Yield the targets of links and pictures."""
-    for token in tokens(file):
+    for token in parse_tokens(file):
         for attribute in ("href", "src"):
             if attribute in token.attrs:
                 yield str(token.attrs[attribute])
 
 
-def blocks(file: Path) -> Iterator[tuple[str, str]]:
+def list_code_blocks(file: Path) -> Iterator[tuple[str, str]]:
     """Yield the language (empty if none is given) and the text of code blocks."""
-    for token in tokens(file):
+    for token in parse_tokens(file):
         if token.type in ("fence", "code_block"):
             yield token.info, token.content
 
 
-def command_lines(file: Path) -> Iterator[str]:
+def list_command_lines(file: Path) -> Iterator[str]:
     """Yield command lines: lines of blocks, and inline code, that begin with kdeclare."""
-    for token in tokens(file):
+    for token in parse_tokens(file):
         if token.type in ("fence", "code_block"):
             for line in token.content.replace("\\\n", " ").splitlines():
                 if found := re.match(r"(?:\$ )?(kdeclare\s.*)", line.strip()):

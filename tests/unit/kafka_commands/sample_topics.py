@@ -31,7 +31,7 @@ MIB = 2**20
 UNREAD = warning("configs-unknown", "Cannot read configs", "Topic 'orders': No.", subject="orders")
 
 
-def _partition(
+def _make_partition(
     index: int,
     replicas: tuple[int, ...],
     isr: tuple[int, ...],
@@ -52,7 +52,7 @@ def _partition(
     )
 
 
-def _detail(
+def _make_detail(
     name: str,
     partitions: tuple[PartitionView, ...],
     configs: Mapping[str, ConfigEntry] | None,
@@ -73,39 +73,43 @@ _ORDERS = {
     "min.insync.replicas": _MIN_ISR,
     "retention.ms": ConfigEntry("604800000", ConfigSource.TOPIC),
 }
-ORDERS = _detail(
+ORDERS = _make_detail(
     "orders",
     (
-        _partition(0, (1, 2, 3), (1, 2, 3), 1, sizes=(96 * MIB, 96 * MIB, 96 * MIB)),
-        _partition(1, (2, 3, 1), (1, 3), 3, sizes=(90 * MIB, 97 * MIB, 97 * MIB)),
+        _make_partition(0, (1, 2, 3), (1, 2, 3), 1, sizes=(96 * MIB, 96 * MIB, 96 * MIB)),
+        _make_partition(1, (2, 3, 1), (1, 3), 3, sizes=(90 * MIB, 97 * MIB, 97 * MIB)),
     ),
     _ORDERS,
     Sizes(193 * MIB, 572 * MIB),
 )
-TROUBLED = _detail(
+TROUBLED = _make_detail(
     "payments.captured.by-country-and-currency.europe.v2",
     (
-        _partition(0, (1, 2), (), None, sizes=(None, 5 * MIB)),
-        _partition(
+        _make_partition(0, (1, 2), (), None, sizes=(None, 5 * MIB)),
+        _make_partition(
             1, (1, 2, 4, 3), (1, 2), 2, Move((1, 2, 4, 3), (4,), (3,)), (7 * MIB, 7 * MIB, 0, 7 * MIB)
         ),
-        _partition(2, (2, 3), (2,), 2, sizes=(7 * MIB, MIB)),
+        _make_partition(2, (2, 3), (2,), 2, sizes=(7 * MIB, MIB)),
     ),
     {"min.insync.replicas": _MIN_ISR},
     Sizes(None, None),
 )
-HOSTILE = _detail("odd\x1b[31m", (_partition(0, (1, 2), (1, 2), 1),), None)
-INTERNAL = _detail(
-    "__consumer_offsets", (_partition(0, (1, 2), (1, 2), 1, sizes=(0, 0)),), {}, Sizes(0, 0), internal=True
+HOSTILE = _make_detail("odd\x1b[31m", (_make_partition(0, (1, 2), (1, 2), 1),), None)
+INTERNAL = _make_detail(
+    "__consumer_offsets",
+    (_make_partition(0, (1, 2), (1, 2), 1, sizes=(0, 0)),),
+    {},
+    Sizes(0, 0),
+    internal=True,
 )
 _DETAILS = (INTERNAL, ORDERS, TROUBLED)
 
 
-def _whole(*details: TopicDetail) -> tuple[TopicView, ...]:
+def _build_views(*details: TopicDetail) -> tuple[TopicView, ...]:
     return tuple(build_document(TopicView, detail) for detail in details)
 
 
-_TOPICS = _whole(*_DETAILS)
+_TOPICS = _build_views(*_DETAILS)
 
 LISTS: Mapping[str, TopicListView] = {
     "full": TopicListView("lab:9092", _TOPICS, with_configs=True, with_sizes=True),
@@ -113,13 +117,13 @@ LISTS: Mapping[str, TopicListView] = {
         "lab:9092",
         tuple(replace(topic, sizes=None, configs=None) for topic in _TOPICS),
     ),
-    "healthy": TopicListView("lab:9092", _whole(INTERNAL)),
-    "hostile": TopicListView("lab\x07", _whole(HOSTILE), with_configs=True, diagnostics=(UNREAD,)),
+    "healthy": TopicListView("lab:9092", _build_views(INTERNAL)),
+    "hostile": TopicListView("lab\x07", _build_views(HOSTILE), with_configs=True, diagnostics=(UNREAD,)),
     "none": TopicListView("lab:9092", ()),
 }
 
 
-def _only(condition: PartitionCondition) -> TopicsView:
+def _filter_partitions(condition: PartitionCondition) -> TopicsView:
     left = (
         replace(d, partitions=tuple(p for p in d.partitions if condition in p.conditions)) for d in _DETAILS
     )
@@ -129,8 +133,8 @@ def _only(condition: PartitionCondition) -> TopicsView:
 DESCRIBED: Mapping[str, TopicsView] = {
     "full": TopicsView("lab:9092", (), 3, 6, _DETAILS, with_sizes=True),
     "quick": TopicsView("lab:9092", (), 1, 2, (ORDERS,)),
-    "under-replicated": _only(PartitionCondition.UNDER_REPLICATED),
-    "at-min-isr": _only(PartitionCondition.AT_MIN_ISR),
+    "under-replicated": _filter_partitions(PartitionCondition.UNDER_REPLICATED),
+    "at-min-isr": _filter_partitions(PartitionCondition.AT_MIN_ISR),
     "no-such-partitions": TopicsView(
         "lab:9092", (PartitionCondition.OFFLINE, PartitionCondition.NOT_PREFERRED), 3, 6, ()
     ),

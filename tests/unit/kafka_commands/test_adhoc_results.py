@@ -41,16 +41,16 @@ EVERYTHING = AdhocResult(
 )
 
 
-def view(*came: ItemOutcome, run: ApplyResult | None = DONE) -> AdhocResult:
+def make_result(*came: ItemOutcome, run: ApplyResult | None = DONE) -> AdhocResult:
     return AdhocResult(run, tuple(ItemResult(f"Topic/{n}", each) for n, each in enumerate(came)))
 
 
-def test_all_that_can_come_of_it() -> None:
+def test_adhoc_text_matches_golden_file() -> None:
     check_golden("by-hand", render_adhoc_text(EVERYTHING))
 
 
-def test_all_of_it_fits_the_schema() -> None:
-    for each in (EVERYTHING, view(ItemOutcome.FAILED, run=None)):
+def test_adhoc_document_matches_schema() -> None:
+    for each in (EVERYTHING, make_result(ItemOutcome.FAILED, run=None)):
         Draft202012Validator(build_adhoc_schema(TopicSummary)).validate(
             json.loads(json.dumps(dump_document(build_adhoc_document(each, 1.5))))
         )
@@ -67,31 +67,32 @@ def test_all_of_it_fits_the_schema() -> None:
         ((ItemOutcome.LEFT_OUT,), ExitCode.OK),
     ],
 )
-def test_the_exit_code_of_a_run_that_went_well(came: tuple[ItemOutcome, ...], code: ExitCode) -> None:
-    assert compute_adhoc_exit_code(view(*came)) is code
+def test_adhoc_exit_code_of_completed_run(came: tuple[ItemOutcome, ...], code: ExitCode) -> None:
+    assert compute_adhoc_exit_code(make_result(*came)) is code
 
 
-def test_what_was_denied_failed_or_was_not_seen() -> None:
-    assert compute_adhoc_exit_code(view(ItemOutcome.DENIED, run=RUNS["denied"])) is ExitCode.DENIED
-    assert compute_adhoc_exit_code(view(ItemOutcome.FAILED, run=RUNS["all-failed"])) is ExitCode.ERROR
-    assert compute_adhoc_exit_code(view(ItemOutcome.FAILED, run=None)) is ExitCode.ERROR
+def test_adhoc_exit_code_of_denied_and_failed_runs() -> None:
+    assert compute_adhoc_exit_code(make_result(ItemOutcome.DENIED, run=RUNS["denied"])) is ExitCode.DENIED
+    assert compute_adhoc_exit_code(make_result(ItemOutcome.FAILED, run=RUNS["all-failed"])) is ExitCode.ERROR
+    assert compute_adhoc_exit_code(make_result(ItemOutcome.FAILED, run=None)) is ExitCode.ERROR
     assert (
-        compute_adhoc_exit_code(view(ItemOutcome.DENIED, ItemOutcome.FAILED, run=RUNS["denied"]))
+        compute_adhoc_exit_code(make_result(ItemOutcome.DENIED, ItemOutcome.FAILED, run=RUNS["denied"]))
         is ExitCode.PARTIAL
     )
-    assert compute_adhoc_exit_code(replace(view(), items=(UNSEEN,))) is ExitCode.PARTIAL
+    assert compute_adhoc_exit_code(replace(make_result(), items=(UNSEEN,))) is ExitCode.PARTIAL
     assert (
-        compute_adhoc_exit_code(view(ItemOutcome.NOT_BEGUN, run=RUNS["interrupted"])) is ExitCode.INTERRUPTED
+        compute_adhoc_exit_code(make_result(ItemOutcome.NOT_BEGUN, run=RUNS["interrupted"]))
+        is ExitCode.INTERRUPTED
     )
 
 
-def test_failures_that_were_told_before_are_not_told_twice() -> None:
-    assert render_adhoc_text(view(ItemOutcome.FAILED, run=None)) == ""
-    assert "skipped" in render_adhoc_text(view(ItemOutcome.FAILED, ItemOutcome.LEFT_OUT, run=None))
+def test_adhoc_text_does_not_repeat_reported_failures() -> None:
+    assert render_adhoc_text(make_result(ItemOutcome.FAILED, run=None)) == ""
+    assert "skipped" in render_adhoc_text(make_result(ItemOutcome.FAILED, ItemOutcome.LEFT_OUT, run=None))
 
 
-def test_words_are_those_of_the_provider() -> None:
-    going_on = view(ItemOutcome.ONGOING)
+def test_adhoc_text_uses_labels_of_provider() -> None:
+    going_on = make_result(ItemOutcome.ONGOING)
     assert "in progress" in render_adhoc_text(going_on)
     assert "to follow" not in render_adhoc_text(going_on)
     theirs = AdhocLabels("books are being sorted", "Look at the shelves.")

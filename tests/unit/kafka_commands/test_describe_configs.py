@@ -29,21 +29,21 @@ def cluster() -> MemoryCluster:
     return made
 
 
-def look(cluster: MemoryCluster, which: ResourceQuery, *, everything: bool = False) -> ConfigsView:
+def describe(cluster: MemoryCluster, which: ResourceQuery, *, everything: bool = False) -> ConfigsView:
     workspace = Workspace(Project(), MemoryStore(), "lab:9092", make_connector(cluster))
     return describe_configs(workspace, which, everything=everything)
 
 
-def set_on(view: ConfigsView) -> dict[str, dict[str, str | None]]:
+def get_values_by_resource(view: ConfigsView) -> dict[str, dict[str, str | None]]:
     return {item.resource.name: {k: e.value for k, e in item.entries.items()} for item in view.resources}
 
 
-def test_without_names_all_of_a_type(cluster: MemoryCluster) -> None:
-    assert set_on(look(cluster, ResourceQuery(TOPIC))) == {
+def test_describe_configs_without_names_returns_all_of_type(cluster: MemoryCluster) -> None:
+    assert get_values_by_resource(describe(cluster, ResourceQuery(TOPIC))) == {
         "orders": {"retention.ms": "1000"},
         "payments": {},
     }
-    assert set_on(look(cluster, ResourceQuery(BROKER))) == {
+    assert get_values_by_resource(describe(cluster, ResourceQuery(BROKER))) == {
         "": {"log.cleaner.threads": "2"},
         "1": {"log.cleaner.threads": "4"},
         "2": {},
@@ -51,35 +51,38 @@ def test_without_names_all_of_a_type(cluster: MemoryCluster) -> None:
     }
 
 
-def test_names_and_the_default(cluster: MemoryCluster) -> None:
-    assert list(set_on(look(cluster, ResourceQuery(TOPIC, ("pay.*",))))) == ["payments"]
-    assert list(set_on(look(cluster, ResourceQuery(BROKER, ("2",), default=True)))) == ["", "2"]
-    assert list(set_on(look(cluster, ResourceQuery(BROKER, default=True)))) == [""]
+def test_describe_configs_selects_names_and_default(cluster: MemoryCluster) -> None:
+    assert list(get_values_by_resource(describe(cluster, ResourceQuery(TOPIC, ("pay.*",))))) == ["payments"]
+    assert list(get_values_by_resource(describe(cluster, ResourceQuery(BROKER, ("2",), default=True)))) == [
+        "",
+        "2",
+    ]
+    assert list(get_values_by_resource(describe(cluster, ResourceQuery(BROKER, default=True)))) == [""]
 
 
-def test_everything_is_each_key_with_its_source(cluster: MemoryCluster) -> None:
-    topic = look(cluster, ResourceQuery(TOPIC, ("orders",)), everything=True).resources[0].entries
+def test_describe_configs_everything_includes_defaults_with_source(cluster: MemoryCluster) -> None:
+    topic = describe(cluster, ResourceQuery(TOPIC, ("orders",)), everything=True).resources[0].entries
     assert topic.keys() >= load_catalog(TOPIC).keys.keys()
     assert list(topic) == sorted(topic)
     assert topic["retention.ms"].source is ConfigSource.TOPIC
     assert topic["cleanup.policy"].source is ConfigSource.DEFAULT
-    broker = look(cluster, ResourceQuery(BROKER, ("1",)), everything=True).resources[0].entries
+    broker = describe(cluster, ResourceQuery(BROKER, ("1",)), everything=True).resources[0].entries
     assert (broker["log.cleaner.threads"].value, broker["log.cleaner.threads"].beneath) == ("4", "2")
     assert broker["node.id"].source is ConfigSource.STATIC
 
 
-def test_names_that_stand_for_nothing(cluster: MemoryCluster) -> None:
+def test_describe_configs_rejects_unknown_names(cluster: MemoryCluster) -> None:
     with pytest.raises(KdeclareError, match="There is no topic 'order'"):
-        look(cluster, ResourceQuery(TOPIC, ("order", "payments")))
+        describe(cluster, ResourceQuery(TOPIC, ("order", "payments")))
     with pytest.raises(KdeclareError, match="Broker 7 is not registered in the cluster"):
-        look(cluster, ResourceQuery(BROKER, ("1", "7")))
+        describe(cluster, ResourceQuery(BROKER, ("1", "7")))
 
 
-def test_a_broker_that_is_not_serving(cluster: MemoryCluster) -> None:
+def test_describe_configs_warns_about_fenced_broker(cluster: MemoryCluster) -> None:
     cluster.fence(2)
-    view = look(cluster, ResourceQuery(BROKER))
-    assert list(set_on(view)) == ["", "1", "3"]
+    view = describe(cluster, ResourceQuery(BROKER))
+    assert list(get_values_by_resource(view)) == ["", "1", "3"]
     assert [(d.code, d.subject, d.is_error) for d in view.diagnostics] == [("broker-not-serving", "2", False)]
     with pytest.raises(KdeclareError, match="Broker 2 is registered but not serving") as refused:
-        look(cluster, ResourceQuery(BROKER, ("2", "1")))
+        describe(cluster, ResourceQuery(BROKER, ("2", "1")))
     assert refused.value.diagnostics[0].is_error

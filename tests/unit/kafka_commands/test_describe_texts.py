@@ -35,13 +35,13 @@ BY_NAME: Mapping[str, tuple[Text, Any]] = {
 
 @pytest.mark.parametrize("name", BY_NAME)
 @pytest.mark.parametrize("width", [80, 160])
-def test_text(name: str, width: int) -> None:
+def test_describe_text_matches_golden_file(name: str, width: int) -> None:
     text, view = BY_NAME[name]
     check_golden(f"{name}-{width}", text(view, width))
 
 
 @given(st.lists(st.from_regex(r"[a-z0-9._-]{1,249}", fullmatch=True), min_size=1), st.integers(80, 250))
-def test_one_long_name_makes_no_line_wider_than_the_terminal(names: list[str], width: int) -> None:
+def test_topic_list_with_long_names_fits_terminal_width(names: list[str], width: int) -> None:
     view = LISTS["full"]
     topics = tuple(replace(view.topics[0], name=name) for name in names)
     _, _, *lines = render_topic_list(replace(view, topics=topics), width).splitlines()
@@ -55,7 +55,7 @@ def test_one_long_name_makes_no_line_wider_than_the_terminal(names: list[str], w
 
 @pytest.mark.parametrize("name", BY_NAME)
 @pytest.mark.parametrize("width", WIDTHS)
-def test_colours_change_nothing_but_colours(name: str, width: int | None) -> None:
+def test_colors_add_only_color_sequences(name: str, width: int | None) -> None:
     text, view = BY_NAME[name]
     coloured = text(view, width, COLOURS)
     assert re.sub(r"\x1b\[\d+m", "", coloured) == text(view, width)
@@ -63,14 +63,14 @@ def test_colours_change_nothing_but_colours(name: str, width: int | None) -> Non
 
 
 @pytest.mark.parametrize("name", BY_NAME)
-def test_without_a_terminal_nothing_is_elided(name: str) -> None:
+def test_text_without_terminal_is_not_truncated(name: str) -> None:
     text, view = BY_NAME[name]
     assert "…" not in text(view)
 
 
 @pytest.mark.parametrize("name", [n for n in BY_NAME if "hostile" not in n])
 @pytest.mark.parametrize("width", [80, 160])
-def test_it_fits_the_terminal(name: str, width: int) -> None:
+def test_describe_text_fits_terminal_width(name: str, width: int) -> None:
     text, view = BY_NAME[name]
     prose = re.compile(r"\S+: .*, replication factor .*|.*\.")
     rows = [line for line in text(view, width).splitlines() if not prose.fullmatch(line)]
@@ -78,12 +78,12 @@ def test_it_fits_the_terminal(name: str, width: int) -> None:
     assert rows or "none" in name or name.startswith("topic-describe-no-")
 
 
-def test_names_are_for_scripts() -> None:
+def test_topic_names_are_printed_one_per_line() -> None:
     assert render_topic_names(LISTS["full"]).splitlines() == [t.name for t in LISTS["full"].topics]
     assert render_topic_names(LISTS["none"]) == ""
 
 
-def test_moves_are_marked_and_explained_where_there_are_any() -> None:
+def test_topics_text_marks_and_explains_moves() -> None:
     assert "1,2,+4,-3" in render_topics(DESCRIBED["full"])
     assert "+4 is being added" in render_topics(DESCRIBED["full"])
     assert "being added" not in render_topics(DESCRIBED["quick"])
@@ -94,39 +94,39 @@ def _dump(view: object) -> dict[str, Any]:
     return document
 
 
-def _fits(name: str, document: dict[str, Any]) -> None:
+def _validate_document(name: str, document: dict[str, Any]) -> None:
     Draft202012Validator(build_document_schemas()[name]).validate(document)
 
 
-def test_the_schemas_in_the_docs_are_the_ones_in_use() -> None:
+def test_documented_schemas_are_current() -> None:
     for name, schema in build_document_schemas().items():
         check_schema(name, schema)
 
 
 @pytest.mark.parametrize("name", LISTS)
-def test_a_list_fits_its_schema(name: str) -> None:
+def test_topic_list_document_matches_schema(name: str) -> None:
     document = _dump(LISTS[name])
-    _fits("topic-list", document)
+    _validate_document("topic-list", document)
     assert [t["name"] for t in document["topics"]] == [t.name for t in LISTS[name].topics]
 
 
 @pytest.mark.parametrize("name", DESCRIBED)
-def test_topics_fit_their_schema(name: str) -> None:
-    _fits("topic-describe", _dump(DESCRIBED[name]))
+def test_topic_describe_document_matches_schema(name: str) -> None:
+    _validate_document("topic-describe", _dump(DESCRIBED[name]))
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_configs_fit_their_schema(name: str) -> None:
-    _fits("config-describe", _dump(CONFIGS[name]))
+def test_config_describe_document_matches_schema(name: str) -> None:
+    _validate_document("config-describe", _dump(CONFIGS[name]))
 
 
-def test_a_schema_refuses_what_it_does_not_name() -> None:
+def test_schema_rejects_unknown_fields() -> None:
     document = _dump(DESCRIBED["full"])
     document["topics"][0]["counts"]["sleepy"] = 1
     assert not Draft202012Validator(build_document_schemas()["topic-describe"]).is_valid(document)
 
 
-def test_json_tells_moves_factors_and_what_is_not_known() -> None:
+def test_topic_document_has_moves_factors_and_unknown_values() -> None:
     document = _dump(DESCRIBED["full"])
     _, orders, troubled = document["topics"]
     assert (orders["replication_factor"], orders["replication_factors"]) == (3, [3])
@@ -140,7 +140,7 @@ def test_json_tells_moves_factors_and_what_is_not_known() -> None:
     assert [c["source"] for c in orders["configs"]][1] == "DYNAMIC_DEFAULT_BROKER_CONFIG"
 
 
-def test_no_secret_is_shown() -> None:
+def test_config_output_hides_sensitive_values() -> None:
     broker = _dump(CONFIGS["brokers"])["resources"][1]["configs"]
     assert [(c["key"], c["value"]) for c in broker if c["sensitive"]] == [("ssl.key.password", None)]
     assert "ssl.key.password     (sensitive)" in render_configs(CONFIGS["brokers"])

@@ -71,14 +71,14 @@ def shop() -> Shop:
     return Shop()
 
 
-def test_all_topics_are_listed_by_name(shop: Shop) -> None:
+def test_list_topics_returns_matching_names(shop: Shop) -> None:
     assert shop.names() == ["__consumer_offsets", "orders", "payments", "refunds"]
     assert shop.names(TopicQuery(exclude_internal=True)) == ["orders", "payments", "refunds"]
     assert shop.names(TopicQuery(("refunds", "o.*"))) == ["refunds", "orders"]
     assert shop.names(TopicQuery(("__consumer_offsets", "orders"), exclude_internal=True)) == ["orders"]
 
 
-def test_a_list_asks_for_no_more_than_it_shows(shop: Shop) -> None:
+def test_list_topics_sends_only_required_requests(shop: Shop) -> None:
     orders = list_topics(shop.workspace, TopicQuery(("orders",))).topics[0]
     assert shop.requests == ["moves", "topics", "moves"]
     assert (orders.partition_count, orders.factors, orders.configs, orders.sizes) == (2, (3,), None, None)
@@ -86,7 +86,7 @@ def test_a_list_asks_for_no_more_than_it_shows(shop: Shop) -> None:
     assert orders.topic_id == "AAAAAAAAAAAAAAAAAAAAAQ", "in the format of Kafka's tools"
 
 
-def test_a_name_that_is_not_there(shop: Shop) -> None:
+def test_list_topics_rejects_unknown_name_unless_if_exists(shop: Shop) -> None:
     with pytest.raises(KdeclareError) as refused:
         shop.names(TopicQuery(("order", "payments", "nothing.else")))
     assert [d.code for d in refused.value.diagnostics] == ["no-such-topic"] * 2
@@ -94,7 +94,7 @@ def test_a_name_that_is_not_there(shop: Shop) -> None:
     assert shop.names(TopicQuery(("order", "payments"), if_exists=True)) == ["payments"]
 
 
-def test_what_matches_nothing_is_an_answer_of_list_and_an_error_of_describe(shop: Shop) -> None:
+def test_pattern_without_match_is_error_only_for_describe(shop: Shop) -> None:
     nothing = TopicQuery(("x.*",))
     assert shop.names(nothing) == []
     with pytest.raises(KdeclareError, match=r"No topic name matches 'x\.\*'"):
@@ -102,7 +102,7 @@ def test_what_matches_nothing_is_an_answer_of_list_and_an_error_of_describe(shop
     assert describe_topics(shop.workspace, TopicQuery(("x.*",), if_exists=True)).topics == ()
 
 
-def test_the_factor_during_a_move_is_that_of_its_target(shop: Shop) -> None:
+def test_replication_factor_during_move_is_that_of_target(shop: Shop) -> None:
     shop.cluster.reassign({TopicPartition("payments", 0): (1, 3)}, allow_replication_factor_change=False)
     detail = describe_topics(shop.workspace, TopicQuery(("payments",))).topics[0]
     partition = detail.partitions[0]
@@ -112,7 +112,7 @@ def test_the_factor_during_a_move_is_that_of_its_target(shop: Shop) -> None:
     assert partition.conditions == (MOVING,)
 
 
-def test_a_move_that_ends_between_two_requests_leaves_no_union_behind(
+def test_move_that_ends_between_requests_shows_target_replicas(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop.cluster.reassign({TopicPartition("payments", 0): (1, 3)}, allow_replication_factor_change=False)
@@ -141,7 +141,9 @@ def test_a_move_that_ends_between_two_requests_leaves_no_union_behind(
         ({MOVING}, []),
     ],
 )
-def test_only_partitions_of_some_sort(shop: Shop, only: set[PartitionCondition], found: list[str]) -> None:
+def test_describe_topics_filters_partitions_by_condition(
+    shop: Shop, only: set[PartitionCondition], found: list[str]
+) -> None:
     shop.put("orders", 0, isr=(1, 2))
     shop.put("orders", 1, isr=(2,))
     shop.put("payments", 0, leader=2)
@@ -154,20 +156,20 @@ def test_only_partitions_of_some_sort(shop: Shop, only: set[PartitionCondition],
     assert (view.of_topics, view.of_partitions) == (4, 5)
 
 
-def test_only_topics_with_overrides(shop: Shop) -> None:
+def test_describe_topics_overridden_returns_topics_with_overrides(shop: Shop) -> None:
     view = describe_topics(shop.workspace, ALL, overridden=True)
     assert [d.name for d in view.topics] == ["orders"]
     assert list(view.topics[0].overrides or ()) == ["min.insync.replicas"]
 
 
-def test_configs_are_overrides_and_the_minimum_wherever_it_comes_from(shop: Shop) -> None:
+def test_topic_configs_include_inherited_min_insync_replicas(shop: Shop) -> None:
     refunds = describe_topics(shop.workspace, TopicQuery(("refunds",))).topics[0]
     assert refunds.overrides == {}
     assert refunds.configs is not None
     assert list(refunds.configs) == ["min.insync.replicas"]
 
 
-def test_sizes_are_of_leaders_and_of_all_replicas(shop: Shop) -> None:
+def test_sizes_count_leaders_and_all_replicas(shop: Shop) -> None:
     shop.cluster.produce("orders", 10)
     shop.cluster.produce("payments", 4)
     sizes = {t.name: t.sizes for t in list_topics(shop.workspace, ALL, sizes=True).topics}
@@ -175,7 +177,7 @@ def test_sizes_are_of_leaders_and_of_all_replicas(shop: Shop) -> None:
     assert sizes["refunds"] == Sizes(0, 0)
 
 
-def test_what_a_broker_does_not_tell_is_not_known(shop: Shop) -> None:
+def test_sizes_on_fenced_broker_are_unknown(shop: Shop) -> None:
     shop.cluster.produce("payments", 4)
     shop.cluster.fence(2)
     view = describe_topics(shop.workspace, TopicQuery(("payments",)), sizes=True)
@@ -187,7 +189,7 @@ def test_what_a_broker_does_not_tell_is_not_known(shop: Shop) -> None:
     )
 
 
-def test_sizes_of_copies_on_their_way_and_of_directories_that_are_offline() -> None:
+def test_replica_sizes_with_future_replicas_and_offline_directories() -> None:
     at = TopicPartition("t", 0)
     sizes = ReplicaSizes(
         {
@@ -204,20 +206,20 @@ def _refuse(shop: Shop, method: str, error: str, item: str | None = None) -> Non
     shop.cluster.faults.fail(Fault(error, "No."), method=method, nth=None, item=item)
 
 
-def test_who_may_not_list_moves_sees_what_metadata_says(shop: Shop) -> None:
+def test_list_topics_without_permission_for_moves_uses_metadata(shop: Shop) -> None:
     _refuse(shop, "moves", "CLUSTER_AUTHORIZATION_FAILED")
     view = list_topics(shop.workspace, ALL)
     assert len(view.topics) == 4
     assert [d.code for d in view.diagnostics] == ["moves-unknown"]
 
 
-def test_another_refusal_is_an_error(shop: Shop) -> None:
+def test_list_topics_passes_on_other_faults(shop: Shop) -> None:
     _refuse(shop, "moves", "INVALID_REQUEST")
     with pytest.raises(KdeclareError, match="No"):
         list_topics(shop.workspace, ALL)
 
 
-def test_configs_that_may_not_be_read(shop: Shop) -> None:
+def test_describe_topics_without_permission_for_configs_warns(shop: Shop) -> None:
     _refuse(shop, "configs", "TOPIC_AUTHORIZATION_FAILED", "TOPIC/orders")
 
     def orders(view: TopicsView) -> object:
@@ -229,7 +231,9 @@ def test_configs_that_may_not_be_read(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("only", [{UNDER_MIN}, {AT_MIN, UNDER}])
-def test_a_question_that_cannot_be_answered_is_an_error(shop: Shop, only: set[PartitionCondition]) -> None:
+def test_condition_that_needs_unreadable_configs_is_rejected(
+    shop: Shop, only: set[PartitionCondition]
+) -> None:
     _refuse(shop, "configs", "TOPIC_AUTHORIZATION_FAILED", "TOPIC/orders")
     with pytest.raises(KdeclareError) as refused:
         describe_topics(shop.workspace, ALL, only)
@@ -239,7 +243,7 @@ def test_a_question_that_cannot_be_answered_is_an_error(shop: Shop, only: set[Pa
     assert shop.found({UNDER}) == []
 
 
-def test_an_empty_cluster(shop: Shop) -> None:
+def test_describe_topics_of_empty_cluster_is_empty(shop: Shop) -> None:
     shop.cluster.delete_topics(dict.fromkeys(["orders", "payments", "refunds", "__consumer_offsets"]))
     assert list_topics(shop.workspace, ALL, configs=True, sizes=True).topics == ()
     assert describe_topics(shop.workspace, ALL, {OFFLINE}, sizes=True).of_partitions == 0

@@ -39,15 +39,15 @@ AT = TopicPartition("mv", 0)
         (None, True, "Partition mv-0 cannot be found in any live log directory on broker 3."),
     ],
 )
-def test_how_a_replica_stands_to_its_directory(dirs: ReplicaDirs | None, silent: bool, line: str) -> None:
+def test_dir_state_text_describes_progress(dirs: ReplicaDirs | None, silent: bool, line: str) -> None:
     assert render_dir_states([DirState(3, AT, "/b", dirs, silent)]) == f"{line}\n"
 
 
-def test_without_directories_there_is_an_empty_line() -> None:
+def test_dir_states_without_directories_are_empty_line() -> None:
     assert render_dir_states([]) == "\n"
 
 
-def test_replicas_are_in_the_order_of_their_brokers() -> None:
+def test_started_dirs_are_sorted_by_broker() -> None:
     later = TopicPartition("aa", 1)
     states = [DirState(3, AT, "/b", None), DirState(10, later, "/b", None), DirState(3, later, "/b", None)]
     started = render_dirs_started(states).splitlines()
@@ -64,7 +64,7 @@ def test_replicas_are_in_the_order_of_their_brokers() -> None:
     )
 
 
-def test_what_is_cleared_in_the_singular_and_the_plural() -> None:
+def test_cleared_throttles_use_singular_and_plural() -> None:
     assert render_throttles_cleared({3}, {"mv"}) == (
         "Clearing broker-level throttles on broker 3\nClearing topic-level throttles on topic mv\n"
     )

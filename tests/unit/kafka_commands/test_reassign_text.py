@@ -20,7 +20,7 @@ FOO_0, FOO_1, FOO_2, FOO_10 = (TopicPartition("foo", n) for n in (0, 1, 2, 10))
 BAR_3 = TopicPartition("bar", 3)
 
 
-def test_generate() -> None:
+def test_proposal_text_shows_current_and_proposed_assignment() -> None:
     current = [PartitionAssignment(FOO_0, (1, 2), ("/data/1", "any"))]
     assert render_proposal(current, [PartitionAssignment(FOO_0, (3, 1))]) == (
         "Current partition replica assignment\n"
@@ -33,7 +33,7 @@ def test_generate() -> None:
     )
 
 
-def test_rollback_hint() -> None:
+def test_rollback_hint_shows_current_assignment() -> None:
     assert render_rollback_hint([PartitionAssignment(FOO_0, (1, 2), ("/data/1", "/data/2"))]) == (
         "Current partition replica assignment\n"
         "\n"
@@ -54,11 +54,11 @@ def test_rollback_hint() -> None:
         ),
     ],
 )
-def test_started(partitions: list[TopicPartition], said: str) -> None:
+def test_started_text_lists_partitions(partitions: list[TopicPartition], said: str) -> None:
     assert render_started(partitions) == said
 
 
-def test_list() -> None:
+def test_moves_text_lists_moves() -> None:
     moves = {
         FOO_10: Move((2, 1), (), ()),
         FOO_2: Move((1, 3), (), (3,)),
@@ -74,12 +74,12 @@ def test_list() -> None:
     )
 
 
-def test_list_of_nothing() -> None:
+def test_moves_text_without_moves() -> None:
     assert render_moves({}) == "No partition reassignments found.\n"
 
 
 @case("TOOL-04")
-def test_done_is_not_yet_succeeded() -> None:
+def test_verification_text_requires_end_of_move() -> None:
     target = (0, 1, 3)
     moving = VerifyState(FOO_0, target, current=(0, 1, 2, 3), moving=True)
     there = VerifyState(FOO_1, (1, 2, 3), current=(1, 2, 3), moving=False)
@@ -95,17 +95,17 @@ def test_done_is_not_yet_succeeded() -> None:
     )
 
 
-def test_a_move_is_in_progress_even_where_it_began_or_is_to_end() -> None:
+def test_verification_text_at_target_during_move_is_in_progress() -> None:
     state = VerifyState(FOO_0, (1, 2), current=(1, 2), moving=True)
     assert render_verification([state]).endswith("\nReassignment of partition foo-0 is still in progress.\n")
 
 
-def test_the_order_of_replicas_counts() -> None:
+def test_verification_text_compares_replica_order() -> None:
     state = VerifyState(FOO_0, (1, 2), current=(2, 1), moving=False)
     assert render_verification([state]).endswith(" but replica set is 2,1 rather than 1,2.\n")
 
 
-def test_a_partition_that_is_not_there() -> None:
+def test_verification_text_of_missing_partition() -> None:
     state = VerifyState(FOO_0, (1, 2), current=None, moving=False)
     assert render_verification([state]) == (
         "Status of partition reassignment:\n"
@@ -121,5 +121,5 @@ def test_a_partition_that_is_not_there() -> None:
         ([FOO_1, FOO_0], "Successfully cancelled partition reassignments for: foo-0,foo-1\n"),
     ],
 )
-def test_cancelled(partitions: list[TopicPartition], said: str) -> None:
+def test_cancelled_text_lists_partitions(partitions: list[TopicPartition], said: str) -> None:
     assert render_cancelled(partitions) == said

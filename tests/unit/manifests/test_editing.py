@@ -12,18 +12,18 @@ RETENTION = (*CONFIGS, "retention.ms")
 POLICY = (*CONFIGS, "cleanup.policy")
 
 
-def edited(text: str, *edits: Edit, document: int = 0) -> str:
+def apply_edits(text: str, *edits: Edit, document: int = 0) -> str:
     after = rewrite_file("a.yaml", text.encode(), {document: edits})
     assert after is not None
     return after.decode()
 
 
-def check(before: str, after: str, *edits: Edit) -> None:
-    assert edited(dedent(before), *edits) == dedent(after)
+def check_edits(before: str, after: str, *edits: Edit) -> None:
+    assert apply_edits(dedent(before), *edits) == dedent(after)
 
 
-def test_a_value_is_set_and_nothing_else_is_touched() -> None:
-    check(
+def test_put_edit_changes_only_value() -> None:
+    check_edits(
         """\
         # Orders as they come in.
 
@@ -85,14 +85,14 @@ def test_a_value_is_set_and_nothing_else_is_touched() -> None:
         ("{append: [a]}", ["compact", "a b"], '[compact, "a b"]'),
     ],
 )
-def test_every_value_takes_the_place_of_every_other(before: str, value: object, after: str) -> None:
-    written = edited(f"spec: {before}  # why\n", PutEdit(("spec",), value))  # type: ignore[arg-type]
+def test_put_edit_replaces_any_value(before: str, value: object, after: str) -> None:
+    written = apply_edits(f"spec: {before}  # why\n", PutEdit(("spec",), value))  # type: ignore[arg-type]
     assert written == f"spec: {after}  # why\n"
-    assert edited(f"a: 1\nspec: {before}", PutEdit(("spec",), value)) == f"a: 1\nspec: {after}"  # type: ignore[arg-type]
+    assert apply_edits(f"a: 1\nspec: {before}", PutEdit(("spec",), value)) == f"a: 1\nspec: {after}"  # type: ignore[arg-type]
 
 
-def test_scalars_of_several_lines() -> None:
-    check(
+def test_put_edit_replaces_multiline_scalars() -> None:
+    check_edits(
         """\
         spec:
           configs:
@@ -117,8 +117,8 @@ def test_scalars_of_several_lines() -> None:
     )
 
 
-def test_a_block_becomes_a_value_in_the_line_of_its_key() -> None:
-    check(
+def test_put_edit_replaces_block_with_value_on_line_of_key() -> None:
+    check_edits(
         """\
         spec:
           configs:
@@ -137,11 +137,11 @@ def test_a_block_becomes_a_value_in_the_line_of_its_key() -> None:
         """,
         PutEdit(POLICY, None),
     )
-    assert edited("spec:\n  a:\n    b: 1", PutEdit(("spec", "a"), "x")) == "spec:\n  a: x"
+    assert apply_edits("spec:\n  a:\n    b: 1", PutEdit(("spec", "a"), "x")) == "spec:\n  a: x"
 
 
-def test_a_new_key_follows_its_last_sibling_and_the_comments_of_its_level() -> None:
-    check(
+def test_new_key_follows_last_sibling_and_its_comments() -> None:
+    check_edits(
         """\
         spec:
             configs:
@@ -171,8 +171,8 @@ def test_a_new_key_follows_its_last_sibling_and_the_comments_of_its_level() -> N
     )
 
 
-def test_a_new_key_after_a_block_of_its_sibling() -> None:
-    check(
+def test_new_key_follows_block_of_sibling() -> None:
+    check_edits(
         """\
         spec:
           configs:
@@ -219,8 +219,8 @@ def test_a_new_key_after_a_block_of_its_sibling() -> None:
         ("{kind: Topic}\n", "{kind: Topic, spec: {configs: {retention.ms: 5}}}\n"),
     ],
 )
-def test_parents_that_are_missing_are_made(before: str, after: str) -> None:
-    assert edited(before, PutEdit(RETENTION, "5")) == after
+def test_put_edit_creates_missing_parents(before: str, after: str) -> None:
+    assert apply_edits(before, PutEdit(RETENTION, "5")) == after
 
 
 @pytest.mark.parametrize(
@@ -237,12 +237,12 @@ def test_parents_that_are_missing_are_made(before: str, after: str) -> None:
         ("{ # none\n}", "{m: 5 # none\n}"),
     ],
 )
-def test_a_new_key_between_braces(before: str, after: str) -> None:
-    assert edited(f"spec: {before}\n", PutEdit(("spec", "m"), "5")) == f"spec: {after}\n"
+def test_new_key_in_flow_mapping_keeps_style(before: str, after: str) -> None:
+    assert apply_edits(f"spec: {before}\n", PutEdit(("spec", "m"), "5")) == f"spec: {after}\n"
 
 
-def test_a_key_goes_with_the_comment_in_its_line_and_those_above_stay() -> None:
-    check(
+def test_drop_edit_removes_key_and_comment_on_its_line() -> None:
+    check_edits(
         """\
         spec:
           configs:
@@ -285,8 +285,8 @@ def test_a_key_goes_with_the_comment_in_its_line_and_those_above_stay() -> None:
         ("spec: {a: 1, b}\n", "spec: {a: 1}\n"),
     ],
 )
-def test_a_key_that_goes(before: str, after: str) -> None:
-    assert edited(before, DropEdit(("spec", "b"))) == after
+def test_drop_edit_removes_key(before: str, after: str) -> None:
+    assert apply_edits(before, DropEdit(("spec", "b"))) == after
 
 
 @pytest.mark.parametrize(
@@ -303,22 +303,22 @@ def test_a_key_that_goes(before: str, after: str) -> None:
         ("[\n  a,  # one\n  b  # two\n]", "[\n  b,  # two\n  c\n]"),
     ],
 )
-def test_lists_keep_their_style(before: str, after: str) -> None:
+def test_list_edits_keep_list_style(before: str, after: str) -> None:
     edits = AppendEdit(("spec",), "c"), DropEdit(("spec", 0))
-    assert edited(f"spec: {before}\nk: 1\n", *edits) == f"spec: {after}\nk: 1\n"
+    assert apply_edits(f"spec: {before}\nk: 1\n", *edits) == f"spec: {after}\nk: 1\n"
 
 
-def test_the_last_element_leaves_an_empty_list() -> None:
-    assert edited("spec:\n- a # one\nk: 1\n", DropEdit(("spec", 0))) == "spec: []\nk: 1\n"
-    assert edited("spec: [a]\n", DropEdit(("spec", 0))) == "spec: []\n"
+def test_drop_edit_of_last_element_leaves_empty_list() -> None:
+    assert apply_edits("spec:\n- a # one\nk: 1\n", DropEdit(("spec", 0))) == "spec: []\nk: 1\n"
+    assert apply_edits("spec: [a]\n", DropEdit(("spec", 0))) == "spec: []\n"
 
 
-def test_only_the_documents_meant_are_edited() -> None:
+def test_edit_changes_only_given_document() -> None:
     before = (
         "%YAML 1.2\n---\nspec: {a: 1}\n...\n# between\n--- # two\nspec: {a: 1}  # second\n---\nspec: {a: 1}\n"
     )
     after = before.replace("{a: 1}  # second", "{a: 2}  # second")
-    assert edited(before, PutEdit(("spec", "a"), 2), document=1) == after
+    assert apply_edits(before, PutEdit(("spec", "a"), 2), document=1) == after
 
 
 FILE = """\
@@ -345,12 +345,12 @@ name: three
         ({0, 1, 2}, None),
     ],
 )
-def test_whole_documents_go(gone: set[int], after: str | None) -> None:
+def test_rewrite_file_removes_documents(gone: set[int], after: str | None) -> None:
     found = rewrite_file("a.yaml", FILE.encode(), {}, frozenset(gone))
     assert (found.decode() if found is not None else None) == after
 
 
-def test_the_first_of_documents_that_all_have_a_marker_goes() -> None:
+def test_rewrite_file_removes_first_document_after_marker() -> None:
     text = b"# header\n---\nname: one\n---\nname: two\n"
     assert rewrite_file("a.yaml", text, {}, frozenset({0})) == b"# header\n---\nname: two\n"
     assert rewrite_file("a.yaml", b"---\nname: one\n---\n# nothing\n", {}, frozenset({0})) is None
@@ -358,7 +358,7 @@ def test_the_first_of_documents_that_all_have_a_marker_goes() -> None:
 
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
 @pytest.mark.parametrize("eol", ["\n", "\r\n", "\r"])
-def test_line_breaks_and_a_byte_order_mark_stay(mark: bytes, eol: str) -> None:
+def test_rewrite_file_keeps_line_breaks_and_byte_order_mark(mark: bytes, eol: str) -> None:
     before = eol.join(["é: 😀 # 😀", "spec:", "  a: 😀  # ü", ""])
     after = eol.join(["é: 😀 # 😀", "spec:", "  a: 5  # ü", "  b: 6", ""])
     edits = {0: [PutEdit(("spec", "a"), "5"), PutEdit(("spec", "b"), "6")]}
@@ -366,7 +366,7 @@ def test_line_breaks_and_a_byte_order_mark_stay(mark: bytes, eol: str) -> None:
 
 
 @pytest.mark.parametrize(("codec", "mark"), [("utf-16-le", b"\xff\xfe"), ("utf-16-be", b"\xfe\xff")])
-def test_utf_16_stays_what_it_is(codec: str, mark: bytes) -> None:
+def test_rewrite_file_keeps_utf_16(codec: str, mark: bytes) -> None:
     found = rewrite_file("a.yaml", mark + "a: 😀\n".encode(codec), {0: [PutEdit(("a",), "5")]})
     assert found == mark + "a: 5\n".encode(codec)
 
@@ -385,7 +385,7 @@ def test_utf_16_stays_what_it_is(codec: str, mark: bytes) -> None:
         ("a: 1\n", DropEdit(("b",))),
     ],
 )
-def test_what_cannot_be_done_cleanly_is_refused(text: str, edit: Edit) -> None:
+def test_edit_without_clean_result_is_rejected(text: str, edit: Edit) -> None:
     with pytest.raises(EditRejected) as refused:
         rewrite_file("a.yaml", text.encode(), {0: [edit]})
     assert (refused.value.document, refused.value.edit) == (0, edit)

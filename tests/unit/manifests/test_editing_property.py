@@ -51,31 +51,31 @@ class Layout:
 
 
 @st.composite
-def layouts(draw: st.DrawFn) -> Layout:
+def draw_layout(draw: st.DrawFn) -> Layout:
     """Generate block-style manifests with comments and blank lines in all allowed places."""
     step = draw(st.integers(1, 4))
     deep = " " * (2 * step)
     head = draw(st.sampled_from(["configs:", "'configs':  # all", "configs: &c"]))
-    lines: Lines = own("# head", "kind: Topic  # it", "spec:", " " * step + head)
+    lines: Lines = make_lines_without_key("# head", "kind: Topic  # it", "spec:", " " * step + head)
     model: Model = {}
     for number, key in enumerate(draw(st.lists(st.sampled_from(KEYS), min_size=1, max_size=5, unique=True))):
         above = [(), ("",), (f"{deep}# above {number}",), (f"# far out {number}",)]
-        lines += own(*draw(st.sampled_from(above)))
-        written, model[key] = draw(values(deep, key))
+        lines += make_lines_without_key(*draw(st.sampled_from(above)))
+        written, model[key] = draw(draw_value(deep, key))
         lines += [(line, key) for line in written]
     after = [f"{deep}# tail of it", ""], [f"{' ' * step}partitions: 3  # after"], ["---", "spec: {a: 1}  # 2"]
     for more in after:
-        lines += own(*more) if draw(st.booleans()) else []
+        lines += make_lines_without_key(*more) if draw(st.booleans()) else []
     return Layout(lines, model, draw(st.sampled_from(["\n", "\r\n"])), draw(st.booleans()))
 
 
-def own(*lines: str) -> Lines:
+def make_lines_without_key(*lines: str) -> Lines:
     """Generate lines that belong to no key."""
     return [(line, None) for line in lines]
 
 
 @st.composite
-def values(draw: st.DrawFn, indent: str, key: str) -> tuple[list[str], str | list[str]]:
+def draw_value(draw: st.DrawFn, indent: str, key: str) -> tuple[list[str], str | list[str]]:
     """Generate the lines of a key and its value, and their meaning."""
     head = indent + draw(st.sampled_from([f"{key}:", f"'{key}':", f'"{key}" :']))
     comment = draw(st.sampled_from(["", "  # why", "\t# why"]))
@@ -96,7 +96,7 @@ def values(draw: st.DrawFn, indent: str, key: str) -> tuple[list[str], str | lis
 
 
 @st.composite
-def steps(draw: st.DrawFn, model: Model) -> list[Edit]:
+def draw_edits(draw: st.DrawFn, model: Model) -> list[Edit]:
     """Yield random edits in sequence, and apply each to the model."""
     edits: list[Edit] = []
     for _ in range(draw(st.integers(1, 4))):
@@ -123,7 +123,7 @@ def steps(draw: st.DrawFn, model: Model) -> list[Edit]:
     return edits
 
 
-def in_file(model: Model) -> list[tuple[str, str | list[str]]]:
+def format_as_in_file(model: Model) -> list[tuple[str, str | list[str]]]:
     """Return a value as it appears in the file, in order; ``${`` is escaped with two dollars."""
 
     def escaped(text: str) -> str:
@@ -135,7 +135,7 @@ def in_file(model: Model) -> list[tuple[str, str | list[str]]]:
     ]
 
 
-def untouched(layout: Layout, edits: list[Edit]) -> list[str]:
+def list_untouched_lines(layout: Layout, edits: list[Edit]) -> list[str]:
     """Return the lines that no edit affects. Removing all keys affects the line of their mapping, too."""
     edited = {edit.path[2] for edit in edits}
     emptied = set(layout.model) <= edited
@@ -147,20 +147,20 @@ def untouched(layout: Layout, edits: list[Edit]) -> list[str]:
 
 
 @settings(max_examples=3 * settings().max_examples)
-@given(st.data(), layouts())
-def test_edits_do_what_they_say_and_touch_no_other_line(data: st.DataObject, layout: Layout) -> None:
+@given(st.data(), draw_layout())
+def test_edits_change_only_lines_of_their_keys(data: st.DataObject, layout: Layout) -> None:
     wanted = dict(layout.model)
-    edits = data.draw(steps(wanted))
+    edits = data.draw(draw_edits(wanted))
     after = rewrite_file("a.yaml", layout.text.encode(), {0: edits})
     assert after is not None
     text = after.decode()
 
     first, *others = yaml.load_all(text, yaml.CBaseLoader)
-    assert list(first["spec"]["configs"].items()) == in_file(wanted)
+    assert list(first["spec"]["configs"].items()) == format_as_in_file(wanted)
     assert others == list(yaml.load_all(layout.text, yaml.CBaseLoader))[1:]
 
     rest = iter(text.split(layout.eol))
-    kept = untouched(layout, edits)
+    kept = list_untouched_lines(layout, edits)
     assert all(line in rest for line in kept), text
     assert text.endswith(layout.eol) == layout.last or not kept[-1]
     assert layout.eol == "\r\n" or "\r" not in text
@@ -188,14 +188,16 @@ class Braces:
 
 @settings(max_examples=3 * settings().max_examples)
 @given(st.data(), st.lists(st.sampled_from(KEYS), max_size=4, unique=True), st.builds(Braces))
-def test_between_braces(data: st.DataObject, keys: list[str], braces: Braces) -> None:
+def test_edits_in_flow_mapping_change_only_their_keys(
+    data: st.DataObject, keys: list[str], braces: Braces
+) -> None:
     wanted: Model = dict.fromkeys(keys, "value")
     head, tail = "kind: Topic  # what\nspec:\n  configs: {", "}  # braces\n  partitions: 3  # after\n"
-    edits = data.draw(steps(wanted))
+    edits = data.draw(draw_edits(wanted))
     after = rewrite_file("a.yaml", (head + braces.text(keys) + tail).encode(), {0: edits})
     assert after is not None
     text = after.decode()
-    assert list(yaml.load(text, yaml.CBaseLoader)["spec"]["configs"].items()) == in_file(wanted)
+    assert list(yaml.load(text, yaml.CBaseLoader)["spec"]["configs"].items()) == format_as_in_file(wanted)
     assert text.startswith(head)
     assert text.endswith(tail)
     if braces.lines and braces.comments:

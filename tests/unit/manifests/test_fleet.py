@@ -37,14 +37,14 @@ FLEET = (
 )
 
 
-def opened(folder: Path, text: str = FLEET, environ: Mapping[str, str] | None = None) -> Fleet:
+def open_text(folder: Path, text: str = FLEET, environ: Mapping[str, str] | None = None) -> Fleet:
     (folder / "fleet.yaml").write_text(text)
     return open_fleet(folder / "fleet.yaml", {"PW": "hunter2"} if environ is None else environ)
 
 
-def said(folder: Path, text: str) -> list[str]:
+def read_problems(folder: Path, text: str) -> list[str]:
     with pytest.raises(KdeclareError) as failure:
-        opened(folder, text)
+        open_text(folder, text)
     return [
         f"{d.place.line}:{d.place.column} {d.code}: {d.detail} {d.hint}".strip()
         for d in failure.value.diagnostics
@@ -52,8 +52,8 @@ def said(folder: Path, text: str) -> list[str]:
     ]
 
 
-def test_what_it_says(tmp_path: Path) -> None:
-    fleet = opened(tmp_path)
+def test_open_fleet_reads_all_fields(tmp_path: Path) -> None:
+    fleet = open_text(tmp_path)
     assert (fleet.name, fleet.folder, fleet.max_concurrent) == ("production", tmp_path, 4)
     rollout = fleet.rollout
     assert (rollout.canary, rollout.batch_size, rollout.max_failures) == ({"tier": "1.10"}, 5, 2)
@@ -72,8 +72,8 @@ def test_what_it_says(tmp_path: Path) -> None:
     assert "hunter2" not in repr(fleet)
 
 
-def test_what_it_says_of_nothing_else(tmp_path: Path) -> None:
-    fleet = opened(tmp_path, HEAD + "  clusters: [{name: a, bootstrapServers: 'a:1'}]\n")
+def test_open_fleet_has_defaults(tmp_path: Path) -> None:
+    fleet = open_text(tmp_path, HEAD + "  clusters: [{name: a, bootstrapServers: 'a:1'}]\n")
     assert fleet.max_concurrent == 16
     assert (fleet.rollout.canary, fleet.rollout.batch_size, fleet.rollout.max_failures) == ({}, None, 0)
     assert fleet.clusters[0].manifests == ()
@@ -161,15 +161,15 @@ def test_what_it_says_of_nothing_else(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_is_wrong(tmp_path: Path, spec: str, words: list[str]) -> None:
+def test_open_fleet_reports_mistakes_with_position(tmp_path: Path, spec: str, words: list[str]) -> None:
     file = str(tmp_path / "fleet.yaml")
-    assert said(tmp_path, HEAD + spec + "\n") == [word.replace("{file}", file) for word in words]
+    assert read_problems(tmp_path, HEAD + spec + "\n") == [word.replace("{file}", file) for word in words]
 
 
 @pytest.mark.parametrize("name", ["a/b", "a\\b", ".a", "", " ", "x" * 201, '"a\\nb"'])
-def test_names_are_those_of_files(tmp_path: Path, name: str) -> None:
+def test_cluster_name_must_be_usable_as_file_name(tmp_path: Path, name: str) -> None:
     text = name if name.startswith('"') else f"'{name}'"
-    (problem,) = said(tmp_path, HEAD + f"  clusters: [{{name: {text}, project: p}}]\n")
+    (problem,) = read_problems(tmp_path, HEAD + f"  clusters: [{{name: {text}, project: p}}]\n")
     assert problem.startswith("5:21 illegal-name: ")
 
 
@@ -177,17 +177,17 @@ def test_names_are_those_of_files(tmp_path: Path, name: str) -> None:
     "text",
     ["", "- a", "kind: [", "a: b\n---\nc: d", HEAD.replace("Fleet", "Project") + "  clusters: []"],
 )
-def test_no_fleet_file(tmp_path: Path, text: str) -> None:
-    assert said(tmp_path, text)
+def test_open_fleet_rejects_other_files(tmp_path: Path, text: str) -> None:
+    assert read_problems(tmp_path, text)
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_open_fleet_rejects_missing_file(tmp_path: Path) -> None:
     with pytest.raises(KdeclareError, match=r"'.*none.yaml' cannot be read: no such file"):
         open_fleet(tmp_path / "none.yaml", {})
 
 
-def test_references_are_due_where_they_are_used(tmp_path: Path) -> None:
-    fleet = opened(tmp_path, environ={})
+def test_unresolved_reference_affects_only_its_cluster(tmp_path: Path) -> None:
+    fleet = open_text(tmp_path, environ={})
     eu, us, lab = fleet.clusters
     assert not eu.unresolved
     assert not us.unresolved
@@ -197,14 +197,14 @@ def test_references_are_due_where_they_are_used(tmp_path: Path) -> None:
     assert (lab.name, lab.labels) == ("lab", {})
 
 
-def test_a_reference_outside_of_clusters_is_due_at_once(tmp_path: Path) -> None:
+def test_unresolved_reference_outside_clusters_is_rejected(tmp_path: Path) -> None:
     text = FLEET.replace("batchSize: 5", "batchSize: '${env.N}'")
-    (problem,) = said(tmp_path, text)
+    (problem,) = read_problems(tmp_path, text)
     assert problem.startswith("6:46 undefined-variable: The environment variable 'N' is not set.")
 
 
-def test_choosing(tmp_path: Path) -> None:
-    fleet = opened(tmp_path)
+def test_select_clusters_by_name_and_label(tmp_path: Path) -> None:
+    fleet = open_text(tmp_path)
 
     def names(*wanted: str, **selector: str) -> list[str]:
         return [entry.name for entry in select_clusters(fleet, wanted, selector).clusters]
@@ -231,16 +231,16 @@ def test_choosing(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_choosing_what_is_not_there(
+def test_select_clusters_rejects_unknown_names_and_labels(
     tmp_path: Path, names: list[str], selector: dict[str, str], words: str
 ) -> None:
     with pytest.raises(KdeclareError) as failure:
-        select_clusters(opened(tmp_path), names, selector)
+        select_clusters(open_text(tmp_path), names, selector)
     (problem,) = failure.value.diagnostics
     assert f"{problem.detail} {problem.hint}".strip().endswith(words)
 
 
-def test_the_schema_agrees(tmp_path: Path) -> None:
+def test_fleet_schema_agrees_with_reader(tmp_path: Path) -> None:
     assert "Fleet" in list_schema_kinds()
     for kind in (None, "Fleet"):
         schema = build_manifest_schema(kind)

@@ -26,7 +26,7 @@ TOPIC = "apiVersion: kdeclare/v1\nkind: Topic\nmetadata: {name: %s}\nspec: {part
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def fleet_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, text in {
         "payments/kdeclare.yaml": PROJECT,
         "payments/eu.properties": "a=b",
@@ -41,7 +41,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def fleet_file(clusters: str) -> Path:
+def write_fleet_file(clusters: str) -> Path:
     path = Path("fleet.yaml")
     path.write_text(
         f"apiVersion: kdeclare/v1\nkind: Fleet\nmetadata: {{name: f}}\nspec:\n  clusters:\n{clusters}"
@@ -49,20 +49,20 @@ def fleet_file(clusters: str) -> Path:
     return path
 
 
-def projects(clusters: str, **environ: str) -> list[Project]:
-    fleet = open_fleet(fleet_file(clusters), environ)
+def open_projects(clusters: str, **environ: str) -> list[Project]:
+    fleet = open_fleet(write_fleet_file(clusters), environ)
     return [open_cluster_project(entry, fleet, environ) for entry in fleet.clusters]
 
 
-def problems(clusters: str, **environ: str) -> list[str]:
-    fleet = open_fleet(fleet_file(clusters), environ)
+def find_problems(clusters: str, **environ: str) -> list[str]:
+    fleet = open_fleet(write_fleet_file(clusters), environ)
     with pytest.raises(KdeclareError) as failure:
         validate_fleet(fleet, environ)
     return [f"{d.place} {d.code}: {d.detail} {d.hint}".strip() for d in failure.value.diagnostics]
 
 
-def test_a_project_in_its_environment(folder: Path) -> None:
-    eu, us = projects(
+def test_cluster_project_uses_its_environment(fleet_folder: Path) -> None:
+    eu, us = open_projects(
         "    - {name: a, project: payments/kdeclare.yaml, env: eu}\n"
         "    - {name: b, project: payments/kdeclare.yaml, env: us}\n",
         US="us:1",
@@ -73,8 +73,8 @@ def test_a_project_in_its_environment(folder: Path) -> None:
     assert us.environment.bootstrap_servers == "us:1"
 
 
-def test_what_an_entry_says_instead(folder: Path) -> None:
-    (one, other) = projects(
+def test_cluster_entry_overrides_project_settings(fleet_folder: Path) -> None:
+    (one, other) = open_projects(
         "    - {name: a, project: payments/kdeclare.yaml, env: eu, bootstrapServers: 'x:1', state: mine,"
         " clientConfig: {c: d}}\n"
         "    - {name: b, project: payments/kdeclare.yaml, env: eu, clientConfigFile: other.properties}\n"
@@ -85,8 +85,8 @@ def test_what_an_entry_says_instead(folder: Path) -> None:
     assert other.environment.bootstrap_servers == "eu:9092"
 
 
-def test_all_in_place(folder: Path) -> None:
-    (project, nothing) = projects(
+def test_cluster_entry_without_project_file_defines_project(fleet_folder: Path) -> None:
+    (project, nothing) = open_projects(
         "    - {name: lab, bootstrapServers: 'a:1', manifests: [topics], overlays: [topics/over],"
         " variables: {count: 7}}\n"
         "    - {name: bare, bootstrapServers: 'a:2'}\n"
@@ -98,8 +98,8 @@ def test_all_in_place(folder: Path) -> None:
     assert load_project_manifests(nothing, None, KINDS, {}).desired == ()
 
 
-def test_overlays_of_one_cluster_are_no_manifests_of_another(folder: Path) -> None:
-    _, plain = projects(
+def test_overlays_of_one_cluster_are_not_manifests_of_another(fleet_folder: Path) -> None:
+    _, plain = open_projects(
         "    - {name: a, bootstrapServers: 'a:1', manifests: [topics], overlays: [topics/over],"
         " variables: {count: 1}}\n"
         "    - {name: b, bootstrapServers: 'a:2', manifests: [topics], variables: {count: 1}}\n"
@@ -107,25 +107,25 @@ def test_overlays_of_one_cluster_are_no_manifests_of_another(folder: Path) -> No
     assert not load_project_manifests(plain, None, KINDS, {}).diagnostics
 
 
-def test_two_clusters_with_one_state(folder: Path) -> None:
+def test_clusters_with_same_state_are_rejected(fleet_folder: Path) -> None:
     one = "    - {name: a, project: payments/kdeclare.yaml, env: eu}\n"
     own = "    - {name: b, project: payments/kdeclare.yaml, env: eu, state: mine}\n"
     other = "    - {name: c, project: ./payments/kdeclare.yaml, env: eu, bootstrapServers: 'x:1'}\n"
-    fleet = open_fleet(fleet_file(one + own), {})
+    fleet = open_fleet(write_fleet_file(one + own), {})
     validate_fleet(fleet, {})
-    assert problems(one + own + other) == [
+    assert find_problems(one + own + other) == [
         "fleet.yaml:8:14 duplicate-state: 'c' has the same state as 'a' at fleet.yaml:6:14: both use the "
         "project payments in the environment eu. Give each cluster its own environment in the project file, "
         "or its own 'state' here."
     ]
 
 
-def test_all_that_is_wrong_at_once(folder: Path) -> None:
+def test_validate_fleet_reports_all_problems(fleet_folder: Path) -> None:
     Path("broken.yaml").write_text(PROJECT.replace("environments", "enviroments"))
     Path("lacking.yaml").write_text(
         PROJECT.replace("spec:\n", "spec:\n  manifests: [gone]\n").replace("eu.prop", "none.prop")
     )
-    found = problems(
+    found = find_problems(
         "    - {name: a, project: none/kdeclare.yaml}\n"
         "    - {name: b, project: payments/kdeclare.yaml, env: eur}\n"
         "    - {name: c, project: payments/kdeclare.yaml}\n"
@@ -158,15 +158,15 @@ def test_all_that_is_wrong_at_once(folder: Path) -> None:
     ]
 
 
-def test_nothing_is_wrong(folder: Path) -> None:
-    fleet = open_fleet(fleet_file("    - {name: a, project: payments/kdeclare.yaml, env: eu}\n"), {})
+def test_validate_fleet_accepts_valid_fleet(fleet_folder: Path) -> None:
+    fleet = open_fleet(write_fleet_file("    - {name: a, project: payments/kdeclare.yaml, env: eu}\n"), {})
     validate_fleet(fleet, {})
 
 
-def test_a_project_file_is_read_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_validate_fleet_reads_project_file_once(fleet_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     entry = "    - {{name: c{0}, project: payments/kdeclare.yaml, env: eu, state: s{0}}}\n"
     entries = [entry.format(n) for n in range(50)]
-    fleet = open_fleet(fleet_file("".join(entries)), {})
+    fleet = open_fleet(write_fleet_file("".join(entries)), {})
     read: list[str] = []
     plain = Path.read_bytes
 

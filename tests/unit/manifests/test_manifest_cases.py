@@ -32,7 +32,7 @@ class Case:
     says: str = ""
 
 
-def cases(table: Path) -> Iterator[Case]:
+def read_cases(table: Path) -> Iterator[Case]:
     for block in re.split(r"^=== ", table.read_text(), flags=re.MULTILINE)[1:]:
         head, *parts = re.split(r"^--- (?=[\w./ -]+$)", block, flags=re.MULTILINE)
         name, _, options = head.partition("\n")
@@ -46,25 +46,27 @@ def cases(table: Path) -> Iterator[Case]:
         yield case
 
 
-ALL = [case for table in TABLES for case in cases(table)]
+ALL = [case for table in TABLES for case in read_cases(table)]
 
 
 @pytest.mark.parametrize("case", ALL, ids=lambda case: f"{case.table.stem}: {case.name}")
-def test_case(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_manifest_case_gives_expected_diagnostics(
+    case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name, text in case.files.items():
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         data = re.sub(rb"\\x(..)", lambda m: bytes.fromhex(m[1].decode()), text.encode())
         path.write_bytes(data.replace(b"\\t", b"\t"))
     monkeypatch.chdir(tmp_path)
-    says = "\n".join(_said(case))
+    says = "\n".join(_load_case(case))
     if UPDATE:
         _write(case, says)
     else:
         assert says == case.says
 
 
-def _said(case: Case) -> Iterator[str]:
+def _load_case(case: Case) -> Iterator[str]:
     environ = dict(re.findall(r"^env (\w+)=(.*)$", case.options, re.MULTILINE))
     env = re.search(r"^--env (\S+)$", case.options, re.MULTILINE)
     paths = re.search(r"^paths (.+)$", case.options, re.MULTILINE)
@@ -76,15 +78,15 @@ def _said(case: Case) -> Iterator[str]:
         rules = RULES if "rules" in case.options.split() else {}
         loaded = load_project_manifests(project, given, KINDS, environ, [check_declared], rules)
     except KdeclareError as e:
-        yield from map(_line, e.diagnostics)
+        yield from map(_format_diagnostic, e.diagnostics)
         return
-    yield from map(_line, loaded.diagnostics)
+    yield from map(_format_diagnostic, loaded.diagnostics)
     if "show" in case.options.split():
         shown = (*loaded.desired, *loaded.rules)
         yield from (f"{item.id} {dict(item.labels)} {item.body}" for item in shown)
 
 
-def _line(item: Diagnostic) -> str:
+def _format_diagnostic(item: Diagnostic) -> str:
     about = f" {item.resource}:" if item.resource else ""
     head = f"{item.place or '-'}: {item.severity} {item.code}:{about} {item.summary}: {item.detail}"
     return f"{head}\n    {item.hint}" if item.hint else head

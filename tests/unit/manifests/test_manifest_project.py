@@ -57,14 +57,14 @@ spec:
 """
 
 
-def opened(folder: Path, env: str | None = None, state: str = "state") -> Project:
+def open_project_file(folder: Path, env: str | None = None, state: str = "state") -> Project:
     path = folder / "kdeclare.yaml"
     path.write_text(PROJECT.replace("STATE", state))
     return open_project(path, env, {"PW": "hunter2"} if env != "prod" else {"PROD_SERVERS": "a:1,b:2"})
 
 
-def test_the_default_environment(tmp_path: Path) -> None:
-    project = opened(tmp_path)
+def test_open_project_uses_default_environment(tmp_path: Path) -> None:
+    project = open_project_file(tmp_path)
     assert (project.name, project.folder) == ("payments", tmp_path)
     assert project.manifests == (tmp_path / "topics", tmp_path / "more/brokers.yaml")
     assert project.state == str(tmp_path / "state")
@@ -83,14 +83,14 @@ def test_the_default_environment(tmp_path: Path) -> None:
     assert "hunter2" not in repr(project)
 
 
-def test_another_environment_needs_only_its_own_references(tmp_path: Path) -> None:
-    prod = opened(tmp_path, "prod").environment
+def test_open_project_resolves_only_references_of_environment(tmp_path: Path) -> None:
+    prod = open_project_file(tmp_path, "prod").environment
     assert (prod.name, prod.bootstrap_servers) == ("prod", "a:1,b:2")
     assert prod.client_config_file == tmp_path / "prod.properties"
 
 
 @pytest.mark.parametrize("env", ["dev", "prod"])
-def test_offline_no_reference_about_the_connection_is_resolved(tmp_path: Path, env: str) -> None:
+def test_open_project_offline_resolves_no_connection_references(tmp_path: Path, env: str) -> None:
     """A job that only reads manifests, such as one for a fork, has no secrets."""
     path = tmp_path / "kdeclare.yaml"
     path.write_text(PROJECT.replace("STATE", "${env.STATE}"))
@@ -106,11 +106,11 @@ def test_offline_no_reference_about_the_connection_is_resolved(tmp_path: Path, e
 
 
 @pytest.mark.parametrize("uri", ["kafka://a:1/topic", "file:///var/state"])
-def test_a_state_can_be_a_uri(tmp_path: Path, uri: str) -> None:
-    assert opened(tmp_path, state=uri).state == uri
+def test_open_project_accepts_state_uri(tmp_path: Path, uri: str) -> None:
+    assert open_project_file(tmp_path, state=uri).state == uri
 
 
-def test_without_a_file_all_is_called_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_open_project_without_file_is_named_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     project = open_project(None, None, {})
     assert (project.name, project.environment.name, project.file) == ("default", "default", None)
@@ -118,7 +118,7 @@ def test_without_a_file_all_is_called_default(tmp_path: Path, monkeypatch: pytes
         open_project(None, "prod", {})
 
 
-def test_policies(tmp_path: Path) -> None:
+def test_open_project_reads_policies(tmp_path: Path) -> None:
     (tmp_path / "kdeclare.yaml").write_text(POLICIES)
     first, second = open_project(tmp_path / "kdeclare.yaml", None, {"PW": "hunter2"}).policies
     assert (first.name, first.class_name, first.severity) == ("names", "policies.naming:Names", "deny")
@@ -135,7 +135,7 @@ def test_policies(tmp_path: Path) -> None:
     assert (second.topics, second.labels) == (("/a.*/", "b"), {"tier": "1"})
 
 
-def test_the_places_within_a_policy(tmp_path: Path) -> None:
+def test_policy_entry_knows_positions_of_its_fields(tmp_path: Path) -> None:
     path = tmp_path / "kdeclare.yaml"
     path.write_text(POLICIES)
     first, second = open_project(path, None, {"PW": "hunter2"}).policies
@@ -150,7 +150,7 @@ def test_the_places_within_a_policy(tmp_path: Path) -> None:
     assert pickle.loads(pickle.dumps(second)).where(("class",)) == second.where(("class",))
 
 
-def test_variables_belong_to_environments(tmp_path: Path) -> None:
+def test_variables_outside_environments_are_rejected(tmp_path: Path) -> None:
     path = tmp_path / "kdeclare.yaml"
     path.write_text(POLICIES.replace("env.PW", "var.pw"))
     with pytest.raises(KdeclareError) as failure:
@@ -159,7 +159,7 @@ def test_variables_belong_to_environments(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [lambda p: None, Path.mkdir, lambda p: p.write_bytes(b"\xff"), Path.touch])
-def test_a_file_that_is_none(tmp_path: Path, make: object) -> None:
+def test_open_project_rejects_unreadable_file(tmp_path: Path, make: object) -> None:
     path = tmp_path / "kdeclare.yaml"
     make(path)  # type: ignore[operator]
     with pytest.raises(KdeclareError) as failure:
@@ -185,14 +185,14 @@ def test_a_file_that_is_none(tmp_path: Path, make: object) -> None:
         (HEAD + "spec: {policies: [{name: a, class: 'a:B', actions: []}]}}", False),
     ],
 )
-def test_the_schema_agrees(text: str, valid: bool) -> None:
+def test_project_schema_agrees_with_reader(text: str, valid: bool) -> None:
     schema = build_json_schema({**KINDS, **RULES})
     jsonschema.Draft202012Validator.check_schema(schema)
     assert jsonschema.Draft202012Validator(schema).is_valid(yaml.safe_load(text)) is valid
 
 
 @pytest.mark.parametrize("name", ["..", ".hidden", "a/b", "a\\b", "../../x"])
-def test_names_that_no_state_can_be_kept_under(tmp_path: Path, name: str) -> None:
+def test_project_name_unusable_as_folder_is_rejected(tmp_path: Path, name: str) -> None:
     """Names that a store refuses are reported when the file is read, for every environment."""
     file = tmp_path / "kdeclare.yaml"
     with pytest.raises(KdeclareError, match="cannot be the name of a folder"):
@@ -210,7 +210,7 @@ def test_names_that_no_state_can_be_kept_under(tmp_path: Path, name: str) -> Non
     ]
 
 
-def test_a_name_from_outside_is_asked_once_it_is_known(tmp_path: Path) -> None:
+def test_project_name_from_reference_is_validated(tmp_path: Path) -> None:
     file = tmp_path / "kdeclare.yaml"
     file.write_text(
         'apiVersion: kdeclare/v1\nkind: Project\nmetadata: {name: "${file.names/project}"}\nspec: {}\n'

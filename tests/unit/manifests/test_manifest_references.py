@@ -19,7 +19,7 @@ from kdeclare.manifests.syntax.substitution import (
 ENVIRON = {"PASSWORD": "hunter2", "USER": "me"}
 
 
-def scope(folder: Path = Path()) -> ReferenceContext:
+def make_scope(folder: Path = Path()) -> ReferenceContext:
     variables = {
         "n": Variable(12, "12"),
         "secret": Variable(
@@ -43,8 +43,8 @@ def scope(folder: Path = Path()) -> ReferenceContext:
         ("${vault:x:y} ${env.USER}", "${vault:x:y} me", "${vault:x:y} ${env.USER}"),
     ],
 )
-def test_text_from_outside_remembers_where_from(text: str, value: str, reference: str | None) -> None:
-    found = substitute(text, scope(), as_text=True)
+def test_substitute_keeps_reference_of_external_text(text: str, value: str, reference: str | None) -> None:
+    found = substitute(text, make_scope(), as_text=True)
     assert isinstance(found, Referenced)
     assert value in found
     assert found.reference == (reference or text)
@@ -63,31 +63,31 @@ def test_text_from_outside_remembers_where_from(text: str, value: str, reference
         ("${var.n}${var.n}", "1212"),
     ],
 )
-def test_text_from_inside_is_plain(text: str, value: str) -> None:
-    found = substitute(text, scope(), as_text=True)
+def test_substitute_returns_plain_text_without_external_reference(text: str, value: str) -> None:
+    found = substitute(text, make_scope(), as_text=True)
     assert found == value
     assert not isinstance(found, Referenced)
 
 
-def test_one_reference_alone_takes_the_type() -> None:
-    assert substitute("${var.n}", scope(), as_text=False) == 12
-    assert substitute("${var.n}0", scope(), as_text=False) == "120"
+def test_substitute_single_reference_keeps_type() -> None:
+    assert substitute("${var.n}", make_scope(), as_text=False) == 12
+    assert substitute("${var.n}0", make_scope(), as_text=False) == "120"
 
 
 @pytest.mark.parametrize(
     ("written", "value"),
     [(b"x", "x"), (b"x\n", "x"), (b"x\r\n", "x"), (b"x\n\n", "x\n"), (b"", ""), ("é\n".encode(), "é")],
 )
-def test_files_lose_one_newline_at_the_end(tmp_path: Path, written: bytes, value: str) -> None:
+def test_file_reference_drops_one_trailing_newline(tmp_path: Path, written: bytes, value: str) -> None:
     (tmp_path / "secret.txt").write_bytes(written)
-    assert substitute("${file.secret.txt}", scope(tmp_path), as_text=True) == value
+    assert substitute("${file.secret.txt}", make_scope(tmp_path), as_text=True) == value
     assert resolve_reference("${file.secret.txt}", tmp_path, {}) == value
 
 
 @pytest.mark.parametrize(
     "text", ["${env.GONE}", "${file.gone}", "${file.binary}", "${var.n}", "${x}", "${env.A"]
 )
-def test_what_cannot_be_resolved_any_more(tmp_path: Path, text: str) -> None:
+def test_resolve_reference_rejects_unresolvable_reference(tmp_path: Path, text: str) -> None:
     (tmp_path / "binary").write_bytes(b"\xff\x00")
     with pytest.raises(KdeclareError) as failure:
         resolve_reference(text, tmp_path, {"A": "hunter2"})
@@ -95,9 +95,9 @@ def test_what_cannot_be_resolved_any_more(tmp_path: Path, text: str) -> None:
 
 
 @given(st.text("${}:.varen n\\", max_size=30))
-def test_no_text_causes_anything_else(text: str) -> None:
+def test_substitute_any_text_gives_text_or_unresolved_reference(text: str) -> None:
     try:
-        found = substitute(text, scope(), as_text=True)
+        found = substitute(text, make_scope(), as_text=True)
     except UnresolvedReference:
         return
     assert isinstance(found, str)

@@ -32,7 +32,7 @@ LABELS = st.dictionaries(
 )
 
 
-def texts(configs: dict[str, object]) -> dict[str, str | None]:
+def format_as_kafka_text(configs: dict[str, object]) -> dict[str, str | None]:
     """Return the values as the texts that Kafka receives."""
     return {
         key: None if value is None else value if isinstance(value, str) else json.dumps(value)
@@ -40,7 +40,9 @@ def texts(configs: dict[str, object]) -> dict[str, str | None]:
     }
 
 
-def shown(project: Project, resource: ResourceId, environ: Mapping[str, str] = MappingProxyType({})) -> str:
+def show_fields(
+    project: Project, resource: ResourceId, environ: Mapping[str, str] = MappingProxyType({})
+) -> str:
     source = read_sources(project, environ, KINDS).by_id[resource]
     found = collect_field_origins(
         source.layers, build_reader(project, environ), MODES, {}, lambda path: False
@@ -49,13 +51,13 @@ def shown(project: Project, resource: ResourceId, environ: Mapping[str, str] = M
     return render_manifest_text(EffectiveManifest("p", "e", resource, place, found))
 
 
-def topic(labels: object, spec: object) -> dict[str, object]:
+def make_topic(labels: object, spec: object) -> dict[str, object]:
     metadata = {"name": "t", "labels": labels}
     return {"apiVersion": "kdeclare/v1", "kind": "Topic", "metadata": metadata, "spec": spec}
 
 
 @given(own=CONFIGS, over=CONFIGS, high=CONFIGS, low=CONFIGS, labels=LABELS)
-def test_what_is_shown_means_what_is_planned(
+def test_shown_fields_equal_planned_fields(
     tmp_path_factory: pytest.TempPathFactory,
     own: dict[str, object],
     over: dict[str, object],
@@ -70,18 +72,18 @@ def test_what_is_shown_means_what_is_planned(
     def written(name: str, document: object) -> None:
         (folder / name).write_text(json.dumps(document).replace("${", "$${"))
 
-    written("over.json.yaml", topic({}, {"configs": over}))
-    written("manifests/t.yaml", topic(labels, {"partitions": 1, "configs": own}))
+    written("over.json.yaml", make_topic({}, {"configs": over}))
+    written("manifests/t.yaml", make_topic(labels, {"partitions": 1, "configs": own}))
     for name, priority, configs in (("high", 1, high), ("low", 0, low)):
         spec = {"kind": "Topic", "priority": priority, "defaults": {"partitions": 9, "configs": configs}}
         document = {"apiVersion": "kdeclare/v1", "kind": "Defaults", "metadata": {"name": name}, "spec": spec}
         written(f"manifests/{name}.yaml", document)
     spec = {"environments": {"e": {"overlays": ["over.json.yaml"]}}}
-    written("kdeclare.yaml", topic({}, spec) | {"kind": "Project", "metadata": {"name": "p"}})
+    written("kdeclare.yaml", make_topic({}, spec) | {"kind": "Project", "metadata": {"name": "p"}})
     project = open_project(folder / "kdeclare.yaml", None, {})
     (planned,) = load_project_manifests(project, (), KINDS, {}).desired
-    assert planned.body == {"partitions": 1, "configs": texts(low | high | own | over)}
-    text = shown(project, planned.id)
+    assert planned.body == {"partitions": 1, "configs": format_as_kafka_text(low | high | own | over)}
+    text = show_fields(project, planned.id)
     assert all(line.isprintable() for line in text.split("\n")), "nothing that plays tricks on a terminal"
     (folder / "again.yaml").write_text(text)
     (again,) = load_project_manifests(Project(), [folder / "again.yaml"], KINDS, {}).desired
@@ -96,27 +98,27 @@ def test_what_is_shown_means_what_is_planned(
         max_size=3,
     )
 )
-def test_a_list_with_references_means_what_is_planned(
+def test_shown_list_with_references_equals_planned_list(
     tmp_path_factory: pytest.TempPathFactory, value: list[str]
 ) -> None:
     folder = tmp_path_factory.mktemp("p")
     (folder / "manifests").mkdir()
-    document = topic({}, {"partitions": 1, "configs": {"a": value}})
+    document = make_topic({}, {"partitions": 1, "configs": {"a": value}})
     (folder / "manifests/t.yaml").write_text(json.dumps(document))
     spec = {"environments": {"e": {"variables": {"v": "$${env.OUT}"}}}}
     (folder / "kdeclare.yaml").write_text(
-        json.dumps(topic({}, spec) | {"kind": "Project", "metadata": {"name": "p"}})
+        json.dumps(make_topic({}, spec) | {"kind": "Project", "metadata": {"name": "p"}})
     )
     environ = {"OUT": "out"}
     project = open_project(folder / "kdeclare.yaml", None, environ)
     (planned,) = load_project_manifests(project, (), KINDS, environ).desired
-    (folder / "again.yaml").write_text(shown(project, planned.id, environ))
+    (folder / "again.yaml").write_text(show_fields(project, planned.id, environ))
     (again,) = load_project_manifests(Project(), [folder / "again.yaml"], KINDS, environ).desired
     assert again.body == planned.body
 
 
 @given(st.text(max_size=8))
-def test_what_is_quoted_is_seen_and_means_the_same(text: str) -> None:
+def test_quote_scalar_is_printable_and_keeps_value(text: str) -> None:
     assert quote_scalar(text).isprintable()
     assert yaml.safe_load(quote_scalar(text)) == text
 
@@ -129,7 +131,7 @@ PIECES = st.lists(
 
 
 @given(pieces=PIECES)
-def test_of_a_secret_nothing_is_shown_but_one_reference(
+def test_shown_secret_is_only_a_reference(
     tmp_path_factory: pytest.TempPathFactory, pieces: list[str]
 ) -> None:
     """Text around a reference and the values of project variables are hidden as well."""
@@ -137,12 +139,12 @@ def test_of_a_secret_nothing_is_shown_but_one_reference(
     (folder / "manifests").mkdir()
     text = "".join(pieces)
     (folder / "manifests/t.yaml").write_text(
-        json.dumps(topic({}, {"partitions": 1, "configs": {"pw": text}}))
+        json.dumps(make_topic({}, {"partitions": 1, "configs": {"pw": text}}))
     )
     variables = {"plain": "hunter6", "whole": "${env.OUT}", "mixed": "hunter7${env.OUT}"}
     spec = {"environments": {"e": {"variables": variables}}}
     (folder / "kdeclare.yaml").write_text(
-        json.dumps(topic({}, spec) | {"kind": "Project", "metadata": {"name": "p"}})
+        json.dumps(make_topic({}, spec) | {"kind": "Project", "metadata": {"name": "p"}})
     )
     environ = {"OUT": "hunter8"}
     project = open_project(folder / "kdeclare.yaml", None, environ)

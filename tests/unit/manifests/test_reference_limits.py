@@ -17,7 +17,7 @@ CI = SET | {"CI": "true"}
 
 
 @pytest.fixture(autouse=True)
-def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("manifests").mkdir()
     Path("secrets").mkdir()
@@ -39,14 +39,14 @@ def check_manifest(value: str, environ: Mapping[str, str] = SET) -> list[Diagnos
     return list(validate(environ=environ).diagnostics)
 
 
-def test_without_the_field_everything_is_resolved_at_a_desk() -> None:
+def test_references_without_limits_are_resolved_outside_ci() -> None:
     write_project()
     assert check_manifest("${env.TEAM}") == []
     assert check_manifest("${file.secrets/team}") == []
 
 
 @pytest.mark.parametrize("name", ["KDECLARE_SECRET_KEY", "KDECLARE_OLD_SECRET_KEY"])
-def test_key_for_hashes_is_resolved_nowhere(name: str) -> None:
+def test_secret_key_is_never_resolved(name: str) -> None:
     write_project()
     [found] = check_manifest(f"${{env.{name}}}", SET | {name: "x" * 16})
     assert found.code == "reference-not-allowed"
@@ -55,7 +55,7 @@ def test_key_for_hashes_is_resolved_nowhere(name: str) -> None:
 
 
 @pytest.mark.parametrize("reference", ["${env.TEAM}", "${file.secrets/team}"])
-def test_without_the_field_nothing_is_resolved_in_ci(reference: str) -> None:
+def test_references_without_limits_are_rejected_in_ci(reference: str) -> None:
     write_project()
     [found] = check_manifest(reference, CI)
     assert (found.code, str(found.place)) == ("reference-not-allowed", "manifests/orders.yaml:6:11")
@@ -64,12 +64,12 @@ def test_without_the_field_nothing_is_resolved_in_ci(reference: str) -> None:
     assert check_manifest(reference, SET | {"CI": "false"}) == []
 
 
-def test_without_a_project_file_nothing_is_resolved_in_ci() -> None:
-    assert [d.code for d in _validated_path(CI)] == ["reference-not-allowed"]
-    assert _validated_path(SET) == []
+def test_references_without_project_file_are_rejected_in_ci() -> None:
+    assert [d.code for d in _validate_path(CI)] == ["reference-not-allowed"]
+    assert _validate_path(SET) == []
 
 
-def _validated_path(environ: Mapping[str, str]) -> list[Diagnostic]:
+def _validate_path(environ: Mapping[str, str]) -> list[Diagnostic]:
     file = Path("one.yaml")
     file.write_text(
         "apiVersion: kdeclare/v1\nkind: Topic\nmetadata: {name: orders, labels: {team: '${env.TEAM}'}}\n"
@@ -79,7 +79,7 @@ def _validated_path(environ: Mapping[str, str]) -> list[Diagnostic]:
 
 
 @pytest.mark.parametrize("environ", [SET, CI], ids=["desk", "ci"])
-def test_the_field_limits_names_prefixes_and_files(environ: Mapping[str, str]) -> None:
+def test_references_field_limits_names_prefixes_and_files(environ: Mapping[str, str]) -> None:
     write_project({"env": ["TEAM", "KAFKA_*"], "files": ["secrets/"]})
     for allowed in ("${env.TEAM}", "${env.KAFKA_RETENTION}", "${file.secrets/team}"):
         assert check_manifest(allowed, environ) == []
@@ -90,7 +90,7 @@ def test_the_field_limits_names_prefixes_and_files(environ: Mapping[str, str]) -
         assert found.place is not None
 
 
-def test_a_refusal_does_not_say_what_is_set() -> None:
+def test_rejected_reference_does_not_reveal_if_variable_is_set() -> None:
     write_project({"env": ["TEAM"]})
     [found] = check_manifest("${env.KAFKA_RETENTION}")
     [missing] = check_manifest("${env.KAFKA_RETENTIONS}")
@@ -100,7 +100,7 @@ def test_a_refusal_does_not_say_what_is_set() -> None:
 
 
 @pytest.mark.parametrize("name", ["GH_TOKEN", "CI_JOB_TOKEN", "KDECLARE_CLIENT_PROPERTIES", "GITHUB_TOKEN"])
-def test_tokens_of_the_job_are_never_resolved(name: str) -> None:
+def test_ci_job_credentials_are_never_resolved(name: str) -> None:
     write_project({"env": ["GH_*", "CI_*", "KDECLARE_*", "GITHUB_*"]})
     [found] = check_manifest(f"${{env.{name}}}", CI | {name: "ghs_secret"})
     assert (found.code, "credential of the CI job" in found.detail) == ("reference-not-allowed", True)
@@ -110,13 +110,13 @@ def test_tokens_of_the_job_are_never_resolved(name: str) -> None:
 
 
 @pytest.mark.parametrize("entry", ["*", "", "A B", "${env.X}", "KAFKA_*_X"])
-def test_entries_that_mean_everything_or_nothing_are_refused(entry: str) -> None:
+def test_references_field_rejects_invalid_patterns(entry: str) -> None:
     write_project({"env": [entry]})
     with pytest.raises(KdeclareError, match="use names of environment variables"):
         open_project(None, None, SET)
 
 
-def test_links_do_not_lead_out_of_an_allowed_folder() -> None:
+def test_links_out_of_allowed_folder_are_rejected() -> None:
     write_project({"files": ["secrets", "linked"]})
     Path("outside").write_text("x")
     Path("secrets/link").symlink_to(Path("outside").absolute())
@@ -132,7 +132,7 @@ def test_links_do_not_lead_out_of_an_allowed_folder() -> None:
     assert check_manifest("${file.outside}") == []
 
 
-def test_a_folder_elsewhere_can_be_allowed(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_folder_outside_project_can_be_allowed(tmp_path_factory: pytest.TempPathFactory) -> None:
     mounted = tmp_path_factory.mktemp("run")
     (mounted / "..data").mkdir()
     (mounted / "..data" / "password").write_text("hunter2")
@@ -141,7 +141,7 @@ def test_a_folder_elsewhere_can_be_allowed(tmp_path_factory: pytest.TempPathFact
     assert check_manifest(f"${{file.{mounted}/password}}") == []
 
 
-def test_the_project_file_itself_is_limited() -> None:
+def test_references_of_project_file_are_limited() -> None:
     lab = {"bootstrapServers": "${env.TEAM}:9092", "variables": {"owner": "${env.TEAM}"}}
     write_project({"env": ["KAFKA_*"]}, environments={"lab": lab})
     with pytest.raises(KdeclareError) as refused:
@@ -152,7 +152,7 @@ def test_the_project_file_itself_is_limited() -> None:
     assert open_project(None, None, SET).environment.bootstrap_servers == "checkout:9092"
 
 
-def test_what_a_change_adds_to_the_list_waits_for_the_trusted_file() -> None:
+def test_references_must_be_allowed_by_trusted_file() -> None:
     write_project({"env": ["TEAM", "KAFKA_*"], "files": ["secrets"]})
     write_project({"env": ["TEAM"], "files": ["secrets"]}, "base.yaml")
     trusted = CI | {"KDECLARE_TRUSTED_PROJECT": "base.yaml"}
@@ -168,7 +168,7 @@ def test_what_a_change_adds_to_the_list_waits_for_the_trusted_file() -> None:
 
 
 @pytest.mark.parametrize("content", [None, "not: [a project", "apiVersion: kdeclare/v2\n"])
-def test_a_trusted_file_that_cannot_be_used_allows_nothing(content: str | None) -> None:
+def test_unusable_trusted_file_allows_no_references(content: str | None) -> None:
     write_project({"env": ["TEAM"]})
     if content is not None:
         Path("base.yaml").write_text(content)
@@ -176,7 +176,7 @@ def test_a_trusted_file_that_cannot_be_used_allows_nothing(content: str | None) 
     assert found.code == "reference-not-allowed"
 
 
-def test_apply_resolves_nothing_that_is_not_allowed() -> None:
+def test_project_secrets_reject_references_not_allowed() -> None:
     write_project({"env": ["TEAM"]})
     project = open_project(None, None, SET)
     secrets = ProjectSecrets(project, SET)

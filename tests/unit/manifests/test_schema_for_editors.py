@@ -16,34 +16,34 @@ MODELS = {name: model["properties"] for name, model in SCHEMA["$defs"].items() i
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_every_field_says_what_it_is_for(model: str) -> None:
+def test_every_schema_field_has_description(model: str) -> None:
     silent = [name for name, field in MODELS[model].items() if not field.get("description")]
     assert silent == [], "describe the field in the model or in manifests/field_docs.py"
 
 
-def test_nothing_is_described_that_is_not_there() -> None:
+def test_field_docs_describe_only_existing_fields() -> None:
     assert FIELD_DOCS.keys() <= MODELS.keys()
     for model, fields in FIELD_DOCS.items():
         assert fields.keys() <= MODELS[model].keys(), model
 
 
-def configs(spec: str) -> dict[str, Any]:
+def get_config_keys(spec: str) -> dict[str, Any]:
     """Return the config keys in the schema of a spec."""
     found: dict[str, Any] = MODELS[spec]["configs"]["properties"]
     return found
 
 
-def test_a_config_key_has_its_meaning_its_type_and_its_default() -> None:
-    said = configs("TopicSpec")["retention.ms"]["description"]
+def test_config_key_description_has_meaning_type_and_default() -> None:
+    said = get_config_keys("TopicSpec")["retention.ms"]["description"]
     assert said.startswith("Milliseconds that a topic with the delete policy keeps data; -1 for no limit.")
     assert said.endswith("\n\nLONG, default `604800000`.")
-    assert configs("BrokerConfigSpec")["log.cleaner.threads"]["description"].endswith(
+    assert get_config_keys("BrokerConfigSpec")["log.cleaner.threads"]["description"].endswith(
         "INT, default `1`.\n\nApplies to the whole cluster; declare it in cluster-default."
     )
 
 
 @pytest.mark.parametrize("scope", ConfigScope)
-def test_every_key_that_can_be_declared_has_words_and_no_other(scope: ConfigScope) -> None:
+def test_config_meanings_cover_exactly_declarable_keys(scope: ConfigScope) -> None:
     declarable = {key for key, info in load_catalog(scope).keys.items() if info.mode != "read-only"}
     assert load_meanings(scope).keys() == declarable, "describe the key in meanings.json"
     assert [
@@ -52,7 +52,7 @@ def test_every_key_that_can_be_declared_has_words_and_no_other(scope: ConfigScop
 
 
 @pytest.mark.parametrize("unit", ["bytes", "ms", "seconds"])
-def test_the_words_name_the_unit_that_a_key_has_in_its_name(unit: str) -> None:
+def test_config_meaning_names_unit_of_key(unit: str) -> None:
     word = "milliseconds" if unit == "ms" else unit
     measured = [
         (k, t) for scope in ConfigScope for k, t in load_meanings(scope).items() if k.endswith(f".{unit}")
@@ -61,8 +61,8 @@ def test_the_words_name_the_unit_that_a_key_has_in_its_name(unit: str) -> None:
     assert [key for key, text in measured if word not in text.lower()] == []
 
 
-def test_keys_that_only_a_restart_changes_are_not_offered() -> None:
-    offered = configs("BrokerConfigSpec")
+def test_schema_omits_read_only_broker_configs() -> None:
+    offered = get_config_keys("BrokerConfigSpec")
     assert "log.retention.ms" in offered
     assert "log.dirs" not in offered
 
@@ -81,50 +81,50 @@ VALUES = [
 
 
 @pytest.mark.parametrize(("values", "valid"), VALUES)
-def test_values_are_taken_and_refused_as_validate_does(values: dict[str, Any], valid: bool) -> None:
+def test_schema_accepts_same_config_values_as_validate(values: dict[str, Any], valid: bool) -> None:
     document = {"apiVersion": "kdeclare/v1", "kind": "Topic", "metadata": {"name": "orders"}}
     document["spec"] = {"partitions": 1, "configs": values}
     assert jsonschema.Draft202012Validator(SCHEMA).is_valid(document) is valid
 
 
-def test_values_to_choose_from_are_offered() -> None:
-    offered = configs("TopicSpec")
+def test_schema_lists_allowed_config_values() -> None:
+    offered = get_config_keys("TopicSpec")
     assert {"enum": [True, False]} in offered["preallocate"]["anyOf"]
     assert "zstd" in offered["compression.type"]["anyOf"][0]["enum"]
     assert offered["cleanup.policy"]["anyOf"][0]["items"]["anyOf"][0]["enum"] == ["delete", "compact"]
 
 
-def test_one_kind_alone_has_the_same_words() -> None:
+def test_schema_of_one_kind_has_same_descriptions() -> None:
     assert build_manifest_schema("Topic")["$defs"]["TopicSpec"] == SCHEMA["$defs"]["TopicSpec"]
 
 
-def test_overlays_say_what_they_are_over_and_nothing_else_has_to_be_there() -> None:
+def test_overlay_schema_requires_only_kind_and_name() -> None:
     """The overlay of docs/environments.md, and the fields that a merge adds to it."""
     whole: dict[str, Any] = {"kind": "Topic", "metadata": {"name": "orders"}, "spec": {"partitions": 48}}
-    assert overlays_take(whole)
-    assert overlays_take(whole | {"apiVersion": "kdeclare/v1"})
-    assert overlays_take({"kind": "Topic", "metadata": {"name": "orders", "labels": {"tier": "gold"}}})
+    assert is_valid_overlay(whole)
+    assert is_valid_overlay(whole | {"apiVersion": "kdeclare/v1"})
+    assert is_valid_overlay({"kind": "Topic", "metadata": {"name": "orders", "labels": {"tier": "gold"}}})
     connect = {"kind": "ConnectWorkerConfig", "metadata": {"name": "c"}, "spec": {"config": {"a.b": "c"}}}
-    assert overlays_take(connect)
-    assert not overlays_take(whole | {"apiVersion": "kdeclare/v2"})
-    assert not overlays_take(whole | {"spec": {"partitoins": 48}})
-    assert not overlays_take({key: whole[key] for key in ("metadata", "spec")})
-    assert not overlays_take(whole | {"metadata": {"labels": {"tier": "gold"}}})
+    assert is_valid_overlay(connect)
+    assert not is_valid_overlay(whole | {"apiVersion": "kdeclare/v2"})
+    assert not is_valid_overlay(whole | {"spec": {"partitoins": 48}})
+    assert not is_valid_overlay({key: whole[key] for key in ("metadata", "spec")})
+    assert not is_valid_overlay(whole | {"metadata": {"labels": {"tier": "gold"}}})
 
 
-def test_a_list_in_an_overlay_is_whole() -> None:
+def test_overlay_schema_requires_complete_list_elements() -> None:
     move = {"topic": "orders", "partition": 0, "replicas": [1, 2]}
     drain = {"kind": "Reassignment", "metadata": {"name": "drain"}}
-    assert overlays_take(drain | {"spec": {"partitions": [move], "placement": {"racks": ["a"]}}})
-    assert not overlays_take(drain | {"spec": {"partitions": [{"topic": "orders", "partition": 0}]}})
+    assert is_valid_overlay(drain | {"spec": {"partitions": [move], "placement": {"racks": ["a"]}}})
+    assert not is_valid_overlay(drain | {"spec": {"partitions": [{"topic": "orders", "partition": 0}]}})
 
 
 @pytest.mark.parametrize("kind", ["Defaults", "Policy", "PolicyTest", "Project", "Fleet"])
-def test_what_holds_everywhere_is_no_overlay(kind: str) -> None:
-    assert not overlays_take({"apiVersion": "kdeclare/v1", "kind": kind, "metadata": {"name": "x"}})
+def test_overlay_schema_rejects_kinds_without_overlays(kind: str) -> None:
+    assert not is_valid_overlay({"apiVersion": "kdeclare/v1", "kind": kind, "metadata": {"name": "x"}})
 
 
-def overlays_take(document: dict[str, Any]) -> bool:
+def is_valid_overlay(document: dict[str, Any]) -> bool:
     """Return whether the overlay is valid by the schema of overlays and by that of its kind."""
     schemas = [
         build_overlay_file_schema(None),

@@ -44,20 +44,20 @@ class Request:
         return self.sums.get(frozenset(labels.items()), 0)
 
 
-def assigned(*replicas: Sequence[int], configs: Mapping[str, str] | None = None) -> State:
+def make_assigned_state(*replicas: Sequence[int], configs: Mapping[str, str] | None = None) -> State:
     """Return a state with the brokers of each partition."""
     smallest = min(map(len, replicas))
     return State(len(replicas), smallest, dict(enumerate(replicas)), configs or {})
 
 
-def created(state: State, changed: frozenset[str] | None = None, **more: Any) -> Request:
+def make_creation(state: State, changed: frozenset[str] | None = None, **more: Any) -> Request:
     """Return a creation whose changed fields are all fields of the state, or ``changed``."""
     stated = {"assignments"} if state.replicas_assignments else {"partitions", "replicationFactor"}
     stated |= {f"configs.{key}" for key in state.configs}
     return Request(Action.CREATE, None, state, frozenset(stated) if changed is None else changed, **more)
 
 
-def modified(pre: State, post: State, changed: frozenset[str] | None = None, **more: Any) -> Request:
+def make_modification(pre: State, post: State, changed: frozenset[str] | None = None, **more: Any) -> Request:
     """Return a modification whose changed fields are those that differ between the states, or ``changed``."""
     fields = {
         "partitions": pre.num_partitions != post.num_partitions,
@@ -75,7 +75,7 @@ def modified(pre: State, post: State, changed: frozenset[str] | None = None, **m
     return Request(Action.MODIFY, pre, post, different if changed is None else changed, **more)
 
 
-def deleted(pre: State, **more: Any) -> Request:
+def make_deletion(pre: State, **more: Any) -> Request:
     """Return a deletion."""
     return Request(Action.DELETE, pre, None, **more)
 
@@ -99,14 +99,14 @@ _FREE = frozenset({"action", "topic", "name", "changed"})
 """What a request is about; that is known before anything is asked."""
 
 
-def reads_of(policy: Policy, request: Request) -> set[str]:
+def record_reads(policy: Policy, request: Request) -> set[str]:
     """Return what a policy reads besides the basic fields: ``labels``, ``post.configs``, ``racks``."""
     reads: list[str] = []
-    verdict(policy, cast(RequestMetadata, _Watched(request, reads)))
+    find_violation(policy, cast(RequestMetadata, _Watched(request, reads)))
     return set(reads) - _FREE
 
 
-def verdict(policy: Policy, request: RequestMetadata) -> str | None:
+def find_violation(policy: Policy, request: RequestMetadata) -> str | None:
     """Return the policy's reason to deny a request; None if it allows it."""
     try:
         policy.validate(request)

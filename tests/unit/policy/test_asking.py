@@ -37,20 +37,20 @@ class Unspeakable(PolicyViolation):
         raise ValueError("cannot be said")
 
 
-def raising(what: BaseException) -> Callable[[], object]:
+def make_raiser(what: BaseException) -> Callable[[], object]:
     def ask() -> object:
         raise what
 
     return ask
 
 
-def policy(ask: Callable[[], object], **more: Any) -> ConfiguredPolicy:
+def make_policy(ask: Callable[[], object], **more: Any) -> ConfiguredPolicy:
     return ConfiguredPolicy("x", Does(ask), **more)
 
 
-def answer(ask: Callable[[], object], limit_s: float | None = None, **more: Any) -> str | None:
+def ask_policy(ask: Callable[[], object], limit_s: float | None = None, **more: Any) -> str | None:
     with PolicyEvaluator(limit_s) as asking:
-        return asking.ask(policy(ask, **more), REQUEST)
+        return asking.ask(make_policy(ask, **more), REQUEST)
 
 
 @pytest.mark.parametrize("bounded", [False, True])
@@ -65,17 +65,17 @@ def answer(ask: Callable[[], object], limit_s: float | None = None, **more: Any)
         Unspeakable(),
     ],
 )
-def test_whatever_it_raises_denies(odd: BaseException, bounded: bool) -> None:
-    said = answer(raising(odd), 1.0, bounded=bounded)
+def test_policy_exception_denies_request(odd: BaseException, bounded: bool) -> None:
+    said = ask_policy(make_raiser(odd), 1.0, bounded=bounded)
     assert said is not None
     assert said.startswith("Policy 'x' failed, so the request is denied: ")
 
 
 @pytest.mark.parametrize("bounded", [False, True])
 @pytest.mark.parametrize("own", [UnavailableError(), Fault("GONE", "gone"), KeyboardInterrupt()])
-def test_what_kdeclare_raises_itself_gets_through(own: BaseException, bounded: bool) -> None:
+def test_evaluator_passes_on_exceptions_of_kdeclare(own: BaseException, bounded: bool) -> None:
     with pytest.raises(type(own)) as found:
-        answer(raising(own), bounded=bounded)
+        ask_policy(make_raiser(own), bounded=bounded)
     assert found.value is own
 
 
@@ -83,22 +83,22 @@ def test_what_kdeclare_raises_itself_gets_through(own: BaseException, bounded: b
 @pytest.mark.parametrize(
     ("returned", "shown"), [(False, "False"), (True, "True"), ("", "''"), (0, "0"), ("no", "'no'")]
 )
-def test_whatever_it_returns_denies(returned: object, shown: str, bounded: bool) -> None:
-    assert answer(lambda: returned, bounded=bounded) == (
+def test_policy_return_value_denies_request(returned: object, shown: str, bounded: bool) -> None:
+    assert ask_policy(lambda: returned, bounded=bounded) == (
         f"Policy 'x' returned {shown}, but a policy must return None, or raise PolicyViolation to deny the "
         "request."
     )
-    assert answer(lambda: None, bounded=bounded) is None
+    assert ask_policy(lambda: None, bounded=bounded) is None
 
 
-def test_the_limit_is_looked_up_when_it_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_evaluator_reads_time_limit_on_each_call(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kdeclare.policy.isolation.LIMIT_S", 0.1)
     release = Event()
-    assert answer(lambda: release.wait(10) and None) == "Policy 'x' timed out after 0.1 s."
+    assert ask_policy(lambda: release.wait(10) and None) == "Policy 'x' timed out after 0.1 s."
     release.set()
 
 
-def test_time_in_which_something_else_keeps_it_waiting_does_not_count() -> None:
+def test_time_limit_excludes_time_of_reads() -> None:
     reading = [True]
 
     def slow() -> None:
@@ -106,10 +106,10 @@ def test_time_in_which_something_else_keeps_it_waiting_does_not_count() -> None:
         reading[0] = False
 
     with PolicyEvaluator(0.2, is_busy=lambda: reading[0]) as asking:
-        assert asking.ask(policy(slow), REQUEST) is None
+        assert asking.ask(make_policy(slow), REQUEST) is None
 
 
-def test_what_it_thinks_before_and_after_it_waits_counts() -> None:
+def test_time_limit_includes_time_before_and_after_reads() -> None:
     reading = [False]
     release = Event()
 
@@ -121,24 +121,24 @@ def test_what_it_thinks_before_and_after_it_waits_counts() -> None:
 
     began = time.monotonic()
     with PolicyEvaluator(0.2, is_busy=lambda: reading[0]) as asking:
-        said = asking.ask(policy(slow), REQUEST)
+        said = asking.ask(make_policy(slow), REQUEST)
     release.set()
     assert said == "Policy 'x' timed out after 0.2 s."
     assert 0.4 < time.monotonic() - began < 5
 
 
 @pytest.mark.parametrize("odd", [ValueError(), SystemExit(1), asyncio.CancelledError(), GeneratorExit()])
-def test_whatever_it_raises_when_it_is_closed_changes_nothing(odd: BaseException) -> None:
-    _close_policy(policy(raising(odd)))
+def test_close_policy_ignores_exceptions(odd: BaseException) -> None:
+    _close_policy(make_policy(make_raiser(odd)))
 
 
-def test_closing_can_be_interrupted() -> None:
+def test_close_policy_passes_on_keyboard_interrupt() -> None:
     with pytest.raises(KeyboardInterrupt):
-        _close_policy(policy(raising(KeyboardInterrupt())))
+        _close_policy(make_policy(make_raiser(KeyboardInterrupt())))
 
 
-def test_what_a_policy_prints_is_kept_from_the_data(capsys: pytest.CaptureFixture[str]) -> None:
-    assert answer(lambda: print("here I am")) is None
+def test_policy_output_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ask_policy(lambda: print("here I am")) is None
     print("data")
     shown = capsys.readouterr()
     assert (shown.out, shown.err) == ("data\n", "here I am\n")

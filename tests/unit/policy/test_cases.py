@@ -41,7 +41,7 @@ spec:
 """
 
 
-def load(
+def load_text(
     folder: Path, text: str, project: Project | None = None
 ) -> tuple[tuple[Case, ...], list[Diagnostic]]:
     """Load the cases of a file with this text."""
@@ -50,17 +50,17 @@ def load(
     return cases, list(problems)
 
 
-def wrong(folder: Path, spec: str) -> list[tuple[str, str, str]]:
+def load_problems(folder: Path, spec: str) -> list[tuple[str, str, str]]:
     """Return line and column, code, and text with hint of each diagnostic."""
-    cases, problems = load(folder, HEAD + spec)
+    cases, problems = load_text(folder, HEAD + spec)
     assert not cases
     return [
         (str(p.place).rpartition("it.yaml:")[2], p.code, f"{p.detail} {p.hint}".strip()) for p in problems
     ]
 
 
-def test_a_whole_file(tmp_path: Path) -> None:
-    (first, second, third), problems = load(tmp_path, HEAD + WHOLE)
+def test_load_cases_reads_all_fields(tmp_path: Path) -> None:
+    (first, second, third), problems = load_text(tmp_path, HEAD + WHOLE)
     assert problems == []
     assert (first.test, first.name, first.policy, first.message) == (
         "gold",
@@ -89,17 +89,17 @@ def test_a_whole_file(tmp_path: Path) -> None:
     assert third.request.pre_request_state == request.pre_request_state
 
 
-def test_assignments_of_a_case_go_before_the_counts_of_the_defaults(tmp_path: Path) -> None:
+def test_assignments_of_case_override_counts_of_defaults(tmp_path: Path) -> None:
     spec = """\
 spec:
   defaults: {action: CREATE, topic: t, post: {partitions: 9, replicationFactor: 9, configs: {a: b}}}
   cases: [{name: it, request: {post: {assignments: {0: [1]}}}, expect: allow}]
 """
-    [case], _ = load(tmp_path, HEAD + spec)
+    [case], _ = load_text(tmp_path, HEAD + spec)
     assert case.request.post_request_state == CaseState("post", 1, 1, {0: (1,)}, {"a": "b"})
 
 
-def test_references_are_those_of_the_project(tmp_path: Path) -> None:
+def test_case_references_resolve_project_variables(tmp_path: Path) -> None:
     environment = Environment(variables={"n": Variable(4, "4")})
     spec = """\
 spec:
@@ -108,11 +108,11 @@ spec:
       request: {action: CREATE, topic: "${env.HOME}", post: {partitions: "${var.n}"}}
       expect: allow
 """
-    [case], problems = load(tmp_path, HEAD + spec, Project(environment=environment))
+    [case], problems = load_text(tmp_path, HEAD + spec, Project(environment=environment))
     assert problems == []
     assert case.request.name == "here"
     assert case.request.post_request_state == CaseState("post", 4, overrides={})
-    _, [problem] = load(tmp_path, HEAD + spec)
+    _, [problem] = load_text(tmp_path, HEAD + spec)
     assert (problem.code, problem.place and problem.place.line) == ("undefined-variable", 7)
 
 
@@ -189,8 +189,10 @@ CASE = "spec:\n  cases:\n    - name: it\n      expect: deny\n      request:\n   
         ),
     ],
 )
-def test_mistakes(tmp_path: Path, spec: str, found: list[tuple[str, str, str]]) -> None:
-    assert wrong(tmp_path, spec) == found
+def test_load_cases_reports_mistakes_with_position(
+    tmp_path: Path, spec: str, found: list[tuple[str, str, str]]
+) -> None:
+    assert load_problems(tmp_path, spec) == found
 
 
 @pytest.mark.parametrize(
@@ -216,15 +218,15 @@ def test_mistakes(tmp_path: Path, spec: str, found: list[tuple[str, str, str]]) 
         ),
     ],
 )
-def test_contradictions(tmp_path: Path, more: str, place: str, said: str) -> None:
-    [(where, code, text)] = wrong(tmp_path, f"{CASE}        topic: t\n        {more}\n")
+def test_load_cases_reports_contradictory_fields(tmp_path: Path, more: str, place: str, said: str) -> None:
+    [(where, code, text)] = load_problems(tmp_path, f"{CASE}        topic: t\n        {more}\n")
     assert (where, code) == (place, "contradictory-case")
     assert said in text
 
 
-def test_a_deletion_has_no_state_afterwards(tmp_path: Path) -> None:
+def test_deletion_case_with_post_state_is_rejected(tmp_path: Path) -> None:
     spec = f"{CASE}        topic: t\n        post: {{partitions: 1}}\n".replace("CREATE", "DELETE")
-    [(_, _, text)] = wrong(tmp_path, spec)
+    [(_, _, text)] = load_problems(tmp_path, spec)
     assert "DELETE does not take 'post': the topic does not exist afterwards." in text
 
 
@@ -244,36 +246,40 @@ def test_a_deletion_has_no_state_afterwards(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_an_action_does_not_change(tmp_path: Path, action: str, more: str, said: str) -> None:
+def test_changed_fields_impossible_for_action_are_rejected(
+    tmp_path: Path, action: str, more: str, said: str
+) -> None:
     spec = f"{CASE}        topic: t\n        {more}\n".replace("CREATE", action)
-    [(_, code, text)] = wrong(tmp_path, spec)
+    [(_, code, text)] = load_problems(tmp_path, spec)
     assert code == "contradictory-case"
     assert said in text
 
 
-def test_where_nobody_is_asked_nobody_denies(tmp_path: Path) -> None:
-    [(where, _, text)] = wrong(tmp_path, f"{CASE}        topic: t\n      asked: false\n")
+def test_case_without_evaluation_cannot_expect_deny(tmp_path: Path) -> None:
+    [(where, _, text)] = load_problems(tmp_path, f"{CASE}        topic: t\n      asked: false\n")
     assert where == "11:14"
     assert "the result cannot be deny" in text
 
 
-def test_a_policy_that_is_named_is_asked_unless_the_case_says_otherwise(tmp_path: Path) -> None:
+def test_named_policy_is_expected_to_be_asked_by_default(tmp_path: Path) -> None:
     case = "{name: a, expect: allow, request: {action: CREATE, topic: t}"
     spec = f"spec:\n  cases:\n  - {case}}}\n  - {case}, policy: p}}\n  - {case}, policy: p, asked: false}}\n"
-    cases, problems = load(tmp_path, HEAD + spec)
+    cases, problems = load_text(tmp_path, HEAD + spec)
     assert problems == []
     assert [item.asked for item in cases] == [None, True, False]
 
 
-def test_the_labels_before(tmp_path: Path) -> None:
+def test_load_cases_reads_labels_before(tmp_path: Path) -> None:
     request = "{action: MODIFY, topic: t, labels: {a: b}, labelsBefore: {keyed: true}}"
-    [case], _ = load(tmp_path, f"{HEAD}spec: {{cases: [{{name: a, expect: allow, request: {request}}}]}}\n")
+    [case], _ = load_text(
+        tmp_path, f"{HEAD}spec: {{cases: [{{name: a, expect: allow, request: {request}}}]}}\n"
+    )
     assert (case.request.labels, case.request.labels_before) == ({"a": "b"}, {"keyed": "true"})
 
 
-def test_who_allows_says_nothing(tmp_path: Path) -> None:
+def test_case_that_expects_allow_rejects_message(tmp_path: Path) -> None:
     spec = f"{CASE}        topic: t\n      message: never\n".replace("deny", "allow")
-    [(where, code, text)] = wrong(tmp_path, spec)
+    [(where, code, text)] = load_problems(tmp_path, spec)
     assert (where, code) == ("11:16", "contradictory-case")
     assert "A policy that allows has no message" in text
 
@@ -288,18 +294,18 @@ def test_who_allows_says_nothing(tmp_path: Path) -> None:
         ("a: [\n", "yaml-syntax"),
     ],
 )
-def test_what_is_no_file_of_cases(tmp_path: Path, text: str, code: str) -> None:
-    cases, problems = load(tmp_path, text)
+def test_load_cases_rejects_other_files(tmp_path: Path, text: str, code: str) -> None:
+    cases, problems = load_text(tmp_path, text)
     assert not cases
     assert problems[0].code == code
     assert problems[0].place is not None
 
 
-def test_files_and_folders_that_are_not_there(tmp_path: Path) -> None:
+def test_load_cases_reports_missing_files_and_empty_folders(tmp_path: Path) -> None:
     def codes(path: Path, environ: Mapping[str, str] = {}) -> list[str]:
         return [p.code for p in load_cases([path], Project(), environ)[1]]
 
     assert codes(tmp_path / "nowhere.yaml") == ["no-such-path"]
     assert codes(tmp_path) == ["no-cases"], "a folder without any file"
-    load(tmp_path, HEAD + WHOLE)
+    load_text(tmp_path, HEAD + WHOLE)
     assert len(load_cases([tmp_path], Project(), {})[0]) == 3

@@ -13,21 +13,29 @@ from kdeclare.policy.cel import rule as cel
 from kdeclare.policy.cel.checks import MAX_GROWTH
 from kdeclare.policy.cel.rule import Bindings, CelPolicy, compile_rule
 from kdeclare.policy.interface import PolicyViolation, RequestMetadata
-from tests.unit.policy.doubles import Request, State, created, deleted, modified, reads_of, verdict
+from tests.unit.policy.doubles import (
+    Request,
+    State,
+    find_violation,
+    make_creation,
+    make_deletion,
+    make_modification,
+    record_reads,
+)
 
 BEFORE = State(3, 2, {0: (1, 2), 1: (2, 3), 2: (3, 1)}, {"retention.ms": "1000"})
 AFTER = State(6, 3, {0: (1, 2, 3)}, {"retention.ms": "2000", "cleanup.policy": "compact"})
-MODIFIED = modified(BEFORE, AFTER, labels={"tier": "gold"}, principal="User:alice")
-CREATED = created(AFTER, labels={"tier": "gold"})
-DELETED = deleted(BEFORE)
+MODIFIED = make_modification(BEFORE, AFTER, labels={"tier": "gold"}, principal="User:alice")
+CREATED = make_creation(AFTER, labels={"tier": "gold"})
+DELETED = make_deletion(BEFORE)
 
 
-def policy(rule: str) -> CelPolicy:
+def make_policy(rule: str) -> CelPolicy:
     return CelPolicy(compile_rule(rule), "against the rule", Bindings())
 
 
-def said(rule: str, request: Request = MODIFIED) -> str | None:
-    return verdict(policy(rule), cast(RequestMetadata, request))
+def evaluate_rule(rule: str, request: Request = MODIFIED) -> str | None:
+    return find_violation(make_policy(rule), cast(RequestMetadata, request))
 
 
 @pytest.mark.parametrize(
@@ -50,32 +58,36 @@ def said(rule: str, request: Request = MODIFIED) -> str | None:
         "[1, 2].exists(post, post == 2)",
     ],
 )
-def test_what_a_rule_sees(rule: str) -> None:
-    assert said(rule) is None
-    assert said(f"!({rule.removesuffix(' // a comment')})") == "against the rule"
+def test_rule_reads_fields_of_request(rule: str) -> None:
+    assert evaluate_rule(rule) is None
+    assert evaluate_rule(f"!({rule.removesuffix(' // a comment')})") == "against the rule"
 
 
-def test_states_that_are_not_there_are_null() -> None:
+def test_rule_missing_states_are_null() -> None:
     rule = "pre == null || post == null || post.partitions >= pre.partitions"
-    assert [said(rule, request) for request in (CREATED, MODIFIED, DELETED)] == [None] * 3
-    assert said(rule, modified(AFTER, BEFORE)) == "against the rule"
+    assert [evaluate_rule(rule, request) for request in (CREATED, MODIFIED, DELETED)] == [None] * 3
+    assert evaluate_rule(rule, make_modification(AFTER, BEFORE)) == "against the rule"
     assert (
-        said("(pre == null) == (action == 'CREATE') && (post == null) == (action == 'DELETE')", CREATED)
+        evaluate_rule(
+            "(pre == null) == (action == 'CREATE') && (post == null) == (action == 'DELETE')", CREATED
+        )
         is None
     )
     assert (
-        said("(pre == null) == (action == 'CREATE') && (post == null) == (action == 'DELETE')", DELETED)
+        evaluate_rule(
+            "(pre == null) == (action == 'CREATE') && (post == null) == (action == 'DELETE')", DELETED
+        )
         is None
     )
-    assert said("principal == null", CREATED) is None
+    assert evaluate_rule("principal == null", CREATED) is None
 
 
-def test_values_from_outside_the_manifests_are_texts_like_others() -> None:
+def test_rule_reads_referenced_values_as_text() -> None:
     secret = Referenced("2000", "${env.RETENTION}")
-    request = created(
+    request = make_creation(
         State(configs={"retention.ms": secret}), labels={"tier": Referenced("gold", "${env.T}")}
     )
-    assert said("post.configs['retention.ms'] == '2000' && labels.tier == 'gold'", request) is None
+    assert evaluate_rule("post.configs['retention.ms'] == '2000' && labels.tier == 'gold'", request) is None
 
 
 @pytest.mark.parametrize(
@@ -92,11 +104,11 @@ def test_values_from_outside_the_manifests_are_texts_like_others() -> None:
         ("true // labels pre.configs", set()),
     ],
 )
-def test_only_what_a_rule_speaks_of_is_read(rule: str, read: set[str]) -> None:
-    assert reads_of(policy(rule), MODIFIED) == read
+def test_rule_reads_only_fields_it_names(rule: str, read: set[str]) -> None:
+    assert record_reads(make_policy(rule), MODIFIED) == read
 
 
-def test_rules_that_are_asked_together_read_once() -> None:
+def test_rules_with_shared_bindings_read_fields_once() -> None:
     bindings = Bindings()
     rules = [
         "post.partitions > 1",
@@ -166,19 +178,17 @@ class _Partly(Mapping[str, str]):
         ("post.configs[topic] == '1'", NotKnown),
     ],
 )
-def test_what_is_known_of_configs_is_enough_for_rules_that_look_at_nothing_else(
-    rule: str, expected: str | type[NotKnown] | None
-) -> None:
-    request = created(State())
+def test_rule_reads_only_config_keys_it_names(rule: str, expected: str | type[NotKnown] | None) -> None:
+    request = make_creation(State())
     request = replace(request, post_request_state=replace(State(), configs=_Partly()))
     if expected is NotKnown:
         with pytest.raises(NotKnown):
-            said(rule, request)
+            evaluate_rule(rule, request)
     else:
-        assert said(rule, request) == expected
+        assert evaluate_rule(rule, request) == expected
 
 
-def test_what_reading_raises_is_passed_on() -> None:
+def test_rule_passes_on_exceptions_of_reads() -> None:
     class Unknown(_Counted):
         @property
         def num_partitions(self) -> int:
@@ -221,38 +231,39 @@ def test_what_reading_raises_is_passed_on() -> None:
         ("'a' in labels ? labels.a == '' : labels.b == ''", MODIFIED, "'b' is not in labels"),
     ],
 )
-def test_what_cannot_be_evaluated_is_a_violation_that_says_why(
-    rule: str, request_: Request, why: str
-) -> None:
-    message = said(rule, request_)
+def test_rule_that_cannot_be_evaluated_denies_with_reason(rule: str, request_: Request, why: str) -> None:
+    message = evaluate_rule(rule, request_)
     assert message is not None
     assert message.startswith("The rule cannot be evaluated for this request: ")
     assert why in message
-    assert said(f"!({rule})", request_) == message.replace(rule, f"!({rule})")
+    assert evaluate_rule(f"!({rule})", request_) == message.replace(rule, f"!({rule})")
 
 
-def test_one_side_can_be_enough() -> None:
-    assert said("labels.nothing == 'x' || post.partitions == 6") is None
-    assert said("labels.nothing == 'x' && post.partitions == 7") == "against the rule"
+def test_rule_operators_short_circuit_errors() -> None:
+    assert evaluate_rule("labels.nothing == 'x' || post.partitions == 6") is None
+    assert evaluate_rule("labels.nothing == 'x' && post.partitions == 7") == "against the rule"
 
 
-def test_half_a_character_lets_nothing_through() -> None:
-    assert "cannot be evaluated" in (said("topic == 'orders'", replace(MODIFIED, topic="\ud800")) or "")
+def test_rule_denies_topic_with_lone_surrogate() -> None:
+    assert "cannot be evaluated" in (
+        evaluate_rule("topic == 'orders'", replace(MODIFIED, topic="\ud800")) or ""
+    )
 
 
 TEN = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]"
 BOMB = f"{TEN}.all(a, {TEN}.all(b, {TEN}.all(c, {TEN}.all(d, {TEN}.all(e, {TEN}.all(f, true))))))"
 
 
-def test_keys_are_looked_at_however_the_configs_are_written() -> None:
-    request = modified(State(), State(configs={"retention.ms": "1", "segment.ms": "5000"}))
+def test_rule_reads_config_keys_in_all_notations() -> None:
+    request = make_modification(State(), State(configs={"retention.ms": "1", "segment.ms": "5000"}))
     for configs in ("(post).configs", "post.`configs`", "post . configs"):
         assert (
-            said(f"'retention.ms' in {configs} && post.configs['segment.ms'] == '5000'", request) is None
+            evaluate_rule(f"'retention.ms' in {configs} && post.configs['segment.ms'] == '5000'", request)
+            is None
         ), configs
 
 
-def test_a_rule_that_took_too_long_is_not_asked_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rule_that_took_too_long_is_not_evaluated_again(monkeypatch: pytest.MonkeyPatch) -> None:
     now, took = 0.0, 1.3
 
     def clock() -> float:
@@ -261,37 +272,37 @@ def test_a_rule_that_took_too_long_is_not_asked_any_more(monkeypatch: pytest.Mon
         return now
 
     monkeypatch.setattr(cel, "perf_counter", clock)
-    item = policy("topic == 'orders'")
-    answers = [verdict(item, cast(RequestMetadata, MODIFIED)) for _ in range(6)]
+    item = make_policy("topic == 'orders'")
+    answers = [find_violation(item, cast(RequestMetadata, MODIFIED)) for _ in range(6)]
     assert answers[:4] == [None] * 4
     assert answers[4] == answers[5] != None  # noqa: E711  both deny
     assert "it took too long for other topics, so it is no longer evaluated" in (answers[4] or "")
     took = 0.01
-    quick = policy("topic == 'orders'")
-    assert [verdict(quick, cast(RequestMetadata, MODIFIED)) for _ in range(999)] == [None] * 999
+    quick = make_policy("topic == 'orders'")
+    assert [find_violation(quick, cast(RequestMetadata, MODIFIED)) for _ in range(999)] == [None] * 999
 
 
-def test_a_bomb_is_a_violation() -> None:
+def test_rule_with_too_many_steps_denies() -> None:
     started = time.process_time()
-    assert "it takes too many steps" in (said(BOMB) or "")
+    assert "it takes too many steps" in (evaluate_rule(BOMB) or "")
     assert time.process_time() - started < 2
 
 
-def test_the_largest_growth_that_is_let_through_takes_no_time() -> None:
+def test_rule_with_maximum_growth_is_fast() -> None:
     doublings = MAX_GROWTH.bit_length() - 1
     started = time.process_time()
-    assert said("[topic]" + ".map(x, x + x)" * doublings + ".all(x, x.size() > 1)") is None
+    assert evaluate_rule("[topic]" + ".map(x, x + x)" * doublings + ".all(x, x.size() > 1)") is None
     assert time.process_time() - started < 2
 
 
-def test_a_regular_expression_takes_no_time() -> None:
+def test_rule_nested_regular_expression_is_fast() -> None:
     started = time.process_time()
     request = replace(MODIFIED, topic="a" * 249)
-    assert said("topic.matches('^(a+)+(a+)+(a|aa)+$b')", request) == "against the rule"
+    assert evaluate_rule("topic.matches('^(a+)+(a+)+(a|aa)+$b')", request) == "against the rule"
     assert time.process_time() - started < 1
 
 
-def test_a_policy_lets_go_of_the_last_request() -> None:
+def test_rule_releases_last_request() -> None:
     bindings = Bindings()
     item = CelPolicy(compile_rule("topic != ''"), "", bindings)
     item.validate(cast(PolicyRequest, MODIFIED))
@@ -301,6 +312,8 @@ def test_a_policy_lets_go_of_the_last_request() -> None:
         CelPolicy(compile_rule("topic == ''"), "no", bindings).validate(cast(PolicyRequest, MODIFIED))
 
 
-def test_a_pattern_from_a_label_that_is_too_large() -> None:
+def test_rule_rejects_too_large_pattern_from_label() -> None:
     request = replace(MODIFIED, labels={"names": r"(\pL?){500}"})
-    assert "a regular expression is too large" in (said("topic.matches(labels.names)", request) or "")
+    assert "a regular expression is too large" in (
+        evaluate_rule("topic.matches(labels.names)", request) or ""
+    )

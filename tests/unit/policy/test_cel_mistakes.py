@@ -7,14 +7,14 @@ from kdeclare.policy.cel.errors import RuleProblem
 from kdeclare.policy.cel.rule import MAX_LENGTH, RuleError, compile_rule
 
 
-def problems(rule: str) -> tuple[RuleProblem, ...]:
+def find_problems(rule: str) -> tuple[RuleProblem, ...]:
     with pytest.raises(RuleError) as wrong:
         compile_rule(rule)
     return wrong.value.problems
 
 
-def problem(rule: str) -> RuleProblem:
-    [found] = problems(rule)
+def find_problem(rule: str) -> RuleProblem:
+    [found] = find_problems(rule)
     return found
 
 
@@ -33,8 +33,8 @@ def problem(rule: str) -> RuleProblem:
         "[e, e, e, e, e, e, e] == [e, e, e, e, e, e, e, e, e, e, e, e, e, e])))))",
     ],
 )
-def test_values_that_double_and_double_are_refused(rule: str) -> None:
-    found = problem(rule)
+def test_compile_rule_rejects_exponential_growth(rule: str) -> None:
+    found = find_problem(rule)
     assert "exceed any memory" in found.detail
     assert found.offset is not None
     assert rule[found.offset :].startswith(("map", "exists"))
@@ -54,7 +54,7 @@ def test_values_that_double_and_double_are_refused(rule: str) -> None:
         "post.assignments.all(p, post.assignments[p].map(b, topic + string(b)).size() > 0)",
     ],
 )
-def test_loops_that_people_write_are_not(rule: str) -> None:
+def test_compile_rule_accepts_common_loops(rule: str) -> None:
     assert find_unbounded_loop(rule) is None
     compile_rule(rule)
 
@@ -62,13 +62,13 @@ def test_loops_that_people_write_are_not(rule: str) -> None:
 @pytest.mark.parametrize(
     "rule", ["(" * 200 + "true" + ")" * 200, "[" * 99 + "]" * 99 + " == []", "1" + "+1" * 500 + " > 0"]
 )
-def test_deep_nesting_is_refused(rule: str) -> None:
-    assert problem(rule) == RuleProblem("The rule is nested too deeply.")
+def test_compile_rule_rejects_deep_nesting(rule: str) -> None:
+    assert find_problem(rule) == RuleProblem("The rule is nested too deeply.")
 
 
-def test_the_length_of_a_rule() -> None:
+def test_compile_rule_limits_rule_length() -> None:
     compile_rule("topic == '" + "x" * (MAX_LENGTH - 11) + "'")
-    found = problem("topic == '" + "x" * (MAX_LENGTH - 10) + "'")
+    found = find_problem("topic == '" + "x" * (MAX_LENGTH - 10) + "'")
     assert found.detail == "The rule has 4,097 characters; it may have at most 4,096."
     assert "several policies" in found.hint
 
@@ -164,16 +164,16 @@ def test_the_length_of_a_rule() -> None:
         ("// no rule\n\n  topic == 'ä😀' && foo", "foo", "name 'foo' is not defined", ""),
     ],
 )
-def test_what_is_wrong_is_said_at_its_place(rule: str, at: str, detail: str, hint: str) -> None:
-    found = problem(rule)
+def test_compile_rule_reports_mistake_with_offset(rule: str, at: str, detail: str, hint: str) -> None:
+    found = find_problem(rule)
     assert found.offset is not None
     assert rule[found.offset :].startswith(at)
     assert detail in found.detail
     assert hint in found.hint
 
 
-def test_all_mistakes_of_a_rule_are_told() -> None:
-    assert [p.offset for p in problems("post.partition > 1 && foo && labels.x > 3")] == [5, 22, 38]
+def test_compile_rule_reports_all_mistakes() -> None:
+    assert [p.offset for p in find_problems("post.partition > 1 && foo && labels.x > 3")] == [5, 22, 38]
 
 
 @pytest.mark.parametrize(
@@ -189,17 +189,17 @@ def test_all_mistakes_of_a_rule_are_told() -> None:
         ("has(post.partitions)", "a whole number"),
     ],
 )
-def test_a_rule_is_true_or_false(rule: str, kind: str) -> None:
-    assert problem(rule).detail == f"A rule must be true or false, but the result of this one is {kind}."
+def test_compile_rule_requires_boolean_result(rule: str, kind: str) -> None:
+    assert find_problem(rule).detail == f"A rule must be true or false, but the result of this one is {kind}."
 
 
 @pytest.mark.parametrize("rule", ["", "  \n "])
-def test_an_empty_rule(rule: str) -> None:
-    assert problem(rule).detail == "The rule is empty."
+def test_compile_rule_rejects_empty_rule(rule: str) -> None:
+    assert find_problem(rule).detail == "The rule is empty."
 
 
-def test_half_a_character() -> None:
-    assert problem("topic == '\ud800'").detail == "The rule is not valid Unicode text."
+def test_compile_rule_rejects_lone_surrogate() -> None:
+    assert find_problem("topic == '\ud800'").detail == "The rule is not valid Unicode text."
 
 
 LONG = "[" + ",".join(["1"] * 99) + "]"
@@ -216,8 +216,8 @@ LONG = "[" + ",".join(["1"] * 99) + "]"
         (f"{LONG}.all(a, ['((a{{10}}){{10}}){{10}}'].all(p, topic.matches(p)))", "matches"),
     ],
 )
-def test_regular_expressions_that_could_take_long_are_refused(rule: str, at: str) -> None:
-    found = problem(rule)
+def test_compile_rule_rejects_expensive_regular_expressions(rule: str, at: str) -> None:
+    found = find_problem(rule)
     assert found.detail == "The regular expressions of this rule could take too long."
     assert found.offset is not None
     assert rule[found.offset :].startswith(at)
@@ -232,7 +232,7 @@ def test_regular_expressions_that_could_take_long_are_refused(rule: str, at: str
         "['^a.*$', '^b.*$'].exists(p, topic.matches(p)) || topic.matches(labels.pattern)",
     ],
 )
-def test_regular_expressions_that_people_write_are_not(rule: str) -> None:
+def test_compile_rule_accepts_common_regular_expressions(rule: str) -> None:
     compile_rule(rule)
 
 
@@ -252,7 +252,7 @@ def test_regular_expressions_that_people_write_are_not(rule: str) -> None:
         (r"(\pL{1000}){1000}", 200_000, 200_000),
     ],
 )
-def test_what_a_regular_expression_costs(pattern: str, least: int, most: int) -> None:
+def test_pattern_cost_is_within_bounds(pattern: str, least: int, most: int) -> None:
     assert least <= compute_pattern_cost(pattern) <= most
 
 
@@ -274,8 +274,8 @@ def test_what_a_regular_expression_costs(pattern: str, least: int, most: int) ->
         ("changed.exists(c, c in ['partitions', 'configs.'])", "'configs.'", "never in", ""),
     ],
 )
-def test_what_can_never_be_there_is_said(rule: str, at: str, detail: str, hint: str) -> None:
-    test_what_is_wrong_is_said_at_its_place(rule, at, detail, hint)
+def test_compile_rule_rejects_values_that_never_occur(rule: str, at: str, detail: str, hint: str) -> None:
+    test_compile_rule_reports_mistake_with_offset(rule, at, detail, hint)
 
 
 @pytest.mark.parametrize(
@@ -293,5 +293,5 @@ def test_what_can_never_be_there_is_said(rule: str, at: str, detail: str, hint: 
         "[changed].exists(changed, 'x' in changed)",
     ],
 )
-def test_what_can_be_there_is_not(rule: str) -> None:
+def test_compile_rule_accepts_values_that_can_occur(rule: str) -> None:
     compile_rule(rule)

@@ -22,13 +22,13 @@ BOTH = ["CREATE", "MODIFY"]
 COMPACTED = {"cleanup.policy": {"append": ["compact"]}}
 
 
-def topic(labels: Mapping[str, str] | None = None, **spec: Any) -> DesiredResource:
+def make_topic(labels: Mapping[str, str] | None = None, **spec: Any) -> DesiredResource:
     kind = KINDS["Topic"]
     body, _ = kind.parse("t", kind.spec.model_validate(spec))
     return DesiredResource(ResourceId("Topic", "t"), body, labels or {})
 
 
-def rule(text: str, actions: list[str] | None = None) -> ConfiguredPolicy:
+def make_rule(text: str, actions: list[str] | None = None) -> ConfiguredPolicy:
     kind = PolicyKind()
     spec = kind.spec.model_validate({"rule": text, "actions": actions or BOTH})
     body, problems = kind.parse("rule", spec)
@@ -47,11 +47,11 @@ class Asks(TopicActionsPolicy):
             raise PolicyViolation("No.")
 
 
-def certain(policy: ConfiguredPolicy, *declared: DesiredResource) -> list[str]:
+def find_certain_outcomes(policy: ConfiguredPolicy, *declared: DesiredResource) -> list[str]:
     return [v.outcome for v in find_static_verdicts([policy], declared).certain]
 
 
-def if_created(policy: ConfiguredPolicy, *declared: DesiredResource) -> list[str]:
+def find_creation_outcomes(policy: ConfiguredPolicy, *declared: DesiredResource) -> list[str]:
     return [v.outcome for v in find_static_verdicts([policy], declared).created]
 
 
@@ -68,10 +68,10 @@ def if_created(policy: ConfiguredPolicy, *declared: DesiredResource) -> list[str
         ("topic.startsWith('a')", {}),
     ],
 )
-def test_what_holds_whatever_the_cluster_has_is_said_for_certain(text: str, spec: dict[str, Any]) -> None:
-    declared = topic(**spec)
-    assert certain(rule(text), declared) == [VerdictOutcome.DENY]
-    assert if_created(rule(text), declared) == []
+def test_static_verdict_is_certain_if_independent_of_cluster(text: str, spec: dict[str, Any]) -> None:
+    declared = make_topic(**spec)
+    assert find_certain_outcomes(make_rule(text), declared) == [VerdictOutcome.DENY]
+    assert find_creation_outcomes(make_rule(text), declared) == []
 
 
 @pytest.mark.parametrize(
@@ -88,46 +88,46 @@ def test_what_holds_whatever_the_cluster_has_is_said_for_certain(text: str, spec
         ),
     ],
 )
-def test_what_depends_on_what_is_there_is_said_of_a_creation_only(text: str, spec: dict[str, Any]) -> None:
-    declared = topic(**spec)
-    assert certain(rule(text), declared) == []
-    assert if_created(rule(text), declared) == [VerdictOutcome.DENY]
+def test_static_verdict_depends_on_creation(text: str, spec: dict[str, Any]) -> None:
+    declared = make_topic(**spec)
+    assert find_certain_outcomes(make_rule(text), declared) == []
+    assert find_creation_outcomes(make_rule(text), declared) == [VerdictOutcome.DENY]
 
 
 @pytest.mark.parametrize(
     "text",
     ["post.partitions > 1000", "post.replicationFactor > 1000", "principal == 'User:nobody'"],
 )
-def test_what_only_a_cluster_knows_is_left_to_the_plan(text: str) -> None:
-    found = find_static_verdicts([rule(text)], [topic()])
+def test_static_check_leaves_cluster_fields_to_plan(text: str) -> None:
+    found = find_static_verdicts([make_rule(text)], [make_topic()])
     assert (found.certain, found.created) == ((), ())
-    assert check_declared([rule(text)], [topic()]).open == (("rule", "Topic/t"),)
+    assert check_declared([make_rule(text)], [make_topic()]).open == (("rule", "Topic/t"),)
 
 
-def test_a_policy_about_creations_only_is_asked_about_a_creation() -> None:
+def test_policy_for_creations_gets_only_creation_verdict() -> None:
     never = ConfiguredPolicy("never", Asks(lambda _: False), actions=frozenset({Action.CREATE}))
-    assert certain(never, topic()) == []
-    assert if_created(never, topic()) == [VerdictOutcome.DENY]
+    assert find_certain_outcomes(never, make_topic()) == []
+    assert find_creation_outcomes(never, make_topic()) == [VerdictOutcome.DENY]
 
 
-def test_a_policy_about_deletions_has_nothing_to_say_of_manifests() -> None:
+def test_policy_for_deletions_gives_no_static_verdict() -> None:
     never = ConfiguredPolicy("never", Asks(lambda _: False), actions=frozenset({Action.DELETE}))
-    found = find_static_verdicts([never], [topic()])
+    found = find_static_verdicts([never], [make_topic()])
     assert (found.certain, found.created) == ((), ())
-    assert check_declared([never], [topic()]).verdicts == ()
+    assert check_declared([never], [make_topic()]).verdicts == ()
 
 
-def test_even_a_policy_that_catches_everything_does_not_hide_what_is_not_known() -> None:
+def test_unknown_field_gives_no_verdict_if_policy_catches_exception() -> None:
     def careless(request: RequestMetadata) -> bool:
         try:
             return request.record_count >= 0 and request.principal is None
         except Exception:  # noqa: BLE001  as somebody will write it
             return False
 
-    assert certain(ConfiguredPolicy("careless", Asks(careless)), topic()) == []
+    assert find_certain_outcomes(ConfiguredPolicy("careless", Asks(careless)), make_topic()) == []
 
 
-def bare(denies: bool) -> ConfiguredPolicy:
+def make_bare_except_policy(denies: bool) -> ConfiguredPolicy:
     """A policy that catches every exception, and still returns a verdict."""
 
     def ask(request: RequestMetadata) -> bool:
@@ -140,10 +140,10 @@ def bare(denies: bool) -> ConfiguredPolicy:
 
 
 @pytest.mark.parametrize("denies", [False, True])
-def test_not_even_a_policy_that_catches_what_nobody_should(denies: bool) -> None:
-    found = find_static_verdicts([bare(denies)], [topic()])
+def test_unknown_field_gives_no_verdict_after_bare_except(denies: bool) -> None:
+    found = find_static_verdicts([make_bare_except_policy(denies)], [make_topic()])
     assert (found.certain, found.created) == ((), ())
-    checked = check_declared([bare(denies), rule("'team' in labels")], [topic()])
+    checked = check_declared([make_bare_except_policy(denies), make_rule("'team' in labels")], [make_topic()])
     assert checked.open == (("bare", "Topic/t"),)
     assert [v.policy for v in checked.verdicts] == ["rule"]
 
@@ -162,7 +162,7 @@ def test_not_even_a_policy_that_catches_what_nobody_should(denies: bool) -> None
         lambda r: r.partitions_of({}),
     ],
 )
-def test_whatever_is_not_known_is_withheld_for_good(read: Callable[[RequestMetadata], object]) -> None:
+def test_unknown_fields_stay_unavailable_after_first_read(read: Callable[[RequestMetadata], object]) -> None:
     known = []
 
     def ask(request: RequestMetadata) -> bool:
@@ -172,19 +172,19 @@ def test_whatever_is_not_known_is_withheld_for_good(read: Callable[[RequestMetad
             return False
         return True
 
-    assert certain(ConfiguredPolicy("careless", Asks(ask)), topic()) == []
+    assert find_certain_outcomes(ConfiguredPolicy("careless", Asks(ask)), make_topic()) == []
     assert len(known) <= 1  # for the creation
 
 
-def test_of_a_placement_only_the_cluster_tells_the_replicas() -> None:
-    placed = topic(partitions=2, replicationFactor=2, placement={"strategy": "balanced-leaders"})
+def test_static_check_leaves_replicas_of_placement_to_plan() -> None:
+    placed = make_topic(partitions=2, replicationFactor=2, placement={"strategy": "balanced-leaders"})
     text = "size(post.assignments) == 0"
-    assert check_declared([rule(text)], [placed]).open == (("rule", "Topic/t"),)
-    assert check_declared([rule(text)], [topic(partitions=2)]).open == ()
-    assert certain(rule("post.replicationFactor > 2"), placed) == [VerdictOutcome.DENY]
+    assert check_declared([make_rule(text)], [placed]).open == (("rule", "Topic/t"),)
+    assert check_declared([make_rule(text)], [make_topic(partitions=2)]).open == ()
+    assert find_certain_outcomes(make_rule("post.replicationFactor > 2"), placed) == [VerdictOutcome.DENY]
 
 
-def test_a_policy_cannot_change_what_the_next_one_is_shown() -> None:
+def test_static_check_policy_cannot_modify_request_of_next() -> None:
     def spoil(request: Any) -> bool:
         post = request.post_request_state
         for mapping in (request.labels, post.configs, post.replicas_assignments):
@@ -192,14 +192,14 @@ def test_a_policy_cannot_change_what_the_next_one_is_shown() -> None:
         return True
 
     spoiler = ConfiguredPolicy("spoil", Asks(spoil))
-    rules = [rule("'team' in labels && size(post.configs) == 1 && size(post.assignments) == 1")]
-    declared = topic({"team": "blue"}, assignments={0: [1]}, configs={"retention.ms": 5})
+    rules = [make_rule("'team' in labels && size(post.configs) == 1 && size(post.assignments) == 1")]
+    declared = make_topic({"team": "blue"}, assignments={0: [1]}, configs={"retention.ms": 5})
     verdicts = check_declared([spoiler, *rules, spoiler, *rules], [declared]).verdicts
     assert [v.outcome for v in verdicts] == [VerdictOutcome.ALLOW] * 4
 
 
-def test_manifests_are_checked_as_creations() -> None:
-    declared = topic(partitions=1, configs={**COMPACTED, "retention.ms": None})
+def test_check_declared_passes_manifests_as_creations() -> None:
+    declared = make_topic(partitions=1, configs={**COMPACTED, "retention.ms": None})
     seen = []
 
     def look(request: RequestMetadata) -> bool:
@@ -225,7 +225,7 @@ def cluster() -> MemoryCluster:
     return bed.memory
 
 
-def live(cluster: MemoryCluster, *policies: ConfiguredPolicy) -> dict[str, str]:
+def check_cluster(cluster: MemoryCluster, *policies: ConfiguredPolicy) -> dict[str, str]:
     names = sorted(cluster.topics())
     told: list[int] = []
     topics = [ResourceId("Topic", name) for name in names]
@@ -247,21 +247,21 @@ def live(cluster: MemoryCluster, *policies: ConfiguredPolicy) -> dict[str, str]:
         ("false", ["DELETE"], {}),
     ],
 )
-def test_a_cluster_is_judged_as_it_is(
+def test_check_live_evaluates_existing_topics(
     cluster: MemoryCluster, text: str, actions: list[str], expected: dict[str, str]
 ) -> None:
-    assert live(cluster, rule(text, actions)) == expected
+    assert check_cluster(cluster, make_rule(text, actions)) == expected
 
 
-def test_the_records_of_all_topics_are_read_in_one_request(cluster: MemoryCluster) -> None:
+def test_check_live_reads_record_counts_in_one_request(cluster: MemoryCluster) -> None:
     before = len(cluster.calls)
     empty = ConfiguredPolicy("empty", Asks(lambda r: r.record_count == 0), actions=frozenset({Action.MODIFY}))
-    assert live(cluster, empty) == {"Topic/a": "allow", "Topic/b": "allow"}
+    assert check_cluster(cluster, empty) == {"Topic/a": "allow", "Topic/b": "allow"}
     asked = [call.items for call in cluster.calls[before:] if call.method == "record_counts"]
     assert asked == [("a", "b")]
 
 
-def test_a_policy_cannot_change_what_the_next_one_sees_of_a_cluster(cluster: MemoryCluster) -> None:
+def test_check_live_policy_cannot_modify_request_of_next(cluster: MemoryCluster) -> None:
     def spoil(request: Any) -> bool:
         post = request.post_request_state
         for mapping in (request.labels, request.racks, post.configs, post.replicas_assignments):
@@ -274,17 +274,19 @@ def test_a_policy_cannot_change_what_the_next_one_sees_of_a_cluster(cluster: Mem
             [request.labels, request.racks, post.configs, post.replicas_assignments]
         )
 
-    found = live(cluster, ConfiguredPolicy("spoil", Asks(spoil)), ConfiguredPolicy("whole", Asks(whole)))
+    found = check_cluster(
+        cluster, ConfiguredPolicy("spoil", Asks(spoil)), ConfiguredPolicy("whole", Asks(whole))
+    )
     assert found == {"Topic/a": "allow", "Topic/b": "allow"}
 
 
-def test_a_cluster_that_does_not_answer_is_no_verdict(cluster: MemoryCluster) -> None:
+def test_check_live_passes_on_cluster_fault(cluster: MemoryCluster) -> None:
     names = sorted(cluster.topics())
     cluster.faults.fail(Fault("NETWORK_EXCEPTION", "gone", FaultKind.UNKNOWN), method="configs")
     topics = [ResourceId("Topic", name) for name in names]
     with pytest.raises(Fault, match="gone"):
         check_live(
-            [rule("'retention.ms' in post.configs")],
+            [make_rule("'retention.ms' in post.configs")],
             topics,
             PolicyContext(connections_to(cluster)),
             lambda done: None,

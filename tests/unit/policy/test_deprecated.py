@@ -16,7 +16,16 @@ from kdeclare.policy.deprecated import (
 )
 from kdeclare.policy.interface import PolicyViolation, TopicActionsPolicy
 from kdeclare.policy.isolation import PolicyEvaluator
-from tests.unit.policy.doubles import Request, State, assigned, created, deleted, modified, reads_of, verdict
+from tests.unit.policy.doubles import (
+    Request,
+    State,
+    find_violation,
+    make_assigned_state,
+    make_creation,
+    make_deletion,
+    make_modification,
+    record_reads,
+)
 
 
 class Creations(CreateTopicPolicy):
@@ -53,89 +62,91 @@ class Alterations(AlterConfigPolicy):
         self.seen.append("closed")
 
 
-def seen_creation(request: Request) -> CreateTopicPolicy.RequestMetadata | None:
+def record_creation(request: Request) -> CreateTopicPolicy.RequestMetadata | None:
     policy = Creations()
-    assert verdict(CreateTopicAdapter(policy), request) == ("no" if policy.seen else None)
+    assert find_violation(CreateTopicAdapter(policy), request) == ("no" if policy.seen else None)
     return policy.seen[0] if policy.seen else None
 
 
-def seen_alteration(request: Request) -> AlterConfigPolicy.RequestMetadata | None:
+def record_alteration(request: Request) -> AlterConfigPolicy.RequestMetadata | None:
     policy = Alterations()
-    assert verdict(AlterConfigAdapter(policy), request) == ("no" if policy.seen else None)
+    assert find_violation(AlterConfigAdapter(policy), request) == ("no" if policy.seen else None)
     return policy.seen[0] if policy.seen else None
 
 
-def test_a_creation_by_counts_has_no_assignments() -> None:
+def test_creation_by_counts_has_no_assignments() -> None:
     configs = {"retention.ms": "5"}
     shown = CreateTopicPolicy.RequestMetadata("orders", 12, 2, None, configs)
-    assert seen_creation(created(State(12, 2, configs=configs))) == shown
+    assert record_creation(make_creation(State(12, 2, configs=configs))) == shown
 
 
-def test_counts_that_nobody_stated_are_resolved() -> None:
+def test_creation_fills_in_default_counts() -> None:
     """Case POL-04: broker defaults are filled in before the policy is evaluated."""
     shown = CreateTopicPolicy.RequestMetadata("orders", 1, 3, None, {})
-    assert seen_creation(created(State(1, 3), changed=frozenset())) == shown
+    assert record_creation(make_creation(State(1, 3), changed=frozenset())) == shown
 
 
-def test_a_creation_by_assignments_has_no_counts() -> None:
+def test_creation_by_assignments_has_no_counts() -> None:
     shown = CreateTopicPolicy.RequestMetadata("orders", None, None, {0: [2, 1, 0]}, {})
-    request = created(assigned([2, 1, 0]), changed=frozenset({"partitions", "assignments"}))
-    assert seen_creation(request) == shown
+    request = make_creation(make_assigned_state([2, 1, 0]), changed=frozenset({"partitions", "assignments"}))
+    assert record_creation(request) == shown
 
 
 @pytest.mark.parametrize(
     "request_",
     [
-        modified(State(3), State(6)),
-        modified(assigned([1]), assigned([2])),
-        modified(State(), State(configs={"flush.ms": "1"})),
-        deleted(State()),
+        make_modification(State(3), State(6)),
+        make_modification(make_assigned_state([1]), make_assigned_state([2])),
+        make_modification(State(), State(configs={"flush.ms": "1"})),
+        make_deletion(State()),
     ],
 )
-def test_nothing_but_creations_is_asked_of_a_creation_policy(request_: Request) -> None:
-    assert seen_creation(request_) is None
-    assert reads_of(CreateTopicAdapter(Creations()), request_) == set()
+def test_create_topic_policy_gets_only_creations(request_: Request) -> None:
+    assert record_creation(request_) is None
+    assert record_reads(CreateTopicAdapter(Creations()), request_) == set()
 
 
-def test_an_alteration_is_the_delta_and_null_deletes() -> None:
+def test_alteration_contains_config_delta_with_null_for_deletes() -> None:
     pre = State(configs={"retention.ms": "1", "flush.ms": "2", "segment.ms": "3"})
     post = State(configs={"retention.ms": "9", "segment.ms": "3", "cleanup.policy": "compact,delete"})
     resource = ConfigResource(ConfigScope.TOPIC, "orders")
     delta = {"retention.ms": "9", "flush.ms": None, "cleanup.policy": "compact,delete"}
-    assert seen_alteration(modified(pre, post)) == AlterConfigPolicy.RequestMetadata(resource, delta)
+    assert record_alteration(make_modification(pre, post)) == AlterConfigPolicy.RequestMetadata(
+        resource, delta
+    )
 
 
-def test_the_configs_of_a_creation_are_altered_too() -> None:
+def test_alter_config_policy_gets_configs_of_creation() -> None:
     resource = ConfigResource(ConfigScope.TOPIC, "orders")
     shown = AlterConfigPolicy.RequestMetadata(resource, {"retention.ms": "1"})
-    assert seen_alteration(created(State(configs={"retention.ms": "1"}))) == shown
+    assert record_alteration(make_creation(State(configs={"retention.ms": "1"}))) == shown
 
 
 @pytest.mark.parametrize(
     "request_",
     [
-        created(State()),
-        modified(State(3), State(6)),
-        modified(assigned([1]), assigned([2])),
-        deleted(State(configs={"retention.ms": "1"})),
+        make_creation(State()),
+        make_modification(State(3), State(6)),
+        make_modification(make_assigned_state([1]), make_assigned_state([2])),
+        make_deletion(State(configs={"retention.ms": "1"})),
     ],
 )
-def test_nothing_but_configs_is_asked_of_an_alteration_policy(request_: Request) -> None:
-    assert seen_alteration(request_) is None
-    assert reads_of(AlterConfigAdapter(Alterations()), request_) == set()
+def test_alter_config_policy_gets_only_config_changes(request_: Request) -> None:
+    assert record_alteration(request_) is None
+    assert record_reads(AlterConfigAdapter(Alterations()), request_) == set()
 
 
 @pytest.mark.parametrize(
     ("policy", "adapter"), [(Creations(), CreateTopicAdapter), (Alterations(), AlterConfigAdapter)]
 )
-def test_an_adapter_passes_on_settings_and_closing(policy: Any, adapter: Any) -> None:
+def test_adapter_forwards_configure_and_close(policy: Any, adapter: Any) -> None:
     behind = adapter(policy)
     behind.configure({"max": 1})
     behind.close()
     assert policy.seen == [{"max": 1}, "closed"]
 
 
-def test_settings_and_closing_can_be_left_out() -> None:
+def test_adapter_accepts_policy_without_configure_and_close() -> None:
     class Bare(CreateTopicPolicy):
         def validate(self, request: CreateTopicPolicy.RequestMetadata) -> None:
             return
@@ -143,7 +154,7 @@ def test_settings_and_closing_can_be_left_out() -> None:
     adapter = CreateTopicAdapter(Bare())
     adapter.configure({})
     adapter.close()
-    assert verdict(adapter, created(State())) is None
+    assert find_violation(adapter, make_creation(State())) is None
 
 
 class Yes(CreateTopicPolicy):
@@ -161,8 +172,10 @@ class YesToConfigs(AlterConfigPolicy):
 
 
 @pytest.mark.parametrize("adapter", [CreateTopicAdapter(Yes()), AlterConfigAdapter(YesToConfigs())])
-def test_what_they_return_is_not_lost(adapter: TopicActionsPolicy) -> None:
+def test_adapter_forwards_return_value(adapter: TopicActionsPolicy) -> None:
     with PolicyEvaluator() as asking:
-        said = asking.ask(ConfiguredPolicy("old", adapter), created(State(configs={"retention.ms": "1"})))
+        said = asking.ask(
+            ConfiguredPolicy("old", adapter), make_creation(State(configs={"retention.ms": "1"}))
+        )
     assert said is not None
     assert "returned False" in said

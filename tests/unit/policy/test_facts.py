@@ -23,20 +23,20 @@ def cluster() -> MemoryCluster:
     return bed.memory
 
 
-def calls(cluster: MemoryCluster, read: Callable[[], object]) -> list[tuple[str, tuple[str, ...]]]:
+def record_calls(cluster: MemoryCluster, read: Callable[[], object]) -> list[tuple[str, tuple[str, ...]]]:
     before = len(cluster.calls)
     read()
     return [(call.method, tuple(map(str, call.items))) for call in cluster.calls[before:]]
 
 
-def moving(cluster: MemoryCluster, *topics: str) -> None:
+def start_moves(cluster: MemoryCluster, *topics: str) -> None:
     """Start reassignments from brokers 1 and 2 to brokers 3 and 4."""
     cluster.move_ticks, cluster.tick_on_poll = 1, False
     targets = {TopicPartition(name, 0): (3, 4) for name in topics}
     cluster.reassign(targets, allow_replication_factor_change=False)
 
 
-def ending(cluster: MemoryCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def finish_moves_after_topics_read(cluster: MemoryCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let reassignments finish right after topics have been read."""
     read = cluster.topics
 
@@ -48,26 +48,26 @@ def ending(cluster: MemoryCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "topics", topics)
 
 
-def unread(cluster: MemoryCluster) -> ClusterReader:
+def make_unread_reader(cluster: MemoryCluster) -> ClusterReader:
     return ClusterReader(cluster, ["a", "b"])
 
 
-def read_before(cluster: MemoryCluster) -> ClusterReader:
+def make_reader_with_earlier_topics(cluster: MemoryCluster) -> ClusterReader:
     """Read topics before the reassignments finish, and no reassignments."""
     live = observe(cluster, KafkaSelection(), all_topics=True)
     cluster.tick(5)
     return ClusterReader(cluster, ["a", "b"], live, KafkaSelection())
 
 
-@pytest.mark.parametrize("facts_of", [unread, read_before])
-def test_a_move_that_ends_meanwhile_is_not_judged_by_its_union(
+@pytest.mark.parametrize("facts_of", [make_unread_reader, make_reader_with_earlier_topics])
+def test_replicas_after_concurrent_end_of_move_are_the_target(
     cluster: MemoryCluster,
     monkeypatch: pytest.MonkeyPatch,
     facts_of: Callable[[MemoryCluster], ClusterReader],
 ) -> None:
-    moving(cluster, "a")
+    start_moves(cluster, "a")
     facts = facts_of(cluster)
-    ending(cluster, monkeypatch)
+    finish_moves_after_topics_read(cluster, monkeypatch)
     state = LiveTopicState("a", facts)
     assert state.num_partitions == 1
     assert state.replicas_assignments == {0: (3, 4)}
@@ -75,30 +75,30 @@ def test_a_move_that_ends_meanwhile_is_not_judged_by_its_union(
     assert facts.replicas("b") == {0: (1, 2)}
 
 
-def test_where_a_move_is_heading_counts(cluster: MemoryCluster) -> None:
-    moving(cluster, "a")
-    assert unread(cluster).replicas("a") == {0: (3, 4)}
+def test_replicas_during_move_are_the_target(cluster: MemoryCluster) -> None:
+    start_moves(cluster, "a")
+    assert make_unread_reader(cluster).replicas("a") == {0: (3, 4)}
 
 
-def test_what_a_plan_has_read_is_not_read_again(cluster: MemoryCluster) -> None:
-    moving(cluster, "a")
+def test_cluster_reader_reuses_live_state_of_plan(cluster: MemoryCluster) -> None:
+    start_moves(cluster, "a")
     query = KafkaSelection(frozenset("ab"))
     live = observe(cluster, query)
     facts = ClusterReader(cluster, ["a", "b"], live, query)
-    assert calls(cluster, lambda: (facts.replicas("a"), facts.replicas("b"))) == []
+    assert record_calls(cluster, lambda: (facts.replicas("a"), facts.replicas("b"))) == []
     assert facts.replicas("a") == {0: (3, 4)}
 
 
-def test_replicas_and_counts_are_read_once(cluster: MemoryCluster) -> None:
-    facts = unread(cluster)
+def test_cluster_reader_reads_replicas_and_counts_once(cluster: MemoryCluster) -> None:
+    facts = make_unread_reader(cluster)
     names = ("a", "b")
-    assert calls(cluster, lambda: facts.topic("a")) == [("topics", names)]
-    read = calls(cluster, lambda: facts.replicas("a"))
+    assert record_calls(cluster, lambda: facts.topic("a")) == [("topics", names)]
+    read = record_calls(cluster, lambda: facts.replicas("a"))
     assert read == [("moves", ()), ("topics", names), ("moves", names)]
-    assert calls(cluster, lambda: (facts.replicas("b"), facts.topic("b"))) == []
+    assert record_calls(cluster, lambda: (facts.replicas("b"), facts.topic("b"))) == []
 
 
-def test_a_topic_that_is_gone_has_no_replicas(cluster: MemoryCluster) -> None:
+def test_deleted_topic_has_no_replicas(cluster: MemoryCluster) -> None:
     facts = ClusterReader(cluster, ["a", "gone"])
     assert facts.replicas("gone") is None
     for read in ("replicas_assignments", "replication_factor", "num_partitions"):
@@ -106,20 +106,22 @@ def test_a_topic_that_is_gone_has_no_replicas(cluster: MemoryCluster) -> None:
             getattr(LiveTopicState("gone", facts), read)
 
 
-def test_records_are_read_of_those_that_the_same_is_asked_of(cluster: MemoryCluster) -> None:
+def test_record_counts_are_read_for_requested_topics(cluster: MemoryCluster) -> None:
     cluster.produce("b", 3)
     facts = ClusterReader(cluster, ["a", "b", "c", "new"])
-    assert calls(cluster, lambda: facts.topic("a")) != []
+    assert record_calls(cluster, lambda: facts.topic("a")) != []
     read = partial(facts.records, "b", ["b", "new"])
-    assert calls(cluster, read) == [("record_counts", ("b",))]
-    assert calls(cluster, read) == []
-    assert calls(cluster, lambda: facts.records("a", ["a", "b", "c"])) == [("record_counts", ("a", "c"))]
-    assert calls(cluster, lambda: (facts.records("c", []), facts.records("new", []))) == []
+    assert record_calls(cluster, read) == [("record_counts", ("b",))]
+    assert record_calls(cluster, read) == []
+    assert record_calls(cluster, lambda: facts.records("a", ["a", "b", "c"])) == [
+        ("record_counts", ("a", "c"))
+    ]
+    assert record_calls(cluster, lambda: (facts.records("c", []), facts.records("new", []))) == []
     assert [facts.records(name, []) for name in ("a", "b", "c", "new")] == [0, 3, 0, 0]
 
 
-def test_a_policy_cannot_change_what_the_next_one_sees(cluster: MemoryCluster) -> None:
-    facts = unread(cluster)
+def test_live_topic_state_is_not_modified_through_its_mappings(cluster: MemoryCluster) -> None:
+    facts = make_unread_reader(cluster)
     state: Any = LiveTopicState("a", facts)
     state.configs.clear()
     state.replicas_assignments.clear()
@@ -127,10 +129,10 @@ def test_a_policy_cannot_change_what_the_next_one_sees(cluster: MemoryCluster) -
     assert LiveTopicState("a", facts).configs == {"retention.ms": "5"}
 
 
-def test_it_is_busy_while_it_reads_and_then_no_more(
+def test_cluster_reader_is_busy_only_while_reading(
     cluster: MemoryCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    facts = unread(cluster)
+    facts = make_unread_reader(cluster)
     seen: list[bool] = []
     read = cluster.topics
 

@@ -9,11 +9,11 @@ from kdeclare.policy.interface import Action, RequestMetadata
 from kdeclare.policy.testing.case_requests import CaseRequest, CaseState, MissingCaseField
 
 
-def state(name: str = "post", **more: Any) -> CaseState:
+def make_state(name: str = "post", **more: Any) -> CaseState:
     return CaseState(name, **({"overrides": {}} | more))
 
 
-def modify(pre: CaseState, post: CaseState) -> CaseRequest:
+def make_modification(pre: CaseState, post: CaseState) -> CaseRequest:
     return CaseRequest(Action.MODIFY, "orders", pre_request_state=pre, post_request_state=post)
 
 
@@ -28,30 +28,30 @@ def modify(pre: CaseState, post: CaseState) -> CaseRequest:
         ({"overrides": {"a": "1", "b": "2"}}, {"overrides": {"b": "3", "c": "4"}}, {"a", "b", "c"}),
     ],
 )
-def test_what_changes_follows_from_the_states(
+def test_changed_fields_are_derived_from_states(
     pre: dict[str, Any], post: dict[str, Any], changed: set[str]
 ) -> None:
-    found = modify(state("pre", **pre), state(**post)).changed
+    found = make_modification(make_state("pre", **pre), make_state(**post)).changed
     assert {field.removeprefix("configs.") for field in found} == changed
 
 
-def test_what_is_created_is_all_that_is_stated() -> None:
-    post = state(partitions=1, factor=2, replicas={0: (1, 2)}, overrides={"a": "1"})
+def test_creation_changes_all_stated_fields() -> None:
+    post = make_state(partitions=1, factor=2, replicas={0: (1, 2)}, overrides={"a": "1"})
     created = CaseRequest(Action.CREATE, "orders", post_request_state=post)
     assert created.changed == {"partitions", "replicationFactor", "assignments", "configs.a"}
-    stated = state(factor=2, states_factor=True)
+    stated = make_state(factor=2, states_factor=True)
     assert CaseRequest(Action.CREATE, "orders", post_request_state=stated).changed == {"replicationFactor"}
-    deleted = CaseRequest(Action.DELETE, "orders", pre_request_state=state("pre", partitions=1))
+    deleted = CaseRequest(Action.DELETE, "orders", pre_request_state=make_state("pre", partitions=1))
     assert deleted.changed == frozenset()
 
 
-def test_what_is_stated_to_change_holds() -> None:
+def test_stated_changed_fields_are_used() -> None:
     request = CaseRequest(Action.DELETE, "orders", stated=frozenset({"partitions"}))
     assert request.changed == {"partitions"}
 
 
-def test_what_has_a_meaning_when_it_is_left_out() -> None:
-    request = CaseRequest(Action.CREATE, "orders", post_request_state=state())
+def test_creation_case_has_defaults_for_omitted_fields() -> None:
+    request = CaseRequest(Action.CREATE, "orders", post_request_state=make_state())
     assert (request.principal, request.labels, request.record_count) == (None, {}, 0)
     post = request.post_request_state
     assert post is not None
@@ -72,20 +72,20 @@ def test_what_has_a_meaning_when_it_is_left_out() -> None:
         (lambda r: r.changed, "pre"),
     ],
 )
-def test_what_is_missing_is_named(ask: Callable[[Any], object], missing: str) -> None:
-    request: RequestMetadata = modify(CaseState("pre"), state())
+def test_missing_case_field_is_named(ask: Callable[[Any], object], missing: str) -> None:
+    request: RequestMetadata = make_modification(CaseState("pre"), make_state())
     with pytest.raises(MissingCaseField) as found:
         ask(request)
     assert found.value.what == missing
 
 
-def test_one_state_alone_does_not_tell_what_changes() -> None:
+def test_changed_fields_need_both_states() -> None:
     with pytest.raises(MissingCaseField) as found:
-        assert modify(state("pre", partitions=3), state()).changed
+        assert make_modification(make_state("pre", partitions=3), make_state()).changed
     assert found.value.what == "post.partitions"
 
 
-def test_what_is_given_is_had() -> None:
+def test_case_request_returns_given_fields() -> None:
     sums = {frozenset({("team", "blue")}): 180}
     request = CaseRequest(Action.MODIFY, "orders", rack_of={1: "a", 2: None}, records=5, sums=sums)
     assert request.racks == {1: "a", 2: None}
@@ -93,9 +93,9 @@ def test_what_is_given_is_had() -> None:
     assert request.partitions_of({"team": "blue"}) == 180
 
 
-def test_a_policy_cannot_change_what_the_next_one_is_given() -> None:
+def test_case_request_is_not_modified_through_its_mappings() -> None:
     labels, racks = {"team": "blue"}, {1: "a"}
-    post = state(overrides={"a": "1"}, replicas={0: (1,)})
+    post = make_state(overrides={"a": "1"}, replicas={0: (1,)})
     request: Any = CaseRequest(
         Action.CREATE, "orders", given_labels=labels, post_request_state=post, rack_of=racks
     )
@@ -106,7 +106,7 @@ def test_a_policy_cannot_change_what_the_next_one_is_given() -> None:
     assert (after.configs, after.replicas_assignments) == ({"a": "1"}, {0: (1,)})
 
 
-def test_the_labels_before_are_the_same_unless_given() -> None:
+def test_labels_before_default_to_labels() -> None:
     labels = {"team": "blue"}
     assert CaseRequest(Action.MODIFY, "orders", given_labels=labels).labels_before == labels
     assert CaseRequest(Action.CREATE, "orders", given_labels=labels).labels_before == {}

@@ -17,7 +17,7 @@ from kdeclare.policy.interface import RequestMetadata, TopicActionsPolicy
 from kdeclare.policy.loading.module_finder import make_importable
 from kdeclare.policy.loading.policy_classes import UnusablePolicy, configure_policy, make_policy
 from kdeclare.policy.rules import PartitionBounds
-from tests.unit.policy.doubles import State, created, modified
+from tests.unit.policy.doubles import State, make_creation, make_modification
 
 pytestmark = pytest.mark.usefixtures("own_modules")
 
@@ -82,20 +82,20 @@ os._exit(0)  # as the command does: a thread that prints for ever must not hold 
 """
 
 
-def write(folder: Path, file: str, text: str) -> None:
+def write_file(folder: Path, file: str, text: str) -> None:
     path = folder / file
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
 
 
-def made(folder: Path, class_name: str) -> Any:
+def import_policy(folder: Path, class_name: str) -> Any:
     with make_importable(folder, [class_name.partition(":")[0]]):
         return make_policy(class_name)
 
 
-def problem(folder: Path, class_name: str) -> tuple[str, str, str]:
+def find_import_problem(folder: Path, class_name: str) -> tuple[str, str, str]:
     with pytest.raises(UnusablePolicy) as caught:
-        made(folder, class_name)
+        import_policy(folder, class_name)
     (found,) = caught.value.problems
     assert found.path == ("class",)
     assert found.diagnostic.is_error
@@ -106,46 +106,46 @@ def problem(folder: Path, class_name: str) -> tuple[str, str, str]:
     ("file", "class_name"),
     [("naming.py", "naming:Naming"), ("policies/naming.py", "policies.naming:Naming")],
 )
-def test_a_class_beside_the_project_file(tmp_path: Path, file: str, class_name: str) -> None:
-    write(tmp_path, file, POLICY)
-    assert isinstance(made(tmp_path, class_name), TopicActionsPolicy)
+def test_make_policy_finds_class_next_to_project_file(tmp_path: Path, file: str, class_name: str) -> None:
+    write_file(tmp_path, file, POLICY)
+    assert isinstance(import_policy(tmp_path, class_name), TopicActionsPolicy)
 
 
-def test_a_class_of_a_package(tmp_path: Path) -> None:
-    assert isinstance(made(tmp_path, "kdeclare.policy.rules:PartitionBounds"), PartitionBounds)
+def test_make_policy_finds_class_of_package(tmp_path: Path) -> None:
+    assert isinstance(import_policy(tmp_path, "kdeclare.policy.rules:PartitionBounds"), PartitionBounds)
 
 
-def test_a_folder_given_relative_to_where_one_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(tmp_path, "shop/naming.py", POLICY)
+def test_make_importable_accepts_relative_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_file(tmp_path, "shop/naming.py", POLICY)
     monkeypatch.chdir(tmp_path)
-    assert made(Path("shop"), "naming:Naming").mark == "MARK"
+    assert import_policy(Path("shop"), "naming:Naming").mark == "MARK"
 
 
 @pytest.mark.parametrize("init", [(), ("policies/__init__.py",)])
-def test_projects_with_modules_of_the_same_names(tmp_path: Path, init: tuple[str, ...]) -> None:
+def test_projects_with_same_module_names_are_independent(tmp_path: Path, init: tuple[str, ...]) -> None:
     for project in "abab":
         folder = tmp_path / project
         for file in init:
-            write(folder, file, "")
-        write(
+            write_file(folder, file, "")
+        write_file(
             folder,
             "policies/naming.py",
             POLICY.replace('"MARK"', "marks.MARK").replace("class", "import marks\nclass"),
         )
-        write(folder, "marks.py", f'MARK = "{project}"\n')
-        assert made(folder, "policies.naming:Naming").mark == project
+        write_file(folder, "marks.py", f'MARK = "{project}"\n')
+        assert import_policy(folder, "policies.naming:Naming").mark == project
 
 
 @pytest.mark.parametrize("loaded", [True, False])
 @pytest.mark.parametrize("file", ["naming.py", "naming/__init__.py"])
-def test_a_name_that_means_something_elsewhere_too(
+def test_module_name_found_elsewhere_is_ambiguous(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, loaded: bool
 ) -> None:
-    write(tmp_path, "elsewhere/naming.py", "HERE = 1\n")
+    write_file(tmp_path, "elsewhere/naming.py", "HERE = 1\n")
     monkeypatch.syspath_prepend(tmp_path / "elsewhere")
     stranger = importlib.import_module("naming") if loaded else None
-    write(tmp_path, f"shop/{file}", POLICY)
-    code, detail, hint = problem(tmp_path / "shop", "naming:Naming")
+    write_file(tmp_path, f"shop/{file}", POLICY)
+    code, detail, hint = find_import_problem(tmp_path / "shop", "naming:Naming")
     assert (code, hint) == ("ambiguous-policy-module", "Rename the module next to the project file.")
     assert detail.startswith("'naming' ")
     assert sys.modules.get("naming") is stranger
@@ -159,35 +159,35 @@ def test_a_name_that_means_something_elsewhere_too(
         ("yaml.py", "yaml:A", "'yaml' "),
     ],
 )
-def test_a_file_called_like_a_module_that_all_know(
+def test_module_named_like_installed_module_is_ambiguous(
     tmp_path: Path, file: str, class_name: str, what: str
 ) -> None:
-    write(tmp_path, file, POLICY)
-    code, detail, _ = problem(tmp_path, class_name)
+    write_file(tmp_path, file, POLICY)
+    code, detail, _ = find_import_problem(tmp_path, class_name)
     assert code == "ambiguous-policy-module"
     assert detail.startswith(what)
 
 
-def test_a_folder_that_is_on_the_path_of_the_process_is_no_other_one(
+def test_project_folder_on_import_path_is_not_ambiguous(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write(tmp_path, "policies/naming.py", POLICY)
+    write_file(tmp_path, "policies/naming.py", POLICY)
     monkeypatch.syspath_prepend(tmp_path)
-    assert made(tmp_path, "policies.naming:Naming").mark == "MARK"
+    assert import_policy(tmp_path, "policies.naming:Naming").mark == "MARK"
 
 
-def test_folders_elsewhere_are_in_nobodys_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(tmp_path, "elsewhere/policies/README.md", "")
+def test_folder_without_modules_elsewhere_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_file(tmp_path, "elsewhere/policies/README.md", "")
     monkeypatch.syspath_prepend(tmp_path / "elsewhere")
-    write(tmp_path, "shop/policies/naming.py", POLICY)
-    assert made(tmp_path / "shop", "policies.naming:Naming").mark == "MARK"
+    write_file(tmp_path, "shop/policies/naming.py", POLICY)
+    assert import_policy(tmp_path / "shop", "policies.naming:Naming").mark == "MARK"
 
 
-def test_what_is_beside_the_project_is_found_by_its_policies_alone(tmp_path: Path) -> None:
-    write(tmp_path, "naming.py", "import marks\n" + POLICY.replace('"MARK"', "marks.MARK"))
-    write(tmp_path, "marks.py", "import kafka\nimport textwrap\nMARK = kafka.__file__\n")
+def test_modules_of_project_are_visible_only_to_its_policies(tmp_path: Path) -> None:
+    write_file(tmp_path, "naming.py", "import marks\n" + POLICY.replace('"MARK"', "marks.MARK"))
+    write_file(tmp_path, "marks.py", "import kafka\nimport textwrap\nMARK = kafka.__file__\n")
     for name in ("kafka", "textwrap", "cel_expr_python"):
-        write(tmp_path, f"{name}.py", "raise SystemExit\n")
+        write_file(tmp_path, f"{name}.py", "raise SystemExit\n")
     with make_importable(tmp_path, ["naming"]):
         assert importlib.util.find_spec("marks") is None, "not in a thread of somebody else's"
         policy: Any = make_policy("naming:Naming")
@@ -195,27 +195,29 @@ def test_what_is_beside_the_project_is_found_by_its_policies_alone(tmp_path: Pat
     assert str(tmp_path) not in sys.path
 
 
-def test_every_loading_reads_the_files_anew(tmp_path: Path) -> None:
+def test_make_policy_reads_changed_files_again(tmp_path: Path) -> None:
     for mark in ("a", "bb"):
-        write(tmp_path, "naming.py", "import marks\n" + POLICY.replace('"MARK"', "marks.MARK"))
-        write(tmp_path, "marks.py", f"MARK = '{mark}'\n")
-        assert made(tmp_path, "naming:Naming").mark == mark
+        write_file(tmp_path, "naming.py", "import marks\n" + POLICY.replace('"MARK"', "marks.MARK"))
+        write_file(tmp_path, "marks.py", f"MARK = '{mark}'\n")
+        assert import_policy(tmp_path, "naming:Naming").mark == mark
 
 
-def test_a_file_called_like_one_of_pythons_own_changes_nothing(tmp_path: Path) -> None:
-    write(tmp_path, "json.py", "raise SystemExit\n")
-    write(tmp_path, "kdeclare.py", "raise SystemExit\n")
-    write(tmp_path, "__main__.py", "raise SystemExit\n")
+def test_file_named_like_standard_module_is_not_imported(tmp_path: Path) -> None:
+    write_file(tmp_path, "json.py", "raise SystemExit\n")
+    write_file(tmp_path, "kdeclare.py", "raise SystemExit\n")
+    write_file(tmp_path, "__main__.py", "raise SystemExit\n")
     main = sys.modules["__main__"]
-    write(tmp_path, "naming.py", f"import json\njson.dumps\n{POLICY}\nimport __main__\nmain = __main__\n")
-    assert made(tmp_path, "naming:Naming").mark == "MARK"
+    write_file(
+        tmp_path, "naming.py", f"import json\njson.dumps\n{POLICY}\nimport __main__\nmain = __main__\n"
+    )
+    assert import_policy(tmp_path, "naming:Naming").mark == "MARK"
     assert sys.modules["naming"].main is main
 
 
-def test_a_class_imported_into_a_module_is_one_of_it(tmp_path: Path) -> None:
-    write(tmp_path, "naming.py", POLICY)
-    write(tmp_path, "all_of_them.py", "from naming import Naming\n")
-    assert made(tmp_path, "all_of_them:Naming").mark == "MARK"
+def test_make_policy_finds_class_imported_into_module(tmp_path: Path) -> None:
+    write_file(tmp_path, "naming.py", POLICY)
+    write_file(tmp_path, "all_of_them.py", "from naming import Naming\n")
+    assert import_policy(tmp_path, "all_of_them:Naming").mark == "MARK"
 
 
 @pytest.mark.parametrize(
@@ -344,10 +346,10 @@ def test_a_class_imported_into_a_module_is_one_of_it(tmp_path: Path) -> None:
         ("package.inner:A", "policy-failed", "'package.inner' cannot be imported: ZeroDivisionError: ", ""),
     ],
 )
-def test_a_class_that_cannot_be_used(
+def test_make_policy_reports_unusable_class(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, class_name: str, code: str, detail: str, hint: str
 ) -> None:
-    write(
+    write_file(
         tmp_path,
         "naming.py",
         f"""{POLICY}
@@ -361,17 +363,17 @@ class Needy(Naming):
         raise ValueError("no.")
 """,
     )
-    write(tmp_path, "typo.py", "\n\noops\n")
-    write(tmp_path, "syntax.py", "\nfoo(\n")
-    write(tmp_path, "lacking.py", "import nowhere\n")
-    write(tmp_path, "library.py", "import json\n\njson.loads('{')\n")
-    write(tmp_path, "leaving.py", "raise SystemExit(3)\n")
-    write(tmp_path, "package/__init__.py", "1 / 0\n")
-    write(tmp_path, "rules/keep.py", "")
-    write(tmp_path, "own.py", "class Own(BaseException): pass\nraise Own('done')\n")
-    write(tmp_path, "odd.py", ODD)
+    write_file(tmp_path, "typo.py", "\n\noops\n")
+    write_file(tmp_path, "syntax.py", "\nfoo(\n")
+    write_file(tmp_path, "lacking.py", "import nowhere\n")
+    write_file(tmp_path, "library.py", "import json\n\njson.loads('{')\n")
+    write_file(tmp_path, "leaving.py", "raise SystemExit(3)\n")
+    write_file(tmp_path, "package/__init__.py", "1 / 0\n")
+    write_file(tmp_path, "rules/keep.py", "")
+    write_file(tmp_path, "own.py", "class Own(BaseException): pass\nraise Own('done')\n")
+    write_file(tmp_path, "odd.py", ODD)
     monkeypatch.chdir(tmp_path)
-    found = problem(tmp_path, class_name)
+    found = find_import_problem(tmp_path, class_name)
     assert found[0] == code
     assert detail in found[1]
     assert found[2].startswith(hint)
@@ -390,8 +392,8 @@ class Needy(Naming):
         ),
     ],
 )
-def test_a_class_that_does_not_come_to_an_end(tmp_path: Path, text: str, detail: str) -> None:
-    write(tmp_path, "slow.py", text)
+def test_make_policy_stops_import_after_time_limit(tmp_path: Path, text: str, detail: str) -> None:
+    write_file(tmp_path, "slow.py", text)
     said = subprocess.run(
         [sys.executable, "-c", IMPATIENT], cwd=tmp_path, capture_output=True, text=True, timeout=60
     )
@@ -399,15 +401,15 @@ def test_a_class_that_does_not_come_to_an_end(tmp_path: Path, text: str, detail:
     assert said.returncode == 0
 
 
-def test_what_a_policy_prints_is_no_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write(
+def test_output_of_policy_setup_goes_to_stderr(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_file(
         tmp_path,
         "naming.py",
         f"import sys\nprint('import')\nsys.stdout.write('direct ')\n{POLICY}    def __init__(self):\n"
         "        print('made')\n    def configure(self, configs):\n        print('configured')\n",
     )
     before = sys.stdout
-    configure_policy(made(tmp_path, "naming:Naming"), "naming:Naming", {})
+    configure_policy(import_policy(tmp_path, "naming:Naming"), "naming:Naming", {})
     assert sys.stdout is before
     assert capsys.readouterr() == ("", "import\ndirect made\nconfigured\n")
 
@@ -428,13 +430,13 @@ class Both(CreateTopicPolicy, AlterConfigPolicy):  # type: ignore[misc]  # Reque
         self.seen.append("closed")
 
 
-def test_both_deprecated_interfaces_in_one_class() -> None:
+def test_adapt_policy_supports_both_deprecated_interfaces() -> None:
     both = Both()
     policy = adapt_policy(both)
     assert isinstance(policy, TopicActionsPolicy)
     policy.configure({"a": 1})
-    policy.validate(created(State(configs={"flush.ms": "1"})))
-    policy.validate(modified(State(configs={"flush.ms": "1"}), State(configs={"flush.ms": "2"})))
+    policy.validate(make_creation(State(configs={"flush.ms": "1"})))
+    policy.validate(make_modification(State(configs={"flush.ms": "1"}), State(configs={"flush.ms": "2"})))
     policy.close()
     create, alter, later = both.seen[1:-1]
     assert isinstance(create, CreateTopicPolicy.RequestMetadata)
@@ -448,28 +450,28 @@ def test_both_deprecated_interfaces_in_one_class() -> None:
 
 
 @pytest.mark.parametrize("raised", ["Silent()", "Dumb()", "Own(1)"])
-def test_odd_errors_of_configure(tmp_path: Path, raised: str) -> None:
-    write(
+def test_configure_policy_reports_unusual_exceptions(tmp_path: Path, raised: str) -> None:
+    write_file(
         tmp_path,
         "odd.py",
         f"{ODD}\nclass Own(BaseException): pass\n"
         f"class Set(Naming):\n    def configure(self, configs):\n        raise {raised}\n",
     )
-    policy = made(tmp_path, "odd:Set")
+    policy = import_policy(tmp_path, "odd:Set")
     with pytest.raises(UnusablePolicy, match=f"does not accept its settings: {raised.partition('(')[0]}"):
         configure_policy(policy, "odd:Set", {})
 
 
-def test_who_interrupts_is_heard(tmp_path: Path) -> None:
-    write(tmp_path, "leaving.py", "raise KeyboardInterrupt\n")
+def test_make_policy_passes_on_keyboard_interrupt(tmp_path: Path) -> None:
+    write_file(tmp_path, "leaving.py", "raise KeyboardInterrupt\n")
     with pytest.raises(KeyboardInterrupt):
-        made(tmp_path, "leaving:A")
+        import_policy(tmp_path, "leaving:A")
 
 
-def test_a_traceback_goes_to_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    write(tmp_path, "typo.py", "oops\n")
+def test_import_error_traceback_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    write_file(tmp_path, "typo.py", "oops\n")
     with caplog.at_level(logging.INFO):
-        problem(tmp_path, "typo:A")
+        find_import_problem(tmp_path, "typo:A")
     assert "Traceback" in caplog.text
     assert "oops" in caplog.text
 
@@ -554,7 +556,7 @@ class Own(TopicActionsPolicy):
         ),
     ],
 )
-def test_settings_that_are_not_taken(
+def test_configure_policy_reports_invalid_setting(
     settings: dict[str, Any], path: tuple[str | int, ...], code: str, detail: str, hint: str
 ) -> None:
     with pytest.raises(UnusablePolicy) as caught:
@@ -566,7 +568,7 @@ def test_settings_that_are_not_taken(
     assert found.diagnostic.hint == hint
 
 
-def test_all_that_is_wrong_with_settings_is_told() -> None:
+def test_configure_policy_reports_all_invalid_settings() -> None:
     with pytest.raises(UnusablePolicy) as caught:
         configure_policy(Own(), "own:Own", {"sizes": ["a", "b"], "odd": 4})
     assert [p.path[1:] for p in caught.value.problems] == [(), ("sizes", 0), ("sizes", 1), ("odd",)]

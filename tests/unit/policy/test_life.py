@@ -43,7 +43,7 @@ class Mine(TopicActionsPolicy):
 
 
 @pytest.mark.parametrize("broken", [False, True])
-def test_it_is_closed_however_the_command_ends(
+def test_policy_is_closed_after_success_and_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: bool
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -14,7 +14,7 @@ from kdeclare.policy.cel.manifest import PolicyKind, PolicySpec
 from kdeclare.policy.configured_policy import EVERY_ACTION, ConfiguredPolicy
 from kdeclare.policy.interface import Action
 from kdeclare.policy.loading.load_policies import load_policies
-from tests.unit.policy.doubles import State, created, modified, verdict
+from tests.unit.policy.doubles import State, find_violation, make_creation, make_modification
 
 pytestmark = pytest.mark.usefixtures("own_modules")
 
@@ -55,72 +55,77 @@ class Failing(New):
 Loaded = tuple[tuple[ConfiguredPolicy, ...], tuple[Diagnostic, ...]]
 
 
-def project(folder: Path, *entries: str) -> Project:
+def make_project(folder: Path, *entries: str) -> Project:
     (folder / "own.py").write_text(SOURCE)
     file = folder / "kdeclare.yaml"
     file.write_text(PROJECT + "".join(f"    - {entry}\n" for entry in entries))
     return open_project(file, None, {})
 
 
-def manifest(name: str, rule: str = "post.partitions > 1", line: int = 4) -> DesiredResource:
+def make_manifest(name: str, rule: str = "post.partitions > 1", line: int = 4) -> DesiredResource:
     spec = PolicySpec.model_validate({"rule": rule, "actions": ["CREATE"]})
     body, _ = PolicyKind().parse(name, spec)
     return DesiredResource(ResourceId("Policy", name), body, {}, SourcePosition("rules.yaml", line, 7))
 
 
-def load(folder: Path, *entries: str, rules: tuple[DesiredResource, ...] = ()) -> Loaded:
-    return load_policies(project(folder, *entries), rules, PolicyKind())
+def load_entries(folder: Path, *entries: str, rules: tuple[DesiredResource, ...] = ()) -> Loaded:
+    return load_policies(make_project(folder, *entries), rules, PolicyKind())
 
 
-def told(diagnostics: tuple[Diagnostic, ...]) -> list[tuple[str, int, int]]:
+def get_positions(diagnostics: tuple[Diagnostic, ...]) -> list[tuple[str, int, int]]:
     """Return code, line and column of each diagnostic."""
     return [(d.code, d.place.line, d.place.column) for d in diagnostics if d.place is not None]
 
 
-def test_a_policy_of_the_project_file(tmp_path: Path) -> None:
+def test_load_policies_reads_project_file(tmp_path: Path) -> None:
     entry = (
         "{name: own, class: 'own:New', config: {max: 5}, severity: warn, actions: [CREATE, DELETE], "
         "selector: {topics: ['/or.*/'], labels: {tier: gold}}}"
     )
-    (policy,), diagnostics = load(tmp_path, entry)
+    (policy,), diagnostics = load_entries(tmp_path, entry)
     assert diagnostics == ()
     assert (policy.name, policy.outcome) == ("own", VerdictOutcome.WARN)
     assert policy.actions == {Action.CREATE, Action.DELETE}
     assert policy.place == SourcePosition(str(tmp_path / "kdeclare.yaml"), 6, 14)
-    assert policy.covers(created(State(), labels={"tier": "gold"}))
-    assert not policy.covers(created(State(), topic="shop", labels={"tier": "gold"}))
-    assert not policy.covers(modified(State(), State(), labels={"tier": "gold"}))
-    assert verdict(policy.policy, created(State())) == "new [{'max': 5}]"
+    assert policy.covers(make_creation(State(), labels={"tier": "gold"}))
+    assert not policy.covers(make_creation(State(), topic="shop", labels={"tier": "gold"}))
+    assert not policy.covers(make_modification(State(), State(), labels={"tier": "gold"}))
+    assert find_violation(policy.policy, make_creation(State())) == "new [{'max': 5}]"
     assert not policy.bounded
     assert type(policy.policy).made == 1  # type: ignore[attr-defined]
 
 
-def test_a_rule_and_a_manifest(tmp_path: Path) -> None:
+def test_load_policies_combines_ready_made_rule_and_manifest(tmp_path: Path) -> None:
     entry = "{name: size, class: 'kdeclare.policy.rules:PartitionBounds', config: {max: 5}}"
-    (rule, own), diagnostics = load(tmp_path, entry, rules=(manifest("two"),))
+    (rule, own), diagnostics = load_entries(tmp_path, entry, rules=(make_manifest("two"),))
     assert diagnostics == ()
     assert (rule.actions, rule.outcome, rule.bounded) == (EVERY_ACTION, VerdictOutcome.DENY, True)
-    assert verdict(rule.policy, created(State(6))) == "orders would have 6 partitions; it may have at most 5."
+    assert (
+        find_violation(rule.policy, make_creation(State(6)))
+        == "orders would have 6 partitions; it may have at most 5."
+    )
     assert own.name == "two"
-    assert verdict(own.policy, created(State(1))) is not None
+    assert find_violation(own.policy, make_creation(State(1))) is not None
 
 
-def test_a_rule_around_a_class_of_ones_own(tmp_path: Path) -> None:
+def test_load_policies_wraps_own_class_in_ready_made_rule(tmp_path: Path) -> None:
     entry = "{name: a, class: 'kdeclare.policy.rules:CreationRuleForLife', config: {class: 'lib.own:Old'}}"
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib/own.py").write_text(SOURCE)
-    (policy,), diagnostics = load(tmp_path, entry)
+    (policy,), diagnostics = load_entries(tmp_path, entry)
     assert diagnostics == ()
     assert not policy.bounded
-    assert verdict(policy.policy, created(State())) == "old"
+    assert find_violation(policy.policy, make_creation(State())) == "old"
 
 
-def test_no_policies(tmp_path: Path) -> None:
+def test_load_policies_without_policies_returns_nothing(tmp_path: Path) -> None:
     assert load_policies(Project(), (), PolicyKind()) == ((), ())
 
 
-def test_a_manifest_with_an_error_has_been_told_of(tmp_path: Path) -> None:
-    policies, diagnostics = load_policies(Project(), (manifest("bad", "post.partition > 1"),), PolicyKind())
+def test_load_policies_skips_manifest_with_reported_error(tmp_path: Path) -> None:
+    policies, diagnostics = load_policies(
+        Project(), (make_manifest("bad", "post.partition > 1"),), PolicyKind()
+    )
     assert (policies, diagnostics) == ((), ())
 
 
@@ -131,30 +136,30 @@ class Refusing(PolicyKind):
         raise ValueError("odd")
 
 
-def test_a_manifest_that_fails_later_is_no_policy_less(tmp_path: Path) -> None:
-    policies, (found,) = load_policies(Project(), (manifest("a"),), Refusing())
+def test_load_policies_reports_manifest_that_cannot_be_configured(tmp_path: Path) -> None:
+    policies, (found,) = load_policies(Project(), (make_manifest("a"),), Refusing())
     assert (policies, found.code, found.place) == ((), "policy-failed", SourcePosition("rules.yaml", 4, 7))
     assert found.detail.startswith("Policy 'a' cannot be used: ValueError: odd")
 
 
-def test_a_class_that_only_says_to_be_ready_made_is_not_trusted_to_end(tmp_path: Path) -> None:
+def test_class_that_claims_to_be_ready_made_is_not_bounded(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(SOURCE + "New.__module__ = 'kdeclare.policy.rules.topics'\n")
-    (policy,), _ = load(tmp_path, "{name: a, class: 'mine:New'}")
+    (policy,), _ = load_entries(tmp_path, "{name: a, class: 'mine:New'}")
     assert not policy.bounded
 
 
-def test_both_deprecated_interfaces_in_one_class(tmp_path: Path) -> None:
+def test_class_with_both_deprecated_interfaces_is_loaded_with_warning(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(f"{SOURCE}class Both(Old, Older): pass\n")
-    (policy,), (found,) = load(tmp_path, "{name: a, class: 'mine:Both'}")
+    (policy,), (found,) = load_entries(tmp_path, "{name: a, class: 'mine:Both'}")
     assert "is a CreateTopicPolicy and AlterConfigPolicy, which" in found.detail
-    assert verdict(policy.policy, created(State())) == "old"
+    assert find_violation(policy.policy, make_creation(State())) == "old"
 
 
 @pytest.mark.parametrize("name", ["'a\\nb'", "' a'", "a/b", "a" * 101, "'a\\u202eb'"])
-def test_names_that_are_none(tmp_path: Path, name: str) -> None:
+def test_illegal_policy_names_are_rejected(tmp_path: Path, name: str) -> None:
     name = name.replace("'", '"')
     with pytest.raises(KdeclareError) as caught:
-        project(tmp_path, f"{{name: {name}, class: 'own:New'}}")
+        make_project(tmp_path, f"{{name: {name}, class: 'own:New'}}")
     (found,) = caught.value.diagnostics
     assert (found.code, found.place) == (
         "illegal-name",
@@ -167,8 +172,8 @@ def test_names_that_are_none(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["a", "Größe 2.0", "a_b-c.d e", "a" * 100])
-def test_names(tmp_path: Path, name: str) -> None:
-    assert project(tmp_path, f"{{name: {name}, class: 'own:New'}}").policies[0].name == name
+def test_legal_policy_names_are_accepted(tmp_path: Path, name: str) -> None:
+    assert make_project(tmp_path, f"{{name: {name}, class: 'own:New'}}").policies[0].name == name
 
 
 @pytest.mark.parametrize(
@@ -179,9 +184,9 @@ def test_names(tmp_path: Path, name: str) -> None:
         ("policies.naming.Naming", "policies.naming:Naming"),
     ],
 )
-def test_a_class_without_a_colon(tmp_path: Path, class_name: str, meant: str) -> None:
+def test_class_without_colon_is_rejected_with_suggestion(tmp_path: Path, class_name: str, meant: str) -> None:
     with pytest.raises(KdeclareError, match=f"write a class as module.path:ClassName, for example {meant}"):
-        project(tmp_path, f"{{name: a, class: {class_name}}}")
+        make_project(tmp_path, f"{{name: a, class: {class_name}}}")
 
 
 @pytest.mark.parametrize(
@@ -232,11 +237,11 @@ def test_a_class_without_a_colon(tmp_path: Path, class_name: str, meant: str) ->
         ),
     ],
 )
-def test_a_mistake_is_told_at_its_place(
+def test_load_policies_reports_mistake_with_position(
     tmp_path: Path, entry: str, code: str, column: int, detail: str
 ) -> None:
     well = "{name: well, class: 'own:New'}"
-    policies, (found,) = load(tmp_path, entry, well)
+    policies, (found,) = load_entries(tmp_path, entry, well)
     assert [p.name for p in policies] == ["well"]
     assert (found.code, found.severity) == (code, Severity.ERROR)
     assert found.place == SourcePosition(str(tmp_path / "kdeclare.yaml"), 6, column)
@@ -244,46 +249,50 @@ def test_a_mistake_is_told_at_its_place(
     assert detail in found.detail
 
 
-def test_a_mistake_in_ones_own_code_is_told_with_its_line(
+def test_load_policies_reports_import_error_with_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "broken.py").write_text("\n\nfoo = bar\n")
     monkeypatch.chdir(tmp_path)
-    _, (found,) = load(tmp_path, "{name: a, class: 'broken:A'}")
+    _, (found,) = load_entries(tmp_path, "{name: a, class: 'broken:A'}")
     assert found.detail.endswith("cannot be imported: NameError: name 'bar' is not defined (broken.py:3).")
 
 
 @pytest.mark.parametrize(
     ("name", "interface"), [("Old", "CreateTopicPolicy"), ("Older", "AlterConfigPolicy")]
 )
-def test_a_deprecated_policy_works_and_is_warned_of(tmp_path: Path, name: str, interface: str) -> None:
-    (policy,), (found,) = load(tmp_path, f"{{name: a, class: 'own:{name}'}}")
-    assert verdict(policy.policy, created(State(configs={"flush.ms": "1"}))) == name.lower()
+def test_deprecated_policy_is_loaded_with_warning(tmp_path: Path, name: str, interface: str) -> None:
+    (policy,), (found,) = load_entries(tmp_path, f"{{name: a, class: 'own:{name}'}}")
+    assert find_violation(policy.policy, make_creation(State(configs={"flush.ms": "1"}))) == name.lower()
     assert (found.code, found.severity) == ("deprecated-policy", Severity.WARNING)
     assert found.detail == f"Policy 'a': 'own:{name}' is a {interface}, which KIP-201 deprecates."
 
 
-def test_both_deprecated_ones_go_together(tmp_path: Path) -> None:
-    policies, diagnostics = load(tmp_path, "{name: a, class: 'own:Old'}", "{name: b, class: 'own:Older'}")
+def test_two_deprecated_policies_do_not_conflict(tmp_path: Path) -> None:
+    policies, diagnostics = load_entries(
+        tmp_path, "{name: a, class: 'own:Old'}", "{name: b, class: 'own:Older'}"
+    )
     assert len(policies) == 2
     assert [d.code for d in diagnostics] == ["deprecated-policy"] * 2
 
 
-def test_an_old_and_a_new_policy_are_a_conflict(tmp_path: Path) -> None:
-    _, diagnostics = load(tmp_path, "{name: a, class: 'own:Old'}", "{name: b, class: 'own:New'}")
+def test_deprecated_and_new_policy_conflict(tmp_path: Path) -> None:
+    _, diagnostics = load_entries(tmp_path, "{name: a, class: 'own:Old'}", "{name: b, class: 'own:New'}")
     errors = tuple(d for d in diagnostics if d.is_error)
-    assert told(errors) == [("policy-conflict", 6, 24), ("policy-conflict", 7, 24)]
+    assert get_positions(errors) == [("policy-conflict", 6, 24), ("policy-conflict", 7, 24)]
     assert f"'b' ({tmp_path / 'kdeclare.yaml'}:7:24)" in errors[0].detail
     assert f"'a' ({tmp_path / 'kdeclare.yaml'}:6:24)" in errors[1].detail
 
 
-def test_an_old_policy_and_a_manifest_are_a_conflict(tmp_path: Path) -> None:
-    _, diagnostics = load(tmp_path, "{name: a, class: 'own:Older'}", rules=(manifest("rule"),))
+def test_deprecated_policy_and_manifest_conflict(tmp_path: Path) -> None:
+    _, diagnostics = load_entries(tmp_path, "{name: a, class: 'own:Older'}", rules=(make_manifest("rule"),))
     errors = tuple(d for d in diagnostics if d.is_error)
-    assert told(errors) == [("policy-conflict", 6, 24), ("policy-conflict", 4, 7)]
+    assert get_positions(errors) == [("policy-conflict", 6, 24), ("policy-conflict", 4, 7)]
 
 
-def test_a_manifest_and_an_entry_of_one_name(tmp_path: Path) -> None:
-    _, (found,) = load(tmp_path, "{name: a, class: 'own:New'}", rules=(manifest("b"), manifest("a", line=9)))
+def test_manifest_and_project_entry_of_same_name_are_duplicates(tmp_path: Path) -> None:
+    _, (found,) = load_entries(
+        tmp_path, "{name: a, class: 'own:New'}", rules=(make_manifest("b"), make_manifest("a", line=9))
+    )
     assert (found.code, found.place) == ("duplicate-policy", SourcePosition("rules.yaml", 9, 7))
     assert f"{tmp_path / 'kdeclare.yaml'}:6:14" in found.detail

@@ -23,16 +23,16 @@ from kdeclare.policy.evaluation import evaluate_operations
 from kdeclare.policy.resource_checks import check_declared
 from kdeclare.policy.subjects import PolicyContext
 from tests.jsontypes import Json
-from tests.unit.test_objects import DOOR, ID, House, declared, plan
+from tests.unit.test_objects import DOOR, ID, House, make_declared, plan
 
 
 @pytest.fixture(autouse=True)
-def doors(monkeypatch: pytest.MonkeyPatch) -> None:
+def door_provider(monkeypatch: pytest.MonkeyPatch) -> None:
     providers = (*load_providers(), Provider("doors", (DOOR,), DOOR.operation_types))
     monkeypatch.setattr(registry, "load_providers", lambda: providers)
 
 
-def policy(text: str, actions: Sequence[str] = ("CREATE", "MODIFY")) -> ConfiguredPolicy:
+def make_policy(text: str, actions: Sequence[str] = ("CREATE", "MODIFY")) -> ConfiguredPolicy:
     kind = PolicyKind()
     selector = {"kind": DOOR.name}
     spec = kind.spec.model_validate({"rule": text, "actions": actions, "selector": selector})
@@ -41,11 +41,11 @@ def policy(text: str, actions: Sequence[str] = ("CREATE", "MODIFY")) -> Configur
     return kind.configured(DesiredResource(ID, body))
 
 
-def said(
+def evaluate_rule(
     text: str, op: Operation, doors: Mapping[str, Fields], actions: Sequence[str] = ("MODIFY",)
 ) -> tuple[str, str]:
     context = PolicyContext(Connections(), LiveState(House(doors)))
-    [verdict] = evaluate_operations([policy(text, actions)], [op], context).verdicts
+    [verdict] = evaluate_operations([make_policy(text, actions)], [op], context).verdicts
     return verdict.outcome, verdict.message
 
 
@@ -59,31 +59,31 @@ def said(
         ("after.color == null", "deny"),
     ],
 )
-def test_a_change_is_judged_on_the_live_object(text: str, outcome: str) -> None:
+def test_change_is_evaluated_on_live_object(text: str, outcome: str) -> None:
     there: Mapping[str, Fields] = {"main": {"color": "red", "rooms": ["hall"], "key": hide("s3cret-value")}}
-    op = plan(declared(color="blue"), there, ObjectRecord({"color": "red"}))
-    assert said(text, op, there)[0] == outcome
+    op = plan(make_declared(color="blue"), there, ObjectRecord({"color": "red"}))
+    assert evaluate_rule(text, op, there)[0] == outcome
 
 
-def test_what_is_unset_is_null() -> None:
-    op = plan(declared(rooms=["hall"]), {})
-    assert said("after.color == null && after.rooms == ['hall']", op, {}, ["CREATE"])[0] == "allow"
-    outcome, message = said("after.color.startsWith('b')", op, {}, ["CREATE"])
+def test_unset_field_is_null() -> None:
+    op = plan(make_declared(rooms=["hall"]), {})
+    assert evaluate_rule("after.color == null && after.rooms == ['hall']", op, {}, ["CREATE"])[0] == "allow"
+    outcome, message = evaluate_rule("after.color.startsWith('b')", op, {}, ["CREATE"])
     assert outcome == "deny"
     assert (
         "'after.color' is null here. To fix the rule, its author can write after.color != null && …."
         in message
     )
-    assert said("after.color != null || after.rooms.size() == 1", op, {}, ["CREATE"])[0] == "allow"
+    assert evaluate_rule("after.color != null || after.rooms.size() == 1", op, {}, ["CREATE"])[0] == "allow"
 
 
-def test_a_manifest_is_judged_without_any_system() -> None:
-    policies = [policy("after.color != 'red'"), policy("after.key == null")]
-    found = check_declared(policies, [declared(color="red")])
+def test_manifest_is_evaluated_without_connection() -> None:
+    policies = [make_policy("after.color != 'red'"), make_policy("after.key == null")]
+    found = check_declared(policies, [make_declared(color="red")])
     assert [v.outcome for v in found.verdicts] == [VerdictOutcome.DENY, VerdictOutcome.ALLOW]
 
 
-def test_the_fields_of_the_spec_are_what_a_rule_can_speak_of() -> None:
+def test_rule_fields_come_from_spec_model() -> None:
     with pytest.raises(RuleError) as wrong:
         compile_rule("after.colour == 'red'", DOOR.name)
     assert wrong.value.problems[0].hint == "Did you mean 'color'?"
@@ -111,5 +111,5 @@ def test_the_fields_of_the_spec_are_what_a_rule_can_speak_of() -> None:
         (Literal["a"] | None, PolicyField(str, nullable=True)),
     ],
 )
-def test_annotations_of_models_are_types_of_rules(annotation: object, expected: PolicyField) -> None:
+def test_policy_field_type_follows_annotation(annotation: object, expected: PolicyField) -> None:
     assert build_policy_field(annotation) == expected

@@ -13,38 +13,38 @@ from kdeclare.manifests.project import Project, open_project
 from kdeclare.policy.cel.manifest import PolicyKind
 from kdeclare.policy.configured_policy import EVERY_ACTION, EVERYTHING, ConfiguredPolicy
 from kdeclare.policy.interface import Action
-from tests.unit.policy.doubles import State, created, deleted, modified, verdict
+from tests.unit.policy.doubles import State, find_violation, make_creation, make_deletion, make_modification
 
 KIND = PolicyKind()
 HEAD = "apiVersion: kdeclare/v1\nkind: Policy\nmetadata: {name: p}\nspec:\n"
 
 
 @pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def loaded(spec: str, head: str = HEAD) -> LoadedManifests:
+def load_policy(spec: str, head: str = HEAD) -> LoadedManifests:
     Path("p.yaml").write_text(head + spec)
     return load_project_manifests(Project(), [Path("p.yaml")], {}, {"MIN": "3"}, rules={"Policy": KIND})
 
 
-def said(spec: str, head: str = HEAD) -> list[tuple[int, int, str]]:
+def load_problems(spec: str, head: str = HEAD) -> list[tuple[int, int, str]]:
     """Return line and column, counted from the first field of ``spec``, and the detail."""
-    found = loaded(spec, head).diagnostics
+    found = load_policy(spec, head).diagnostics
     lines = head.count("\n")
     return [(d.place.line - lines, d.place.column, d.detail) for d in found if d.place]
 
 
-def policy(spec: str) -> ConfiguredPolicy:
-    result = loaded(spec)
+def configure_policy(spec: str) -> ConfiguredPolicy:
+    result = load_policy(spec)
     assert not result.diagnostics
     [rule] = result.rules
     return KIND.configured(pickle.loads(pickle.dumps(rule)))
 
 
-def test_a_policy_and_its_verdicts() -> None:
-    item = policy(
+def test_policy_manifest_gives_verdicts() -> None:
+    item = configure_policy(
         "  severity: warn\n  actions: [CREATE, MODIFY]\n  selector: {topics: ['/.*/'], labels: {tier: 1}}\n"
         "  rule: post.replicationFactor >= 3\n  message: gold topics need three replicas\n"
     )
@@ -52,25 +52,27 @@ def test_a_policy_and_its_verdicts() -> None:
     assert item.place == SourcePosition("p.yaml", 3, 18)
     assert item.actions == {Action.CREATE, Action.MODIFY}
     small, large = State(1, 2), State(1, 3)
-    assert item.covers(created(small, labels={"tier": "1"}))
-    assert not item.covers(created(small))
-    assert not item.covers(deleted(small, labels={"tier": "1"}))
-    assert verdict(item.policy, created(small)) == "gold topics need three replicas"
-    assert verdict(item.policy, modified(small, large)) is None
+    assert item.covers(make_creation(small, labels={"tier": "1"}))
+    assert not item.covers(make_creation(small))
+    assert not item.covers(make_deletion(small, labels={"tier": "1"}))
+    assert find_violation(item.policy, make_creation(small)) == "gold topics need three replicas"
+    assert find_violation(item.policy, make_modification(small, large)) is None
 
 
-def test_what_need_not_be_stated() -> None:
-    item = policy("  rule: |\n    topic\n      != 'orders'\n")
+def test_policy_manifest_has_defaults() -> None:
+    item = configure_policy("  rule: |\n    topic\n      != 'orders'\n")
     assert (item.outcome, item.actions, item.selector) == (VerdictOutcome.DENY, EVERY_ACTION, EVERYTHING)
-    assert verdict(item.policy, created(State())) == "The rule is violated: topic != 'orders'"
-    long = policy(f"  rule: topic != 'orders' && topic != '{'x' * 500}'\n")
-    assert len(verdict(long.policy, created(State())) or "") < 230
+    assert find_violation(item.policy, make_creation(State())) == "The rule is violated: topic != 'orders'"
+    long = configure_policy(f"  rule: topic != 'orders' && topic != '{'x' * 500}'\n")
+    assert len(find_violation(long.policy, make_creation(State())) or "") < 230
 
 
-def test_references_in_rules() -> None:
-    item = policy("  actions: [CREATE]\n  rule: post.partitions >= ${env.MIN}\n")
-    assert verdict(item.policy, created(State(2))) == "The rule is violated: post.partitions >= 3"
-    assert verdict(item.policy, created(State(3))) is None
+def test_rule_resolves_references() -> None:
+    item = configure_policy("  actions: [CREATE]\n  rule: post.partitions >= ${env.MIN}\n")
+    assert (
+        find_violation(item.policy, make_creation(State(2))) == "The rule is violated: post.partitions >= 3"
+    )
+    assert find_violation(item.policy, make_creation(State(3))) is None
 
 
 @pytest.mark.parametrize(
@@ -119,19 +121,21 @@ def test_references_in_rules() -> None:
         ("  message: a", 1, 3, "'spec' needs a field 'rule'."),
     ],
 )
-def test_mistakes(spec: str, line: int, column: int, detail: str) -> None:
-    [(at_line, at_column, text)] = said(spec)
+def test_policy_manifest_reports_mistake_with_position(
+    spec: str, line: int, column: int, detail: str
+) -> None:
+    [(at_line, at_column, text)] = load_problems(spec)
     assert (at_line, at_column) == (line, column)
     assert detail in text
 
 
-def test_mistakes_in_several_fields_are_told_together() -> None:
-    found = said("  severity: error\n  rule: foo && bar\n")
+def test_policy_manifest_reports_mistakes_of_several_fields() -> None:
+    found = load_problems("  severity: error\n  rule: foo && bar\n")
     assert [(line, column) for line, column, _ in found] == [(1, 13), (2, 9), (2, 16)]
 
 
-def test_the_name_of_the_brokers_is_theirs() -> None:
-    result = loaded("  rule: topic != ''\n", HEAD.replace("{name: p}", "{name: broker}"))
+def test_policy_name_broker_is_reserved() -> None:
+    result = load_policy("  rule: topic != ''\n", HEAD.replace("{name: p}", "{name: broker}"))
     assert [(d.code, d.place) for d in result.diagnostics] == [
         ("reserved-name", SourcePosition("p.yaml", 3, 18))
     ]
@@ -157,9 +161,9 @@ def test_the_name_of_the_brokers_is_theirs() -> None:
         ("[CREATE, DELETE]", "topic == 'a' || 'x' in post.configs", "Limit it with actions: [CREATE], or"),
     ],
 )
-def test_a_state_that_is_not_always_there(actions: str, rule: str, hint: str) -> None:
+def test_rule_with_state_missing_for_some_actions_is_rejected(actions: str, rule: str, hint: str) -> None:
     stated = f"  actions: {actions}\n" if actions else ""
-    [found] = loaded(f'{stated}  rule: "{rule}"\n').diagnostics
+    [found] = load_policy(f'{stated}  rule: "{rule}"\n').diagnostics
     assert found.code == "invalid-rule"
     assert "is null on" in found.detail
     assert hint in found.hint
@@ -177,18 +181,18 @@ def test_a_state_that_is_not_always_there(actions: str, rule: str, hint: str) ->
         ("[CREATE, MODIFY, DELETE]", "pre != null ? pre.partitions > 1 : topic != 'post.partitions'"),
     ],
 )
-def test_states_that_are_looked_at_with_care(actions: str, rule: str) -> None:
-    assert not loaded(f'  actions: {actions}\n  rule: "{rule}"\n').diagnostics
+def test_rule_with_guarded_state_is_accepted(actions: str, rule: str) -> None:
+    assert not load_policy(f'  actions: {actions}\n  rule: "{rule}"\n').diagnostics
 
 
-def test_a_policy_with_a_mistake_is_no_policy() -> None:
-    result = loaded("  rule: foo\n")
+def test_policy_manifest_with_mistake_cannot_be_configured() -> None:
+    result = load_policy("  rule: foo\n")
     assert result.has_errors
     with pytest.raises(Exception, match="name 'foo'"):
         KIND.configured(result.rules[0])
 
 
-def test_policies_hold_whatever_is_loaded_of_a_project() -> None:
+def test_policies_apply_to_any_loaded_part_of_project() -> None:
     Path("manifests").mkdir()
     Path("kdeclare.yaml").write_text(
         "{apiVersion: kdeclare/v1, kind: Project, metadata: {name: p}, spec: {}}"
@@ -203,7 +207,7 @@ def test_policies_hold_whatever_is_loaded_of_a_project() -> None:
     assert [str(d.place) for d in result.diagnostics] == ["manifests/q.yaml:5:9"]
 
 
-def test_who_needs_no_rules_does_not_wait_for_cel() -> None:
+def test_policy_manifest_import_does_not_load_cel() -> None:
     import subprocess
     import sys
 

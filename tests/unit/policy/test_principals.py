@@ -48,7 +48,7 @@ def name_cook(kitchen: Kitchen, monkeypatch: pytest.MonkeyPatch) -> NameCook:
     return name
 
 
-def connections() -> Connections:
+def make_connections() -> Connections:
     cluster = MemoryCluster(cluster_id="id-1")
     cluster.principal = "User:ci"
     return connections_to(cluster)
@@ -65,44 +65,42 @@ class Seen:
 
 def ask_about_kettle() -> str:
     policy = ConfiguredPolicy("p", Seen(), selector=build_selector((), {}, "Kettle"))
-    (verdict,) = check_live([policy], [ID], PolicyContext(connections()), lambda done: None).verdicts
+    (verdict,) = check_live([policy], [ID], PolicyContext(make_connections()), lambda done: None).verdicts
     return verdict.message
 
 
 @pytest.mark.parametrize("kind", ["Topic", "BrokerConfig", "ClientQuota", "Reassignment"])
-def test_kinds_of_one_provider_have_its_principal(kind: str) -> None:
-    assert find_principal(connections(), kind) == "User:ci"
+def test_principal_is_same_for_kinds_of_one_provider(kind: str) -> None:
+    assert find_principal(make_connections(), kind) == "User:ci"
 
 
-def test_kind_of_another_system_has_none_of_kafka(kitchen: Kitchen, name_cook: NameCook) -> None:
-    assert find_principal(connections(), "Kettle") is None
-    assert find_principal(connections(), "NoSuchKind") is None
+def test_principal_of_kafka_is_not_used_for_other_systems(kitchen: Kitchen, name_cook: NameCook) -> None:
+    assert find_principal(make_connections(), "Kettle") is None
+    assert find_principal(make_connections(), "NoSuchKind") is None
     name_cook(COOK)
-    assert find_principal(connections(), "Kettle") == COOK
-    assert find_principal(connections(), "Topic") == "User:ci"
+    assert find_principal(make_connections(), "Kettle") == COOK
+    assert find_principal(make_connections(), "Topic") == "User:ci"
 
 
-def test_system_that_is_not_connected_says_nothing() -> None:
+def test_principal_without_connection_is_none() -> None:
     assert find_principal(Connections(), "Topic") is None
 
 
-def test_policy_sees_the_principal_of_the_judged_kind(kitchen: Kitchen, name_cook: NameCook) -> None:
+def test_policy_reads_principal_of_checked_kind(kitchen: Kitchen, name_cook: NameCook) -> None:
     kitchen.kettles["big"] = {"heat": 1}
     assert ask_about_kettle() == "None"
     name_cook(COOK)
     assert ask_about_kettle() == COOK
 
 
-def test_policy_about_a_system_that_does_not_answer_fails(kitchen: Kitchen, name_cook: NameCook) -> None:
+def test_policy_fails_if_principal_cannot_be_read(kitchen: Kitchen, name_cook: NameCook) -> None:
     kitchen.kettles["big"] = {"heat": 1}
     name_cook(Fault("POWER_CUT", "There is no power."))
     with pytest.raises(Fault):
         ask_about_kettle()
 
 
-def test_override_is_recorded_with_the_principal_of_its_own_system(
-    kitchen: Kitchen, name_cook: NameCook
-) -> None:
+def test_override_record_has_principal_of_its_system(kitchen: Kitchen, name_cook: NameCook) -> None:
     name_cook(COOK)
     denies = [
         ConfiguredPolicy(kind, Seen(), selector=build_selector((), {}, kind)) for kind in ("Topic", "Kettle")

@@ -11,7 +11,16 @@ from kdeclare.policy.deprecated import AlterConfigPolicy, CreateTopicPolicy
 from kdeclare.policy.interface import PolicyViolation, RequestMetadata, TopicActionsPolicy
 from kdeclare.policy.loading.policy_classes import UnusablePolicy
 from kdeclare.policy.rules import CreationRuleForLife, PartitionBounds
-from tests.unit.policy.doubles import Request, State, assigned, created, deleted, modified, reads_of, verdict
+from tests.unit.policy.doubles import (
+    Request,
+    State,
+    find_violation,
+    make_assigned_state,
+    make_creation,
+    make_deletion,
+    make_modification,
+    record_reads,
+)
 
 HERE = __name__
 __all__ = ["PartitionBounds"]
@@ -61,68 +70,79 @@ class Everything(TopicActionsPolicy):
             raise PolicyViolation(f"{told} {sorted(request.changed)}")
 
 
-def for_life(name: str, **config: Any) -> CreationRuleForLife:
+def make_lifelong_rule(name: str, **config: Any) -> CreationRuleForLife:
     policy = CreationRuleForLife()
     policy.configure({"class": f"{HERE}:{name}", "config": config})
     return policy
 
 
-def sized(partitions: int, **configs: str) -> State:
+def make_state(partitions: int, **configs: str) -> State:
     return State(partitions, configs={key.replace("_", "."): value for key, value in configs.items()})
 
 
 @pytest.mark.parametrize(
     ("request_", "expected"),
     [
-        (created(sized(6)), None),
-        (created(sized(7)), "orders: 7"),
-        (modified(sized(3), sized(6)), None),
-        (modified(sized(3), sized(7)), "orders: 7"),
-        (modified(sized(7), sized(8)), "orders: 8"),  # it violated the rule before, and now does so more
-        (modified(sized(7), sized(7, flush_ms="1")), None),
-        (deleted(sized(7)), None),
+        (make_creation(make_state(6)), None),
+        (make_creation(make_state(7)), "orders: 7"),
+        (make_modification(make_state(3), make_state(6)), None),
+        (make_modification(make_state(3), make_state(7)), "orders: 7"),
+        (
+            make_modification(make_state(7), make_state(8)),
+            "orders: 8",
+        ),  # it violated the rule before, and now does so more
+        (make_modification(make_state(7), make_state(7, flush_ms="1")), None),
+        (make_deletion(make_state(7)), None),
     ],
 )
-def test_a_policy_about_creations_holds_for_life(request_: Request, expected: str | None) -> None:
-    assert verdict(for_life("Creations", most=6), request_) == expected
+def test_creation_policy_applies_to_modifications(request_: Request, expected: str | None) -> None:
+    assert find_violation(make_lifelong_rule("Creations", most=6), request_) == expected
 
 
 @pytest.mark.parametrize(
     ("request_", "expected"),
     [
-        (created(sized(7)), "large topics state their retention"),
-        (created(sized(7, retention_ms="1")), None),
-        (modified(sized(6), sized(7)), "large topics state their retention"),
-        (modified(sized(7, retention_ms="1"), sized(7)), "large topics state their retention"),
-        (modified(sized(7), sized(7, flush_ms="1")), None),
-        (created(assigned([2])), "broker 1 has all"),
-        (modified(assigned([1, 2]), assigned([3, 2])), "broker 1 has all"),
-        (modified(assigned([2]), assigned([3])), None),
-        (modified(assigned([2]), State(1, 3, {0: [2]}, {"flush.ms": "1"})), None),
+        (make_creation(make_state(7)), "large topics state their retention"),
+        (make_creation(make_state(7, retention_ms="1")), None),
+        (make_modification(make_state(6), make_state(7)), "large topics state their retention"),
+        (
+            make_modification(make_state(7, retention_ms="1"), make_state(7)),
+            "large topics state their retention",
+        ),
+        (make_modification(make_state(7), make_state(7, flush_ms="1")), None),
+        (make_creation(make_assigned_state([2])), "broker 1 has all"),
+        (make_modification(make_assigned_state([1, 2]), make_assigned_state([3, 2])), "broker 1 has all"),
+        (make_modification(make_assigned_state([2]), make_assigned_state([3])), None),
+        (make_modification(make_assigned_state([2]), State(1, 3, {0: [2]}, {"flush.ms": "1"})), None),
     ],
 )
-def test_a_policy_of_kafkas_holds_for_life(request_: Request, expected: str | None) -> None:
-    assert verdict(for_life("Counts"), request_) == expected
+def test_create_topic_policy_applies_to_modifications(request_: Request, expected: str | None) -> None:
+    assert find_violation(make_lifelong_rule("Counts"), request_) == expected
 
 
-def test_a_modification_is_shown_as_a_creation() -> None:
+def test_modification_is_passed_as_creation() -> None:
     team = {frozenset({("team", "a")}): 7}
     post = State(3, configs={"flush.ms": "1"})
-    request = modified(State(2), post, labels={"a": "b"}, racks={1: "r"}, principal="User:a", sums=team)
+    request = make_modification(
+        State(2), post, labels={"a": "b"}, racks={1: "r"}, principal="User:a", sums=team
+    )
     told = "('orders', <PolicyAction.CREATE: 'CREATE'>, 'User:a', {'a': 'b'}, {1: 'r'})"
     changed = "['configs.flush.ms', 'partitions', 'replicationFactor']"
-    assert verdict(for_life("Everything"), request) == f"{told} {changed}"
+    assert find_violation(make_lifelong_rule("Everything"), request) == f"{told} {changed}"
 
 
-def test_nothing_is_read_of_before_where_all_is_well_afterwards() -> None:
-    policy = for_life("Creations", most=6)
-    assert reads_of(policy, modified(sized(3), sized(6))) == {"post.num_partitions"}
-    assert reads_of(policy, modified(sized(6), sized(7))) == {"post.num_partitions", "pre.num_partitions"}
-    assert reads_of(policy, deleted(sized(7))) == set()
+def test_previous_state_is_read_only_after_denial() -> None:
+    policy = make_lifelong_rule("Creations", most=6)
+    assert record_reads(policy, make_modification(make_state(3), make_state(6))) == {"post.num_partitions"}
+    assert record_reads(policy, make_modification(make_state(6), make_state(7))) == {
+        "post.num_partitions",
+        "pre.num_partitions",
+    }
+    assert record_reads(policy, make_deletion(make_state(7))) == set()
 
 
-def test_closing_closes_the_other_policy() -> None:
-    for_life("Creations", most=1).close()
+def test_close_closes_wrapped_policy() -> None:
+    make_lifelong_rule("Creations", most=1).close()
     assert Creations.closed
 
 
@@ -142,26 +162,26 @@ class NoCreations(AlterConfigPolicy):
         ("PartitionBounds", {"max": "six"}, ("config", "max"), "'config.max' takes a whole number"),
     ],
 )
-def test_a_policy_that_cannot_be_held_to(
+def test_unusable_wrapped_policy_is_reported(
     name: str, config: dict[str, Any], path: tuple[str, ...], detail: str
 ) -> None:
     with pytest.raises(UnusablePolicy) as caught:
-        for_life(name, **config)
+        make_lifelong_rule(name, **config)
     (problem,) = caught.value.problems
     assert problem.path == path
     assert detail in problem.diagnostic.detail
 
 
-states = st.builds(sized, st.integers(1, 9), flush_ms=st.sampled_from("12"))
+states = st.builds(make_state, st.integers(1, 9), flush_ms=st.sampled_from("12"))
 
 
 @given(states, st.lists(states), st.integers(1, 9))
-def test_what_was_created_in_order_stays_so(first: State, later: list[State], most: int) -> None:
-    policy = for_life("Creations", most=most)
-    if verdict(policy, created(first)) is not None:
+def test_allowed_modifications_keep_topic_valid(first: State, later: list[State], most: int) -> None:
+    policy = make_lifelong_rule("Creations", most=most)
+    if find_violation(policy, make_creation(first)) is not None:
         return
     now = first
     for wanted in later:
-        if verdict(policy, modified(now, wanted)) is None:
+        if find_violation(policy, make_modification(now, wanted)) is None:
             now = wanted
-        assert verdict(policy, created(now)) is None
+        assert find_violation(policy, make_creation(now)) is None

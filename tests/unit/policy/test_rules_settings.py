@@ -12,10 +12,16 @@ from kdeclare.policy import rules
 from kdeclare.policy.interface import TopicActionsPolicy
 from kdeclare.policy.rules import NamePattern
 from kdeclare.policy.rules.base import Rule
-from tests.unit.policy.doubles import State, assigned, created, modified, verdict
+from tests.unit.policy.doubles import (
+    State,
+    find_violation,
+    make_assigned_state,
+    make_creation,
+    make_modification,
+)
 
 
-def rule(name: str, settings: dict[str, Any]) -> TopicActionsPolicy:
+def make_rule(name: str, settings: dict[str, Any]) -> TopicActionsPolicy:
     policy: Rule[Any] = getattr(rules, name)()
     policy.configure(settings)
     return policy
@@ -63,18 +69,20 @@ def rule(name: str, settings: dict[str, Any]) -> TopicActionsPolicy:
         ("CreationRuleForLife", {"config": {}}, ("class",), "Field required"),
     ],
 )
-def test_wrong_settings(name: str, settings: dict[str, Any], loc: tuple[str, ...], said: str) -> None:
+def test_rule_rejects_invalid_settings(
+    name: str, settings: dict[str, Any], loc: tuple[str, ...], said: str
+) -> None:
     with pytest.raises(ValidationError) as caught:
-        rule(name, settings)
+        make_rule(name, settings)
     (problem,) = caught.value.errors()
     assert problem["loc"] == loc
     assert said in problem["msg"]
 
 
 @pytest.mark.parametrize("value", ["5", float("inf"), float("nan"), True, None, []])
-def test_a_bound_is_a_finite_number(value: object) -> None:
+def test_config_bound_must_be_finite_number(value: object) -> None:
     with pytest.raises(ValidationError):
-        rule("BoundedConfigs", {"configs": {"flush.ms": {"max": value}}})
+        make_rule("BoundedConfigs", {"configs": {"flush.ms": {"max": value}}})
 
 
 @pytest.mark.parametrize(
@@ -93,12 +101,12 @@ def test_a_bound_is_a_finite_number(value: object) -> None:
         ("a.key.of.tomorrow", 5, "5.0", False),
     ],
 )
-def test_values_are_compared_by_what_they_mean(key: str, wanted: object, value: str, same: bool) -> None:
-    policy = rule("RequiredConfigs", {"configs": {key: wanted}})
-    assert (verdict(policy, created(State(configs={key: value}))) is None) is same
+def test_required_configs_compare_values_by_meaning(key: str, wanted: object, value: str, same: bool) -> None:
+    policy = make_rule("RequiredConfigs", {"configs": {key: wanted}})
+    assert (find_violation(policy, make_creation(State(configs={key: value}))) is None) is same
 
 
-def test_every_rule_says_what_can_be_set() -> None:
+def test_every_rule_forbids_unknown_settings() -> None:
     for name in rules.__all__:
         model = getattr(rules, name).settings_model
         assert model.model_config["extra"] == "forbid"
@@ -106,19 +114,19 @@ def test_every_rule_says_what_can_be_set() -> None:
 
 
 @given(st.integers(1, 9), st.integers(1, 9), st.integers(1, 9), st.integers(1, 9))
-def test_bounds(low: int, high: int, before: int, after: int) -> None:
+def test_bounds_apply_to_creation_and_modification(low: int, high: int, before: int, after: int) -> None:
     if low > high:
         return
     for name, states in {
         "PartitionBounds": (State(before, 1), State(after, 1)),
-        "ReplicationFactorBounds": (assigned(range(before)), assigned(range(after))),
+        "ReplicationFactorBounds": (make_assigned_state(range(before)), make_assigned_state(range(after))),
     }.items():
-        policy = rule(name, {"min": low, "max": high})
+        policy = make_rule(name, {"min": low, "max": high})
         inside = low <= after <= high
-        assert (verdict(policy, created(states[1])) is None) is inside
-        assert (verdict(policy, modified(*states)) is None) is (inside or before == after)
+        assert (find_violation(policy, make_creation(states[1])) is None) is inside
+        assert (find_violation(policy, make_modification(*states)) is None) is (inside or before == after)
         settings = State(9 * before, 9 * before, configs={"flush.ms": "1"})
-        assert verdict(policy, modified(State(9 * before, 9 * before), settings)) is None
+        assert find_violation(policy, make_modification(State(9 * before, 9 * before), settings)) is None
 
 
 replicas = st.lists(st.integers(1, 5), min_size=1, max_size=4, unique=True)
@@ -130,7 +138,7 @@ configs = st.dictionaries(
 
 @st.composite
 def states(draw: st.DrawFn) -> State:
-    return assigned(*draw(st.lists(replicas, min_size=1, max_size=3)), configs=draw(configs))
+    return make_assigned_state(*draw(st.lists(replicas, min_size=1, max_size=3)), configs=draw(configs))
 
 
 STATE_RULES: list[tuple[str, dict[str, Any]]] = [
@@ -147,22 +155,22 @@ STATE_RULES: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("name", "settings"), STATE_RULES)
 @given(before=states(), after=states())
-def test_a_rule_is_neither_escaped_by_a_modification_nor_held_against_others(
+def test_modification_of_valid_topic_is_judged_as_creation(
     name: str, settings: dict[str, Any], before: State, after: State
 ) -> None:
-    policy = rule(name, settings)
+    policy = make_rule(name, settings)
     racks = {1: "a", 2: "a", 3: "b", 4: "b", 5: None}
-    modification = verdict(policy, modified(before, after, racks=racks))
-    as_created = verdict(policy, created(after, racks=racks))
-    if verdict(policy, created(before, racks=racks)) is None:
+    modification = find_violation(policy, make_modification(before, after, racks=racks))
+    as_created = find_violation(policy, make_creation(after, racks=racks))
+    if find_violation(policy, make_creation(before, racks=racks)) is None:
         # modifications of a valid topic are allowed if and only if it stays valid
         assert modification == as_created
     if as_created is None:
         assert modification is None
-    assert verdict(policy, modified(before, before, racks=racks)) is None
+    assert find_violation(policy, make_modification(before, before, racks=racks)) is None
 
 
-def test_a_pattern_from_outside_is_not_told() -> None:
+def test_name_pattern_error_hides_referenced_value() -> None:
     policy = NamePattern()
     with pytest.raises(ValidationError) as wrong:
         policy.configure({"pattern": Referenced("s3cret(", "${env.PATTERN}")})
@@ -170,5 +178,5 @@ def test_a_pattern_from_outside_is_not_told() -> None:
     assert "missing ) in the value of ${env.PATTERN}" in said
     assert "s3cret" not in said
     policy.configure({"pattern": Referenced("s3cret", "${env.PATTERN}")})
-    message = verdict(policy, created(State()))
+    message = find_violation(policy, make_creation(State()))
     assert message == "The name 'orders' does not match the pattern ${env.PATTERN}."

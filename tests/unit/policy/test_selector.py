@@ -13,11 +13,11 @@ from kdeclare.core.patterns import Pattern, explain_invalid_pattern
 from kdeclare.core.resources.policy_subjects import PolicyRequest
 from kdeclare.core.secrets.secret_refs import Referenced
 from kdeclare.policy.configured_policy import EVERYTHING, Selector, find_bad_patterns
-from tests.unit.policy.doubles import State, created
+from tests.unit.policy.doubles import State, make_creation
 
 
-def request(topic: str, labels: Mapping[str, str] | None = None) -> PolicyRequest:
-    return created(State(), topic=topic, labels=labels or {})
+def make_request(topic: str, labels: Mapping[str, str] | None = None) -> PolicyRequest:
+    return make_creation(State(), topic=topic, labels=labels or {})
 
 
 @pytest.mark.parametrize(
@@ -33,8 +33,8 @@ def request(topic: str, labels: Mapping[str, str] | None = None) -> PolicyReques
         (("/a/", "/b/"), "b", True),
     ],
 )
-def test_topics(topics: tuple[str, ...], topic: str, covered: bool) -> None:
-    assert Selector(topics).covers(request(topic)) is covered
+def test_selector_covers_matching_topics(topics: tuple[str, ...], topic: str, covered: bool) -> None:
+    assert Selector(topics).covers(make_request(topic)) is covered
 
 
 @pytest.mark.parametrize(
@@ -48,11 +48,11 @@ def test_topics(topics: tuple[str, ...], topic: str, covered: bool) -> None:
         ({"nothing": ""}, False),
     ],
 )
-def test_labels(labels: Mapping[str, str], covered: bool) -> None:
+def test_selector_covers_matching_labels(labels: Mapping[str, str], covered: bool) -> None:
     there = {"tier": Referenced("gold", "${env.TIER}"), "team": "a"}
-    assert Selector(labels=labels).covers(request("orders", there)) is covered
-    assert Selector(("orders",), labels).covers(request("orders", there)) is covered
-    assert not Selector(("payments",), labels).covers(request("orders", there))
+    assert Selector(labels=labels).covers(make_request("orders", there)) is covered
+    assert Selector(("orders",), labels).covers(make_request("orders", there)) is covered
+    assert not Selector(("payments",), labels).covers(make_request("orders", there))
 
 
 class _WithoutLabels:
@@ -63,22 +63,22 @@ class _WithoutLabels:
         raise AssertionError("nobody asked for them")
 
 
-def test_labels_are_looked_at_only_where_some_are_stated() -> None:
+def test_selector_without_labels_does_not_read_labels() -> None:
     silent: PolicyRequest = _WithoutLabels()  # type: ignore[assignment]
     assert EVERYTHING.covers(silent)
     assert Selector(("orders",)).covers(silent)
     assert not Selector(("payments",), {"tier": "gold"}).covers(silent)
 
 
-def test_it_is_a_plain_value() -> None:
+def test_selector_can_be_pickled_and_compared() -> None:
     selector = Selector(("a", "/b+/", "/(c|d)/"), {"tier": "gold"})
     again = pickle.loads(pickle.dumps(selector))
     assert again == selector
-    assert again.covers(request("d", {"tier": "gold"}))
+    assert again.covers(make_request("d", {"tier": "gold"}))
     assert selector != Selector(("a",), {"tier": "gold"})
 
 
-def test_wrong_patterns() -> None:
+def test_find_bad_patterns_reports_invalid_topics() -> None:
     topics = ("a", "/(/", "/a/", "/a)|(b/", r"/(a)\1/", "payments.*", "", "/x", "//", "a.b_C-1")
     no_name = "no topic can have this name, and a regular expression needs slashes"
     assert list(find_bad_patterns(topics)) == [
@@ -107,7 +107,7 @@ def test_wrong_patterns() -> None:
         ("(?m)a$", "a", "a\n"),
     ],
 )
-def test_patterns_match_whole_texts(text: str, matching: str, other: str) -> None:
+def test_pattern_matches_whole_text(text: str, matching: str, other: str) -> None:
     assert Pattern(text).matches(matching)
     assert not Pattern(text).matches(other)
 
@@ -126,7 +126,7 @@ def test_patterns_match_whole_texts(text: str, matching: str, other: str) -> Non
         ("\ud800", "not valid Unicode"),
     ],
 )
-def test_patterns_that_are_none(text: str, reason: str) -> None:
+def test_invalid_pattern_raises_with_reason(text: str, reason: str) -> None:
     with pytest.raises(ValueError, match="^" + re.escape(reason) + "$"):
         Pattern(text)
 
@@ -134,7 +134,7 @@ def test_patterns_that_are_none(text: str, reason: str) -> None:
 @pytest.mark.parametrize(
     "text", ["(a+)+b", "(a|aa)*b", "(.*)*b", ".*.*.*.*.*.*b", ".*a.*b", "a*a*b", "[a-z]*[a-z]+b"]
 )
-def test_no_pattern_takes_long(text: str) -> None:
+def test_pattern_without_match_is_fast(text: str) -> None:
     started = time.process_time()
     assert not Pattern(text).matches("a" * 249)
     assert time.process_time() - started < 0.5
@@ -144,7 +144,7 @@ _PIECES = ["a", "b", "-", ".", r"\.", "[a-b]", "[^a-]", "[ab-]", "*", "+", "?", 
 
 
 @given(st.lists(st.sampled_from(_PIECES), max_size=8).map("".join), st.text("ab-.0\n", max_size=8))
-def test_the_quick_way_says_what_re2_says(text: str, name: str) -> None:
+def test_quick_match_agrees_with_re2(text: str, name: str) -> None:
     if explain_invalid_pattern(text) is not None:
         with pytest.raises(ValueError, match=r".+"):
             Pattern(text)

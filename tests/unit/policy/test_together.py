@@ -9,7 +9,7 @@ from kdeclare.core.resources.policy_subjects import PolicyRequest
 from kdeclare.policy.cel.manifest import PolicyKind
 from kdeclare.policy.configured_policy import ConfiguredPolicy
 from kdeclare.policy.interface import Action, PolicyViolation
-from tests.unit.policy.doubles import Request, State, created, reads_of
+from tests.unit.policy.doubles import Request, State, make_creation, record_reads
 
 RULES = (
     "post.partitions <= 3",
@@ -24,7 +24,7 @@ RULES = (
 )
 
 
-def policies(rules: list[str]) -> list[ConfiguredPolicy]:
+def make_policies(rules: list[str]) -> list[ConfiguredPolicy]:
     kind = PolicyKind()
     found = []
     for number, rule in enumerate(rules):
@@ -35,7 +35,7 @@ def policies(rules: list[str]) -> list[ConfiguredPolicy]:
     return found
 
 
-def alone(item: ConfiguredPolicy, request: PolicyRequest) -> bool:
+def evaluate_alone(item: ConfiguredPolicy, request: PolicyRequest) -> bool:
     try:
         item.policy.validate(request)
     except PolicyViolation:
@@ -43,7 +43,7 @@ def alone(item: ConfiguredPolicy, request: PolicyRequest) -> bool:
     return True
 
 
-def together(items: list[ConfiguredPolicy], request: PolicyRequest) -> bool:
+def evaluate_together(items: list[ConfiguredPolicy], request: PolicyRequest) -> bool:
     group = items[0].group
     assert group is not None
     assert all(item.group is group for item in items)
@@ -57,30 +57,30 @@ def together(items: list[ConfiguredPolicy], request: PolicyRequest) -> bool:
     st.dictionaries(st.sampled_from(["retention.ms", "segment.ms"]), st.sampled_from(["5", "6"])),
     st.dictionaries(st.just("team"), st.sampled_from(["blue", "red"])),
 )
-def test_they_pass_together_if_each_of_them_passes(
+def test_group_passes_if_each_rule_passes(
     rules: list[str], partitions: int, factor: int, configs: dict[str, str], labels: dict[str, str]
 ) -> None:
     state = State(num_partitions=partitions, replication_factor=factor, configs=configs)
     request = Request(Action.CREATE, post_request_state=state, labels=labels)
-    items = policies(rules)
-    assert together(items, request) == all(alone(item, request) for item in items)
+    items = make_policies(rules)
+    assert evaluate_together(items, request) == all(evaluate_alone(item, request) for item in items)
 
 
-def test_they_read_what_they_would_read_one_by_one() -> None:
-    items = policies(["post.partitions <= 3", "topic == 'orders'"])
+def test_group_reads_same_fields_as_single_rules() -> None:
+    items = make_policies(["post.partitions <= 3", "topic == 'orders'"])
 
     class Both:
         def validate(self, request: PolicyRequest) -> None:
-            together(items, request)
+            evaluate_together(items, request)
 
-    assert reads_of(Both(), created(State(num_partitions=1))) == {  # type: ignore[arg-type]
-        *reads_of(items[0].policy, created(State(num_partitions=1))),
-        *reads_of(items[1].policy, created(State(num_partitions=1))),
+    assert record_reads(Both(), make_creation(State(num_partitions=1))) == {  # type: ignore[arg-type]
+        *record_reads(items[0].policy, make_creation(State(num_partitions=1))),
+        *record_reads(items[1].policy, make_creation(State(num_partitions=1))),
     }
 
 
-def test_too_many_for_one_expression_are_asked_one_by_one() -> None:
-    items = policies([f"post.partitions != {n} && topic != '{'x' * 3000}'" for n in range(100, 400)])
-    request = created(State(num_partitions=1))
-    assert not together(items, request)
-    assert all(alone(item, request) for item in items)
+def test_group_too_large_for_one_expression_is_evaluated_one_by_one() -> None:
+    items = make_policies([f"post.partitions != {n} && topic != '{'x' * 3000}'" for n in range(100, 400)])
+    request = make_creation(State(num_partitions=1))
+    assert not evaluate_together(items, request)
+    assert all(evaluate_alone(item, request) for item in items)

@@ -16,12 +16,12 @@ ENDS = [0, *(i + 1 for i, byte in enumerate(DATA) if byte == 0x0A)]
 
 
 @pytest.mark.parametrize("cut", range(len(DATA) + 1))
-def test_cut_anywhere_it_is_what_was_whole(tmp_path: Path, cut: int) -> None:
+def test_parse_journal_truncated_anywhere_returns_whole_entries(tmp_path: Path, cut: int) -> None:
     whole = sum(end <= cut for end in ENDS) - 1
     assert parse_journal(DATA[:cut], "j") == (ENTRIES[:whole], ENDS[whole])
 
 
-def test_after_a_cut_it_goes_on_cleanly(tmp_path: Path) -> None:
+def test_open_run_after_truncation_appends_cleanly(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
     store.begin_run("r1", "{}").close()
     path = tmp_path / "runs" / "r1" / "journal.jsonl"
@@ -36,7 +36,7 @@ def test_after_a_cut_it_goes_on_cleanly(tmp_path: Path) -> None:
 @given(st.integers(0, len(DATA) - 1), st.integers(1, 255))
 @example(ENDS[2] - 1, 1)
 @example(ENDS[2] + 4, DATA[ENDS[2] + 4] ^ 0x0A)
-def test_no_flipped_byte_goes_unnoticed(at: int, mask: int) -> None:
+def test_parse_journal_detects_flipped_byte(at: int, mask: int) -> None:
     damaged = DATA[:at] + bytes([DATA[at] ^ mask]) + DATA[at + 1 :]
     if at >= ENDS[2] and damaged[at] == 0x0A:  # a line break splits the last line: its first half is not last
         with pytest.raises(KdeclareError, match=r"j, line 3: it is not a journal line"):
@@ -51,19 +51,19 @@ def test_no_flipped_byte_goes_unnoticed(at: int, mask: int) -> None:
 
 
 @given(st.binary(max_size=40).filter(lambda tail: b"\n" not in tail))
-def test_any_tail_is_dropped(tail: bytes) -> None:
+def test_parse_journal_drops_torn_last_line(tail: bytes) -> None:
     assert parse_journal(DATA + tail, "j") == (ENTRIES, len(DATA))
     assert parse_journal(DATA + tail + b"\n", "j") == (ENTRIES, len(DATA))
 
 
-def test_a_missing_or_doubled_line_is_an_error(tmp_path: Path) -> None:
+def test_parse_journal_rejects_missing_and_repeated_lines(tmp_path: Path) -> None:
     first, second, third = (format_journal_line(n, e) for n, e in enumerate(ENTRIES, start=1))
     for lines, number in (((first, third, third), 2), ((first, first, third), 2), ((second, third), 1)):
         with pytest.raises(KdeclareError, match=f"line {number}: it is not the next in sequence"):
             parse_journal(b"".join(lines), "j")
 
 
-def test_a_bad_line_names_the_file(tmp_path: Path) -> None:
+def test_damaged_journal_error_names_file(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
     store.begin_run("r1", "{}").close()
     path = tmp_path / "runs" / "r1" / "journal.jsonl"

@@ -28,22 +28,22 @@ def store(folder: Path) -> LocalStore:
     return LocalStore(folder)
 
 
-def files(folder: Path) -> set[str]:
+def list_files(folder: Path) -> set[str]:
     return {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()}
 
 
-def the_one(caught: pytest.ExceptionInfo[KdeclareError]) -> Diagnostic:
+def get_only_diagnostic(caught: pytest.ExceptionInfo[KdeclareError]) -> Diagnostic:
     (diagnostic,) = caught.value.diagnostics
     assert diagnostic.hint
     return diagnostic
 
 
-def test_the_layout_of_the_contract(store: LocalStore, folder: Path) -> None:
+def test_store_folder_has_documented_layout(store: LocalStore, folder: Path) -> None:
     with store.lock("kdeclare apply"):
         store.begin_run("r1", "{}").close()
         store.write(FIRST)
         store.write(replace(FIRST, serial=2))
-    assert files(folder) == {
+    assert list_files(folder) == {
         "lock",
         "state.json",
         "state.json.backup",
@@ -61,7 +61,9 @@ def test_the_layout_of_the_contract(store: LocalStore, folder: Path) -> None:
     assert json.loads((folder / "state.json.backup").read_text())["serial"] == 1
 
 
-def test_the_backup_needs_no_links(store: LocalStore, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_backup_works_without_hard_links(
+    store: LocalStore, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*_: object) -> None:
         raise OSError(errno.EPERM, "no links here")
 
@@ -87,7 +89,7 @@ def test_the_backup_needs_no_links(store: LocalStore, folder: Path, monkeypatch:
         (b'{"version": 4, "lineage": "l", "serial": 1, "cluster_id": "c", "resources": {}}', "state-version"),
     ],
 )
-def test_a_damaged_state_is_an_error_and_stays_as_it_is(
+def test_damaged_state_is_rejected_and_left_unchanged(
     store: LocalStore, folder: Path, text: bytes, code: str
 ) -> None:
     folder.mkdir(parents=True)
@@ -95,18 +97,18 @@ def test_a_damaged_state_is_an_error_and_stays_as_it_is(
     for use in (store.read, lambda: store.write(FIRST)):
         with pytest.raises(KdeclareError) as caught:
             use()
-        assert the_one(caught).code == code
-        assert str(folder / "state.json") in the_one(caught).detail
+        assert get_only_diagnostic(caught).code == code
+        assert str(folder / "state.json") in get_only_diagnostic(caught).detail
     assert (folder / "state.json").read_bytes() == text
 
 
-def test_a_file_where_the_folder_should_be(tmp_path: Path) -> None:
+def test_file_instead_of_folder_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("a file")
     store = LocalStore(tmp_path / "state" / "p" / "e")
     for use in (store.read, store.read_holder, store.runs, lambda: store.begin_run("r1", "{}")):
         with pytest.raises(KdeclareError) as caught:
             use()
-        assert the_one(caught).code == "state-io"
+        assert get_only_diagnostic(caught).code == "state-io"
     with pytest.raises(KdeclareError), store.lock("kdeclare apply"):
         pytest.fail("locked")
 
@@ -115,25 +117,25 @@ def test_a_file_where_the_folder_should_be(tmp_path: Path) -> None:
     ("number", "code"),
     [(errno.ENOSPC, "disk-full"), (errno.EDQUOT, "disk-full"), (errno.EIO, "state-io")],
 )
-def test_a_full_disk_leaves_no_half_written_file(
+def test_full_disk_leaves_no_partial_file(
     store: LocalStore, folder: Path, monkeypatch: pytest.MonkeyPatch, number: int, code: str
 ) -> None:
     store.write(FIRST)
-    before = {name: (folder / name).read_bytes() for name in files(folder)}
-    monkeypatch.setattr(os, "write", half_then(number))
+    before = {name: (folder / name).read_bytes() for name in list_files(folder)}
+    monkeypatch.setattr(os, "write", make_failing_write(number))
     for use in (lambda: store.write(replace(FIRST, serial=2)), lambda: store.begin_run("r1", "{}")):
         with pytest.raises(KdeclareError) as caught:
             use()
-        assert the_one(caught).code == code
+        assert get_only_diagnostic(caught).code == code
     with pytest.raises(KdeclareError), store.lock("kdeclare apply"):
         pytest.fail("locked")
     monkeypatch.undo()
-    assert {name: (folder / name).read_bytes() for name in files(folder) - {"lock"}} == before
+    assert {name: (folder / name).read_bytes() for name in list_files(folder) - {"lock"}} == before
     assert store.runs() == ()
     assert store.read_holder() is None
 
 
-def half_then(number: int) -> object:
+def make_failing_write(number: int) -> object:
     """Simulate an os.write that writes half of its data, and then fails."""
     original = os.write
     calls = 0
@@ -148,22 +150,24 @@ def half_then(number: int) -> object:
     return write
 
 
-def test_a_failed_append_leaves_no_trace(
+def test_failed_append_leaves_journal_unchanged(
     store: LocalStore, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with store.begin_run("r1", "{}") as journal:
         journal.append(1)
-        monkeypatch.setattr(os, "write", half_then(errno.ENOSPC))
+        monkeypatch.setattr(os, "write", make_failing_write(errno.ENOSPC))
         with pytest.raises(KdeclareError) as caught:
             journal.append(2)
-        assert the_one(caught).code == "disk-full"
+        assert get_only_diagnostic(caught).code == "disk-full"
         monkeypatch.undo()
         assert (folder / "runs/r1/journal.jsonl").read_bytes().count(b"\n") == 1
         journal.append(3)
     assert store.entries("r1") == (1, 3)
 
 
-def test_no_access_says_what_to_do(store: LocalStore, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_write_permission_gives_hint(
+    store: LocalStore, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store.write(FIRST)
     original = os.open
 
@@ -177,22 +181,22 @@ def test_no_access_says_what_to_do(store: LocalStore, folder: Path, monkeypatch:
     assert store.read_holder() is None
     with pytest.raises(KdeclareError) as caught, store.lock("kdeclare apply"):
         pytest.fail("locked")
-    assert the_one(caught).code == "state-no-access"
-    assert "--state" in the_one(caught).hint
+    assert get_only_diagnostic(caught).code == "state-no-access"
+    assert "--state" in get_only_diagnostic(caught).hint
 
 
-def test_leftovers_are_no_runs_and_go_with_the_next_lock(store: LocalStore, folder: Path) -> None:
+def test_temporary_files_are_ignored_and_removed_by_next_lock(store: LocalStore, folder: Path) -> None:
     store.write(FIRST)
     (folder / ".state.json.0123.tmp").write_text("{")
     (folder / "runs" / ".r1.0123.tmp").mkdir(parents=True)
     (folder / "runs" / ".r1.0123.tmp" / "plan.json").write_text("{")
     assert store.runs() == ()
     with store.lock("kdeclare apply"):
-        assert files(folder) == {"lock", "state.json"}
+        assert list_files(folder) == {"lock", "state.json"}
         assert list((folder / "runs").iterdir()) == []
 
 
-def test_5000_resources_are_read_and_written_fast(store: LocalStore) -> None:
+def test_state_of_5000_resources_is_fast(store: LocalStore) -> None:
     configs = {"retention.ms": AppliedValue("604800000"), "a": AppliedValue("b")}
     record = TopicRecord(configs, partitions=12, replicationFactor=3)
     store.write(State("l", 1, "c", {f"Topic/team.orders-{n}": record for n in range(5000)}))
@@ -210,7 +214,7 @@ def test_5000_resources_are_read_and_written_fast(store: LocalStore) -> None:
     assert min(writes) < 0.15
 
 
-def test_same_state_is_decoded_once_and_another_one_is_seen(tmp_path: Path) -> None:
+def test_read_decodes_state_again_only_after_change(tmp_path: Path) -> None:
     mine, other = LocalStore(tmp_path), LocalStore(tmp_path)
     with other.lock("test"):
         other.write(State("lineage-1", 1, "cluster-1", {}))
@@ -225,7 +229,7 @@ def test_same_state_is_decoded_once_and_another_one_is_seen(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("name", ["plan.json", "journal.jsonl"])
-def test_run_that_lacks_a_file_is_damaged(tmp_path: Path, name: str) -> None:
+def test_run_with_missing_file_is_rejected(tmp_path: Path, name: str) -> None:
     """Runs are written atomically, so the file was removed. Other runs can still be read."""
     store = LocalStore(tmp_path)
     with store.lock("test"), store.begin_run("r1", "{}"):

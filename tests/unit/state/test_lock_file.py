@@ -49,7 +49,7 @@ while done < 20:
 
 
 @contextmanager
-def other_process(folder: Path) -> Iterator[subprocess.Popen[str]]:
+def hold_lock_in_process(folder: Path) -> Iterator[subprocess.Popen[str]]:
     with subprocess.Popen(
         [sys.executable, "-c", HOLD, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -61,9 +61,9 @@ def other_process(folder: Path) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def test_another_process_is_kept_out_and_told_by_whom(tmp_path: Path) -> None:
+def test_lock_held_by_other_process_names_holder(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
-    with other_process(tmp_path) as process:
+    with hold_lock_in_process(tmp_path) as process:
         holder = store.read_holder()
         assert holder is not None
         assert (holder.pid, holder.what) == (process.pid, "kdeclare apply")
@@ -76,9 +76,9 @@ def test_another_process_is_kept_out_and_told_by_whom(tmp_path: Path) -> None:
         assert store.read_holder() is None
 
 
-def test_kill_frees_the_lock_at_once(tmp_path: Path) -> None:
+def test_lock_is_free_after_holder_is_killed(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
-    with other_process(tmp_path) as process:
+    with hold_lock_in_process(tmp_path) as process:
         process.kill()
         process.wait(timeout=10)
         assert (tmp_path / "lock").read_text() != ""  # the info that it wrote is still there
@@ -87,7 +87,7 @@ def test_kill_frees_the_lock_at_once(tmp_path: Path) -> None:
             pass
 
 
-def test_processes_take_turns(tmp_path: Path) -> None:
+def test_lock_serializes_processes(tmp_path: Path) -> None:
     (tmp_path / "number").write_text("0")
     workers = [subprocess.Popen([sys.executable, "-c", COUNT, str(tmp_path)]) for _ in range(3)]
     try:
@@ -98,7 +98,7 @@ def test_processes_take_turns(tmp_path: Path) -> None:
     assert (tmp_path / "number").read_text() == "60"
 
 
-def test_who_lost_the_lock_writes_nothing_more(tmp_path: Path) -> None:
+def test_writes_after_lost_lock_are_rejected(tmp_path: Path) -> None:
     mine, other = LocalStore(tmp_path), LocalStore(tmp_path)
     with mine.lock("mine"):
         journal = mine.begin_run("r1", "{}")
@@ -123,7 +123,7 @@ def test_who_lost_the_lock_writes_nothing_more(tmp_path: Path) -> None:
     assert mine.read_holder() is None
 
 
-def test_losing_the_lock_does_not_free_the_next_holder(tmp_path: Path) -> None:
+def test_release_after_lost_lock_keeps_lock_of_next_holder(tmp_path: Path) -> None:
     mine, other = LocalStore(tmp_path), LocalStore(tmp_path)
     with mine.lock("mine"):
         holder = other.read_holder()
@@ -137,9 +137,9 @@ def test_losing_the_lock_does_not_free_the_next_holder(tmp_path: Path) -> None:
     next_one.__exit__(None, None, None)
 
 
-def test_an_unreadable_note_still_means_locked(tmp_path: Path) -> None:
+def test_lock_with_unreadable_holder_is_still_held(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
-    with other_process(tmp_path):
+    with hold_lock_in_process(tmp_path):
         (tmp_path / "lock").write_text("not json")
         holder = store.read_holder()
         assert holder is not None

@@ -15,7 +15,7 @@ class Killed(BaseException):
     """A kill -9."""
 
 
-def work(store: MemoryStore) -> None:
+def run_steps(store: MemoryStore) -> None:
     with store.lock("work"):
         try:
             with store.begin_run("r1", "{}") as journal:
@@ -27,7 +27,7 @@ def work(store: MemoryStore) -> None:
             store.begin_run("cleanup", "{}").close()
 
 
-def content(store: MemoryStore) -> tuple[object, ...]:
+def read_content(store: MemoryStore) -> tuple[object, ...]:
     state = store.read()
     return store.runs(), store.entries("r1") if store.runs() else (), state.serial if state else 0
 
@@ -45,11 +45,11 @@ STAGES: list[tuple[object, ...]] = [
 
 @pytest.mark.parametrize("n", range(1, 7))
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_it_dies_at_every_step(n: int, when: Literal["before", "after"]) -> None:
+def test_store_crashes_at_each_configured_step(n: int, when: Literal["before", "after"]) -> None:
     store = MemoryStore(StoreCrash(n, when, Killed()))
     with pytest.raises(Killed):
-        work(store)
-    assert content(store) == STAGES[n - (when == "before")]
+        run_steps(store)
+    assert read_content(store) == STAGES[n - (when == "before")]
     with pytest.raises(Killed):
         store.write(FIRST)
     store.restart()
@@ -60,14 +60,14 @@ def test_it_dies_at_every_step(n: int, when: Literal["before", "after"]) -> None
 @pytest.mark.parametrize(
     ("step", "n", "stage"), [("begin_run", 1, 0), ("append", 2, 3), ("write", 1, 2), ("write", 2, 4)]
 )
-def test_it_counts_one_kind_of_step(step: StoreStep, n: int, stage: int) -> None:
+def test_store_crash_counts_steps_of_given_kind(step: StoreStep, n: int, stage: int) -> None:
     store = MemoryStore(StoreCrash(n, "before", Killed(), step))
     with pytest.raises(Killed):
-        work(store)
-    assert content(store) == STAGES[stage]
+        run_steps(store)
+    assert read_content(store) == STAGES[stage]
 
 
-def test_it_tells_how_many_steps_there_are() -> None:
+def test_store_records_steps() -> None:
     store = MemoryStore()
-    work(store)
+    run_steps(store)
     assert store.steps == ["begin_run", "append", "write", "append", "write", "begin_run"]

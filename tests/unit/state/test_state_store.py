@@ -30,14 +30,14 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> StateStore:
     return LocalStore(tmp_path / "p" / "e") if request.param == "local" else MemoryStore()
 
 
-def test_a_new_store_holds_nothing(store: StateStore, tmp_path: Path) -> None:
+def test_new_store_is_empty(store: StateStore, tmp_path: Path) -> None:
     assert store.read() is None
     assert store.runs() == ()
     assert store.read_holder() is None
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_was_written_is_read(store: StateStore) -> None:
+def test_read_returns_last_written_state(store: StateStore) -> None:
     store.write(FIRST)
     assert store.read() == FIRST
     second = replace(FIRST, serial=2, resources={})
@@ -53,7 +53,7 @@ def test_what_was_written_is_read(store: StateStore) -> None:
         replace(FIRST, serial=2, lineage="lineage-2"),
     ],
 )
-def test_a_write_never_loses_another(store: StateStore, overtaken: State) -> None:
+def test_write_of_overtaken_state_is_rejected(store: StateStore, overtaken: State) -> None:
     store.write(FIRST)
     with pytest.raises(KdeclareError) as caught:
         store.write(overtaken)
@@ -61,13 +61,13 @@ def test_a_write_never_loses_another(store: StateStore, overtaken: State) -> Non
     assert store.read() == FIRST
 
 
-def test_the_first_serial_is_one(store: StateStore) -> None:
+def test_first_write_requires_serial_one(store: StateStore) -> None:
     with pytest.raises(KdeclareError, match="no state is stored"):
         store.write(replace(FIRST, serial=2))
     assert store.read() is None
 
 
-def test_a_run_has_its_plan_and_its_entries(store: StateStore) -> None:
+def test_run_stores_plan_and_journal_entries(store: StateStore) -> None:
     with store.begin_run("r1", '{"é": "\u2028"}') as journal:
         assert journal.run_id == "r1"
         journal.append({"begin": ["a", "b"]})
@@ -78,7 +78,7 @@ def test_a_run_has_its_plan_and_its_entries(store: StateStore) -> None:
     assert store.entries("r1") == ({"begin": ["a", "b"]}, {"end": "a", "error": "line\nbreak \ud800 \x00 é"})
 
 
-def test_an_unfinished_run_goes_on(store: StateStore) -> None:
+def test_open_run_appends_to_journal(store: StateStore) -> None:
     store.begin_run("r1", "{}").close()
     for number in range(3):
         with store.open_run("r1") as journal:
@@ -86,7 +86,7 @@ def test_an_unfinished_run_goes_on(store: StateStore) -> None:
     assert store.entries("r1") == (0, 1, 2)
 
 
-def test_a_closed_journal_takes_nothing(store: StateStore) -> None:
+def test_closed_journal_rejects_entries(store: StateStore) -> None:
     journal = store.begin_run("r1", "{}")
     journal.close()
     journal.close()
@@ -94,7 +94,7 @@ def test_a_closed_journal_takes_nothing(store: StateStore) -> None:
         journal.append(1)
 
 
-def test_a_stored_entry_is_a_copy(store: StateStore) -> None:
+def test_journal_stores_copy_of_entry(store: StateStore) -> None:
     entry = {"ids": ["a"]}
     with store.begin_run("r1", "{}") as journal:
         journal.append(entry)
@@ -102,7 +102,7 @@ def test_a_stored_entry_is_a_copy(store: StateStore) -> None:
     assert store.entries("r1") == ({"ids": ["a"]},)
 
 
-def test_what_is_no_json_is_refused_and_not_stored(store: StateStore) -> None:
+def test_journal_rejects_entry_that_is_not_json(store: StateStore) -> None:
     with store.begin_run("r1", "{}") as journal:
         with pytest.raises(TypeError):
             journal.append(untyped({"x": object()}))
@@ -110,7 +110,7 @@ def test_what_is_no_json_is_refused_and_not_stored(store: StateStore) -> None:
     assert store.entries("r1") == (1,)
 
 
-def test_a_run_begins_once(store: StateStore) -> None:
+def test_begin_run_rejects_existing_run(store: StateStore) -> None:
     with store.begin_run("r1", "first") as journal:
         journal.append(1)
     with pytest.raises(KdeclareError) as caught:
@@ -121,7 +121,7 @@ def test_a_run_begins_once(store: StateStore) -> None:
 
 
 @pytest.mark.parametrize("run_id", ["r2", "", ".", "..", "../r1", "r1/../r1"])
-def test_an_unknown_run_is_named(store: StateStore, run_id: str) -> None:
+def test_unknown_run_is_rejected(store: StateStore, run_id: str) -> None:
     store.begin_run("r1", "{}").close()
     for ask in (store.open_run, store.read_plan_text, store.entries):
         with pytest.raises(KdeclareError) as caught:
@@ -129,7 +129,7 @@ def test_an_unknown_run_is_named(store: StateStore, run_id: str) -> None:
         assert caught.value.diagnostics[0].code == "unknown-run"
 
 
-def test_one_holder_at_a_time(store: StateStore) -> None:
+def test_lock_rejects_second_holder(store: StateStore) -> None:
     with store.lock("kdeclare apply"):
         holder = store.read_holder()
         assert holder is not None
@@ -142,14 +142,14 @@ def test_one_holder_at_a_time(store: StateStore) -> None:
     assert store.read_holder() is None
 
 
-def test_the_lock_is_free_after_an_error(store: StateStore) -> None:
+def test_lock_is_free_after_exception(store: StateStore) -> None:
     with pytest.raises(RuntimeError), store.lock("kdeclare apply"):
         raise RuntimeError
     with store.lock("kdeclare apply"):
         pass
 
 
-def test_a_lock_is_broken_for_the_holder_that_was_seen(store: StateStore) -> None:
+def test_break_lock_requires_current_holder(store: StateStore) -> None:
     other = LockInfo("ann@host", 1, "kdeclare apply", "2026-11-21T12:51:07Z")
     with pytest.raises(KdeclareError, match="it is now free"):
         store.break_lock(other)
@@ -179,7 +179,7 @@ def test_state_text_round_trips(resources: dict[str, Json]) -> None:
     assert decode_state(encode_state(state).encode(), "here") == state
 
 
-def test_state_text_is_stable_and_one_line_a_resource() -> None:
+def test_state_text_is_sorted_with_one_line_per_resource() -> None:
     records = {"Topic/b": TopicRecord(labels={"y": "1", "x": "é"}), "Topic/a": TopicRecord()}
     text = encode_state(State("l", 1, "c", records))
     assert text == (
@@ -193,14 +193,14 @@ PLAN_ID = "1a2b3c4d5e6f"
 NOON = datetime(2026, 11, 21, 12, 51, 7, 999, tzinfo=UTC)
 
 
-def test_a_run_id_says_when_and_what() -> None:
+def test_run_id_contains_time_and_plan_id() -> None:
     assert make_run_id(NOON, PLAN_ID, ()) == "20261121T125107Z-1a2b3c4d"
 
 
 @given(
     st.lists(st.tuples(st.integers(-3, 3), st.sampled_from(["00000000", "ffffffff", PLAN_ID])), max_size=30)
 )
-def test_run_ids_sort_in_the_order_they_were_made(made: list[tuple[int, str]]) -> None:
+def test_run_ids_sort_by_creation_order(made: list[tuple[int, str]]) -> None:
     ids: list[str] = []
     for seconds, plan_id in made:
         ids.append(make_run_id(NOON + timedelta(seconds=seconds), plan_id, sorted(ids)))
@@ -208,12 +208,12 @@ def test_run_ids_sort_in_the_order_they_were_made(made: list[tuple[int, str]]) -
     assert all(map(is_run_id, ids))
 
 
-def test_other_names_do_not_disturb_run_ids() -> None:
+def test_run_id_ignores_other_names() -> None:
     assert make_run_id(NOON, PLAN_ID, ["zzz", "r1"]) == "20261121T125107Z-1a2b3c4d"
 
 
 @pytest.mark.parametrize("form", ["{}", "file://{}", "file:{}", "FILE://localhost{}"])
-def test_a_store_is_opened_by_folder_or_file_uri(tmp_path: Path, form: str) -> None:
+def test_open_store_accepts_folder_and_file_uri(tmp_path: Path, form: str) -> None:
     open_store(form.format(tmp_path), "payments", "eu-1").write(FIRST)
     assert (tmp_path / "payments" / "eu-1" / "state.json").is_file()
 
@@ -221,14 +221,14 @@ def test_a_store_is_opened_by_folder_or_file_uri(tmp_path: Path, form: str) -> N
 @pytest.mark.parametrize(
     "location", ["kafka://host/topic", "s3:bucket", "file://elsewhere/state", "file:", ""]
 )
-def test_other_locations_are_refused(location: str) -> None:
+def test_open_store_rejects_other_locations(location: str) -> None:
     with pytest.raises(KdeclareError) as caught:
         open_store(location, "p", "e")
     assert caught.value.diagnostics[0].code == "state-location"
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a\\b", "a\nb", ".hidden"])
-def test_names_that_are_no_folder_are_refused(tmp_path: Path, name: str) -> None:
+def test_open_store_rejects_invalid_folder_names(tmp_path: Path, name: str) -> None:
     for project, env in ((name, "e"), ("p", name)):
         with pytest.raises(KdeclareError) as caught:
             open_store(tmp_path, project, env)
