@@ -87,11 +87,11 @@ def test_jar_contains_service_and_version_and_is_built_once(tmp_path: Path) -> N
 
 
 def test_install_replaces_other_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def made(out: Path, _: object) -> Path:
+    def build_fake_jar(out: Path, _: object) -> Path:
         (out / get_jar_name()).write_bytes(b"new")
         return out / get_jar_name()
 
-    monkeypatch.setattr(connect_jars, "build", made)
+    monkeypatch.setattr(connect_jars, "build", build_fake_jar)
     folder = tmp_path / "plugins"
     folder.mkdir()
     for name in ("kdeclare-connect-0.0.9.jar", get_jar_name(), "other.jar"):

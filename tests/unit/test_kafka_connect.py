@@ -222,16 +222,16 @@ def test_connect_names_wrong_advertised_address() -> None:
 
 
 def test_errors_of_reached_broker_do_not_blame_advertised_address() -> None:
-    def hint(exc: Exception) -> str:
+    def find_hint(exc: Exception) -> str:
         return explain_broker_error(exc, "b1:9093", tls=True).hint
 
     expired = client.KafkaConnectionError("CERTIFICATE_VERIFY_FAILED: certificate has expired")
-    assert hint(expired) == "Renew the certificate."
-    assert "sasl.mechanism" in hint(client.SaslAuthenticationFailedError("no"))
-    assert "hung or overloaded" in hint(client.KafkaTimeoutError("no answer"))
-    assert "advertised.listeners" in hint(client.KafkaConnectionError("ECONNREFUSED"))
+    assert find_hint(expired) == "Renew the certificate."
+    assert "sasl.mechanism" in find_hint(client.SaslAuthenticationFailedError("no"))
+    assert "hung or overloaded" in find_hint(client.KafkaTimeoutError("no answer"))
+    assert "advertised.listeners" in find_hint(client.KafkaConnectionError("ECONNREFUSED"))
     # a host name missing in the certificate can mean that the wrong name is advertised
-    assert "advertised.listeners" in hint(client.KafkaConnectionError("Hostname mismatch"))
+    assert "advertised.listeners" in find_hint(client.KafkaConnectionError("Hostname mismatch"))
 
 
 def test_failed_connect_prints_nothing_and_leaves_no_thread(capfd: pytest.CaptureFixture[str]) -> None:

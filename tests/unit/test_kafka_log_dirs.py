@@ -32,7 +32,7 @@ def run_cluster(
     """Brokers 1, 2, …, each with its own responses."""
     brokers: list[FakeBroker] = []
 
-    def metadata(_: Any) -> Any:
+    def respond_metadata(_: Any) -> Any:
         kind = MetadataResponse
         return kind(
             throttle_time_ms=0,
@@ -46,7 +46,7 @@ def run_cluster(
             error_code=0,
         )
 
-    def described(_: Any) -> Any:
+    def respond_cluster(_: Any) -> Any:
         return DescribeClusterResponse(
             throttle_time_ms=0,
             error_code=0,
@@ -59,7 +59,7 @@ def run_cluster(
 
     with ExitStack() as stack:
         for own in answers:
-            known: dict[int, Answer] = {METADATA: metadata, CLUSTER: described, **own}
+            known: dict[int, Answer] = {METADATA: respond_metadata, CLUSTER: respond_cluster, **own}
             brokers.append(stack.enter_context(fake_broker(known, versions)))
         made = connect(brokers[0].bootstrap, {}, **options)
         stack.callback(made.close)
@@ -144,7 +144,7 @@ def test_log_dirs_without_permission_is_fault(answer: Any, version: int) -> None
 def make_move_responder(*codes: int) -> Answer:
     """One error code per partition, in order."""
 
-    def answer(request: Any) -> Any:
+    def respond(request: Any) -> Any:
         rest = iter(codes)
         topic = AlterReplicaLogDirsResponse.AlterReplicaLogDirTopicResult
         return AlterReplicaLogDirsResponse(
@@ -162,7 +162,7 @@ def make_move_responder(*codes: int) -> Answer:
             ],
         )
 
-    return answer
+    return respond
 
 
 def test_move_log_dirs_sends_replicas_to_their_brokers() -> None:

@@ -219,7 +219,7 @@ def test_length_beyond_the_end_is_malformed(read_piece: Callable[[], object]) ->
         read_piece()
 
 
-class Broken:
+class BrokenResponse:
     """A response whose last bytes, including a count of tagged fields, are invalid."""
 
     API_VERSION = 0
@@ -239,11 +239,11 @@ class Broken:
 def test_malformed_response_is_corrupt_message_fault() -> None:
     """A response of the right length with invalid content raises only a Fault."""
 
-    def answer(request: Any) -> Any:
+    def respond(request: Any) -> Any:
         made = broker.metadata(request)
-        return Broken(made) if any(topic.name == "t" for topic in request.topics or ()) else made
+        return BrokenResponse(made) if any(topic.name == "t" for topic in request.topics or ()) else made
 
-    with fake_broker({3: answer}) as broker:
+    with fake_broker({3: respond}) as broker:
         kafka = connect(broker.bootstrap, {})
         try:
             with pytest.raises(Fault) as raised:

@@ -61,14 +61,14 @@ def run_cluster(leaders: Leaders) -> Iterator[tuple[KafkaCluster, FakeBroker]]:
     with fake_broker({LIST_OFFSETS: leaders.offsets}, {LIST_OFFSETS: 5, METADATA: 12}) as broker:
         usual = broker.metadata
 
-        def metadata(request: Any) -> Any:
+        def respond_metadata(request: Any) -> Any:
             response = usual(request)
             for topic in request.topics or ():
                 gone = leaders.deleted and topic.name == "late" and len(leaders.asked) > 0
                 response.topics.append(make_topic_metadata(topic.name, leaders, gone))
             return response
 
-        broker._answers[METADATA] = metadata
+        broker._answers[METADATA] = respond_metadata
         made = connect(broker.bootstrap, {})
         try:
             yield made, broker

@@ -40,7 +40,7 @@ def describe_cluster(answer: Callable[[FakeBroker], Answer], versions: dict[int,
 
 
 def make_features_responder(**levels: int) -> Callable[[FakeBroker], Answer]:
-    def answer(broker: FakeBroker) -> Answer:
+    def make_answer(broker: FakeBroker) -> Answer:
         def respond(request: Any) -> Any:
             response = broker.api_versions(request)
             kind = ApiVersionsResponse.FinalizedFeatureKey
@@ -52,7 +52,7 @@ def make_features_responder(**levels: int) -> Callable[[FakeBroker], Answer]:
 
         return respond
 
-    return answer
+    return make_answer
 
 
 @pytest.mark.parametrize("versions", [{}, {DESCRIBE_CLUSTER: -1}])

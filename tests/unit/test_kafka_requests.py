@@ -113,14 +113,14 @@ def test_topic_requests_use_highest_broker_version(
 
 
 def test_quota_fault_has_message_and_throttle_time() -> None:
-    def answer(request: Any) -> Any:
+    def respond(request: Any) -> Any:
         made = make_created_response(request)
         made.throttle_time_ms = 250
         for topic in made.topics:
             topic.error_code, topic.error_message = 89, None
         return made
 
-    with run_cluster({CREATE: answer}) as (kafka, _):
+    with run_cluster({CREATE: respond}) as (kafka, _):
         started = time.monotonic()
         fault = kafka.create_topics([make_topic("t")])["t"]
         kafka.topics(["t"])  # on the connection that is throttled
@@ -192,10 +192,10 @@ def test_response_before_disconnect_is_read() -> None:
 
 
 def test_lost_request_affects_only_its_items() -> None:
-    def answer(request: Any) -> Any:
+    def respond(request: Any) -> Any:
         return None if request.topics[0].name == "t500" else make_created_response(request)
 
-    with run_cluster({CREATE: answer}) as (kafka, _):
+    with run_cluster({CREATE: respond}) as (kafka, _):
         results = kafka.create_topics([make_topic(f"t{i}") for i in range(1500)])
     first = (result for name, result in results.items() if int(name[1:]) < 500)
     kinds = {result.kind if isinstance(result, Fault) else None for result in first}
@@ -279,18 +279,18 @@ def test_reassign_without_guard_accepts_version_0(allow: bool, unguarded: bool) 
 
 
 def test_reassign_without_permission_is_fault() -> None:
-    def answer(_: Any) -> Any:
+    def respond(_: Any) -> Any:
         return AlterPartitionReassignmentsResponse(
             throttle_time_ms=0, error_code=31, error_message="no", responses=[]
         )
 
-    with run_cluster({REASSIGN: answer}) as (kafka, _), pytest.raises(Fault) as raised:
+    with run_cluster({REASSIGN: respond}) as (kafka, _), pytest.raises(Fault) as raised:
         kafka.reassign({MOVE: (1,)}, allow_replication_factor_change=True)
     assert (raised.value.error, raised.value.kind) == ("CLUSTER_AUTHORIZATION_FAILED", FaultKind.REFUSED)
 
 
 def test_alter_configs_sends_operations_of_kip_339() -> None:
-    def answer(request: Any) -> Any:
+    def respond(request: Any) -> Any:
         kind = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
         return IncrementalAlterConfigsResponse(
             throttle_time_ms=0,
@@ -316,7 +316,7 @@ def test_alter_configs_sends_operations_of_kip_339() -> None:
         ConfigResource(ConfigScope.BROKER, ""),
         ConfigResource(ConfigScope.BROKER, "1"),
     )
-    with run_cluster({ALTER: answer}) as (kafka, broker):
+    with run_cluster({ALTER: respond}) as (kafka, broker):
         items = [ConfigAlteration(resource, ops) for resource in (topic, everywhere, one)]
         assert kafka.alter_configs(items) == {topic: None, everywhere: None, one: None}
     first, second = broker.list_requests(ALTER)
@@ -331,7 +331,7 @@ def make_describe_answers(
 ) -> tuple[dict[int, Answer], dict[int, int]]:
     """Answer DescribeConfigs with an error code for one resource, or for all."""
 
-    def answer(request: Any) -> Any:
+    def respond(request: Any) -> Any:
         kind = DescribeConfigsResponse.DescribeConfigsResult
         entry = kind.DescribeConfigsResourceResult
         return DescribeConfigsResponse(
@@ -365,7 +365,7 @@ def make_describe_answers(
             ],
         )
 
-    return {DESCRIBE: answer}, {DESCRIBE: version}
+    return {DESCRIBE: respond}, {DESCRIBE: version}
 
 
 @case("OPS-26")

@@ -115,20 +115,20 @@ def test_replica_size_grows_with_ticks(cluster: MemoryCluster) -> None:
     cluster.produce("orders", 10)
     cluster.reassign({where: (1, 3)}, allow_replication_factor_change=False)
 
-    def size(broker: int) -> int | None:
+    def read_size(broker: int) -> int | None:
         return cluster.log_dirs(["orders"])[broker][0].sizes.get(where)
 
     seen = []
     for stalled in (False, False, True, True, False):
-        seen.append(size(3))
+        seen.append(read_size(3))
         cluster.stalled.clear()
         if stalled:
             cluster.stalled.add(3)
         cluster.tick()
     assert seen == [0, 2500, 5000, 5000, 5000]
-    assert (size(1), size(2), size(3)) == (10_000, 10_000, 7500)
+    assert (read_size(1), read_size(2), read_size(3)) == (10_000, 10_000, 7500)
     cluster.tick()
-    assert (size(1), size(2), size(3)) == (10_000, None, 10_000)
+    assert (read_size(1), read_size(2), read_size(3)) == (10_000, None, 10_000)
 
 
 def test_new_target_keeps_copied_replicas(cluster: MemoryCluster) -> None:
@@ -336,13 +336,13 @@ def test_overrides_of_one_or_all_resources(cluster: MemoryCluster) -> None:
 
 
 def test_same_seed_gives_same_placement() -> None:
-    def placed(seed: int) -> object:
+    def place_and_dump(seed: int) -> object:
         cluster = MemoryCluster(seed=seed)
         cluster.create_topics([NewTopic("t", 9, 2, None, {})])
         return cluster.dump()
 
-    assert placed(1) == placed(1)
-    assert placed(1) != placed(2)
+    assert place_and_dump(1) == place_and_dump(1)
+    assert place_and_dump(1) != place_and_dump(2)
 
 
 def test_memory_cluster_is_thread_safe(cluster: MemoryCluster) -> None:

@@ -252,7 +252,7 @@ def test_record_round_trips(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [at for at, _ in find_records(record)] == [("fields", "key")]
 
 
-class Slow:
+class SlowConnection:
     """A connection that detects concurrent use by two threads."""
 
     def __init__(self) -> None:
@@ -276,7 +276,10 @@ class Slow:
 @pytest.mark.parametrize(("is_thread_safe", "takes_turns"), [(False, True), (True, False)])
 def test_reads_and_writes_are_serialized_unless_thread_safe(is_thread_safe: bool, takes_turns: bool) -> None:
     """Two concurrent read-modify-write cycles would lose one of the changes."""
-    slow, system = Slow(), ObjectSystem("slow", Slow, SystemObjects, is_thread_safe=is_thread_safe)
+    slow, system = (
+        SlowConnection(),
+        ObjectSystem("slow", SlowConnection, SystemObjects, is_thread_safe=is_thread_safe),
+    )
     door = SystemObjectKind(system, "FrontDoor", DoorSpec)
     connections = Connections(slow)
     work: list[Callable[[], object]] = [lambda: door.write(connections, [], validate_only=False)] * 8
@@ -292,7 +295,7 @@ def test_objects_of_kind_are_grouped_once() -> None:
     objects = SystemObjects(
         {ResourceId("FrontDoor", "main"): {"color": "red"}, ResourceId("Room", "hall"): {}}
     )
-    door = SystemObjectKind(ObjectSystem("slow", Slow, SystemObjects), "FrontDoor", DoorSpec)
+    door = SystemObjectKind(ObjectSystem("slow", SlowConnection, SystemObjects), "FrontDoor", DoorSpec)
     live = LiveState(objects)
     assert door.read(live) == {"main": {"color": "red"}}
     assert door.read(live) is door.read(live)

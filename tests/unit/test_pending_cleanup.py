@@ -102,7 +102,7 @@ def test_unknown_section_needs_no_cleanup() -> None:
 def test_providers_clean_up_one_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each provider starts from what the previous one left pending."""
 
-    def remover(section: str) -> Provider:
+    def make_remover(section: str) -> Provider:
         def find(request: CleanupRequest) -> Cleanup | None:
             if section not in request.pending:
                 return None
@@ -111,7 +111,12 @@ def test_providers_clean_up_one_after_another(monkeypatch: pytest.MonkeyPatch) -
 
         return Provider(section, (), (), find_cleanup=find)
 
-    providers = (remover("lamps"), Provider("idle", (), ()), remover("kettles"), remover("absent"))
+    providers = (
+        make_remover("lamps"),
+        Provider("idle", (), ()),
+        make_remover("kettles"),
+        make_remover("absent"),
+    )
     monkeypatch.setattr(registry, "load_providers", lambda: providers)
     pending: PendingCleanup = {"lamps": ["hall"], "kettles": ["kitchen"], "others": [1]}
     found = find_cleanups(CleanupRequest(Connections(), pending, PlanOptions()))

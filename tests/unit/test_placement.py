@@ -175,12 +175,12 @@ def list_optimal_sets(brokers: Sequence[Broker], replicas: Replicas, factor: int
         free = [b.id for b in brokers if not b.fenced and b.id not in stay]
         sets = [frozenset([*stay, *more]) for more in combinations(free, factor - len(stay))]
 
-    def badness(chosen: frozenset[int]) -> tuple[int, int]:
+    def compute_badness(chosen: frozenset[int]) -> tuple[int, int]:
         racks = Counter(registered[b].rack for b in chosen)
         return sum(registered[b].fenced for b in chosen), sum(n * n for n in racks.values())
 
-    best = min(map(badness, sets), default=None)
-    return [chosen for chosen in sets if badness(chosen) == best]
+    best = min(map(compute_badness, sets), default=None)
+    return [chosen for chosen in sets if compute_badness(chosen) == best]
 
 
 @given(draw_case())

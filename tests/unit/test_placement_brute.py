@@ -35,10 +35,10 @@ class Case:
             topics.setdefault(topic, []).append(replicas)
         return topics
 
-    def unspread(self, brokers: Iterable[int]) -> int:
+    def compute_rack_unevenness(self, brokers: Iterable[int]) -> int:
         return sum_squares(Counter(self.racks[b] for b in brokers))
 
-    def placed(self, wish: PlacementRequest) -> list[Replicas]:
+    def place(self, wish: PlacementRequest) -> list[Replicas]:
         """Return the result in the order of `partitions`."""
         topics = {
             name: iter(replicas)
@@ -91,8 +91,8 @@ def list_minimal_sets(
     sets = [frozenset(s) for s in combinations(sorted(usable), factor) if set(leader) <= set(s)]
     most = max(len(s.intersection(before)) for s in sets)
     sets = [s for s in sets if len(s.intersection(before)) == most]
-    spread = min(map(case.unspread, sets))
-    return [s for s in sets if case.unspread(s) == spread]
+    spread = min(map(case.compute_rack_unevenness, sets))
+    return [s for s in sets if case.compute_rack_unevenness(s) == spread]
 
 
 def list_possible_leaders(before: Replicas, after: Replicas) -> list[int]:
@@ -129,7 +129,7 @@ def compare(case: Case, placed: Sequence[Replicas], allowed: Sequence[list[froze
 @given(draw_case(), st.integers(1, 3))
 def test_factor_change_is_optimal(case: Case, factor: int) -> None:
     assume(factor <= len(case.racks))
-    placed = case.placed(PlacementRequest(replication_factor=factor))
+    placed = case.place(PlacementRequest(replication_factor=factor))
     ids = range(len(case.racks))
     same = all(len(replicas) == factor for _, replicas in case.partitions)
     if same:
@@ -144,7 +144,7 @@ def test_factor_change_is_optimal(case: Case, factor: int) -> None:
 def test_drain_is_optimal(case: Case, drained: int) -> None:
     left = [b for b in range(len(case.racks)) if b != drained]
     assume(all(len(replicas) <= len(left) for _, replicas in case.partitions))
-    placed = case.placed(PlacementRequest(excluded_brokers=frozenset({drained})))
+    placed = case.place(PlacementRequest(excluded_brokers=frozenset({drained})))
     allowed = [
         list_minimal_sets(case, replicas, len(replicas), left)
         if drained in replicas
@@ -174,11 +174,11 @@ def check_rebalance(case: Case) -> None:
     ids = range(len(case.racks))
     factor = len(case.partitions[0][1])
     sets = [frozenset(s) for s in combinations(ids, factor)]
-    spread = min(map(case.unspread, sets))
+    spread = min(map(case.compute_rack_unevenness, sets))
     possible: list[Sets] = [
-        *product([s for s in sets if case.unspread(s) == spread], repeat=len(case.partitions))
+        *product([s for s in sets if case.compute_rack_unevenness(s) == spread], repeat=len(case.partitions))
     ]
-    placed = case.placed(PlacementRequest(rebalance=True))
+    placed = case.place(PlacementRequest(rebalance=True))
     chosen = tuple(frozenset(replicas) for replicas in placed)
     assert chosen in possible
     assert compute_gap(list_replicas(chosen), ids) == min(

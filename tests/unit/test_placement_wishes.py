@@ -97,7 +97,7 @@ class TestDrain:
         assert 0 not in placed[1]
 
 
-class TestEven:
+class TestRebalance:
     def test_rebalance_fills_empty_broker(self) -> None:
         current = {"t": [(0, 1), (1, 2), (2, 0), (0, 1), (1, 2), (2, 0)]}
         placed = place_replicas(make_brokers(*[None] * 4), current, PlacementRequest(rebalance=True))
@@ -220,7 +220,7 @@ class TestSharedLoad:
         assert shared(brokers, {"y": []}, PlacementRequest(1, 1))["y"] != first
 
 
-class TestRackFindings:
+class TestRackLayout:
     def test_rack_layout_without_findings(self) -> None:
         assert explain_rack_layout(SIX) == explain_rack_layout(make_brokers(None, None)) == ()
 
@@ -252,7 +252,7 @@ class Case:
     def racks(self) -> dict[int, str | None]:
         return {b.id: b.rack for b in self.brokers}
 
-    def usable(self, wish: PlacementRequest) -> set[int]:
+    def find_usable(self, wish: PlacementRequest) -> set[int]:
         return {b.id for b in self.brokers if not b.fenced} - wish.excluded_brokers
 
 
@@ -283,7 +283,7 @@ WISHES = st.builds(
 
 def is_kept(case: Case, wish: PlacementRequest, after: Topics) -> bool:
     """Whether the assignment satisfies the strategy, as documented; leaders are checked separately."""
-    racks, usable = case.racks, case.usable(wish)
+    racks, usable = case.racks, case.find_usable(wish)
     for replicas in list_replicas(after):
         used = Counter(racks.get(r) for r in replicas)
         if wish.strategy is Strategy.IN_RACK and len(used) > 1:
@@ -305,7 +305,7 @@ def test_placement_is_valid_and_stable_for_any_request(
         placed = place_replicas(case.brokers, case.current, wish)
     except PlacementError:
         return
-    usable = case.usable(wish)
+    usable = case.find_usable(wish)
     for old, new in list_pairs(case.current, placed):
         assert len(set(new)) == len(new) == (wish.replication_factor or len(old))
         assert set(new).difference(old) <= usable

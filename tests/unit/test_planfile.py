@@ -212,11 +212,13 @@ def test_plan_document_omits_empty_fields_of_verdict() -> None:
 def test_plan_id_does_not_depend_on_order_of_mapping() -> None:
     resource = ResourceId("Topic", "t")
 
-    def made(needs: dict[str, str]) -> Plan:
+    def make_plan(needs: dict[str, str]) -> Plan:
         op = Operation("z", "v", resource, Arguments(), {}, needs, None, "no")
         return Plan("p", "e", ClusterRef("", ""), PlanBase(None, 0), Summary(), operations=(op,))
 
-    assert compute_plan_id(made({"a": "1", "b": "2"})) == compute_plan_id(made({"b": "2", "a": "1"}))
+    assert compute_plan_id(make_plan({"a": "1", "b": "2"})) == compute_plan_id(
+        make_plan({"b": "2", "a": "1"})
+    )
 
 
 def test_plan_id_depends_on_version_but_not_on_time() -> None:

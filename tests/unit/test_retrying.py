@@ -19,7 +19,7 @@ REFUSED = Fault("INVALID_CONFIG", "")
 UNKNOWN = Fault("REQUEST_TIMED_OUT", "", FaultKind.UNKNOWN)
 
 
-class Script:
+class ScriptedCluster:
     """A cluster that plays a script: each call takes the next entry, a response or a Fault to raise."""
 
     def __init__(self, *answers: Any) -> None:
@@ -60,13 +60,13 @@ class Script:
         return cast(Mapping[TopicPartition, Result], self._next((targets, options)))
 
 
-class Waits(list[float]):
+class RecordedDelays(list[float]):
     """Record the requested delays instead of waiting."""
 
     def __init__(self) -> None:
         self.retries: list[Retry] = []
 
-    def around(self, script: Script, attempts: int = 3) -> RetryingCluster:
+    def make_cluster(self, script: ScriptedCluster, attempts: int = 3) -> RetryingCluster:
         return RetryingCluster(
             cast(Cluster, script),
             RetryPolicy(attempts, 1.0, 5.0, self.append, self.retries.append, jitter=lambda: 0.0),
@@ -78,16 +78,16 @@ def make_topics(*names: str) -> list[NewTopic]:
 
 
 def test_read_is_retried_until_success() -> None:
-    script, waits = Script(RETRIABLE, RETRIABLE, {}), Waits()
-    assert waits.around(script).topics(["a"]) == {}
+    script, waits = ScriptedCluster(RETRIABLE, RETRIABLE, {}), RecordedDelays()
+    assert waits.make_cluster(script).topics(["a"]) == {}
     assert script.asked == [["a"]] * 3
     assert waits == [1.0, 2.0]
 
 
 def test_last_fault_is_raised_after_all_attempts() -> None:
-    script, waits = Script(RETRIABLE, RETRIABLE, RETRIABLE, {}), Waits()
+    script, waits = ScriptedCluster(RETRIABLE, RETRIABLE, RETRIABLE, {}), RecordedDelays()
     with pytest.raises(Fault) as raised:
-        waits.around(script).topics()
+        waits.make_cluster(script).topics()
     assert raised.value is RETRIABLE
     assert len(script.asked) == 3
     assert waits == [1.0, 2.0]
@@ -95,22 +95,24 @@ def test_last_fault_is_raised_after_all_attempts() -> None:
 
 @pytest.mark.parametrize("fault", [REFUSED, UNKNOWN])
 def test_other_faults_are_raised_at_once(fault: Fault) -> None:
-    script, waits = Script(fault, {}), Waits()
+    script, waits = ScriptedCluster(fault, {}), RecordedDelays()
     with pytest.raises(Fault) as raised:
-        waits.around(script).create_topics(make_topics("a"))
+        waits.make_cluster(script).create_topics(make_topics("a"))
     assert raised.value is fault
     assert len(script.asked) == 1
     assert waits == []
 
 
 def test_only_failed_items_are_retried() -> None:
-    script = Script(
+    script = ScriptedCluster(
         {"a": None, "b": RETRIABLE, "c": REFUSED, "d": UNKNOWN, "e": RETRIABLE},
         {"b": None, "e": RETRIABLE},
         {"e": None},
     )
-    waits = Waits()
-    results = waits.around(script).create_topics(make_topics("a", "b", "c", "d", "e"), validate_only=True)
+    waits = RecordedDelays()
+    results = waits.make_cluster(script).create_topics(
+        make_topics("a", "b", "c", "d", "e"), validate_only=True
+    )
     assert results == {"a": None, "b": None, "c": REFUSED, "d": UNKNOWN, "e": None}
     assert script.asked == [(["a", "b", "c", "d", "e"], True), (["b", "e"], True), (["e"], True)]
     assert [(retry.call, retry.attempt, retry.items) for retry in waits.retries] == [
@@ -120,28 +122,31 @@ def test_only_failed_items_are_retried() -> None:
 
 
 def test_items_that_always_fail_keep_fault() -> None:
-    script, waits = Script(*[{"a": RETRIABLE}] * 3), Waits()
-    assert waits.around(script).create_topics(make_topics("a")) == {"a": RETRIABLE}
+    script, waits = ScriptedCluster(*[{"a": RETRIABLE}] * 3), RecordedDelays()
+    assert waits.make_cluster(script).create_topics(make_topics("a")) == {"a": RETRIABLE}
     assert len(script.asked) == 3
 
 
 def test_request_fault_after_results_affects_only_remaining_items() -> None:
-    script, waits = Script({"a": None, "b": RETRIABLE}, UNKNOWN), Waits()
-    assert waits.around(script).create_topics(make_topics("a", "b")) == {"a": None, "b": UNKNOWN}
+    script, waits = ScriptedCluster({"a": None, "b": RETRIABLE}, UNKNOWN), RecordedDelays()
+    assert waits.make_cluster(script).create_topics(make_topics("a", "b")) == {"a": None, "b": UNKNOWN}
 
 
 def test_retriable_request_fault_counts_as_attempt() -> None:
-    script, waits = Script(RETRIABLE, {"a": RETRIABLE, "b": None}, {"a": RETRIABLE}), Waits()
-    assert waits.around(script).create_topics(make_topics("a", "b")) == {"a": RETRIABLE, "b": None}
+    script, waits = (
+        ScriptedCluster(RETRIABLE, {"a": RETRIABLE, "b": None}, {"a": RETRIABLE}),
+        RecordedDelays(),
+    )
+    assert waits.make_cluster(script).create_topics(make_topics("a", "b")) == {"a": RETRIABLE, "b": None}
     assert [names for names, _ in script.asked] == [["a", "b"], ["a", "b"], ["a"]]
 
 
 def test_reassign_retry_keeps_options() -> None:
     one, two = TopicPartition("t", 0), TopicPartition("t", 1)
-    script = Script({one: None, two: RETRIABLE}, {two: None})
+    script = ScriptedCluster({one: None, two: RETRIABLE}, {two: None})
     results = (
-        Waits()
-        .around(script)
+        RecordedDelays()
+        .make_cluster(script)
         .reassign({one: (1,), two: None}, allow_replication_factor_change=False, unguarded=True)
     )
     options = {"allow_replication_factor_change": False, "unguarded": True}
@@ -151,41 +156,48 @@ def test_reassign_retry_keeps_options() -> None:
 
 def test_elections_are_retried_by_partition() -> None:
     one, two = TopicPartition("t", 0), TopicPartition("t", 1)
-    script = Script({one: RETRIABLE, two: REFUSED}, {one: None})
-    assert Waits().around(script).elect_leaders([one, two]) == {one: None, two: REFUSED}
+    script = ScriptedCluster({one: RETRIABLE, two: REFUSED}, {one: None})
+    assert RecordedDelays().make_cluster(script).elect_leaders([one, two]) == {one: None, two: REFUSED}
     assert script.asked == [[one, two], [one]]
 
 
 def test_log_dirs_request_is_retried_as_whole() -> None:
-    script = Script(RETRIABLE, {1: ()})
-    assert Waits().around(script).log_dirs(["t"]) == {1: ()}
+    script = ScriptedCluster(RETRIABLE, {1: ()})
+    assert RecordedDelays().make_cluster(script).log_dirs(["t"]) == {1: ()}
     assert script.asked == [["t"], ["t"]]
 
 
 def test_log_dir_moves_keep_paths_on_retry() -> None:
     one, two = (TopicPartition("t", 0), 1), (TopicPartition("t", 0), 2)
-    script = Script({one: None, two: RETRIABLE}, {two: None})
-    assert Waits().around(script).move_log_dirs({one: "/a", two: "/b"}) == {one: None, two: None}
+    script = ScriptedCluster({one: None, two: RETRIABLE}, {two: None})
+    assert RecordedDelays().make_cluster(script).move_log_dirs({one: "/a", two: "/b"}) == {
+        one: None,
+        two: None,
+    }
     assert script.asked == [{one: "/a", two: "/b"}, {two: "/b"}]
 
 
 def test_only_failed_configs_are_requested_again() -> None:
     a, b, c, gone = (ConfigResource(ConfigScope.TOPIC, name) for name in ("a", "b", "c", "gone"))
-    script = Script({a: {}, b: RETRIABLE, c: REFUSED}, {b: {}})
-    found = Waits().around(script).describe_configs_partially([ConfigQuery(r) for r in (a, b, c, gone)])
+    script = ScriptedCluster({a: {}, b: RETRIABLE, c: REFUSED}, {b: {}})
+    found = (
+        RecordedDelays()
+        .make_cluster(script)
+        .describe_configs_partially([ConfigQuery(r) for r in (a, b, c, gone)])
+    )
     assert found == {a: {}, b: {}, c: REFUSED}
     assert script.asked == [["a", "b", "c", "gone"], ["b"]]
 
 
 def test_delays_grow_to_limit_with_jitter() -> None:
-    script, waits = Script(*[RETRIABLE] * 6), Waits()
+    script, waits = ScriptedCluster(*[RETRIABLE] * 6), RecordedDelays()
     with pytest.raises(Fault):
-        waits.around(script, attempts=6).topics()
+        waits.make_cluster(script, attempts=6).topics()
     assert waits == [1.0, 2.0, 4.0, 5.0, 5.0]
 
     halved: list[float] = []
     retrying = RetryingCluster(
-        cast(Cluster, Script(RETRIABLE, {})),
+        cast(Cluster, ScriptedCluster(RETRIABLE, {})),
         RetryPolicy(base_delay_s=1.0, sleep=halved.append, jitter=lambda: 1.0),
     )
     retrying.topics()
@@ -247,21 +259,21 @@ def test_quota_fault_waits_for_throttle_time_without_using_attempt() -> None:
         {name: None if name == names[taken] else make_quota_fault(taken + 0.5) for name in names[taken:]}
         for taken in range(9)
     ]
-    script, waits = Script(*answers), Waits()
-    assert waits.around(script, attempts=3).create_topics(make_topics(*names)) == dict.fromkeys(names)
+    script, waits = ScriptedCluster(*answers), RecordedDelays()
+    assert waits.make_cluster(script, attempts=3).create_topics(make_topics(*names)) == dict.fromkeys(names)
     assert list(waits) == [taken + 1.5 for taken in range(8)]  # never less than brokers report
     assert [retry.items for retry in waits.retries] == [8, 7, 6, 5, 4, 3, 2, 1]
 
 
 def test_quota_without_progress_ends_with_quota_fault() -> None:
-    script, waits = Script(*[{"a": make_quota_fault(100.0)}] * 9), Waits()
-    fault = waits.around(script).create_topics(make_topics("a"))["a"]
+    script, waits = ScriptedCluster(*[{"a": make_quota_fault(100.0)}] * 9), RecordedDelays()
+    fault = waits.make_cluster(script).create_topics(make_topics("a"))["a"]
     assert isinstance(fault, Fault)
     assert fault.error == "THROTTLING_QUOTA_EXCEEDED"
     assert list(waits) == [101.0, 101.0]  # at most 300 s without progress
 
 
 def test_quota_fault_is_not_retried_with_one_attempt() -> None:
-    script, waits = Script({"a": make_quota_fault(1.0)}), Waits()
-    assert waits.around(script, attempts=1).create_topics(make_topics("a")).keys() == {"a"}
+    script, waits = ScriptedCluster({"a": make_quota_fault(1.0)}), RecordedDelays()
+    assert waits.make_cluster(script, attempts=1).create_topics(make_topics("a")).keys() == {"a"}
     assert waits == []

@@ -114,12 +114,12 @@ def test_hold_lock_is_exclusive_after_file_is_deleted(tmp_path: Path) -> None:
     order: list[str] = []
     waits = threading.Event()
 
-    def second() -> None:
+    def hold_second() -> None:
         with hold_lock(path, waits.set):
             order.append("second")
 
     with hold_lock(path, pytest.fail):
-        other = threading.Thread(target=second)
+        other = threading.Thread(target=hold_second)
         other.start()
         assert waits.wait(5)
         order.append("first")

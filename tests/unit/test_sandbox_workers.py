@@ -452,13 +452,13 @@ def test_await_workers_quotes_log_of_ended_worker(
     files = sleeping_sandbox.connect.worker(1)
     files.server_log.write_text("[now] ERROR Stopping due to error\n")
 
-    def ends(port: int, timeout: float) -> bool:
+    def end_worker(port: int, timeout: float) -> bool:
         recorded = processes.read_record(files.process)
         assert recorded is not None
         processes.terminate([recorded], 5, 5)
         return False
 
-    monkeypatch.setattr(health, "is_healthy", ends)
+    monkeypatch.setattr(health, "is_healthy", end_worker)
     monkeypatch.setattr(worker_startup, "_POLL_SECONDS", 0)
     with pytest.raises(KdeclareError, match=r"(?s)Worker 1 ended during startup.*Stopping due to"):
         await_sandbox_workers(sleeping_sandbox, 60)

@@ -85,7 +85,7 @@ class Unresolvable:
     secret: "Secret | OnlyForTypeCheckers"
 
 
-class Gone:
+class ChangedSecrets:
     """A source in which every secret has changed since the plan."""
 
     def reveal(self, secret: SecretRef) -> str:
@@ -177,18 +177,18 @@ def test_hash_secrets_hashes_body_of_any_shape() -> None:
 )
 def test_changed_secret_is_found_at_any_depth_of_arguments(args: DoorArgs) -> None:
     """Regression: only values within ``ops`` were checked, so that other secrets were sent unchecked."""
-    (problem,) = find_changed_secrets([make_operation(args)], Gone())
+    (problem,) = find_changed_secrets([make_operation(args)], ChangedSecrets())
     assert [d.code for d in problem.diagnostics] == ["secret-changed"]
 
 
 def test_unrevealable_secret_is_named_by_path() -> None:
     op = make_operation(DoorArgs(make_ref("b"), ({"password": make_ref("a")},)))
-    assert find_unrevealable([op], Gone()).keys() == {op.id}
-    assert find_unrevealable([op], Gone())[op.id].keys() == {"logins.0.password", "token"}
+    assert find_unrevealable([op], ChangedSecrets()).keys() == {op.id}
+    assert find_unrevealable([op], ChangedSecrets())[op.id].keys() == {"logins.0.password", "token"}
 
 
 def test_secret_kept_for_rollback_may_be_missing() -> None:
-    assert find_changed_secrets([make_operation(DoorArgs(was=make_ref("a")))], Gone()) == []
+    assert find_changed_secrets([make_operation(DoorArgs(was=make_ref("a")))], ChangedSecrets()) == []
 
 
 plain = st.none() | st.integers() | st.text(max_size=3)

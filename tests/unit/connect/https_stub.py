@@ -17,7 +17,7 @@ import pytest
 
 
 @dataclass
-class Asked:
+class ReceivedRequest:
     """One request."""
 
     method: str
@@ -36,7 +36,7 @@ class Stub:
 
     url: str = ""
     answers: dict[tuple[str, str], tuple[int, Any]] = field(default_factory=dict)
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[ReceivedRequest] = field(default_factory=list)
     silence_s: float = 1.0
     drip_s: float = 0.0
 
@@ -62,7 +62,7 @@ def run_https_stub(cert: Path, key: Path, clients: Path | None = None) -> Iterat
     class Handler(http.server.BaseHTTPRequestHandler):
         def _answer(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            stub.asked.append(Asked(self.command, self.path, dict(self.headers), body))
+            stub.asked.append(ReceivedRequest(self.command, self.path, dict(self.headers), body))
             found = stub.answers.get((self.command, self.path))
             if found is None:
                 time.sleep(stub.silence_s)

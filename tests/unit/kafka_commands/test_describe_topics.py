@@ -54,10 +54,10 @@ class Shop:
         values = {"replicas": now.replicas, "isr": now.isr, "leader": now.leader} | state
         self.cluster.set_partition(at, PartitionState(**values))  # type: ignore[arg-type]
 
-    def names(self, which: TopicQuery = ALL) -> list[str]:
+    def list_names(self, which: TopicQuery = ALL) -> list[str]:
         return [topic.name for topic in list_topics(self.workspace, which).topics]
 
-    def found(self, only: Collection[PartitionCondition], which: TopicQuery = ALL) -> list[str]:
+    def find_partitions(self, only: Collection[PartitionCondition], which: TopicQuery = ALL) -> list[str]:
         view = describe_topics(self.workspace, which, only)
         return [f"{d.name}-{p.index}" for d in view.topics for p in d.partitions]
 
@@ -72,10 +72,10 @@ def shop() -> Shop:
 
 
 def test_list_topics_returns_matching_names(shop: Shop) -> None:
-    assert shop.names() == ["__consumer_offsets", "orders", "payments", "refunds"]
-    assert shop.names(TopicQuery(exclude_internal=True)) == ["orders", "payments", "refunds"]
-    assert shop.names(TopicQuery(("refunds", "o.*"))) == ["refunds", "orders"]
-    assert shop.names(TopicQuery(("__consumer_offsets", "orders"), exclude_internal=True)) == ["orders"]
+    assert shop.list_names() == ["__consumer_offsets", "orders", "payments", "refunds"]
+    assert shop.list_names(TopicQuery(exclude_internal=True)) == ["orders", "payments", "refunds"]
+    assert shop.list_names(TopicQuery(("refunds", "o.*"))) == ["refunds", "orders"]
+    assert shop.list_names(TopicQuery(("__consumer_offsets", "orders"), exclude_internal=True)) == ["orders"]
 
 
 def test_list_topics_sends_only_required_requests(shop: Shop) -> None:
@@ -88,15 +88,15 @@ def test_list_topics_sends_only_required_requests(shop: Shop) -> None:
 
 def test_list_topics_rejects_unknown_name_unless_if_exists(shop: Shop) -> None:
     with pytest.raises(KdeclareError) as refused:
-        shop.names(TopicQuery(("order", "payments", "nothing.else")))
+        shop.list_names(TopicQuery(("order", "payments", "nothing.else")))
     assert [d.code for d in refused.value.diagnostics] == ["no-such-topic"] * 2
     assert refused.value.diagnostics[0].hint == "Did you mean 'orders'?"
-    assert shop.names(TopicQuery(("order", "payments"), if_exists=True)) == ["payments"]
+    assert shop.list_names(TopicQuery(("order", "payments"), if_exists=True)) == ["payments"]
 
 
 def test_pattern_without_match_is_error_only_for_describe(shop: Shop) -> None:
     nothing = TopicQuery(("x.*",))
-    assert shop.names(nothing) == []
+    assert shop.list_names(nothing) == []
     with pytest.raises(KdeclareError, match=r"No topic name matches 'x\.\*'"):
         describe_topics(shop.workspace, nothing)
     assert describe_topics(shop.workspace, TopicQuery(("x.*",), if_exists=True)).topics == ()
@@ -118,13 +118,13 @@ def test_move_that_ends_between_requests_shows_target_replicas(
     shop.cluster.reassign({TopicPartition("payments", 0): (1, 3)}, allow_replication_factor_change=False)
     read = shop.cluster.topics
 
-    def then_it_ends(names: Sequence[str] | None = None) -> Mapping[str, Topic]:
+    def read_then_finish_move(names: Sequence[str] | None = None) -> Mapping[str, Topic]:
         try:
             return read(names)
         finally:
             shop.cluster.tick()
 
-    monkeypatch.setattr(shop.cluster, "topics", then_it_ends)
+    monkeypatch.setattr(shop.cluster, "topics", read_then_finish_move)
     partition = describe_topics(shop.workspace, TopicQuery(("payments",))).topics[0].partitions[0]
     assert (partition.replicas, partition.conditions) == ((1, 3), ())
 
@@ -151,7 +151,7 @@ def test_describe_topics_filters_partitions_by_condition(
     shop.cluster.set_overrides(
         ConfigResource(ConfigScope.TOPIC, "__consumer_offsets"), {"min.insync.replicas": "2"}
     )
-    assert shop.found(only) == found
+    assert shop.find_partitions(only) == found
     view = describe_topics(shop.workspace, ALL, only)
     assert (view.of_topics, view.of_partitions) == (4, 5)
 
@@ -222,11 +222,11 @@ def test_list_topics_passes_on_other_faults(shop: Shop) -> None:
 def test_describe_topics_without_permission_for_configs_warns(shop: Shop) -> None:
     _refuse(shop, "configs", "TOPIC_AUTHORIZATION_FAILED", "TOPIC/orders")
 
-    def orders(view: TopicsView) -> object:
+    def get_orders_configs(view: TopicsView) -> object:
         return next(d.configs for d in view.topics if d.name == "orders")
 
     view = describe_topics(shop.workspace, ALL)
-    assert orders(view) is None
+    assert get_orders_configs(view) is None
     assert [(d.code, d.subject) for d in view.diagnostics] == [("configs-unknown", "orders")]
 
 
@@ -240,7 +240,7 @@ def test_condition_that_needs_unreadable_configs_is_rejected(
     assert [(d.code, d.is_error) for d in refused.value.diagnostics] == [("configs-unknown", True)]
     with pytest.raises(KdeclareError):
         describe_topics(shop.workspace, ALL, overridden=True)
-    assert shop.found({UNDER}) == []
+    assert shop.find_partitions({UNDER}) == []
 
 
 def test_describe_topics_of_empty_cluster_is_empty(shop: Shop) -> None:

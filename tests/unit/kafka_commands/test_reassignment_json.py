@@ -172,12 +172,12 @@ def test_parse_assignments_rejects_invalid_json_with_position(content: str, line
 
 
 def test_parse_assignments_limits_nesting() -> None:
-    def nested(depth: int) -> str:
+    def nest(depth: int) -> str:
         return make_text(make_entry(), x="X").replace('"X"', "[" * depth + "]" * depth)
 
-    assert parse_assignments(nested(99), FILE) == (make_assignment("foo", 0, 1, 2),)
+    assert parse_assignments(nest(99), FILE) == (make_assignment("foo", 0, 1, 2),)
     for depth in (100, 500, *range(900, 1000)):
-        assert find_problem(nested(depth)).detail == "Nested more than 100 levels deep"
+        assert find_problem(nest(depth)).detail == "Nested more than 100 levels deep"
 
 
 def test_parse_assignments_reports_all_mistakes_with_position() -> None:

@@ -126,11 +126,11 @@ def draw_edits(draw: st.DrawFn, model: Model) -> list[Edit]:
 def format_as_in_file(model: Model) -> list[tuple[str, str | list[str]]]:
     """Return a value as it appears in the file, in order; ``${`` is escaped with two dollars."""
 
-    def escaped(text: str) -> str:
+    def escape(text: str) -> str:
         return text.replace("${", "$${")
 
     return [
-        (key, escaped(said) if isinstance(said, str) else [escaped(text) for text in said])
+        (key, escape(said) if isinstance(said, str) else [escape(text) for text in said])
         for key, said in model.items()
     ]
 

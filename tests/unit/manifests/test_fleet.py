@@ -206,13 +206,13 @@ def test_unresolved_reference_outside_clusters_is_rejected(tmp_path: Path) -> No
 def test_select_clusters_by_name_and_label(tmp_path: Path) -> None:
     fleet = open_text(tmp_path)
 
-    def names(*wanted: str, **selector: str) -> list[str]:
+    def select_names(*wanted: str, **selector: str) -> list[str]:
         return [entry.name for entry in select_clusters(fleet, wanted, selector).clusters]
 
-    assert names() == ["eu-1", "us-1", "lab"]
-    assert names("lab", "eu-1") == ["eu-1", "lab"]
-    assert names(region="us") == ["us-1"]
-    assert names("eu-1", region="eu") == ["eu-1"]
+    assert select_names() == ["eu-1", "us-1", "lab"]
+    assert select_names("lab", "eu-1") == ["eu-1", "lab"]
+    assert select_names(region="us") == ["us-1"]
+    assert select_names("eu-1", region="eu") == ["eu-1"]
 
 
 @pytest.mark.parametrize(

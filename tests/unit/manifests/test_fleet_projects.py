@@ -170,10 +170,10 @@ def test_validate_fleet_reads_project_file_once(fleet_folder: Path, monkeypatch:
     read: list[str] = []
     plain = Path.read_bytes
 
-    def noted(path: Path) -> bytes:
+    def record_read(path: Path) -> bytes:
         read.append(path.name)
         return plain(path)
 
-    monkeypatch.setattr(Path, "read_bytes", noted)
+    monkeypatch.setattr(Path, "read_bytes", record_read)
     validate_fleet(fleet, {})
     assert read == ["kdeclare.yaml"]

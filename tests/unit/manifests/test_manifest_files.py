@@ -50,15 +50,15 @@ def read_files(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Record every read of a file or folder."""
     seen: list[str] = []
 
-    def noted(read: Callable[..., Any]) -> Callable[..., Any]:
-        def and_noted(path: str, *more: Any) -> Any:
+    def make_recorder(read: Callable[..., Any]) -> Callable[..., Any]:
+        def record_and_read(path: str, *more: Any) -> Any:
             seen.append(Path(path).name)
             return read(path, *more)
 
-        return and_noted
+        return record_and_read
 
-    monkeypatch.setattr("kdeclare.manifests.syntax.files.os.open", noted(os.open))
-    monkeypatch.setattr("kdeclare.manifests.syntax.files.os.scandir", noted(os.scandir))
+    monkeypatch.setattr("kdeclare.manifests.syntax.files.os.open", make_recorder(os.open))
+    monkeypatch.setattr("kdeclare.manifests.syntax.files.os.scandir", make_recorder(os.scandir))
     return seen
 
 

@@ -69,17 +69,17 @@ def test_shown_fields_equal_planned_fields(
     folder = tmp_path_factory.mktemp("p")
     (folder / "manifests").mkdir()
 
-    def written(name: str, document: object) -> None:
+    def write(name: str, document: object) -> None:
         (folder / name).write_text(json.dumps(document).replace("${", "$${"))
 
-    written("over.json.yaml", make_topic({}, {"configs": over}))
-    written("manifests/t.yaml", make_topic(labels, {"partitions": 1, "configs": own}))
+    write("over.json.yaml", make_topic({}, {"configs": over}))
+    write("manifests/t.yaml", make_topic(labels, {"partitions": 1, "configs": own}))
     for name, priority, configs in (("high", 1, high), ("low", 0, low)):
         spec = {"kind": "Topic", "priority": priority, "defaults": {"partitions": 9, "configs": configs}}
         document = {"apiVersion": "kdeclare/v1", "kind": "Defaults", "metadata": {"name": name}, "spec": spec}
-        written(f"manifests/{name}.yaml", document)
+        write(f"manifests/{name}.yaml", document)
     spec = {"environments": {"e": {"overlays": ["over.json.yaml"]}}}
-    written("kdeclare.yaml", make_topic({}, spec) | {"kind": "Project", "metadata": {"name": "p"}})
+    write("kdeclare.yaml", make_topic({}, spec) | {"kind": "Project", "metadata": {"name": "p"}})
     project = open_project(folder / "kdeclare.yaml", None, {})
     (planned,) = load_project_manifests(project, (), KINDS, {}).desired
     assert planned.body == {"partitions": 1, "configs": format_as_kafka_text(low | high | own | over)}

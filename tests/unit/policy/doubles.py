@@ -80,7 +80,7 @@ def make_deletion(pre: State, **more: Any) -> Request:
     return Request(Action.DELETE, pre, None, **more)
 
 
-class _Watched:
+class _ReadRecorder:
     """Forwards attribute reads and records their names, also for the states."""
 
     def __init__(self, inner: object, reads: list[str], prefix: str = "") -> None:
@@ -89,7 +89,7 @@ class _Watched:
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._inner, name)
         if isinstance(value, State):
-            return _Watched(value, self._reads, name.partition("_")[0] + ".")
+            return _ReadRecorder(value, self._reads, name.partition("_")[0] + ".")
         if value is not None:
             self._reads.append(self._prefix + name)
         return value
@@ -102,7 +102,7 @@ _FREE = frozenset({"action", "topic", "name", "changed"})
 def record_reads(policy: Policy, request: Request) -> set[str]:
     """Return what a policy reads besides the basic fields: ``labels``, ``post.configs``, ``racks``."""
     reads: list[str] = []
-    find_violation(policy, cast(RequestMetadata, _Watched(request, reads)))
+    find_violation(policy, cast(RequestMetadata, _ReadRecorder(request, reads)))
     return set(reads) - _FREE
 
 

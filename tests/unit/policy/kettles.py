@@ -94,8 +94,8 @@ class KettleKind:
         if desired is None:
             gone = Change(resource, Action.DELETE, Reason.ORPHANED, Risk.SAFE)
             return Difference(gone if now is not None else None, owned)
-        wanted = _values(desired.get_body(KettleSpec))
-        fields = _fields(now or {}, wanted)
+        wanted = _get_values(desired.get_body(KettleSpec))
+        fields = _compare_fields(now or {}, wanted)
         record = KettleRecord(wanted, dict(desired.labels))
         if now is None:
             return Difference(Change(resource, Action.CREATE, Reason.DECLARED, Risk.SAFE, fields), record)
@@ -126,7 +126,7 @@ class KettleKind:
         return after if all_done else before
 
     def describe_declared(self, desired: DesiredResource) -> Mapping[str, object]:
-        return _values(desired.get_body(KettleSpec))
+        return _get_values(desired.get_body(KettleSpec))
 
     def describe_live(
         self,
@@ -192,7 +192,7 @@ class KettleArgs(Arguments):
     fields: Mapping[str, Json]
 
 
-def _fields_of(op: Operation) -> Mapping[str, Json]:
+def _get_fields(op: Operation) -> Mapping[str, Json]:
     return get_arguments(op, KettleArgs).fields
 
 
@@ -210,14 +210,14 @@ class KettleOperation(OperationType):
         return {"kettle": live.get(KettleState).kettles.get(op.resource.name)}
 
     def expected_state(self, op: Operation) -> View:
-        after = None if self.deletes else _changed(as_object(op.expect["kettle"] or {}), _fields_of(op))
+        after = None if self.deletes else _apply_fields(as_object(op.expect["kettle"] or {}), _get_fields(op))
         return {"kettle": after}
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
         before = as_object(op.expect["kettle"] or {})
         return tuple(
             FieldChange(path, FieldOp.CHANGE, before.get(path), after)
-            for path, after in _fields_of(op).items()
+            for path, after in _get_fields(op).items()
         )
 
     def claims(self, op: Operation) -> Mapping[str, str]:
@@ -251,19 +251,19 @@ class KettleOperation(OperationType):
         return UndoResult(lost=("the kettle as it was",))
 
 
-def _values(body: KettleSpec) -> dict[str, Json]:
+def _get_values(body: KettleSpec) -> dict[str, Json]:
     found: dict[str, Json] = {"extras": dict(body.extras)}
     return found | ({} if body.heat is None else {"heat": body.heat})
 
 
-def _fields(now: Mapping[str, Json], wanted: Mapping[str, Json]) -> tuple[FieldChange, ...]:
+def _compare_fields(now: Mapping[str, Json], wanted: Mapping[str, Json]) -> tuple[FieldChange, ...]:
     found = {"heat": (now.get("heat"), wanted.get("heat", now.get("heat")))}
     before, after = now.get("extras", {}), wanted.get("extras", {})
     found |= {f"extras.{key}": (before.get(key), after.get(key)) for key in sorted({*before, *after})}
     return tuple(FieldChange(p, FieldOp.CHANGE, b, a) for p, (b, a) in found.items() if b != a)
 
 
-def _changed(now: Mapping[str, Json], fields: Mapping[str, Json]) -> dict[str, Json]:
+def _apply_fields(now: Mapping[str, Json], fields: Mapping[str, Json]) -> dict[str, Json]:
     found: dict[str, Json] = {**now, "extras": dict(now.get("extras", {}))}
     for path, value in fields.items():
         name, _, key = path.partition(".")

@@ -19,7 +19,7 @@ from tests.unit.policy.doubles import Request
 REQUEST = Request(Action.CREATE)
 
 
-class Does(TopicActionsPolicy):
+class CallingPolicy(TopicActionsPolicy):
     """A policy that calls a function and returns or raises the same."""
 
     def __init__(self, ask: Callable[[], object]) -> None:
@@ -32,7 +32,7 @@ class Does(TopicActionsPolicy):
         self._ask()
 
 
-class Unspeakable(PolicyViolation):
+class ViolationWithoutText(PolicyViolation):
     def __str__(self) -> str:
         raise ValueError("cannot be said")
 
@@ -45,7 +45,7 @@ def make_raiser(what: BaseException) -> Callable[[], object]:
 
 
 def make_policy(ask: Callable[[], object], **more: Any) -> ConfiguredPolicy:
-    return ConfiguredPolicy("x", Does(ask), **more)
+    return ConfiguredPolicy("x", CallingPolicy(ask), **more)
 
 
 def ask_policy(ask: Callable[[], object], limit_s: float | None = None, **more: Any) -> str | None:
@@ -62,7 +62,7 @@ def ask_policy(ask: Callable[[], object], limit_s: float | None = None, **more: 
         GeneratorExit(),
         SystemExit(0),
         BaseExceptionGroup("many", [SystemExit(0)]),
-        Unspeakable(),
+        ViolationWithoutText(),
     ],
 )
 def test_policy_exception_denies_request(odd: BaseException, bounded: bool) -> None:
@@ -101,19 +101,19 @@ def test_evaluator_reads_time_limit_on_each_call(monkeypatch: pytest.MonkeyPatch
 def test_time_limit_excludes_time_of_reads() -> None:
     reading = [True]
 
-    def slow() -> None:
+    def wait_and_read() -> None:
         time.sleep(0.5)
         reading[0] = False
 
     with PolicyEvaluator(0.2, is_busy=lambda: reading[0]) as asking:
-        assert asking.ask(make_policy(slow), REQUEST) is None
+        assert asking.ask(make_policy(wait_and_read), REQUEST) is None
 
 
 def test_time_limit_includes_time_before_and_after_reads() -> None:
     reading = [False]
     release = Event()
 
-    def slow() -> None:
+    def wait_and_read() -> None:
         reading[0] = True
         time.sleep(0.3)
         reading[0] = False
@@ -121,7 +121,7 @@ def test_time_limit_includes_time_before_and_after_reads() -> None:
 
     began = time.monotonic()
     with PolicyEvaluator(0.2, is_busy=lambda: reading[0]) as asking:
-        said = asking.ask(make_policy(slow), REQUEST)
+        said = asking.ask(make_policy(wait_and_read), REQUEST)
     release.set()
     assert said == "Policy 'x' timed out after 0.2 s."
     assert 0.4 < time.monotonic() - began < 5

@@ -302,10 +302,10 @@ def test_load_cases_rejects_other_files(tmp_path: Path, text: str, code: str) ->
 
 
 def test_load_cases_reports_missing_files_and_empty_folders(tmp_path: Path) -> None:
-    def codes(path: Path, environ: Mapping[str, str] = {}) -> list[str]:
+    def load_codes(path: Path, environ: Mapping[str, str] = {}) -> list[str]:
         return [p.code for p in load_cases([path], Project(), environ)[1]]
 
-    assert codes(tmp_path / "nowhere.yaml") == ["no-such-path"]
-    assert codes(tmp_path) == ["no-cases"], "a folder without any file"
+    assert load_codes(tmp_path / "nowhere.yaml") == ["no-such-path"]
+    assert load_codes(tmp_path) == ["no-cases"], "a folder without any file"
     load_text(tmp_path, HEAD + WHOLE)
     assert len(load_cases([tmp_path], Project(), {})[0]) == 3

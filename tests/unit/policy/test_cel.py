@@ -116,7 +116,7 @@ def test_rules_with_shared_bindings_read_fields_once() -> None:
         "post.configs.size() > 1",
     ]
     policies = [CelPolicy(compile_rule(rule), "", bindings) for rule in rules]
-    counted = _Counted()
+    counted = _CountingState()
     for item in policies:
         item.validate(cast(PolicyRequest, replace(MODIFIED, post_request_state=cast(State, counted))))
     assert sorted(counted.reads) == ["configs", "configs", "num_partitions", "num_partitions"]  # 3 requests
@@ -127,7 +127,7 @@ def test_rules_with_shared_bindings_read_fields_once() -> None:
     assert sorted(counted.reads) == ["configs", "num_partitions"]
 
 
-class _Counted:
+class _CountingState:
     def __init__(self) -> None:
         self.reads: list[str] = []
 
@@ -142,23 +142,23 @@ class _Counted:
         return {"a": "1", "b": "2"}
 
 
-class NotKnown(BaseException):
+class UnavailableField(BaseException):
     """The exception that requests raise for data that is not available yet."""
 
 
-class _Partly(Mapping[str, str]):
+class _PartialConfigs(Mapping[str, str]):
     """A mapping that has ``a`` and not ``b``; other keys are unknown."""
 
     def __getitem__(self, key: str) -> str:
         if key not in ("a", "b"):
-            raise NotKnown
+            raise UnavailableField
         return {"a": "1"}[key]
 
     def __iter__(self) -> Iterator[str]:
-        raise NotKnown
+        raise UnavailableField
 
     def __len__(self) -> int:
-        raise NotKnown
+        raise UnavailableField
 
 
 @pytest.mark.parametrize(
@@ -168,37 +168,39 @@ class _Partly(Mapping[str, str]):
         ("'a' in post.configs && post.configs.a == '2'", "against the rule"),
         ("!has(post.configs.b) && has(post.configs.a)", None),
         (r"!('b' in post.configs) && post.configs['\x61'] == '1'", None),
-        ("post.configs['c'] == '1'", NotKnown),
-        ("'a' in post.configs && post.configs.size() == 1", NotKnown),
-        ("'a' + 'b' in post.configs", NotKnown),
-        ("'a' in post.configs.map(k, k)", NotKnown),
-        ("'b' in (post).configs || post.configs.a == '1'", NotKnown),
+        ("post.configs['c'] == '1'", UnavailableField),
+        ("'a' in post.configs && post.configs.size() == 1", UnavailableField),
+        ("'a' + 'b' in post.configs", UnavailableField),
+        ("'a' in post.configs.map(k, k)", UnavailableField),
+        ("'b' in (post).configs || post.configs.a == '1'", UnavailableField),
         ("'b' in post.`configs` || post.configs.a == '1'", None),
-        ("post.configs.`a` == '1'", NotKnown),
-        ("post.configs[topic] == '1'", NotKnown),
+        ("post.configs.`a` == '1'", UnavailableField),
+        ("post.configs[topic] == '1'", UnavailableField),
     ],
 )
-def test_rule_reads_only_config_keys_it_names(rule: str, expected: str | type[NotKnown] | None) -> None:
+def test_rule_reads_only_config_keys_it_names(
+    rule: str, expected: str | type[UnavailableField] | None
+) -> None:
     request = make_creation(State())
-    request = replace(request, post_request_state=replace(State(), configs=_Partly()))
-    if expected is NotKnown:
-        with pytest.raises(NotKnown):
+    request = replace(request, post_request_state=replace(State(), configs=_PartialConfigs()))
+    if expected is UnavailableField:
+        with pytest.raises(UnavailableField):
             evaluate_rule(rule, request)
     else:
         assert evaluate_rule(rule, request) == expected
 
 
 def test_rule_passes_on_exceptions_of_reads() -> None:
-    class Unknown(_Counted):
+    class Unknown(_CountingState):
         @property
         def num_partitions(self) -> int:
-            raise NotKnown
+            raise UnavailableField
 
     request = cast(PolicyRequest, replace(MODIFIED, post_request_state=cast(State, Unknown())))
     bindings = Bindings()
     sizes = CelPolicy(compile_rule("post.partitions > 1"), "", bindings)
     for _ in range(2):
-        with pytest.raises(NotKnown):
+        with pytest.raises(UnavailableField):
             sizes.validate(request)
     CelPolicy(compile_rule("post.configs.size() > 1"), "", bindings).validate(request)
 

@@ -36,7 +36,7 @@ def make_rule(text: str, actions: list[str] | None = None) -> ConfiguredPolicy:
     return kind.configured(DesiredResource(ResourceId("Policy", "rule"), body))
 
 
-class Asks(TopicActionsPolicy):
+class PredicatePolicy(TopicActionsPolicy):
     """A policy that denies requests for which its function is false."""
 
     def __init__(self, ask: Callable[[RequestMetadata], object]) -> None:
@@ -105,26 +105,29 @@ def test_static_check_leaves_cluster_fields_to_plan(text: str) -> None:
 
 
 def test_policy_for_creations_gets_only_creation_verdict() -> None:
-    never = ConfiguredPolicy("never", Asks(lambda _: False), actions=frozenset({Action.CREATE}))
+    never = ConfiguredPolicy("never", PredicatePolicy(lambda _: False), actions=frozenset({Action.CREATE}))
     assert find_certain_outcomes(never, make_topic()) == []
     assert find_creation_outcomes(never, make_topic()) == [VerdictOutcome.DENY]
 
 
 def test_policy_for_deletions_gives_no_static_verdict() -> None:
-    never = ConfiguredPolicy("never", Asks(lambda _: False), actions=frozenset({Action.DELETE}))
+    never = ConfiguredPolicy("never", PredicatePolicy(lambda _: False), actions=frozenset({Action.DELETE}))
     found = find_static_verdicts([never], [make_topic()])
     assert (found.certain, found.created) == ((), ())
     assert check_declared([never], [make_topic()]).verdicts == ()
 
 
 def test_unknown_field_gives_no_verdict_if_policy_catches_exception() -> None:
-    def careless(request: RequestMetadata) -> bool:
+    def ask_and_catch(request: RequestMetadata) -> bool:
         try:
             return request.record_count >= 0 and request.principal is None
         except Exception:  # noqa: BLE001  as somebody will write it
             return False
 
-    assert find_certain_outcomes(ConfiguredPolicy("careless", Asks(careless)), make_topic()) == []
+    assert (
+        find_certain_outcomes(ConfiguredPolicy("careless", PredicatePolicy(ask_and_catch)), make_topic())
+        == []
+    )
 
 
 def make_bare_except_policy(denies: bool) -> ConfiguredPolicy:
@@ -136,7 +139,7 @@ def make_bare_except_policy(denies: bool) -> ConfiguredPolicy:
         except:  # noqa: E722  as somebody will write it
             return not denies
 
-    return ConfiguredPolicy("bare", Asks(ask))
+    return ConfiguredPolicy("bare", PredicatePolicy(ask))
 
 
 @pytest.mark.parametrize("denies", [False, True])
@@ -172,7 +175,7 @@ def test_unknown_fields_stay_unavailable_after_first_read(read: Callable[[Reques
             return False
         return True
 
-    assert find_certain_outcomes(ConfiguredPolicy("careless", Asks(ask)), make_topic()) == []
+    assert find_certain_outcomes(ConfiguredPolicy("careless", PredicatePolicy(ask)), make_topic()) == []
     assert len(known) <= 1  # for the creation
 
 
@@ -191,7 +194,7 @@ def test_static_check_policy_cannot_modify_request_of_next() -> None:
             mapping.clear()
         return True
 
-    spoiler = ConfiguredPolicy("spoil", Asks(spoil))
+    spoiler = ConfiguredPolicy("spoil", PredicatePolicy(spoil))
     rules = [make_rule("'team' in labels && size(post.configs) == 1 && size(post.assignments) == 1")]
     declared = make_topic({"team": "blue"}, assignments={0: [1]}, configs={"retention.ms": 5})
     verdicts = check_declared([spoiler, *rules, spoiler, *rules], [declared]).verdicts
@@ -202,7 +205,7 @@ def test_check_declared_passes_manifests_as_creations() -> None:
     declared = make_topic(partitions=1, configs={**COMPACTED, "retention.ms": None})
     seen = []
 
-    def look(request: RequestMetadata) -> bool:
+    def record_request(request: RequestMetadata) -> bool:
         post = request.post_request_state
         assert post is not None
         seen.append(
@@ -210,7 +213,7 @@ def test_check_declared_passes_manifests_as_creations() -> None:
         )
         return True
 
-    checked = check_declared([ConfiguredPolicy("look", Asks(look))], [declared])
+    checked = check_declared([ConfiguredPolicy("look", PredicatePolicy(record_request))], [declared])
     assert [v.outcome for v in checked.verdicts] == [VerdictOutcome.ALLOW]
     assert seen == [(Action.CREATE, None, {"cleanup.policy": "delete,compact"}, {})]
 
@@ -255,7 +258,9 @@ def test_check_live_evaluates_existing_topics(
 
 def test_check_live_reads_record_counts_in_one_request(cluster: MemoryCluster) -> None:
     before = len(cluster.calls)
-    empty = ConfiguredPolicy("empty", Asks(lambda r: r.record_count == 0), actions=frozenset({Action.MODIFY}))
+    empty = ConfiguredPolicy(
+        "empty", PredicatePolicy(lambda r: r.record_count == 0), actions=frozenset({Action.MODIFY})
+    )
     assert check_cluster(cluster, empty) == {"Topic/a": "allow", "Topic/b": "allow"}
     asked = [call.items for call in cluster.calls[before:] if call.method == "record_counts"]
     assert asked == [("a", "b")]
@@ -268,14 +273,16 @@ def test_check_live_policy_cannot_modify_request_of_next(cluster: MemoryCluster)
             mapping.clear()
         return True
 
-    def whole(request: Any) -> bool:
+    def is_unmodified(request: Any) -> bool:
         post = request.post_request_state
         return request.topic == "b" or all(
             [request.labels, request.racks, post.configs, post.replicas_assignments]
         )
 
     found = check_cluster(
-        cluster, ConfiguredPolicy("spoil", Asks(spoil)), ConfiguredPolicy("whole", Asks(whole))
+        cluster,
+        ConfiguredPolicy("spoil", PredicatePolicy(spoil)),
+        ConfiguredPolicy("whole", PredicatePolicy(is_unmodified)),
     )
     assert found == {"Topic/a": "allow", "Topic/b": "allow"}
 

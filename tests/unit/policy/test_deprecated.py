@@ -28,7 +28,7 @@ from tests.unit.policy.doubles import (
 )
 
 
-class Creations(CreateTopicPolicy):
+class RecordingCreatePolicy(CreateTopicPolicy):
     """Records the requests and denies all of them."""
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class Creations(CreateTopicPolicy):
         self.seen.append("closed")
 
 
-class Alterations(AlterConfigPolicy):
+class RecordingAlterPolicy(AlterConfigPolicy):
     """The same."""
 
     def __init__(self) -> None:
@@ -63,13 +63,13 @@ class Alterations(AlterConfigPolicy):
 
 
 def record_creation(request: Request) -> CreateTopicPolicy.RequestMetadata | None:
-    policy = Creations()
+    policy = RecordingCreatePolicy()
     assert find_violation(CreateTopicAdapter(policy), request) == ("no" if policy.seen else None)
     return policy.seen[0] if policy.seen else None
 
 
 def record_alteration(request: Request) -> AlterConfigPolicy.RequestMetadata | None:
-    policy = Alterations()
+    policy = RecordingAlterPolicy()
     assert find_violation(AlterConfigAdapter(policy), request) == ("no" if policy.seen else None)
     return policy.seen[0] if policy.seen else None
 
@@ -103,7 +103,7 @@ def test_creation_by_assignments_has_no_counts() -> None:
 )
 def test_create_topic_policy_gets_only_creations(request_: Request) -> None:
     assert record_creation(request_) is None
-    assert record_reads(CreateTopicAdapter(Creations()), request_) == set()
+    assert record_reads(CreateTopicAdapter(RecordingCreatePolicy()), request_) == set()
 
 
 def test_alteration_contains_config_delta_with_null_for_deletes() -> None:
@@ -133,11 +133,12 @@ def test_alter_config_policy_gets_configs_of_creation() -> None:
 )
 def test_alter_config_policy_gets_only_config_changes(request_: Request) -> None:
     assert record_alteration(request_) is None
-    assert record_reads(AlterConfigAdapter(Alterations()), request_) == set()
+    assert record_reads(AlterConfigAdapter(RecordingAlterPolicy()), request_) == set()
 
 
 @pytest.mark.parametrize(
-    ("policy", "adapter"), [(Creations(), CreateTopicAdapter), (Alterations(), AlterConfigAdapter)]
+    ("policy", "adapter"),
+    [(RecordingCreatePolicy(), CreateTopicAdapter), (RecordingAlterPolicy(), AlterConfigAdapter)],
 )
 def test_adapter_forwards_configure_and_close(policy: Any, adapter: Any) -> None:
     behind = adapter(policy)
@@ -157,21 +158,23 @@ def test_adapter_accepts_policy_without_configure_and_close() -> None:
     assert find_violation(adapter, make_creation(State())) is None
 
 
-class Yes(CreateTopicPolicy):
+class ReturningCreatePolicy(CreateTopicPolicy):
     """Returns its verdict instead of raising."""
 
     def validate(self, request: CreateTopicPolicy.RequestMetadata) -> Any:
         return False
 
 
-class YesToConfigs(AlterConfigPolicy):
+class ReturningAlterPolicy(AlterConfigPolicy):
     """The same."""
 
     def validate(self, request: AlterConfigPolicy.RequestMetadata) -> Any:
         return False
 
 
-@pytest.mark.parametrize("adapter", [CreateTopicAdapter(Yes()), AlterConfigAdapter(YesToConfigs())])
+@pytest.mark.parametrize(
+    "adapter", [CreateTopicAdapter(ReturningCreatePolicy()), AlterConfigAdapter(ReturningAlterPolicy())]
+)
 def test_adapter_forwards_return_value(adapter: TopicActionsPolicy) -> None:
     with PolicyEvaluator() as asking:
         said = asking.ask(

@@ -40,12 +40,12 @@ def finish_moves_after_topics_read(cluster: MemoryCluster, monkeypatch: pytest.M
     """Let reassignments finish right after topics have been read."""
     read = cluster.topics
 
-    def topics(*args: Any) -> Any:
+    def read_then_tick(*args: Any) -> Any:
         found = read(*args)
         cluster.tick(5)
         return found
 
-    monkeypatch.setattr(cluster, "topics", topics)
+    monkeypatch.setattr(cluster, "topics", read_then_tick)
 
 
 def make_unread_reader(cluster: MemoryCluster) -> ClusterReader:
@@ -136,11 +136,11 @@ def test_cluster_reader_is_busy_only_while_reading(
     seen: list[bool] = []
     read = cluster.topics
 
-    def watched(*args: Any) -> Any:
+    def record_busy_and_read(*args: Any) -> Any:
         seen.append(facts.is_busy)
         return read(*args)
 
-    monkeypatch.setattr(cluster, "topics", watched)
+    monkeypatch.setattr(cluster, "topics", record_busy_and_read)
     assert not facts.is_busy
     facts.topic("a")
     assert seen == [True]

@@ -129,7 +129,7 @@ def test_load_policies_skips_manifest_with_reported_error(tmp_path: Path) -> Non
     assert (policies, diagnostics) == ((), ())
 
 
-class Refusing(PolicyKind):
+class UnbuildablePolicyKind(PolicyKind):
     """A kind whose policies cannot be built, for a reason that reading them does not reveal."""
 
     def configured(self, desired: DesiredResource) -> ConfiguredPolicy:
@@ -137,7 +137,7 @@ class Refusing(PolicyKind):
 
 
 def test_load_policies_reports_manifest_that_cannot_be_configured(tmp_path: Path) -> None:
-    policies, (found,) = load_policies(Project(), (make_manifest("a"),), Refusing())
+    policies, (found,) = load_policies(Project(), (make_manifest("a"),), UnbuildablePolicyKind())
     assert (policies, found.code, found.place) == ((), "policy-failed", SourcePosition("rules.yaml", 4, 7))
     assert found.detail.startswith("Policy 'a' cannot be used: ValueError: odd")
 

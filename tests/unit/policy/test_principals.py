@@ -54,7 +54,7 @@ def make_connections() -> Connections:
     return connections_to(cluster)
 
 
-class Seen:
+class PrincipalPolicy:
     """Reports the principal that it reads."""
 
     def validate(self, request: object) -> None:
@@ -64,7 +64,7 @@ class Seen:
 
 
 def ask_about_kettle() -> str:
-    policy = ConfiguredPolicy("p", Seen(), selector=build_selector((), {}, "Kettle"))
+    policy = ConfiguredPolicy("p", PrincipalPolicy(), selector=build_selector((), {}, "Kettle"))
     (verdict,) = check_live([policy], [ID], PolicyContext(make_connections()), lambda done: None).verdicts
     return verdict.message
 
@@ -103,7 +103,8 @@ def test_policy_fails_if_principal_cannot_be_read(kitchen: Kitchen, name_cook: N
 def test_override_record_has_principal_of_its_system(kitchen: Kitchen, name_cook: NameCook) -> None:
     name_cook(COOK)
     denies = [
-        ConfiguredPolicy(kind, Seen(), selector=build_selector((), {}, kind)) for kind in ("Topic", "Kettle")
+        ConfiguredPolicy(kind, PrincipalPolicy(), selector=build_selector((), {}, kind))
+        for kind in ("Topic", "Kettle")
     ]
     here = World(policies=tuple(denies))
     here.cluster.principal = "User:alice"

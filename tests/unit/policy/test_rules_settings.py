@@ -137,7 +137,7 @@ configs = st.dictionaries(
 
 
 @st.composite
-def states(draw: st.DrawFn) -> State:
+def draw_state(draw: st.DrawFn) -> State:
     return make_assigned_state(*draw(st.lists(replicas, min_size=1, max_size=3)), configs=draw(configs))
 
 
@@ -154,7 +154,7 @@ STATE_RULES: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("name", "settings"), STATE_RULES)
-@given(before=states(), after=states())
+@given(before=draw_state(), after=draw_state())
 def test_modification_of_valid_topic_is_judged_as_creation(
     name: str, settings: dict[str, Any], before: State, after: State
 ) -> None:

@@ -55,7 +55,7 @@ def test_selector_covers_matching_labels(labels: Mapping[str, str], covered: boo
     assert not Selector(("payments",), labels).covers(make_request("orders", there))
 
 
-class _WithoutLabels:
+class _RequestWithoutLabels:
     name = "orders"
 
     @property
@@ -64,7 +64,7 @@ class _WithoutLabels:
 
 
 def test_selector_without_labels_does_not_read_labels() -> None:
-    silent: PolicyRequest = _WithoutLabels()  # type: ignore[assignment]
+    silent: PolicyRequest = _RequestWithoutLabels()  # type: ignore[assignment]
     assert EVERYTHING.covers(silent)
     assert Selector(("orders",)).covers(silent)
     assert not Selector(("payments",), {"tier": "gold"}).covers(silent)

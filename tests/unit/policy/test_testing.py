@@ -20,7 +20,7 @@ HERE = SourcePosition("it.yaml", 7, 13)
 POST = CaseState("post", 3, 2, overrides={})
 
 
-class Asks(TopicActionsPolicy):
+class CallingPolicy(TopicActionsPolicy):
     """A policy that calls a function."""
 
     def __init__(self, ask: Callable[[RequestMetadata], object]) -> None:
@@ -30,7 +30,7 @@ class Asks(TopicActionsPolicy):
         self._ask(request)
 
 
-class Returns(TopicActionsPolicy):
+class ReturningPolicy(TopicActionsPolicy):
     """A mistake: returns its verdict instead of raising."""
 
     def __init__(self, answer: object) -> None:
@@ -43,7 +43,7 @@ class Returns(TopicActionsPolicy):
 def configure_asking_policy(
     name: str, ask: Callable[[RequestMetadata], object], **more: Any
 ) -> ConfiguredPolicy:
-    return ConfiguredPolicy(name, Asks(ask), **more)
+    return ConfiguredPolicy(name, CallingPolicy(ask), **more)
 
 
 def require_minimum(name: str, field: str, least: int, **more: Any) -> ConfiguredPolicy:
@@ -141,7 +141,7 @@ def test_missing_case_field_fails_case(expect: VerdictOutcome) -> None:
 def test_missing_case_field_fails_case_after_bare_except(
     ask: Callable[[RequestMetadata], object], denies: bool
 ) -> None:
-    def careless(request: RequestMetadata) -> None:
+    def ask_and_catch(request: RequestMetadata) -> None:
         try:
             ask(request)
         except:  # noqa: E722  as somebody will write it
@@ -149,7 +149,9 @@ def test_missing_case_field_fails_case_after_bare_except(
                 raise PolicyViolation("Never.") from None
 
     request = CaseRequest(Action.MODIFY, "orders", None, {}, CaseState("pre"), POST)
-    result = run_case(configure_asking_policy("careless", careless), REPLICAS, of=make_case(request=request))
+    result = run_case(
+        configure_asking_policy("careless", ask_and_catch), REPLICAS, of=make_case(request=request)
+    )
     assert (result.outcome, result.passed) == (None, False)
     assert len(result.problems) == 1
     assert "policy careless reads" in result.problems[0]
@@ -157,7 +159,7 @@ def test_missing_case_field_fails_case_after_bare_except(
 
 
 def test_policy_return_value_does_not_pass_expected_denial() -> None:
-    result = run_case(ConfiguredPolicy("slip", Returns(False)), of=make_case())
+    result = run_case(ConfiguredPolicy("slip", ReturningPolicy(False)), of=make_case())
     assert (result.outcome, result.passed) == (None, False)
     assert result.problems[0].startswith("Policy 'slip' returned False, but")
 
