@@ -57,9 +57,9 @@ def test_deletion_of_last_override_leaves_empty_record(workers: MemoryWorkers, t
 def test_validation_by_one_worker_changes_nothing(workers: MemoryWorkers, through: int) -> None:
     lacking = workers.urls[1]
     workers.workers[lacking].missing_paths = {"/new"}
-    said = workers.validate(workers.urls[through], {LOCATION: "/new"})
-    assert said.valid == (workers.urls[through] != lacking)
-    assert set(said.errors) == (set() if said.valid else {LOCATION})
+    validation = workers.validate(workers.urls[through], {LOCATION: "/new"})
+    assert validation.valid == (workers.urls[through] != lacking)
+    assert set(validation.errors) == (set() if validation.valid else {LOCATION})
     assert not workers.log
     seen = read_workers(workers)
     assert seen.overrides == {}

@@ -111,9 +111,9 @@ def test_existence_is_checked_before_factor(bed: AnyBed) -> None:
 def test_impossible_counts_are_refused(
     bed: AnyBed, partitions: int, factor: int, name: str, words: str
 ) -> None:
-    got, said = create_refused(bed, topic_with_counts(bed.name(), partitions, factor))
+    got, text = create_refused(bed, topic_with_counts(bed.name(), partitions, factor))
     assert got == name
-    assert words in said
+    assert words in text
 
 
 @pytest.mark.parametrize(
@@ -132,9 +132,9 @@ def test_impossible_counts_are_refused(
 def test_impossible_assignments_are_refused(
     bed: AnyBed, lists: tuple[tuple[int, ...], ...], words: str
 ) -> None:
-    name, said = create_refused(bed, topic_with_assignments(bed.name(), *lists))
+    name, text = create_refused(bed, topic_with_assignments(bed.name(), *lists))
     assert name == "INVALID_REPLICA_ASSIGNMENT"
-    assert words in said
+    assert words in text
 
 
 def test_assignments_must_be_numbered_from_zero(bed: AnyBed) -> None:
@@ -151,15 +151,15 @@ def test_assignments_must_be_numbered_from_zero(bed: AnyBed) -> None:
 def test_assignments_with_counts_are_refused(
     bed: AnyBed, partitions: int | None, factor: int | None, what: str
 ) -> None:
-    name, said = create_refused(bed, NewTopic(bed.name(), partitions, factor, {0: (1,)}, {}))
+    name, text = create_refused(bed, NewTopic(bed.name(), partitions, factor, {0: (1,)}, {}))
     assert name == "INVALID_REQUEST"
-    assert said == f"A manual partition assignment was specified, but {what} was not set to -1."
+    assert text == f"A manual partition assignment was specified, but {what} was not set to -1."
 
 
 def test_topic_with_invalid_configs_is_not_created(bed: AnyBed) -> None:
-    name, said = create_refused(bed, topic_with_counts(bed.name(), 1, 1, no_such="1"))
-    assert (name, said) == ("INVALID_CONFIG", "Unknown topic config name: no.such")
-    name, said = create_refused(bed, topic_with_counts(bed.name(), 1, 1, retention_ms="-2"))
+    name, text = create_refused(bed, topic_with_counts(bed.name(), 1, 1, no_such="1"))
+    assert (name, text) == ("INVALID_CONFIG", "Unknown topic config name: no.such")
+    name, text = create_refused(bed, topic_with_counts(bed.name(), 1, 1, retention_ms="-2"))
     assert name == "INVALID_CONFIG"
 
 
@@ -332,9 +332,9 @@ def test_creation_returns_topic_id_and_deletion_accepts_it(bed: AnyBed) -> None:
 
 
 def test_check_existence_separates_existing_and_absent_topics(bed: AnyBed) -> None:
-    there, absent = bed.create(), bed.name()
-    assert check_existence(bed.cluster, [there, absent]) == TopicExistence(
-        frozenset({there}), frozenset({absent})
+    existing, absent = bed.create(), bed.name()
+    assert check_existence(bed.cluster, [existing, absent]) == TopicExistence(
+        frozenset({existing}), frozenset({absent})
     )
     assert absent not in bed.cluster.topics([absent])
 

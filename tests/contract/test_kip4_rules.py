@@ -159,14 +159,14 @@ def test_results_are_reported_per_topic(commands: TopicCommands) -> None:
 def test_alter_is_verified_from_metadata(commands: TopicCommands) -> None:
     commands.create((1, 2))
     ran = commands.alter("--replica-assignment", "2:3,3:1", "--format", "json")
-    told = json.loads(ran.out)
-    (item,) = told["results"]
+    document = json.loads(ran.out)
+    (item,) = document["results"]
     assert (item["result"], item["not_seen"]) == ("altered", [])
     assert {name: item["seen"][name] for name in ("partitions", "factors")} == {
         "partitions": 2,
         "factors": [2],
     }
-    assert told["verified_seconds"] >= 0
+    assert document["verified_seconds"] >= 0
 
 
 def test_delete_succeeds_and_fails_for_missing_topic(commands: TopicCommands) -> None:

@@ -85,7 +85,7 @@ def test_partial_plan_excludes_failing_resources() -> None:
     apart = plan_adhoc(
         world._build_request(asked, HAND), connections_to(world.cluster), world.secrets, nothing
     )
-    assert {resource: [d.code for d in said] for resource, said in apart.failed.items()} == {
+    assert {resource: [d.code for d in diagnostics] for resource, diagnostics in apart.failed.items()} == {
         "Topic/two": ["unknown-broker"],
         "Topic/a.b": ["refused-by-cluster"],
     }

@@ -188,8 +188,8 @@ def test_unreachable_workers_are_an_error(world: World, workers: MemoryWorkers) 
 def test_worker_without_plugin_is_named(world: World, workers: MemoryWorkers) -> None:
     workers.workers[workers.urls[2]].bare = True
     plan = world.plan(declare_workers(workers))
-    said = [d for d in plan.diagnostics if d.code == "worker-silent"]
-    assert [d.subject for d in said] == [workers.urls[2]]
+    silent = [d for d in plan.diagnostics if d.code == "worker-silent"]
+    assert [d.subject for d in silent] == [workers.urls[2]]
     assert any(d.is_error for d in plan.diagnostics)  # the worker cannot validate the change
 
 
@@ -376,14 +376,14 @@ def test_rollback_after_concurrent_change_is_conflict(world: World, workers: Mem
 
 
 @pytest.mark.parametrize(
-    ("who", "said"),
+    ("who", "text"),
     [
         ("one that shows what it does not have", "another certificate than the one it reports"),
         ("one with a file of its own", "another certificate than the others"),
     ],
 )
 def test_worker_with_different_certificate_is_named(
-    world: World, workers: MemoryWorkers, who: str, said: str
+    world: World, workers: MemoryWorkers, who: str, text: str
 ) -> None:
     odd = workers.workers[workers.urls[1]]
     if "file" in who:
@@ -394,7 +394,7 @@ def test_worker_with_different_certificate_is_named(
     plan = world.plan(declare_workers(workers))
     (found,) = [d for d in plan.diagnostics if d.code == "worker-certificate"]
     assert (found.subject, found.severity) == (odd.url, Severity.WARNING)
-    assert said in found.detail
+    assert text in found.detail
     assert not plan.has_changes
 
 
@@ -426,10 +426,10 @@ def test_expiring_certificate_is_warned_of(
     limit = {"warnBeforeExpiry": before} if before else {}
     wanted = declare_workers(workers, **limit)
     world.apply(wanted)
-    (said,) = world.plan(wanted).diagnostics
-    assert said.code == code
-    assert f"{ends:%Y-%m-%d %H:%M} UTC" in said.detail
-    assert all(url in said.detail for url in workers.urls)
+    (diagnostic,) = world.plan(wanted).diagnostics
+    assert diagnostic.code == code
+    assert f"{ends:%Y-%m-%d %H:%M} UTC" in diagnostic.detail
+    assert all(url in diagnostic.detail for url in workers.urls)
 
 
 # Secrets.

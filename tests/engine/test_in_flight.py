@@ -114,9 +114,9 @@ def test_move_of_another_client_to_declared_target_needs_no_change() -> None:
 def test_await_waits_for_move_and_continues() -> None:
     world, kept = start_foreign_move(held=False)
     plan = world.plan(*kept, reassignment_to_five(), scope=AWAIT)
-    (said,) = (d for d in plan.diagnostics if d.code == "move-in-flight")
-    assert said.severity is Severity.WARNING
-    assert "waits for the reassignment" in said.hint
+    (diagnostic,) = (d for d in plan.diagnostics if d.code == "move-in-flight")
+    assert diagnostic.severity is Severity.WARNING
+    assert "waits for the reassignment" in diagnostic.hint
     assert list_verbs(plan)[0] == "moves.await"
     ended: list[bool] = []
     world.cluster.faults.run_before(
@@ -224,8 +224,8 @@ def test_await_ends_on_interrupt() -> None:
 def test_override_redirects_move() -> None:
     world, kept = start_foreign_move()
     plan = world.plan(*kept, reassignment_to_five(), scope=OVERRIDE)
-    (said,) = (d for d in plan.diagnostics if d.code == "move-in-flight")
-    assert (said.severity, "redirects the partitions" in said.hint) == (Severity.WARNING, True)
+    (diagnostic,) = (d for d in plan.diagnostics if d.code == "move-in-flight")
+    assert (diagnostic.severity, "redirects the partitions" in diagnostic.hint) == (Severity.WARNING, True)
     world.run(plan, wait=False)
     assert find_target_replicas(world, "t") == (1, 3, 5)
     world.finish_moves()

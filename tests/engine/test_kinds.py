@@ -100,9 +100,9 @@ def test_min_isr_above_factor_is_warned_of_and_applied() -> None:
     world = World()
     wanted = topic("t", partitions=1, replicationFactor=3, configs={"min.insync.replicas": "5"})
     plan = world.plan(wanted)
-    (said,) = plan.diagnostics
-    assert (said.code, said.severity) == ("min-isr-above-factor", Severity.WARNING)
-    assert said.detail == (
+    (diagnostic,) = plan.diagnostics
+    assert (diagnostic.code, diagnostic.severity) == ("min-isr-above-factor", Severity.WARNING)
+    assert diagnostic.detail == (
         "'t' requires 5 in-sync replicas, but its replication factor is 3. Kafka 4.3 then requires all "
         "replicas to be in sync, so producers with acks=all cannot write while one replica is down. On older "
         "brokers, they may never be able to write."
@@ -368,9 +368,9 @@ def test_misspelled_broker_key_is_an_error() -> None:
         spec: {configs: {log.cleaner.threadzz: 2}}
         """
     )
-    (said,) = found.diagnostics
-    assert (said.code, said.is_error) == ("unknown-config", True)
-    assert "log.cleaner.threads" in said.hint
+    (diagnostic,) = found.diagnostics
+    assert (diagnostic.code, diagnostic.is_error) == ("unknown-config", True)
+    assert "log.cleaner.threads" in diagnostic.hint
     plan = build_plan(make_request(found), connections_to(MemoryCluster()), World().secrets, nothing)
     assert plan_outcome(plan).exit_code is ExitCode.ERROR
 

@@ -101,34 +101,34 @@ def test_link_mentions_and_other_objects_add_no_edges(
 
 
 def test_link_use_of_deleted_object_is_contradiction() -> None:
-    said = link_operations([remove("hall"), make_op("set", "lamp", touch(Prefix("h"), Access.REQUIRES))])
-    (problem,) = said.diagnostics
+    linked = link_operations([remove("hall"), make_op("set", "lamp", touch(Prefix("h"), Access.REQUIRES))])
+    (problem,) = linked.diagnostics
     assert (problem.code, problem.resource) == ("contradiction", "Lamp/lamp")
     assert "Lamp/lamp uses hall, which the same plan deletes" in problem.detail
 
 
 def test_link_order_and_mentions_allow_deletion() -> None:
     users = [make_op("set", a.value, touch("hall", a)) for a in (Access.AFTER, Access.MENTIONS)]
-    said = link_operations([remove("hall"), *users])
-    assert not said.diagnostics
-    assert said.operations[0].needs == {"set:after": "operations on objects that refer to it run first"}
+    linked = link_operations([remove("hall"), *users])
+    assert not linked.diagnostics
+    assert linked.operations[0].needs == {"set:after": "operations on objects that refer to it run first"}
 
 
 @pytest.mark.parametrize("access", [Access.REQUIRES, Access.AFTER])
 def test_link_deletes_users_before_used_objects(access: Access) -> None:
-    said = link_operations([remove("hall"), remove("lamp", touch("hall", access), sort=LAMP)])
-    assert not said.diagnostics
-    hall, lamp = said.operations
+    linked = link_operations([remove("hall"), remove("lamp", touch("hall", access), sort=LAMP)])
+    assert not linked.diagnostics
+    hall, lamp = linked.operations
     assert hall.needs == {"remove:lamp": "operations on objects that refer to it run first"}
-    assert order_operations(said.operations) == (lamp, hall)
+    assert order_operations(linked.operations) == (lamp, hall)
 
 
 def test_operation_cycle_error_names_path() -> None:
-    said = link_operations(
+    linked = link_operations(
         [add("a", touch("b", Access.REQUIRES)), add("b", touch("a", Access.REQUIRES)), add("c")]
     )
     with pytest.raises(OperationCycleError) as caught:
-        order_operations(said.operations)
+        order_operations(linked.operations)
     assert sorted(caught.value.path) == ["add:a", "add:b"]
     assert str(caught.value) in ("add:a → add:b → add:a", "add:b → add:a → add:b")
 

@@ -87,11 +87,11 @@ def make_world_with_lagging_clear() -> MovingWorld:
 def test_await_visibility_gives_up_after_limit() -> None:
     world = make_world_with_lagging_clear()
     before = world.clock.monotonic()
-    told: list[tuple[str, int, int]] = []
+    progress: list[tuple[str, int, int]] = []
     connections = connections_to(world.cluster)
-    await_visibility(world.store, connections, world.clock, lambda *how_far: told.append(how_far))
+    await_visibility(world.store, connections, world.clock, lambda *how_far: progress.append(how_far))
     assert 115 < world.clock.monotonic() - before < 125
-    assert told[0] == ("Waiting for systems to show the changes of earlier runs", 0, 1)
+    assert progress[0] == ("Waiting for systems to show the changes of earlier runs", 0, 1)
     assert await_visibility(world.store, connections_to(world.cluster), world.clock) == ()
 
 

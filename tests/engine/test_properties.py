@@ -93,10 +93,10 @@ def _make_world(live: dict[str, tuple[int, int, dict[str, str]]]) -> World:
 
 def _make_declared(specs: dict[str, dict[str, Any]], world: World) -> list[DesiredResource]:
     """Return the specs as resources; never with fewer partitions than live, which is an error by design."""
-    there = world.cluster.topics()
+    existing = world.cluster.topics()
     result = []
     for name, spec in specs.items():
-        count = len(there[name].partitions) if name in there else 1
+        count = len(existing[name].partitions) if name in existing else 1
         result.append(topic(name, **{**spec, "partitions": max(count, spec["partitions"])}))
     return result
 

@@ -44,7 +44,7 @@ Moves = Mapping[str, Ids]
 class Tool:
     """Brokers 0 to 5 on two racks, with moves that continue until the test ticks, and the command at work.
 
-    out, told, plan: what the last action printed, reported, and asked to confirm.
+    out, diagnostics, plan: what the last action printed, reported, and asked to confirm.
     """
 
     cluster: MemoryCluster = field(
@@ -92,8 +92,8 @@ class Tool:
 
     def generate(self, topics: Iterable[str], brokers: Iterable[int], *, rack_aware: bool = True) -> str:
         """--generate"""
-        text, told = generate(self.workspace, list(topics), list(brokers), rack_aware=rack_aware)
-        self.diagnostics = list(told)
+        text, diagnostics = generate(self.workspace, list(topics), list(brokers), rack_aware=rack_aware)
+        self.diagnostics = list(diagnostics)
         return text
 
     def roll_back(self) -> ReassignResult:
@@ -370,7 +370,7 @@ def test_execute_on_brokers_without_guard() -> None:
 
 
 @pytest.mark.parametrize(
-    ("moves", "said"),
+    ("moves", "messages"),
     [
         ({"foo-0": (1, 9, 8)}, ["Unknown broker id 8", "Unknown broker id 9"]),
         ({"nope-0": (1, 8)}, ["Unknown broker id 8"]),
@@ -379,10 +379,10 @@ def test_execute_on_brokers_without_guard() -> None:
     ],
 )
 def test_execute_of_missing_objects_is_refused_like_kafka_tool(
-    tool: Tool, moves: Moves, said: list[str]
+    tool: Tool, moves: Moves, messages: list[str]
 ) -> None:
     refused = catch_refusal(lambda: tool.execute(moves))
-    assert [d.detail for d in refused.diagnostics] == said
+    assert [d.detail for d in refused.diagnostics] == messages
     assert (refused.exit_code, tool.out) == (ExitCode.ERROR, "")
 
 
@@ -403,13 +403,13 @@ def test_execute_reports_refused_partition_and_moves_the_rest(tool: Tool) -> Non
 
 
 def test_execute_to_missing_log_directory_is_refused(tool: Tool) -> None:
-    there = PartitionAssignment(TopicPartition("foo", 0), (0, 1), ("/memory", "any"))
-    tool.execute([there])
+    target = PartitionAssignment(TopicPartition("foo", 0), (0, 1), ("/memory", "any"))
+    tool.execute([target])
     assert "started moving log directory to /memory for replica foo-0 with broker 0 \n" in tool.out
     tool.cluster.tick()
     nowhere = PartitionAssignment(TopicPartition("foo", 0), (0, 1), ("/elsewhere", "any"))
-    said = str(catch_refusal(lambda: tool.execute([nowhere])))
-    assert said == "Failed to alter dir for foo-0-0: the broker has no log directory /elsewhere"
+    message = str(catch_refusal(lambda: tool.execute([nowhere])))
+    assert message == "Failed to alter dir for foo-0-0: the broker has no log directory /elsewhere"
 
 
 def test_execute_sets_log_directory_of_new_replica_before_move(tool: Tool) -> None:
@@ -451,11 +451,11 @@ def test_cancel_of_redirected_move_warns_of_remaining_replicas(tool: Tool) -> No
     tool.execute({"foo-0": (0, 1, 4)}, ReassignOptions(additional=True))
     tool.cancel("foo-0", "baz-1")
     assert tool.plan is not None
-    (said,) = tool.plan.diagnostics
-    assert (said.code, said.subject) == ("cancel-grows", "foo-0")
+    (diagnostic,) = tool.plan.diagnostics
+    assert (diagnostic.code, diagnostic.subject) == ("cancel-grows", "foo-0")
     left = tool.find_replicas("foo-0")
     assert sorted(left) == [0, 1, 2, 3]
-    assert str(list(left)) in said.detail
+    assert str(list(left)) in diagnostic.detail
     assert sorted(tool.find_replicas("baz-1")) == [0, 1, 2]
 
 
@@ -508,8 +508,8 @@ def test_generate_keeps_good_placement(tool: Tool) -> None:
 def test_generate_with_partial_rack_information_is_refused() -> None:
     tool = Tool(MemoryCluster({1: "a", 2: "b", 3: None}))
     tool.create_topic("foo", (1, 2))
-    said = str(catch_refusal(lambda: tool.generate(["foo"], [1, 2, 3])))
-    assert said == (
+    message = str(catch_refusal(lambda: tool.generate(["foo"], [1, 2, 3])))
+    assert message == (
         "Not all brokers have rack information. Add --disable-rack-aware in command line to make replica "
         "assignment without rack information."
     )
@@ -541,11 +541,11 @@ def test_log_directory_throttle_stays_until_replicas_arrive(
     others = {n: (LogDir("/memory", {}, {}), LogDir("/new", {}, {})) for n in (1, 2)}
     moving = {**others, 0: (LogDir("/memory", {foo: 9}, {}), LogDir("/new", {}, {foo: 1}))}
     arrived = {**others, 0: (LogDir("/memory", {}, {}), LogDir("/new", {foo: 9}, {}))}
-    there = [PartitionAssignment(foo, (0, 1, 2), ("/new", "any", "any"))]
+    target = [PartitionAssignment(foo, (0, 1, 2), ("/new", "any", "any"))]
 
     def run_verify() -> str:
         tool.out = ""
-        verify(tool.workspace, there, "test", tool._print, tool._tell, keep_throttles=False)
+        verify(tool.workspace, target, "test", tool._print, tool._tell, keep_throttles=False)
         return tool.out
 
     def rate() -> str | None:
@@ -553,11 +553,11 @@ def test_log_directory_throttle_stays_until_replicas_arrive(
         return found
 
     monkeypatch.setattr(tool.cluster, "log_dirs", lambda topics=None: moving)
-    tool.execute(there, ReassignOptions(dirs_throttle=1000))
+    tool.execute(target, ReassignOptions(dirs_throttle=1000))
     assert "The replica-alter-dir throttle limit was set to 1000 B/s\n" in tool.out
     tool.execute({"baz-0": (0, 1, 2)})  # any command cleans up after finished moves
     assert rate() == "1000"
-    tool.execute(there, ReassignOptions(dirs_throttle=2000))
+    tool.execute(target, ReassignOptions(dirs_throttle=2000))
     assert rate() == "2000"
     assert "Reassignment of replica foo-0-0 is still in progress." in run_verify()
     assert rate() == "2000"

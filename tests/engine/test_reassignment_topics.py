@@ -276,8 +276,8 @@ def test_factor_change_and_drain_of_one_topic_converge() -> None:
     create_topics(world, t=[[1, 2], [2, 3], [3, 4]])
     declared = [topic("t", partitions=3, replicationFactor=3), rule("t", drain=[3])]
     plan = world.plan(*declared)
-    (said,) = (d for d in plan.diagnostics if d.code == "moved-by-another")
-    assert (said.severity, said.resource) == (Severity.WARNING, "Reassignment/rule")
+    (diagnostic,) = (d for d in plan.diagnostics if d.code == "moved-by-another")
+    assert (diagnostic.severity, diagnostic.resource) == (Severity.WARNING, "Reassignment/rule")
     assert world.run(plan).complete
     for _ in range(2):
         if not world.plan(*declared).has_changes:

@@ -84,9 +84,9 @@ def test_new_name_for_same_declaration_is_reported_as_rename() -> None:
     spec = {**SHAPE, "configs": {"retention.ms": "60000"}}
     world.apply(topic("orders", **spec), topic("other", **SHAPE))
     plan = world.plan(topic("orders-v2", **spec), topic("other", **SHAPE), scope=DELETES)
-    (told,) = [d for d in plan.diagnostics if d.code == "rename"]
-    assert "orders-v2" in told.detail
-    assert "orders'" in told.detail
+    (diagnostic,) = [d for d in plan.diagnostics if d.code == "rename"]
+    assert "orders-v2" in diagnostic.detail
+    assert "orders'" in diagnostic.detail
     kept = world.plan(topic("orders-v2", **spec), topic("other", **SHAPE))
     assert "rename" in [d.code for d in kept.diagnostics], "also where the old topic stays as an orphan"
 

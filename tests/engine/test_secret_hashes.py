@@ -390,14 +390,17 @@ def rewrite_hash(world: World, known: str) -> None:
 
 
 def test_hash_secrets_reports_progress() -> None:
-    said: list[tuple[str, int, int]] = []
+    reports: list[tuple[str, int, int]] = []
     items = [desired("BrokerConfig", str(n), configs={KEY: f"password-{n}"}) for n in range(200)]
     found = hash_secrets(
-        items, {}, SecretHasher("x"), lambda what, done, total, moves=None: said.append((what, done, total))
+        items,
+        {},
+        SecretHasher("x"),
+        lambda what, done, total, moves=None: reports.append((what, done, total)),
     )
     assert [item.id for item in found] == [item.id for item in items]
-    assert said[0] == ("Hashing secrets", 0, 200)
-    assert len(said) == 10
+    assert reports[0] == ("Hashing secrets", 0, 200)
+    assert len(reports) == 10
 
 
 @given(st.lists(st.tuples(st.integers(1, 3), st.text(max_size=5)), unique_by=lambda pair: pair[0]))

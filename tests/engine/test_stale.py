@@ -541,10 +541,10 @@ def test_quota_exceeded_in_preflight_is_reported_with_hint() -> None:
     world.cluster.faults.fail(QUOTA, item="a", nth=None, method="create_topics")
     plan = world.plan(small_topic("a"))
     assert plan_outcome(plan).exit_code is ExitCode.ERROR
-    (said,) = [item for item in plan.diagnostics if item.is_error]
-    assert (said.code, said.summary) == ("quota-exceeded", "Mutation quota exceeded")
-    assert "--no-preflight" in said.hint
-    assert "controller_mutation_rate" in said.hint
+    (diagnostic,) = [item for item in plan.diagnostics if item.is_error]
+    assert (diagnostic.code, diagnostic.summary) == ("quota-exceeded", "Mutation quota exceeded")
+    assert "--no-preflight" in diagnostic.hint
+    assert "controller_mutation_rate" in diagnostic.hint
 
 
 def test_cluster_lost_during_run_is_settled_by_next_apply() -> None:

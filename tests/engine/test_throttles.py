@@ -679,8 +679,8 @@ def test_rollback_is_throttled_like_apply() -> None:
     seen = record_polls(world)
     assert world.rollback().complete
     assert list_replicas(world) == [(1, 2, 3), (1, 2, 3)]
-    there = {tuple(sorted(look.in_flight)): look.throttles for look in seen if look.in_flight}
-    assert there == {
+    by_partitions = {tuple(sorted(look.in_flight)): look.throttles for look in seen if look.in_flight}
+    assert by_partitions == {
         ("t-0",): {"TOPIC/t": {LEADERS: "0:1,0:2,0:4", FOLLOWERS: "0:3"}, **build_rates(1000, 1, 2, 3, 4)},
         ("t-1",): {"TOPIC/t": {LEADERS: "1:1,1:2,1:5", FOLLOWERS: "1:3"}, **build_rates(2000, 1, 2, 3, 5)},
     }
@@ -802,8 +802,8 @@ def test_equal_rate_of_others_is_reported() -> None:
     world, kept = make_world()
     set_equal_foreign_rates(world, kept)
     plan = world.plan(*kept, throttled_reassignment())
-    (said,) = plan.diagnostics
-    assert (said.code, said.subject) == ("foreign-throttle", "1, 2, 3, 4")
+    (diagnostic,) = plan.diagnostics
+    assert (diagnostic.code, diagnostic.subject) == ("foreign-throttle", "1, 2, 3, 4")
     assert world.run(plan).complete
     assert list_throttles(world.cluster) == build_rates(1000, 1, 2, 3, 4)
 
@@ -814,9 +814,9 @@ def test_cluster_wide_rate_is_kept_and_reported() -> None:
     set_configs(world, "BROKER/", everywhere["BROKER/"])
     world.slow_moves()
     plan = world.plan(*kept, throttled_reassignment())
-    (said,) = plan.diagnostics
-    assert said.code == "foreign-throttle"
-    assert "10 bytes per second" in said.detail
+    (diagnostic,) = plan.diagnostics
+    assert diagnostic.code == "foreign-throttle"
+    assert "10 bytes per second" in diagnostic.detail
     seen = record_polls(world)
     assert world.run(plan).complete
     moving = [look.throttles for look in seen if look.in_flight]

@@ -58,7 +58,6 @@ class SilentWorld(World):
     """A topic `t`, and no response to requests about its configs."""
 
     clock: ScheduledClock = field(default_factory=ScheduledClock)
-    told: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.apply(topic("t", partitions=1, replicationFactor=1))
@@ -189,22 +188,22 @@ def test_recovery_reports_no_effect_only_after_deadline() -> None:
     with pytest.raises(Crash):
         world.apply(declared_topic(), scope=UNCHECKED)
     world.store.restart()
-    told: list[tuple[str, int, int]] = []
+    reports: list[tuple[str, int, int]] = []
     with world.store.lock("test"):
         (found,) = recover_runs(
-            world.store, connections_to(world.cluster), world.clock, lambda *how: told.append(how)
+            world.store, connections_to(world.cluster), world.clock, lambda *how: reports.append(how)
         )
     assert [r.status for r in found.settled.values()] == [Status.INTERRUPTED]
     assert world.clock.monotonic() - begun >= CONFIGS_S
-    assert told[0] == ("Waiting for the effect of requests of an interrupted run", 0, 1)
+    assert reports[0] == ("Waiting for the effect of requests of an interrupted run", 0, 1)
 
 
 def test_progress_reports_wait_for_unanswered_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     import time
 
     world = make_silent_world()
-    told: list[str] = []
-    world.progress = lambda what, *_, **__: told.append(what)
+    reports: list[str] = []
+    world.progress = lambda what, *_, **__: reports.append(what)
     asleep = world.clock.sleep
 
     def sleep(seconds: float) -> None:
@@ -214,7 +213,7 @@ def test_progress_reports_wait_for_unanswered_requests(monkeypatch: pytest.Monke
     monkeypatch.setattr(world.clock, "sleep", sleep)
     plan = world.plan(declared_topic(), scope=UNCHECKED)
     world.run(plan, poll_s=0.001)
-    assert "Waiting for the effect of unanswered requests" in told
+    assert "Waiting for the effect of unanswered requests" in reports
 
 
 def test_journal_records_request_deadline() -> None:

@@ -219,10 +219,10 @@ def test_readme_commands_of_example_succeed(bin_: Path, tmp_path: Path) -> None:
         copy = shutil.copytree if (EXAMPLE / name).is_dir() else shutil.copy
         copy(EXAMPLE / name, tmp_path / name)
     path = f"{bin_}{os.pathsep}{os.environ['PATH']}"
-    said = run("bash", "-euc", "\n".join(lines), folder=tmp_path, environ={"PATH": path})
-    assert "flags.example/v1" in said
-    assert "2 to create" in said
-    assert "2 to delete" in said
+    output = run("bash", "-euc", "\n".join(lines), folder=tmp_path, environ={"PATH": path})
+    assert "flags.example/v1" in output
+    assert "2 to create" in output
+    assert "2 to delete" in output
 
 
 def test_contract_suite_of_example_passes(kdeclare: Project) -> None:
