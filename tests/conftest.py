@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
     from kdeclare.sandbox import SandboxStatus
-    from tests.browser.watched import Watched
+    from tests.browser.watched import WatchedPage
 
 
 # `make test-properties` selects the thorough profile. A test that needs more examples uses a multiple.
@@ -258,12 +258,12 @@ def chromium() -> "Iterator[Browser]":
 
 
 @pytest.fixture
-def desktop(chromium: "Browser") -> "Iterator[Watched]":
+def desktop(chromium: "Browser") -> "Iterator[WatchedPage]":
     """A wide window. Fails at the end if the page logged to the console or sent a network request."""
-    from tests.browser.watched import Watched
+    from tests.browser.watched import WatchedPage
 
     context = chromium.new_context(viewport={"width": 1440, "height": 1000}, color_scheme="light")
-    watched = Watched(context.new_page())
+    watched = WatchedPage(context.new_page())
     yield watched
     context.close()
     assert watched.said == []

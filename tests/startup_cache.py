@@ -153,7 +153,7 @@ def _run_audit(folder: Path) -> None:
 
     from kdeclare.cli.main import main as kdeclare
     from kdeclare.fleet.spark import session
-    from tests.spark.real_fleet import SECRETS, real_fleet
+    from tests.spark.real_fleet import SECRETS, make_real_fleet
 
     folder.mkdir(parents=True)
     with pytest.MonkeyPatch.context() as patch:
@@ -164,7 +164,7 @@ def _run_audit(folder: Path) -> None:
         for name, value in {**SECRETS, **spark_variables(), "SPARK_SUBMIT_OPTS": options}.items():
             patch.setenv(name, value)
         patch.setattr(session, "_END_SECONDS", 300.0)  # writes the archive before it ends
-        fleet = real_fleet(folder, patch)
+        fleet = make_real_fleet(folder, patch)
         line = ["fleet", "audit", str(fleet.file), "--snapshot", str(fleet.snapshots)]
         assert kdeclare([*line, "--out", str(folder / "out"), "--master", "local[2]"]) == 0
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from playwright.sync_api import Browser
 
-from tests.browser.watched import Watched
+from tests.browser.watched import WatchedPage
 
 FOLDER = Path(__file__).parents[2] / "docs" / "pictures"
 MOST_BYTES = 250_000
@@ -26,14 +26,14 @@ class Picture:
     opened: str | None = None
 
 
-def take(chromium: Browser, page_file: Path, picture: Picture) -> None:
+def take_picture(chromium: Browser, page_file: Path, picture: Picture) -> None:
     """Open a page as in the picture; it fits the window, has the theme, and logs no errors.
 
     KDECLARE_UPDATE_GOLDEN=1 writes the picture into the docs.
     """
     size = {"width": picture.width, "height": picture.height}
     context = chromium.new_context(viewport=size, color_scheme=picture.scheme)  # type: ignore[arg-type]
-    watched = Watched(context.new_page())
+    watched = WatchedPage(context.new_page())
     page = watched.open(page_file, picture.link)
     if picture.opened:
         page.locator(".toggle").and_(page.get_by_role("button", name=picture.opened)).click()

@@ -74,7 +74,7 @@ _WEIGHTS = {
 }
 
 
-def row(
+def build_row(
     finding: FindingKind,
     cluster: str,
     name: str,
@@ -89,7 +89,9 @@ def row(
     return replace(made, **more)  # type: ignore[arg-type]
 
 
-def summary_of(rows: Iterable[AuditRow], clusters: Iterable[ClusterSummary], **more: object) -> AuditSummary:
+def build_summary(
+    rows: Iterable[AuditRow], clusters: Iterable[ClusterSummary], **more: object
+) -> AuditSummary:
     """Build the summary of rows; ``more`` are further fields."""
     rows = list(rows)
     by_cluster: dict[str, Counter[FindingKind]] = defaultdict(Counter)
@@ -113,38 +115,38 @@ def summary_of(rows: Iterable[AuditRow], clusters: Iterable[ClusterSummary], **m
     return replace(summary, **more)  # type: ignore[arg-type]
 
 
-def cluster(name: str, error: str | None = None, **labels: str) -> ClusterSummary:
+def build_cluster(name: str, error: str | None = None, **labels: str) -> ClusterSummary:
     """Build a cluster with 200 topics, or one that could not be read."""
     known = (0, 120) if error else (200, 120)
     return ClusterSummary(name, labels, f"id-{name}", None if error else "4.1", NOON, *known, {}, error)
 
 
-def small_audit() -> Audit:
+def build_small_audit() -> Audit:
     """Build an audit of four clusters with findings of every kind."""
     team = {"team": "payments"}
     body = {"partitions": 6, "replicationFactor": 3, "configs.retention.ms": "604800000"}
     rows = [
-        row(FindingKind.UNREACHABLE, "eu-3", "eu-3", kind="Cluster", message=SILENT),
-        row(FindingKind.MISSING, "eu-1", "orders", None, "create", (None, body), status="new", labels=team,
-            message="It was applied before, but is missing from the cluster."),
-        row(FindingKind.CHANGED, "eu-1", "payments", "configs.retention.ms", "SET", ("1000", "604800000"),
-            status="new", labels=team, message="Changed outside kdeclare."),
-        row(FindingKind.CHANGED, "eu-2", "payments", "configs.cleanup.policy", "APPEND",
+        build_row(FindingKind.UNREACHABLE, "eu-3", "eu-3", kind="Cluster", message=SILENT),
+        build_row(FindingKind.MISSING, "eu-1", "orders", None, "create", (None, body),
+            status="new", labels=team, message="It was applied before, but is missing from the cluster."),
+        build_row(FindingKind.CHANGED, "eu-1", "payments", "configs.retention.ms", "SET",
+            ("1000", "604800000"), status="new", labels=team, message="Changed outside kdeclare."),
+        build_row(FindingKind.CHANGED, "eu-2", "payments", "configs.cleanup.policy", "APPEND",
             ("delete", "compact,delete"), labels=team, first_seen=NOON - timedelta(days=12)),
-        row(FindingKind.POLICY, "eu-1", "clicks", "policies.replicas-at-least-3",
+        build_row(FindingKind.POLICY, "eu-1", "clicks", "policies.replicas-at-least-3",
             message="Policy 'replicas-at-least-3' denies this: it has 1 replica."),
-        row(FindingKind.PENDING, "eu-2", "refunds", "partitions", "change", (6, 12),
+        build_row(FindingKind.PENDING, "eu-2", "refunds", "partitions", "change", (6, 12),
             labels={"team": "checkout"}),
-        row(FindingKind.ORPHANED, "eu-2", "legacy", None, "delete"),
-        row(FindingKind.UNMANAGED, "eu-1", "scratch"),
-        row(FindingKind.UNMANAGED, "eu-2", "payments", "configs.segment.ms", None, ("3600000", None),
+        build_row(FindingKind.ORPHANED, "eu-2", "legacy", None, "delete"),
+        build_row(FindingKind.UNMANAGED, "eu-1", "scratch"),
+        build_row(FindingKind.UNMANAGED, "eu-2", "payments", "configs.segment.ms", None, ("3600000", None),
             labels=team),
     ]  # fmt: skip
     clusters = [
-        cluster("eu-1", region="eu"),
-        replace(cluster("eu-2", region="eu"), notice=NOT_TOLD),
-        cluster("eu-3", SILENT, region="eu"),
-        cluster("us-1", region="us"),
+        build_cluster("eu-1", region="eu"),
+        replace(build_cluster("eu-2", region="eu"), notice=NOT_TOLD),
+        build_cluster("eu-3", SILENT, region="eu"),
+        build_cluster("us-1", region="us"),
     ]
     day = timedelta(days=1)
     before = Since("20260130-120000-c3d4", NOON - day, new=2, known=7, mended=1)
@@ -152,16 +154,16 @@ def small_audit() -> Audit:
         TrendPoint("20260129-120000-e5f6", NOON - 2 * day, 4, {FindingKind.CHANGED: 4}),
         TrendPoint("20260130-120000-c3d4", NOON - day, 4, {FindingKind.CHANGED: 2, FindingKind.UNMANAGED: 2}),
     )
-    fixed = (row(FindingKind.PENDING, "us-1", "invoices", "configs.retention.ms", "SET", ("1", "2")),)
+    fixed = (build_row(FindingKind.PENDING, "us-1", "invoices", "configs.retention.ms", "SET", ("1", "2")),)
     return Audit(
-        summary_of(rows, clusters, since=before, unseen={FindingKind.CHANGED: 3}, trend=trend),
+        build_summary(rows, clusters, since=before, unseen={FindingKind.CHANGED: 3}, trend=trend),
         tuple(rows),
         0,
         fixed,
     )
 
 
-def every_shape() -> Audit:
+def build_audit_of_every_shape() -> Audit:
     """Build findings of every kind, with and without a field, and with and without either value."""
     shapes: Iterable[tuple[FindingKind, str | None, Json, Json]] = itertools.product(
         FindingKind,
@@ -170,18 +172,18 @@ def every_shape() -> Audit:
         (None, "compact", [], 12),
     )
     rows = [
-        row(kind, "eu-1", f"t.{n}", path, None if after is None else "SET", (before, after))
+        build_row(kind, "eu-1", f"t.{n}", path, None if after is None else "SET", (before, after))
         for n, (kind, path, before, after) in enumerate(shapes)
     ]
-    return Audit(summary_of(rows, [cluster("eu-1")]), tuple(rows))
+    return Audit(build_summary(rows, [build_cluster("eu-1")]), tuple(rows))
 
 
-def quiet_audit() -> Audit:
+def build_quiet_audit() -> Audit:
     """Build an audit without findings."""
-    return Audit(summary_of([], [cluster("eu-1"), cluster("eu-2")]), ())
+    return Audit(build_summary([], [build_cluster("eu-1"), build_cluster("eu-2")]), ())
 
 
-def big_audit(count: int = 10_000, clusters: int = 200, seed: int = 7) -> Audit:
+def build_big_audit(count: int = 10_000, clusters: int = 200, seed: int = 7) -> Audit:
     """Build an audit with this many findings, most of them in a few clusters; some names are HOSTILE."""
     dice = random.Random(seed)
     names = [f"{region}-{n:03}" for n in range(clusters // 4) for region in ("eu", "us", "ap", "sa")][
@@ -195,43 +197,46 @@ def big_audit(count: int = 10_000, clusters: int = 200, seed: int = 7) -> Audit:
         names[-3]: "Authentication failed: SASL credentials were not accepted by the brokers.",
     }
     made = [
-        cluster(name, errors.get(name), region=name[:2], tier=dice.choice(("gold", "silver")))
+        build_cluster(name, errors.get(name), region=name[:2], tier=dice.choice(("gold", "silver")))
         for name in names
     ]
     made = [replace(c, topics=dice.randrange(400, 6000) if not c.error else 0) for c in made]
     drifting = names[: clusters * 7 // 10]
     weights = [(rank + 3) ** -1.3 for rank, _ in enumerate(drifting)]
     rows = [
-        row(FindingKind.UNREACHABLE, name, name, kind="Cluster", message=message, status="new")
+        build_row(FindingKind.UNREACHABLE, name, name, kind="Cluster", message=message, status="new")
         for name, message in errors.items()
     ]
     for where in dice.choices(drifting, weights, k=count - len(rows)):
-        rows.append(_random_row(dice, where))
+        rows.append(_build_random_row(dice, where))
     day = timedelta(days=1)
     found = Counter(item.finding for item in rows)
     trend = tuple(
-        TrendPoint(f"audit-{n}", NOON - n * day, clusters, _earlier(dice, found, n)) for n in range(30, 0, -1)
+        TrendPoint(f"audit-{n}", NOON - n * day, clusters, _build_earlier_counts(dice, found, n))
+        for n in range(30, 0, -1)
     )
     new = sum(item.status == "new" for item in rows)
     since = Since("audit-1", NOON - day, new, count - new, 214)
-    fixed = tuple(_random_row(dice, dice.choice(names[:-3])) for _ in range(100))
-    summary = summary_of(rows, made, trend=trend, since=since)
+    fixed = tuple(_build_random_row(dice, dice.choice(names[:-3])) for _ in range(100))
+    summary = build_summary(rows, made, trend=trend, since=since)
     return Audit(summary, tuple(rows), 0, fixed)
 
 
-def _earlier(dice: random.Random, found: Mapping[FindingKind, int], days: int) -> dict[FindingKind, int]:
+def _build_earlier_counts(
+    dice: random.Random, found: Mapping[FindingKind, int], days: int
+) -> dict[FindingKind, int]:
     wave = 1 + 0.25 * ((days % 7) / 7 - 0.5) - 0.012 * days
     return {kind: int(count * wave * dice.uniform(0.93, 1.07)) for kind, count in found.items()}
 
 
-def _random_row(dice: random.Random, where: str) -> AuditRow:
+def _build_random_row(dice: random.Random, where: str) -> AuditRow:
     kind = dice.choices(list(_WEIGHTS), list(_WEIGHTS.values()))[0]
     team = dice.choices(_TEAMS, range(len(_TEAMS), 0, -1))[0]
     name = f"{team or 'shared'}.{dice.choice(_WORDS)}.{dice.choice(_WORDS)}.v{dice.randrange(1, 40)}"
     if dice.random() < 0.02:
         name = dice.choice(HOSTILE)
-    path, op, values, message = _drift(dice, kind)
-    return row(
+    path, op, values, message = _build_random_drift(dice, kind)
+    return build_row(
         kind,
         where,
         name,
@@ -245,7 +250,9 @@ def _random_row(dice: random.Random, where: str) -> AuditRow:
     )
 
 
-def _drift(dice: random.Random, kind: FindingKind) -> tuple[str | None, str | None, tuple[Json, Json], str]:
+def _build_random_drift(
+    dice: random.Random, kind: FindingKind
+) -> tuple[str | None, str | None, tuple[Json, Json], str]:
     key = dice.choices(list(_CONFIGS), [10, 6, 4, 4, 3, 3, 2, 2, 1, 1])[0]
     a, b = dice.sample(_CONFIGS[key], 2)
     path = f"configs.{key}"

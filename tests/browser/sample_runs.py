@@ -41,7 +41,7 @@ _COUNTS = {"checkout.orders": 12, "search.clicks": 96}
 
 
 @dataclass
-class Slow(TestClock):
+class SlowClock(TestClock):
     """A clock that advances with every request."""
 
     def __init__(self) -> None:
@@ -52,73 +52,76 @@ class Slow(TestClock):
         return super().now()
 
 
-def real_plan() -> Plan:
+def build_real_plan() -> Plan:
     """Build a plan with changes of every kind and a denial."""
-    return _called(_world().plan(*_then(), scope=PlanScope(allow_deletes=True)))
+    return _rename_context(_build_world().plan(*_declare_changes(), scope=PlanScope(allow_deletes=True)))
 
 
-def real_run() -> RunDetail:
+def build_real_run() -> RunDetail:
     """Run the plan; one request fails."""
-    world = _world()
+    world = _build_world()
     world.cluster.move_ticks = 6
     world.cluster.faults.fail(
         Fault("INVALID_PARTITIONS", BUSY), method="create_partitions", nth=None, item="checkout.orders"
     )
-    run = world.apply(*_then(), scope=PlanScope(allow_deletes=True, preflight=False))
+    run = world.apply(*_declare_changes(), scope=PlanScope(allow_deletes=True, preflight=False))
     assert run.run_id is not None
     found = show_run(cast(Workspace, SimpleNamespace(store=world.store)), run.run_id)
-    plan = _called(found.plan)
+    plan = _rename_context(found.plan)
     id_ = compute_plan_id(plan)
     return replace(found, run_id=RUN_ID, plan_id=id_, user="ann@laptop", command=COMMAND, plan=plan)
 
 
-def _called(plan: Plan) -> Plan:
+def _rename_context(plan: Plan) -> Plan:
     """Build a context with realistic names."""
     cluster = ClusterRef("5L6g3nShT-eMCtK--X86sw", "eu-1")
     return replace(plan, project="shop", env="production", cluster=cluster, base=PlanBase("b1946ac9", 7))
 
 
-def _world() -> World:
+def _build_world() -> World:
     """Build a project that was applied once, when there were only three of the six brokers."""
     bounds = PartitionBounds()
     bounds.configure({"max": 48})
     pace = Pace(throttle=50_000_000, batch_size=4)
     policies = (ConfiguredPolicy("partition-bounds", bounds),)
-    world = World(MemoryCluster(RACKS), clock=Slow(), pace=pace, policies=policies)
-    world.apply(*_first())
+    world = World(MemoryCluster(RACKS), clock=SlowClock(), pace=pace, policies=policies)
+    world.apply(*_declare_first())
     return world
 
 
-def _first() -> list[DesiredResource]:
+def _declare_first() -> list[DesiredResource]:
     legacy = topic("legacy.events", partitions=2, configs={"retention.ms": 1000})
-    return [_topic(n, name, {"assignments": _spread(n, 3 + n % 3, 3)}) for n, name in enumerate(_TOPICS)] + [
-        legacy
-    ]
+    return [
+        _build_topic(n, name, {"assignments": _place_on_racks(n, 3 + n % 3, 3)})
+        for n, name in enumerate(_TOPICS)
+    ] + [legacy]
 
 
-def _then() -> list[DesiredResource]:
+def _declare_changes() -> list[DesiredResource]:
     """Declare other configs, more partitions, replicas on all six brokers, new topics, and remove a topic."""
     found = []
     for n, name in enumerate(_TOPICS):
-        placed: dict[str, Any] = {"assignments": _spread(n, 3 + n % 3, 6)}
+        placed: dict[str, Any] = {"assignments": _place_on_racks(n, 3 + n % 3, 6)}
         if name in _COUNTS:
             placed = {"partitions": _COUNTS[name]}
         compacted = {"cleanup.policy": ["compact", "delete"]} if n % 3 else {}
-        found.append(_topic(n, name, placed, {"retention.ms": DAY_MS * (1 + n + n % 2 * 6), **compacted}))
+        found.append(
+            _build_topic(n, name, placed, {"retention.ms": DAY_MS * (1 + n + n % 2 * 6), **compacted})
+        )
     for n, name in enumerate(("payments.fees", "checkout.coupons", "search.embeddings")):
         new = {"min.insync.replicas": 2, "compression.type": "zstd"}
-        found.append(_topic(n, name, {"assignments": _spread(n, 6, 6)}, new))
+        found.append(_build_topic(n, name, {"assignments": _place_on_racks(n, 6, 6)}, new))
     return [*found, desired("BrokerConfig", "cluster-default", configs={"log.cleaner.threads": 2})]
 
 
-def _topic(
+def _build_topic(
     n: int, name: str, placed: dict[str, Any], configs: dict[str, Any] | None = None
 ) -> DesiredResource:
     wanted = {"retention.ms": DAY_MS * (1 + n), "cleanup.policy": ["delete"]} if configs is None else configs
     return topic(name, labels={"team": name.partition(".")[0]}, **placed, configs=wanted)
 
 
-def _spread(n: int, partitions: int, brokers: int) -> dict[int, list[int]]:
+def _place_on_racks(n: int, partitions: int, brokers: int) -> dict[int, list[int]]:
     """Place replicas on three racks, starting one broker later for every topic and partition."""
     step = brokers // 3
     return {p: [1 + (n + p + step * r) % brokers for r in range(3)] for p in range(partitions)}

@@ -16,12 +16,12 @@ from tests.browser.sample_audits import (
     HOSTILE,
     NOON,
     NOT_TOLD,
-    big_audit,
-    every_shape,
-    quiet_audit,
-    small_audit,
+    build_audit_of_every_shape,
+    build_big_audit,
+    build_quiet_audit,
+    build_small_audit,
 )
-from tests.browser.watched import Watched, weak_texts
+from tests.browser.watched import WatchedPage, find_weak_texts
 
 pytestmark = pytest.mark.browser
 
@@ -30,7 +30,7 @@ PAGE = 100
 
 @pytest.fixture(scope="module")
 def audit() -> Audit:
-    return big_audit()
+    return build_big_audit()
 
 
 @pytest.fixture(scope="module")
@@ -41,14 +41,14 @@ def file(audit: Audit, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def small(tmp_path: Path) -> Path:
+def small_file(tmp_path: Path) -> Path:
     made = tmp_path / "report.html"
-    made.write_text(render_audit_page(small_audit()), encoding="utf-8")
+    made.write_text(render_audit_page(build_small_audit()), encoding="utf-8")
     return made
 
 
 def test_audit_page_filters_ten_thousand_findings_without_requests(
-    desktop: Watched, file: Path, audit: Audit
+    desktop: WatchedPage, file: Path, audit: Audit
 ) -> None:
     assert len(audit.rows) == 10_000
     assert len(audit.summary.clusters) == 200
@@ -61,7 +61,7 @@ def test_audit_page_filters_ten_thousand_findings_without_requests(
     assert desktop.asked == [file.as_uri()]
 
 
-def test_audit_page_shows_hostile_names_as_text(desktop: Watched, file: Path, audit: Audit) -> None:
+def test_audit_page_shows_hostile_names_as_text(desktop: WatchedPage, file: Path, audit: Audit) -> None:
     page = desktop.open(file)
     for name in HOSTILE:
         page.locator("#q").fill(name.split("\n")[0])
@@ -74,7 +74,7 @@ def test_audit_page_shows_hostile_names_as_text(desktop: Watched, file: Path, au
     assert page.locator("script").count() == 2
 
 
-def test_audit_tile_filters_by_kind_of_finding(desktop: Watched, file: Path, audit: Audit) -> None:
+def test_audit_tile_filters_by_kind_of_finding(desktop: WatchedPage, file: Path, audit: Audit) -> None:
     page = desktop.open(file)
     page.locator('[data-kind="missing"]').click()
     expected = audit.summary.found[FindingKind.MISSING]
@@ -88,10 +88,10 @@ def test_audit_tile_filters_by_kind_of_finding(desktop: Watched, file: Path, aud
     assert desktop.count() == "10,000 of 10,000 findings"
 
 
-def test_audit_filters_combine_words_and_choices(desktop: Watched, file: Path, audit: Audit) -> None:
+def test_audit_filters_combine_words_and_choices(desktop: WatchedPage, file: Path, audit: Audit) -> None:
     page = desktop.open(file)
-    page.locator("#f-team").select_option(label=label_of(page, "team", "payments"))
-    page.locator("#f-status").select_option(label=label_of(page, "status", "new"))
+    page.locator("#f-team").select_option(label=find_label(page, "team", "payments"))
+    page.locator("#f-status").select_option(label=find_label(page, "status", "new"))
     page.locator("#q").fill("RETENTION.MS changed")
     expected = [
         row
@@ -107,12 +107,12 @@ def test_audit_filters_combine_words_and_choices(desktop: Watched, file: Path, a
     expect(page.locator(".nothing")).to_have_text("No finding matches these filters.")
 
 
-def label_of(page: Page, filter_: str, name: str) -> str:
+def find_label(page: Page, filter_: str, name: str) -> str:
     options = page.locator(f"#f-{filter_} option").all_text_contents()
     return next(option for option in options if re.fullmatch(rf"{re.escape(name)} · [\d,]+", option))
 
 
-def test_audit_columns_sort_both_ways_by_keyboard(desktop: Watched, file: Path) -> None:
+def test_audit_columns_sort_both_ways_by_keyboard(desktop: WatchedPage, file: Path) -> None:
     page = desktop.open(file)
     columns = page.eval_on_selector_all("[data-sort]", "all => all.map(one => one.dataset.sort)")
     assert columns == ["finding", "cluster", "resource", "field", "before", "after", "op", "team", "seen"]
@@ -127,21 +127,23 @@ def test_audit_columns_sort_both_ways_by_keyboard(desktop: Watched, file: Path) 
         assert page.locator("th[aria-sort]:not([aria-sort=none])").locator("visible=true").count() >= 1
 
 
-def test_audit_columns_sort_times_and_numbers_by_value(desktop: Watched, file: Path, audit: Audit) -> None:
+def test_audit_columns_sort_times_and_numbers_by_value(
+    desktop: WatchedPage, file: Path, audit: Audit
+) -> None:
     page = desktop.open(file)
     page.locator('[data-sort="seen"]').click()
     times = page.eval_on_selector_all("tr.finding time", "all => all.map(one => one.dateTime)")
     oldest = sorted(row.first_seen for row in audit.rows)[:PAGE]
     assert times == [f"{moment:%Y-%m-%dT%H:%M:%SZ}" for moment in oldest]
     page.locator('[data-kind="changed"]').click()
-    page.locator("#f-key").select_option(label=label_of(page, "key", "retention.bytes"))
+    page.locator("#f-key").select_option(label=find_label(page, "key", "retention.bytes"))
     page.locator('[data-sort="before"]').click()
     values = [int(text.split()[0]) for text in desktop.cells("before")]
     assert values == sorted(values)
     assert len(set(values)) > 1
 
 
-def test_audit_pager_moves_between_pages_of_findings(desktop: Watched, file: Path, audit: Audit) -> None:
+def test_audit_pager_moves_between_pages_of_findings(desktop: WatchedPage, file: Path, audit: Audit) -> None:
     page = desktop.open(file)
     first = desktop.shown()
     page.get_by_role("button", name="Next").click()
@@ -154,8 +156,8 @@ def test_audit_pager_moves_between_pages_of_findings(desktop: Watched, file: Pat
     assert desktop.shown() == first
 
 
-def test_audit_row_opens_by_keyboard_and_marks_differences(desktop: Watched, small: Path) -> None:
-    page = desktop.open(small)
+def test_audit_row_opens_by_keyboard_and_marks_differences(desktop: WatchedPage, small_file: Path) -> None:
+    page = desktop.open(small_file)
     toggle = page.get_by_role("button", name="changed: Topic/payments in eu-2, cleanup.policy")
     toggle.focus()
     page.keyboard.press("Enter")
@@ -171,15 +173,17 @@ def test_audit_row_opens_by_keyboard_and_marks_differences(desktop: Watched, sma
     expect(detail).to_have_count(0)
 
 
-def test_audit_row_of_missing_resource_shows_its_body(desktop: Watched, small: Path) -> None:
-    page = desktop.open(small)
+def test_audit_row_of_missing_resource_shows_its_body(desktop: WatchedPage, small_file: Path) -> None:
+    page = desktop.open(small_file)
     page.locator("tr.finding", has_text="Topic/orders").click()
     detail = page.locator("tr.detail")
     assert "does not exist" in detail.inner_text()
     assert json.loads(detail.locator("pre").inner_text())["partitions"] == 6
 
 
-def test_audit_heat_map_filters_and_follows_arrow_keys(desktop: Watched, file: Path, audit: Audit) -> None:
+def test_audit_heat_map_filters_and_follows_arrow_keys(
+    desktop: WatchedPage, file: Path, audit: Audit
+) -> None:
     page = desktop.open(file)
     cell = max(audit.summary.heat, key=lambda c: (c.path is not None, c.count))
     name = f"{cell.cluster}, {(cell.path or '').removeprefix('configs.')}: {cell.count} findings"
@@ -198,7 +202,7 @@ def test_audit_heat_map_filters_and_follows_arrow_keys(desktop: Watched, file: P
     assert page.locator("#heat td button[aria-pressed=true]").count() == 1
 
 
-def test_audit_heat_map_sorts_by_column(desktop: Watched, file: Path, audit: Audit) -> None:
+def test_audit_heat_map_sorts_by_column(desktop: WatchedPage, file: Path, audit: Audit) -> None:
     page = desktop.open(file)
     sums = [int(text.replace(",", "")) for text in page.locator("#heat td.sum").all_inner_texts()]
     totals = (sum(c.found.values()) for c in audit.summary.clusters)
@@ -211,7 +215,7 @@ def test_audit_heat_map_sorts_by_column(desktop: Watched, file: Path, audit: Aud
     assert first.get_attribute("data-cluster") == best.cluster
 
 
-def test_audit_link_restores_filters_and_open_rows(desktop: Watched, file: Path) -> None:
+def test_audit_link_restores_filters_and_open_rows(desktop: WatchedPage, file: Path) -> None:
     page = desktop.open(file)
     page.locator('[data-kind="changed"]').click()
     page.locator("#q").fill("payments")
@@ -232,8 +236,8 @@ def test_audit_link_restores_filters_and_open_rows(desktop: Watched, file: Path)
     assert {label.split(":")[0] for label in desktop.shown()} == {"missing"}
 
 
-def test_audit_row_opens_for_every_shape_of_finding(desktop: Watched, tmp_path: Path) -> None:
-    audit = every_shape()
+def test_audit_row_opens_for_every_shape_of_finding(desktop: WatchedPage, tmp_path: Path) -> None:
+    audit = build_audit_of_every_shape()
     made = tmp_path / "report.html"
     made.write_text(render_audit_page(audit), encoding="utf-8")
     page, left = desktop.open(made), {item.name: item for item in audit.rows}
@@ -248,7 +252,7 @@ def test_audit_row_opens_for_every_shape_of_finding(desktop: Watched, tmp_path: 
             assert (nothing in detail) == one_side
             assert ("Live" in detail.splitlines()) == ((item.before, item.after) != (None, None))
             for side in filter(None, (item.before, item.after)):
-                assert _read(side) in " ".join(detail.split())
+                assert _format_json(side) in " ".join(detail.split())
             assert "undefined" not in detail
             assert "null" not in detail
         following = page.get_by_role("button", name="Next")
@@ -265,7 +269,7 @@ _OPEN_ALL = """() => {
 """Click in a script, because the page renders its rows again after each click, and a pointer would wait."""
 
 
-def _read(value: str) -> str:
+def _format_json(value: str) -> str:
     """Format JSON as the page does, on one line."""
     data = json.loads(value)
     return data if isinstance(data, str) else " ".join(json.dumps(data, indent=2).split())
@@ -274,13 +278,13 @@ def _read(value: str) -> str:
 @pytest.mark.parametrize(
     "link", ["#sort=nothing&page=-3&open=x,999999999", "#cluster=gone&kind=%00", "#page=1e9"]
 )
-def test_audit_page_ignores_invalid_link(desktop: Watched, file: Path, link: str) -> None:
+def test_audit_page_ignores_invalid_link(desktop: WatchedPage, file: Path, link: str) -> None:
     page = desktop.open(file, link)
     assert page.locator("#rows tbody tr").count() >= 1
 
 
-def test_audit_page_lists_unread_clusters_and_fixed_findings(desktop: Watched, small: Path) -> None:
-    page = desktop.open(small)
+def test_audit_page_lists_unread_clusters_and_fixed_findings(desktop: WatchedPage, small_file: Path) -> None:
+    page = desktop.open(small_file)
     assert page.locator("#unread").inner_text().split("\n")[0] == "1 cluster not read, or only partially"
     assert "No broker of eu-3:9092 answered in 10 s." in page.locator("#unread").inner_text()
     untold = page.locator("#untold").inner_text().split("\n")
@@ -293,8 +297,8 @@ def test_audit_page_lists_unread_clusters_and_fixed_findings(desktop: Watched, s
     assert desktop.count() == "2 of 9 findings"
 
 
-def test_audit_trend_shows_values_with_arrow_keys(desktop: Watched, small: Path) -> None:
-    page = desktop.open(small)
+def test_audit_trend_shows_values_with_arrow_keys(desktop: WatchedPage, small_file: Path) -> None:
+    page = desktop.open(small_file)
     page.locator("svg.trend").press("ArrowLeft")
     assert page.locator(".reading time").inner_text() == "2026-01-30 12:00Z"
     assert "unmanaged 2" in page.locator(".reading").inner_text()
@@ -308,9 +312,9 @@ def test_audit_trend_shows_values_with_arrow_keys(desktop: Watched, small: Path)
     ],
 )
 def test_audit_trend_within_one_day_shows_times(
-    desktop: Watched, tmp_path: Path, apart: timedelta, ends: list[str]
+    desktop: WatchedPage, tmp_path: Path, apart: timedelta, ends: list[str]
 ) -> None:
-    audit = small_audit()
+    audit = build_small_audit()
     earlier = replace(audit.summary.trend[0], taken_at=NOON - apart)
     file = tmp_path / "report.html"
     file.write_text(
@@ -320,9 +324,9 @@ def test_audit_trend_within_one_day_shows_times(
     assert page.locator("svg.trend > text").all_text_contents() == ends
 
 
-def test_audit_page_without_findings_says_so(desktop: Watched, tmp_path: Path) -> None:
+def test_audit_page_without_findings_says_so(desktop: WatchedPage, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
-    file.write_text(render_audit_page(quiet_audit()), encoding="utf-8")
+    file.write_text(render_audit_page(build_quiet_audit()), encoding="utf-8")
     page = desktop.open(file)
     assert page.locator("h1").inner_text().startswith("No drift in ")
     expect(page.locator(".nothing")).to_have_text("There are no findings.")
@@ -343,11 +347,11 @@ def test_audit_page_fits_narrow_windows(chromium: Browser, file: Path, width: in
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_audit_page_text_has_enough_contrast(chromium: Browser, small: Path, scheme: str) -> None:
+def test_audit_page_text_has_enough_contrast(chromium: Browser, small_file: Path, scheme: str) -> None:
     """Every text has the contrast that WCAG AA requires, 4.5 to 1."""
     context = chromium.new_context(viewport={"width": 1440, "height": 1000}, color_scheme=scheme)  # type: ignore[arg-type]
     page = context.new_page()
-    page.goto(f"{small.as_uri()}#kind=changed&open=2")
-    weak = weak_texts(page)
+    page.goto(f"{small_file.as_uri()}#kind=changed&open=2")
+    weak = find_weak_texts(page)
     context.close()
     assert weak == []

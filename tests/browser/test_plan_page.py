@@ -16,10 +16,10 @@ from kdeclare.report.elements.values import sanitize_for_terminal
 from kdeclare.report.plan.plan_graph import build_graph_layout, find_critical_path, list_levels
 from kdeclare.report.plan.plan_page import build_waterfall, render_plan_page, render_run_page
 from kdeclare.report.run.views import RunDetail
-from tests.browser.pictures import Picture, take
+from tests.browser.pictures import Picture, take_picture
 from tests.browser.sample_audits import HOSTILE
-from tests.browser.sample_runs import BUSY, real_plan, real_run
-from tests.browser.watched import Watched, weak_texts
+from tests.browser.sample_runs import BUSY, build_real_plan, build_real_run
+from tests.browser.watched import WatchedPage, find_weak_texts
 from tests.unit.report.sample_plans import SAMPLES
 from tests.unit.report.test_plan_html import make_hostile_plan, make_run
 
@@ -31,12 +31,12 @@ CHUNK = 100
 
 @pytest.fixture(scope="module")
 def plan() -> Plan:
-    return real_plan()
+    return build_real_plan()
 
 
 @pytest.fixture(scope="module")
 def run() -> RunDetail:
-    return real_run()
+    return build_real_run()
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("pages")
 
 
-def written(folder: Path, name: str, text: str) -> Path:
+def write_page(folder: Path, name: str, text: str) -> Path:
     file = folder / f"{name}.html"
     file.write_text(text, encoding="utf-8")
     return file
@@ -52,52 +52,52 @@ def written(folder: Path, name: str, text: str) -> Path:
 
 @pytest.fixture(scope="module")
 def plan_file(plan: Plan, folder: Path) -> Path:
-    return written(folder, "plan", render_plan_page(plan))
+    return write_page(folder, "plan", render_plan_page(plan))
 
 
 @pytest.fixture(scope="module")
 def run_file(run: RunDetail, folder: Path) -> Path:
-    return written(folder, "run", render_run_page(run))
+    return write_page(folder, "run", render_run_page(run))
 
 
 @pytest.fixture(scope="module")
-def big() -> Plan:
+def big_sample() -> Plan:
     return big_plan(MANY)
 
 
 @pytest.fixture(scope="module")
-def big_file(big: Plan, folder: Path) -> Path:
-    return written(folder, "big", render_plan_page(big))
+def big_file(big_sample: Plan, folder: Path) -> Path:
+    return write_page(folder, "big", render_plan_page(big_sample))
 
 
 @pytest.fixture(params=["light", "dark"])
-def themed(request: pytest.FixtureRequest, chromium: Browser) -> Iterator[Page]:
+def themed_page(request: pytest.FixtureRequest, chromium: Browser) -> Iterator[Page]:
     context = chromium.new_context(viewport={"width": 1440, "height": 1000}, color_scheme=request.param)
     yield context.new_page()
     context.close()
 
 
-def listed(page: Page) -> list[str]:
+def list_resources(page: Page) -> list[str]:
     """Return the listed resources, in order."""
     names: list[str] = page.locator("#list .toggle .clip").evaluate_all("all => all.map(one => one.title)")
     return names
 
 
-def test_plan_page_lists_risks_first_and_links_to_changes(desktop: Watched, plan_file: Path) -> None:
+def test_plan_page_lists_risks_first_and_links_to_changes(desktop: WatchedPage, plan_file: Path) -> None:
     page = desktop.open(plan_file)
     assert page.locator("h1").inner_text().startswith("Plan for shop/production on eu-1: 3 to create")
     tags = page.locator("#risky .tag").all_inner_texts()
     assert tags[:3] == ["destructive", "denied", "irreversible"], "a deletion comes first"
     assert set(tags[3:]) <= {"destructive", "disruptive"}
-    assert listed(page)[:3] == ["Topic/legacy.events", "Topic/search.clicks", "Topic/checkout.orders"]
+    assert list_resources(page)[:3] == ["Topic/legacy.events", "Topic/search.clicks", "Topic/checkout.orders"]
     page.locator("#risky button", has_text="Topic/checkout.orders").click()
-    assert listed(page) == ["Topic/checkout.orders"]
+    assert list_resources(page) == ["Topic/checkout.orders"]
     detail = page.locator("#list .detail")
     assert "12" in detail.inner_text()
     assert page.evaluate("document.activeElement.getAttribute('aria-expanded')") == "true"
 
 
-def test_plan_change_opens_by_keyboard_and_marks_differences(desktop: Watched, plan_file: Path) -> None:
+def test_plan_change_opens_by_keyboard_and_marks_differences(desktop: WatchedPage, plan_file: Path) -> None:
     page = desktop.open(plan_file, "#q=checkout.orders")
     toggle = page.locator("#list .toggle").first
     toggle.focus()
@@ -113,7 +113,9 @@ def test_plan_change_opens_by_keyboard_and_marks_differences(desktop: Watched, p
     expect(page.locator(".detail")).to_have_count(0)
 
 
-def test_plan_tiles_have_the_counts_of_the_headline(desktop: Watched, plan_file: Path, plan: Plan) -> None:
+def test_plan_tiles_have_the_counts_of_the_headline(
+    desktop: WatchedPage, plan_file: Path, plan: Plan
+) -> None:
     """Blocked changes are counted only as blocked."""
     page = desktop.open(plan_file)
     assert plan.summary.blocked == 1
@@ -132,7 +134,9 @@ def test_plan_tiles_have_the_counts_of_the_headline(desktop: Watched, plan_file:
         tile.click()
 
 
-def test_plan_filters_combine_tiles_choices_and_words(desktop: Watched, plan_file: Path, plan: Plan) -> None:
+def test_plan_filters_combine_tiles_choices_and_words(
+    desktop: WatchedPage, plan_file: Path, plan: Plan
+) -> None:
     page = desktop.open(plan_file)
     page.locator('.tile[data-value="create"]').click()
     assert desktop.count() == "3 of 14 changes"
@@ -140,29 +144,29 @@ def test_plan_filters_combine_tiles_choices_and_words(desktop: Watched, plan_fil
     page.locator("#f-verb").select_option(index=1)
     verb = page.locator("#f-verb option").nth(1).inner_text().split(" · ")[0]
     resources = {str(o.resource) for o in plan.operations if o.verb == verb}
-    assert set(listed(page)) == resources & {str(change.id) for change in plan.changes}
+    assert set(list_resources(page)) == resources & {str(change.id) for change in plan.changes}
     page.locator("#clear").click()
     page.locator("#f-kind").select_option(label="BrokerConfig · 1")
-    assert listed(page) == ["BrokerConfig/cluster-default"]
+    assert list_resources(page) == ["BrokerConfig/cluster-default"]
     page.locator("#clear").click()
     page.locator("#f-risk").select_option(label="blocked · 1")
-    assert listed(page) == ["Topic/search.clicks"]
+    assert list_resources(page) == ["Topic/search.clicks"]
     page.locator("#q").fill("RETENTION nowhere")
     expect(page.locator("#list .nothing")).to_have_text("No change matches these filters.")
     page.locator(".chip").first.click()
     page.locator("#q").fill("zstd fees")
-    assert listed(page) == ["Topic/payments.fees"]
+    assert list_resources(page) == ["Topic/payments.fees"]
 
 
-def test_plan_link_restores_filters_and_open_changes(desktop: Watched, plan_file: Path) -> None:
+def test_plan_link_restores_filters_and_open_changes(desktop: WatchedPage, plan_file: Path) -> None:
     page = desktop.open(plan_file)
     page.locator('.tile[data-value="destructive"]').click()
     page.locator("#q").fill("payments")
     page.locator("#list .toggle").first.click()
-    shown, link = listed(page), page.evaluate("location.hash")
+    shown, link = list_resources(page), page.evaluate("location.hash")
     page.goto("about:blank")
     page = desktop.open(plan_file, link)
-    assert listed(page) == shown
+    assert list_resources(page) == shown
     assert page.locator(".detail").count() == 1
     assert page.locator(".tile[aria-pressed=true]").get_attribute("data-value") == "destructive"
     page.evaluate("location.hash = 'kind=BrokerConfig'")
@@ -170,12 +174,12 @@ def test_plan_link_restores_filters_and_open_changes(desktop: Watched, plan_file
 
 
 @pytest.mark.parametrize("link", ["#open=x,999999999&risk=none", "#kind=%00&q=%F0", "#verb="])
-def test_plan_page_ignores_invalid_link(desktop: Watched, plan_file: Path, link: str) -> None:
+def test_plan_page_ignores_invalid_link(desktop: WatchedPage, plan_file: Path, link: str) -> None:
     page = desktop.open(plan_file, link)
     assert page.locator("#list > *").count() >= 1
 
 
-def test_plan_graph_shows_steps_and_critical_path(desktop: Watched, plan_file: Path, plan: Plan) -> None:
+def test_plan_graph_shows_steps_and_critical_path(desktop: WatchedPage, plan_file: Path, plan: Plan) -> None:
     page = desktop.open(plan_file)
     drawn = build_graph_layout(plan.operations)
     assert page.locator("#graph .node").count() == len(drawn.nodes)
@@ -189,7 +193,7 @@ def test_plan_graph_shows_steps_and_critical_path(desktop: Watched, plan_file: P
     assert page.locator("#drawer li .plain").all_inner_texts() == path
 
 
-def test_plan_graph_nodes_do_not_overlap(desktop: Watched, plan_file: Path) -> None:
+def test_plan_graph_nodes_do_not_overlap(desktop: WatchedPage, plan_file: Path) -> None:
     page = desktop.open(plan_file)
     boxes = page.locator("#graph rect.box").evaluate_all(
         "all => all.map(one => one.getBoundingClientRect()).map(b => [b.left, b.top, b.right, b.bottom])"
@@ -199,7 +203,7 @@ def test_plan_graph_nodes_do_not_overlap(desktop: Watched, plan_file: Path) -> N
             assert right <= other[0] or other[2] <= left or bottom <= other[1] or other[3] <= top
 
 
-def test_plan_graph_follows_arrow_keys_and_opens_with_enter(desktop: Watched, plan_file: Path) -> None:
+def test_plan_graph_follows_arrow_keys_and_opens_with_enter(desktop: WatchedPage, plan_file: Path) -> None:
     page = desktop.open(plan_file)
     assert page.locator("#graph .node[tabindex='0']").count() == 1
     page.locator("#graph .node[tabindex='0']").focus()
@@ -219,7 +223,7 @@ def test_plan_graph_follows_arrow_keys_and_opens_with_enter(desktop: Watched, pl
     assert page.evaluate("document.activeElement.getAttribute('aria-label')") == node
 
 
-def test_plan_operation_shows_predecessors_with_reasons(desktop: Watched, plan_file: Path) -> None:
+def test_plan_operation_shows_predecessors_with_reasons(desktop: WatchedPage, plan_file: Path) -> None:
     page = desktop.open(plan_file, "#q=checkout.carts")
     page.locator("#list .toggle").first.click()
     page.locator(".detail .plain", has_text="partitions.reassign").first.click()
@@ -228,10 +232,10 @@ def test_plan_operation_shows_predecessors_with_reasons(desktop: Watched, plan_f
     assert "throttle.set Moves/topics\nthrottles before a move" in said
     page.locator("#drawer .plain", has_text="Show the change").click()
     expect(page.locator("#drawer")).to_be_hidden()
-    assert listed(page) == ["Topic/checkout.carts"]
+    assert list_resources(page) == ["Topic/checkout.carts"]
 
 
-def test_plan_heat_map_counts_replicas_by_broker_and_rack(desktop: Watched, plan_file: Path) -> None:
+def test_plan_heat_map_counts_replicas_by_broker_and_rack(desktop: WatchedPage, plan_file: Path) -> None:
     page = desktop.open(plan_file)
     heads = page.locator("#heat thead th.rack").all_inner_texts()
     assert heads == ["", "eu-1a", "eu-1b", "eu-1c"]
@@ -255,7 +259,7 @@ def test_plan_heat_map_counts_replicas_by_broker_and_rack(desktop: Watched, plan
 
 
 def test_run_page_shows_times_and_outcomes_of_operations(
-    desktop: Watched, run_file: Path, run: RunDetail
+    desktop: WatchedPage, run_file: Path, run: RunDetail
 ) -> None:
     page = desktop.open(run_file)
     assert page.locator(".tile[data-value=failed] .tile-count").inner_text() == "1"
@@ -272,26 +276,28 @@ def test_run_page_shows_times_and_outcomes_of_operations(
     page.keyboard.press("Escape")
     expect(bar).to_be_focused()
     page.locator("#f-status").select_option(label="failed · 1")
-    assert listed(page) == ["Topic/checkout.orders"]
+    assert list_resources(page) == ["Topic/checkout.orders"]
     expect(page.locator("#graph .node.k-failed")).to_have_count(1)
 
 
 def test_plan_page_filters_five_thousand_changes_without_requests(
-    desktop: Watched, big_file: Path, big: Plan
+    desktop: WatchedPage, big_file: Path, big_sample: Plan
 ) -> None:
-    assert len(big.changes) == MANY
+    assert len(big_sample.changes) == MANY
     assert big_file.stat().st_size < 5_000_000
     page = desktop.open(big_file)
     assert desktop.count() == "5,000 of 5,000 changes"
     assert page.locator("#graph .node").count() < 20
     page.locator("#q").fill("ledger refunds zstd v01")
     page.locator("#q").fill("ledger refunds v01")
-    expected = [c for c in big.changes if re.search(r"ledger\.refunds\.v01|ledger.*refunds.*v01", c.id.name)]
+    expected = [
+        c for c in big_sample.changes if re.search(r"ledger\.refunds\.v01|ledger.*refunds.*v01", c.id.name)
+    ]
     assert desktop.count() == f"{len(expected)} of 5,000 changes"
     assert desktop.asked == [big_file.as_uri()]
 
 
-def test_plan_rows_are_rendered_on_scroll(desktop: Watched, big_file: Path) -> None:
+def test_plan_rows_are_rendered_on_scroll(desktop: WatchedPage, big_file: Path) -> None:
     page = desktop.open(big_file)
     rows = page.locator("#list .row")
     assert rows.count() <= 3 * CHUNK
@@ -305,13 +311,15 @@ def test_plan_rows_are_rendered_on_scroll(desktop: Watched, big_file: Path) -> N
         if seen == MANY:
             break
     assert seen == MANY
-    assert len(set(listed(page))) == MANY
+    assert len(set(list_resources(page))) == MANY
     assert page.locator(".sentinel").count() == 0
 
 
-def test_plan_graph_node_lists_thousands_of_operations(desktop: Watched, big_file: Path, big: Plan) -> None:
+def test_plan_graph_node_lists_thousands_of_operations(
+    desktop: WatchedPage, big_file: Path, big_sample: Plan
+) -> None:
     page = desktop.open(big_file)
-    creations = sum(o.verb == "topic.create" for o in big.operations)
+    creations = sum(o.verb == "topic.create" for o in big_sample.operations)
     page.get_by_role("button", name=f"topic.create, {creations:,} operations on Topic").click()
     assert page.locator("#drawer-title").inner_text() == f"topic.create × {creations:,}"
     first = page.locator("#drawer li .plain").count()
@@ -326,11 +334,11 @@ def test_plan_graph_node_lists_thousands_of_operations(desktop: Watched, big_fil
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_plan_page_shows_hostile_names_as_text(desktop: Watched, folder: Path, name: str) -> None:
+def test_plan_page_shows_hostile_names_as_text(desktop: WatchedPage, folder: Path, name: str) -> None:
     made = make_hostile_plan(name)
     for text in (render_plan_page(made), render_run_page(make_run(made, None))):
-        page = desktop.open(written(folder, "hostile", text))
-        assert listed(page) == [f"Topic/{sanitize_for_terminal(name)}"]
+        page = desktop.open(write_page(folder, "hostile", text))
+        assert list_resources(page) == [f"Topic/{sanitize_for_terminal(name)}"]
         page.locator("#list .toggle").click()
         page.locator("#graph .node").first.press("Enter")
         assert sanitize_for_terminal(name) in (page.locator("#drawer-title").text_content() or "")
@@ -339,9 +347,9 @@ def test_plan_page_shows_hostile_names_as_text(desktop: Watched, folder: Path, n
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_plan_page_opens_every_sample_plan(desktop: Watched, folder: Path, name: str) -> None:
+def test_plan_page_opens_every_sample_plan(desktop: WatchedPage, folder: Path, name: str) -> None:
     for text in (render_plan_page(SAMPLES[name]), render_run_page(make_run(SAMPLES[name]))):
-        page = desktop.open(written(folder, "sample", text))
+        page = desktop.open(write_page(folder, "sample", text))
         for toggle in page.locator("#list .toggle").all():
             toggle.click()
         for node in page.locator("#graph .node").all():
@@ -359,7 +367,7 @@ def test_plan_page_fits_narrow_windows(
 ) -> None:
     file = {"plan": plan_file, "run": run_file, "big": big_file}[page_of]
     context = chromium.new_context(viewport={"width": width, "height": 844}, is_mobile=width < 760)
-    watched = Watched(context.new_page())
+    watched = WatchedPage(context.new_page())
     page = watched.open(file)
     page.locator("#list .toggle").first.click()
     page.locator("#list .toggle").nth(2).click()
@@ -373,23 +381,25 @@ def test_plan_page_fits_narrow_windows(
     assert watched.said == []
 
 
-def test_plan_page_text_has_enough_contrast(themed: Page, plan_file: Path, run_file: Path) -> None:
+def test_plan_page_text_has_enough_contrast(themed_page: Page, plan_file: Path, run_file: Path) -> None:
     for file, link in ((plan_file, "#open=0,1,2,3"), (run_file, "#open=0,1")):
-        themed.goto(f"{file.as_uri()}{link}")
-        themed.locator("#graph .node").first.press("Enter")
-        assert weak_texts(themed) == []
+        themed_page.goto(f"{file.as_uri()}{link}")
+        themed_page.locator("#graph .node").first.press("Enter")
+        assert find_weak_texts(themed_page) == []
 
 
-def test_plan_page_without_changes_hides_panels(desktop: Watched, folder: Path) -> None:
-    page = desktop.open(written(folder, "quiet", render_plan_page(SAMPLES["no-changes"])))
+def test_plan_page_without_changes_hides_panels(desktop: WatchedPage, folder: Path) -> None:
+    page = desktop.open(write_page(folder, "quiet", render_plan_page(SAMPLES["no-changes"])))
     assert page.locator("h1").inner_text().startswith("No changes.")
     expect(page.locator("#list .nothing")).to_have_text("There are no changes.")
     for panel in ("#graph-panel", "#moves-panel", "#times-panel", "#risky", "#notes"):
         expect(page.locator(panel)).to_be_hidden()
 
 
-def test_plan_heat_map_without_racks_shows_only_brokers(desktop: Watched, folder: Path, plan: Plan) -> None:
-    page = desktop.open(written(folder, "rackless", render_plan_page(replace(plan, racks={}))))
+def test_plan_heat_map_without_racks_shows_only_brokers(
+    desktop: WatchedPage, folder: Path, plan: Plan
+) -> None:
+    page = desktop.open(write_page(folder, "rackless", render_plan_page(replace(plan, racks={}))))
     assert page.locator("#heat thead th.broker").all_inner_texts() == ["1", "2", "3", "4", "5", "6"]
     assert page.locator("#by button").count() == 0
 
@@ -405,7 +415,7 @@ def test_plan_page_shows_all_risks_without_scrollbar(chromium: Browser, folder: 
     sample = replace(SAMPLES["no-changes"], changes=(*grown, gone))
     context = chromium.new_context(viewport={"width": width, "height": 844}, is_mobile=width < 760)
     page = context.new_page()
-    page.goto(written(folder, f"risks-{width}", render_plan_page(sample)).as_uri())
+    page.goto(write_page(folder, f"risks-{width}", render_plan_page(sample)).as_uri())
     items = page.locator("#risky-list > li")
     assert items.count() == 251
     assert "Topic/zz-gone" in items.first.inner_text()
@@ -415,11 +425,11 @@ def test_plan_page_shows_all_risks_without_scrollbar(chromium: Browser, folder: 
     assert not page.locator("#risky-list").evaluate(clipped)
     wide = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
     assert not page.evaluate(wide)
-    assert listed(page)[0] == "Topic/zz-gone"
+    assert list_resources(page)[0] == "Topic/zz-gone"
     tags = page.locator("#list .row").nth(1).locator(".risks .tag").all_text_contents()
     assert tags == ["irreversible", "destructive"]
     context.close()
 
 
 def test_plan_page_picture_of_five_thousand_changes(chromium: Browser, big_file: Path) -> None:
-    take(chromium, big_file, Picture("plan-5000", 1440, 1120))
+    take_picture(chromium, big_file, Picture("plan-5000", 1440, 1120))

@@ -5,7 +5,7 @@ from pathlib import Path
 from playwright.sync_api import Page
 
 
-class Watched:
+class WatchedPage:
     """A page, with its forbidden log messages and requests."""
 
     def __init__(self, page: Page) -> None:
@@ -38,7 +38,7 @@ class Watched:
         return self.page.locator("#count").inner_text()
 
 
-def weak_texts(page: Page) -> list[str]:
+def find_weak_texts(page: Page) -> list[str]:
     """Return the texts with less contrast than WCAG AA requires, 4.5 to 1."""
     found: list[str] = page.evaluate(_CONTRAST)
     return found

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kdeclare.providers.kafka.testing import MemoryCluster
-from tests.ci.memory_kdeclare import keep
+from tests.ci.memory_kdeclare import save_cluster
 from tests.ci.runner import Runner
 from tests.waiting import run_server
 
@@ -22,7 +22,7 @@ def kdeclare() -> Iterator[str]:
 def runner(tmp_path: Path, kdeclare: str) -> Runner:
     """Provide a runner with the project ``shop``."""
     made = Runner(tmp_path, kdeclare)
-    keep(MemoryCluster({1: "a", 2: "b", 3: "c"}), Path(made.environ["STUB_CLUSTER"]))
+    save_cluster(MemoryCluster({1: "a", 2: "b", 3: "c"}), Path(made.environ["STUB_CLUSTER"]))
     made.write(
         "kdeclare.yaml", "Project", "shop", {"environments": {"lab": {"bootstrapServers": "lab:9092"}}}
     )

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from tests.ci.service import Service, page
+from tests.ci.service import Service, take_page
 
 TOKEN = "glpat-secret"
 USER = {"id": 77, "username": "project_7_bot"}
 
 
-def field(text: str) -> tuple[str, str]:
+def parse_field(text: str) -> tuple[str, str]:
     """Parse ``name=value`` or ``name@file``, as ``--data-urlencode`` does."""
     name, sign, rest = text.partition("=")
     if sign and "@" not in name:
@@ -22,7 +22,7 @@ def field(text: str) -> tuple[str, str]:
     return name, Path(file).read_text()
 
 
-def answer(service: Service, method: str, url: str, given: dict[str, str]) -> Any:
+def build_answer(service: Service, method: str, url: str, given: dict[str, str]) -> Any:
     """Return GitLab's response."""
     parts = urlsplit(url)
     path = parts.path.removeprefix("/api/v4/projects/7/")
@@ -32,7 +32,7 @@ def answer(service: Service, method: str, url: str, given: dict[str, str]) -> An
         case "GET", ["", "api", "v4", "user"]:
             return USER
         case "GET", ["merge_requests", _, "notes"]:
-            return page(knows["notes"], int(query["page"]))
+            return take_page(knows["notes"], int(query["page"]))
         case "POST", ["merge_requests", _, "notes"]:
             made = {"id": service.number(), "system": False, "author": USER, **given}
             knows["notes"].append(made)
@@ -71,14 +71,14 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--config", type=Path, required=True)
     parser.add_argument("--retry")
     parser.add_argument("--output", type=Path)
-    parser.add_argument("--data-urlencode", dest="given", action="append", default=[], type=field)
+    parser.add_argument("--data-urlencode", dest="given", action="append", default=[], type=parse_field)
     for flag in ("--silent", "--show-error", "--fail-with-body", "--globoff"):
         parser.add_argument(flag, action="store_true")
     service = Service()
     asked = parser.parse_args(arguments)
     if asked.config.read_text() != f'header = "PRIVATE-TOKEN: {TOKEN}"\n':
         raise service.refusal("curl: (22) The requested URL returned error: 401")
-    said = answer(service, asked.request, asked.url, dict(asked.given))
+    said = build_answer(service, asked.request, asked.url, dict(asked.given))
     if said is None:
         raise service.refusal("curl: (22) The requested URL returned error: 404")
     text = said.read_text() if isinstance(said, Path) else json.dumps(said)

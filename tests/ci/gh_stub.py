@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from tests.ci.service import Service, page
+from tests.ci.service import Service, take_page
 
 BOT = "github-actions[bot]"
 
@@ -31,7 +31,7 @@ def api(service: Service, arguments: list[str]) -> None:
     body = Path(asked.field.removeprefix("body=@")).read_text() if asked.field else ""
     answer = request(service, asked.method, own[1], {k: v[0] for k, v in parse_qs(url.query).items()}, body)
     if asked.slurp:
-        answer = list(takewhile(len, (page(answer, n) for n in count(1)))) or [[]]
+        answer = list(takewhile(len, (take_page(answer, n) for n in count(1)))) or [[]]
     if not asked.silent:
         print(json.dumps(answer))
 

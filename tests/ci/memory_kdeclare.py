@@ -25,14 +25,14 @@ from tests.waiting import serve
 copyreg.pickle(type(threading.RLock()), lambda _: (threading.RLock, ()))
 
 
-def load(file: Path) -> MemoryCluster:
+def load_cluster(file: Path) -> MemoryCluster:
     """Load the cluster."""
     found = pickle.loads(file.read_bytes())
     assert isinstance(found, MemoryCluster)
     return found
 
 
-def keep(cluster: MemoryCluster, file: Path) -> None:
+def save_cluster(cluster: MemoryCluster, file: Path) -> None:
     """Store the cluster for the next command."""
     file.write_bytes(pickle.dumps(cluster))
 
@@ -48,11 +48,11 @@ def _run(arguments: list[str]) -> int:
             raise KdeclareError(error("unreachable", "The cluster cannot be reached"))
         return cluster
 
-    cluster = load(file) if file.exists() else None
+    cluster = load_cluster(file) if file.exists() else None
     with patch.object(connection, "connect_cluster", connect):
         code = main(arguments)
     if cluster is not None:
-        keep(cluster, file)
+        save_cluster(cluster, file)
     return code
 
 

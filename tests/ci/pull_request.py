@@ -9,7 +9,7 @@ from tests.ci.runner import Runner
 HEAD, MERGED = "a" * 40, "b" * 40
 
 
-def opened(runner: Runner) -> Runner:
+def open_pull_request(runner: Runner) -> Runner:
     """Set up a runner with pull request #12, which adds commit HEAD and is merged as MERGED."""
     runner.environ |= {
         "GITHUB_REPOSITORY": "shop/kafka",
@@ -28,17 +28,17 @@ def opened(runner: Runner) -> Runner:
     return runner
 
 
-def planned(github: Runner, *, run: int = 1, **facts: Any) -> None:
+def plan_pull_request(github: Runner, *, run: int = 1, **facts: Any) -> None:
     """Plan on the pull request, and store the plan as the workflow does."""
     github.well("github/run.sh", KDECLARE_COMMAND="plan", KDECLARE_PULL="12")
-    output = outputs(github)
+    output = read_outputs(github)
     kept = github.service / "artifacts" / str(run) / output["artifact"]
     kept.mkdir(parents=True)
     shutil.copy(github.checkout / output["plan-file"], kept)
-    succeeded(github, run, **facts)
+    build_plan_run(github, run, **facts)
 
 
-def succeeded(github: Runner, run: int, **facts: Any) -> None:
+def build_plan_run(github: Runner, run: int, **facts: Any) -> None:
     """Build a run of the plan workflow."""
     ran = {
         "id": run,
@@ -52,13 +52,13 @@ def succeeded(github: Runner, run: int, **facts: Any) -> None:
     github.teach(runs=[*github.knows["runs"], ran | facts])
 
 
-def outputs(github: Runner) -> dict[str, str]:
+def read_outputs(github: Runner) -> dict[str, str]:
     """Return the outputs of the steps."""
     lines = Path(github.environ["GITHUB_OUTPUT"]).read_text().splitlines()
     return {key: value for key, _, value in (line.partition("=") for line in lines)}
 
 
-def applied(github: Runner, **more: str) -> int:
+def apply_merge(github: Runner, **more: str) -> int:
     """Run the apply workflow on another machine; return its result."""
     github.afresh()
     ran = github.run("github/run.sh", KDECLARE_COMMAND="apply", **more)

@@ -30,6 +30,6 @@ class Service:
         return SystemExit(why)
 
 
-def page(items: list[Any], number: int, size: int = 2) -> list[Any]:
+def take_page(items: list[Any], number: int, size: int = 2) -> list[Any]:
     """Return one page of a list; pages are small, so that there are several."""
     return items[(number - 1) * size : number * size]

@@ -11,8 +11,15 @@ from kdeclare.providers.kafka.port import ConfigAlteration, ConfigOp, NewPartiti
 from kdeclare.report.plan.plan_markdown import MAX_LENGTH
 from tests.beds import topic_resource
 from tests.ci.gh_stub import BOT
-from tests.ci.memory_kdeclare import keep, load
-from tests.ci.pull_request import HEAD, applied, opened, outputs, planned, succeeded
+from tests.ci.memory_kdeclare import load_cluster, save_cluster
+from tests.ci.pull_request import (
+    HEAD,
+    apply_merge,
+    build_plan_run,
+    open_pull_request,
+    plan_pull_request,
+    read_outputs,
+)
 from tests.ci.runner import Runner
 
 pytestmark = pytest.mark.slow
@@ -24,29 +31,29 @@ UNNAMED = {"name": "naming", "class": "kdeclare.policy.rules:NamePattern", "conf
 @pytest.fixture
 def github(runner: Runner) -> Runner:
     """Provide a GitHub runner with a pull request."""
-    return opened(runner)
+    return open_pull_request(runner)
 
 
-def allow(github: Runner, **references: list[str]) -> None:
+def allow_references(github: Runner, **references: list[str]) -> None:
     """Configure the project to allow references."""
     lab = {"lab": {"bootstrapServers": "lab:9092"}}
     github.write("kdeclare.yaml", "Project", "shop", {"environments": lab, "references": references})
 
 
-def topics(github: Runner) -> set[str]:
+def list_topics(github: Runner) -> set[str]:
     """Return the topics of the cluster."""
-    return set(load(Path(github.environ["STUB_CLUSTER"])).topics())
+    return set(load_cluster(Path(github.environ["STUB_CLUSTER"])).topics())
 
 
-def by_hand(github: Runner, topic: str, key: str, value: str) -> None:
+def alter_config(github: Runner, topic: str, key: str, value: str) -> None:
     """Change a topic outside kdeclare."""
     file = Path(github.environ["STUB_CLUSTER"])
-    cluster = load(file)
+    cluster = load_cluster(file)
     altered = cluster.alter_configs(
         [ConfigAlteration(topic_resource(topic), (ConfigOp(key, FieldOp.SET, value),))]
     )
     assert not any(altered.values())
-    keep(cluster, file)
+    save_cluster(cluster, file)
 
 
 def test_pull_request_comment_is_updated_in_place(github: Runner) -> None:
@@ -55,7 +62,7 @@ def test_pull_request_comment_is_updated_in_place(github: Runner) -> None:
         comments=[person, person | {"id": 2, "body": "Nice!"}, person | {"id": 3, "body": "Ship it"}]
     )
     github.topic("orders")
-    planned(github)
+    plan_pull_request(github)
     *others, first = github.knows["comments"]
     assert first["user"]["login"] == BOT
     assert first["body"].startswith(
@@ -66,7 +73,7 @@ def test_pull_request_comment_is_updated_in_place(github: Runner) -> None:
     assert len(first["body"]) - len(report) < 65_536 - MAX_LENGTH, "there is always room for what is added"
     assert "this run</a>; if you merge, exactly this plan is applied." in first["body"]
     github.topic("refunds")
-    planned(github, run=2)
+    plan_pull_request(github, run=2)
     assert [c["id"] for c in github.knows["comments"]] == [1, 2, 3, first["id"]]
     assert github.knows["comments"][:3] == others, "nobody else's comment is touched"
     assert "2 to create" in github.knows["comments"][3]["body"]
@@ -80,7 +87,7 @@ def test_pull_request_comment_is_found_with_other_token_owner(github: Runner) ->
     github.teach(comments=[*theirs, mine])
     github.topic("orders")
     github.environ["KDECLARE_COMMENT_AUTHOR"] = "kafka-plans[bot]"
-    planned(github)
+    plan_pull_request(github)
     *others, updated = github.knows["comments"]
     assert others == theirs
     assert "1 to create" in updated["body"]
@@ -90,7 +97,7 @@ def test_comment_on_denied_plan_promises_no_apply(github: Runner) -> None:
     github.topic("orders")
     project = {"environments": {"lab": {"bootstrapServers": "lab:9092"}}, "policies": [UNNAMED]}
     github.write("kdeclare.yaml", "Project", "shop", project)
-    planned(github)
+    plan_pull_request(github)
     [comment] = github.knows["comments"]
     assert "this run</a>; nothing is applied until this check passes." in comment["body"]
     assert github.exit_code == 3
@@ -113,8 +120,8 @@ def test_plan_with_errors_is_commented_and_fails_the_job(github: Runner) -> None
     assert "## kdeclare failed: 1 error." in comment["body"]
     assert "this run</a>; nothing is applied until this check passes." in comment["body"]
     assert github.exit_code == 1
-    assert "plan-file" not in outputs(github), "there is nothing to apply"
-    [result] = json.loads((github.checkout / outputs(github)["sarif"]).read_text())["runs"][0]["results"]
+    assert "plan-file" not in read_outputs(github), "there is nothing to apply"
+    [result] = json.loads((github.checkout / read_outputs(github)["sarif"]).read_text())["runs"][0]["results"]
     assert result["ruleId"] == "unknown-field"
 
 
@@ -126,11 +133,11 @@ def test_findings_without_file_point_to_the_project_file(github: Runner) -> None
     github.environ["KDECLARE_PROJECT"] = "kafka/kdeclare.yaml"
     github.write("kafka/manifests/orders.yaml", "Topic", "orders", {"partitions": 1})
     github.write("kafka/manifests/kept.yaml", "Topic", "kept", {"partitions": 1})
-    planned(github)
-    assert applied(github) == 0
+    plan_pull_request(github)
+    assert apply_merge(github) == 0
     (github.checkout / "kafka" / "manifests" / "orders.yaml").unlink()
-    planned(github, run=2)
-    [result] = json.loads((github.checkout / outputs(github)["sarif"]).read_text())["runs"][0]["results"]
+    plan_pull_request(github, run=2)
+    [result] = json.loads((github.checkout / read_outputs(github)["sarif"]).read_text())["runs"][0]["results"]
     [place] = result["locations"]
     assert place["physicalLocation"]["artifactLocation"]["uri"] == "kafka/kdeclare.yaml"
 
@@ -146,36 +153,36 @@ def test_plan_with_unknown_environment_is_commented(github: Runner) -> None:
 
 def test_apply_uses_reviewed_plan_only_once(github: Runner) -> None:
     github.topic("orders")
-    planned(github, run=1)
+    plan_pull_request(github, run=1)
     github.topic("refunds")
-    planned(github, run=2)
+    plan_pull_request(github, run=2)
     github.topic("mails")
-    planned(github, run=3, head_sha="c" * 40)
-    assert applied(github) == 0
-    assert topics(github) == {"orders", "refunds"}, "the newest for the last commit, and nothing else"
+    plan_pull_request(github, run=3, head_sha="c" * 40)
+    assert apply_merge(github) == 0
+    assert list_topics(github) == {"orders", "refunds"}, "the newest for the last commit, and nothing else"
     assert "2 of 2 operations done" in Path(github.environ["GITHUB_STEP_SUMMARY"]).read_text()
-    assert applied(github) == 4
+    assert apply_merge(github) == 4
 
 
 def test_state_is_kept_between_jobs(github: Runner) -> None:
     github.topic("orders")
     github.topic("kept")
-    planned(github)
-    assert applied(github) == 0
+    plan_pull_request(github)
+    assert apply_merge(github) == 0
     (github.checkout / "manifests" / "orders.yaml").unlink()
     github.afresh()
-    planned(github, run=2)
+    plan_pull_request(github, run=2)
     assert "orphan" in github.knows["comments"][0]["body"], "it is known to be kdeclare's own"
 
 
 def test_apply_refuses_stale_plan(github: Runner) -> None:
     github.topic("orders", configs={"retention.ms": 1000})
-    planned(github)
-    assert applied(github) == 0
+    plan_pull_request(github)
+    assert apply_merge(github) == 0
     github.topic("orders", configs={"retention.ms": 2000})
-    planned(github, run=2)
-    by_hand(github, "orders", "retention.ms", "3000")
-    assert applied(github) == 4
+    plan_pull_request(github, run=2)
+    alter_config(github, "orders", "retention.ms", "3000")
+    assert apply_merge(github) == 4
     told = Path(github.environ["GITHUB_STEP_SUMMARY"]).read_text()
     assert "kdeclare apply: exit code 4" in told
     assert "The merged manifests no longer produce this plan" in told
@@ -185,7 +192,7 @@ def test_apply_refuses_stale_plan(github: Runner) -> None:
 
 def test_apply_that_cannot_start_reports_the_reason(github: Runner) -> None:
     github.topic("orders")
-    planned(github)
+    plan_pull_request(github)
     Path(github.environ["STUB_CLUSTER"]).unlink()
     github.well("github/run.sh", KDECLARE_COMMAND="apply")
     report = (github.out / "report.md").read_text()
@@ -196,7 +203,7 @@ def test_apply_that_cannot_start_reports_the_reason(github: Runner) -> None:
 
 def test_apply_report_contains_errors_but_no_other_log(github: Runner) -> None:
     github.topic("orders")
-    planned(github)
+    plan_pull_request(github)
     said = "warning: password='hunter2'\nerror: Held <by> another\n  hint: Wait.\n"
     command = github.folder / "bin" / "kdeclare"
     itself = command.rename(command.with_name("kdeclare-itself"))
@@ -214,12 +221,12 @@ def test_apply_report_contains_errors_but_no_other_log(github: Runner) -> None:
 def test_apply_refuses_plan_that_differs_from_merged_manifests(github: Runner) -> None:
     """Any workflow on a branch can store another plan under the name of the reviewed one."""
     github.topic("orders")
-    planned(github)
+    plan_pull_request(github)
     github.topic("evil")
-    planned(github, run=2)
+    plan_pull_request(github, run=2)
     (github.checkout / "manifests" / "evil.yaml").unlink()
-    assert applied(github) == 4
-    assert topics(github) == set()
+    assert apply_merge(github) == 4
+    assert list_topics(github) == set()
     told = Path(github.environ["GITHUB_STEP_SUMMARY"]).read_text()
     assert "The merged manifests no longer produce this plan" in told
     refused = told.partition("kdeclare apply: exit code 4")[2]
@@ -233,36 +240,36 @@ def test_plan_arguments_of_the_workflow_are_used(github: Runner) -> None:
     github.write("kdeclare.yaml", "Project", "shop", project)
     why = '--override-policy=naming\n\n--reason=It\'s * $(touch pwned) "old"\n'
     github.environ["KDECLARE_PLAN_ARGUMENTS"] = why
-    planned(github)
+    plan_pull_request(github)
     [verdict] = json.loads((github.out / "kdeclare.plan.json").read_text())["verdicts"]
     assert verdict["override"] == 'It\'s * $(touch pwned) "old"'
-    assert applied(github) == 0
-    assert topics(github) == {"orders"}
+    assert apply_merge(github) == 0
+    assert list_topics(github) == {"orders"}
     (github.checkout / "manifests" / "orders.yaml").unlink()
     github.environ["KDECLARE_PLAN_ARGUMENTS"] = "--allow-deletes\n--allow-empty"
-    planned(github, run=2)
-    assert applied(github, KDECLARE_PLAN_ARGUMENTS="") == 4, "both workflows need them"
-    assert applied(github) == 0
-    assert topics(github) == set()
+    plan_pull_request(github, run=2)
+    assert apply_merge(github, KDECLARE_PLAN_ARGUMENTS="") == 4, "both workflows need them"
+    assert apply_merge(github) == 0
+    assert list_topics(github) == set()
     assert list(github.folder.rglob("pwned")) == []
 
 
 def test_apply_leaves_out_changes_after_the_review(github: Runner) -> None:
     github.topic("orders")
-    planned(github)
+    plan_pull_request(github)
     github.topic("refunds")
-    assert applied(github) == 0
-    assert topics(github) == {"orders"}
+    assert apply_merge(github) == 0
+    assert list_topics(github) == {"orders"}
 
 
 def test_apply_refuses_plan_only_if_its_secret_changed(github: Runner) -> None:
     configs = {"listener.name.internal.ssl.keystore.password": "${env.KEYSTORE_PASSWORD}"}
     github.write("manifests/broker.yaml", "BrokerConfig", "1", {"configs": configs})
-    allow(github, env=["KEYSTORE_PASSWORD"])
+    allow_references(github, env=["KEYSTORE_PASSWORD"])
     github.environ["KEYSTORE_PASSWORD"] = "hunter2"
-    planned(github)
-    assert applied(github, KEYSTORE_PASSWORD="hunter3") == 4
-    assert applied(github) == 0
+    plan_pull_request(github)
+    assert apply_merge(github, KEYSTORE_PASSWORD="hunter3") == 4
+    assert apply_merge(github) == 0
 
 
 NO_PLAN = {
@@ -282,7 +289,7 @@ def test_apply_without_reviewed_plan_is_refused(github: Runner, facts: dict[str,
     kept = github.service / "artifacts" / "1" / "kdeclare-plan-lab-12"
     kept.mkdir(parents=True)
     (kept / "kdeclare.plan.json").write_text("{}")
-    succeeded(github, 1, **facts)
+    build_plan_run(github, 1, **facts)
     ran = github.run("github/run.sh", KDECLARE_COMMAND="apply")
     assert ran.returncode == 1
     assert ", the head of #12, has the artifact kdeclare-plan-lab-12." in ran.stderr
@@ -297,7 +304,7 @@ def test_apply_refuses_commit_without_pull_request(github: Runner, facts: dict[s
     github.teach(pulls=[github.knows["pulls"][0] | facts])
     ran = github.run("github/run.sh", KDECLARE_COMMAND="apply")
     assert (ran.returncode, "was not merged from a pull request" in ran.stderr) == (1, True)
-    assert topics(github) == set()
+    assert list_topics(github) == set()
 
 
 @pytest.mark.parametrize("step", ["github/comment.sh", "github/find-plan.sh", "github/issue.sh"])
@@ -312,7 +319,7 @@ def test_step_fails_when_github_fails(github: Runner, step: str) -> None:
     assert "Traceback" not in ran.stderr
 
 
-def audited(github: Runner) -> list[tuple[str, str]]:
+def run_audit(github: Runner) -> list[tuple[str, str]]:
     """Run the nightly audit; return the issues with state and second line."""
     github.afresh()
     github.well("github/run.sh", KDECLARE_COMMAND="audit")
@@ -321,31 +328,31 @@ def audited(github: Runner) -> list[tuple[str, str]]:
 
 def test_drift_opens_one_issue_and_closes_it(github: Runner) -> None:
     github.topic("orders", configs={"retention.ms": 1000})
-    planned(github)
-    assert applied(github) == 0
-    by_hand(github, "orders", "retention.ms", "3000")
+    plan_pull_request(github)
+    assert apply_merge(github) == 0
+    alter_config(github, "orders", "retention.ms", "3000")
     changed = "## Plan for shop/lab on lab:9092: 1 to change."
-    assert [(state, line[: len(changed)]) for state, line in audited(github)] == [("open", changed)]
+    assert [(state, line[: len(changed)]) for state, line in run_audit(github)] == [("open", changed)]
     assert github.exit_code == 0
     assert github.knows["issues"][0]["title"] == "Kafka differs from its manifests: lab"
     github.topic("refunds")
-    [(state, line)] = audited(github)
+    [(state, line)] = run_audit(github)
     assert (state, "1 to create" in line) == ("open", True), "it is kept up to date"
-    by_hand(github, "orders", "retention.ms", "1000")
+    alter_config(github, "orders", "retention.ms", "1000")
     (github.checkout / "manifests" / "refunds.yaml").unlink()
-    [(state, kept)] = audited(github)
+    [(state, kept)] = run_audit(github)
     assert (state, kept) == ("closed", line)
 
 
 def test_drift_that_no_plan_can_fix_opens_an_issue(github: Runner) -> None:
     github.topic("orders", partitions=3)
-    planned(github)
-    assert applied(github) == 0
+    plan_pull_request(github)
+    assert apply_merge(github) == 0
     file = Path(github.environ["STUB_CLUSTER"])
-    cluster = load(file)
+    cluster = load_cluster(file)
     assert not any(cluster.create_partitions([NewPartitions("orders", 5)]).values())
-    keep(cluster, file)
-    [(state, line)] = audited(github)
+    save_cluster(cluster, file)
+    [(state, line)] = run_audit(github)
     assert (state, "1 blocked" in line) == ("open", True), line
     assert "invalid-partitions" in github.knows["issues"][0]["body"]
     assert github.exit_code == 0, "it has looked"
@@ -353,7 +360,7 @@ def test_drift_that_no_plan_can_fix_opens_an_issue(github: Runner) -> None:
 
 def test_audit_with_invalid_manifests_opens_no_issue(github: Runner) -> None:
     github.topic("orders", partitons=3)
-    assert audited(github) == []
+    assert run_audit(github) == []
     assert github.exit_code == 1
 
 
@@ -387,16 +394,16 @@ def test_fleet_audit_reports_policy_findings(github: Runner) -> None:
     (github.folder / "bin" / "kdeclare").write_text(
         f'#!/bin/sh\necho "$@" > {told}\nmkdir -p "$5" && cp {github.folder}/report.md "$5"\nexit 2\n'
     )
-    assert audited(github) == [("open", "## Audit: 1 policy")]
+    assert run_audit(github) == [("open", "## Audit: 1 policy")]
     assert told.read_text().split("--detailed-exitcode ")[1] == "--fail-on policy\n"
     assert github.knows["issues"][0]["title"] == "Kafka differs from its manifests: fleet.yaml"
 
 
 def test_failed_audit_changes_no_issue(github: Runner) -> None:
     github.topic("orders")
-    [(state, before)] = audited(github)
+    [(state, before)] = run_audit(github)
     Path(github.environ["STUB_CLUSTER"]).unlink()
-    assert audited(github) == [(state, before)]
+    assert run_audit(github) == [(state, before)]
     assert github.exit_code == 1
 
 
@@ -406,7 +413,7 @@ def test_validate_of_a_fork_uses_no_service(github: Runner) -> None:
     ran = github.well("github/run.sh", KDECLARE_COMMAND="validate")
     assert "manifests/orders.yaml:" in ran.stdout
     assert github.exit_code == 1
-    assert (github.checkout / outputs(github)["sarif"]).exists()
+    assert (github.checkout / read_outputs(github)["sarif"]).exists()
     assert github.asked == ""
 
 
@@ -414,7 +421,7 @@ def test_client_properties_reach_only_the_cluster(github: Runner) -> None:
     github.topic("orders")
     secret = "security.protocol=SASL_SSL\nsasl.jaas.config=x password='hunter2';"
     github.environ["KDECLARE_CLIENT_PROPERTIES"] = secret
-    planned(github)
+    plan_pull_request(github)
     told = Path(github.environ["STUB_CLUSTER"]).with_suffix(".connected").read_text()
     connected = [json.loads(line) for line in told.splitlines()]
     assert {c["config"]["security.protocol"] for c in connected} == {"SASL_SSL"}

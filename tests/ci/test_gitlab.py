@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.ci.curl_stub import TOKEN
-from tests.ci.memory_kdeclare import load
+from tests.ci.memory_kdeclare import load_cluster
 from tests.ci.runner import Runner
 
 pytestmark = pytest.mark.slow
@@ -41,7 +41,7 @@ def gitlab(runner: Runner) -> Runner:
     return runner
 
 
-def reported(gitlab: Runner, text: str, found: str = "drift", code: int = 0) -> None:
+def write_report(gitlab: Runner, text: str, found: str = "drift", code: int = 0) -> None:
     """Write the output of an earlier step."""
     gitlab.out.mkdir(exist_ok=True)
     (gitlab.out / "report.md").write_text(text)
@@ -58,9 +58,9 @@ def test_merge_request_note_is_updated_in_place(gitlab: Runner) -> None:
     spoken[1]["body"] = marked
     spoken[3] |= {"body": marked, "author": None}
     gitlab.teach(notes=spoken)
-    reported(gitlab, "## Plan & more: 1 to create.\n")
+    write_report(gitlab, "## Plan & more: 1 to create.\n")
     assert "Commented on !4." in gitlab.well("gitlab/note.sh").stdout
-    reported(gitlab, "## Plan: 2 to create.\n")
+    write_report(gitlab, "## Plan: 2 to create.\n")
     assert "Updated the note on !4." in gitlab.well("gitlab/note.sh").stdout
     *others, note = gitlab.knows["notes"]
     assert others == spoken
@@ -83,7 +83,7 @@ def test_apply_uses_reviewed_plan(gitlab: Runner) -> None:
         for step in ("state.sh load", "gitlab/find-plan.sh", "apply.sh", "state.sh save"):
             gitlab.well(*step.split(), **merged)
         assert gitlab.exit_code == expected
-        assert set(load(Path(gitlab.environ["STUB_CLUSTER"])).topics()) == {"orders"}
+        assert set(load_cluster(Path(gitlab.environ["STUB_CLUSTER"])).topics()) == {"orders"}
 
 
 def test_apply_refuses_plan_that_differs_from_merged_manifests(gitlab: Runner) -> None:
@@ -97,7 +97,7 @@ def test_apply_refuses_plan_that_differs_from_merged_manifests(gitlab: Runner) -
         ran = gitlab.well(*step.split(), CI_COMMIT_SHA=MERGED)
     assert "The merged manifests no longer produce this plan" in ran.stdout
     assert gitlab.exit_code == 4
-    assert load(Path(gitlab.environ["STUB_CLUSTER"])).topics() == {}
+    assert load_cluster(Path(gitlab.environ["STUB_CLUSTER"])).topics() == {}
 
 
 REFUSED = {
@@ -137,13 +137,13 @@ def test_apply_without_reviewed_plan_is_refused(gitlab: Runner, facts: dict[str,
 
 @pytest.mark.parametrize(("code", "said"), [(0, "if you merge, exactly"), (3, "nothing is applied")])
 def test_note_describes_the_effect_of_merging(gitlab: Runner, code: int, said: str) -> None:
-    reported(gitlab, "## Plan\n", code=code)
+    write_report(gitlab, "## Plan\n", code=code)
     gitlab.well("gitlab/note.sh")
     assert f"this job</a>; {said}" in gitlab.knows["notes"][0]["body"]
 
 
 def test_fleet_and_project_have_separate_issues(gitlab: Runner) -> None:
-    reported(gitlab, "one")
+    write_report(gitlab, "one")
     for fleet in ("", "fleet.yaml", "other.yaml", "fleet.yaml"):
         gitlab.well("gitlab/issue.sh", KDECLARE_FLEET=fleet)
     titles = [
@@ -158,7 +158,7 @@ def test_drift_opens_one_issue_and_closes_it(gitlab: Runner) -> None:
     gitlab.teach(issues=[theirs | {"description": None}, marked])
     steps = (("drift", "one"), ("drift", "two"), ("failed", "three"), ("in-order", ""), ("in-order", ""))
     for found, text in steps:
-        reported(gitlab, text, found)
+        write_report(gitlab, text, found)
         gitlab.well("gitlab/issue.sh")
     unmarked, others, *[issue] = gitlab.knows["issues"]
     assert unmarked["description"] is None
@@ -169,7 +169,7 @@ def test_drift_opens_one_issue_and_closes_it(gitlab: Runner) -> None:
 
 @pytest.mark.parametrize("step", ["gitlab/note.sh", "gitlab/find-plan.sh", "gitlab/issue.sh"])
 def test_step_fails_when_gitlab_fails(gitlab: Runner, step: str) -> None:
-    reported(gitlab, "## Plan\n")
+    write_report(gitlab, "## Plan\n")
     ran = gitlab.run(step, KDECLARE_GITLAB_TOKEN="wrong")
     assert ran.returncode != 0
     assert "error: 401" in ran.stderr
@@ -177,7 +177,7 @@ def test_step_fails_when_gitlab_fails(gitlab: Runner, step: str) -> None:
 
 
 def test_token_is_in_no_command_line(gitlab: Runner) -> None:
-    reported(gitlab, "## Plan\n")
+    write_report(gitlab, "## Plan\n")
     gitlab.well("gitlab/note.sh")
     assert json.loads(gitlab.asked.splitlines()[0])
     assert TOKEN not in gitlab.asked

@@ -12,29 +12,33 @@ JOBS = yaml.safe_load((ROOT / "ci" / "gitlab" / "kdeclare.gitlab-ci.yml").read_t
 OURS, FORK = "7", "8"
 
 
-def holds(expression: str, variables: dict[str, str]) -> bool:
+def evaluate_rule(expression: str, variables: dict[str, str]) -> bool:
     """Evaluate a rule's ``if``, as far as these rules use it: comparisons joined by ``&&``."""
-    return all(_compares(part.strip(), variables) for part in expression.split("&&"))
+    return all(_evaluate_comparison(part.strip(), variables) for part in expression.split("&&"))
 
 
-def _compares(comparison: str, variables: dict[str, str]) -> bool:
+def _evaluate_comparison(comparison: str, variables: dict[str, str]) -> bool:
     found = re.fullmatch(r'(\$\w+) (==|!=) (\$\w+|"[^"]*")', comparison)
     assert found, f"an expression that this test does not know: {comparison}"
-    left, right = (_value(found[n], variables) for n in (1, 3))
+    left, right = (_evaluate_value(found[n], variables) for n in (1, 3))
     return (left == right) == (found[2] == "==")
 
 
-def _value(text: str, variables: dict[str, str]) -> str | None:
+def _evaluate_value(text: str, variables: dict[str, str]) -> str | None:
     return variables.get(text[1:]) if text.startswith("$") else text[1:-1]
 
 
-def run_in(variables: dict[str, str]) -> set[str]:
+def find_jobs(variables: dict[str, str]) -> set[str]:
     """Return the jobs of a pipeline with these variables, regardless of changed files."""
     jobs: dict[str, Any] = {name: job for name, job in JOBS.items() if "rules" in job}
-    return {name for name, job in jobs.items() if any(holds(rule["if"], variables) for rule in job["rules"])}
+    return {
+        name
+        for name, job in jobs.items()
+        if any(evaluate_rule(rule["if"], variables) for rule in job["rules"])
+    }
 
 
-def merge_request(pipeline_of: str, source: str) -> dict[str, str]:
+def build_merge_request(pipeline_of: str, source: str) -> dict[str, str]:
     """Return the variables of a merge request from a branch of ``source``."""
     return {
         "CI_PIPELINE_SOURCE": "merge_request_event",
@@ -45,9 +49,9 @@ def merge_request(pipeline_of: str, source: str) -> dict[str, str]:
 
 
 PIPELINES = {
-    "our own branch": (merge_request(OURS, OURS), "kdeclare-plan"),
-    "a fork's branch, run by us": (merge_request(OURS, FORK), "kdeclare-validate"),
-    "a fork's branch, run by the fork": (merge_request(FORK, FORK), "kdeclare-validate"),
+    "our own branch": (build_merge_request(OURS, OURS), "kdeclare-plan"),
+    "a fork's branch, run by us": (build_merge_request(OURS, FORK), "kdeclare-validate"),
+    "a fork's branch, run by the fork": (build_merge_request(FORK, FORK), "kdeclare-validate"),
     "merged": (
         {"CI_PIPELINE_SOURCE": "push", "CI_COMMIT_BRANCH": "main", "CI_DEFAULT_BRANCH": "main"},
         "kdeclare-apply",
@@ -58,9 +62,9 @@ PIPELINES = {
 
 @pytest.mark.parametrize(("variables", "job"), PIPELINES.values(), ids=PIPELINES.keys())
 def test_pipeline_rules_select_one_job(variables: dict[str, str], job: str) -> None:
-    assert run_in(variables) == {job}
+    assert find_jobs(variables) == {job}
 
 
 def test_pipeline_of_other_branch_applies_nothing() -> None:
     pushed = {"CI_PIPELINE_SOURCE": "push", "CI_COMMIT_BRANCH": "topics", "CI_DEFAULT_BRANCH": "main"}
-    assert run_in(pushed) == set()
+    assert find_jobs(pushed) == set()

@@ -20,7 +20,7 @@ SCRIPTS = sorted(STEPS.rglob("*.sh"))
 WORKFLOWS = sorted((ROOT / "ci" / "github").glob("*.yml"))
 
 
-def found(*command: str | Path) -> str:
+def run_linter(*command: str | Path) -> str:
     """Return the complaints of a linter; empty if there are none."""
     program, *arguments = map(str, command)
     ran = subprocess.run(
@@ -31,7 +31,7 @@ def found(*command: str | Path) -> str:
 
 def test_scripts_pass_shellcheck() -> None:
     assert len(SCRIPTS) > 10
-    assert found("shellcheck", "--external-sources", "--source-path=SCRIPTDIR", *SCRIPTS) == ""
+    assert run_linter("shellcheck", "--external-sources", "--source-path=SCRIPTDIR", *SCRIPTS) == ""
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: str(path.relative_to(STEPS)))
@@ -57,13 +57,14 @@ def test_workflows_match_published_schemas(schema: str) -> None:
     transform = ("--data-transform", schema) if schema == "gitlab-ci" else ()
     assert SCHEMAS[schema]
     assert (
-        found("check-jsonschema", "--builtin-schema", f"vendor.{schema}", *transform, *SCHEMAS[schema]) == ""
+        run_linter("check-jsonschema", "--builtin-schema", f"vendor.{schema}", *transform, *SCHEMAS[schema])
+        == ""
     )
 
 
 def test_workflows_pass_zizmor() -> None:
     how = ("--quiet", "--offline", "--no-progress", "--pedantic", "--config", "ci/zizmor.yml")
-    assert found("zizmor", *how, "action.yml", *WORKFLOWS) == ""
+    assert run_linter("zizmor", *how, "action.yml", *WORKFLOWS) == ""
 
 
 def test_action_expands_no_expressions_in_scripts() -> None:

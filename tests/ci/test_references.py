@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ci.pull_request import applied, opened, planned
+from tests.ci.pull_request import apply_merge, open_pull_request, plan_pull_request
 from tests.ci.runner import Runner
 
 pytestmark = pytest.mark.slow
@@ -29,7 +29,7 @@ LAB = {"environments": {"lab": {"bootstrapServers": "lab:9092"}}}
 @pytest.fixture
 def github(runner: Runner) -> Runner:
     """Provide a runner with a pull request to ``main``, where the project allows TEAM."""
-    opened(runner)
+    open_pull_request(runner)
     runner.environ |= {"TEAM": "checkout", "OTHER": "hunter2"}
     put_on_main(runner, {"env": ["TEAM"]})
     return runner
@@ -131,11 +131,11 @@ def test_project_path_with_dot_uses_limits_of_base_branch(github: Runner) -> Non
 
 def test_apply_without_allowed_references_is_refused(github: Runner) -> None:
     plan_topic_with(github, "plain")
-    planned(github)
+    plan_pull_request(github)
     write_project(github, None)
     manifest = github.checkout / "manifests" / "orders.yaml"
     manifest.write_text(manifest.read_text().replace("plain", "${env.TEAM}"))
-    assert applied(github) == 1
+    assert apply_merge(github) == 1
     assert "has no 'spec.references'" in (github.out / "report.md").read_text()
 
 
@@ -194,7 +194,7 @@ def test_step_output_with_line_break_is_refused(github: Runner) -> None:
 def test_apply_shows_nothing_of_unreviewed_plan(github: Runner) -> None:
     """A user who can push a branch can store any plan under the name of the reviewed one."""
     github.topic("evil", configs={"retention.ms": 4711})
-    planned(github)
+    plan_pull_request(github)
     (github.checkout / "manifests" / "evil.yaml").unlink()
     github.afresh()
     Path(github.environ["GITHUB_STEP_SUMMARY"]).unlink()

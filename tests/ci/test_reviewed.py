@@ -29,7 +29,7 @@ PLAN: dict[str, Any] = {
 }
 
 
-def compared(tmp_path: Path, saved: object, fresh: object) -> tuple[int, str]:
+def compare_plans(tmp_path: Path, saved: object, fresh: object) -> tuple[int, str]:
     """Return the exit code and the output."""
     files = [tmp_path / "saved.json", tmp_path / "fresh.json"]
     for file, document in zip(files, (saved, fresh), strict=True):
@@ -56,7 +56,7 @@ SAME = {
 
 @pytest.mark.parametrize("facts", SAME.values(), ids=SAME.keys())
 def test_plan_comparison_accepts_new_ids_and_more_changes(tmp_path: Path, facts: dict[str, Any]) -> None:
-    assert compared(tmp_path, PLAN, PLAN | facts) == (0, "")
+    assert compare_plans(tmp_path, PLAN, PLAN | facts) == (0, "")
 
 
 OTHERWISE = {
@@ -89,7 +89,7 @@ OTHERWISE = {
 
 @pytest.mark.parametrize(("facts", "said"), OTHERWISE.values(), ids=OTHERWISE.keys())
 def test_plan_comparison_refuses_differences(tmp_path: Path, facts: dict[str, Any], said: str) -> None:
-    code, told = compared(tmp_path, PLAN, PLAN | facts)
+    code, told = compare_plans(tmp_path, PLAN, PLAN | facts)
     assert code == 4
     assert said in told
     assert "Nothing is applied." in told
@@ -100,7 +100,7 @@ def test_plan_comparison_prints_no_hostile_text(tmp_path: Path) -> None:
     evil = "::set-output name=x::y\n##[add-mask]a\n![](https://evil.example/track)"
     operation = {**CREATE, "id": evil, "args": {"note": evil}, evil: evil}
     saved = {**PLAN, "project": evil, "operations": [operation, CREATE | {"args": {"note": evil}, evil: 1}]}
-    code, told = compared(tmp_path, {**saved, "ownership": [OWNED | {"id": evil}]}, PLAN)
+    code, told = compare_plans(tmp_path, {**saved, "ownership": [OWNED | {"id": evil}]}, PLAN)
     assert code == 4
     assert not any(part in told for part in ("set-output", "add-mask", "evil.example"))
     assert "operations (not shown: not a name): is no longer planned" in told
@@ -109,6 +109,6 @@ def test_plan_comparison_prints_no_hostile_text(tmp_path: Path) -> None:
 
 def test_plan_comparison_without_fresh_plan_fails(tmp_path: Path) -> None:
     mistake = {"severity": "error", "summary": "Unknown field", "detail": "'partitons' is none."}
-    code, told = compared(tmp_path, PLAN, {"outcome": "error", "diagnostics": [mistake]})
+    code, told = compare_plans(tmp_path, PLAN, {"outcome": "error", "diagnostics": [mistake]})
     assert (code, "error: Unknown field\n  'partitons' is none." in told) == (1, True)
-    assert compared(tmp_path, PLAN, None)[0] == 1
+    assert compare_plans(tmp_path, PLAN, None)[0] == 1

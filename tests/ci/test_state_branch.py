@@ -10,19 +10,19 @@ from tests.ci.runner import Runner
 pytestmark = pytest.mark.slow
 
 
-def git(runner: Runner, *arguments: str) -> str:
+def run_git(runner: Runner, *arguments: str) -> str:
     """Run git in the remote repository."""
     command = ["git", "-C", str(runner.remote), *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-def kept(runner: Runner) -> dict[str, str]:
+def read_branch(runner: Runner) -> dict[str, str]:
     """Return the files on the branch."""
-    names = git(runner, "ls-tree", "-r", "--name-only", "kdeclare-state").split()
-    return {name: git(runner, "show", f"kdeclare-state:{name}") for name in names}
+    names = run_git(runner, "ls-tree", "-r", "--name-only", "kdeclare-state").split()
+    return {name: run_git(runner, "show", f"kdeclare-state:{name}") for name in names}
 
 
-def save(runner: Runner, text: str, step: str = "save", environment: str = "lab") -> None:
+def run_and_save(runner: Runner, text: str, step: str = "save", environment: str = "lab") -> None:
     """Run kdeclare, and the steps after it."""
     folder = runner.out / "state" / "shop" / environment
     folder.mkdir(parents=True, exist_ok=True)
@@ -33,14 +33,14 @@ def save(runner: Runner, text: str, step: str = "save", environment: str = "lab"
 
 def test_saved_state_is_loaded_by_next_job(runner: Runner) -> None:
     assert "Branch kdeclare-state does not exist yet" in runner.well("state.sh", "load").stdout
-    save(runner, "one")
+    run_and_save(runner, "one")
     runner.afresh()
     runner.well("state.sh", "load")
     assert (runner.out / "state" / "shop" / "lab" / "state.json").read_text() == "one"
-    save(runner, "two", step="save")
-    assert kept(runner) == {"shop/lab/state.json": "two"}, "and no lock"
+    run_and_save(runner, "two", step="save")
+    assert read_branch(runner) == {"shop/lab/state.json": "two"}, "and no lock"
     assert (
-        git(runner, "log", "--format=%s", "kdeclare-state").splitlines()
+        run_git(runner, "log", "--format=%s", "kdeclare-state").splitlines()
         == ["State of default after a run"] * 2
     )
 
@@ -48,8 +48,8 @@ def test_saved_state_is_loaded_by_next_job(runner: Runner) -> None:
 def test_unchanged_state_is_not_saved(runner: Runner) -> None:
     runner.well("state.sh", "load")
     assert "The state has not changed." in runner.well("state.sh", "save").stdout
-    assert git(runner, "branch") == ""
-    save(runner, "one")
+    assert run_git(runner, "branch") == ""
+    run_and_save(runner, "one")
     assert "The state has not changed." in runner.well("state.sh", "save").stdout
     runner.afresh()
     assert "No state was loaded" in runner.well("state.sh", "save").stdout
@@ -58,12 +58,12 @@ def test_unchanged_state_is_not_saved(runner: Runner) -> None:
 LINES = "".join(f"{line}\n" for line in range(40))
 
 
-def meanwhile(runner: Runner, environment: str, text: str) -> None:
+def save_from_other_job(runner: Runner, environment: str, text: str) -> None:
     """Save the state of another job that started with the same state."""
     here, aside = runner.out / "state", runner.folder / "aside"
     here.rename(aside)
     runner.well("state.sh", "load")
-    save(runner, text, environment=environment)
+    run_and_save(runner, text, environment=environment)
     runner.afresh()
     runner.out.mkdir()
     aside.rename(here)
@@ -74,21 +74,23 @@ def test_states_of_concurrent_environments_are_merged(runner: Runner, before: bo
     runner.well("state.sh", "load")
     if before:
         for environment in ("one", "two", "three"):
-            save(runner, LINES, environment=environment)
+            run_and_save(runner, LINES, environment=environment)
         runner.afresh()
         runner.well("state.sh", "load")
-    meanwhile(runner, "one", f"{LINES}1")
-    meanwhile(runner, "two", f"{LINES}2")
-    save(runner, f"{LINES}3", environment="three")
+    save_from_other_job(runner, "one", f"{LINES}1")
+    save_from_other_job(runner, "two", f"{LINES}2")
+    run_and_save(runner, f"{LINES}3", environment="three")
     environments = {"one": 1, "two": 2, "three": 3}
-    assert kept(runner) == {f"shop/{name}/state.json": f"{LINES}{n}" for name, n in environments.items()}
+    assert read_branch(runner) == {
+        f"shop/{name}/state.json": f"{LINES}{n}" for name, n in environments.items()
+    }
     assert "The state has not changed." in runner.well("state.sh", "save").stdout
 
 
 def test_save_refuses_to_overwrite_concurrent_state(runner: Runner) -> None:
     runner.well("state.sh", "load")
-    save(runner, LINES)
-    meanwhile(runner, "lab", f"{LINES}theirs\n")
+    run_and_save(runner, LINES)
+    save_from_other_job(runner, "lab", f"{LINES}theirs\n")
     mine = runner.out / "state" / "shop" / "lab" / "state.json"
     mine.write_text(f"mine\n{LINES}")  # changes in different lines, which git would merge
     told = runner.folder / "told"
@@ -96,7 +98,7 @@ def test_save_refuses_to_overwrite_concurrent_state(runner: Runner) -> None:
         ran = runner.run("state.sh", "save", KDECLARE_ENV="lab", GITHUB_OUTPUT=str(told))
         assert ran.returncode == 1
         assert "The state could not be saved on kdeclare-state" in ran.stderr
-    assert kept(runner) == {"shop/lab/state.json": f"{LINES}theirs\n"}
+    assert read_branch(runner) == {"shop/lab/state.json": f"{LINES}theirs\n"}
     assert mine.read_text() == f"mine\n{LINES}"
     assert set(told.read_text().splitlines()) == {"artifact=kdeclare-state-not-saved-lab"}
 

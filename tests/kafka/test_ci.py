@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.ci.pull_request import applied, opened, planned
+from tests.ci.pull_request import apply_merge, open_pull_request, plan_pull_request
 from tests.ci.runner import Runner
 from tests.commands import run_here
 from tests.waiting import run_server
@@ -25,7 +25,7 @@ Typed = Callable[..., str]
 def github(tmp_path: Path, sandbox: "SandboxStatus") -> Iterator[Runner]:
     """A runner of GitHub's, in a project whose cluster is the sandbox."""
     with run_server() as kdeclare:
-        made = opened(Runner(tmp_path, kdeclare))
+        made = open_pull_request(Runner(tmp_path, kdeclare))
         lab = {"bootstrapServers": sandbox.bootstrap}
         made.write("kdeclare.yaml", "Project", "shop", {"environments": {"lab": lab}})
         yield made
@@ -47,27 +47,27 @@ def by_hand(sandbox: "SandboxStatus", tmp_path: Path) -> Iterator[Typed]:
 def test_pull_request_is_applied_unless_its_plan_is_stale(github: Runner, by_hand: Typed) -> None:
     retention = {"configs": {"retention.ms": 3600000}}
     github.topic(TOPIC, partitions=1, **retention)
-    planned(github, run=1)
+    plan_pull_request(github, run=1)
     [comment] = github.knows["comments"]
     github.topic(TOPIC, partitions=2, **retention)
-    planned(github, run=2)
+    plan_pull_request(github, run=2)
     [updated] = github.knows["comments"]
     assert updated["id"] == comment["id"]
     assert updated["body"] != comment["body"]
 
-    assert applied(github) == 0
+    assert apply_merge(github) == 0
     described = by_hand("topic", "describe", TOPIC, "--format", "json")
     assert json.loads(described)["topics"][0]["partition_count"] == 2
 
     github.topic(TOPIC, partitions=2, configs={"retention.ms": 7200000})
-    planned(github, run=3)
+    plan_pull_request(github, run=3)
     by_hand("config", "alter", "--topic", TOPIC, "--add-config", "retention.ms=1000", "--yes")
-    assert applied(github) == 4
+    assert apply_merge(github) == 4
     told = (github.out / "report.md").read_text()
     assert "exit code 4" in told
     assert "1000" in by_hand("config", "describe", "--topic", TOPIC)
 
-    planned(github, run=4)
+    plan_pull_request(github, run=4)
     assert "7200000" in github.knows["comments"][0]["body"]
-    assert applied(github) == 0
+    assert apply_merge(github) == 0
     assert "7200000" in by_hand("config", "describe", "--topic", TOPIC)

@@ -30,11 +30,11 @@ from kdeclare.providers.kafka.port import Cluster, NewTopic
 from kdeclare.report.fleet.fleet_runs import build_fleet_schemas
 from kdeclare.sandbox import GroupSettings
 from tests.beds import CLUSTER_WIDE, DELETE, SET, SUBTRACT, KafkaBed, all_created, topic_resource
-from tests.browser.pictures import Picture, take
-from tests.browser.watched import Watched
+from tests.browser.pictures import Picture, take_picture
+from tests.browser.watched import WatchedPage
 from tests.commands import run_here
 from tests.conftest import free_ports_of_clusters
-from tests.spark.sharing import one_spark, shared
+from tests.spark.sharing import open_spark, share_session
 from tests.startup_cache import spark_variables
 
 pytestmark = pytest.mark.kafka
@@ -121,7 +121,7 @@ class Story:
         """Run a command that needs Spark; what it printed."""
         if self.spark is None:
             return self.kdeclare(*arguments, code=code)
-        with shared(self.spark):
+        with share_session(self.spark):
             done = run_here(self.folder, *arguments)
         assert done.code == code, f"{done.code}: " + done.out[-4000:] + done.err[-4000:]
         return done.out
@@ -242,7 +242,7 @@ def with_spark(story: Story) -> Iterator[None]:
     """From here on the commands share one Spark; the audit before started its own."""
     with ExitStack() as started:
         with chdir(story.folder):  # where its tasks look for what a command names
-            story.spark = started.enter_context(one_spark(story.folder / "spark.log"))
+            story.spark = started.enter_context(open_spark(story.folder / "spark.log"))
         yield
     story.spark = None
 
@@ -583,7 +583,7 @@ def test_fleet_audit_reports_unreachable_clusters(story: Story) -> None:
     assert summary["since"]["mended"] == len(earlier - {f[:5] for f in story.expected})
 
 
-def test_fleet_report_shows_all_findings(story: Story, desktop: Watched) -> None:
+def test_fleet_report_shows_all_findings(story: Story, desktop: WatchedPage) -> None:
     summary = json.loads((story.folder / "audits" / "summary.json").read_text())
     page = desktop.open(story.folder / "audits" / "report.html")
     assert page.locator("h1").inner_text() == "Drift in 2 of 4 clusters of shop, 2 not read."
@@ -608,4 +608,4 @@ def test_fleet_report_shows_all_findings(story: Story, desktop: Watched) -> None
     ids=lambda picture: picture.name,
 )
 def test_fleet_report_pictures(story: Story, chromium: Browser, picture: Picture) -> None:
-    take(chromium, story.folder / "audits" / "report.html", picture)
+    take_picture(chromium, story.folder / "audits" / "report.html", picture)

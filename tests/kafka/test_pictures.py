@@ -19,8 +19,8 @@ from kdeclare.cli.main import main
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.sandbox import SandboxStatus
 from tests.beds import CLUSTER_WIDE, DELETE, SET, KafkaBed, topic_resource
-from tests.browser.pictures import Picture, take
-from tests.browser.watched import Watched
+from tests.browser.pictures import Picture, take_picture
+from tests.browser.watched import WatchedPage
 from tests.kafka.records import open_cluster
 
 # the browser first: where there is none, nothing is applied for nothing
@@ -201,7 +201,7 @@ def expect_value(bed: KafkaBed, topic: str, key: str, value: str) -> None:
     assert bed.overrides(topic_resource(topic))[key] == value
 
 
-def test_plan_page_has_counts_of_the_plan(desktop: Watched, release: Release) -> None:
+def test_plan_page_has_counts_of_the_plan(desktop: WatchedPage, release: Release) -> None:
     page, plan = desktop.open(release.plan_page), release.plan
     summary = plan["summary"]
     names = {"create": "create", "update": "change", "delete": "delete", "blocked": "blocked"}
@@ -220,7 +220,7 @@ def test_plan_page_has_counts_of_the_plan(desktop: Watched, release: Release) ->
     assert row.locator("td").all_inner_texts()[2:] == ["3600000 (1 h)", "1209600000 (14 d)"]
 
 
-def test_run_page_has_outcomes_of_the_run(desktop: Watched, release: Release, bed: KafkaBed) -> None:
+def test_run_page_has_outcomes_of_the_run(desktop: WatchedPage, release: Release, bed: KafkaBed) -> None:
     page, run = desktop.open(release.run_page), release.run
     assert f"Run {run['run_id']} on shop/production" in page.locator("h1").inner_text()
     total = len(run["steps"])
@@ -260,4 +260,4 @@ def tile(page: Page, name: str) -> str:
 )
 def test_plan_and_run_pictures(chromium: Browser, release: Release, picture: Picture) -> None:
     page_file = release.run_page if picture.name.startswith("run") else release.plan_page
-    take(chromium, page_file, picture)
+    take_picture(chromium, page_file, picture)

@@ -6,13 +6,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.spark.real_fleet import SECRETS
-from tests.spark.sharing import one_spark, shared
+from tests.spark.sharing import open_spark, share_session
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Provide the session."""
-    with one_spark(tmp_path_factory.mktemp("spark") / "spark.log") as session:
+    with open_spark(tmp_path_factory.mktemp("spark") / "spark.log") as session:
         yield session
 
 
@@ -21,5 +21,5 @@ def in_shared_spark(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Ite
     """Make commands that a test runs in this process use the shared session."""
     for name, value in SECRETS.items():
         monkeypatch.setenv(name, value)
-    with shared(spark):
+    with share_session(spark):
         yield

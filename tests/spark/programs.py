@@ -22,13 +22,13 @@ def run_program(
     folder: Path, program: str, environ: Mapping[str, str] | None = None, *arguments: str
 ) -> "subprocess.CompletedProcess[str]":
     """Run a program in a folder; temporary files go to ``folder/tmp``, for later checks."""
-    return ended(begun(folder, program, environ, *arguments))
+    return wait_for_program(start_program(folder, program, environ, *arguments))
 
 
-def begun(
+def start_program(
     folder: Path, program: str, environ: Mapping[str, str] | None = None, *arguments: str
 ) -> "subprocess.Popen[str]":
-    """Start a program that runs in parallel with the tests until `ended`."""
+    """Start a program that runs in parallel with the tests until `wait_for_program`."""
     (folder / "tmp").mkdir(exist_ok=True)
     file = folder / "program.py"
     file.write_text(_START + textwrap.dedent(program))
@@ -43,7 +43,7 @@ def begun(
     )
 
 
-def ended(program: "subprocess.Popen[str]") -> "subprocess.CompletedProcess[str]":
+def wait_for_program(program: "subprocess.Popen[str]") -> "subprocess.CompletedProcess[str]":
     """Wait for a program, and kill it if it hangs."""
     with program:
         try:
@@ -53,7 +53,7 @@ def ended(program: "subprocess.Popen[str]") -> "subprocess.CompletedProcess[str]
     return subprocess.CompletedProcess(program.args, program.returncode, said, errors)
 
 
-def told(done: "subprocess.CompletedProcess[str]") -> Any:
+def read_json_output(done: "subprocess.CompletedProcess[str]") -> Any:
     """Return the JSON that is the only output of a program."""
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stderr == ""

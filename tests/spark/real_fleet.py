@@ -143,10 +143,10 @@ class RealFleet:
         return sorted(self.snapshots.glob(f"data/*/*/cluster={cluster}/*.parquet"))
 
 
-def real_fleet(folder: Path, monkeypatch: pytest.MonkeyPatch) -> RealFleet:
+def make_real_fleet(folder: Path, monkeypatch: pytest.MonkeyPatch) -> RealFleet:
     """Write all files, apply the projects, let the clusters drift, and take the snapshot."""
     fleet = RealFleet(folder)
-    for name, text in _files(folder).items():
+    for name, text in _build_files(folder).items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
@@ -158,7 +158,7 @@ def real_fleet(folder: Path, monkeypatch: pytest.MonkeyPatch) -> RealFleet:
         for env in ("eu-1", "eu-2"):
             project = str(folder / "shop" / "kdeclare.yaml")
             assert main(["apply", "--yes", "--project", project, "--env", env]) == 0
-    _drift(fleet)
+    _make_drift(fleet)
     rows = {
         name: list(read_live_rows(connections_to(c), name, {}, TAKEN_AT))
         for name, c in fleet.clusters.items()
@@ -174,13 +174,13 @@ def write_snapshot(folder: Path, clusters: Mapping[str, Sequence[Row]]) -> None:
         file = folder / path / f"cluster={name}" / "part-0.parquet"
         file.parent.mkdir(parents=True)
         pq.write_table(pa.Table.from_batches(batch_rows(rows)).drop_columns("cluster"), file)
-    told = tuple(_told(name, rows) for name, rows in clusters.items())
+    told = tuple(_describe_cluster(name, rows) for name, rows in clusters.items())
     record = SnapshotRecord(SNAPSHOT, "shop", TAKEN_AT, 1.0, path, told)
     (folder / "snapshots").mkdir()
     (folder / "snapshots" / f"{SNAPSHOT}.json").write_text(json.dumps(dump_document(record)))
 
 
-def _files(folder: Path) -> Mapping[str, str]:
+def _build_files(folder: Path) -> Mapping[str, str]:
     topics = "".join(_TOPIC.format(name=f"t.{n}", more="") for n in range(12))
     wide = _TOPIC.format(name="wide", more=", placement: {strategy: cross-rack}")
     return {
@@ -193,7 +193,7 @@ def _files(folder: Path) -> Mapping[str, str]:
     }
 
 
-def _drift(fleet: RealFleet) -> None:
+def _make_drift(fleet: RealFleet) -> None:
     for name in ("eu-1", "eu-2"):
         fleet.clusters[name].create_topics([NewTopic("Loud", 1, 1, None, {})])
     cluster = fleet.clusters["eu-1"]
@@ -206,7 +206,7 @@ def _drift(fleet: RealFleet) -> None:
     cluster.tick(100)
 
 
-def _told(name: str, rows: Sequence[Row]) -> SnapshotCluster:
+def _describe_cluster(name: str, rows: Sequence[Row]) -> SnapshotCluster:
     own = next(row for row in rows if row["kind"] == CLUSTER)
     resources = [row for row in rows if row["kind"] != CLUSTER]
     return SnapshotCluster(

@@ -15,7 +15,7 @@ from tests.spark.real_fleet import SECRETS
 
 
 @contextmanager
-def one_spark(log: Path) -> Iterator[SparkSession]:
+def open_spark(log: Path) -> Iterator[SparkSession]:
     """Provide a session with two cores that ignores Spark settings of the environment."""
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith(("SPARK_", "PYSPARK_"))]:
@@ -27,7 +27,7 @@ def one_spark(log: Path) -> Iterator[SparkSession]:
 
 
 @contextmanager
-def shared(session: SparkSession) -> Iterator[None]:
+def share_session(session: SparkSession) -> Iterator[None]:
     """Make commands that run in this process use this warm session."""
 
     @contextmanager

@@ -46,7 +46,7 @@ class StandaloneSpark:
 
 
 @contextmanager
-def standalone_spark(
+def start_standalone_spark(
     folder: Path, settings: Mapping[str, str], workers: Sequence[Sequence[Path]] = ((),)
 ) -> Iterator[StandaloneSpark]:
     """Start a master and workers with one core each, and stop them afterwards.

@@ -15,7 +15,7 @@ from kdeclare.cli.main import main
 from kdeclare.fleet.rows import FINDINGS
 from kdeclare.fleet.spark import diff
 from kdeclare.fleet.spark.diff import AuditCoverage
-from tests.spark.real_fleet import RealFleet, real_fleet
+from tests.spark.real_fleet import RealFleet, make_real_fleet
 
 pytestmark = pytest.mark.spark
 
@@ -35,13 +35,13 @@ US_UNREAD: Short = ("us", "Cluster/us", "unreachable", None)
 B_UNREAD: Short = ("us", "Topic/b", "unreachable", None)
 
 
-def table(spark: SparkSession, found: Iterable[Short], seen: datetime = TODAY) -> DataFrame:
+def build_findings(spark: SparkSession, found: Iterable[Short], seen: datetime = TODAY) -> DataFrame:
     """Build the findings of an audit; ``seen`` is when each was first seen, and the time of the audit."""
-    rows = [_row(short, seen) for short in found]
+    rows = [_build_row(short, seen) for short in found]
     return spark.createDataFrame(pa.Table.from_pylist(rows, FINDINGS))
 
 
-def _row(short: Short, seen: datetime) -> dict[str, Any]:
+def _build_row(short: Short, seen: datetime) -> dict[str, Any]:
     cluster, resource, finding, path = short
     kind, name = resource.split("/")
     known = {"cluster": cluster, "kind": kind, "name": name, "finding": finding, "path": path}
@@ -49,11 +49,11 @@ def _row(short: Short, seen: datetime) -> dict[str, Any]:
     return dict.fromkeys(FINDINGS.names) | known | times
 
 
-def shorts(found: DataFrame) -> set[Short]:
+def read_shorts(found: DataFrame) -> set[Short]:
     return {(r["cluster"], f"{r['kind']}/{r['name']}", r["finding"], r["path"]) for r in found.collect()}
 
 
-def dates(found: DataFrame) -> dict[Short, tuple[int, str]]:
+def read_first_seen(found: DataFrame) -> dict[Short, tuple[int, str]]:
     """Return the day on which each finding was first seen, and its status."""
     return {
         (r["cluster"], f"{r['kind']}/{r['name']}", r["finding"], r["path"]): (
@@ -83,18 +83,18 @@ def test_findings_outside_coverage_are_not_fixed(
     spark: SparkSession, now: list[Short], before: list[Short], sight: AuditCoverage, mended: set[Short],
     unseen: set[Short],
 ) -> None:  # fmt: skip
-    found, earlier = table(spark, now), table(spark, before, MONDAY)
-    assert shorts(diff.find_fixed(found, earlier, sight)) == mended
-    assert shorts(diff.find_unchecked(found, earlier, sight)) == unseen
+    found, earlier = build_findings(spark, now), build_findings(spark, before, MONDAY)
+    assert read_shorts(diff.find_fixed(found, earlier, sight)) == mended
+    assert read_shorts(diff.find_unchecked(found, earlier, sight)) == unseen
 
 
 def test_finding_keeps_its_first_seen_time(spark: SparkSession) -> None:
-    found = table(spark, [PENDING, GONE, CHANGED]).drop("first_seen", "status")
-    assert dates(diff.add_first_seen(found, None, None)) == dict.fromkeys(
+    found = build_findings(spark, [PENDING, GONE, CHANGED]).drop("first_seen", "status")
+    assert read_first_seen(diff.add_first_seen(found, None, None)) == dict.fromkeys(
         [PENDING, GONE, CHANGED], (18, "new")
     )
-    newest = table(spark, [PENDING], MONDAY).unionByName(table(spark, [GONE], TUESDAY))
-    assert dates(diff.add_first_seen(found, newest, newest)) == {
+    newest = build_findings(spark, [PENDING], MONDAY).unionByName(build_findings(spark, [GONE], TUESDAY))
+    assert read_first_seen(diff.add_first_seen(found, newest, newest)) == {
         PENDING: (16, "known"),
         GONE: (17, "known"),
         CHANGED: (18, "new"),
@@ -103,10 +103,10 @@ def test_finding_keeps_its_first_seen_time(spark: SparkSession) -> None:
 
 def test_finding_new_since_older_audit_keeps_first_seen_time(spark: SparkSession) -> None:
     """An older audit determines what is new; the latest one determines when it was first seen."""
-    found = table(spark, [PENDING, GONE, CHANGED, KEY]).drop("first_seen", "status")
-    newest = table(spark, [PENDING, GONE], TUESDAY)
-    since = table(spark, [PENDING, CHANGED], MONDAY)
-    assert dates(diff.add_first_seen(found, newest, since)) == {
+    found = build_findings(spark, [PENDING, GONE, CHANGED, KEY]).drop("first_seen", "status")
+    newest = build_findings(spark, [PENDING, GONE], TUESDAY)
+    since = build_findings(spark, [PENDING, CHANGED], MONDAY)
+    assert read_first_seen(diff.add_first_seen(found, newest, since)) == {
         PENDING: (17, "known"),
         GONE: (17, "new"),
         CHANGED: (18, "known"),  # it was fixed in between, and came back
@@ -137,7 +137,7 @@ class Audits:
 def test_partial_audits_keep_findings_of_other_clusters(
     in_shared_spark: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    audits = Audits(real_fleet(tmp_path / "fleet", monkeypatch))
+    audits = Audits(make_real_fleet(tmp_path / "fleet", monkeypatch))
     first = audits()
     everything = sum(first["found"].values())
     of_eu_2 = sum(next(c["found"] for c in first["clusters"] if c["name"] == "eu-2").values())

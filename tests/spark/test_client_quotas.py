@@ -10,13 +10,13 @@ from kdeclare.fleet.in_process_audit import audit_rows
 from kdeclare.fleet.row_builder import Row
 from kdeclare.fleet.rows import DECLARED, LIVE
 from kdeclare.fleet.spark.diff import find_drift_rows
-from tests.spark.test_equality import in_order, table
+from tests.spark.test_equality import build_table, sort_rows
 from tests.unit.fleet.quotas import generate_quotas
 
 pytestmark = pytest.mark.spark
 
 
-def random_tables(random: Random) -> tuple[list[Row], list[Row]]:
+def build_random_tables(random: Random) -> tuple[list[Row], list[Row]]:
     """Build eight clusters; in the last one, describing quotas is not permitted."""
     declared: list[Row] = []
     live: list[Row] = []
@@ -32,11 +32,11 @@ def random_tables(random: Random) -> tuple[list[Row], list[Row]]:
 
 @pytest.mark.parametrize("unmanaged_keys", [True, False])
 def test_spark_and_process_find_same_quota_drift(spark: SparkSession, unmanaged_keys: bool) -> None:
-    declared, live = random_tables(Random(7))
-    expected = in_order(audit_rows(declared, live, unmanaged_keys=unmanaged_keys))
+    declared, live = build_random_tables(Random(7))
+    expected = sort_rows(audit_rows(declared, live, unmanaged_keys=unmanaged_keys))
     kinds = {row[3] for row in expected if row[1] == "ClientQuota"}
     assert kinds == {"changed", "missing", "orphaned", "unmanaged", "pending", "unreachable"}
     assert any(row[4] == "limits.request_percentage" for row in expected)
-    tables = table(spark, declared, DECLARED), table(spark, live, LIVE)
+    tables = build_table(spark, declared, DECLARED), build_table(spark, live, LIVE)
     found = find_drift_rows(*tables, unmanaged_keys=unmanaged_keys)
-    assert in_order(row.asDict() for row in found.collect()) == expected
+    assert sort_rows(row.asDict() for row in found.collect()) == expected

@@ -33,22 +33,22 @@ pytestmark = pytest.mark.spark
 _COLUMNS = (*KEY, *FINDING.names)
 
 
-def table(spark: SparkSession, rows: Iterable[Row], schema: pa.Schema) -> DataFrame:
+def build_table(spark: SparkSession, rows: Iterable[Row], schema: pa.Schema) -> DataFrame:
     """Build a Spark table of rows."""
     listed = [{**row, "labels": list((row["labels"] or {}).items())} for row in rows]
     return spark.createDataFrame(pa.Table.from_pylist(listed, schema))
 
 
-def found_by_spark(
+def find_with_spark(
     spark: SparkSession, fleet: Fleet, *, unmanaged_keys: bool = True
 ) -> list[tuple[Any, ...]]:
     """Return the findings of Spark, in order."""
-    tables = table(spark, fleet.declared, DECLARED), table(spark, fleet.live, LIVE)
+    tables = build_table(spark, fleet.declared, DECLARED), build_table(spark, fleet.live, LIVE)
     found = find_drift_rows(*tables, unmanaged_keys=unmanaged_keys)
-    return in_order(row.asDict() for row in found.collect())
+    return sort_rows(row.asDict() for row in found.collect())
 
 
-def in_order(rows: Iterable[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
+def sort_rows(rows: Iterable[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
     """Return rows in a comparable order."""
     return sorted((tuple(row[name] for name in _COLUMNS) for row in rows), key=repr)
 
@@ -56,17 +56,17 @@ def in_order(rows: Iterable[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize("seed", range(6))
 def test_spark_and_process_find_same_drift_in_random_fleet(spark: SparkSession, seed: int) -> None:
     fleet = generate_fleet(Random(seed), clusters=8, topics=60)
-    expected = in_order(audit_rows(fleet.declared, fleet.live))
+    expected = sort_rows(audit_rows(fleet.declared, fleet.live))
     assert len(expected) > 50
-    assert found_by_spark(spark, fleet) == expected
-    fewer = in_order(audit_rows(fleet.declared, fleet.live, unmanaged_keys=False))
+    assert find_with_spark(spark, fleet) == expected
+    fewer = sort_rows(audit_rows(fleet.declared, fleet.live, unmanaged_keys=False))
     assert len(fewer) < len(expected)
-    assert found_by_spark(spark, fleet, unmanaged_keys=False) == fewer
+    assert find_with_spark(spark, fleet, unmanaged_keys=False) == fewer
 
 
 def test_spark_audit_skips_unchanged_topics(spark: SparkSession) -> None:
     fleet = generate_fleet(Random(11), clusters=4, topics=200, plain=True)
-    plan = find_drift_rows(table(spark, fleet.declared, DECLARED), table(spark, fleet.live, LIVE))
+    plan = find_drift_rows(build_table(spark, fleet.declared, DECLARED), build_table(spark, fleet.live, LIVE))
     assert "ArrowEvalPython" in plan._jdf.queryExecution().toString()
     proved = sum(
         proves_no_drift(mine, seen)
@@ -75,25 +75,25 @@ def test_spark_audit_skips_unchanged_topics(spark: SparkSession) -> None:
         if all(mine[name] == seen[name] for name in KEY)
     )
     assert proved > 100, "the fleet has enough that is in order for the test to mean something"
-    assert found_by_spark(spark, fleet) == in_order(audit_rows(fleet.declared, fleet.live))
+    assert find_with_spark(spark, fleet) == sort_rows(audit_rows(fleet.declared, fleet.live))
 
 
 def test_spark_and_process_agree_on_empty_fleet(spark: SparkSession) -> None:
     empty = generate_fleet(Random(1), clusters=3, topics=0)
-    assert found_by_spark(spark, empty) == in_order(audit_rows(empty.declared, empty.live))
+    assert find_with_spark(spark, empty) == sort_rows(audit_rows(empty.declared, empty.live))
     empty.declared.clear()
     empty.live.clear()
-    assert found_by_spark(spark, empty) == []
+    assert find_with_spark(spark, empty) == []
 
 
 def test_find_duplicates_returns_duplicate_rows(spark: SparkSession) -> None:
     fleet = generate_fleet(Random(2), clusters=2, topics=5)
-    live = table(spark, [*fleet.live, fleet.live[-1]], LIVE)
+    live = build_table(spark, [*fleet.live, fleet.live[-1]], LIVE)
     assert [row["name"] for row in find_duplicates(live).collect()] == [fleet.live[-1]["name"]]
-    assert find_duplicates(table(spark, fleet.live, LIVE)).count() == 0
+    assert find_duplicates(build_table(spark, fleet.live, LIVE)).count() == 0
 
 
-def _judge_of(cluster: str) -> ClusterEvaluator | None:
+def _build_evaluator(cluster: str) -> ClusterEvaluator | None:
     """Policies of every second cluster: they warn about topics by the number of labels, or cannot decide."""
     if cluster.endswith("1"):
         return None
@@ -115,26 +115,28 @@ def test_spark_and_process_find_same_drift_in_whole_clusters(spark: SparkSession
     for number in range(12):
         made, name = RandomCluster(Random(number)), f"eu-{number}"
         mine, theirs = build_tables(made.cluster, made.declared, made.state, (None, A)[number % 2], name=name)
-        mine[0]["always"] = _judge_of(name) is not None
+        mine[0]["always"] = _build_evaluator(name) is not None
         declared += mine
         live += theirs
         whole = ClusterTables(name, mine[0]["owned"], theirs[0]["body"], mine[1:], theirs[1:])
-        for id_, labels, item in find_in_cluster(whole, _judge_of(name)).found:
+        for id_, labels, item in find_in_cluster(whole, _build_evaluator(name)).found:
             row = {column: getattr(item, column) for column in FINDING.names}
             expected.append({"cluster": name, "kind": id_.kind, "name": id_.name, **row, "labels": labels})
-    wide = find_in_whole_clusters(table(spark, declared, DECLARED), table(spark, live, LIVE), _judge_of)
+    wide = find_in_whole_clusters(
+        build_table(spark, declared, DECLARED), build_table(spark, live, LIVE), _build_evaluator
+    )
     found = select_findings(wide).collect()
     assert {row["finding"] for row in expected} == {"pending", "changed", "missing", "policy"}
-    assert in_order(row.asDict() for row in found) == in_order(expected)
+    assert sort_rows(row.asDict() for row in found) == sort_rows(expected)
     assert {row["taken_at"].astimezone(UTC) for row in found} == {NOW}
     (untold,) = read_notices(wide).items()
     assert untold[0] == "eu-2"
     assert untold[1].startswith("Policy 'q' needs data that snapshots do not contain. ")
     assert " Policy 'r' needs data" in untold[1]
-    assert _labels(row.asDict() for row in found) == _labels(expected)
+    assert _read_labels(row.asDict() for row in found) == _read_labels(expected)
 
 
-def _labels(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[Any, ...], Any]:
+def _read_labels(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[Any, ...], Any]:
     return {tuple(row[name] for name in KEY): row["labels"] for row in rows}
 
 
@@ -142,5 +144,7 @@ def test_spark_audit_skips_clusters_with_errors(spark: SparkSession) -> None:
     made = RandomCluster(Random(1))
     declared, live = build_tables(made.cluster, made.declared, made.state)
     declared[0] |= {"cluster_id": "another", "always": True}
-    found = find_in_whole_clusters(table(spark, declared, DECLARED), table(spark, live, LIVE), _judge_of)
+    found = find_in_whole_clusters(
+        build_table(spark, declared, DECLARED), build_table(spark, live, LIVE), _build_evaluator
+    )
     assert found.collect() == []

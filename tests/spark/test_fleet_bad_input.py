@@ -14,16 +14,16 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kdeclare.cli.main import main
-from tests.spark.real_fleet import SNAPSHOT, RealFleet, real_fleet
+from tests.spark.real_fleet import SNAPSHOT, RealFleet, make_real_fleet
 
 pytestmark = pytest.mark.spark
 
 
 @pytest.fixture(scope="module")
-def pristine(tmp_path_factory: pytest.TempPathFactory) -> RealFleet:
+def pristine_fleet(tmp_path_factory: pytest.TempPathFactory) -> RealFleet:
     """Provide a fleet that tests do not change."""
     with pytest.MonkeyPatch.context() as patch:
-        return real_fleet(tmp_path_factory.mktemp("pristine"), patch)
+        return make_real_fleet(tmp_path_factory.mktemp("pristine"), patch)
 
 
 class Shell:
@@ -57,13 +57,13 @@ class Shell:
 
 @pytest.fixture
 def shell(
-    pristine: RealFleet, in_shared_spark: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    pristine_fleet: RealFleet, in_shared_spark: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> Shell:
-    shutil.copytree(pristine.folder, tmp_path / "fleet folder")
+    shutil.copytree(pristine_fleet.folder, tmp_path / "fleet folder")
     return Shell(RealFleet(tmp_path / "fleet folder"), capsys)
 
 
-def is_one_error(said: str, *words: str) -> None:
+def expect_one_error(said: str, *words: str) -> None:
     assert said.startswith("error: "), said
     assert said.count(" hint: ") == 1, said
     assert "Traceback" not in said
@@ -72,34 +72,34 @@ def is_one_error(said: str, *words: str) -> None:
         assert part in said
 
 
-def half(file: Path) -> None:
+def truncate_file(file: Path) -> None:
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
 
 
-def emptied(file: Path) -> None:
+def remove_all_rows(file: Path) -> None:
     file.write_bytes(b"")
 
 
-def fewer(file: Path) -> None:
+def remove_some_rows(file: Path) -> None:
     pq.write_table(pq.read_table(file, partitioning=None).slice(0, 3), file)
 
 
-def copied(file: Path) -> None:
+def copy_file(file: Path) -> None:
     shutil.copy(file, file.with_name("copy.parquet"))
 
 
-def without_own_row(file: Path) -> None:
+def replace_cluster_row(file: Path) -> None:
     """Replace the cluster's own row by another topic, so that the number of rows is unchanged."""
     rows = pq.read_table(file, partitioning=None)
     names = [{**row, "kind": "Topic"} if row["kind"] == "Cluster" else row for row in rows.to_pylist()]
     pq.write_table(pa.Table.from_pylist(names, rows.schema), file)
 
 
-def gone(file: Path) -> None:
+def delete_folder_of_cluster(file: Path) -> None:
     shutil.rmtree(file.parent)
 
 
-def all_gone(file: Path) -> None:
+def delete_snapshot(file: Path) -> None:
     shutil.rmtree(file.parents[1])
 
 
@@ -109,13 +109,16 @@ LOST = ("rows of eu-1, but was written with", "Take a new snapshot.")
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        (half, ("fleet folder/snapshots/data/", "part-0.parquet cannot be read in", "Restore the file")),
-        (emptied, (f"snapshot={SNAPSHOT} has 0 ", *LOST)),
-        (fewer, (f"snapshot={SNAPSHOT} has 3 ", *LOST)),
-        (without_own_row, ("The table 'live' has no row for eu-1 (2 of 3 clusters are present).",)),
-        (gone, (f"snapshot={SNAPSHOT} has 0 ", *LOST)),
-        (all_gone, ("does not exist", SNAPSHOT)),
-        (copied, ("more than one row for", "of eu-1", "A file of this one may have been copied.")),
+        (
+            truncate_file,
+            ("fleet folder/snapshots/data/", "part-0.parquet cannot be read in", "Restore the file"),
+        ),
+        (remove_all_rows, (f"snapshot={SNAPSHOT} has 0 ", *LOST)),
+        (remove_some_rows, (f"snapshot={SNAPSHOT} has 3 ", *LOST)),
+        (replace_cluster_row, ("The table 'live' has no row for eu-1 (2 of 3 clusters are present).",)),
+        (delete_folder_of_cluster, (f"snapshot={SNAPSHOT} has 0 ", *LOST)),
+        (delete_snapshot, ("does not exist", SNAPSHOT)),
+        (copy_file, ("more than one row for", "of eu-1", "A file of this one may have been copied.")),
     ],
 )
 def test_audit_of_damaged_snapshot_fails(
@@ -125,7 +128,7 @@ def test_audit_of_damaged_snapshot_fails(
     damage(file)
     code, said = shell.audit()
     assert code == 1
-    is_one_error(said, *words)
+    expect_one_error(said, *words)
     assert shell.left() == {}
     assert not (shell.out / "_unfinished").exists()
 
@@ -148,12 +151,13 @@ def test_audit_reports_cluster_missing_from_snapshot(shell: Shell) -> None:
 
 
 def test_partial_audit_ignores_damage_in_other_clusters(shell: Shell) -> None:
-    emptied(shell.fleet.files_of("eu-1")[0])
+    remove_all_rows(shell.fleet.files_of("eu-1")[0])
     assert shell.audit("--cluster", "eu-2")[0] == 0
 
 
 @pytest.mark.parametrize(
-    ("damage", "words"), [(half, ("cannot be read in the format",)), (emptied, ("has 0 ", *LOST))]
+    ("damage", "words"),
+    [(truncate_file, ("cannot be read in the format",)), (remove_all_rows, ("has 0 ", *LOST))],
 )
 def test_history_of_damaged_snapshot_fails(
     shell: Shell, damage: Callable[[Path], None], words: tuple[str, ...]
@@ -163,12 +167,12 @@ def test_history_of_damaged_snapshot_fails(
     damage(file)
     code, said = shell.history("eu-1", "t.1")
     assert code == 1
-    is_one_error(said, *words)
+    expect_one_error(said, *words)
     assert shell.history("eu-2", "t.1")[0] == 0, "another cluster has other files"
 
 
 @contextmanager
-def no_file_larger_than(size: int, pid: int = 0) -> Iterator[None]:
+def limit_file_size(size: int, pid: int = 0) -> Iterator[None]:
     """Simulate a full disk with a limit on the file size of one process, which fails in the same way."""
     soft, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)
     resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, hard))
@@ -184,35 +188,35 @@ def test_audit_on_full_disk_keeps_previous_audit(shell: Shell, spark: SparkSessi
     before = shell.left()
     assert {"summary.json", "report.md", "report.html"} < before.keys()
     java: psutil.Popen = spark.sparkContext._gateway.proc  # type: ignore[union-attr]
-    with no_file_larger_than(1000, java.pid):
+    with limit_file_size(1000, java.pid):
         code, said = shell.audit()
     assert code == 1
-    is_one_error(said, "Spark could not write: File too large.", "Free space")
+    expect_one_error(said, "Spark could not write: File too large.", "Free space")
     assert shell.left() == before
-    with no_file_larger_than(100):
+    with limit_file_size(100):
         code, said = shell.audit()
     assert code == 1
-    is_one_error(said, f"Cannot write {shell.out}", "File too large.", "the free space")
+    expect_one_error(said, f"Cannot write {shell.out}", "File too large.", "the free space")
     assert shell.left() == before
     assert not (shell.out / "_unfinished").exists()
 
 
 def test_snapshot_on_full_disk_leaves_no_files(shell: Shell) -> None:
-    with no_file_larger_than(100):
+    with limit_file_size(100):
         code, said = shell("snapshot", "--timeout", "0.1")
     assert code == 1
-    is_one_error(said, "snapshots/", "File too large.")
+    expect_one_error(said, "snapshots/", "File too large.")
     assert shell.left() == {}
 
 
 def test_audit_after_damaged_audit_fails(shell: Shell) -> None:
     assert shell.audit()[0] == 0
     for file in shell.out.rglob("findings/**/*.parquet"):
-        half(file)
+        truncate_file(file)
     before = shell.left()
     code, said = shell.audit()
     assert code == 1
-    is_one_error(said, "fleet folder/out/findings/audit_id=", "cannot be read in the format")
+    expect_one_error(said, "fleet folder/out/findings/audit_id=", "cannot be read in the format")
     assert shell.left() == before
 
 
@@ -220,5 +224,5 @@ def test_audit_fails_if_report_cannot_be_replaced(shell: Shell) -> None:
     (shell.out / "report.html").mkdir(parents=True)
     code, said = shell.audit()
     assert code == 1
-    is_one_error(said, "Cannot write", "Is a directory")
+    expect_one_error(said, "Cannot write", "Is a directory")
     assert shell.left() == {}

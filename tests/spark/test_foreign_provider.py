@@ -27,7 +27,7 @@ from kdeclare.fleet.spark.spark_errors import translate_spark_errors
 from kdeclare.fleet.spark.tables import open_workbench
 from kdeclare.fleet.storage import LocalStorage
 from kdeclare.report.fleet.snapshot_text import render_object_history_text
-from tests.spark.test_equality import in_order, table
+from tests.spark.test_equality import build_table, sort_rows
 from tests.unit.fleet.kitchen import JarsRecord, Kettle, KettleRecord, KitchenState
 from tests.unit.fleet.test_foreign_provider import (
     KITCHEN,
@@ -47,7 +47,7 @@ def kitchen_installed() -> Iterator[None]:
     use_providers(None)
 
 
-def random_kitchens(random: Random) -> tuple[list[Row], list[Row]]:
+def build_random_kitchens(random: Random) -> tuple[list[Row], list[Row]]:
     """Build both tables of three clusters; the last one could not be read."""
     declared: list[Row] = []
     live: list[Row] = []
@@ -77,13 +77,13 @@ def random_kitchens(random: Random) -> tuple[list[Row], list[Row]]:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_spark_and_process_find_same_drift_of_other_provider(spark: SparkSession, seed: int) -> None:
-    declared, live = random_kitchens(Random(seed))
-    expected = in_order(audit_rows(declared, live))
+    declared, live = build_random_kitchens(Random(seed))
+    expected = sort_rows(audit_rows(declared, live))
     kinds = {(row[1], row[3]) for row in expected}
     assert {("Kettle", "changed"), ("Kettle", "missing"), ("Kettle", "unmanaged")} <= kinds
     assert {("Jars", "pending"), ("Jars", "unmanaged"), ("Cluster", "unreachable")} <= kinds
-    found = find_drift_rows(table(spark, declared, DECLARED), table(spark, live, LIVE))
-    assert in_order(row.asDict() for row in found.collect()) == expected
+    found = find_drift_rows(build_table(spark, declared, DECLARED), build_table(spark, live, LIVE))
+    assert sort_rows(row.asDict() for row in found.collect()) == expected
 
 
 def test_task_that_lacks_a_provider_fails_and_names_it(
@@ -91,8 +91,8 @@ def test_task_that_lacks_a_provider_fails_and_names_it(
 ) -> None:
     absent = InstalledProvider("pantry", "pantry-provider", "1.0", "pantry:PROVIDER")
     monkeypatch.setattr(diff, "list_providers", lambda: (*find_providers(), absent))
-    declared, live = random_kitchens(Random(1))
-    found = find_drift_rows(table(spark, declared, DECLARED), table(spark, live, LIVE))
+    declared, live = build_random_kitchens(Random(1))
+    found = find_drift_rows(build_table(spark, declared, DECLARED), build_table(spark, live, LIVE))
     with pytest.raises(KdeclareError) as problem, translate_spark_errors():
         found.collect()
     (diagnostic,) = problem.value.diagnostics
@@ -109,7 +109,7 @@ def test_audit_reports_unread_sorts_with_reasons(spark: SparkSession) -> None:
     (topic,) = (row for row in live if (row["cluster"], row["kind"]) == ("eu-1", "Topic"))
     topic |= {"body": None, "error": "Its configs cannot be read."}
     declared = [*make_declared_rows([], name="eu-0"), *make_declared_rows([], name="eu-1")]
-    tables = table(spark, declared, DECLARED), table(spark, live, LIVE)
+    tables = build_table(spark, declared, DECLARED), build_table(spark, live, LIVE)
     summaries = build_cluster_summaries(*tables, {"eu-0": 0, "eu-1": 0}, {}, {})
     reason = "The system cannot be read: no power (POWER_CUT)."
     assert {cluster.name: cluster.error for cluster in summaries} == {
@@ -127,7 +127,7 @@ def test_cluster_counts_come_from_its_providers(spark: SparkSession) -> None:
     topics = [row for row in live if row["kind"] == "Topic"]
     assert len(topics) == 2
     topics[0] |= {"body": f'{topics[0]["body"][:-1]},"internal":true}}'}
-    first, second = read_snapshot_clusters(table(spark, live, LIVE))
+    first, second = read_snapshot_clusters(build_table(spark, live, LIVE))
     assert (first.topics, first.internal, second.topics, second.internal) == (1, 1, 1, 0)
     assert first.others == (ObjectCount("jar", "jars", 3), ObjectCount("kettle", "kettles", 2, internal=1))
     assert second.others == ()
@@ -142,8 +142,8 @@ def test_cluster_without_topics_is_read_in_part(spark: SparkSession) -> None:
     ]
     live.append({**live[-1], "name": "k2", "body": None, "error": "It is too hot."})
     tables = (
-        table(spark, make_declared_rows([make_kettle("tea", "k1", 1)]), DECLARED),
-        table(spark, live, LIVE),
+        build_table(spark, make_declared_rows([make_kettle("tea", "k1", 1)]), DECLARED),
+        build_table(spark, live, LIVE),
     )
     (summary,) = build_cluster_summaries(*tables, {"eu-1": 1}, {}, {})
     assert (summary.topics, summary.read, summary.is_partial) == (0, 1, True)
@@ -164,7 +164,7 @@ def test_history_of_an_object_of_another_system(spark: SparkSession, tmp_path: P
         here = SnapshotCluster("eu-1", taken_at=taken, resources=len(rows) - 1)
         records.append(SnapshotRecord(name, "shop", taken, 1.0, path, (here,)))
         with open_workbench(spark, storage, name) as bench:
-            bench.write(table(spark, rows, LIVE), "live", ["cluster"])
+            bench.write(build_table(spark, rows, LIVE), "live", ["cluster"])
             with bench.publish({"live": path}):
                 pass
     key = parse_live_key("Kettle/k1")

@@ -20,7 +20,7 @@ from tests.spark.programs import run_program
 pytestmark = pytest.mark.spark
 
 
-def told_of(action: Callable[[], object]) -> Diagnostic:
+def catch_diagnostic(action: Callable[[], object]) -> Diagnostic:
     """Return the only diagnostic of an action, which must be short."""
     with pytest.raises(KdeclareError) as raised, translate_spark_errors():
         action()
@@ -33,19 +33,21 @@ def told_of(action: Callable[[], object]) -> Diagnostic:
     return item
 
 
-def half(data: bytes) -> bytes:
+def cut_in_half(data: bytes) -> bytes:
     return data[: len(data) // 2]
 
 
-def overwritten(data: bytes) -> bytes:
+def overwrite_start(data: bytes) -> bytes:
     return data[:100] + b"\x55" * 20000 + data[20100:]
 
 
-def without_footer(data: bytes) -> bytes:
+def cut_footer(data: bytes) -> bytes:
     return data[:-200] + b"\x55" * 192 + data[-8:]
 
 
-@pytest.mark.parametrize("damage", [half, overwritten, without_footer, lambda _: b"nothing of the kind"])
+@pytest.mark.parametrize(
+    "damage", [cut_in_half, overwrite_start, cut_footer, lambda _: b"nothing of the kind"]
+)
 @pytest.mark.parametrize("known", [True, False])
 def test_damaged_file_is_reported(
     spark: SparkSession, tmp_path: Path, damage: Callable[[bytes], bytes], known: bool
@@ -59,13 +61,13 @@ def test_damaged_file_is_reported(
         reader = spark.read.schema("a long") if known else spark.read
         return reader.parquet(f"file://{file.parent}")
 
-    item = told_of(lambda: read().groupBy().sum().collect())
+    item = catch_diagnostic(lambda: read().groupBy().sum().collect())
     assert item.code == "damaged-file"
     assert item.detail.startswith(f"{file} cannot be read in the format in which it was written: ")
 
 
 def test_missing_file_is_reported(spark: SparkSession, tmp_path: Path) -> None:
-    item = told_of(lambda: spark.read.parquet(f"file://{tmp_path}/nowhere"))
+    item = catch_diagnostic(lambda: spark.read.parquet(f"file://{tmp_path}/nowhere"))
     assert (item.code, item.detail) == ("cannot-read", f"{tmp_path}/nowhere does not exist.")
 
 
@@ -73,13 +75,13 @@ def test_file_deleted_during_query_is_reported(spark: SparkSession, tmp_path: Pa
     pq.write_table(pa.table({"a": [1]}), tmp_path / "a.parquet")
     table = spark.read.parquet(f"file://{tmp_path}")
     (tmp_path / "a.parquet").unlink()
-    item = told_of(table.collect)
+    item = catch_diagnostic(table.collect)
     detail = f"{tmp_path}/a.parquet no longer exists. It may have been deleted while the command was running."
     assert (item.code, item.detail) == ("cannot-read", detail)
 
 
 def test_unwritable_location_is_reported(spark: SparkSession) -> None:
-    item = told_of(lambda: spark.range(3).write.parquet("file:///proc/x"))
+    item = catch_diagnostic(lambda: spark.range(3).write.parquet("file:///proc/x"))
     assert item.code == "no-access"
     assert "/proc/x" in item.detail
 
@@ -89,7 +91,7 @@ def test_full_disk_is_reported(spark: SparkSession, tmp_path: Path) -> None:
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", tmp_path], check=False).returncode:
         pytest.skip("no small disk can be mounted here")
     try:
-        item = told_of(lambda: spark.range(500_000).write.parquet(f"file://{tmp_path}/x"))
+        item = catch_diagnostic(lambda: spark.range(500_000).write.parquet(f"file://{tmp_path}/x"))
     finally:
         # lazy, because a failed task may not have closed its file yet
         subprocess.run(["umount", "--lazy", tmp_path], check=True)
@@ -97,13 +99,13 @@ def test_full_disk_is_reported(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_missing_connector_is_reported(spark: SparkSession) -> None:
-    item = told_of(lambda: spark.range(3).write.parquet("s3a://bucket/x"))
+    item = catch_diagnostic(lambda: spark.range(3).write.parquet("s3a://bucket/x"))
     assert item.code == "spark-no-file-system"
     assert "spark.jars.packages" in item.hint
 
 
 def test_dead_worker_is_reported(spark: SparkSession) -> None:
-    item = told_of(spark.sparkContext.parallelize([1]).map(lambda _: os._exit(3)).count)
+    item = catch_diagnostic(spark.sparkContext.parallelize([1]).map(lambda _: os._exit(3)).count)
     assert item.code == "worker-died"
 
 
@@ -113,7 +115,7 @@ def test_missing_package_is_reported(spark: SparkSession) -> None:
 
         return no_such_package
 
-    item = told_of(spark.sparkContext.parallelize([1]).map(load).count)
+    item = catch_diagnostic(spark.sparkContext.parallelize([1]).map(load).count)
     assert (item.code, item.detail) == (
         "python-missing",
         "The Python that runs tasks does not have the package no_such_package.",
@@ -124,11 +126,11 @@ def test_ended_jvm_is_reported() -> None:
     def gone() -> None:
         raise Py4JNetworkError("Answer from Java side is empty")
 
-    assert told_of(gone).code == "spark-died"
+    assert catch_diagnostic(gone).code == "spark-died"
 
 
 def test_bug_in_query_is_reported(spark: SparkSession) -> None:
-    item = told_of(lambda: spark.range(3).select("nosuch"))
+    item = catch_diagnostic(lambda: spark.range(3).select("nosuch"))
     assert item.code == "spark-failed"
     assert "nosuch" in item.detail
 

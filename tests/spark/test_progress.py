@@ -12,7 +12,7 @@ from kdeclare.fleet.spark.progress import report_progress
 pytestmark = pytest.mark.spark
 
 
-def a_second(number: int) -> int:
+def sleep_and_return(number: int) -> int:
     time.sleep(0.4)
     return number
 
@@ -20,7 +20,7 @@ def a_second(number: int) -> int:
 def test_progress_counts_all_tasks(spark: SparkSession) -> None:
     heard: list[tuple[str, int, int]] = []
     with report_progress(spark, lambda *told: heard.append(told), "Reading"):
-        spark.sparkContext.parallelize(range(8), 8).map(a_second).count()
+        spark.sparkContext.parallelize(range(8), 8).map(sleep_and_return).count()
     assert heard[-1] == ("Reading", 8, 8)
     assert len(heard) > 2
     assert heard == sorted(heard)
@@ -60,6 +60,6 @@ def test_failing_progress_listener_does_not_stop_job(
         raise RuntimeError("a broken terminal")
 
     with caplog.at_level(logging.WARNING), report_progress(spark, fails, "Reading"):
-        assert spark.sparkContext.parallelize(range(4), 4).map(a_second).sum() == 6
+        assert spark.sparkContext.parallelize(range(4), 4).map(sleep_and_return).sum() == 6
     (record,) = caplog.records
     assert "Progress is no longer reported: Reading" in record.getMessage()

@@ -15,9 +15,9 @@ from kdeclare.cli.main import main
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.fleet.spark.settings import reject_unsecured_network
 from tests.spark.programs import run_program
-from tests.spark.real_fleet import LITERAL, SECRETS, RealFleet, real_fleet
-from tests.spark.standalone import AUTHENTICATED, ENCRYPTED, SECRET, StandaloneSpark, standalone_spark
-from tests.spark.test_separate_disks import SETTINGS, run
+from tests.spark.real_fleet import LITERAL, SECRETS, RealFleet, make_real_fleet
+from tests.spark.standalone import AUTHENTICATED, ENCRYPTED, SECRET, StandaloneSpark, start_standalone_spark
+from tests.spark.test_separate_disks import SETTINGS, run_commands
 
 pytestmark = pytest.mark.spark
 
@@ -27,12 +27,12 @@ REPORTS = ("summary.json", "report.md", "report.html")
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> RealFleet:
     with pytest.MonkeyPatch.context() as patch:
-        return real_fleet(tmp_path_factory.mktemp("fleet"), patch)
+        return make_real_fleet(tmp_path_factory.mktemp("fleet"), patch)
 
 
 @pytest.fixture(scope="module")
 def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneSpark]:
-    with standalone_spark(tmp_path_factory.mktemp("standalone"), SETTINGS) as cluster:
+    with start_standalone_spark(tmp_path_factory.mktemp("standalone"), SETTINGS) as cluster:
         yield cluster
 
 
@@ -83,7 +83,7 @@ print(json.dumps([code, sorted(seen)]), file=sys.stderr)
 """
 
 
-def audit(
+def run_audit(
     fleet: RealFleet, standalone: StandaloneSpark, snapshots: Path, out: str, *more: str
 ) -> tuple[int, str, str]:
     """Run an audit on remote executors; return the exit code, stdout and stderr.
@@ -101,7 +101,7 @@ def audit(
 
 
 def test_successful_audit_leaves_no_secret(fleet: RealFleet, standalone: StandaloneSpark) -> None:
-    code, _, said = audit(fleet, standalone, fleet.snapshots, "well")
+    code, _, said = run_audit(fleet, standalone, fleet.snapshots, "well")
     assert code == 0, said
 
 
@@ -111,7 +111,7 @@ def test_failed_audit_leaves_no_secret(fleet: RealFleet, standalone: StandaloneS
     shutil.copytree(fleet.snapshots, damaged)
     (file,) = damaged.glob("data/*/*/cluster=eu-1/*.parquet")
     shutil.copy(file, file.with_name("copy.parquet"))
-    code, _, said = audit(fleet, standalone, damaged, "failed")
+    code, _, said = run_audit(fleet, standalone, damaged, "failed")
     assert code == 1
     assert "Duplicate resource" in said
 
@@ -135,10 +135,10 @@ def test_audit_after_executor_loss_has_same_result_and_no_secret(
         "spark.eventLog.dir": (fleet.folder / "events").as_uri(),
     }
     conf = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
-    code, out, err = audit(fleet, standalone, fleet.snapshots, "elsewhere", *conf)
+    code, out, err = run_audit(fleet, standalone, fleet.snapshots, "elsewhere", *conf)
     assert (code, fleet.fuse.exists()) == (0, False), err
-    expected = findings(fleet.folder / "here")
-    assert findings(fleet.folder / "elsewhere") == expected
+    expected = read_findings(fleet.folder / "here")
+    assert read_findings(fleet.folder / "elsewhere") == expected
     found = {(row["cluster"], row["finding"], row["name"]) for row in expected}
     assert {
         ("eu-1", "changed", "t.1"),
@@ -151,16 +151,16 @@ def test_audit_after_executor_loss_has_same_result_and_no_secret(
     assert [row["cluster"] for row in expected if row["name"] == "wide"] == ["eu-1"]
     assert all("Policy 'people' needs data that snapshots do not contain" in text for text in (here.out, out))
     assert not [row for row in expected if row["path"] == "policies.people"]
-    tells_no_secret(fleet.folder, [here.out, here.err, out, err])
+    expect_no_secret(fleet.folder, [here.out, here.err, out, err])
 
 
-def findings(out: Path) -> list[dict[str, Any]]:
+def read_findings(out: Path) -> list[dict[str, Any]]:
     """Return the findings of the only audit of a folder, in order."""
     (folder,) = (out / "findings").iterdir()
     return sorted(pq.read_table(folder, partitioning=None).to_pylist(), key=repr)
 
 
-def tells_no_secret(folder: Path, said: list[str]) -> None:
+def expect_no_secret(folder: Path, said: list[str]) -> None:
     events = [path.read_text() for path in (folder / "events").rglob("*") if path.is_file()]
     (log,) = (text for text in events if "SparkListenerTaskEnd" in text)
     assert "SparkListenerExecutorRemoved" in log
@@ -182,7 +182,7 @@ def test_secrets_are_not_sent_to_unprotected_master(fleet: RealFleet, tmp_path: 
         f"spark.master {master}\nspark.authenticate true\nspark.authenticate.secret {SECRET}\n"
     )
     spark = StandaloneSpark(master, {"SPARK_CONF_DIR": str(tmp_path)}, tmp_path, tmp_path)
-    printed, said = run(fleet, spark, "fleet plan fleet.yaml --out plans --shared-folders")
+    printed, said = run_commands(fleet, spark, "fleet plan fleet.yaml --out plans --shared-folders")
     assert printed == ["exit code 1"]
     assert "error: Spark does not protect credentials" in said
     assert f"Tasks on {master} need the credentials of the clusters, but none of spark.network" in said

@@ -12,12 +12,12 @@ from kdeclare.cli.main import main
 from kdeclare.fleet.spark.session import CheckSettings
 from tests.commands import run_here
 from tests.spark.programs import run_program
-from tests.spark.real_fleet import SECRETS, RealFleet, real_fleet
+from tests.spark.real_fleet import SECRETS, RealFleet, make_real_fleet
 from tests.spark.standalone import (
     ENCRYPTED,
     StandaloneSpark,
     skip_without_own_disks,
-    standalone_spark,
+    start_standalone_spark,
 )
 from tests.startup_cache import spark_java_options
 
@@ -39,34 +39,38 @@ SETTINGS = ENCRYPTED | {
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> RealFleet:
     with pytest.MonkeyPatch.context() as patch:
-        return real_fleet(tmp_path_factory.mktemp("fleet"), patch)
+        return make_real_fleet(tmp_path_factory.mktemp("fleet"), patch)
 
 
 @pytest.fixture(scope="module")
-def apart(fleet: RealFleet, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneSpark]:
+def spark_with_own_disks(
+    fleet: RealFleet, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[StandaloneSpark]:
     """Start two workers that have ``out`` on their own disks; one of them shares ``mixed``."""
     skip_without_own_disks()
     folders = [fleet.folder / "out", fleet.folder / "mixed"]
     for folder in folders:
         folder.mkdir()
-    with standalone_spark(tmp_path_factory.mktemp("apart"), SETTINGS, [folders, folders[:1]]) as cluster:
+    with start_standalone_spark(
+        tmp_path_factory.mktemp("apart"), SETTINGS, [folders, folders[:1]]
+    ) as cluster:
         yield cluster
 
 
-def run(fleet: RealFleet, spark: StandaloneSpark, *lines: str) -> tuple[list[str], str]:
+def run_commands(fleet: RealFleet, spark: StandaloneSpark, *lines: str) -> tuple[list[str], str]:
     """Run commands; return their output, and their stderr in one line."""
     done = run_program(fleet.folder, COMMANDS, {**SECRETS, **spark.environ}, *lines)
     return done.stdout.splitlines(), " ".join(done.stderr.split())
 
 
-def files(folder: Path) -> dict[str, bytes]:
+def read_files(folder: Path) -> dict[str, bytes]:
     found = (path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
     return {str(path.relative_to(folder)): path.read_bytes() for path in found}
 
 
 def test_audit_snapshot_and_plan_fail_when_executors_have_own_disks(
     fleet: RealFleet,
-    apart: StandaloneSpark,
+    spark_with_own_disks: StandaloneSpark,
     in_shared_spark: None,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -75,27 +79,29 @@ def test_audit_snapshot_and_plan_fail_when_executors_have_own_disks(
     audit = f"fleet audit {fleet.file} --snapshot {fleet.snapshots}"
     assert main([*audit.split(), "--out", str(out)]) == 0
     capsys.readouterr()
-    before = files(out)
-    where = f"--out out --master {apart.master} --shared-folders --timeout 0.2"
+    before = read_files(out)
+    where = f"--out out --master {spark_with_own_disks.master} --shared-folders --timeout 0.2"
     lines = [f"fleet {words} {where}" for words in ("snapshot fleet.yaml", "plan fleet.yaml")]
-    printed, said = run(fleet, apart, f"{audit} {where}", *lines)
+    printed, said = run_commands(fleet, spark_with_own_disks, f"{audit} {where}", *lines)
     assert printed == ["exit code 1"] * 3, said
     assert said.count("error: Incomplete result") == 3, said
     for table in ("declared", "live", "plans"):
         assert f"of the table '{table}', but 0 are in the folder on this machine." in said
     assert said.count("Pass an --out location that the driver and all executors share") == 3
-    assert files(out) == before
+    assert read_files(out) == before
     assert not (out / "_unfinished").exists()
 
 
 def test_audit_fails_when_one_of_two_executors_has_its_own_disk(
-    fleet: RealFleet, apart: StandaloneSpark
+    fleet: RealFleet, spark_with_own_disks: StandaloneSpark
 ) -> None:
-    where = f"--out mixed --master {apart.master} --shared-folders"
-    printed, said = run(fleet, apart, f"fleet audit fleet.yaml --snapshot snapshots {where}")
+    where = f"--out mixed --master {spark_with_own_disks.master} --shared-folders"
+    printed, said = run_commands(
+        fleet, spark_with_own_disks, f"fleet audit fleet.yaml --snapshot snapshots {where}"
+    )
     assert printed == ["exit code 1"], said
     assert "error: Incomplete result" in said
-    assert files(fleet.folder / "mixed") == {}
+    assert read_files(fleet.folder / "mixed") == {}
 
 
 def test_local_folder_with_other_master_is_refused_unless_declared_shared(
@@ -107,7 +113,7 @@ def test_local_folder_with_other_master_is_refused_unless_declared_shared(
     spark = StandaloneSpark(master, {"SPARK_CONF_DIR": str(tmp_path)}, tmp_path, tmp_path)
     shutil.rmtree(fleet.folder / "nowhere", ignore_errors=True)
     line = f"fleet audit fleet.yaml --snapshot snapshots --out nowhere --master {master}"
-    printed, said = run(fleet, spark, line)
+    printed, said = run_commands(fleet, spark, line)
     assert printed == ["exit code 1"]
     assert said.count("error: Local folder with remote executors") == 1
     assert f"Tasks run on {master}, but" in said

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.fleet.spark.session import spark_session
-from tests.spark.programs import begun, ended, run_program, told
+from tests.spark.programs import read_json_output, run_program, start_program, wait_for_program
 
 pytestmark = pytest.mark.spark
 
@@ -26,9 +26,9 @@ except KdeclareError as problem:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def unreachable(tmp_path_factory: pytest.TempPathFactory) -> "subprocess.Popen[str]":
+def program_without_master(tmp_path_factory: pytest.TempPathFactory) -> "subprocess.Popen[str]":
     """Start a program early: Spark takes a minute to give up, and the other tests run meanwhile."""
-    return begun(tmp_path_factory.mktemp("unreachable"), UNREACHABLE)
+    return start_program(tmp_path_factory.mktemp("unreachable"), UNREACHABLE)
 
 
 ONE_AFTER_THE_OTHER = """
@@ -129,7 +129,7 @@ def test_session_prefers_options_to_environment(tmp_path: Path) -> None:
         "spark.driver.memory": "800m",
         "spark.hadoop.x.secret.key": "s3cr3t",
     }
-    settings = told(run_program(tmp_path, SETTINGS, environ, json.dumps(users)))
+    settings = read_json_output(run_program(tmp_path, SETTINGS, environ, json.dumps(users)))
     assert settings["spark.sql.shuffle.partitions"] == "9"
     assert settings["spark.sql.session.timeZone"] == "CET"
     assert settings["spark.ui.enabled"] == "true"
@@ -158,9 +158,9 @@ print(json.dumps(found))
 """
 
 
-def masters(folder: Path, environ: dict[str, str], *asked: tuple[str | None, dict[str, str]]) -> Any:
+def read_masters(folder: Path, environ: dict[str, str], *asked: tuple[str | None, dict[str, str]]) -> Any:
     """Return the session's master and whether it is local, for each requested master and settings."""
-    return told(run_program(folder, MASTER, environ, json.dumps(asked)))
+    return read_json_output(run_program(folder, MASTER, environ, json.dumps(asked)))
 
 
 def test_session_uses_master_of_spark_settings(tmp_path: Path) -> None:
@@ -168,14 +168,16 @@ def test_session_uses_master_of_spark_settings(tmp_path: Path) -> None:
     elsewhere = "local-cluster[1,1,1024]"
     (tmp_path / "spark-defaults.conf").write_text(f"spark.master {elsewhere}\n")
     environ = {"SPARK_CONF_DIR": str(tmp_path)}
-    assert masters(tmp_path, environ, (None, {})) == [[elsewhere, False]], "executors can connect to it"
+    assert read_masters(tmp_path, environ, (None, {})) == [[elsewhere, False]], "executors can connect to it"
     environ["PYSPARK_SUBMIT_ARGS"] = "--master local[3] pyspark-shell"
-    found = masters(tmp_path, environ, (None, {}), (None, {"spark.master": "local[2]"}), ("local[1]", {}))
+    found = read_masters(
+        tmp_path, environ, (None, {}), (None, {"spark.master": "local[2]"}), ("local[1]", {})
+    )
     assert [master for master, _ in found] == ["local[3]", "local[2]", "local[1]"]
 
 
 def test_session_without_master_runs_locally(tmp_path: Path) -> None:
-    assert masters(tmp_path, {}, (None, {})) == [["local[*]", True]]
+    assert read_masters(tmp_path, {}, (None, {})) == [["local[*]", True]]
 
 
 def test_second_session_in_process_is_refused(spark: SparkSession) -> None:
@@ -204,6 +206,6 @@ def test_session_without_java_reports_it(tmp_path: Path) -> None:
     assert list((tmp_path / "tmp").iterdir()) == []
 
 
-def test_unreachable_master_is_reported(unreachable: "subprocess.Popen[str]") -> None:
-    done = ended(unreachable)
+def test_unreachable_master_is_reported(program_without_master: "subprocess.Popen[str]") -> None:
+    done = wait_for_program(program_without_master)
     assert (done.stdout, done.stderr) == ("spark-unreachable\n", "")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kdeclare.fleet.spark.tasks import build_package_zip
-from tests.spark.programs import run_program, told
+from tests.spark.programs import read_json_output, run_program
 from tests.startup_cache import spark_java_options
 
 pytestmark = pytest.mark.spark
@@ -76,7 +76,7 @@ print(json.dumps({"rounds": rounds, "left": left}))
 
 
 def test_tasks_run_shipped_package_and_survive_executor_loss(tmp_path: Path) -> None:
-    result = told(run_program(tmp_path, ON_A_CLUSTER, None, spark_java_options()))
+    result = read_json_output(run_program(tmp_path, ON_A_CLUSTER, None, spark_java_options()))
     for found in result["rounds"]:
         rows = sorted(found, key=lambda row: row["cluster"])
         assert [row["cluster"] for row in rows] == [f"c{number}" for number in range(8)]

@@ -19,7 +19,7 @@ from kdeclare.fleet.findings import (
     dump_summary,
     parse_summary,
 )
-from tests.browser.sample_audits import big_audit, small_audit
+from tests.browser.sample_audits import build_big_audit, build_small_audit
 from tests.unit.report.golden_files import check_golden
 
 texts = st.text(max_size=20)
@@ -63,8 +63,8 @@ def test_audit_summary_round_trips(summary: AuditSummary) -> None:
 
 
 def test_small_audit_summary_matches_golden_file() -> None:
-    check_golden("audit-summary", dump_summary(small_audit().summary), "json")
-    big = big_audit().summary
+    check_golden("audit-summary", dump_summary(build_small_audit().summary), "json")
+    big = build_big_audit().summary
     assert parse_summary(dump_summary(big)) == big
 
 
@@ -75,7 +75,7 @@ def test_audit_summary_times_are_utc() -> None:
 
 
 def dump_broken(change: dict[str, object]) -> str:
-    return json.dumps(dump_document(small_audit().summary) | change)
+    return json.dumps(dump_document(build_small_audit().summary) | change)
 
 
 @pytest.mark.parametrize(

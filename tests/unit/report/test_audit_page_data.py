@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kdeclare.fleet.findings import Audit, FindingKind
 from kdeclare.report.fleet.audit_page import render_audit_page
 from kdeclare.report.fleet.audit_wording import sort_worst_first
-from tests.browser.sample_audits import HOSTILE, big_audit, cluster, row, summary_of
+from tests.browser.sample_audits import HOSTILE, build_big_audit, build_cluster, build_row, build_summary
 from tests.jsontypes import Json
 from tests.unit.report.page_reader import Reader
 
@@ -20,7 +20,7 @@ def read_cell(data: Json, column: str, number: int) -> str | None:
 
 
 def test_audit_page_lists_every_row_worst_first() -> None:
-    audit = big_audit(2_000)
+    audit = build_big_audit(2_000)
     data = Reader(render_audit_page(audit)).data
     kinds = [name for name, _ in data["kinds"]]
     for number, one in enumerate(sort_worst_first(audit.rows)):
@@ -43,12 +43,12 @@ names = st.one_of(st.sampled_from(HOSTILE), st.text(max_size=30))
 
 @given(names, names)
 def test_audit_page_escapes_names(where: str, name: str) -> None:
-    rows = (row(FindingKind.CHANGED, where, name, name, "SET", (name, where), message=name),)
-    text = render_audit_page(Audit(summary_of(rows, [cluster(where, name)], fleet=name), rows))
+    rows = (build_row(FindingKind.CHANGED, where, name, name, "SET", (name, where), message=name),)
+    text = render_audit_page(Audit(build_summary(rows, [build_cluster(where, name)], fleet=name), rows))
     read = Reader(text)
     assert [tag for tag, _ in read.tags].count("script") == 2
     assert [tag for tag, _ in read.tags] == [
-        tag for tag, _ in Reader(render_audit_page(big_audit(9, 9))).tags
+        tag for tag, _ in Reader(render_audit_page(build_big_audit(9, 9))).tags
     ]
     assert read_cell(read.data, "name", 0) == name
     assert read.data["clusters"][0]["error"] == name
@@ -56,7 +56,7 @@ def test_audit_page_escapes_names(where: str, name: str) -> None:
 
 
 def test_audit_page_loads_nothing_external() -> None:
-    read = Reader(render_audit_page(big_audit(50, 20)))
+    read = Reader(render_audit_page(build_big_audit(50, 20)))
     policy = next(a["content"] for tag, a in read.tags if tag == "meta" and "http-equiv" in a) or ""
     assert policy.startswith("default-src 'none'; style-src 'sha256-")
     assert "unsafe" not in policy
@@ -65,4 +65,4 @@ def test_audit_page_loads_nothing_external() -> None:
 
 
 def test_audit_page_is_deterministic() -> None:
-    assert render_audit_page(big_audit(300)) == render_audit_page(big_audit(300))
+    assert render_audit_page(build_big_audit(300)) == render_audit_page(build_big_audit(300))

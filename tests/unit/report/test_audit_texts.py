@@ -17,12 +17,12 @@ from kdeclare.report.fleet.audit_wording import format_change, format_headline, 
 from kdeclare.report.plan.plan_markdown import MAX_LENGTH
 from tests.browser.sample_audits import (
     HOSTILE,
-    big_audit,
-    cluster,
-    quiet_audit,
-    row,
-    small_audit,
-    summary_of,
+    build_big_audit,
+    build_cluster,
+    build_quiet_audit,
+    build_row,
+    build_small_audit,
+    build_summary,
 )
 from tests.unit.report.golden_files import check_golden
 
@@ -31,17 +31,17 @@ SECRET = {"secret": "pbkdf2$5a17$c0ffee", "reference": "${file:/run/secret}"}
 
 
 def test_small_audit_matches_golden_files() -> None:
-    check_golden("audit", render_audit_text(small_audit()))
-    check_golden("audit", render_audit_markdown(small_audit()), "md")
+    check_golden("audit", render_audit_text(build_small_audit()))
+    check_golden("audit", render_audit_markdown(build_small_audit()), "md")
 
 
 def test_audit_without_findings_matches_golden_files() -> None:
-    check_golden("audit-quiet", render_audit_text(quiet_audit()))
-    check_golden("audit-quiet", render_audit_markdown(quiet_audit()), "md")
+    check_golden("audit-quiet", render_audit_text(build_quiet_audit()))
+    check_golden("audit-quiet", render_audit_markdown(build_quiet_audit()), "md")
 
 
 def test_big_audit_text_is_shortened() -> None:
-    audit = replace(big_audit(), left_out=5_000)
+    audit = replace(build_big_audit(), left_out=5_000)
     check_golden("audit-many", render_audit_text(audit))
     text = render_audit_text(audit)
     assert "  … and 14,980 more findings\n" in text
@@ -49,54 +49,54 @@ def test_big_audit_text_is_shortened() -> None:
 
 
 def test_headline_does_not_claim_unread_clusters_are_clean() -> None:
-    unread = summary_of([], [cluster("eu-1"), cluster("eu-2", "refused")])
+    unread = build_summary([], [build_cluster("eu-1"), build_cluster("eu-2", "refused")])
     assert format_headline(unread) == (
         "No drift found, but not everything could be read: 1 of 2 clusters of production not read."
     )
-    lost = row(FindingKind.UNREACHABLE, "eu-2", "orders")
-    assert format_headline(summary_of([lost], [cluster("eu-1"), cluster("eu-2")])) == (
+    lost = build_row(FindingKind.UNREACHABLE, "eu-2", "orders")
+    assert format_headline(build_summary([lost], [build_cluster("eu-1"), build_cluster("eu-2")])) == (
         "No drift found, but not everything could be read: 1 resource in 2 clusters of production not read."
     )
-    found = [lost, row(FindingKind.MISSING, "eu-1", "orders")]
-    assert format_headline(summary_of(found, [cluster("eu-1"), cluster("eu-2", "refused")])) == (
-        "Drift in 1 of 2 clusters of production, 1 not read: 1 missing."
-    )
-    assert format_headline(quiet_audit().summary).startswith("No drift in ")
+    found = [lost, build_row(FindingKind.MISSING, "eu-1", "orders")]
+    assert format_headline(
+        build_summary(found, [build_cluster("eu-1"), build_cluster("eu-2", "refused")])
+    ) == ("Drift in 1 of 2 clusters of production, 1 not read: 1 missing.")
+    assert format_headline(build_quiet_audit().summary).startswith("No drift in ")
 
 
 def test_headline_separates_partially_read_clusters() -> None:
     partly = replace(
-        cluster("eu-2"), topics=4_999, declared=5_000, error="1 of its resources could not be read."
+        build_cluster("eu-2"), topics=4_999, declared=5_000, error="1 of its resources could not be read."
     )
-    unread = replace(cluster("eu-3"), topics=0, error="No broker answered.")
-    assert format_headline(summary_of([], [cluster("eu-1"), partly])) == (
+    unread = replace(build_cluster("eu-3"), topics=0, error="No broker answered.")
+    assert format_headline(build_summary([], [build_cluster("eu-1"), partly])) == (
         "No drift found, but not everything could be read: 1 of 2 clusters of production only partially read."
     )
-    assert format_headline(summary_of([], [unread, partly])) == (
+    assert format_headline(build_summary([], [unread, partly])) == (
         "No drift found, but not everything could be read: "
         "1 of 2 clusters of production not read, 1 only partially read."
     )
-    found = [row(FindingKind.MISSING, "eu-2", "orders")]
-    assert format_headline(summary_of(found, [unread, partly])) == (
+    found = [build_row(FindingKind.MISSING, "eu-2", "orders")]
+    assert format_headline(build_summary(found, [unread, partly])) == (
         "Drift in 1 of 2 clusters of production, 1 not read, 1 only partially read: 1 missing."
     )
 
 
 def test_audit_colors_change_no_text() -> None:
-    painted = render_audit_text(small_audit(), Style(on=True))
-    assert re.sub(r"\x1b\[\d+m", "", painted) == render_audit_text(small_audit())
+    painted = render_audit_text(build_small_audit(), Style(on=True))
+    assert re.sub(r"\x1b\[\d+m", "", painted) == render_audit_text(build_small_audit())
 
 
 def test_audit_text_removes_control_characters() -> None:
     evil = "a\x1b[2Jb\r\nc"
-    rows = [row(FindingKind.CHANGED, evil, evil, f"configs.{evil}", "SET", (evil, evil), message=evil)]
-    text = render_audit_text(Audit(summary_of(rows, [cluster(evil, evil)], fleet=evil), tuple(rows)))
+    rows = [build_row(FindingKind.CHANGED, evil, evil, f"configs.{evil}", "SET", (evil, evil), message=evil)]
+    text = render_audit_text(Audit(build_summary(rows, [build_cluster(evil, evil)], fleet=evil), tuple(rows)))
     assert "\x1b" not in text
     assert "\r" not in text
 
 
 def test_rows_are_sorted_worst_and_new_first() -> None:
-    rows = sort_worst_first(big_audit(500).rows)
+    rows = sort_worst_first(build_big_audit(500).rows)
     ranks = [(list(FindingKind).index(r.finding), r.status != "new") for r in rows]
     assert ranks == sorted(ranks)
 
@@ -104,22 +104,24 @@ def test_rows_are_sorted_worst_and_new_first() -> None:
 @pytest.mark.parametrize("report", [render_audit_text, render_audit_markdown, render_audit_page])
 def test_audit_reports_hide_hashes_of_secrets(report) -> None:  # type: ignore[no-untyped-def]
     rows = (
-        row(FindingKind.CHANGED, "eu-1", "a", "configs.sasl.jaas.config", "SET", (SECRET, SECRET)),
-        row(FindingKind.MISSING, "eu-1", "b", None, "create", (None, {"configs": {"password": SECRET}})),
+        build_row(FindingKind.CHANGED, "eu-1", "a", "configs.sasl.jaas.config", "SET", (SECRET, SECRET)),
+        build_row(
+            FindingKind.MISSING, "eu-1", "b", None, "create", (None, {"configs": {"password": SECRET}})
+        ),
     )
-    text = report(Audit(summary_of(rows, [cluster("eu-1")]), rows))
+    text = report(Audit(build_summary(rows, [build_cluster("eu-1")]), rows))
     assert "sensitive" in text
     assert "c0ffee" not in text
     assert "/run/secret" not in text
 
 
 def test_format_change_shows_invalid_json_unchanged() -> None:
-    odd = replace(row(FindingKind.CHANGED, "c", "t", "configs.x", "SET"), before="{no json", after="1")
+    odd = replace(build_row(FindingKind.CHANGED, "c", "t", "configs.x", "SET"), before="{no json", after="1")
     assert format_change(odd) == "{no json → 1"
 
 
 def test_audit_markdown_of_many_rows_fits_limit() -> None:
-    audit = big_audit()
+    audit = build_big_audit()
     text = render_audit_markdown(audit)
     assert len(text) <= MAX_LENGTH
     assert text.endswith("\n")
@@ -130,12 +132,13 @@ def test_audit_markdown_of_many_rows_fits_limit() -> None:
 def test_audit_markdown_of_long_names_fits_limit() -> None:
     long = "|`<" * 80_000
     rows = tuple(
-        row(FindingKind.CHANGED, f"{n}{long}", long, long, "SET", (long, long), message=long)
+        build_row(FindingKind.CHANGED, f"{n}{long}", long, long, "SET", (long, long), message=long)
         for n in range(60)
     )
-    clusters = [cluster(r.cluster, long) for r in rows]
+    clusters = [build_cluster(r.cluster, long) for r in rows]
     assert (
-        len(render_audit_markdown(Audit(summary_of(rows, clusters, fleet=long), rows, 10**9))) <= MAX_LENGTH
+        len(render_audit_markdown(Audit(build_summary(rows, clusters, fleet=long), rows, 10**9)))
+        <= MAX_LENGTH
     )
 
 
@@ -147,7 +150,7 @@ def test_audit_markdown_keeps_structure_for_any_names(
     found: list[tuple[str, str, str | None]],
 ) -> None:
     rows = tuple(
-        row(
+        build_row(
             FindingKind.CHANGED,
             where,
             name,
@@ -159,8 +162,8 @@ def test_audit_markdown_keeps_structure_for_any_names(
         )
         for where, name, path in found
     )
-    clusters = [cluster(where) for where in dict.fromkeys(where for where, _, _ in found)]
-    tokens = PARSER.parse(render_audit_markdown(Audit(summary_of(rows, clusters), rows)))
+    clusters = [build_cluster(where) for where in dict.fromkeys(where for where, _, _ in found)]
+    tokens = PARSER.parse(render_audit_markdown(Audit(build_summary(rows, clusters), rows)))
     kinds = [token.type for token in tokens]
     assert kinds.count("list_item_open") == len(rows)
     assert kinds.count("table_open") == 2

@@ -11,7 +11,7 @@ from kdeclare.fleet.overview import FleetApply, FleetPlan
 from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord
 from kdeclare.report.fleet.fleet_runs import build_fleet_schemas
 from kdeclare.report.fleet.snapshot_text import build_object_history_document
-from tests.browser.sample_audits import NOON, SILENT, big_audit, small_audit
+from tests.browser.sample_audits import NOON, SILENT, build_big_audit, build_small_audit
 from tests.unit.report.golden_files import check_schema
 from tests.unit.report.test_fleet_texts import APPLIED, PLANS
 from tests.unit.report.test_snapshot_text import WHOLE, make_record
@@ -20,8 +20,8 @@ from tests.unit.report.test_topic_history_text import ORDERS, STORY
 DOCUMENTS = [
     ("fleet-snapshot", dump_document(make_record(WHOLE, SnapshotCluster("eu-3", error=SILENT)))),
     ("fleet-snapshot", dump_document(SnapshotRecord("id", "none", NOON, 0.0, "data", ()))),
-    ("fleet-audit", dump_document(small_audit().summary)),
-    ("fleet-audit", dump_document(big_audit().summary)),
+    ("fleet-audit", dump_document(build_small_audit().summary)),
+    ("fleet-audit", dump_document(build_big_audit().summary)),
     ("fleet-plan", dump_document(PLANS)),
     ("fleet-plan", dump_document(FleetPlan("none", NOON, 0.0, False, ()))),
     ("fleet-apply", dump_document(APPLIED)),
