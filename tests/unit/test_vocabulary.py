@@ -36,7 +36,7 @@ ALLOWED = {
         "Labels of topics that the state does not have; needed to run policies again.",
     ),
     ("engine/planning/planfile_schema.py", "The rack of each broker, for plans that place replicas."),
-    ("engine/planning/planfile_schema.py", "The topic that was judged, if the resource is not the topic."),
+    ("engine/planning/planfile_schema.py", "The topic that was evaluated, if the resource is not the topic."),
     ("engine/planning/planfile_schema.py", "reassign"),
     ("engine/planning/planfile_schema.py", "topic"),
     ("engine/planning/prune_denied.py", "reassign"),
