@@ -46,7 +46,7 @@ LOGIN = {
 
 
 @dataclass(frozen=True)
-class Policed:
+class PolicedBrokers:
     """Brokers that run, where RecordingPolicy is both of Kafka's policies.
 
     login: their addresses where clients have to say who they are; elsewhere nobody is authenticated.
@@ -76,56 +76,56 @@ class Policed:
         """The calls during the block, there at its end; without where they ran."""
         before, found = len(self.lines()), list[Line]()
         yield found
-        found += [_without_origin(line) for line in self.lines()[before:]]
+        found += [_remove_origin(line) for line in self.lines()[before:]]
 
 
-def create(topic: str, configs: Mapping[str, str] | None = None, **more: Any) -> Line:
+def build_create_call(topic: str, configs: Mapping[str, str] | None = None, **more: Any) -> Line:
     """What a CreateTopicPolicy is shown; null where nothing is given."""
     nothing = dict.fromkeys(("numPartitions", "replicationFactor", "replicasAssignments"))
     return {"method": "create", "topic": topic, "configs": configs or {}, **nothing, **more}
 
 
-def alter(name: str, configs: Mapping[str, str | None], kind: str = "TOPIC") -> Line:
+def build_alter_call(name: str, configs: Mapping[str, str | None], kind: str = "TOPIC") -> Line:
     """What an AlterConfigPolicy is shown."""
     return {"method": "alter", "type": kind, "name": name, "configs": configs}
 
 
-def new(name: str, configs: Mapping[str, str] | None = None) -> NewTopic:
+def build_topic(name: str, configs: Mapping[str, str] | None = None) -> NewTopic:
     """A topic of one partition with one replica."""
     return NewTopic(name, 1, 1, None, configs or {})
 
 
-def one(name: str, configs: Mapping[str, str] | None = None) -> Line:
+def build_single_create_call(name: str, configs: Mapping[str, str] | None = None) -> Line:
     """The creation of such a topic."""
-    return create(name, configs, numPartitions=1, replicationFactor=1)
+    return build_create_call(name, configs, numPartitions=1, replicationFactor=1)
 
 
 @contextmanager
-def policed(folder: Path) -> Iterator[Policed]:
+def start_policed_brokers(folder: Path) -> Iterator[PolicedBrokers]:
     """A sandbox in that folder for as long as the block lasts."""
     classes, shown = folder / "classes", folder / "shown.jsonl"
     compile_java(_SOURCE, classes)
     settings = SandboxSettings(folder / "sandbox", brokers=2, racks=2, port=free_port(4))
     try:
         with pytest.MonkeyPatch.context() as patch:
-            _equip(patch, classes, shown)
+            _install_policy(patch, classes, shown)
             running = kafka_sandbox.start(settings, print)
-        login = ",".join(_login(settings, broker) for broker in settings.broker_ids)
-        yield Policed(running, shown, login)
+        login = ",".join(_get_login_address(settings, broker) for broker in settings.broker_ids)
+        yield PolicedBrokers(running, shown, login)
     finally:
         kafka_sandbox.reset(settings.folder)
 
 
-def _without_origin(line: Line) -> Line:
+def _remove_origin(line: Line) -> Line:
     return {key: value for key, value in line.items() if key not in ("node", "thread")}
 
 
-def _login(settings: SandboxSettings, broker: int) -> str:
+def _get_login_address(settings: SandboxSettings, broker: int) -> str:
     """The address of a listener with authentication, next to the usual ones."""
     return f"{HOST}:{settings.get_broker_port(broker + settings.brokers)}"
 
 
-def _equip(patch: pytest.MonkeyPatch, classes: Path, shown: Path) -> None:
+def _install_policy(patch: pytest.MonkeyPatch, classes: Path, shown: Path) -> None:
     """What is started from here on has the class on its class path, and is told to use it."""
     usual, kafka_jars = broker_properties.broker_properties, jars.kafka_jars
 
@@ -133,7 +133,7 @@ def _equip(patch: pytest.MonkeyPatch, classes: Path, shown: Path) -> None:
         found = usual(settings, broker_id, *log_dirs)
         listeners, protocols = found["listeners"], found["listener.security.protocol.map"]
         return found | {
-            "listeners": f"{listeners},LOGIN://{_login(settings, broker_id)}",
+            "listeners": f"{listeners},LOGIN://{_get_login_address(settings, broker_id)}",
             "listener.security.protocol.map": f"{protocols},LOGIN:SASL_PLAINTEXT",
             "listener.name.login.sasl.enabled.mechanisms": "PLAIN",
             "listener.name.login.plain.sasl.jaas.config": f'{_PLAIN} required user_alice="wonder";',

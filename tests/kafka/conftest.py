@@ -5,18 +5,18 @@ from collections.abc import Iterator
 import pytest
 
 from tests.beds import KafkaBed
-from tests.kafka.broker_policies import Policed, policed
+from tests.kafka.broker_policies import PolicedBrokers, start_policed_brokers
 
 
 @pytest.fixture(scope="package")
-def policies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Policed]:
+def policies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolicedBrokers]:
     """The brokers, and what their policies were shown."""
-    with policed(tmp_path_factory.mktemp("policed")) as running:
+    with start_policed_brokers(tmp_path_factory.mktemp("policed")) as running:
         yield running
 
 
 @pytest.fixture
-def policed_bed(policies: Policed) -> Iterator[KafkaBed]:
+def policed_bed(policies: PolicedBrokers) -> Iterator[KafkaBed]:
     """A client of them."""
     with policies.client() as made:
         yield made

@@ -12,7 +12,7 @@ import yaml
 from kdeclare.core.exit_codes import ExitCode
 from tests.beds import KafkaBed, topic_resource
 from tests.commands import Ran
-from tests.kafka.test_bad_input import Project, at
+from tests.kafka.test_bad_input import Project, open_project
 
 RULES = "kdeclare.policy.rules:"
 BOUNDS = {"name": "bounds", "class": f"{RULES}PartitionBounds", "config": {"max": 4}}
@@ -25,7 +25,7 @@ State = tuple[str, Sequence[tuple[int, ...]], Mapping[str, str | None]]
 
 
 @dataclass
-class Governed(Project):
+class GovernedProject(Project):
     """A project whose project file has policies; ``all.yaml`` may hold some, too."""
 
     def policies(self, *entries: Mapping[str, Any], manifests: Sequence[str] = ("all.yaml",)) -> None:
@@ -77,13 +77,13 @@ class Governed(Project):
         return set(map(self.short, json.loads((self.state / "state.json").read_text())["resources"]))
 
 
-def reassignment(topic: str, *replicas: int) -> Manifest:
+def build_reassignment(topic: str, *replicas: int) -> Manifest:
     """Partition 0 of a topic, elsewhere."""
     wanted = {"topic": topic, "partition": 0, "replicas": list(replicas)}
     return ("Reassignment", "move", {"partitions": [wanted]})
 
 
-def seen(bed: KafkaBed, *names: str) -> dict[str, State]:
+def read_topics(bed: KafkaBed, *names: str) -> dict[str, State]:
     """What the brokers have of these topics."""
     found = bed.cluster.topics(names)
     return {
@@ -97,7 +97,7 @@ def seen(bed: KafkaBed, *names: str) -> dict[str, State]:
 
 
 @contextmanager
-def governed(bootstrap: str, folder: Path) -> Iterator[tuple[Governed, KafkaBed]]:
+def open_governed_project(bootstrap: str, folder: Path) -> Iterator[tuple[GovernedProject, KafkaBed]]:
     """Such a project, and another client of the same cluster; the project's topics are gone at the end."""
-    with at(bootstrap, folder) as (plain, bed):
-        yield Governed(folder, bootstrap, plain.prefix), bed
+    with open_project(bootstrap, folder) as (plain, bed):
+        yield GovernedProject(folder, bootstrap, plain.prefix), bed

@@ -30,7 +30,7 @@ def compile_java(source: Path, into: Path) -> None:
 
 
 @dataclass(frozen=True)
-class Said:
+class ToolResult:
     """How a tool ended, and all that it said."""
 
     code: int
@@ -52,14 +52,14 @@ class KafkaTools:
             text=True,
         )
 
-    def __call__(self, tool: str, *arguments: str) -> Said:
+    def __call__(self, tool: str, *arguments: str) -> ToolResult:
         """Run one command line; ``tool`` is its main class."""
         assert self._jvm.stdin is not None
         assert self._jvm.stdout is not None
         self._jvm.stdin.write("\t".join([tool, *arguments]) + "\n")
         self._jvm.stdin.flush()
         code, _, text = self._jvm.stdout.readline().strip().partition(" ")
-        return Said(int(code), base64.b64decode(text).decode())
+        return ToolResult(int(code), base64.b64decode(text).decode())
 
     def close(self) -> None:
         """End the JVM."""

@@ -43,7 +43,7 @@ _CONFIG = re.compile(r"  (\S+?)=(.*?) sensitive=(?:true|false) synonyms=.*")
 _PARTITION = re.compile(r"Partition: (\d+)\tLeader: (\w+)\tReplicas: ([\d,]*)\tIsr: ([\d,]*)")
 
 
-def eventually(check: Callable[[], None], seconds: float = 90, step: float = 0.2) -> None:
+def retry_until_passes(check: Callable[[], None], seconds: float = 90, step: float = 0.2) -> None:
     """Try again until it holds; a broker may be away for a moment."""
     deadline = time.monotonic() + seconds
     while True:
@@ -59,7 +59,7 @@ def eventually(check: Callable[[], None], seconds: float = 90, step: float = 0.2
 
 
 @dataclass(frozen=True)
-class Described:
+class DescribedPartition:
     """One partition in the words of TopicCommand."""
 
     leader: int | None
@@ -73,10 +73,10 @@ class Described:
 
 
 @dataclass(frozen=True)
-class Seen:
+class ClusterView:
     """What Kafka's own tools show of a whole cluster."""
 
-    partitions: Mapping[TopicPartition, Described]
+    partitions: Mapping[TopicPartition, DescribedPartition]
     moves: str
     throttled_topics: str
     throttled_brokers: Throttles
@@ -101,33 +101,36 @@ class Tools:
 
     def run(self, main_class: str, *arguments: str) -> str:
         """Its stdout; it must succeed."""
-        command = [*_java(), main_class, "--bootstrap-server", self.bootstrap, *arguments]
+        command = [*_build_java_command(), main_class, "--bootstrap-server", self.bootstrap, *arguments]
         done = subprocess.run(
-            command, env=_environ(), capture_output=True, text=True, timeout=TOOL_TIMEOUT_S, check=False
+            command, env=_build_environ(), capture_output=True, text=True, timeout=TOOL_TIMEOUT_S, check=False
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    def look(self) -> Seen:
+    def look(self) -> ClusterView:
         """Describe everything, side by side, as starting Java is what takes the time."""
         with ThreadPoolExecutor(3) as pool:
             topics = pool.submit(self.run, TOPICS, "--describe")
             moves = pool.submit(self.run, REASSIGN, "--list")
             brokers = pool.submit(self.run, CONFIGS, "--describe", "--entity-type", "brokers")
             throttled = "".join(f"{line}\n" for line in topics.result().splitlines() if "throttled" in line)
-            return Seen(
-                _partitions(topics.result()), moves.result().strip(), throttled, _throttles(brokers.result())
+            return ClusterView(
+                _parse_partitions(topics.result()),
+                moves.result().strip(),
+                throttled,
+                _parse_throttles(brokers.result()),
             )
 
-    def at_rest(self) -> Seen:
+    def at_rest(self) -> ClusterView:
         """The same, once nothing moves, nothing is throttled and leaders are the preferred ones."""
-        found: list[Seen] = []
+        found: list[ClusterView] = []
 
         def check() -> None:
             found.append(self.look())
             found[-1].expect_rest()
 
-        eventually(check)
+        retry_until_passes(check)
         return found[-1]
 
     def throttles(self) -> Throttles:
@@ -135,15 +138,15 @@ class Tools:
         with ThreadPoolExecutor(2) as pool:
             kinds = ("topics", "brokers")
             texts = pool.map(lambda k: self.run(CONFIGS, "--describe", "--entity-type", k), kinds)
-            return _throttles("".join(texts))
+            return _parse_throttles("".join(texts))
 
     def verify(self, folder: Path, wanted: Mapping[TopicPartition, Replicas]) -> str:
         """What --verify says about these replicas; without taking any throttle away, as it would."""
-        file = reassignment_file(folder / "verify.json", wanted)
+        file = write_reassignment_file(folder / "verify.json", wanted)
         return self.run(REASSIGN, "--verify", "--preserve-throttles", "--reassignment-json-file", file)
 
 
-def reassignment_file(file: Path, wanted: Mapping[TopicPartition, Replicas]) -> str:
+def write_reassignment_file(file: Path, wanted: Mapping[TopicPartition, Replicas]) -> str:
     """A file as ReassignPartitionsCommand takes it; its name."""
     entries = (
         f'{{"topic": "{p.topic}", "partition": {p.partition}, "replicas": {list(replicas)}}}'
@@ -154,7 +157,7 @@ def reassignment_file(file: Path, wanted: Mapping[TopicPartition, Replicas]) -> 
 
 
 @cache
-def _java() -> tuple[str, ...]:
+def _build_java_command() -> tuple[str, ...]:
     logging = Path(kafka_sandbox.__file__).with_name("log4j2-tool.properties").as_uri()
     fast = (
         "-XX:+UseSerialGC",
@@ -167,27 +170,27 @@ def _java() -> tuple[str, ...]:
 
 
 @cache
-def _environ() -> dict[str, str]:
+def _build_environ() -> dict[str, str]:
     return {**os.environ, "CLASSPATH": kafka_sandbox.resolve_kafka_classpath()}
 
 
-def _partitions(text: str) -> dict[TopicPartition, Described]:
-    found: dict[TopicPartition, Described] = {}
+def _parse_partitions(text: str) -> dict[TopicPartition, DescribedPartition]:
+    found: dict[TopicPartition, DescribedPartition] = {}
     for line in text.splitlines():
         topic, match = line.strip().partition("\t")[0].removeprefix("Topic: "), _PARTITION.search(line)
         if match:
             number, leader, replicas, isr = match.groups()
-            found[TopicPartition(topic.strip(), int(number))] = Described(
-                int(leader) if leader.isdigit() else None, _ids(replicas), frozenset(_ids(isr))
+            found[TopicPartition(topic.strip(), int(number))] = DescribedPartition(
+                int(leader) if leader.isdigit() else None, _parse_ids(replicas), frozenset(_parse_ids(isr))
             )
     return found
 
 
-def _ids(text: str) -> Replicas:
+def _parse_ids(text: str) -> Replicas:
     return tuple(int(part) for part in text.split(",") if part)
 
 
-def _throttles(text: str) -> Throttles:
+def _parse_throttles(text: str) -> Throttles:
     """All that has to do with throttles, empty overrides as well."""
     found: Throttles = {}
     entity = ""
@@ -202,7 +205,7 @@ def _throttles(text: str) -> Throttles:
 # records
 
 
-def value(index: int, size: int) -> bytes:
+def build_content(index: int, size: int) -> bytes:
     """The content of a record: printable, not to be compressed, and like no other's."""
     return hashlib.shake_128(b"%d" % index).hexdigest(size // 2).encode()
 
@@ -212,11 +215,11 @@ def produce(bootstrap: str, topic: str, count: int, size: int = 100_000) -> None
 
     By Kafka's own producer: kafka-python computes checksums in Python, five times as slowly.
     """
-    command = [*_java(), PRODUCER, "--bootstrap-server", bootstrap, "--topic", topic]
+    command = [*_build_java_command(), PRODUCER, "--bootstrap-server", bootstrap, "--topic", topic]
     command += ["--reader-property", "parse.key=true", "--reader-property", "key.separator=:"]
     command += ["--batch-size", str(MIB), "--max-memory-bytes", str(64 * MIB), "--max-block-ms", "120000"]
     with subprocess.Popen(
-        command, env=_environ(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        command, env=_build_environ(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -224,7 +227,7 @@ def produce(bootstrap: str, topic: str, count: int, size: int = 100_000) -> None
         overdue.start()
         try:
             for index in range(count):
-                process.stdin.write(b"%d:%s\n" % (index, value(index, size)))
+                process.stdin.write(b"%d:%s\n" % (index, build_content(index, size)))
             process.stdin.close()
             said = process.stdout.read()
             assert (process.wait(), said) == (0, b"")
@@ -233,7 +236,7 @@ def produce(bootstrap: str, topic: str, count: int, size: int = 100_000) -> None
             process.kill()
 
 
-def read_back(bootstrap: str, topic: str, size: int = 100_000, seconds: float = 180) -> Counter[int]:
+def count_records(bootstrap: str, topic: str, size: int = 100_000, seconds: float = 180) -> Counter[int]:
     """How often each record is there; every one must have the content that goes with its key."""
     import kafka
 
@@ -257,7 +260,7 @@ def read_back(bootstrap: str, topic: str, size: int = 100_000, seconds: float = 
             for records in consumer.poll(timeout_ms=1000).values():
                 for record in records:
                     index = int(record.key)
-                    assert record.value == value(index, size), f"record {index} has another content"
+                    assert record.value == build_content(index, size), f"record {index} has another content"
                     found[index] += 1
                 left -= len(records)
         return found
@@ -287,7 +290,7 @@ run()
 
 
 @contextmanager
-def held_back(project: Project, *arguments: str) -> Iterator["Heard"]:
+def hold_before_reassign(project: Project, *arguments: str) -> Iterator["RunningCommand"]:
     """kdeclare, held right before it asks for moves for as long as the block lasts."""
     for file in ("asks", "may"):
         (project.folder / file).unlink(missing_ok=True)
@@ -299,9 +302,9 @@ def held_back(project: Project, *arguments: str) -> Iterator["Heard"]:
         stderr=subprocess.PIPE,
         text=True,
     )
-    heard = Heard(process)
+    heard = RunningCommand(process)
     try:
-        eventually(lambda: expect((project.folder / "asks").exists() and process.poll() is None))
+        retry_until_passes(lambda: expect((project.folder / "asks").exists() and process.poll() is None))
         yield heard
         (project.folder / "may").touch()
     except BaseException:
@@ -310,11 +313,11 @@ def held_back(project: Project, *arguments: str) -> Iterator["Heard"]:
 
 
 def expect(holds: object) -> None:
-    """For `eventually`."""
+    """For `retry_until_passes`."""
     assert holds
 
 
-def pace(project: Project, **reassignments: str | int) -> None:
+def set_pace(project: Project, **reassignments: str | int) -> None:
     """From now on the project file says how moves are gone about that say nothing else."""
     file = project.folder / "kdeclare.yaml"
     document = json.loads(file.read_text())
@@ -331,7 +334,7 @@ def expect_no_changes(project: Project) -> Ran:
 
 
 @dataclass
-class Heard:
+class RunningCommand:
     """A process whose stderr is read as it comes; ``lines`` grows."""
 
     process: subprocess.Popen[str]

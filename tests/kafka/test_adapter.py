@@ -27,11 +27,11 @@ CLUSTER_WIDE = ConfigResource(ConfigScope.BROKER, "")
 KEY = "log.cleaner.backoff.ms"
 
 
-def topic(name: str) -> ConfigResource:
+def get_resource(name: str) -> ConfigResource:
     return ConfigResource(ConfigScope.TOPIC, name)
 
 
-def new(name: str, partitions: int = 1) -> NewTopic:
+def build_topic(name: str, partitions: int = 1) -> NewTopic:
     return NewTopic(name, partitions, 1, None, {})
 
 
@@ -55,9 +55,9 @@ def prefix(kafka: KafkaCluster) -> Iterator[str]:
 def test_reads_see_preceding_writes(kafka: KafkaCluster, prefix: str) -> None:
     for number in range(10):
         name = f"{prefix}{number}"
-        assert all_created(kafka.create_topics([new(name)]))
+        assert all_created(kafka.create_topics([build_topic(name)]))
         assert name in kafka.topics([name])
-        for resource, key in ((topic(name), "retention.ms"), (CLUSTER_WIDE, KEY)):
+        for resource, key in ((get_resource(name), "retention.ms"), (CLUSTER_WIDE, KEY)):
             value = str(1000 + number)
             op = ConfigOp(key, FieldOp.SET, value)
             assert kafka.alter_configs([ConfigAlteration(resource, (op,))]) == {resource: None}
@@ -84,7 +84,7 @@ def test_configs_equal_what_kafka_python_describes(
     ]
     assert all_created(kafka.create_topics(items))
     keys = frozenset({"retention.ms", "segment.bytes"})
-    queries = [ConfigQuery(topic(item.topic), keys, overrides=True) for item in items]
+    queries = [ConfigQuery(get_resource(item.topic), keys, overrides=True) for item in items]
     found = kafka.configs(queries)
 
     from kafka.admin import ConfigResource as TheirResource
@@ -97,7 +97,9 @@ def test_configs_equal_what_kafka_python_describes(
     finally:
         admin.close()
     for item in items:
-        ours = {key: (entry.value, entry.source.value) for key, entry in found[topic(item.topic)].items()}
+        ours = {
+            key: (entry.value, entry.source.value) for key, entry in found[get_resource(item.topic)].items()
+        }
         assert ours == {
             key: (entry["value"], entry["config_source"])
             for key, entry in theirs[item.topic].items()
@@ -139,7 +141,7 @@ def test_record_counts_match_produced_records(
     from kafka import KafkaProducer
 
     full, empty = f"{prefix}full", f"{prefix}empty"
-    kafka.create_topics([new(full, 3), new(empty, 3)])
+    kafka.create_topics([build_topic(full, 3), build_topic(empty, 3)])
     # metadata may name a leader before that broker has taken over
     patient = RetryingCluster(kafka, RetryPolicy())
     assert patient.record_counts([full, empty, f"{prefix}absent"]) == {full: 0, empty: 0}
@@ -199,11 +201,11 @@ def test_reads_continue_after_broker_failure(
 ) -> None:
     from kdeclare import sandbox as kafka_sandbox
 
-    items = [new(f"{prefix}{number}") for number in range(300)]
+    items = [build_topic(f"{prefix}{number}") for number in range(300)]
     assert all_created(kafka.create_topics(items))
     kafka_sandbox.kill_broker(sandbox.folder, 3)
     try:
-        queries = [ConfigQuery(topic(item.topic), overrides=True) for item in items]
+        queries = [ConfigQuery(get_resource(item.topic), overrides=True) for item in items]
         begun = time.monotonic()
         assert len(kafka.configs(queries)) == 300
         assert len(kafka.topics([item.topic for item in items])) == 300

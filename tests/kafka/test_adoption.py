@@ -7,7 +7,7 @@ import pytest
 
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.sandbox import SandboxStatus
-from tests.kafka.test_bad_input import Project, at
+from tests.kafka.test_bad_input import Project, open_project
 
 pytestmark = pytest.mark.kafka
 
@@ -17,7 +17,7 @@ DAY, WEEK = "86400000", "604800000"
 @pytest.fixture
 def owner(sandbox: SandboxStatus, tmp_path: Path) -> Iterator[Project]:
     """A team that applied its topic."""
-    with at(sandbox.bootstrap, tmp_path / "owner") as (project, _):
+    with open_project(sandbox.bootstrap, tmp_path / "owner") as (project, _):
         project.topics("orders", configs={"retention.ms": WEEK})
         project.done("apply", "--yes")
         yield project

@@ -84,7 +84,7 @@ class Project:
         """Run the command in this process, or in a separate one if that needs preparation."""
         if preexec_fn is None:
             return run_here(self.folder, *arguments, environ=self.environ)
-        return ended(self.start(*arguments, preexec_fn=preexec_fn))
+        return wait_for_exit(self.start(*arguments, preexec_fn=preexec_fn))
 
     def done(self, *arguments: str) -> Ran:
         """Run the command, which must succeed."""
@@ -110,7 +110,7 @@ class Project:
         (self.folder / file).write_text("\n---\n".join(json.dumps(d) for d in documents))
 
 
-def ended(process: subprocess.Popen[str], timeout: float = 180) -> Ran:
+def wait_for_exit(process: subprocess.Popen[str], timeout: float = 180) -> Ran:
     try:
         out, err = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
@@ -120,24 +120,24 @@ def ended(process: subprocess.Popen[str], timeout: float = 180) -> Ran:
     return Ran(ExitCode(process.returncode), out, err)
 
 
-def eventually(check: Callable[[], bool], seconds: float = 60, step: float = 0.02) -> None:
+def wait_until(check: Callable[[], bool], seconds: float = 60, step: float = 0.02) -> None:
     deadline = time.monotonic() + seconds
     while not check():
         assert time.monotonic() < deadline, "the condition was not met in time"
         time.sleep(step)
 
 
-def begun(project: Project, process: subprocess.Popen[str]) -> None:
+def wait_for_first_request(project: Project, process: subprocess.Popen[str]) -> None:
     """Wait until a process has sent, or is about to send, its first request."""
     deadline = time.monotonic() + 60
     while '"begin"' not in project.journal():
         if process.poll() is not None or time.monotonic() > deadline:
-            raise AssertionError(f"it does not begin: {ended(process, 1)}")
+            raise AssertionError(f"it does not begin: {wait_for_exit(process, 1)}")
         time.sleep(0.002)
 
 
 @contextmanager
-def at(bootstrap: str, folder: Path) -> Iterator[tuple[Project, KafkaBed]]:
+def open_project(bootstrap: str, folder: Path) -> Iterator[tuple[Project, KafkaBed]]:
     """A project, and another client of the same cluster; the project's topics are deleted at the end."""
     project = Project(folder, bootstrap)
     cluster = connect(bootstrap, {})
@@ -153,13 +153,13 @@ def at(bootstrap: str, folder: Path) -> Iterator[tuple[Project, KafkaBed]]:
 
 
 @pytest.fixture
-def here(sandbox: SandboxStatus, tmp_path: Path) -> Iterator[tuple[Project, KafkaBed]]:
-    with at(sandbox.bootstrap, tmp_path) as made:
+def project_and_bed(sandbox: SandboxStatus, tmp_path: Path) -> Iterator[tuple[Project, KafkaBed]]:
+    with open_project(sandbox.bootstrap, tmp_path) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxStatus]:
+def authorizing_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxStatus]:
     """A sandbox of one broker with an authorizer that permits everything without a matching ACL."""
     usual = broker_properties.broker_properties
 
@@ -213,11 +213,13 @@ def permit_only(bootstrap: str, topic: str, *operations: str) -> None:
 
 
 @kafka
-def test_plan_warns_of_missing_alter_permission(strict: SandboxStatus, tmp_path: Path) -> None:
-    with at(strict.bootstrap, tmp_path) as (project, _):
+def test_plan_warns_of_missing_alter_permission(authorizing_sandbox: SandboxStatus, tmp_path: Path) -> None:
+    with open_project(authorizing_sandbox.bootstrap, tmp_path) as (project, _):
         project.topics("free", "held")
         project.done("apply", "--yes")
-        permit_only(strict.bootstrap, project.name("held"), "DESCRIBE", "DESCRIBE_CONFIGS", "DELETE")
+        permit_only(
+            authorizing_sandbox.bootstrap, project.name("held"), "DESCRIBE", "DESCRIBE_CONFIGS", "DELETE"
+        )
         project.topics("free", "held", configs={"retention.ms": 5000})
         ran = project("plan")
         assert ran.code is ExitCode.OK
@@ -231,11 +233,11 @@ def test_plan_warns_of_missing_alter_permission(strict: SandboxStatus, tmp_path:
 
 
 @kafka
-def test_plan_without_read_permission_fails(strict: SandboxStatus, tmp_path: Path) -> None:
-    with at(strict.bootstrap, tmp_path) as (project, _):
+def test_plan_without_read_permission_fails(authorizing_sandbox: SandboxStatus, tmp_path: Path) -> None:
+    with open_project(authorizing_sandbox.bootstrap, tmp_path) as (project, _):
         project.topics("dark")
         project.done("apply", "--yes")
-        permit_only(strict.bootstrap, project.name("dark"), "DESCRIBE", "DELETE")
+        permit_only(authorizing_sandbox.bootstrap, project.name("dark"), "DESCRIBE", "DELETE")
         ran = project("plan")
         assert ran.code is ExitCode.ERROR
         assert "Not authorized" in ran.err
@@ -248,22 +250,22 @@ def test_plan_without_read_permission_fails(strict: SandboxStatus, tmp_path: Pat
 
 @kafka
 def test_commands_refuse_state_and_plan_of_other_cluster(
-    here: tuple[Project, KafkaBed], strict: SandboxStatus
+    project_and_bed: tuple[Project, KafkaBed], authorizing_sandbox: SandboxStatus
 ) -> None:
-    project, _ = here
+    project, _ = project_and_bed
     project.topics("t")
     project.done("apply", "--yes")
     project.topics("t", configs={"retention.ms": 5000})
     project.done("plan", "--out", "it.plan")
     for command in (["plan"], ["apply", "--yes"], ["apply", "it.plan", "--yes"], ["rollback", "--yes"]):
-        ran = project(*command, "--bootstrap-server", strict.bootstrap)
+        ran = project(*command, "--bootstrap-server", authorizing_sandbox.bootstrap)
         assert ran.code is ExitCode.ERROR
         assert "This is another cluster" in ran.err
 
 
 @kafka
-def test_apply_refuses_plan_after_secret_changed(here: tuple[Project, KafkaBed]) -> None:
-    project, _ = here
+def test_apply_refuses_plan_after_secret_changed(project_and_bed: tuple[Project, KafkaBed]) -> None:
+    project, _ = project_and_bed
     key = "listener.name.plaintext.ssl.keystore.password"
     project.environ["BAD_SECRET"] = "first-value"
     project.declare(("BrokerConfig", "1", {"configs": {key: "${env.BAD_SECRET}"}}))
@@ -280,7 +282,7 @@ def test_apply_refuses_plan_after_secret_changed(here: tuple[Project, KafkaBed])
 # the state folder
 
 
-def without_override() -> None:
+def drop_root_override() -> None:
     """In the child: drop root's exemption from permission checks."""
     if os.geteuid() == 0:
         libc = ctypes.CDLL(None, use_errno=True)
@@ -290,15 +292,15 @@ def without_override() -> None:
 
 @kafka
 @pytest.mark.skipif(sys.platform != "linux", reason="root is not kept from writing elsewhere")
-def test_apply_fails_if_state_folder_is_not_writable(here: tuple[Project, KafkaBed]) -> None:
-    project, bed = here
+def test_apply_fails_if_state_folder_is_not_writable(project_and_bed: tuple[Project, KafkaBed]) -> None:
+    project, bed = project_and_bed
     project.topics("t")
     state = project.folder / "state"
     state.mkdir()
     state.chmod(0o555)
     try:
-        ran = project("apply", "--yes", preexec_fn=without_override)
-        assert project("plan", preexec_fn=without_override).code is ExitCode.OK  # reading needs no lock
+        ran = project("apply", "--yes", preexec_fn=drop_root_override)
+        assert project("plan", preexec_fn=drop_root_override).code is ExitCode.OK  # reading needs no lock
     finally:
         state.chmod(0o755)
     assert ran.code is ExitCode.ERROR
@@ -307,16 +309,16 @@ def test_apply_fails_if_state_folder_is_not_writable(here: tuple[Project, KafkaB
     assert not bed.cluster.topics([project.name("t")])
 
 
-def small_files(limit: int) -> Callable[[], None]:
+def limit_file_size(limit: int) -> Callable[[], None]:
     """In the child: simulate a full disk for files that grow beyond ``limit`` bytes."""
     return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
 
 @kafka
-def test_apply_sends_nothing_if_disk_is_full(here: tuple[Project, KafkaBed]) -> None:
-    project, bed = here
+def test_apply_sends_nothing_if_disk_is_full(project_and_bed: tuple[Project, KafkaBed]) -> None:
+    project, bed = project_and_bed
     project.topics("t")
-    ran = project("apply", "--yes", preexec_fn=small_files(500))
+    ran = project("apply", "--yes", preexec_fn=limit_file_size(500))
     assert ran.code is ExitCode.ERROR
     assert "No space left for the state" in ran.err
     assert not bed.cluster.topics([project.name("t")])
@@ -326,9 +328,9 @@ def test_apply_sends_nothing_if_disk_is_full(here: tuple[Project, KafkaBed]) -> 
 
 
 @kafka
-def test_run_is_recovered_after_disk_filled_up(here: tuple[Project, KafkaBed]) -> None:
+def test_run_is_recovered_after_disk_filled_up(project_and_bed: tuple[Project, KafkaBed]) -> None:
     """The state is larger than this run's plan and journal, so only the state no longer fits."""
-    project, _ = here
+    project, _ = project_and_bed
     names = [f"t{n}" for n in range(40)]
     project.topics(*names)
     project.done("apply", "--yes")
@@ -337,7 +339,7 @@ def test_run_is_recovered_after_disk_filled_up(here: tuple[Project, KafkaBed]) -
     manifests = [("Topic", project.name(name), alike) for name in names[1:]]
     changed = {**alike, "configs": {"retention.ms": 5000}}
     project.declare(("Topic", project.name(names[0]), changed), *manifests)
-    ran = project("apply", "--yes", preexec_fn=small_files(size - 1000))
+    ran = project("apply", "--yes", preexec_fn=limit_file_size(size - 1000))
     assert ran.code is ExitCode.ERROR
     assert "No space left for the state" in ran.err
     assert '"done"' in project.journal()
@@ -350,26 +352,26 @@ def test_run_is_recovered_after_disk_filled_up(here: tuple[Project, KafkaBed]) -
 
 
 @kafka
-def test_apply_fails_on_full_file_system(here: tuple[Project, KafkaBed]) -> None:
-    project, bed = here
+def test_apply_fails_on_full_file_system(project_and_bed: tuple[Project, KafkaBed]) -> None:
+    project, bed = project_and_bed
     disk = project.folder / "disk"
     disk.mkdir()
-    if not shutil.which("unshare") or not mounts(disk):
+    if not shutil.which("unshare") or not can_mount(disk):
         pytest.skip("no file system can be mounted here")
     project.topics(*(f"t{n}" for n in range(60)))
-    ran = ended(in_small_disk(project, disk, "kdeclare apply --yes --state disk"))
+    ran = wait_for_exit(start_on_small_disk(project, disk, "kdeclare apply --yes --state disk"))
     assert ran.code is ExitCode.ERROR
     assert "No space left for the state" in ran.err
     assert "No space left on device" in ran.err
     assert not bed.cluster.topics([project.name("t0")])
 
 
-def mounts(disk: Path) -> bool:
+def can_mount(disk: Path) -> bool:
     command = ["unshare", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "none", str(disk)]
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
-def in_small_disk(project: Project, disk: Path, command: str) -> subprocess.Popen[str]:
+def start_on_small_disk(project: Project, disk: Path, command: str) -> subprocess.Popen[str]:
     """A shell with a private file system of 16 kB, which is removed with the shell."""
     program = command.replace("kdeclare", f"'{sys.executable}' -m kdeclare", 1)
     script = f"mount -t tmpfs -o size=16k none '{disk}' && exec {program}"
@@ -387,7 +389,7 @@ def in_small_disk(project: Project, disk: Path, command: str) -> subprocess.Pope
 
 
 @dataclass
-class Moving:
+class MovingApply:
     """An apply that waits for a reassignment, which only ends when it is released."""
 
     project: Project
@@ -400,35 +402,37 @@ class Moving:
 
 
 @contextmanager
-def moving(project: Project, bed: KafkaBed, *options: str) -> Iterator[Moving]:
+def start_held_move(project: Project, bed: KafkaBed, *options: str) -> Iterator[MovingApply]:
     """Start a reassignment from brokers 1 and 2 to 1 and 3."""
     topic = bed.create({0: (1, 2)}, name=project.name("moved"))
     bed.hold_moves(topic)
     wanted = {"topic": topic, "partition": 0, "replicas": [1, 3]}
     project.declare(("Reassignment", "move", {"partitions": [wanted]}))
     process = project.start("apply", "--yes", *options)
-    it = Moving(project, bed, topic, process)
+    it = MovingApply(project, bed, topic, process)
     try:
-        begun(project, process)
-        eventually(it.in_flight)
+        wait_for_first_request(project, process)
+        wait_until(it.in_flight)
         yield it
     finally:
         process.kill()
         process.communicate()
         bed.eventually(bed.release_moves)
-        eventually(lambda: not it.in_flight())
+        wait_until(lambda: not it.in_flight())
 
 
-def replicas(bed: KafkaBed, topic: str) -> tuple[int, ...]:
+def read_replicas(bed: KafkaBed, topic: str) -> tuple[int, ...]:
     return bed.topic(topic).partitions[0].replicas
 
 
 @kafka
-def test_apply_interrupted_during_move_leaves_it_in_progress(here: tuple[Project, KafkaBed]) -> None:
-    project, bed = here
-    with moving(project, bed) as it:
+def test_apply_interrupted_during_move_leaves_it_in_progress(
+    project_and_bed: tuple[Project, KafkaBed],
+) -> None:
+    project, bed = project_and_bed
+    with start_held_move(project, bed) as it:
         it.process.send_signal(signal.SIGINT)
-        ran = ended(it.process)
+        ran = wait_for_exit(it.process)
         assert ran.code is ExitCode.INTERRUPTED
         assert "Press Ctrl-C again to exit at once" in ran.err
         assert "Interrupted" in ran.out
@@ -436,32 +440,32 @@ def test_apply_interrupted_during_move_leaves_it_in_progress(here: tuple[Project
         assert it.topic in project.done("status").out
     project.done("apply", "--yes")
     assert project.in_order()
-    bed.eventually(lambda: same(replicas(bed, it.topic), (1, 3)))
+    bed.eventually(lambda: expect_equal(read_replicas(bed, it.topic), (1, 3)))
 
 
 @kafka
-def test_apply_interrupted_twice_during_move_is_recovered(here: tuple[Project, KafkaBed]) -> None:
-    project, bed = here
-    with moving(project, bed) as it:
+def test_apply_interrupted_twice_during_move_is_recovered(project_and_bed: tuple[Project, KafkaBed]) -> None:
+    project, bed = project_and_bed
+    with start_held_move(project, bed) as it:
         it.process.send_signal(signal.SIGINT)
         time.sleep(0.01)
         it.process.send_signal(signal.SIGINT)
-        assert ended(it.process).code is ExitCode.INTERRUPTED
+        assert wait_for_exit(it.process).code is ExitCode.INTERRUPTED
         assert it.topic in project.done("status").out
     project.done("apply", "--yes")
     assert project.in_order()
-    bed.eventually(lambda: same(replicas(bed, it.topic), (1, 3)))
+    bed.eventually(lambda: expect_equal(read_replicas(bed, it.topic), (1, 3)))
 
 
-def same(one: object, other: object) -> None:
+def expect_equal(one: object, other: object) -> None:
     assert one == other
 
 
 @kafka
-def test_move_that_exceeds_timeout_is_reported(here: tuple[Project, KafkaBed]) -> None:
-    project, bed = here
-    with moving(project, bed, "--move-timeout", "2") as it:
-        ran = ended(it.process)
+def test_move_that_exceeds_timeout_is_reported(project_and_bed: tuple[Project, KafkaBed]) -> None:
+    project, bed = project_and_bed
+    with start_held_move(project, bed, "--move-timeout", "2") as it:
+        ran = wait_for_exit(it.process)
         assert ran.code is ExitCode.PARTIAL
         assert "Still moving after 2 s" in ran.out
         assert it.in_flight()
@@ -470,9 +474,9 @@ def test_move_that_exceeds_timeout_is_reported(here: tuple[Project, KafkaBed]) -
 
 
 @kafka
-def test_plan_leaves_move_of_other_client_alone(here: tuple[Project, KafkaBed]) -> None:
-    project, bed = here
-    with moving(project, bed) as it:
+def test_plan_leaves_move_of_other_client_alone(project_and_bed: tuple[Project, KafkaBed]) -> None:
+    project, bed = project_and_bed
+    with start_held_move(project, bed) as it:
         it.process.kill()
         it.process.wait()
         other = Project(project.folder / "other", project.bootstrap, project.prefix)
@@ -484,11 +488,11 @@ def test_plan_leaves_move_of_other_client_alone(here: tuple[Project, KafkaBed]) 
 
 @kafka
 def test_apply_waits_for_lost_destination_broker(
-    here: tuple[Project, KafkaBed], sandbox: SandboxStatus
+    project_and_bed: tuple[Project, KafkaBed], sandbox: SandboxStatus
 ) -> None:
     """The run waits for the broker, and succeeds once it is back."""
-    project, bed = here
-    with moving(project, bed) as it:
+    project, bed = project_and_bed
+    with start_held_move(project, bed) as it:
         try:
             kafka_sandbox.kill_broker(sandbox.folder, 3)
             time.sleep(2)
@@ -497,30 +501,32 @@ def test_apply_waits_for_lost_destination_broker(
         finally:
             kafka_sandbox.start_broker(sandbox.folder, 3)
         bed.eventually(bed.release_moves)
-        ran = ended(it.process)
+        ran = wait_for_exit(it.process)
         assert ran.code is ExitCode.OK, ran
     assert project.in_order()
-    bed.eventually(lambda: same(replicas(bed, it.topic), (1, 3)))
+    bed.eventually(lambda: expect_equal(read_replicas(bed, it.topic), (1, 3)))
 
 
 @kafka
-def test_apply_reports_unknown_outcome_after_cluster_loss(strict: SandboxStatus, tmp_path: Path) -> None:
-    with at(strict.bootstrap, tmp_path) as (project, _):
+def test_apply_reports_unknown_outcome_after_cluster_loss(
+    authorizing_sandbox: SandboxStatus, tmp_path: Path
+) -> None:
+    with open_project(authorizing_sandbox.bootstrap, tmp_path) as (project, _):
         # enough topics for the request to take longer than stopping the broker
         project.topics(*(f"t{n}" for n in range(200)), partitions=5)
-        [broker] = kafka_sandbox.status(strict.folder).brokers
+        [broker] = kafka_sandbox.status(authorizing_sandbox.folder).brokers
         assert broker.pid is not None
         process = project.start("apply", "--yes")
         try:
-            begun(project, process)
+            wait_for_first_request(project, process)
             # a stopped process accepts the request and does not respond, regardless of the load
             os.kill(broker.pid, signal.SIGSTOP)
             time.sleep(2)
         finally:
-            kafka_sandbox.kill_broker(strict.folder, 1)
-        ran = ended(process)
+            kafka_sandbox.kill_broker(authorizing_sandbox.folder, 1)
+        ran = wait_for_exit(process)
         status = project("status", "--timeout", "1")
-        kafka_sandbox.start_broker(strict.folder, 1)
+        kafka_sandbox.start_broker(authorizing_sandbox.folder, 1)
         assert ran.code is ExitCode.PARTIAL, ran
         assert "the cluster could not be observed afterwards" in " ".join(ran.out.split())
         assert (status.code, "connection refused" in status.err) == (ExitCode.ERROR, True)
@@ -534,8 +540,8 @@ def test_apply_reports_unknown_outcome_after_cluster_loss(strict: SandboxStatus,
 
 
 @kafka
-def test_plan_of_ten_thousand_resources(here: tuple[Project, KafkaBed]) -> None:
-    project, _ = here
+def test_plan_of_ten_thousand_resources(project_and_bed: tuple[Project, KafkaBed]) -> None:
+    project, _ = project_and_bed
     project.topics(*(f"t{n}" for n in range(10_000)), configs={"retention.ms": 5000})
     plan = json.loads(project.done("plan", "--format", "json").out)
     assert plan["summary"]["create"] == 10_000
@@ -543,8 +549,8 @@ def test_plan_of_ten_thousand_resources(here: tuple[Project, KafkaBed]) -> None:
 
 
 @kafka
-def test_commands_succeed_in_empty_project(here: tuple[Project, KafkaBed]) -> None:
-    project, _ = here
+def test_commands_succeed_in_empty_project(project_and_bed: tuple[Project, KafkaBed]) -> None:
+    project, _ = project_and_bed
     for command in (
         ["validate"],
         ["plan", "--detailed-exitcode"],
@@ -560,8 +566,8 @@ def test_commands_succeed_in_empty_project(here: tuple[Project, KafkaBed]) -> No
 
 
 @kafka
-def test_plan_guards_deny_changes_at_real_brokers(here: tuple[Project, KafkaBed]) -> None:
-    project, bed = here
+def test_plan_guards_deny_changes_at_real_brokers(project_and_bed: tuple[Project, KafkaBed]) -> None:
+    project, bed = project_and_bed
     project.topics("t", partitions=3, lifecycle={"preventDestroy": True})
     project.done("apply", "--yes")
     project.topics("t", partitions=2)
@@ -571,7 +577,7 @@ def test_plan_guards_deny_changes_at_real_brokers(here: tuple[Project, KafkaBed]
     ran = project("plan", "--allow-deletes", "--allow-empty")
     assert (ran.code, "preventDestroy" in ran.out) == (ExitCode.DENIED, True)
     [one, two, *_] = bed.brokers
-    here_now = list(replicas(bed, project.name("t")))
+    here_now = list(read_replicas(bed, project.name("t")))
     wanted = {"topic": project.name("t"), "partition": 0, "replicas": [one, two]}
     project.declare(("Reassignment", "r", {"partitions": [wanted]}))
     ran = project("plan", "--target", "Reassignment/r")
@@ -584,8 +590,8 @@ def test_plan_guards_deny_changes_at_real_brokers(here: tuple[Project, KafkaBed]
 
 
 @kafka
-def test_rollback_reports_what_it_cannot_restore(here: tuple[Project, KafkaBed]) -> None:
-    project, bed = here
+def test_rollback_reports_what_it_cannot_restore(project_and_bed: tuple[Project, KafkaBed]) -> None:
+    project, bed = project_and_bed
     project.topics("t")
     project.done("apply", "--yes")
     bed.produce(project.name("t"), 3)
@@ -598,9 +604,9 @@ def test_rollback_reports_what_it_cannot_restore(here: tuple[Project, KafkaBed])
 
 
 @kafka
-def test_broker_thread_pool_is_resized_in_allowed_steps(here: tuple[Project, KafkaBed]) -> None:
+def test_broker_thread_pool_is_resized_in_allowed_steps(project_and_bed: tuple[Project, KafkaBed]) -> None:
     """BRK-05: the sandbox's brokers are started with 4; Kafka's default is 8."""
-    project, _ = here
+    project, _ = project_and_bed
     project.declare(("BrokerConfig", "2", {"configs": {"num.io.threads": 32}}))
     project.done("apply", "--yes")
     assert project.in_order()
@@ -620,7 +626,7 @@ class Row:
     tests: tuple[str, ...]
 
 
-def rows() -> list[Row]:
+def read_error_table() -> list[Row]:
     """Return the rows of the tables in docs/errors.md."""
     found = []
     for line in (ROOT / "docs" / "errors.md").read_text().splitlines():
@@ -637,28 +643,28 @@ def rows() -> list[Row]:
 
 
 @cache
-def named_in(file: str) -> frozenset[str]:
+def list_functions(file: str) -> frozenset[str]:
     tree = ast.parse((ROOT / file).read_text())
     return frozenset(node.name for node in tree.body if isinstance(node, ast.FunctionDef))
 
 
 def test_error_table_rows_name_existing_tests() -> None:
-    assert len(rows()) > 40
-    for row in rows():
+    assert len(read_error_table()) > 40
+    for row in read_error_table():
         assert row.tests, row
         for name in row.tests:
             file, _, test = name.partition("::")
-            assert test in named_in(file), row
+            assert test in list_functions(file), row
 
 
 def test_error_table_has_all_exit_codes() -> None:
-    codes = {int(code) for row in rows() for code in re.findall(r"\d+", row.code)}
+    codes = {int(code) for row in read_error_table() for code in re.findall(r"\d+", row.code)}
     assert codes == set(ExitCode)
 
 
 def test_error_table_codes_exist_in_kdeclare() -> None:
     sources = "".join(path.read_text() for path in (ROOT / "kdeclare").rglob("*.py"))
     known = set(re.findall(r'"([A-Za-z-]+)"', sources))
-    given = {code for row in rows() for code in re.findall(r"`([A-Za-z-]+)`:", row.said)}
+    given = {code for row in read_error_table() for code in re.findall(r"`([A-Za-z-]+)`:", row.said)}
     assert given
     assert given <= known, given - known

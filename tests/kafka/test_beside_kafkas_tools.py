@@ -21,7 +21,7 @@ DONE, REFUSED, EITHER = "done", "refused", "either"
 
 
 @dataclass(frozen=True)
-class Line:
+class CommandLine:
     """One command line; ``{t}`` is the topic, and ``{u}`` another one.
 
     before: whether the topics exist before, with two partitions of two replicas and ``retention.ms=1000``.
@@ -39,59 +39,59 @@ class Line:
 
 
 TABLE = (
-    Line("topic create --topic {t} --partitions 3 --replication-factor 2", before=False),
-    Line("topic create --topic {t} --partitions 3", before=False),
-    Line("topic create --topic {t} --replication-factor 3", before=False),
-    Line("topic create --topic {t}", before=False),
-    Line("topic create --topic {t} --replica-assignment 1:2,2:3,3:1", before=False, exact=True),
-    Line("topic create --topic {t} --config retention.ms=1000", before=False),
-    Line(
+    CommandLine("topic create --topic {t} --partitions 3 --replication-factor 2", before=False),
+    CommandLine("topic create --topic {t} --partitions 3", before=False),
+    CommandLine("topic create --topic {t} --replication-factor 3", before=False),
+    CommandLine("topic create --topic {t}", before=False),
+    CommandLine("topic create --topic {t} --replica-assignment 1:2,2:3,3:1", before=False, exact=True),
+    CommandLine("topic create --topic {t} --config retention.ms=1000", before=False),
+    CommandLine(
         "topic create --topic {t} --config cleanup.policy=compact,delete --config segment.ms=9", before=False
     ),
-    Line("topic create --topic {t} --partitions 2 --config min.insync.replicas=1", before=False),
-    Line("topic create --topic {t} --if-not-exists --partitions 9"),
-    Line("topic create --topic {t} --partitions 9", ended=REFUSED),
-    Line("topic create --topic {t} --replication-factor 9", before=False, ended=REFUSED),
-    Line("topic create --topic {t} --partitions 0", before=False, ended=REFUSED),
-    Line("topic create --topic {t} --config no.such.key=1", before=False, ended=REFUSED),
-    Line("topic create --topic {t} --config retention.ms=long", before=False, ended=REFUSED),
-    Line("topic create --topic {t} --replica-assignment 1:1", before=False, ended=REFUSED),
-    Line("topic create --topic {t} --replica-assignment 1:2,9:1", before=False, ended=REFUSED),
-    Line("topic create --topic '{t}/x'", before=False, ended=REFUSED),
-    Line("topic alter --topic {t} --partitions 5"),
-    Line("topic alter --topic {t} --partitions 2", ended=EITHER),
-    Line("topic alter --topic {t} --partitions 1", ended=REFUSED),
-    Line("topic alter --topic {t} --partitions 4 --replica-assignment 1:2,2:3,3:1,1:3", exact=True),
-    Line("topic alter --topic {t} --partitions 5", before=False, ended=REFUSED),
-    Line("topic alter --topic {t} --partitions 5 --if-exists", before=False),
-    Line("topic alter --topic '({t}|{u})' --partitions 3"),
-    Line("topic delete --topic {t}"),
-    Line("topic delete --topic {t},{u}"),
-    Line("topic delete --topic '({t}|{u})'"),
-    Line("topic delete --topic {t}", before=False, ended=REFUSED),
-    Line("topic delete --topic {t} --if-exists", before=False),
-    Line("config alter --entity-type topics --entity-name {t} --add-config retention.ms=5"),
-    Line("config alter --topic {t} --add-config retention.ms=5,max.message.bytes=100"),
-    Line("config alter --topic {t} --add-config cleanup.policy=[compact,delete]"),
-    Line("config alter --topic {t} --add-config cleanup.policy=[compact,delete],segment.ms=7"),
-    Line("config alter --topic {t} --delete-config retention.ms"),
-    Line("config alter --topic {t} --add-config segment.ms=7 --delete-config retention.ms"),
-    Line("config alter --topic {t} --delete-config segment.ms"),
-    Line("config alter --topic {t} --add-config no.such.key=1", ended=REFUSED),
-    Line("config alter --topic {t} --add-config retention.ms=long", ended=REFUSED),
-    Line("config alter --topic {t} --add-config retention.ms", ended=REFUSED),
-    Line("config alter --topic {t} --add-config retention.ms=5", before=False, ended=REFUSED),
-    Line("config alter --entity-type brokers --entity-name 1 --add-config log.cleaner.threads=2"),
-    Line("config alter --broker 2 --add-config background.threads=8"),
-    Line("config alter --entity-type brokers --entity-default --add-config log.cleaner.threads=2"),
-    Line("config alter --broker-defaults --add-config log.cleaner.io.max.bytes.per.second=1000000.0"),
-    Line("config alter --broker 1 --add-config broker.id=7", ended=REFUSED),
-    Line("config alter --broker 1 --add-config background.threads=many", ended=REFUSED),
+    CommandLine("topic create --topic {t} --partitions 2 --config min.insync.replicas=1", before=False),
+    CommandLine("topic create --topic {t} --if-not-exists --partitions 9"),
+    CommandLine("topic create --topic {t} --partitions 9", ended=REFUSED),
+    CommandLine("topic create --topic {t} --replication-factor 9", before=False, ended=REFUSED),
+    CommandLine("topic create --topic {t} --partitions 0", before=False, ended=REFUSED),
+    CommandLine("topic create --topic {t} --config no.such.key=1", before=False, ended=REFUSED),
+    CommandLine("topic create --topic {t} --config retention.ms=long", before=False, ended=REFUSED),
+    CommandLine("topic create --topic {t} --replica-assignment 1:1", before=False, ended=REFUSED),
+    CommandLine("topic create --topic {t} --replica-assignment 1:2,9:1", before=False, ended=REFUSED),
+    CommandLine("topic create --topic '{t}/x'", before=False, ended=REFUSED),
+    CommandLine("topic alter --topic {t} --partitions 5"),
+    CommandLine("topic alter --topic {t} --partitions 2", ended=EITHER),
+    CommandLine("topic alter --topic {t} --partitions 1", ended=REFUSED),
+    CommandLine("topic alter --topic {t} --partitions 4 --replica-assignment 1:2,2:3,3:1,1:3", exact=True),
+    CommandLine("topic alter --topic {t} --partitions 5", before=False, ended=REFUSED),
+    CommandLine("topic alter --topic {t} --partitions 5 --if-exists", before=False),
+    CommandLine("topic alter --topic '({t}|{u})' --partitions 3"),
+    CommandLine("topic delete --topic {t}"),
+    CommandLine("topic delete --topic {t},{u}"),
+    CommandLine("topic delete --topic '({t}|{u})'"),
+    CommandLine("topic delete --topic {t}", before=False, ended=REFUSED),
+    CommandLine("topic delete --topic {t} --if-exists", before=False),
+    CommandLine("config alter --entity-type topics --entity-name {t} --add-config retention.ms=5"),
+    CommandLine("config alter --topic {t} --add-config retention.ms=5,max.message.bytes=100"),
+    CommandLine("config alter --topic {t} --add-config cleanup.policy=[compact,delete]"),
+    CommandLine("config alter --topic {t} --add-config cleanup.policy=[compact,delete],segment.ms=7"),
+    CommandLine("config alter --topic {t} --delete-config retention.ms"),
+    CommandLine("config alter --topic {t} --add-config segment.ms=7 --delete-config retention.ms"),
+    CommandLine("config alter --topic {t} --delete-config segment.ms"),
+    CommandLine("config alter --topic {t} --add-config no.such.key=1", ended=REFUSED),
+    CommandLine("config alter --topic {t} --add-config retention.ms=long", ended=REFUSED),
+    CommandLine("config alter --topic {t} --add-config retention.ms", ended=REFUSED),
+    CommandLine("config alter --topic {t} --add-config retention.ms=5", before=False, ended=REFUSED),
+    CommandLine("config alter --entity-type brokers --entity-name 1 --add-config log.cleaner.threads=2"),
+    CommandLine("config alter --broker 2 --add-config background.threads=8"),
+    CommandLine("config alter --entity-type brokers --entity-default --add-config log.cleaner.threads=2"),
+    CommandLine("config alter --broker-defaults --add-config log.cleaner.io.max.bytes.per.second=1000000.0"),
+    CommandLine("config alter --broker 1 --add-config broker.id=7", ended=REFUSED),
+    CommandLine("config alter --broker 1 --add-config background.threads=many", ended=REFUSED),
 )
 
 
 @dataclass(frozen=True)
-class Beside:
+class BothTools:
     """Both tools on the same brokers, each with topics of its own."""
 
     bed: KafkaBed
@@ -107,7 +107,7 @@ class Beside:
         """Whether kdeclare succeeded."""
         return main([*words, "--yes", "--quiet", "--bootstrap-server", self.bootstrap]) == 0
 
-    def names(self, line: Line) -> dict[str, str]:
+    def names(self, line: CommandLine) -> dict[str, str]:
         """Return two names; create the topics if the line needs them."""
         names = {short: self.bed.name() for short in "tu"}
         for name in names.values() if line.before else ():
@@ -148,45 +148,45 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaTools]:
 
 
 @pytest.fixture
-def beside(
+def both_tools(
     sandbox: SandboxStatus, tools: KafkaTools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Beside]:
+) -> Iterator[BothTools]:
     """Both tools, in an empty folder."""
     monkeypatch.chdir(tmp_path)
     cluster = connect(sandbox.bootstrap, {})
     bed = KafkaBed(cluster, sandbox.bootstrap)
-    yield Beside(bed, sandbox.bootstrap, tools)
+    yield BothTools(bed, sandbox.bootstrap, tools)
     bed.clean()
     cluster.close()
 
 
 @pytest.mark.parametrize("line", TABLE, ids=str)
-def test_command_line_has_same_effect_as_kafkas_tool(beside: Beside, line: Line) -> None:
-    before = beside.brokers()
+def test_command_line_has_same_effect_as_kafkas_tool(both_tools: BothTools, line: CommandLine) -> None:
+    before = both_tools.brokers()
     well, names, brokers = [], [], []
-    for run in (beside.kafkas, beside.ours):
-        names.append(beside.names(line))
+    for run in (both_tools.kafkas, both_tools.ours):
+        names.append(both_tools.names(line))
         well.append(run(shlex.split(line.command.format(**names[-1]))))
         if "--broker" in line.command or "brokers" in line.command:
-            beside.bed.eventually(lambda: _settled(beside, before, changed=line.ended == DONE))
-            brokers.append(beside.brokers())
-            beside.reset_brokers(before)
+            both_tools.bed.eventually(lambda: _expect_settled(both_tools, before, changed=line.ended == DONE))
+            brokers.append(both_tools.brokers())
+            both_tools.reset_brokers(before)
 
     def alike() -> None:
-        theirs, mine = (beside.topics(each, exact=line.exact) for each in names)
+        theirs, mine = (both_tools.topics(each, exact=line.exact) for each in names)
         assert theirs == mine
-        assert len(mine) == _expected(line, well[1])
+        assert len(mine) == _count_expected(line, well[1])
 
-    beside.bed.eventually(alike)
+    both_tools.bed.eventually(alike)
     assert not brokers or brokers[0] == brokers[1]
     assert well == {DONE: [True, True], REFUSED: [False, False], EITHER: [False, True]}[line.ended]
 
 
-def _settled(beside: Beside, before: dict[str, object], *, changed: bool) -> None:
+def _expect_settled(beside: BothTools, before: dict[str, object], *, changed: bool) -> None:
     assert (beside.brokers() != before) == changed
 
 
-def _expected(line: Line, went_well: bool) -> int:
+def _count_expected(line: CommandLine, went_well: bool) -> int:
     """How many of the two topics exist afterwards: a line without any effect must not pass."""
     if not line.before:
         return int(line.command.startswith("topic create") and went_well)

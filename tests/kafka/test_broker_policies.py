@@ -19,12 +19,12 @@ from tests.kafka.broker_policies import (
     LOGIN,
     SILENT,
     SILENT_VALUE,
-    Policed,
-    alter,
-    new,
-    one,
+    PolicedBrokers,
+    build_alter_call,
+    build_single_create_call,
+    build_topic,
 )
-from tests.kafka.governed import BOUNDS, Governed, governed, seen
+from tests.kafka.governed import BOUNDS, GovernedProject, open_governed_project, read_topics
 
 pytestmark = pytest.mark.kafka
 
@@ -37,18 +37,18 @@ def bed(policed_bed: KafkaBed) -> KafkaBed:
     return policed_bed
 
 
-def refused(found: Outcome) -> tuple[str, str, FaultKind]:
+def describe_refusal(found: Outcome) -> tuple[str, str, FaultKind]:
     """What a broker has against it."""
     assert isinstance(found, Fault)
     return found.error, found.message, found.kind
 
 
-def not_called(name: str) -> tuple[str, str, FaultKind]:
+def build_name_denial(name: str) -> tuple[str, str, FaultKind]:
     """What the policy says of a new topic with a name that it denies."""
     return "POLICY_VIOLATION", f"No topic is called {name} here", FaultKind.REFUSED
 
 
-def not_valued(name: str) -> tuple[str, str, FaultKind]:
+def build_value_denial(name: str) -> tuple[str, str, FaultKind]:
     """What the policy says of a config value that it denies."""
     return "POLICY_VIOLATION", f"No config of {name} has that value here", FaultKind.REFUSED
 
@@ -56,26 +56,26 @@ def not_valued(name: str) -> tuple[str, str, FaultKind]:
 @pytest.mark.parametrize("validate_only", [True, False])
 def test_denied_topic_is_refused_and_others_are_created(bed: KafkaBed, validate_only: bool) -> None:
     first, bad, last = bed.name(), bed.name(DENIED), bed.name()
-    items = [new(first), new(bad), new(last)]
+    items = [build_topic(first), build_topic(bad), build_topic(last)]
     found = bed.cluster.create_topics(items, validate_only=validate_only)
     assert found.keys() == {first, bad, last}
     assert not any(isinstance(found[name], Fault) for name in (first, last))
-    assert refused(found[bad]) == not_called(bad)
+    assert describe_refusal(found[bad]) == build_name_denial(bad)
     made = set() if validate_only else {first, last}
-    bed.eventually(lambda: _expect_of(bed, [first, bad, last], made))
+    bed.eventually(lambda: _expect_existing(bed, [first, bad, last], made))
 
 
-def _expect_of(bed: KafkaBed, names: list[str], there: set[str]) -> None:
+def _expect_existing(bed: KafkaBed, names: list[str], there: set[str]) -> None:
     assert bed.cluster.topics(names).keys() == there
 
 
-def test_alter_config_policy_is_asked_first_for_creations(policies: Policed, bed: KafkaBed) -> None:
+def test_alter_config_policy_is_asked_first_for_creations(policies: PolicedBrokers, bed: KafkaBed) -> None:
     fine, bad, configs = bed.name(), bed.name(DENIED), {"retention.ms": DENIED_VALUE}
     with policies.watched() as lines:
-        found = bed.cluster.create_topics([new(bad, configs), new(fine)])
-    assert lines == [alter(bad, configs), one(fine)]
+        found = bed.cluster.create_topics([build_topic(bad, configs), build_topic(fine)])
+    assert lines == [build_alter_call(bad, configs), build_single_create_call(fine)]
     assert isinstance(found[fine], CreatedObject)
-    assert refused(found[bad]) == not_valued(bad)
+    assert describe_refusal(found[bad]) == build_value_denial(bad)
     assert bed.cluster.topics([bad]) == {}
 
 
@@ -91,8 +91,8 @@ def test_denied_resource_keeps_configs_and_others_change(bed: KafkaBed, validate
     found = bed.cluster.alter_configs(items, validate_only=validate_only)
     assert found.keys() == changes.keys()
     assert found[fine] is None
-    assert refused(found[bad]) == not_valued(bad.name)
-    assert refused(found[CLUSTER_WIDE]) == not_valued("")
+    assert describe_refusal(found[bad]) == build_value_denial(bad.name)
+    assert describe_refusal(found[CLUSTER_WIDE]) == build_value_denial("")
     bed.expect_overrides(fine, {"retention.ms": "5" if validate_only else "6"})
     assert bed.overrides(bad) == {"retention.ms": "5"}
     assert BACKOFF not in bed.overrides(CLUSTER_WIDE)
@@ -111,8 +111,8 @@ def test_policy_without_message_gives_empty_reason(
     bed: KafkaBed, word: str, value: str, answer: tuple[str, str, FaultKind]
 ) -> None:
     bad, there = bed.name(word), bed.create(configs={"retention.ms": "5"})
-    assert refused(bed.cluster.create_topics([new(bad)])[bad]) == answer
-    assert refused(bed.alter(topic_resource(there), ("retention.ms", SET, value))) == answer
+    assert describe_refusal(bed.cluster.create_topics([build_topic(bad)])[bad]) == answer
+    assert describe_refusal(bed.alter(topic_resource(there), ("retention.ms", SET, value))) == answer
     assert (
         get_message(bed.alter(topic_resource(there), ("retention.ms", SET, value), validate_only=True)) == ""
     )
@@ -124,17 +124,19 @@ def test_policy_without_message_gives_empty_reason(
 
 
 @pytest.fixture
-def here(policies: Policed, tmp_path: Path) -> Iterator[tuple[Governed, KafkaBed]]:
+def project_and_bed(policies: PolicedBrokers, tmp_path: Path) -> Iterator[tuple[GovernedProject, KafkaBed]]:
     """A project there, and another client."""
-    with governed(policies.sandbox.bootstrap, tmp_path) as made:
+    with open_governed_project(policies.sandbox.bootstrap, tmp_path) as made:
         yield made
 
 
-def test_plan_has_broker_verdicts_and_apply_does_the_rest(here: tuple[Governed, KafkaBed]) -> None:
-    project, bed = here
+def test_plan_has_broker_verdicts_and_apply_does_the_rest(
+    project_and_bed: tuple[GovernedProject, KafkaBed],
+) -> None:
+    project, bed = project_and_bed
     project.declare(project.topic("tuned"), project.topic("fine"))
     project.done("apply", "--yes")
-    before = seen(bed, project.name("tuned"))
+    before = read_topics(bed, project.name("tuned"))
     project.declare(
         project.topic("tuned", configs={"segment.ms": 99, "retention.ms": int(DENIED_VALUE)}),
         project.topic("fine", configs={"segment.ms": 99}),
@@ -144,8 +146,8 @@ def test_plan_has_broker_verdicts_and_apply_does_the_rest(here: tuple[Governed, 
     )
     planned = project.denied("plan", "--format", "json")
     verdicts = {
-        ("broker", "tuned"): ("deny", not_valued(project.name("tuned"))[1]),
-        ("broker", DENIED): ("deny", not_called(project.name(DENIED))[1]),
+        ("broker", "tuned"): ("deny", build_value_denial(project.name("tuned"))[1]),
+        ("broker", DENIED): ("deny", build_name_denial(project.name(DENIED))[1]),
         ("broker", SILENT): ("deny", UNEXPLAINED_DENIAL),
     }
     assert project.verdicts(planned) == verdicts
@@ -163,7 +165,7 @@ def test_plan_has_broker_verdicts_and_apply_does_the_rest(here: tuple[Governed, 
     def rest_is_done() -> None:
         short = {project.short(name) for name in bed.cluster.topics() if name.startswith(project.prefix)}
         assert short == {"tuned", "fine", "new"}
-        assert seen(bed, project.name("tuned")) == before
+        assert read_topics(bed, project.name("tuned")) == before
         assert bed.overrides(topic_resource(project.name("fine"))) == {"segment.ms": "99"}
 
     bed.eventually(rest_is_done)
@@ -171,14 +173,14 @@ def test_plan_has_broker_verdicts_and_apply_does_the_rest(here: tuple[Governed, 
 
 
 def test_run_without_preflight_skips_dependents_of_denied_change(
-    here: tuple[Governed, KafkaBed],
+    project_and_bed: tuple[GovernedProject, KafkaBed],
 ) -> None:
-    project, bed = here
+    project, bed = project_and_bed
     fewer, fine = map(project.name, ("fewer", "fine"))
     copies = {"replicationFactor": 2, "configs": {"min.insync.replicas": 2}}
     project.declare(project.topic("fewer", **copies), project.topic("fine", **copies))
     project.done("apply", "--yes")
-    before = seen(bed, fewer, fine)
+    before = read_topics(bed, fewer, fine)
     # with fewer copies than must be in sync nobody could write: that is lowered first
     lower = {"min.insync.replicas": 1}
     project.declare(
@@ -190,7 +192,7 @@ def test_run_without_preflight_skips_dependents_of_denied_change(
     ran = project.denied("apply", "it.plan", "--yes", "--format", "json")
     assert project.verdicts(ran) == {
         ("broker", "fewer"): ("deny", UNEXPLAINED_DENIAL),
-        ("broker", DENIED): ("deny", not_called(project.name(DENIED))[1]),
+        ("broker", DENIED): ("deny", build_name_denial(project.name(DENIED))[1]),
     }
     left = {
         (o["status"], o["verb"], project.short(o["resource"])): o["message"]
@@ -200,11 +202,11 @@ def test_run_without_preflight_skips_dependents_of_denied_change(
     assert left.pop(("skipped", "partitions.reassign", "fewer")).startswith("It depends on configs.alter")
     assert left == {
         ("denied", "configs.alter", "fewer"): UNEXPLAINED_DENIAL,
-        ("denied", "topic.create", DENIED): not_called(project.name(DENIED))[1],
+        ("denied", "topic.create", DENIED): build_name_denial(project.name(DENIED))[1],
     }
 
     def only_fine_changed() -> None:
-        now = seen(bed, fewer, fine, project.name(DENIED))
+        now = read_topics(bed, fewer, fine, project.name(DENIED))
         assert now.keys() == {fewer, fine}
         assert now[fewer] == before[fewer]
         assert (len(now[fine][1][0]), now[fine][2]) == (1, {"min.insync.replicas": "1"})
@@ -212,19 +214,21 @@ def test_run_without_preflight_skips_dependents_of_denied_change(
     bed.eventually(only_fine_changed)
 
 
-def test_apply_fails_if_broker_policy_crashes(here: tuple[Governed, KafkaBed]) -> None:
+def test_apply_fails_if_broker_policy_crashes(project_and_bed: tuple[GovernedProject, KafkaBed]) -> None:
     # the answer has neither a reason nor that it was a policy's
-    project, bed = here
+    project, bed = project_and_bed
     project.declare(project.topic(CRASH), project.topic("fine"))
     ran = project("apply", "--yes")
     assert ran.code is ExitCode.ERROR
     assert f"Topic/{project.name(CRASH)}: no reason given (UNKNOWN_SERVER_ERROR)." in ran.out
     assert "Nothing was changed." in ran.err
-    assert seen(bed, project.name(CRASH), project.name("fine")) == {}
+    assert read_topics(bed, project.name(CRASH), project.name("fine")) == {}
 
 
-def test_policies_and_history_have_the_principal(policies: Policed, here: tuple[Governed, KafkaBed]) -> None:
-    project, bed = here
+def test_policies_and_history_have_the_principal(
+    policies: PolicedBrokers, project_and_bed: tuple[GovernedProject, KafkaBed]
+) -> None:
+    project, bed = project_and_bed
     named = {"rule": "principal == 'User:alice'", "message": "alice's"}
     project.policies(BOUNDS)
     project.declare(project.topic("huge", partitions=5), ("Policy", "named", named))
@@ -237,4 +241,4 @@ def test_policies_and_history_have_the_principal(policies: Policed, here: tuple[
     (made,) = json.loads(project.done("history", run_id, "--format", "json").out)["overrides"]
     assert (made["policy"], made["reason"], made["principal"]) == ("bounds", "agreed on Monday", "User:alice")
     assert "(authenticated as User:alice):" in project.done("history", run_id).out
-    bed.eventually(lambda: _expect_of(bed, [project.name("huge")], {project.name("huge")}))
+    bed.eventually(lambda: _expect_existing(bed, [project.name("huge")], {project.name("huge")}))

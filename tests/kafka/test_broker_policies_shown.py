@@ -27,11 +27,11 @@ from tests.kafka.broker_policies import (
     DENIED,
     FACTOR,
     PARTITIONS,
-    Policed,
-    alter,
-    create,
-    new,
-    one,
+    PolicedBrokers,
+    build_alter_call,
+    build_create_call,
+    build_single_create_call,
+    build_topic,
 )
 
 pytestmark = pytest.mark.kafka
@@ -46,7 +46,7 @@ def bed(policed_bed: KafkaBed) -> KafkaBed:
     return policed_bed
 
 
-def test_policies_run_only_in_the_controller(policies: Policed, bed: KafkaBed) -> None:
+def test_policies_run_only_in_the_controller(policies: PolicedBrokers, bed: KafkaBed) -> None:
     text = [running.log.read_text("utf-8") for running in policies.sandbox.brokers]
     assert all("create.topic.policy.class.name = class kdeclare.test.RecordingPolicy" in log for log in text)
     bed.create()
@@ -74,7 +74,7 @@ def test_policies_run_only_in_the_controller(policies: Policed, bed: KafkaBed) -
     ],
 )
 def test_create_policy_sees_resolved_counts(
-    policies: Policed,
+    policies: PolicedBrokers,
     bed: KafkaBed,
     partitions: int | None,
     factor: int | None,
@@ -84,11 +84,11 @@ def test_create_policy_sees_resolved_counts(
     with policies.watched() as lines:
         made = bed.cluster.create_topics([NewTopic(name, partitions, factor, None, {})])
     assert isinstance(made[name], CreatedObject)
-    assert lines == [create(name, numPartitions=shown[0], replicationFactor=shown[1])]
+    assert lines == [build_create_call(name, numPartitions=shown[0], replicationFactor=shown[1])]
 
 
 @case("POL-04")
-def test_create_policy_sees_counts_or_assignments(policies: Policed, bed: KafkaBed) -> None:
+def test_create_policy_sees_counts_or_assignments(policies: PolicedBrokers, bed: KafkaBed) -> None:
     counted, assigned = bed.name(), bed.name()
     items = [
         NewTopic(counted, None, None, None, {}),
@@ -97,36 +97,40 @@ def test_create_policy_sees_counts_or_assignments(policies: Policed, bed: KafkaB
     with policies.watched() as lines:
         assert all_created(bed.cluster.create_topics(items))
     assert lines == [
-        create(counted, numPartitions=PARTITIONS, replicationFactor=FACTOR),
-        create(assigned, replicasAssignments={"0": [1, 2], "1": [2, 1]}),
+        build_create_call(counted, numPartitions=PARTITIONS, replicationFactor=FACTOR),
+        build_create_call(assigned, replicasAssignments={"0": [1, 2], "1": [2, 1]}),
     ]
 
 
-def test_both_policies_see_configs_of_creation_as_sent(policies: Policed, bed: KafkaBed) -> None:
+def test_both_policies_see_configs_of_creation_as_sent(policies: PolicedBrokers, bed: KafkaBed) -> None:
     configs = {"retention.ms": " 5 ", "cleanup.policy": "compact, delete"}
     with policies.watched() as lines:
         name = bed.create(configs=configs)
-    assert lines == [alter(name, configs), one(name, configs)]
+    assert lines == [build_alter_call(name, configs), build_single_create_call(name, configs)]
 
 
-def test_policies_see_validated_requests(policies: Policed, bed: KafkaBed) -> None:
+def test_policies_see_validated_requests(policies: PolicedBrokers, bed: KafkaBed) -> None:
     fine, bad, configs = bed.name(), bed.name(DENIED), {"retention.ms": "5"}
-    items = [new(fine, configs), new(bad)]
+    items = [build_topic(fine, configs), build_topic(bad)]
     with policies.watched() as lines:
         found = bed.cluster.create_topics(items, validate_only=True)
-    assert lines == [alter(fine, configs), one(fine, configs), one(bad)]
+    assert lines == [
+        build_alter_call(fine, configs),
+        build_single_create_call(fine, configs),
+        build_single_create_call(bad),
+    ]
     assert (get_error(found[fine]), get_error(found[bad])) == (None, "POLICY_VIOLATION")
     assert bed.cluster.topics([fine, bad]) == {}
 
 
-def test_policies_do_not_see_invalid_requests(policies: Policed, bed: KafkaBed) -> None:
+def test_policies_do_not_see_invalid_requests(policies: PolicedBrokers, bed: KafkaBed) -> None:
     there = bed.create()
     items = {
         "TOPIC_ALREADY_EXISTS": NewTopic(there, 1, 1, None, {}),
         "INVALID_PARTITIONS": NewTopic(bed.name(), 0, 1, None, {}),
         "INVALID_REPLICATION_FACTOR": NewTopic(bed.name(), 1, 5, None, {}),
         "INVALID_REPLICA_ASSIGNMENT": NewTopic(bed.name(), None, None, {0: (9,)}, {}),
-        "INVALID_CONFIG": new(bed.name(), {"retention.ms": "x"}),
+        "INVALID_CONFIG": build_topic(bed.name(), {"retention.ms": "x"}),
     }
     with policies.watched() as lines:
         found = bed.cluster.create_topics(list(items.values()))
@@ -136,19 +140,19 @@ def test_policies_do_not_see_invalid_requests(policies: Policed, bed: KafkaBed) 
     assert lines == []
 
 
-def test_policies_see_internal_topics(policies: Policed, bed: KafkaBed) -> None:
+def test_policies_see_internal_topics(policies: PolicedBrokers, bed: KafkaBed) -> None:
     from kafka import KafkaConsumer
 
     with policies.watched() as lines:
         consumer = KafkaConsumer(bed.create(), group_id="any", bootstrap_servers=policies.sandbox.bootstrap)
         try:
-            bed.eventually(lambda: _joined(consumer))
+            bed.eventually(lambda: _expect_assignment(consumer))
         finally:
             consumer.close()
     assert [line["method"] for line in lines if "__consumer_offsets" in line.values()] == ["alter", "create"]
 
 
-def _joined(consumer: object) -> None:
+def _expect_assignment(consumer: object) -> None:
     consumer.poll(timeout_ms=200)  # type: ignore[attr-defined]
     assert consumer.assignment()  # type: ignore[attr-defined]
 
@@ -187,7 +191,7 @@ def _joined(consumer: object) -> None:
 )
 @pytest.mark.parametrize("validate_only", [True, False])
 def test_alter_policy_sees_resulting_values_of_topic_keys(
-    policies: Policed,
+    policies: PolicedBrokers,
     bed: KafkaBed,
     ops: list[Op],
     shown: Mapping[str, str | None],
@@ -196,41 +200,41 @@ def test_alter_policy_sees_resulting_values_of_topic_keys(
     name = bed.create(configs={"retention.ms": "5", "leader.replication.throttled.replicas": "0:1"})
     with policies.watched() as lines:
         assert bed.alter(topic_resource(name), *ops, validate_only=validate_only) is None
-    assert lines == [alter(name, shown)]
+    assert lines == [build_alter_call(name, shown)]
 
 
 @pytest.mark.parametrize(
     "resource", [CLUSTER_WIDE, broker_resource(CONTROLLER), broker_resource(ALONE)], ids=lambda r: r.name
 )
 def test_alter_policy_sees_unchanged_broker_keys(
-    policies: Policed, bed: KafkaBed, resource: ConfigResource
+    policies: PolicedBrokers, bed: KafkaBed, resource: ConfigResource
 ) -> None:
     ops: list[Op] = [(BACKOFF, SET, "16000"), (BACKOFF, SET, "16000"), (BACKOFF, DELETE, None)]
     with policies.watched() as lines:
         for op in (*ops, ops[-1]):
             assert bed.alter(resource, op) is None
     values = ["16000", "16000", None, None]
-    assert lines == [alter(resource.name, {BACKOFF: value}, "BROKER") for value in values]
+    assert lines == [build_alter_call(resource.name, {BACKOFF: value}, "BROKER") for value in values]
 
 
-def test_alter_policy_sees_secrets_in_clear_text(policies: Policed, bed: KafkaBed) -> None:
+def test_alter_policy_sees_secrets_in_clear_text(policies: PolicedBrokers, bed: KafkaBed) -> None:
     key = "listener.name.plaintext.ssl.keystore.password"
     with policies.watched() as lines:
         assert bed.alter(broker_resource(ALONE), (key, SET, "a secret")) is None
-    assert lines == [alter(str(ALONE), {key: "a secret"}, "BROKER")]
+    assert lines == [build_alter_call(str(ALONE), {key: "a secret"}, "BROKER")]
 
 
-def test_policies_do_not_see_partitions_moves_and_deletes(policies: Policed, bed: KafkaBed) -> None:
+def test_policies_do_not_see_partitions_moves_and_deletes(policies: PolicedBrokers, bed: KafkaBed) -> None:
     name = bed.create({0: (1,)})
     with policies.watched() as lines:
         assert bed.add_partitions(name, 2, ((2,),)) is None
         assert bed.move(name, 0, (2, 1), grow=True) is None
-        bed.eventually(lambda: _led(bed, name))
+        bed.eventually(lambda: _elect_and_expect_leader(bed, name))
         assert bed.cluster.delete_topics({name: None}) == {name: None}
     assert lines == []
 
 
-def _led(bed: KafkaBed, name: str) -> None:
+def _elect_and_expect_leader(bed: KafkaBed, name: str) -> None:
     partition = bed.topic(name).partitions[0]
     assert (partition.replicas, set(partition.isr)) == ((2, 1), {1, 2})
     assert bed.elect(name, 0) is None

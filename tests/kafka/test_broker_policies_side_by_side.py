@@ -28,7 +28,7 @@ from kdeclare.policy.subjects import PolicyContext
 from tests.beds import APPEND, DELETE, SET, SUBTRACT, KafkaBed
 from tests.connections import connections_to
 from tests.jsontypes import Json
-from tests.kafka.broker_policies import Line, Policed, alter, create
+from tests.kafka.broker_policies import Line, PolicedBrokers, build_alter_call, build_create_call
 
 pytestmark = pytest.mark.kafka
 
@@ -44,7 +44,7 @@ class CreateRecorder(CreateTopicPolicy):
 
     def validate(self, request: CreateTopicPolicy.RequestMetadata) -> None:
         assigned = request.replicas_assignments
-        line = create(
+        line = build_create_call(
             request.topic,
             request.configs,
             numPartitions=request.num_partitions,
@@ -61,7 +61,7 @@ class AlterRecorder(AlterConfigPolicy):
         self._lines = lines
 
     def validate(self, request: AlterConfigPolicy.RequestMetadata) -> None:
-        self._lines.append(alter(request.resource.name, request.configs, request.resource.scope))
+        self._lines.append(build_alter_call(request.resource.name, request.configs, request.resource.scope))
 
 
 class NoSecrets:
@@ -77,7 +77,7 @@ def bed(policed_bed: KafkaBed) -> KafkaBed:
     return policed_bed
 
 
-def planned(bed: KafkaBed, verb: str, topic: str, args: Mapping[str, Json]) -> Operation:
+def build_operation(bed: KafkaBed, verb: str, topic: str, args: Mapping[str, Json]) -> Operation:
     """An operation as a plan would have it now."""
     op = Operation(f"{verb}:{topic}", verb, ResourceId("Topic", topic), bind_arguments(verb, args), {})
     return replace(
@@ -88,26 +88,28 @@ def planned(bed: KafkaBed, verb: str, topic: str, args: Mapping[str, Json]) -> O
     )
 
 
-def creation(bed: KafkaBed, args: Mapping[str, Json]) -> Operation:
+def build_creation(bed: KafkaBed, args: Mapping[str, Json]) -> Operation:
     """A new topic; what is not given is left to Kafka."""
     topic = bed.name()
     nothing = dict.fromkeys(("partitions", "replication_factor", "assignments"))
-    return planned(bed, "topic.create", topic, {"topic": topic, "configs": {}, **nothing, **args})
+    return build_operation(bed, "topic.create", topic, {"topic": topic, "configs": {}, **nothing, **args})
 
 
-def alteration(bed: KafkaBed, topic: str, *ops: tuple[str, str, Json]) -> Operation:
+def build_alteration(bed: KafkaBed, topic: str, *ops: tuple[str, str, Json]) -> Operation:
     """Ops on the configs of a topic."""
     items = [{"key": key, "op": op, "value": value} for key, op, value in ops]
     args = {"entity_type": "TOPIC", "entity_name": topic, "ops": items}
-    return planned(bed, "configs.alter", topic, args)
+    return build_operation(bed, "configs.alter", topic, args)
 
 
-def increase(bed: KafkaBed, topic: str) -> Operation:
+def build_increase(bed: KafkaBed, topic: str) -> Operation:
     """A second partition, on broker 2."""
-    return planned(bed, "partitions.increase", topic, {"topic": topic, "total": 2, "assignments": [[2]]})
+    return build_operation(
+        bed, "partitions.increase", topic, {"topic": topic, "total": 2, "assignments": [[2]]}
+    )
 
 
-def in_python(bed: KafkaBed, *ops: Operation) -> list[Line]:
+def record_in_python(bed: KafkaBed, *ops: Operation) -> list[Line]:
     """What kdeclare shows of operations that it is about to run."""
     lines: list[Line] = []
     # in the order in which Kafka asks them
@@ -120,7 +122,7 @@ def in_python(bed: KafkaBed, *ops: Operation) -> list[Line]:
     return lines
 
 
-def in_java(policies: Policed, bed: KafkaBed, *ops: Operation) -> list[Line]:
+def record_in_java(policies: PolicedBrokers, bed: KafkaBed, *ops: Operation) -> list[Line]:
     """What Kafka shows of them as they run."""
     with policies.watched() as lines:
         for op in ops:
@@ -146,12 +148,12 @@ def in_java(policies: Policed, bed: KafkaBed, *ops: Operation) -> list[Line]:
     ids=str,
 )
 def test_policy_in_python_and_java_see_same_creation(
-    policies: Policed, bed: KafkaBed, args: Mapping[str, Json]
+    policies: PolicedBrokers, bed: KafkaBed, args: Mapping[str, Json]
 ) -> None:
-    op = creation(bed, args)
-    shown = in_python(bed, op)
+    op = build_creation(bed, args)
+    shown = record_in_python(bed, op)
     assert len(shown) == 1 + bool(args.get("configs"))
-    assert shown == in_java(policies, bed, op)
+    assert shown == record_in_java(policies, bed, op)
 
 
 @pytest.mark.parametrize(
@@ -174,48 +176,48 @@ def test_policy_in_python_and_java_see_same_creation(
     ids=str,
 )
 def test_policy_in_python_and_java_see_same_alteration(
-    policies: Policed, bed: KafkaBed, ops: list[tuple[str, str, Json]]
+    policies: PolicedBrokers, bed: KafkaBed, ops: list[tuple[str, str, Json]]
 ) -> None:
-    op = alteration(bed, bed.create(configs=ELSEWHERE), *ops)
-    shown = in_python(bed, op)
+    op = build_alteration(bed, bed.create(configs=ELSEWHERE), *ops)
+    shown = record_in_python(bed, op)
     assert len(shown) == 1
-    assert shown == in_java(policies, bed, op)
+    assert shown == record_in_java(policies, bed, op)
 
 
-def test_policies_see_no_partitions_moves_and_deletes(policies: Policed, bed: KafkaBed) -> None:
+def test_policies_see_no_partitions_moves_and_deletes(policies: PolicedBrokers, bed: KafkaBed) -> None:
     grown, moved, gone = (bed.create({0: (1,)}) for _ in range(3))
     move = {"partitions": {f"{moved}-0": [1, 2]}, "allow_replication_factor_change": True}
     ops = (
-        increase(bed, grown),
-        planned(bed, "partitions.reassign", moved, move),
-        planned(bed, "topic.delete", gone, {"topic": gone, "require_empty": False, "recreate": None}),
+        build_increase(bed, grown),
+        build_operation(bed, "partitions.reassign", moved, move),
+        build_operation(bed, "topic.delete", gone, {"topic": gone, "require_empty": False, "recreate": None}),
     )
-    assert in_python(bed, *ops) == in_java(policies, bed, *ops) == []
+    assert record_in_python(bed, *ops) == record_in_java(policies, bed, *ops) == []
 
 
-def test_policies_see_only_configs_of_mixed_change(policies: Policed, bed: KafkaBed) -> None:
+def test_policies_see_only_configs_of_mixed_change(policies: PolicedBrokers, bed: KafkaBed) -> None:
     topic = bed.create({0: (1,)})
-    ops = (alteration(bed, topic, ("retention.ms", SET, "6")), increase(bed, topic))
-    shown = in_python(bed, *ops)
-    assert shown == in_java(policies, bed, *ops) == [alter(topic, {"retention.ms": "6"})]
+    ops = (build_alteration(bed, topic, ("retention.ms", SET, "6")), build_increase(bed, topic))
+    shown = record_in_python(bed, *ops)
+    assert shown == record_in_java(policies, bed, *ops) == [build_alter_call(topic, {"retention.ms": "6"})]
 
 
-def test_python_policy_sees_final_value_of_two_requests(policies: Policed, bed: KafkaBed) -> None:
+def test_python_policy_sees_final_value_of_two_requests(policies: PolicedBrokers, bed: KafkaBed) -> None:
     # KIP-201 has one request with one state after it
     topic = bed.create()
-    first = alteration(bed, topic, ("cleanup.policy", APPEND, ["compact"]))
-    second = alteration(bed, topic, ("cleanup.policy", SUBTRACT, ["delete"]))
+    first = build_alteration(bed, topic, ("cleanup.policy", APPEND, ["compact"]))
+    second = build_alteration(bed, topic, ("cleanup.policy", SUBTRACT, ["delete"]))
     second = replace(second, expect={**second.expect, "cleanup.policy": ["delete", "compact"]})
-    shown = in_python(bed, first, second)
-    assert shown == [alter(topic, {"cleanup.policy": "compact"})]
-    assert in_java(policies, bed, first, second) == [
-        alter(topic, {"cleanup.policy": "delete,compact"}),
-        alter(topic, {"cleanup.policy": "compact"}),
+    shown = record_in_python(bed, first, second)
+    assert shown == [build_alter_call(topic, {"cleanup.policy": "compact"})]
+    assert record_in_java(policies, bed, first, second) == [
+        build_alter_call(topic, {"cleanup.policy": "delete,compact"}),
+        build_alter_call(topic, {"cleanup.policy": "compact"}),
     ]
 
 
-def test_python_policy_sees_normalized_values(policies: Policed, bed: KafkaBed) -> None:
+def test_python_policy_sees_normalized_values(policies: PolicedBrokers, bed: KafkaBed) -> None:
     # as brokers describe them
-    op = alteration(bed, bed.create(), ("retention.ms", SET, " 6"))
-    assert in_python(bed, op) == [alter(op.resource.name, {"retention.ms": "6"})]
-    assert in_java(policies, bed, op) == [alter(op.resource.name, {"retention.ms": " 6"})]
+    op = build_alteration(bed, bed.create(), ("retention.ms", SET, " 6"))
+    assert record_in_python(bed, op) == [build_alter_call(op.resource.name, {"retention.ms": "6"})]
+    assert record_in_java(policies, bed, op) == [build_alter_call(op.resource.name, {"retention.ms": " 6"})]

@@ -32,7 +32,7 @@ def github(tmp_path: Path, sandbox: "SandboxStatus") -> Iterator[Runner]:
 
 
 @pytest.fixture
-def by_hand(sandbox: "SandboxStatus", tmp_path: Path) -> Iterator[Typed]:
+def run_ad_hoc(sandbox: "SandboxStatus", tmp_path: Path) -> Iterator[Typed]:
     """Somebody at a keyboard elsewhere."""
 
     def typed(*arguments: str) -> str:
@@ -44,7 +44,7 @@ def by_hand(sandbox: "SandboxStatus", tmp_path: Path) -> Iterator[Typed]:
     typed("topic", "delete", TOPIC, "--if-exists", "--yes")
 
 
-def test_pull_request_is_applied_unless_its_plan_is_stale(github: Runner, by_hand: Typed) -> None:
+def test_pull_request_is_applied_unless_its_plan_is_stale(github: Runner, run_ad_hoc: Typed) -> None:
     retention = {"configs": {"retention.ms": 3600000}}
     github.topic(TOPIC, partitions=1, **retention)
     plan_pull_request(github, run=1)
@@ -56,18 +56,18 @@ def test_pull_request_is_applied_unless_its_plan_is_stale(github: Runner, by_han
     assert updated["body"] != comment["body"]
 
     assert apply_merge(github) == 0
-    described = by_hand("topic", "describe", TOPIC, "--format", "json")
+    described = run_ad_hoc("topic", "describe", TOPIC, "--format", "json")
     assert json.loads(described)["topics"][0]["partition_count"] == 2
 
     github.topic(TOPIC, partitions=2, configs={"retention.ms": 7200000})
     plan_pull_request(github, run=3)
-    by_hand("config", "alter", "--topic", TOPIC, "--add-config", "retention.ms=1000", "--yes")
+    run_ad_hoc("config", "alter", "--topic", TOPIC, "--add-config", "retention.ms=1000", "--yes")
     assert apply_merge(github) == 4
     told = (github.out / "report.md").read_text()
     assert "exit code 4" in told
-    assert "1000" in by_hand("config", "describe", "--topic", TOPIC)
+    assert "1000" in run_ad_hoc("config", "describe", "--topic", TOPIC)
 
     plan_pull_request(github, run=4)
     assert "7200000" in github.knows["comments"][0]["body"]
     assert apply_merge(github) == 0
-    assert "7200000" in by_hand("config", "describe", "--topic", TOPIC)
+    assert "7200000" in run_ad_hoc("config", "describe", "--topic", TOPIC)

@@ -28,7 +28,7 @@ ASKED = "Only 'yes' is accepted: "
 
 
 @dataclass(frozen=True)
-class Here:
+class CliProject:
     """A project in a folder of its own, with one topic that nobody else has."""
 
     folder: Path
@@ -49,11 +49,11 @@ class Here:
 
 
 @pytest.fixture
-def here(sandbox: SandboxStatus, tmp_path: Path) -> Iterator[Here]:
+def cli_project(sandbox: SandboxStatus, tmp_path: Path) -> Iterator[CliProject]:
     """An empty project at the sandbox; its topic is gone at the end."""
     from kdeclare.providers.kafka.client import connect
 
-    made = Here(tmp_path, sandbox.bootstrap, f"cli-{uuid.uuid4().hex[:8]}")
+    made = CliProject(tmp_path, sandbox.bootstrap, f"cli-{uuid.uuid4().hex[:8]}")
     environments = f"{{lab: {{bootstrapServers: '{sandbox.bootstrap}'}}}}"
     (tmp_path / "kdeclare.yaml").write_text(
         "apiVersion: kdeclare/v1\nkind: Project\nmetadata: {name: shop}\n"
@@ -68,10 +68,10 @@ def here(sandbox: SandboxStatus, tmp_path: Path) -> Iterator[Here]:
     cluster.close()
 
 
-class Typing:
+class TerminalProcess:
     """A process on a terminal of its own."""
 
-    def __init__(self, here: Here, *arguments: str) -> None:
+    def __init__(self, here: CliProject, *arguments: str) -> None:
         self.said = ""
         self.pid, self._terminal = pty.fork()
         if self.pid == 0:
@@ -114,7 +114,7 @@ class Typing:
 
 
 @contextmanager
-def unresponsive(sandbox: SandboxStatus) -> Iterator[None]:
+def suspend_brokers(sandbox: SandboxStatus) -> Iterator[None]:
     """Brokers that accept connections and say nothing."""
     # asked anew: another test may have killed a broker and started it again
     pids = [broker.pid for broker in status(sandbox.folder).brokers if broker.pid and broker.alive]
@@ -128,42 +128,42 @@ def unresponsive(sandbox: SandboxStatus) -> Iterator[None]:
                 os.kill(pid, signal.SIGCONT)
 
 
-def test_plan_after_apply_has_no_changes(here: Here) -> None:
-    planned = here("plan", "--detailed-exitcode")
+def test_plan_after_apply_has_no_changes(cli_project: CliProject) -> None:
+    planned = cli_project("plan", "--detailed-exitcode")
     assert planned.code == 2, planned.err
-    assert f"+ Topic/{here.topic}" in planned.out
-    applied = here("apply", "--yes", "--format", "json")
+    assert f"+ Topic/{cli_project.topic}" in planned.out
+    applied = cli_project("apply", "--yes", "--format", "json")
     assert applied.code == 0, applied.err
     assert json.loads(applied.out)["counts"]["done"] == 1
     assert not applied.err
-    again = here("plan", "--detailed-exitcode")
+    again = cli_project("plan", "--detailed-exitcode")
     assert again.code == 0
     assert again.out.startswith("No changes.")
-    here.declare(retention_ms=2000)
-    assert here("plan", "--out", "it.plan").code == 0
-    assert here("apply", "it.plan", "--yes").code == 0
-    assert here("apply", "it.plan", "--yes").code == 4
-    undone = here("rollback", "--yes")
+    cli_project.declare(retention_ms=2000)
+    assert cli_project("plan", "--out", "it.plan").code == 0
+    assert cli_project("apply", "it.plan", "--yes").code == 0
+    assert cli_project("apply", "it.plan", "--yes").code == 4
+    undone = cli_project("rollback", "--yes")
     assert undone.code == 0
     assert "2000 (2 s) → 1000 (1 s)" in undone.out
-    assert here("status").out.startswith("Idle.")
-    assert len(json.loads(here("history", "--format", "json").out)["runs"]) == 3
+    assert cli_project("status").out.startswith("Idle.")
+    assert len(json.loads(cli_project("history", "--format", "json").out)["runs"]) == 3
 
 
-def test_apply_without_terminal_requires_yes(here: Here) -> None:
-    ran = here("apply", stdin="yes\n")
+def test_apply_without_terminal_requires_yes(cli_project: CliProject) -> None:
+    ran = cli_project("apply", stdin="yes\n")
     assert ran.code == 64
     assert "--yes" in ran.err
-    assert here("plan", "--detailed-exitcode").code == 2
+    assert cli_project("plan", "--detailed-exitcode").code == 2
 
 
-def test_apply_asks_and_proceeds_only_after_yes(here: Here) -> None:
-    asked = Typing(here, "apply")
+def test_apply_asks_and_proceeds_only_after_yes(cli_project: CliProject) -> None:
+    asked = TerminalProcess(cli_project, "apply")
     asked.wait_for(ASKED)
     asked.type("no\n")
     assert asked.end() == 1
     assert "Nothing was changed." in asked.said
-    asked = Typing(here, "apply")
+    asked = TerminalProcess(cli_project, "apply")
     asked.wait_for(ASKED)
     asked.type("yes\n")
     assert asked.end() == 0
@@ -171,55 +171,55 @@ def test_apply_asks_and_proceeds_only_after_yes(here: Here) -> None:
     assert "\x1b[" in asked.said, "colours"
 
 
-def test_apply_interrupted_at_prompt_changes_nothing(here: Here) -> None:
-    asked = Typing(here, "apply")
+def test_apply_interrupted_at_prompt_changes_nothing(cli_project: CliProject) -> None:
+    asked = TerminalProcess(cli_project, "apply")
     asked.wait_for(ASKED)
     asked.type("\x03")
     assert asked.end() == 130
     assert "Nothing was changed." in asked.said
 
 
-def test_apply_interrupted_once_finishes_requests(here: Here, sandbox: SandboxStatus) -> None:
-    asked = Typing(here, "apply")
+def test_apply_interrupted_once_finishes_requests(cli_project: CliProject, sandbox: SandboxStatus) -> None:
+    asked = TerminalProcess(cli_project, "apply")
     asked.wait_for(ASKED)
-    with unresponsive(sandbox):
+    with suspend_brokers(sandbox):
         asked.type("yes\n")
         time.sleep(1)
         asked.type("\x03")
         asked.wait_for("Press Ctrl-C again to exit at once")
     assert asked.end() == 130
     assert "Interrupted" in asked.said
-    assert here("apply", "--yes").code == 0
-    assert here("plan", "--detailed-exitcode").code == 0
+    assert cli_project("apply", "--yes").code == 0
+    assert cli_project("plan", "--detailed-exitcode").code == 0
 
 
-def test_apply_interrupted_twice_exits_at_once(here: Here, sandbox: SandboxStatus) -> None:
-    asked = Typing(here, "apply")
+def test_apply_interrupted_twice_exits_at_once(cli_project: CliProject, sandbox: SandboxStatus) -> None:
+    asked = TerminalProcess(cli_project, "apply")
     asked.wait_for(ASKED)
-    with unresponsive(sandbox):
+    with suspend_brokers(sandbox):
         asked.type("yes\n")
         time.sleep(1)
         asked.type("\x03")
         asked.wait_for("Press Ctrl-C again to exit at once")
         asked.type("\x03")
         assert asked.end(10) == 130
-    assert here("status").code == 0
-    assert here("apply", "--yes").code == 0
-    assert here("plan", "--detailed-exitcode").code == 0
+    assert cli_project("status").code == 0
+    assert cli_project("apply", "--yes").code == 0
+    assert cli_project("plan", "--detailed-exitcode").code == 0
 
 
-def test_apply_is_stale_after_topic_was_deleted(here: Here, sandbox: SandboxStatus) -> None:
+def test_apply_is_stale_after_topic_was_deleted(cli_project: CliProject, sandbox: SandboxStatus) -> None:
     from kdeclare.providers.kafka.client import connect
 
-    assert here("apply", "--yes").code == 0
-    here.declare(retention_ms=2000)
-    assert here("plan", "--out", "it.plan").code == 0
+    assert cli_project("apply", "--yes").code == 0
+    cli_project.declare(retention_ms=2000)
+    assert cli_project("plan", "--out", "it.plan").code == 0
     cluster = connect(sandbox.bootstrap, {})
-    cluster.delete_topics({here.topic: None})
+    cluster.delete_topics({cli_project.topic: None})
     cluster.close()
-    ran = here("apply", "it.plan", "--yes")
+    ran = cli_project("apply", "it.plan", "--yes")
     assert ran.code == 4
-    assert here.topic in ran.err
+    assert cli_project.topic in ran.err
     assert "Nothing was applied." in ran.err
 
 

@@ -121,15 +121,15 @@ def test_quota_entities_match_output_of_kafka_configs(quotas: Quotas) -> None:
     try:
         project.done("apply", "--yes")
         assert project.in_order()
-        said = _described(project.bootstrap, "--entity-type", "users", "--entity-type", "clients")
+        said = _describe_quotas(project.bootstrap, "--entity-type", "users", "--entity-type", "clients")
         assert f"user-principal '{name}', client-id '{name}' are request_percentage=12.5" in said
         assert f"user-principal '{name}', the default client-id are producer_byte_rate=9000.0" in said
-        said = _described(project.bootstrap, "--entity-type", "ips")
+        said = _describe_quotas(project.bootstrap, "--entity-type", "ips")
         assert "Quota configs for ip '10.11.12.13' are connection_creation_rate=5000.0" in said
     finally:
         project.declare()
         project.done("apply", "--yes", "--allow-deletes", "--allow-empty", "--max-deletes", "9")
-    assert "10.11.12.13" not in _described(project.bootstrap, "--entity-type", "ips")
+    assert "10.11.12.13" not in _describe_quotas(project.bootstrap, "--entity-type", "ips")
 
 
 def test_plan_refuses_quota_of_unresolvable_address(quotas: Quotas) -> None:
@@ -194,7 +194,7 @@ def test_fleet_audit_finds_quota_drift(quotas: Quotas) -> None:
     }
 
 
-def _described(bootstrap: str, *entities: str) -> str:
+def _describe_quotas(bootstrap: str, *entities: str) -> str:
     """Return the quotas that kafka-configs describes."""
     arguments = ("--describe", *entities, "--bootstrap-server", bootstrap)
     ran = run_kafka_tool("kafka.admin.ConfigCommand", *arguments)

@@ -25,7 +25,7 @@ EXAMPLES = sorted(path.parent for path in (ROOT / "examples").glob("*/run.sh"))
 each_example = pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
 
 
-def run(script: Path, folder: Path, programs: Path, **more: str) -> subprocess.CompletedProcess[str]:
+def run_script(script: Path, folder: Path, programs: Path, **more: str) -> subprocess.CompletedProcess[str]:
     """Run a script with ``kdeclare`` from ``programs``; temporary files go below ``folder``."""
     path = path_with(programs, PROGRAMS)
     environ = {k: v for k, v in os.environ.items() if not k.startswith("KDECLARE_")}
@@ -43,7 +43,7 @@ def run(script: Path, folder: Path, programs: Path, **more: str) -> subprocess.C
 THIS_PYTHON = f'exec {sys.executable} "$@"'
 
 
-def shim(folder: Path, commands: str, python: str = THIS_PYTHON) -> Path:
+def write_programs(folder: Path, commands: str, python: str = THIS_PYTHON) -> Path:
     """Create a folder with a ``kdeclare`` of a few shell commands, and with this Python."""
     programs = folder / "programs"
     programs.mkdir()
@@ -54,18 +54,18 @@ def shim(folder: Path, commands: str, python: str = THIS_PYTHON) -> Path:
 
 
 @pytest.fixture(scope="module")
-def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def programs_with_kdeclare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Provide a folder with a running ``kdeclare``. The demo and the tutorial run the real one."""
     with run_server() as line:
-        yield shim(tmp_path_factory.mktemp("started"), f'exec {line} "$@"')
+        yield write_programs(tmp_path_factory.mktemp("started"), f'exec {line} "$@"')
 
 
-def files_in(folder: Path) -> list[Path]:
+def list_files(folder: Path) -> list[Path]:
     """Return all files, except Python's compiled files."""
     return sorted(path for path in folder.rglob("*") if "__pycache__" not in path.parts)
 
 
-def as_manifests(bootstrap: str) -> str:
+def import_manifests(bootstrap: str) -> str:
     """Return everything in a cluster except records, as text."""
     ran = run_here(ROOT, "import", "--bootstrap-server", bootstrap)
     assert ran.code == 0, ran
@@ -91,44 +91,48 @@ def test_example_has_readme_script_and_project(example: Path) -> None:
 @pytest.mark.kafka
 @each_example
 def test_example_succeeds_and_cleans_up(
-    example: Path, sandbox: "SandboxStatus", started: Path, tmp_path: Path
+    example: Path, sandbox: "SandboxStatus", programs_with_kdeclare: Path, tmp_path: Path
 ) -> None:
-    cluster, files = as_manifests(sandbox.bootstrap), files_in(example)
+    cluster, files = import_manifests(sandbox.bootstrap), list_files(example)
     own = {
         "KDECLARE_FLEET_PORT": str(free_ports_of_clusters(3)),
         "KDECLARE_CONNECT_PORT": str(free_port(1, workers=2)),
     }
-    done = run(example / "run.sh", tmp_path, started, KDECLARE_BOOTSTRAP=sandbox.bootstrap, **own)
+    done = run_script(
+        example / "run.sh", tmp_path, programs_with_kdeclare, KDECLARE_BOOTSTRAP=sandbox.bootstrap, **own
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.endswith("The example succeeded.\n")
-    assert as_manifests(sandbox.bootstrap) == cluster
-    assert files_in(example) == files
+    assert import_manifests(sandbox.bootstrap) == cluster
+    assert list_files(example) == files
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.kafka
-def test_example_succeeds_after_aborted_run(sandbox: "SandboxStatus", started: Path, tmp_path: Path) -> None:
+def test_example_succeeds_after_aborted_run(
+    sandbox: "SandboxStatus", programs_with_kdeclare: Path, tmp_path: Path
+) -> None:
     from kdeclare.sandbox import run_kafka_tool
 
     left = ("--create", "--topic", "adopting.mails", "--partitions", "5", "--bootstrap-server")
     made = run_kafka_tool("org.apache.kafka.tools.TopicCommand", *left, sandbox.bootstrap)
     assert made.returncode == 0, made.stderr
     script = ROOT / "examples" / "adopting" / "run.sh"
-    done = run(script, tmp_path, started, KDECLARE_BOOTSTRAP=sandbox.bootstrap)
+    done = run_script(script, tmp_path, programs_with_kdeclare, KDECLARE_BOOTSTRAP=sandbox.bootstrap)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 @each_example
 def test_example_fails_if_output_is_missing(example: Path, tmp_path: Path) -> None:
     # Kafka's own tools (`python -`) are silent, too: each would wait a minute for a missing cluster
-    silent = shim(tmp_path, "exit 0", f'[ "$1" = - ] || {THIS_PYTHON}')
-    done = run(example / "run.sh", tmp_path, silent)
+    silent = write_programs(tmp_path, "exit 0", f'[ "$1" = - ] || {THIS_PYTHON}')
+    done = run_script(example / "run.sh", tmp_path, silent)
     assert done.returncode == 1
     assert "FAILED: " in done.stderr
 
 
 def test_example_without_cluster_prints_a_hint(tmp_path: Path) -> None:
-    done = run(EXAMPLES[0] / "run.sh", tmp_path, PROGRAMS, KDECLARE_BOOTSTRAP="127.0.0.1:1")
+    done = run_script(EXAMPLES[0] / "run.sh", tmp_path, PROGRAMS, KDECLARE_BOOTSTRAP="127.0.0.1:1")
     assert done.returncode == 1
     assert "FAILED: no cluster responds at 127.0.0.1:1" in done.stderr
     assert "kdeclare sandbox start" in done.stderr

@@ -78,7 +78,7 @@ class Finding(NamedTuple):
     team: str = ""
 
 
-def fitting(schema: str, printed: str) -> dict[str, Any]:
+def parse_valid_output(schema: str, printed: str) -> dict[str, Any]:
     """What a command printed, which fits its schema."""
     document: dict[str, Any] = json.loads(printed)
     Draft202012Validator(build_fleet_schemas()[schema]).validate(document)
@@ -131,12 +131,16 @@ class Story:
     ) -> dict[str, Any]:
         """Run a fleet command that needs Spark; the JSON that it printed."""
         more = ("--out", out, "--master", "local[2]", "--format", "json", *arguments)
-        return fitting(f"fleet-{what}", self.kdeclare_with_spark("fleet", what, file, *more, code=code))
+        return parse_valid_output(
+            f"fleet-{what}", self.kdeclare_with_spark("fleet", what, file, *more, code=code)
+        )
 
     def apply(self, *arguments: str, code: int = 0) -> dict[str, Any]:
         """Run ``fleet apply``; the JSON that it printed."""
         more = ("--out", "plans", "--yes", "--batch-size", "1", "--format", "json", *arguments)
-        return fitting("fleet-apply", self.kdeclare("fleet", "apply", "fleet.yaml", *more, code=code))
+        return parse_valid_output(
+            "fleet-apply", self.kdeclare("fleet", "apply", "fleet.yaml", *more, code=code)
+        )
 
     def each(self, *arguments: str) -> None:
         """Run a command of one cluster for all of them at once; ``{}`` is the cluster's name."""
@@ -150,11 +154,11 @@ class Story:
 
     def declare(self) -> None:
         """Write the special resources."""
-        documents = (as_manifest(name, spec, "orders") for name, spec in self.specials.items())
+        documents = (dump_manifest(name, spec, "orders") for name, spec in self.specials.items())
         (self.folder / "manifests" / "specials.yaml").write_text("---\n".join(documents))
 
 
-class Hand:
+class OtherClient:
     """Somebody's hand on one cluster."""
 
     def __init__(self, bed: KafkaBed) -> None:
@@ -193,7 +197,7 @@ class Hand:
         assert self._bed.alter(resource, *ops) is None
 
 
-def as_manifest(name: str, spec: Mapping[str, Any], team: str) -> str:
+def dump_manifest(name: str, spec: Mapping[str, Any], team: str) -> str:
     """A document. Names are of topics unless they say their kind."""
     kind, _, rest = name.rpartition("/")
     metadata = {"name": rest, "labels": {"team": team}} if not kind else {"name": rest}
@@ -201,18 +205,18 @@ def as_manifest(name: str, spec: Mapping[str, Any], team: str) -> str:
     return json.dumps(head | {"metadata": metadata, "spec": spec}) + "\n"
 
 
-def topic(partitions: int = 1, **configs: Any) -> dict[str, Any]:
+def build_topic_spec(partitions: int = 1, **configs: Any) -> dict[str, Any]:
     """The spec of a topic."""
     dotted = {key.replace("_", "."): value for key, value in configs.items()}
     return {"partitions": partitions, "replicationFactor": 1, "configs": dotted}
 
 
-def bulk(number: int) -> str:
+def get_bulk_name(number: int) -> str:
     """The name of one of the many topics."""
-    return f"{team_of(number)}.{THINGS[number // len(TEAMS) % len(THINGS)]}.{number:04}"
+    return f"{get_team(number)}.{THINGS[number // len(TEAMS) % len(THINGS)]}.{number:04}"
 
 
-def team_of(number: int) -> str:
+def get_team(number: int) -> str:
     """Whose it is."""
     return TEAMS[number % len(TEAMS)]
 
@@ -224,14 +228,14 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
     settings = GroupSettings(folder / "sandbox", 3, 1, 1, free_ports_of_clusters(3))
     try:
         sandbox.start_group(settings, print)
-        story = Story(settings, folder, first_specials())
+        story = Story(settings, folder, build_first_specials())
         write_project(story)
         story.declare()
         story.each("apply", "--yes", "--quiet")
-        edit(story)
+        edit_manifests(story)
         for cluster in CLUSTERS:
-            with hand_on(story, cluster) as hand:
-                drift(story, cluster, hand)
+            with open_other_client(story, cluster) as hand:
+                make_drift(story, cluster, hand)
         yield story
     finally:
         sandbox.reset_group(settings)
@@ -248,15 +252,15 @@ def with_spark(story: Story) -> Iterator[None]:
 
 
 @contextmanager
-def hand_on(story: Story, cluster: str) -> Iterator[Hand]:
+def open_other_client(story: Story, cluster: str) -> Iterator[OtherClient]:
     """Another client of a cluster; in the end the broker shows what it did."""
     bootstrap = story.bootstrap(cluster)
     with closing(connect(bootstrap, {})) as connected:
-        yield Hand(KafkaBed(connected, bootstrap))
-        settle(connected)
+        yield OtherClient(KafkaBed(connected, bootstrap))
+        wait_for_broker(connected)
 
 
-def settle(cluster: Cluster) -> None:
+def wait_for_broker(cluster: Cluster) -> None:
     """Wait until the broker has heard from its controller of all that was done.
 
     It hears in order, so a topic that comes and goes is proof. After 2,000 topics it can lag behind.
@@ -274,20 +278,20 @@ def settle(cluster: Cluster) -> None:
     wait(there=False)
 
 
-def first_specials() -> dict[str, dict[str, Any]]:
+def build_first_specials() -> dict[str, dict[str, Any]]:
     """What is applied first, beside the many topics."""
     return {
-        "s.altered": topic(retention_ms=1_000_000),
-        "s.unset": topic(retention_ms=1_000_000, cleanup_policy=["compact"]),
-        "s.parts": topic(cleanup_policy={"append": ["compact"]}),
-        "s.grown": topic(),
+        "s.altered": build_topic_spec(retention_ms=1_000_000),
+        "s.unset": build_topic_spec(retention_ms=1_000_000, cleanup_policy=["compact"]),
+        "s.parts": build_topic_spec(cleanup_policy={"append": ["compact"]}),
+        "s.grown": build_topic_spec(),
         "s.tall": {"replicationFactor": 1},
-        "s.gone": topic(2, retention_ms=1_000_000),
-        "s.edited": topic(retention_ms=1_000_000),
-        "s.same": topic(retention_ms=1_000_000),
-        "s.dropped": topic(retention_ms=1_000_000),
-        "s.extra": topic(retention_ms=1_000_000),
-        "s.placed": topic(2, retention_ms=1_000_000) | {"placement": {"strategy": "cross-rack"}},
+        "s.gone": build_topic_spec(2, retention_ms=1_000_000),
+        "s.edited": build_topic_spec(retention_ms=1_000_000),
+        "s.same": build_topic_spec(retention_ms=1_000_000),
+        "s.dropped": build_topic_spec(retention_ms=1_000_000),
+        "s.extra": build_topic_spec(retention_ms=1_000_000),
+        "s.placed": build_topic_spec(2, retention_ms=1_000_000) | {"placement": {"strategy": "cross-rack"}},
         "BrokerConfig/cluster-default": {"configs": {BACKOFF: 14_000}},
         "Reassignment/even": {"topics": [r"/.*\.00\d\d/"], "rebalance": True},
     }
@@ -299,78 +303,84 @@ def write_project(story: Story) -> None:
     folder = story.folder / "manifests"
     folder.mkdir()
     documents = [
-        as_manifest(bulk(n), topic(retention_ms=WEEK, segment_bytes=SEGMENT_BYTES), team_of(n))
+        dump_manifest(
+            get_bulk_name(n), build_topic_spec(retention_ms=WEEK, segment_bytes=SEGMENT_BYTES), get_team(n)
+        )
         for n in range(TOPICS - own)
     ]
     (folder / "bulk.yaml").write_text("---\n".join(documents))
     bounds = {"name": "bounds", "class": "kdeclare.policy.rules:PartitionBounds", "config": {"max": 4}}
     environments = {name: {"bootstrapServers": story.bootstrap(name)} for name in CLUSTERS}
     spec = {"manifests": ["manifests"], "policies": [bounds], "environments": environments}
-    write(story.folder / "kdeclare.yaml", "Project", spec)
+    write_document(story.folder / "kdeclare.yaml", "Project", spec)
     clusters = [
         {"name": name, "labels": LABELS[name], "project": "kdeclare.yaml", "env": name} for name in CLUSTERS
     ]
-    write(story.folder / "fleet.yaml", "Fleet", {"clusters": clusters})
+    write_document(story.folder / "fleet.yaml", "Fleet", {"clusters": clusters})
 
 
-def write(file: Path, kind: str, spec: Mapping[str, Any]) -> None:
+def write_document(file: Path, kind: str, spec: Mapping[str, Any]) -> None:
     """A project or a fleet."""
     head = {"apiVersion": "kdeclare/v1", "kind": kind, "metadata": {"name": "shop"}}
     file.write_text(json.dumps(head | {"spec": spec}, indent=1))
 
 
-def edit(story: Story) -> None:
+def edit_manifests(story: Story) -> None:
     """Change the manifests after the apply: a key, a new topic, and one that is declared no longer."""
-    story.specials["s.edited"] = topic(retention_ms=2_000_000)
-    story.specials["s.same"] = topic(retention_ms=2_000_000)
-    story.specials["s.new"] = topic(2, retention_ms=1_000_000)
+    story.specials["s.edited"] = build_topic_spec(retention_ms=2_000_000)
+    story.specials["s.same"] = build_topic_spec(retention_ms=2_000_000)
+    story.specials["s.new"] = build_topic_spec(2, retention_ms=1_000_000)
     del story.specials["s.dropped"]
     story.declare()
     created = {"partitions": 2, "replicationFactor": 1, RETENTION: "1000000"}
     for cluster in CLUSTERS:
         story.expected += [
-            special(cluster, "s.edited", "pending", RETENTION, "SET", "1000000", "2000000"),
-            special(cluster, "s.new", "pending", None, "create", None, created),
+            build_finding(cluster, "s.edited", "pending", RETENTION, "SET", "1000000", "2000000"),
+            build_finding(cluster, "s.new", "pending", None, "create", None, created),
         ]
         if cluster != "eu-1":
             story.expected.append(
-                special(cluster, "s.same", "pending", RETENTION, "SET", "1000000", "2000000")
+                build_finding(cluster, "s.same", "pending", RETENTION, "SET", "1000000", "2000000")
             )
 
 
-def special(cluster: str, name: str, *found: Any) -> Finding:
+def build_finding(cluster: str, name: str, *found: Any) -> Finding:
     """Something found in a special topic."""
     return Finding(cluster, "Topic", name, *found)._replace(team="orders")
 
 
-def drift(story: Story, cluster: str, hand: Hand) -> None:
+def make_drift(story: Story, cluster: str, hand: OtherClient) -> None:
     """Do by hand what is to be found in a cluster."""
     # Kafka's own, set where eligible leader replicas are on
     defaults = ("BrokerConfig", "cluster-default", "unmanaged", "configs.min.insync.replicas")
     story.expected.append(Finding(cluster, *defaults, before="1"))
-    {"eu-1": _drift_of_eu_1, "eu-2": _drift_of_eu_2, "lab": _drift_of_lab}[cluster](story, hand)
-    touch(story, cluster, hand, TOUCHED[cluster])
+    {"eu-1": _make_drift_of_eu_1, "eu-2": _make_drift_of_eu_2, "lab": _make_drift_of_lab}[cluster](
+        story, hand
+    )
+    alter_topics(story, cluster, hand, TOUCHED[cluster])
 
 
-def touch(story: Story, cluster: str, hand: Hand, numbers: Iterable[int]) -> None:
+def alter_topics(story: Story, cluster: str, hand: OtherClient, numbers: Iterable[int]) -> None:
     """A key of each of these topics: one of two that are declared, or one that is not."""
     for number in numbers:
         finding, path, op, before, after = WAYS[number % len(WAYS)]
-        hand.set(bulk(number), path.removeprefix("configs."), before)
-        found = Finding(cluster, "Topic", bulk(number), finding, path, op, before, after, team_of(number))
+        hand.set(get_bulk_name(number), path.removeprefix("configs."), before)
+        found = Finding(
+            cluster, "Topic", get_bulk_name(number), finding, path, op, before, after, get_team(number)
+        )
         story.expected.append(found)
 
 
-def lose(story: Story, cluster: str, hand: Hand, numbers: Iterable[int]) -> None:
+def delete_topics(story: Story, cluster: str, hand: OtherClient, numbers: Iterable[int]) -> None:
     """Delete these topics."""
     created = {"partitions": 1, "replicationFactor": 1, RETENTION: WEEK, SEGMENT: SEGMENT_BYTES}
     for number in numbers:
-        hand.delete(bulk(number))
+        hand.delete(get_bulk_name(number))
         missing = ("missing", None, "create", None, created)
-        story.expected.append(Finding(cluster, "Topic", bulk(number), *missing, team_of(number)))
+        story.expected.append(Finding(cluster, "Topic", get_bulk_name(number), *missing, get_team(number)))
 
 
-def _drift_of_eu_1(story: Story, hand: Hand) -> None:
+def _make_drift_of_eu_1(story: Story, hand: OtherClient) -> None:
     hand.set("s.altered", "retention.ms", BY_HAND)
     hand.unset("s.unset", "retention.ms")
     hand.subtract("s.parts", "cleanup.policy", "compact")
@@ -379,17 +389,17 @@ def _drift_of_eu_1(story: Story, hand: Hand) -> None:
     hand.set("s.extra", "max.message.bytes", "2000000")
     hand.create("stray", 2)
     story.expected += [
-        special("eu-1", "s.altered", "changed", RETENTION, "SET", BY_HAND, "1000000"),
-        special("eu-1", "s.unset", "changed", RETENTION, "SET", None, "1000000"),
-        special("eu-1", "s.parts", "changed", CLEANUP, "APPEND", ["delete"], ["delete", "compact"]),
-        special("eu-1", "s.grown", "changed", "partitions", None, 3, 1),
-        special("eu-1", "s.extra", "unmanaged", MESSAGE, None, "2000000"),
-        special("eu-1", "s.dropped", "orphaned", None, "delete"),
+        build_finding("eu-1", "s.altered", "changed", RETENTION, "SET", BY_HAND, "1000000"),
+        build_finding("eu-1", "s.unset", "changed", RETENTION, "SET", None, "1000000"),
+        build_finding("eu-1", "s.parts", "changed", CLEANUP, "APPEND", ["delete"], ["delete", "compact"]),
+        build_finding("eu-1", "s.grown", "changed", "partitions", None, 3, 1),
+        build_finding("eu-1", "s.extra", "unmanaged", MESSAGE, None, "2000000"),
+        build_finding("eu-1", "s.dropped", "orphaned", None, "delete"),
         Finding("eu-1", "Topic", "stray", "unmanaged"),
     ]
 
 
-def _drift_of_eu_2(story: Story, hand: Hand) -> None:
+def _make_drift_of_eu_2(story: Story, hand: OtherClient) -> None:
     hand.delete("s.gone", "s.dropped")
     hand.set_default(BACKOFF, "13000")
     hand.set("s.placed", "retention.ms", BY_HAND)
@@ -398,44 +408,44 @@ def _drift_of_eu_2(story: Story, hand: Hand) -> None:
     created = {"partitions": 2, "replicationFactor": 1, RETENTION: "1000000"}
     broker = ("eu-2", "BrokerConfig", "cluster-default", "changed", f"configs.{BACKOFF}", "SET")
     story.expected += [
-        special("eu-2", "s.gone", "missing", None, "create", None, created),
-        special("eu-2", "s.dropped", "missing", None, "forget"),
-        special("eu-2", "s.placed", "changed", RETENTION, "SET", BY_HAND, "1000000"),
+        build_finding("eu-2", "s.gone", "missing", None, "create", None, created),
+        build_finding("eu-2", "s.dropped", "missing", None, "forget"),
+        build_finding("eu-2", "s.placed", "changed", RETENTION, "SET", BY_HAND, "1000000"),
         Finding(*broker, before="13000", after="14000"),
-        special("eu-2", "s.tall", "policy", "policies.bounds"),
+        build_finding("eu-2", "s.tall", "policy", "policies.bounds"),
         Finding("eu-2", "Topic", "stray.tall", "unmanaged"),
         Finding("eu-2", "Topic", "stray.tall", "policy", "policies.bounds"),
     ]
 
 
-def _drift_of_lab(story: Story, hand: Hand) -> None:
-    lose(story, "lab", hand, range(7, 1_900, 190))
-    story.expected.append(special("lab", "s.dropped", "orphaned", None, "delete"))
+def _make_drift_of_lab(story: Story, hand: OtherClient) -> None:
+    delete_topics(story, "lab", hand, range(7, 1_900, 190))
+    story.expected.append(build_finding("lab", "s.dropped", "orphaned", None, "delete"))
 
 
-def rows(story: Story, audit_id: str) -> list[dict[str, Any]]:
+def read_findings(story: Story, audit_id: str) -> list[dict[str, Any]]:
     """The findings of an audit as any tool reads them."""
     table = pyarrow.dataset.dataset(story.folder / "audits" / "findings", partitioning="hive")
     found = table.to_table(filter=pyarrow.dataset.field("audit_id") == audit_id).to_pylist()
     return [row | {"labels": dict(row["labels"] or ())} for row in found]
 
 
-def as_finding(row: Mapping[str, Any]) -> Finding:
+def convert_row(row: Mapping[str, Any]) -> Finding:
     """A row as it is expected."""
     values = {name: row[name] for name in ("cluster", "kind", "name", "finding", "path", "op")}
     texts = {name: row[name] and json.loads(row[name]) for name in ("before", "after")}
     return Finding(**values, **texts, team=row["labels"].get("team", ""))
 
 
-def in_order(findings: Iterable[Finding]) -> list[Finding]:
+def sort_findings(findings: Iterable[Finding]) -> list[Finding]:
     """Comparable."""
     return sorted(findings, key=repr)
 
 
 def expect_findings(story: Story, summary: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The table has what is expected and nothing else, and the summary says the same; the rows."""
-    found = rows(story, summary["audit_id"])
-    assert in_order(map(as_finding, found)) == in_order(story.expected)
+    found = read_findings(story, summary["audit_id"])
+    assert sort_findings(map(convert_row, found)) == sort_findings(story.expected)
     assert summary == json.loads((story.folder / "audits" / "summary.json").read_text())
     assert summary["found"] == Counter(f.finding for f in story.expected)
     for cluster in summary["clusters"]:
@@ -474,10 +484,10 @@ def test_fleet_audit_of_snapshot_tells_new_from_fixed(story: Story) -> None:
     record = story.fleet("snapshot", "snapshots")
     assert [c["error"] for c in record["clusters"]] == [None] * 3
     first = json.loads((story.folder / "audits" / "summary.json").read_text())
-    story.specials["s.grown"] = topic(3)
+    story.specials["s.grown"] = build_topic_spec(3)
     story.declare()
     story.expected = [f for f in story.expected if f.name != "s.grown"]
-    more = [special(c, "s.grown", "pending", "partitions", "change", 1, 3) for c in ("eu-2", "lab")]
+    more = [build_finding(c, "s.grown", "pending", "partitions", "change", 1, 3) for c in ("eu-2", "lab")]
     story.expected += more
 
     summary = story.fleet("audit", "audits", "--snapshot", "snapshots", "--fail-on", "changed", code=2)
@@ -486,17 +496,17 @@ def test_fleet_audit_of_snapshot_tells_new_from_fixed(story: Story) -> None:
     counts = {"new": 2, "known": len(story.expected) - 2, "mended": 1}
     assert summary["since"] | counts == summary["since"]
     assert [point["audit_id"] for point in summary["trend"]] == [first["audit_id"]]
-    assert in_order(as_finding(row) for row in found if row["status"] == "new") == in_order(more)
-    times = {repr(as_finding(row)): row["first_seen"] for row in rows(story, first["audit_id"])}
+    assert sort_findings(convert_row(row) for row in found if row["status"] == "new") == sort_findings(more)
+    times = {repr(convert_row(row)): row["first_seen"] for row in read_findings(story, first["audit_id"])}
     known = [row for row in found if row["status"] == "known"]
-    assert all(row["first_seen"] == times[repr(as_finding(row))] for row in known)
+    assert all(row["first_seen"] == times[repr(convert_row(row))] for row in known)
     assert "s.grown" in (story.folder / "audits" / "report.md").read_text()
 
 
 @pytest.mark.usefixtures("with_spark")
 def test_fleet_history_shows_topic_in_snapshots(story: Story) -> None:
     words = ("eu-1", "s.altered", "--out", "snapshots", "--master", "local[2]", "--format", "json")
-    told = fitting("fleet-history", story.kdeclare_with_spark("fleet", "history", *words))
+    told = parse_valid_output("fleet-history", story.kdeclare_with_spark("fleet", "history", *words))
     assert told["snapshots"] == 1
     assert [turn["turn"] for turn in told["history"]] == ["appeared"]
 
@@ -532,13 +542,13 @@ def test_fleet_apply_proceeds_in_waves(story: Story) -> None:
 def test_fleet_apply_stops_at_stale_plan_unless_failures_allowed(story: Story) -> None:
     del story.specials["s.new"]
     story.declare()
-    with hand_on(story, "eu-1") as hand, hand_on(story, "lab") as hand_on_lab:
+    with open_other_client(story, "eu-1") as hand, open_other_client(story, "lab") as hand_on_lab:
         hand.set("s.altered", "retention.ms", "6000")
         hand_on_lab.delete("s.new")
     # to change a topic and delete one, only to delete one, and only to let go of one
     overview = story.fleet("plan", "plans", "--allow-deletes")
     assert [c["changes"] for c in overview["clusters"]] == [2, 1, 0]
-    with hand_on(story, "eu-1") as hand:
+    with open_other_client(story, "eu-1") as hand:
         hand.set("s.altered", "retention.ms", "7000")
 
     def statuses(*arguments: str, code: int) -> list[str]:
@@ -548,8 +558,8 @@ def test_fleet_apply_stops_at_stale_plan_unless_failures_allowed(story: Story) -
     assert statuses("--max-failures", "1", code=5) == ["stale", "done", "done"]
     assert statuses("--max-failures", "1", code=4) == ["stale", "skipped", "skipped"]
     story.expected += [
-        special("eu-1", "s.altered", "changed", RETENTION, "SET", "7000", "1000000"),
-        special("eu-1", "s.new", "orphaned", None, "delete"),
+        build_finding("eu-1", "s.altered", "changed", RETENTION, "SET", "7000", "1000000"),
+        build_finding("eu-1", "s.new", "orphaned", None, "delete"),
     ]
 
 
@@ -557,19 +567,19 @@ def test_fleet_apply_stops_at_stale_plan_unless_failures_allowed(story: Story) -
 def test_fleet_audit_reports_unreachable_clusters(story: Story) -> None:
     before = json.loads((story.folder / "audits" / "summary.json").read_text())
     sandbox.stop(story.settings.members[CLUSTERS.index("lab")].folder)
-    with hand_on(story, "eu-1") as hand:
-        touch(story, "eu-1", hand, range(3, 1_900, 83))
-    with hand_on(story, "eu-2") as hand:
-        touch(story, "eu-2", hand, range(4, 1_900, 113))
-        lose(story, "eu-2", hand, range(60, 1_900, 371))
+    with open_other_client(story, "eu-1") as hand:
+        alter_topics(story, "eu-1", hand, range(3, 1_900, 83))
+    with open_other_client(story, "eu-2") as hand:
+        alter_topics(story, "eu-2", hand, range(4, 1_900, 113))
+        delete_topics(story, "eu-2", hand, range(60, 1_900, 371))
     (story.folder / "more").mkdir()
-    (story.folder / "more" / "topic.yaml").write_text(as_manifest("other", topic(), "orders"))
+    (story.folder / "more" / "topic.yaml").write_text(dump_manifest("other", build_topic_spec(), "orders"))
     with closing(socket.create_server(("127.0.0.1", 0))) as silent:
         host, port = silent.getsockname()
         fleet = json.loads((story.folder / "fleet.yaml").read_text())["spec"]
         hangs = {"bootstrapServers": f"{host}:{port}", "manifests": ["more"], "labels": {"region": "us"}}
         clusters = [{"name": "us-1", **hangs}, *fleet["clusters"]]
-        write(story.folder / "more.yaml", "Fleet", {"clusters": clusters})
+        write_document(story.folder / "more.yaml", "Fleet", {"clusters": clusters})
         summary = story.fleet("audit", "audits", "--timeout", "3", file="more.yaml", code=1)
     lost = [Finding(name, "Cluster", name, "unreachable") for name in ("lab", "us-1")]
     story.expected = [f for f in story.expected if f.cluster != "lab"] + lost
@@ -579,7 +589,9 @@ def test_fleet_audit_reports_unreachable_clusters(story: Story) -> None:
     assert f"{host}:{port}" in messages["us-1"]
     assert [c["name"] for c in summary["clusters"] if c["error"]] == ["lab", "us-1"]
     assert summary["seconds"] < before["seconds"] + 60, "it costs its time-out"
-    earlier = {as_finding(row)[:5] for row in rows(story, before["audit_id"]) if row["cluster"] != "lab"}
+    earlier = {
+        convert_row(row)[:5] for row in read_findings(story, before["audit_id"]) if row["cluster"] != "lab"
+    }
     assert summary["since"]["mended"] == len(earlier - {f[:5] for f in story.expected})
 
 
@@ -601,7 +613,7 @@ def test_fleet_report_shows_all_findings(story: Story, desktop: WatchedPage) -> 
 @pytest.mark.parametrize(
     "picture",
     [
-        Picture("audit", 1200, 1460, link="#kind=changed,missing&q=payments", opened=bulk(335)),
+        Picture("audit", 1200, 1460, link="#kind=changed,missing&q=payments", opened=get_bulk_name(335)),
         Picture("audit-dark", 1200, 952, "dark"),
         Picture("audit-phone", 390, 1900),
     ],

@@ -20,7 +20,7 @@ from kdeclare.providers.kafka.port import Cluster, ConfigAlteration, ConfigOp, C
 from kdeclare.sandbox import SandboxStatus
 from tests.beds import all_created, broker_resource, topic_resource
 from tests.commands import Ran
-from tests.kafka.test_bad_input import Project, begun, ended, eventually
+from tests.kafka.test_bad_input import Project, wait_for_exit, wait_for_first_request, wait_until
 
 pytestmark = pytest.mark.kafka
 
@@ -30,7 +30,7 @@ BROKER = broker_resource(1)
 BROKER_KEYS = {"log.cleaner.backoff.ms": "14000", "log.cleaner.io.max.bytes.per.second": "1000000000"}
 
 
-def before(project: Project) -> list[NewTopic]:
+def build_first_topics(project: Project) -> list[NewTopic]:
     """The topics that are there when the project is applied for the first time."""
 
     def made(short: str, partitions: int, factor: int, **configs: str) -> NewTopic:
@@ -46,7 +46,7 @@ def before(project: Project) -> list[NewTopic]:
     ]
 
 
-def declare(project: Project, away: int) -> None:
+def declare_changes(project: Project, away: int) -> None:
     """Fifteen operations, seven of which need others. ``away``: where the one replica of ``move`` goes."""
 
     def topic(short: str, partitions: int, factor: int, **configs: Any) -> tuple[str, str, dict[str, Any]]:
@@ -76,7 +76,7 @@ class Round:
     def prepare(self) -> None:
         """The same beginning for every round."""
         self.clear_broker()
-        topics = before(self.project)
+        topics = build_first_topics(self.project)
         assert all_created(self.cluster.create_topics(topics))
 
         def there() -> bool:
@@ -85,10 +85,10 @@ class Round:
                 len(p.isr) == len(p.replicas) for t in seen.values() for p in t.partitions
             )
 
-        eventually(there)
+        wait_until(there)
         held = self.cluster.topics([self.project.name("move")])
         used = {r for p in held[self.project.name("move")].partitions for r in p.replicas}
-        declare(self.project, 3 if used != {1, 3} else 2)
+        declare_changes(self.project, 3 if used != {1, 3} else 2)
 
     def clear_broker(self) -> None:
         ops = tuple(ConfigOp(key, FieldOp.DELETE, None) for key in BROKER_KEYS)
@@ -98,7 +98,7 @@ class Round:
         """All that was asked for, without the project's prefix. Where Kafka put what is its own affair."""
         names = [n for n in self.cluster.topics() if n.startswith(self.project.prefix)]
         # A move to where it is to go, begun by the run that was killed, is left to itself.
-        eventually(lambda: not self.cluster.moves(names))
+        wait_until(lambda: not self.cluster.moves(names))
         topics = self.cluster.topics(names)
         resources: list[ConfigResource] = [BROKER, *(topic_resource(name) for name in names)]
         configs = self.cluster.configs([ConfigQuery(r, overrides=True) for r in resources])
@@ -109,7 +109,7 @@ class Round:
                 self.short(resource.name): {k: e.value for k, e in entries.items() if k in OURS}
                 for resource, entries in configs.items()
             },
-            "owned": {id_: _without_id(record) for id_, record in state["resources"].items()},
+            "owned": {id_: _remove_id(record) for id_, record in state["resources"].items()},
         }
 
     def short(self, name: str) -> str:
@@ -141,7 +141,7 @@ def test_apply_recovers_after_kill_at_random_moments(
     print(f"KDECLARE_TEST_SEED={SEED}")
     undisturbed = Round(Project(tmp_path / "undisturbed", sandbox.bootstrap, environment=SOON), cluster)
     undisturbed.prepare()
-    whole, length = timed(undisturbed.project)
+    whole, length = measure_run(undisturbed.project)
     assert whole.code is ExitCode.OK, whole
     counts = json.loads(whole.out)["counts"]
     assert counts["done"] >= 12
@@ -155,31 +155,31 @@ def test_apply_recovers_after_kill_at_random_moments(
         round_.prepare()
         moment = chance.uniform(0, length)
         print(f"round {number}: killed {moment:.3f} s into the run", end="; ")
-        open_ += survive(round_, moment, *(("plan", "--adopt") if number % 2 else ("status",)))
+        open_ += kill_and_recover(round_, moment, *(("plan", "--adopt") if number % 2 else ("status",)))
         assert round_.end_state() == end
         round_.clean()
     assert open_ > 0, "not one run was under way when it was killed"
 
 
-def _without_id(record: dict[str, Any]) -> dict[str, Any]:
+def _remove_id(record: dict[str, Any]) -> dict[str, Any]:
     """Every round has topics of its own."""
     return {name: value for name, value in record.items() if name != "topicId"}
 
 
-def timed(project: Project) -> tuple[Ran, float]:
+def measure_run(project: Project) -> tuple[Ran, float]:
     """A whole run, and the time from its first line in the journal to its end."""
     process = project.start("apply", "--adopt", "--yes", "--format", "json")
-    begun(project, process)
+    wait_for_first_request(project, process)
     began = time.monotonic()
-    ran = ended(process)
+    ran = wait_for_exit(process)
     return ran, time.monotonic() - began
 
 
-def survive(round_: Round, moment: float, *look: str) -> bool:
+def kill_and_recover(round_: Round, moment: float, *look: str) -> bool:
     """Kill a run, look, and apply again. Whether there was anything unfinished."""
     project = round_.project
     process = project.start("apply", "--adopt", "--yes")
-    begun(project, process)
+    wait_for_first_request(project, process)
     time.sleep(moment)
     process.send_signal(signal.SIGKILL)
     process.communicate()

@@ -38,17 +38,17 @@ def kafka(two_dirs: SandboxStatus) -> Iterator[KafkaCluster]:
         cluster.close()
 
 
-def create(kafka: KafkaCluster, name: str, *replicas: int) -> None:
+def create_topic(kafka: KafkaCluster, name: str, *replicas: int) -> None:
     """A topic with one partition, and the answer of brokers about it."""
     assert all_created(kafka.create_topics([NewTopic(name, None, None, {0: replicas}, {})]))
 
 
-def paths(kafka: KafkaCluster, broker: int) -> list[str]:
+def list_paths(kafka: KafkaCluster, broker: int) -> list[str]:
     """Return the log directories of a broker."""
     return [found.path for found in kafka.log_dirs([])[broker]]
 
 
-def place(kafka: KafkaCluster, at: TopicPartition, broker: int) -> LogDir | None:
+def find_log_dir(kafka: KafkaCluster, at: TopicPartition, broker: int) -> LogDir | None:
     """Return the directory of a replica, once it is in one and not moving to another."""
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
@@ -62,22 +62,22 @@ def place(kafka: KafkaCluster, at: TopicPartition, broker: int) -> LogDir | None
 def test_replica_moves_between_log_directories(kafka: KafkaCluster, two_dirs: SandboxStatus) -> None:
     from kafka import KafkaProducer
 
-    create(kafka, AT.topic, 1)
+    create_topic(kafka, AT.topic, 1)
     producer = KafkaProducer(bootstrap_servers=two_dirs.bootstrap)
     for _ in range(50):
         producer.send(AT.topic, b"x" * 1000, partition=0)
     producer.flush()
     producer.close()
-    before = place(kafka, AT, 1)
+    before = find_log_dir(kafka, AT, 1)
     assert before is not None
     assert before.sizes[AT] > 50_000
-    (other,) = set(paths(kafka, 1)) - {before.path}
+    (other,) = set(list_paths(kafka, 1)) - {before.path}
     assert kafka.move_log_dirs({(AT, 1): other}) == {(AT, 1): None}
 
     after = before
     deadline = time.monotonic() + 20
     while after.path != other and time.monotonic() < deadline:
-        found = place(kafka, AT, 1)
+        found = find_log_dir(kafka, AT, 1)
         assert found is not None
         after = found
     assert (after.path, after.sizes[AT]) == (other, before.sizes[AT])
@@ -86,13 +86,13 @@ def test_replica_moves_between_log_directories(kafka: KafkaCluster, two_dirs: Sa
 @pytest.mark.parametrize("chosen", [0, 1])
 def test_broker_remembers_directory_for_future_replica(kafka: KafkaCluster, chosen: int) -> None:
     at = TopicPartition(f"to-come-{chosen}", 0)
-    create(kafka, at.topic, 1)
-    path = paths(kafka, 2)[chosen]
+    create_topic(kafka, at.topic, 1)
+    path = list_paths(kafka, 2)[chosen]
     fault = kafka.move_log_dirs({(at, 2): path})[at, 2]
     assert fault is not None
     assert fault.error == "REPLICA_NOT_AVAILABLE"
     assert kafka.reassign({at: (1, 2)}, allow_replication_factor_change=True) == {at: None}
-    found = place(kafka, at, 2)
+    found = find_log_dir(kafka, at, 2)
     assert found is not None
     assert found.path == path
 
@@ -100,12 +100,12 @@ def test_broker_remembers_directory_for_future_replica(kafka: KafkaCluster, chos
 @pytest.mark.parametrize("chosen", [0, 1])
 def test_broker_remembers_directory_for_future_topic(kafka: KafkaCluster, chosen: int) -> None:
     at = TopicPartition(f"new-{chosen}", 0)
-    path = paths(kafka, 1)[chosen]
+    path = list_paths(kafka, 1)[chosen]
     fault = kafka.move_log_dirs({(at, 1): path})[at, 1]
     assert fault is not None
     assert fault.error == "UNKNOWN_TOPIC_OR_PARTITION"
-    create(kafka, at.topic, 1)
-    found = place(kafka, at, 1)
+    create_topic(kafka, at.topic, 1)
+    found = find_log_dir(kafka, at, 1)
     assert found is not None
     assert found.path == path
 

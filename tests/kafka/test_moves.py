@@ -13,15 +13,15 @@ from kdeclare.providers.kafka.port import Cluster
 from kdeclare.sandbox import SandboxStatus
 from tests.beds import KafkaBed, get_error, get_message
 from tests.kafka.records import (
+    ClusterView,
     Replicas,
-    Seen,
     Tools,
-    eventually,
     expect,
     expect_no_changes,
-    held_back,
+    hold_before_reassign,
     open_cluster,
-    pace,
+    retry_until_passes,
+    set_pace,
 )
 from tests.kafka.test_bad_input import Project
 
@@ -56,13 +56,13 @@ def project(five: SandboxStatus, tmp_path: Path) -> Project:
 
 
 @dataclass
-class Hundred:
+class HundredTopics:
     """A project with a hundred topics, and other topics that a test declares."""
 
     project: Project
     tools: Tools
     factor: int = 2
-    seen: Seen | None = None
+    seen: ClusterView | None = None
 
     def declare(self, **reassignment: Any) -> None:
         """Declare the topics, and one Reassignment if it has a spec."""
@@ -77,28 +77,30 @@ class Hundred:
         more = [("Reassignment", "move", reassignment)] if reassignment else []
         self.project.declare(*topics, *more)
 
-    def apply(self) -> Seen:
+    def apply(self) -> ClusterView:
         """Apply the manifests; check that no changes and no cleanup are left."""
         ran = self.project.done("apply", "--yes")
         assert "Throttle set by another client" not in ran.out, "no throttles are left"
         expect_no_changes(self.project)
         return self.look()
 
-    def look(self) -> Seen:
+    def look(self) -> ClusterView:
         """Return the output of Kafka's tools once no move is in flight."""
         self.seen = self.tools.at_rest()
         return self.seen
 
     @property
-    def last(self) -> Seen:
+    def last(self) -> ClusterView:
         """Return their last output."""
         return self.seen or self.look()
 
 
 @pytest.fixture(scope="module")
-def hundred(five: SandboxStatus, tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hundred]:
-    made = Hundred(Project(tmp_path_factory.mktemp("hundred"), five.bootstrap), tools)
-    pace(made.project, throttle="50MiB/s", batchSize=80)
+def hundred(
+    five: SandboxStatus, tools: Tools, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[HundredTopics]:
+    made = HundredTopics(Project(tmp_path_factory.mktemp("hundred"), five.bootstrap), tools)
+    set_pace(made.project, throttle="50MiB/s", batchSize=80)
     made.declare()
     made.project.done("apply", "--yes")
     yield made
@@ -107,33 +109,33 @@ def hundred(five: SandboxStatus, tools: Tools, tmp_path_factory: pytest.TempPath
     opened.close()
 
 
-def changed(before: Seen, after: Seen) -> dict[TopicPartition, tuple[Replicas, Replicas]]:
+def find_changes(before: ClusterView, after: ClusterView) -> dict[TopicPartition, tuple[Replicas, Replicas]]:
     """Return the partitions whose replicas or order of replicas changed."""
     now = after.replicas
     assert before.replicas.keys() == now.keys()
     return {p: (old, now[p]) for p, old in before.replicas.items() if now[p] != old}
 
 
-def held(seen: Seen) -> dict[int, int]:
+def count_replicas(seen: ClusterView) -> dict[int, int]:
     """Return the number of replicas by broker."""
     return {b: sum(b in replicas for replicas in seen.replicas.values()) for b in RACKS}
 
 
-def led(seen: Seen) -> dict[int, int]:
+def count_leaders(seen: ClusterView) -> dict[int, int]:
     """Return the number of partitions by leader."""
     return {b: sum(d.leader == b for d in seen.partitions.values()) for b in RACKS}
 
 
-def even(counts: Mapping[int, int]) -> bool:
+def is_even(counts: Mapping[int, int]) -> bool:
     return max(counts.values()) - min(counts.values()) <= 1
 
 
-def test_replication_factor_of_hundred_topics_goes_up_and_down(hundred: Hundred) -> None:
+def test_replication_factor_of_hundred_topics_goes_up_and_down(hundred: HundredTopics) -> None:
     before = hundred.last
     hundred.factor = 3
     hundred.declare()
     up = hundred.apply()
-    for was, now in changed(before, up).values():
+    for was, now in find_changes(before, up).values():
         assert now[:2] == was, "existing replicas stay, in their order"
         assert len({RACKS[b] for b in now}) == 3, "one replica per rack"
     assert {len(replicas) for replicas in up.replicas.values()} == {3}
@@ -141,28 +143,28 @@ def test_replication_factor_of_hundred_topics_goes_up_and_down(hundred: Hundred)
     hundred.declare()
     down = hundred.apply()
     assert {len(replicas) for replicas in down.replicas.values()} == {2}
-    for was, now in changed(up, down).values():
+    for was, now in find_changes(up, down).values():
         assert set(now) < set(was)
         assert len({RACKS[b] for b in now}) == 2
 
 
-def test_broker_is_drained_and_cluster_rebalanced(hundred: Hundred) -> None:
+def test_broker_is_drained_and_cluster_rebalanced(hundred: HundredTopics) -> None:
     before = hundred.last
     hundred.declare(topics=["/.*/"], drain=[5])
     drained = hundred.apply()
-    assert held(drained)[5] == 0
-    moved = changed(before, drained)
+    assert count_replicas(drained)[5] == 0
+    moved = find_changes(before, drained)
     assert moved.keys() == {p for p, replicas in before.replicas.items() if 5 in replicas}
     for was, now in moved.values():
         assert [b for b in now if b in was] == [b for b in was if b != 5], "kept replicas keep their order"
         assert len({RACKS[b] for b in now}) == len({RACKS[b] for b in was})
     hundred.declare(topics=["/.*/"], rebalance=True)
     balanced = hundred.apply()
-    assert even(held(balanced)), held(balanced)
-    assert even(led(balanced)), led(balanced)
+    assert is_even(count_replicas(balanced)), count_replicas(balanced)
+    assert is_even(count_leaders(balanced)), count_leaders(balanced)
 
 
-def test_reassignment_with_expected_replicas_is_rolled_back(hundred: Hundred, tmp_path: Path) -> None:
+def test_reassignment_with_expected_replicas_is_rolled_back(hundred: HundredTopics, tmp_path: Path) -> None:
     before = hundred.last
     names = [TopicPartition(hundred.project.name(f"t{n:02}"), 0) for n in range(0, TOPICS, 5)]
     # every other partition gets a new preferred leader, and the others a new broker
@@ -177,11 +179,11 @@ def test_reassignment_with_expected_replicas_is_rolled_back(hundred: Hundred, tm
     ]
     hundred.declare(partitions=partitions, throttle="20MiB/s", batchSize=7)
     after = hundred.apply()
-    assert {p: now for p, (_, now) in changed(before, after).items()} == wanted
+    assert {p: now for p, (_, now) in find_changes(before, after).items()} == wanted
     verified = hundred.tools.verify(tmp_path, wanted)
     assert verified.count("is completed") == len(wanted), verified
     hundred.project.done("rollback", "--yes")
-    assert changed(before, hundred.look()) == {}
+    assert find_changes(before, hundred.look()) == {}
 
 
 def test_broker_refuses_other_factor_and_moves_the_rest(bed: KafkaBed) -> None:
@@ -201,7 +203,7 @@ def test_broker_refuses_other_factor_and_moves_the_rest(bed: KafkaBed) -> None:
         assert not bed.cluster.moves([name])
         assert [p.replicas for p in bed.topic(name).partitions] == [(1, 2), (4, 3), (1, 2)]
 
-    eventually(moved)
+    retry_until_passes(moved)
 
 
 def test_broker_guard_holds_if_factor_changed_after_plan(project: Project, bed: KafkaBed) -> None:
@@ -209,10 +211,10 @@ def test_broker_guard_holds_if_factor_changed_after_plan(project: Project, bed: 
     partitions = [{"topic": name, "partition": n, "replicas": [3, 4]} for n in range(2)]
     project.declare(("Reassignment", "move", {"partitions": partitions}))
     project.done("plan", "--out", "it.plan")
-    with held_back(project, "apply", "it.plan", "--yes") as process:
+    with hold_before_reassign(project, "apply", "it.plan", "--yes") as process:
         assert bed.move(name, 1, (1, 2, 5), grow=True) is None
-        eventually(lambda: expect(set(bed.topic(name).partitions[1].isr) == {1, 2, 5}))
-        eventually(lambda: expect(not bed.cluster.moves([name])))
+        retry_until_passes(lambda: expect(set(bed.topic(name).partitions[1].isr) == {1, 2, 5}))
+        retry_until_passes(lambda: expect(not bed.cluster.moves([name])))
     ran = process.ended()
     assert ran.code is ExitCode.PARTIAL, ran
     assert "INVALID_REPLICATION_FACTOR" in ran.out, ran
@@ -223,7 +225,7 @@ def test_broker_guard_holds_if_factor_changed_after_plan(project: Project, bed: 
         assert not bed.cluster.moves([name])
         assert [p.replicas for p in bed.topic(name).partitions] == [(3, 4), (1, 2, 5)]
 
-    eventually(moved)
+    retry_until_passes(moved)
     again = project("apply", "--yes")
     assert again.code is ExitCode.DENIED, again
     assert "would change from 3 to 2" in again.out

@@ -19,15 +19,15 @@ from kdeclare.sandbox import SandboxStatus
 from tests.beds import KafkaBed
 from tests.kafka.records import (
     MIB,
-    Heard,
     Replicas,
+    RunningCommand,
     Tools,
-    eventually,
+    count_records,
     expect,
     expect_no_changes,
     open_cluster,
     produce,
-    read_back,
+    retry_until_passes,
 )
 from tests.kafka.test_bad_input import Project
 
@@ -134,7 +134,7 @@ class Sampler:
         return min(sample.latest for sample in known if sample.sizes[broker] == most) - begin
 
 
-def fastest(samples: Sequence[Sample], broker: int, seconds: float) -> float:
+def find_highest_rate(samples: Sequence[Sample], broker: int, seconds: float) -> float:
     """Return the highest rate in MiB per second in any period of at least this length."""
     return max(
         (
@@ -147,7 +147,7 @@ def fastest(samples: Sequence[Sample], broker: int, seconds: float) -> float:
 
 
 @contextmanager
-def sampled(bootstrap: str, topic: str) -> Iterator[Sampler]:
+def sample_sizes(bootstrap: str, topic: str) -> Iterator[Sampler]:
     """Take samples as long as the block runs, and one at its end."""
     own = open_cluster(bootstrap)
     sampler = Sampler(own, topic)
@@ -182,15 +182,15 @@ def test_throttled_move_survives_loss_of_destination(
     }
     declare_move(project, targets, throttle=f"{RATE_MIB}MiB/s", batchSize=6)
 
-    with sampled(five.bootstrap, topic) as sampler:
+    with sample_sizes(five.bootstrap, topic) as sampler:
         began = time.monotonic()
-        process = Heard(project.start("apply", "--yes"))
-        eventually(lambda: expect(process.going() and sampler.held(LOST) > 90 * MIB))
+        process = RunningCommand(project.start("apply", "--yes"))
+        retry_until_passes(lambda: expect(process.going() and sampler.held(LOST) > 90 * MIB))
         kafka_sandbox.kill_broker(five.folder, LOST)
         killed = time.monotonic()
         # the broker counts as down once its session times out after 9 s, and progress is reported every 10 s
         down = f"broker {LOST}, which is down"
-        eventually(lambda: expect(process.going() and down in "".join(process.lines)))
+        retry_until_passes(lambda: expect(process.going() and down in "".join(process.lines)))
         named = time.monotonic()
         while time.monotonic() - killed < 10:
             time.sleep(0.1)
@@ -206,14 +206,14 @@ def test_throttled_move_survives_loss_of_destination(
     seen = Tools(five.bootstrap).at_rest()
     assert {p: seen.replicas[p] for p in targets} == targets
     expect_no_changes(project)
-    found = read_back(five.bootstrap, topic, RECORD_BYTES)
+    found = count_records(five.bootstrap, topic, RECORD_BYTES)
     assert found.keys() == set(range(RECORDS))
     assert set(found.values()) == {1}, "each record exists exactly once"
 
     for broker in DESTINATIONS:
         held, lasted = sampler.held(broker), sampler.copying_s(broker)
-        in_stream = fastest(sampler.first_stream(broker), broker, 5)
-        over_all = fastest(sampler.known(broker), broker, QUOTA_WINDOW_S)
+        in_stream = find_highest_rate(sampler.first_stream(broker), broker, 5)
+        over_all = find_highest_rate(sampler.known(broker), broker, QUOTA_WINDOW_S)
         print(
             f"broker {broker}: {held / MIB:.0f} MiB in {lasted:.1f} s; at most {in_stream:.1f} MiB/s over 5 s"
             f" of the first batch, {over_all:.1f} MiB/s over {QUOTA_WINDOW_S} s of everything"
@@ -234,7 +234,7 @@ def test_move_to_down_broker_times_out_and_is_cleaned_up_later(
     at = TopicPartition(topic, 0)
     declare_move(project, {at: (1, LOST)}, throttle="10MiB/s", timeout="5s")
     kafka_sandbox.kill_broker(five.folder, LOST)
-    eventually(lambda: expect(any(b.id == LOST and b.fenced for b in bed.cluster.describe().brokers)))
+    retry_until_passes(lambda: expect(any(b.id == LOST and b.fenced for b in bed.cluster.describe().brokers)))
     began = time.monotonic()
     ran = project("apply", "--yes")
     took = time.monotonic() - began

@@ -21,18 +21,18 @@ from kdeclare.sandbox import SandboxStatus
 from tests.beds import APPEND, DELETE, KafkaBed, broker_resource, get_error, get_message, topic_resource
 from tests.kafka.records import (
     REASSIGN,
-    Heard,
     Replicas,
+    RunningCommand,
     Throttles,
     Tools,
-    eventually,
     expect,
     expect_no_changes,
-    held_back,
+    hold_before_reassign,
     open_cluster,
-    reassignment_file,
+    retry_until_passes,
+    write_reassignment_file,
 )
-from tests.kafka.test_bad_input import Project, begun, ended
+from tests.kafka.test_bad_input import Project, wait_for_exit, wait_for_first_request
 
 pytestmark = pytest.mark.kafka
 
@@ -69,7 +69,7 @@ class Stage:
 
     def come_to_rest(self, topic: str) -> None:
         """Wait until all moves of a topic have finished."""
-        eventually(lambda: expect(not self.in_flight(topic)))
+        retry_until_passes(lambda: expect(not self.in_flight(topic)))
 
 
 @pytest.fixture
@@ -120,10 +120,10 @@ class Race:
     def expect_end(self, replicas: Replicas) -> None:
         """Check that the partition is on its target, with its original replication factor."""
         self.stage.come_to_rest(self.at.topic)
-        eventually(lambda: expect(self.stage.replicas(self.at.topic) == [replicas]))
+        retry_until_passes(lambda: expect(self.stage.replicas(self.at.topic) == [replicas]))
 
 
-def held(bed: KafkaBed, broker: ConfigResource) -> None:
+def expect_throttle(bed: KafkaBed, broker: ConfigResource) -> None:
     """Whether a broker knows the throttle of `KafkaBed.hold_moves`."""
     assert bed.overrides(broker).get(RATE_KEYS[1]) == "1"
 
@@ -133,9 +133,9 @@ def race(stage: Stage) -> Iterator[Race]:
     topic = stage.bed.create({0: HERE}, name=stage.bed.delete_at_end(stage.project.name("raced")))
     stage.bed.hold_moves(topic)
     for resource in map(broker_resource, stage.bed.brokers):  # each broker reports its own state
-        eventually(partial(held, stage.bed, resource))
+        retry_until_passes(partial(expect_throttle, stage.bed, resource))
     assert stage.bed.move(topic, 0, AWAY) is None
-    eventually(lambda: expect(len(stage.replicas(topic)[0]) == 5))
+    retry_until_passes(lambda: expect(len(stage.replicas(topic)[0]) == 5))
     made = Race(stage, TopicPartition(topic, 0), stage.replicas(topic)[0])
     # 1 byte per second holds data that is not copied before the brokers know the throttle
     assert made.target() == AWAY
@@ -150,7 +150,9 @@ def test_reassignment_based_on_described_union_is_refused(race: Race) -> None:
     race.believe_the_union()
     assert race.target() == AWAY
     race.release()
-    eventually(lambda: expect(race.over()))  # listed after the describe, and before it: no move is in flight
+    retry_until_passes(
+        lambda: expect(race.over())
+    )  # listed after the describe, and before it: no move is in flight
     race.believe_the_union()
     race.expect_end(AWAY)
 
@@ -183,8 +185,8 @@ def test_plan_during_move_does_not_use_described_union(race: Race) -> None:
 def test_override_reassignments_redirects_move_of_other_client(race: Race) -> None:
     stage = race.stage
     stage.declare_move({race.at: ELSEWHERE})
-    process = Heard(stage.project.start("apply", "--yes", "--override-reassignments"))
-    eventually(lambda: expect(process.going() and race.target() == ELSEWHERE))
+    process = RunningCommand(stage.project.start("apply", "--yes", "--override-reassignments"))
+    retry_until_passes(lambda: expect(process.going() and race.target() == ELSEWHERE))
     race.believe_the_union()
     race.release()
     ran = process.ended()
@@ -196,8 +198,8 @@ def test_override_reassignments_redirects_move_of_other_client(race: Race) -> No
 def test_await_reassignments_waits_for_move_of_other_client(race: Race) -> None:
     stage = race.stage
     stage.declare_move({race.at: ELSEWHERE})
-    process = Heard(stage.project.start("apply", "--yes", "--await-reassignments"))
-    eventually(lambda: expect(process.going() and '"event":"run"' in stage.project.journal()))
+    process = RunningCommand(stage.project.start("apply", "--yes", "--await-reassignments"))
+    retry_until_passes(lambda: expect(process.going() and '"event":"run"' in stage.project.journal()))
     assert race.target() == AWAY
     assert '"begin"' not in stage.project.journal()
     race.release()
@@ -211,19 +213,21 @@ def test_await_reassignments_waits_for_move_of_other_client(race: Race) -> None:
 
 
 @dataclass
-class Throttled:
+class ThrottledMove:
     """A topic whose partitions 0 and 2 kdeclare moves with a throttle, beside throttles of other clients."""
 
     stage: Stage
     topic: str
     others: Throttles
 
-    def start(self) -> Heard:
+    def start(self) -> RunningCommand:
         """Apply until both partitions are being moved."""
         process = self.stage.project.start("apply", "--yes")
-        begun(self.stage.project, process)
-        heard = Heard(process)
-        eventually(lambda: expect(heard.going() and self.stage.in_flight(self.topic) == [0, 2]), step=0.02)
+        wait_for_first_request(self.stage.project, process)
+        heard = RunningCommand(process)
+        retry_until_passes(
+            lambda: expect(heard.going() and self.stage.in_flight(self.topic) == [0, 2]), step=0.02
+        )
         return heard
 
     def killed(self) -> None:
@@ -241,7 +245,7 @@ class Throttled:
         assert self.stage.tools.throttles() == self.others
 
 
-def throttled(stage: Stage) -> Throttled:
+def prepare_throttled_move(stage: Stage) -> ThrottledMove:
     """Check that no throttle is set."""
     topic = stage.bed.create(
         {0: (1, 2), 1: (1, 2), 2: (2, 1)}, name=stage.bed.delete_at_end(stage.project.name("throttled"))
@@ -249,10 +253,10 @@ def throttled(stage: Stage) -> Throttled:
     stage.bed.produce(topic, 120, 100_000)
     targets = {TopicPartition(topic, 0): (3, 4), TopicPartition(topic, 2): (4, 5)}
     stage.declare_move(targets, throttle=RATE)
-    return Throttled(stage, topic, {})
+    return ThrottledMove(stage, topic, {})
 
 
-def throttled_by_others_too(stage: Stage) -> Throttled:
+def prepare_move_with_foreign_throttle(stage: Stage) -> ThrottledMove:
     """Another client has moved partition 1 with Kafka's tool, and not removed its throttle yet.
 
     Broker 5 has no rate of that client. The client also throttles a replica that kdeclare will move.
@@ -260,7 +264,7 @@ def throttled_by_others_too(stage: Stage) -> Throttled:
     topic = stage.bed.create(
         {0: (1, 2), 1: (1, 2), 2: (2, 1)}, name=stage.bed.delete_at_end(stage.project.name("throttled"))
     )
-    file = reassignment_file(stage.project.folder / "theirs.json", {TopicPartition(topic, 1): (3, 4)})
+    file = write_reassignment_file(stage.project.folder / "theirs.json", {TopicPartition(topic, 1): (3, 4)})
     stage.tools.run(REASSIGN, "--execute", "--reassignment-json-file", file, "--throttle", str(RATE))
     stage.come_to_rest(topic)
     assert stage.bed.alter(topic_resource(topic), (LEADER_REPLICAS_KEY, APPEND, "2:2")) is None
@@ -269,11 +273,11 @@ def throttled_by_others_too(stage: Stage) -> Throttled:
     stage.declare_move(targets, throttle=2 * RATE)
     others = stage.tools.throttles()
     assert others.keys() == {f"topic {topic}", *(f"broker {n}" for n in (1, 2, 3, 4))}
-    return Throttled(stage, topic, others)
+    return ThrottledMove(stage, topic, others)
 
 
 def test_move_keeps_throttles_of_other_clients(stage: Stage) -> None:
-    it = throttled_by_others_too(stage)
+    it = prepare_move_with_foreign_throttle(stage)
     ran = it.start().ended()
     assert ran.code is ExitCode.OK, ran
     assert "Throttle set by another client" in ran.out
@@ -283,8 +287,8 @@ def test_move_keeps_throttles_of_other_clients(stage: Stage) -> None:
 
 
 def test_failed_move_keeps_throttles_of_other_clients(stage: Stage) -> None:
-    it = throttled_by_others_too(stage)
-    with held_back(stage.project, "apply", "--yes") as process:
+    it = prepare_move_with_foreign_throttle(stage)
+    with hold_before_reassign(stage.project, "apply", "--yes") as process:
         assert stage.bed.overrides(broker_resource(5)).keys() == set(RATE_KEYS)
         assert stage.bed.move(it.topic, 2, (2, 1, 3), grow=True) is None
         stage.come_to_rest(it.topic)
@@ -295,14 +299,14 @@ def test_failed_move_keeps_throttles_of_other_clients(stage: Stage) -> None:
     assert stage.replicas(it.topic) == [(3, 4), (3, 4), (2, 1, 3)]
 
 
-def by_status(it: Throttled) -> None:
+def clean_up_with_status(it: ThrottledMove) -> None:
     """Wait for the moves."""
     ran = it.stage.project.done("status", "--watch")
     assert "was recovered" in ran.err, ran
     assert "Idle." in ran.out, ran
 
 
-def by_apply(it: Throttled) -> None:
+def clean_up_with_apply(it: ThrottledMove) -> None:
     """Moves in flight are not changes, so apply does not wait for them, and leaves the throttle set."""
     ran = it.stage.project.done("apply", "--yes")
     assert "was recovered" in ran.err + ran.out, ran
@@ -312,10 +316,14 @@ def by_apply(it: Throttled) -> None:
 
 @pytest.mark.parametrize(
     ("begin", "next_"),
-    [(throttled, by_status), (throttled_by_others_too, by_status), (throttled_by_others_too, by_apply)],
+    [
+        (prepare_throttled_move, clean_up_with_status),
+        (prepare_move_with_foreign_throttle, clean_up_with_status),
+        (prepare_move_with_foreign_throttle, clean_up_with_apply),
+    ],
 )
 def test_next_command_cleans_up_after_kill(
-    stage: Stage, begin: Callable[[Stage], Throttled], next_: Callable[[Throttled], None]
+    stage: Stage, begin: Callable[[Stage], ThrottledMove], next_: Callable[[ThrottledMove], None]
 ) -> None:
     it = begin(stage)
     it.killed()
@@ -327,15 +335,15 @@ def test_next_command_cleans_up_after_kill(
 
 def test_throttle_left_by_kill_is_recognized_as_own(stage: Stage) -> None:
     """The next apply removes the rates of the killed one, and throttles its own move with its own rates."""
-    it = throttled(stage)
+    it = prepare_throttled_move(stage)
     it.killed()
     stage.come_to_rest(it.topic)
     stage.declare_move({TopicPartition(it.topic, 1): (3, 5)}, throttle=RATE // 3)
     process = stage.project.start("apply", "--yes")
-    eventually(lambda: expect(stage.in_flight(it.topic) == [1]), step=0.02)
+    retry_until_passes(lambda: expect(stage.in_flight(it.topic) == [1]), step=0.02)
     rates = [stage.bed.overrides(broker_resource(n)).keys() for n in (1, 2, 3, 5)]
     followers = stage.bed.overrides(topic_resource(it.topic))[FOLLOWER_REPLICAS_KEY]
-    ran = ended(process)
+    ran = wait_for_exit(process)
     assert ran.code is ExitCode.OK, ran
     assert "Throttle set by another client" not in ran.out
     assert rates == [set(RATE_KEYS)] * 4

@@ -40,7 +40,7 @@ NO_GUARD = (
 
 
 @pytest.fixture(scope="module")
-def old(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxStatus]:
+def old_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxStatus]:
     """A sandbox of that version with two brokers."""
     settings = SandboxSettings(tmp_path_factory.mktemp("old"), brokers=2, racks=2, port=free_port(2))
     try:
@@ -57,18 +57,18 @@ def old(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxStatus]:
 
 
 @pytest.fixture
-def here(old: SandboxStatus, tmp_path: Path) -> Iterator[tuple[Project, KafkaBed]]:
+def project_and_bed(old_sandbox: SandboxStatus, tmp_path: Path) -> Iterator[tuple[Project, KafkaBed]]:
     """An empty project on those brokers, and the brokers themselves."""
-    cluster = connect(old.bootstrap, {})
-    bed = KafkaBed(cluster, old.bootstrap)
+    cluster = connect(old_sandbox.bootstrap, {})
+    bed = KafkaBed(cluster, old_sandbox.bootstrap)
     try:
-        yield Project(tmp_path, old.bootstrap), bed
+        yield Project(tmp_path, old_sandbox.bootstrap), bed
         bed.clean()
     finally:
         cluster.close()
 
 
-def replicas(bed: KafkaBed, name: str) -> list[tuple[int, ...]]:
+def read_replicas(bed: KafkaBed, name: str) -> list[tuple[int, ...]]:
     """Return the replicas of each partition."""
     return [partition.replicas for partition in bed.topic(name).partitions]
 
@@ -79,13 +79,13 @@ def declare_move(project: Project, name: str, partition: int, to: int) -> None:
     project.declare(("Reassignment", "away", {"partitions": [wanted]}))
 
 
-def in_one_line(text: str) -> str:
+def join_lines(text: str) -> str:
     """Return the text without line breaks and indents."""
     return " ".join(text.split())
 
 
-def test_guarded_reassignment_is_refused_without_request(here: tuple[Project, KafkaBed]) -> None:
-    _, bed = here
+def test_guarded_reassignment_is_refused_without_request(project_and_bed: tuple[Project, KafkaBed]) -> None:
+    _, bed = project_and_bed
     assert not bed.cluster.describe().rf_guard
     name = bed.create({0: (1,), 1: (2,)})
     first, second = TopicPartition(name, 0), TopicPartition(name, 1)
@@ -100,29 +100,29 @@ def test_guarded_reassignment_is_refused_without_request(here: tuple[Project, Ka
             FaultKind.REFUSED,
         )
     assert not bed.cluster.moves()
-    assert replicas(bed, name) == [(1,), (2,)]
+    assert read_replicas(bed, name) == [(1,), (2,)]
 
 
-def test_reassignment_is_denied_with_message_of_kip_860(here: tuple[Project, KafkaBed]) -> None:
-    project, bed = here
+def test_reassignment_is_denied_with_message_of_kip_860(project_and_bed: tuple[Project, KafkaBed]) -> None:
+    project, bed = project_and_bed
     name = bed.create({0: (1,), 1: (2,)})
     declare_move(project, name, 0, 2)
     for command in (["plan"], ["apply", "--yes"]):
         ran = project(*command)
         assert ran.code is ExitCode.DENIED, ran
-        assert NO_GUARD in in_one_line(ran.out), ran
+        assert NO_GUARD in join_lines(ran.out), ran
     assert not bed.cluster.moves()
-    assert replicas(bed, name) == [(1,), (2,)]
+    assert read_replicas(bed, name) == [(1,), (2,)]
 
 
-def test_reassignment_with_client_guard_is_applied(here: tuple[Project, KafkaBed]) -> None:
-    project, bed = here
+def test_reassignment_with_client_guard_is_applied(project_and_bed: tuple[Project, KafkaBed]) -> None:
+    project, bed = project_and_bed
     name = bed.create({0: (1,), 1: (2,)})
     declare_move(project, name, 0, 2)
     project.done("apply", "--yes", "--rf-guard=client")
 
     def moved() -> None:
-        assert replicas(bed, name) == [(2,), (2,)]
+        assert read_replicas(bed, name) == [(2,), (2,)]
         assert bed.topic(name).partitions[0].isr == (2,)
         assert not bed.cluster.moves([name])
 
@@ -130,17 +130,17 @@ def test_reassignment_with_client_guard_is_applied(here: tuple[Project, KafkaBed
     assert project.in_order()
 
 
-def test_declared_replication_factor_needs_no_guard(here: tuple[Project, KafkaBed]) -> None:
-    project, bed = here
+def test_declared_replication_factor_needs_no_guard(project_and_bed: tuple[Project, KafkaBed]) -> None:
+    project, bed = project_and_bed
     name = bed.delete_at_end(project.name("grow"))
     project.topics("grow", partitions=2)
     project.done("apply", "--yes")
-    assert [len(r) for r in replicas(bed, name)] == [1, 1]
+    assert [len(r) for r in read_replicas(bed, name)] == [1, 1]
     project.topics("grow", partitions=2, replicationFactor=2)
     project.done("apply", "--yes")
 
     def grown() -> None:
-        assert [sorted(r) for r in replicas(bed, name)] == [[1, 2], [1, 2]]
+        assert [sorted(r) for r in read_replicas(bed, name)] == [[1, 2], [1, 2]]
         assert not bed.cluster.moves([name])
 
     bed.eventually(grown)

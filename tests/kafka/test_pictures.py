@@ -40,52 +40,52 @@ PROJECT = {
 }
 
 
-def small(partitions: int, **configs: Any) -> Spec:
+def build_small_spec(partitions: int, **configs: Any) -> Spec:
     """Two replicas each, on the brokers that were there first."""
     return {"assignments": {n: [1 + n % 2, 2 - n % 2] for n in range(partitions)}, "configs": configs}
 
 
-def safe(partitions: int, **configs: Any) -> Spec:
+def build_safe_spec(partitions: int, **configs: Any) -> Spec:
     """Three replicas each, on three racks."""
     return {"partitions": partitions, "replicationFactor": 3, "configs": configs}
 
 
-def days(count: int) -> Spec:
+def build_retention(count: int) -> Spec:
     """For how long records are kept."""
     return {"retention.ms": count * DAY_MS}
 
 
-def cleanup(*policies: str) -> Spec:
+def build_cleanup_policy(*policies: str) -> Spec:
     """How they go."""
     return {"cleanup.policy": list(policies)}
 
 
 TWO_IN_SYNC = {"min.insync.replicas": 2}
 BEFORE = {
-    "payments.captured": small(6, **days(14)),
-    "payments.refunds": small(3, **days(14)),
-    "payments.ledger": small(4, **cleanup("compact")),
-    "checkout.orders": small(6, **days(7)),
-    "checkout.carts": small(4, **days(30), **cleanup("delete")),
-    "checkout.prices": small(3, **cleanup("compact", "delete")),
-    "search.clicks": small(6, **days(2)),
-    "search.queries": small(4, **days(2)),
-    "search.suggestions": small(2, **days(7)),
-    "legacy.events": small(2, **days(1)),
+    "payments.captured": build_small_spec(6, **build_retention(14)),
+    "payments.refunds": build_small_spec(3, **build_retention(14)),
+    "payments.ledger": build_small_spec(4, **build_cleanup_policy("compact")),
+    "checkout.orders": build_small_spec(6, **build_retention(7)),
+    "checkout.carts": build_small_spec(4, **build_retention(30), **build_cleanup_policy("delete")),
+    "checkout.prices": build_small_spec(3, **build_cleanup_policy("compact", "delete")),
+    "search.clicks": build_small_spec(6, **build_retention(2)),
+    "search.queries": build_small_spec(4, **build_retention(2)),
+    "search.suggestions": build_small_spec(2, **build_retention(7)),
+    "legacy.events": build_small_spec(2, **build_retention(1)),
 }
 AFTER = {
-    "payments.captured": safe(6, **days(14), **TWO_IN_SYNC),
-    "payments.refunds": safe(3, **days(14), **TWO_IN_SYNC),
-    "payments.ledger": safe(4, **cleanup("compact"), **TWO_IN_SYNC),
-    "payments.disputes": safe(6, **days(90), **TWO_IN_SYNC),
-    "checkout.orders": safe(12, **days(7), **TWO_IN_SYNC),
-    "checkout.carts": safe(4, **days(7), **cleanup("compact", "delete")),
-    "checkout.prices": safe(3, **cleanup("compact")),
-    "checkout.coupons": safe(3, **cleanup("compact")),
-    "search.clicks": {"partitions": 96, "configs": days(2)},
-    "search.queries": {"partitions": 4, "configs": {**days(2), "compression.type": "zstd"}},
-    "search.suggestions": {"partitions": 2, "configs": days(7)},
-    "search.embeddings": safe(6, **days(30), **{"max.message.bytes": 4_194_304}),
+    "payments.captured": build_safe_spec(6, **build_retention(14), **TWO_IN_SYNC),
+    "payments.refunds": build_safe_spec(3, **build_retention(14), **TWO_IN_SYNC),
+    "payments.ledger": build_safe_spec(4, **build_cleanup_policy("compact"), **TWO_IN_SYNC),
+    "payments.disputes": build_safe_spec(6, **build_retention(90), **TWO_IN_SYNC),
+    "checkout.orders": build_safe_spec(12, **build_retention(7), **TWO_IN_SYNC),
+    "checkout.carts": build_safe_spec(4, **build_retention(7), **build_cleanup_policy("compact", "delete")),
+    "checkout.prices": build_safe_spec(3, **build_cleanup_policy("compact")),
+    "checkout.coupons": build_safe_spec(3, **build_cleanup_policy("compact")),
+    "search.clicks": {"partitions": 96, "configs": build_retention(2)},
+    "search.queries": {"partitions": 4, "configs": {**build_retention(2), "compression.type": "zstd"}},
+    "search.suggestions": {"partitions": 2, "configs": build_retention(7)},
+    "search.embeddings": build_safe_spec(6, **build_retention(30), **{"max.message.bytes": 4_194_304}),
 }
 BESIDE: dict[str, tuple[str, Spec]] = {
     "cluster-default": ("BrokerConfig", {"configs": {"log.cleaner.threads": 2}}),
@@ -106,37 +106,43 @@ class Release:
     run: dict[str, Any]
 
 
-def write(folder: Path, bootstrap: str, topics: Mapping[str, Spec], **more: tuple[str, Spec]) -> None:
+def write_project(folder: Path, bootstrap: str, topics: Mapping[str, Spec], **more: tuple[str, Spec]) -> None:
     """The project, with a file for each team, and what else there is by name."""
     environments = {"production": {"bootstrapServers": bootstrap}}
-    save(folder / "kdeclare.yaml", [document("Project", "shop", PROJECT | {"environments": environments})])
+    write_documents(
+        folder / "kdeclare.yaml",
+        [build_document("Project", "shop", PROJECT | {"environments": environments})],
+    )
     for file in folder.glob("manifests/*"):
         file.unlink()
-    for team, found in groupby(sorted(topics), key=team_of):
+    for team, found in groupby(sorted(topics), key=get_team):
         labels = {"labels": {"team": team}}
-        save(folder / "manifests" / f"{team}.yaml", [document("Topic", n, topics[n], labels) for n in found])
+        write_documents(
+            folder / "manifests" / f"{team}.yaml",
+            [build_document("Topic", n, topics[n], labels) for n in found],
+        )
     for name, (kind, spec) in more.items():
-        save(folder / "manifests" / f"{name}.yaml", [document(kind, name, spec)])
+        write_documents(folder / "manifests" / f"{name}.yaml", [build_document(kind, name, spec)])
 
 
-def save(file: Path, documents: Iterable[Spec]) -> None:
+def write_documents(file: Path, documents: Iterable[Spec]) -> None:
     """A file of manifests."""
     file.parent.mkdir(exist_ok=True)
     file.write_text(yaml.safe_dump_all(documents, sort_keys=False))
 
 
-def document(kind: str, name: str, spec: Spec, metadata: Spec | None = None) -> Spec:
+def build_document(kind: str, name: str, spec: Spec, metadata: Spec | None = None) -> Spec:
     """A manifest."""
     named = {"name": name, **(metadata or {})}
     return {"apiVersion": "kdeclare/v1", "kind": kind, "metadata": named, "spec": spec}
 
 
-def team_of(topic: str) -> str:
+def get_team(topic: str) -> str:
     """Whose it is."""
     return topic.partition(".")[0]
 
 
-def kdeclare(*arguments: str, code: int = 0) -> str:
+def run_kdeclare(*arguments: str, code: int = 0) -> str:
     """What a command prints."""
     printed = io.StringIO()
     with redirect_stdout(printed):
@@ -168,29 +174,29 @@ def release(bed: KafkaBed, sandbox: SandboxStatus, tmp_path_factory: pytest.Temp
         patch.chdir(folder)
         patch.setenv("LOGNAME", "ann")
         patch.setattr(socket, "gethostname", lambda: "laptop")
-        write(folder, first, BEFORE)
-        kdeclare("apply", "--yes", "--quiet")
+        write_project(folder, first, BEFORE)
+        run_kdeclare("apply", "--yes", "--quiet")
         for name, count in RECORDS.items():
             bed.produce(name, count, RECORD_BYTES)
-        by_hand(bed, "payments.refunds", "retention.ms", "3600000")
-        write(folder, first, AFTER, **BESIDE)
-        plan_page = kdeclare(
+        alter_topic(bed, "payments.refunds", "retention.ms", "3600000")
+        write_project(folder, first, AFTER, **BESIDE)
+        plan_page = run_kdeclare(
             *("plan", "--allow-deletes", "--out", "release.plan", "--format", "html"), code=ExitCode.DENIED
         )
-        by_hand(bed, "search.queries", "compression.type", "lz4")
-        run_page = kdeclare(
+        alter_topic(bed, "search.queries", "compression.type", "lz4")
+        run_page = run_kdeclare(
             *("apply", "release.plan", "--yes", "--skip-stale", "--format", "html"), code=ExitCode.PARTIAL
         )
-        run_id = json.loads(kdeclare("history", "--format", "json"))["runs"][0]["run_id"]
-        run = json.loads(kdeclare("history", run_id, "--format", "json"))
-        assert kdeclare("history", run_id, "--format", "html") == run_page
+        run_id = json.loads(run_kdeclare("history", "--format", "json"))["runs"][0]["run_id"]
+        run = json.loads(run_kdeclare("history", run_id, "--format", "json"))
+        assert run_kdeclare("history", run_id, "--format", "html") == run_page
     (folder / "plan.html").write_text(plan_page)
     (folder / "run.html").write_text(run_page)
     plan = json.loads((folder / "release.plan").read_text())
     return Release(folder / "plan.html", plan, folder / "run.html", run)
 
 
-def by_hand(bed: KafkaBed, topic: str, key: str, value: str) -> None:
+def alter_topic(bed: KafkaBed, topic: str, key: str, value: str) -> None:
     """Somebody is in a hurry; it lasts until the brokers show it."""
     assert bed.alter(topic_resource(topic), (key, SET, value)) is None
     bed.eventually(lambda: expect_value(bed, topic, key, value))
@@ -206,12 +212,12 @@ def test_plan_page_has_counts_of_the_plan(desktop: WatchedPage, release: Release
     summary = plan["summary"]
     names = {"create": "create", "update": "change", "delete": "delete", "blocked": "blocked"}
     for what, name in names.items():
-        assert summary[what] == int(tile(page, name))
+        assert summary[what] == int(read_tile(page, name))
     assert (summary["create"], summary["delete"], summary["blocked"]) == (3, 1, 1)
     shown = [change for change in plan["changes"] if change["id"] != "Topic/search.clicks"]
     risks = Counter(risk for change in shown for risk in change["risks"])
     for risk in ("irreversible", "destructive", "disruptive"):
-        assert risks[risk] == int(tile(page, risk)) > 0
+        assert risks[risk] == int(read_tile(page, risk)) > 0
     assert f"{summary['reassign']} partitions to move" in page.locator("h1").inner_text()
     assert f"{len(plan['operations'])} operations in" in page.locator("#graph-note").inner_text()
     assert desktop.count() == f"{len(plan['changes'])} of {len(plan['changes'])} changes"
@@ -227,7 +233,7 @@ def test_run_page_has_outcomes_of_the_run(desktop: WatchedPage, release: Release
     facts = page.locator("#facts").inner_text()
     assert f"{run['counts']['done']} of {total} operations" in " ".join(facts.split())
     assert "ann@laptop" in facts
-    assert (tile(page, "stale"), tile(page, "skipped")) == ("1", "1")
+    assert (read_tile(page, "stale"), read_tile(page, "skipped")) == ("1", "1")
     assert 'planned on not set, but now it is "lz4"' in page.locator("#risky").inner_text()
     never = sum(step["begun"] is None for step in run["steps"])
     assert f"{never} operations not started" in page.locator("#times-note").inner_text()
@@ -240,7 +246,7 @@ def test_run_page_has_outcomes_of_the_run(desktop: WatchedPage, release: Release
     expect_value(bed, "search.queries", "compression.type", "lz4")
 
 
-def tile(page: Page, name: str) -> str:
+def read_tile(page: Page, name: str) -> str:
     """What the page counts of something."""
     return page.locator(f".tile[data-value={name}] .tile-count").inner_text()
 

@@ -9,7 +9,15 @@ import pytest
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.sandbox import SandboxStatus
 from tests.beds import KafkaBed
-from tests.kafka.governed import BOUNDS, RULES, Governed, Manifest, governed, reassignment, seen
+from tests.kafka.governed import (
+    BOUNDS,
+    RULES,
+    GovernedProject,
+    Manifest,
+    build_reassignment,
+    open_governed_project,
+    read_topics,
+)
 
 pytestmark = pytest.mark.kafka
 
@@ -41,20 +49,22 @@ class Small(TopicActionsPolicy):
 
 
 @pytest.fixture
-def here(sandbox: SandboxStatus, tmp_path: Path) -> Iterator[tuple[Governed, KafkaBed]]:
+def project_and_bed(sandbox: SandboxStatus, tmp_path: Path) -> Iterator[tuple[GovernedProject, KafkaBed]]:
     """A project with policies, and another client of the same brokers."""
-    with governed(sandbox.bootstrap, tmp_path) as made:
+    with open_governed_project(sandbox.bootstrap, tmp_path) as made:
         yield made
 
 
-def test_apply_makes_allowed_changes_and_leaves_denied_ones(here: tuple[Governed, KafkaBed]) -> None:
-    project, bed = here
+def test_apply_makes_allowed_changes_and_leaves_denied_ones(
+    project_and_bed: tuple[GovernedProject, KafkaBed],
+) -> None:
+    project, bed = project_and_bed
     wide = bed.create({0: (1, 2)}, name=project.name("wide"), configs={"segment.ms": "70000"})
     fresh, tuned, old, huge = map(project.name, ("fresh", "tuned", "old", "huge"))
     project.policies(BOUNDS)
     project.declare(project.topic("tuned"), project.topic("old"))
     project.done("apply", "--yes")
-    before = seen(bed, wide, old, tuned)
+    before = read_topics(bed, wide, old, tuned)
     short: Manifest = (
         "Policy",
         "long-enough",
@@ -102,7 +112,7 @@ def test_apply_makes_allowed_changes_and_leaves_denied_ones(here: tuple[Governed
     assert project.denials(ran) == {("bounds", "huge"), ("bounds", "wide")}
 
     def as_planned() -> None:
-        now = seen(bed, wide, old, huge, fresh, tuned)
+        now = read_topics(bed, wide, old, huge, fresh, tuned)
         assert now.keys() == {wide, fresh, tuned}
         assert now[wide] == before[wide]
         assert now[tuned] == (*before[tuned][:2], {"retention.ms": "5000"})
@@ -110,30 +120,32 @@ def test_apply_makes_allowed_changes_and_leaves_denied_ones(here: tuple[Governed
 
     bed.eventually(as_planned)
     assert project.owned() == {"fresh", "tuned"}
-    now = seen(bed, fresh, tuned, wide)
+    now = read_topics(bed, fresh, tuned, wide)
     again = project.denied("apply", "--yes", "--allow-deletes")
     assert "Nothing was applied" in again.out
     assert "2 denied" in again.out
-    assert seen(bed, fresh, tuned, wide, huge) == now
+    assert read_topics(bed, fresh, tuned, wide, huge) == now
     assert project.owned() == {"fresh", "tuned"}
 
 
 @pytest.mark.parametrize("written", ["rule", "class"])
-def test_policy_holds_for_all_changes_of_a_topic(here: tuple[Governed, KafkaBed], written: str) -> None:
-    project, bed = here
+def test_policy_holds_for_all_changes_of_a_topic(
+    project_and_bed: tuple[GovernedProject, KafkaBed], written: str
+) -> None:
+    project, bed = project_and_bed
     policy = [SMALL] if written == "rule" else []
     if written == "class":
         (project.folder / "mine.py").write_text(SMALL_CLASS)
         project.policies({"name": "small", "class": "mine:Small"})
     # a move back to broker 3
     moved = bed.create({0: (3, 1)}, name=project.name("moved"))
-    project.declare(reassignment(moved, 2, 1), *policy)
+    project.declare(build_reassignment(moved, 2, 1), *policy)
     project.done("apply", "--yes")
-    before = seen(bed, moved)
+    before = read_topics(bed, moved)
     assert before[moved][1] == [(2, 1)]
     undone = project.denied("rollback", "--yes", "--format", "json")
     assert project.denials(undone) == {("small", "moved")}
-    assert seen(bed, moved) == before
+    assert read_topics(bed, moved) == before
     # creations
     names = [project.name(short) for short in ("grown", "copied", "sent")]
     placed = {"assignments": {0: [1, 2], 1: [2, 1]}}
@@ -153,12 +165,12 @@ def test_policy_holds_for_all_changes_of_a_topic(here: tuple[Governed, KafkaBed]
 
     bed.eventually(good_ones_are_there)
     # modifications
-    before = seen(bed, *names)
+    before = read_topics(bed, *names)
     project.declare(
         project.topic("grown", partitions=3, replicationFactor=2),
         project.topic("copied", partitions=2, replicationFactor=3),
         project.topic("sent", partitions=2, replicationFactor=2),
-        reassignment(names[2], 3, 2),
+        build_reassignment(names[2], 3, 2),
         *policy,
     )
     planned = project.denied("plan", "--format", "json")
@@ -171,11 +183,11 @@ def test_policy_holds_for_all_changes_of_a_topic(here: tuple[Governed, KafkaBed]
     ran = project.denied("reassign", "--execute", "--reassignment-json-file", str(file), "--yes")
     assert "none on broker 3" in ran.out + ran.err
     assert not bed.cluster.moves(names)
-    assert seen(bed, *names) == before
+    assert read_topics(bed, *names) == before
 
 
-def test_saved_plan_is_evaluated_on_current_state(here: tuple[Governed, KafkaBed]) -> None:
-    project, bed = here
+def test_saved_plan_is_evaluated_on_current_state(project_and_bed: tuple[GovernedProject, KafkaBed]) -> None:
+    project, bed = project_and_bed
     project.policies(KEEP_RECORDS)
     project.topics("empty", "full", "tuned", "held")
     project.done("apply", "--yes")
@@ -184,7 +196,7 @@ def test_saved_plan_is_evaluated_on_current_state(here: tuple[Governed, KafkaBed
     project.declare(*changed)
     project.done("plan", "--allow-deletes", "--out", "it.plan")
     bed.produce(full, 3)
-    before = seen(bed, full, tuned, held)
+    before = read_topics(bed, full, tuned, held)
     rule = {"rule": "!topic.endsWith('held')", "message": "hands off"}
     project.declare(*changed, ("Policy", "new-since", rule))
     ran = project.denied("apply", "it.plan", "--yes", "--format", "json")
@@ -195,7 +207,7 @@ def test_saved_plan_is_evaluated_on_current_state(here: tuple[Governed, KafkaBed
     assert run["plan_id"] == json.loads((project.folder / "it.plan").read_text())["plan_id"]
 
     def as_denied() -> None:
-        now = seen(bed, empty, full, tuned, held)
+        now = read_topics(bed, empty, full, tuned, held)
         assert now.keys() == {full, tuned, held}
         assert (now[full], now[held]) == (before[full], before[held])
         assert now[tuned] == (*before[tuned][:2], {"retention.ms": "5000"})

@@ -10,7 +10,7 @@ import pytest
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.sandbox import SandboxStatus
 from tests.beds import KafkaBed
-from tests.kafka.governed import BOUNDS, Governed, Manifest, governed, seen
+from tests.kafka.governed import BOUNDS, GovernedProject, Manifest, open_governed_project, read_topics
 from tests.kafka.records import expect
 
 pytestmark = pytest.mark.kafka
@@ -23,14 +23,14 @@ HANDS_OFF: Manifest = (
 
 
 @pytest.fixture
-def here(sandbox: SandboxStatus, tmp_path: Path) -> Iterator[tuple[Governed, KafkaBed]]:
+def project_and_bed(sandbox: SandboxStatus, tmp_path: Path) -> Iterator[tuple[GovernedProject, KafkaBed]]:
     """A project with policies, and another client of the same brokers."""
-    with governed(sandbox.bootstrap, tmp_path) as made:
+    with open_governed_project(sandbox.bootstrap, tmp_path) as made:
         made[0].policies(BOUNDS)
         yield made
 
 
-def last_run(project: Governed) -> tuple[dict[str, Any], str]:
+def read_last_run(project: GovernedProject) -> tuple[dict[str, Any], str]:
     """The latest run as ``history RUN`` shows it: to scripts, and to people.
 
     A move that ends while its command still runs is followed by a run that only tidies up: not that one.
@@ -41,8 +41,10 @@ def last_run(project: Governed) -> tuple[dict[str, Any], str]:
     return document, project.done("history", run_id).out
 
 
-def test_policy_override_is_applied_and_recorded_in_history(here: tuple[Governed, KafkaBed]) -> None:
-    project, bed = here
+def test_policy_override_is_applied_and_recorded_in_history(
+    project_and_bed: tuple[GovernedProject, KafkaBed],
+) -> None:
+    project, bed = project_and_bed
     huge, held = project.name("huge"), project.name("held")
     project.declare(project.topic("huge", partitions=5), project.topic("held", partitions=5), HANDS_OFF)
     bounds = ("--override-policy", "bounds")
@@ -54,11 +56,11 @@ def test_policy_override_is_applied_and_recorded_in_history(here: tuple[Governed
         assert (ran.code, said in ran.err) == (ExitCode.USAGE, True)
     ran = project("apply", "--yes", "--override-policy", "bound", "--reason", "agreed")
     assert (ran.code, "Did you mean 'bounds'?" in ran.err) == (ExitCode.ERROR, True)
-    assert seen(bed, huge, held) == {}
+    assert read_topics(bed, huge, held) == {}
     ran = project.denied("apply", "--yes", *bounds, "--reason", "agreed on Monday", "--format", "json")
     assert project.denials(ran) == {("hands-off", "held")}
-    bed.eventually(lambda: expect(seen(bed, huge, held).keys() == {huge}))
-    run, text = last_run(project)
+    bed.eventually(lambda: expect(read_topics(bed, huge, held).keys() == {huge}))
+    run, text = read_last_run(project)
     assert run["overrides"] == [
         {
             "policy": "bounds",
@@ -72,8 +74,8 @@ def test_policy_override_is_applied_and_recorded_in_history(here: tuple[Governed
     assert f"  policy bounds on Topic/{huge}: agreed on Monday\n" in text
 
 
-def test_policy_override_allows_ad_hoc_move(here: tuple[Governed, KafkaBed]) -> None:
-    project, bed = here
+def test_policy_override_allows_ad_hoc_move(project_and_bed: tuple[GovernedProject, KafkaBed]) -> None:
+    project, bed = project_and_bed
     held = bed.create({0: (1,)}, name=project.name("held"))
     project.declare(HANDS_OFF)
     partition = {"topic": held, "partition": 0, "replicas": [2]}
@@ -82,8 +84,8 @@ def test_policy_override_allows_ad_hoc_move(here: tuple[Governed, KafkaBed]) -> 
     assert "the billing team's" in project.denied(*command).err
     override = ("--override-policy", "hands-off", "--reason", "broker 1 is going")
     project.done(*command, *override)
-    bed.eventually(lambda: expect(seen(bed, held)[held][1] == [(2,)]))
-    run, text = last_run(project)
+    bed.eventually(lambda: expect(read_topics(bed, held)[held][1] == [(2,)]))
+    run, text = read_last_run(project)
     assert [(o["policy"], o["topic"], o["reason"]) for o in run["overrides"]] == [
         ("hands-off", held, "broker 1 is going")
     ]
@@ -92,11 +94,11 @@ def test_policy_override_allows_ad_hoc_move(here: tuple[Governed, KafkaBed]) -> 
     assert project.denials(project.denied("rollback", "--yes", "--format", "json")) == {("hands-off", "held")}
     undone = json.loads(project.done("rollback", "--yes", "--format", "json", *override).out)
     assert [v["override"] for v in undone["verdicts"] if v["policy"] == "hands-off"] == ["broker 1 is going"]
-    bed.eventually(lambda: expect(seen(bed, held)[held][1] == [(1,)]))
+    bed.eventually(lambda: expect(read_topics(bed, held)[held][1] == [(1,)]))
 
 
-def test_all_policies_hold_for_partial_plan(here: tuple[Governed, KafkaBed]) -> None:
-    project, bed = here
+def test_all_policies_hold_for_partial_plan(project_and_bed: tuple[GovernedProject, KafkaBed]) -> None:
+    project, bed = project_and_bed
     project.policies(BOUNDS, manifests=["all.yaml", "rules.yaml"])
     project.write("rules.yaml", HANDS_OFF, project.topic("elsewhere"))
     project.declare(project.topic("huge", partitions=5), project.topic("held"), project.topic("fine"))
@@ -110,13 +112,13 @@ def test_all_policies_hold_for_partial_plan(here: tuple[Governed, KafkaBed]) -> 
     assert project.owned() == {"fine"}
     bed.eventually(
         lambda: expect(
-            seen(bed, *map(project.name, ("fine", "huge", "held"))).keys() == {project.name("fine")}
+            read_topics(bed, *map(project.name, ("fine", "huge", "held"))).keys() == {project.name("fine")}
         )
     )
 
 
-def test_policy_check_and_policy_test_commands(here: tuple[Governed, KafkaBed]) -> None:
-    project, bed = here
+def test_policy_check_and_policy_test_commands(project_and_bed: tuple[GovernedProject, KafkaBed]) -> None:
+    project, bed = project_and_bed
     wide, fine = project.name("wide"), project.name("fine")
     mine = {"topics": [f"/{project.prefix}.*/"]}  # other topics may be there as well
     project.policies({**BOUNDS, "selector": mine})

@@ -14,7 +14,7 @@ from kdeclare.sandbox import SandboxSettings, security
 from kdeclare.sandbox.layout import resolve_layout
 from kdeclare.sandbox.security import ADMIN, READER
 from tests.conftest import free_port
-from tests.kafka.test_secured import Ran, Secured, Typed
+from tests.kafka.test_secured import CommandRunner, Ran, SecuredBrokers
 
 pytestmark = pytest.mark.kafka
 
@@ -23,14 +23,14 @@ RIGHTS = ("Create", "Describe", "DescribeConfigs", "Alter", "AlterConfigs", "Del
 
 
 @pytest.fixture(scope="module")
-def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBrokers]:
     """One broker with a topic of another team, and a principal that may only use ``team-a.…``."""
     settings = SandboxSettings(
         tmp_path_factory.mktemp("prefixed"), 1, 1, free_port(1, secure=True), secure=True
     )
     try:
         kafka_sandbox.start(settings, print)
-        made = Secured(settings, resolve_layout(settings.folder).security)
+        made = SecuredBrokers(settings, resolve_layout(settings.folder).security)
         cluster = made.admin()
         try:
             [created] = cluster.create_topics([NewTopic("team-b.there", 1, 1, None, {})]).values()
@@ -44,7 +44,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
         kafka_sandbox.reset(settings.folder)
 
 
-def change_rights(secured: Secured, what: str, user: str, *more: str) -> None:
+def change_rights(secured: SecuredBrokers, what: str, user: str, *more: str) -> None:
     """Add or remove all permissions on topics with the prefix, or those in ``more``."""
     more = more or (
         *("--topic", "team-a.", "--resource-pattern-type", "prefixed"),
@@ -60,7 +60,7 @@ def change_rights(secured: Secured, what: str, user: str, *more: str) -> None:
 
 
 @pytest.fixture
-def team(secured: Secured) -> dict[str, str]:
+def team(secured: SecuredBrokers) -> dict[str, str]:
     """The client properties of the team."""
     return secured.properties("SSL") | {
         "ssl.keystore.location": str(secured.settings.folder / "team.p12"),
@@ -69,7 +69,9 @@ def team(secured: Secured) -> dict[str, str]:
 
 
 @pytest.fixture
-def typed(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Typed:
+def run_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> CommandRunner:
     """A project without manifests."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
@@ -77,10 +79,10 @@ def typed(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytes
         "apiVersion: kdeclare/v1\nkind: Project\nmetadata: {name: shop}\nspec: {}\n"
     )
     (tmp_path / "manifests").mkdir()
-    return Typed(tmp_path, capsys)
+    return CommandRunner(tmp_path, capsys)
 
 
-def declare(typed: Typed, name: str, spec: object) -> Path:
+def declare(typed: CommandRunner, name: str, spec: object) -> Path:
     """Write the manifest of a topic."""
     file = typed.folder / "manifests" / f"{name}.yaml"
     document = {"apiVersion": "kdeclare/v1", "kind": "Topic", "metadata": {"name": name}, "spec": spec}
@@ -88,7 +90,7 @@ def declare(typed: Typed, name: str, spec: object) -> Path:
     return file
 
 
-def works(ran: Ran, code: int = 0) -> Ran:
+def expect_exit_code(ran: Ran, code: int = 0) -> Ran:
     """Check that a command ended with the expected exit code, and return it."""
     print(f"--- exit {ran.code} ({ran.seconds:.1f} s)\n{ran.out}\n{ran.err}")
     assert ran.code == code, ran
@@ -99,68 +101,72 @@ SPEC = {"partitions": 1, "replicationFactor": 1}
 
 
 def test_prefixed_principal_plans_applies_and_rolls_back(
-    secured: Secured, typed: Typed, team: Mapping[str, str]
+    secured: SecuredBrokers, run_command: CommandRunner, team: Mapping[str, str]
 ) -> None:
-    declare(typed, "team-a.orders", SPEC)
-    ran = works(typed(team, "plan"))
+    declare(run_command, "team-a.orders", SPEC)
+    ran = expect_exit_code(run_command(team, "plan"))
     assert "1 to create" in ran.out
     assert "Reassignments not visible" in ran.out
-    works(typed(team, "apply", "--yes"))
-    assert "No changes." in works(typed(team, "plan")).out
-    declare(typed, "team-a.orders", {**SPEC, "partitions": 2, "configs": {"retention.ms": 1000}})
-    works(typed(team, "plan", "--out", "it.plan"))
-    works(typed(team, "apply", "it.plan", "--yes"))
-    assert "No changes." in works(typed(team, "plan")).out
-    works(typed(team, "status"))
-    works(typed(team, "topic", "describe", "team-a.orders"))
-    works(typed(team, "topic", "create", "team-a.more", "--yes"))
-    declare(typed, "team-a.orders", {**SPEC, "partitions": 2, "configs": {"retention.ms": 2000}})
-    works(typed(team, "apply", "--yes"))
-    works(typed(team, "rollback", "--yes"))
-    (typed.folder / "manifests" / "team-a.orders.yaml").unlink()
-    declare(typed, "team-a.more", SPEC)
-    ran = works(typed(team, "apply", "--allow-deletes", "--yes"))
+    expect_exit_code(run_command(team, "apply", "--yes"))
+    assert "No changes." in expect_exit_code(run_command(team, "plan")).out
+    declare(run_command, "team-a.orders", {**SPEC, "partitions": 2, "configs": {"retention.ms": 1000}})
+    expect_exit_code(run_command(team, "plan", "--out", "it.plan"))
+    expect_exit_code(run_command(team, "apply", "it.plan", "--yes"))
+    assert "No changes." in expect_exit_code(run_command(team, "plan")).out
+    expect_exit_code(run_command(team, "status"))
+    expect_exit_code(run_command(team, "topic", "describe", "team-a.orders"))
+    expect_exit_code(run_command(team, "topic", "create", "team-a.more", "--yes"))
+    declare(run_command, "team-a.orders", {**SPEC, "partitions": 2, "configs": {"retention.ms": 2000}})
+    expect_exit_code(run_command(team, "apply", "--yes"))
+    expect_exit_code(run_command(team, "rollback", "--yes"))
+    (run_command.folder / "manifests" / "team-a.orders.yaml").unlink()
+    declare(run_command, "team-a.more", SPEC)
+    ran = expect_exit_code(run_command(team, "apply", "--allow-deletes", "--yes"))
     assert "team-a.orders" in ran.out
 
 
-def test_invisible_topics_are_blocked_and_others_applied(typed: Typed, team: Mapping[str, str]) -> None:
-    declare(typed, "team-a.mails", SPEC)
-    declare(typed, "team-b.there", SPEC)
-    declare(typed, "team-b.absent", SPEC)
-    ran = works(typed(team, "plan"), 3)
+def test_invisible_topics_are_blocked_and_others_applied(
+    run_command: CommandRunner, team: Mapping[str, str]
+) -> None:
+    declare(run_command, "team-a.mails", SPEC)
+    declare(run_command, "team-b.there", SPEC)
+    declare(run_command, "team-b.absent", SPEC)
+    ran = expect_exit_code(run_command(team, "plan"), 3)
     assert "1 to create" in ran.out
     for name in ("team-b.there", "team-b.absent"):
         assert f"without Describe on {name}" in ran.out.replace("\n", " ")
-    works(typed(team, "apply", "--yes"), 3)
-    assert "team-a.mails" in works(typed(team, "topic", "list")).out
+    expect_exit_code(run_command(team, "apply", "--yes"), 3)
+    assert "team-a.mails" in expect_exit_code(run_command(team, "topic", "list")).out
 
 
-def test_invisible_orphan_stays_owned(secured: Secured, typed: Typed, team: Mapping[str, str]) -> None:
-    file = declare(typed, "team-a.owned", SPEC)
-    declare(typed, "team-b.owned", SPEC)
-    works(typed(secured.files.client(ADMIN), "apply", "--yes"))
-    (typed.folder / "manifests" / "team-b.owned.yaml").unlink()
-    ran = works(typed(team, "apply", "--yes", "--allow-deletes"))
+def test_invisible_orphan_stays_owned(
+    secured: SecuredBrokers, run_command: CommandRunner, team: Mapping[str, str]
+) -> None:
+    file = declare(run_command, "team-a.owned", SPEC)
+    declare(run_command, "team-b.owned", SPEC)
+    expect_exit_code(run_command(secured.files.client(ADMIN), "apply", "--yes"))
+    (run_command.folder / "manifests" / "team-b.owned.yaml").unlink()
+    ran = expect_exit_code(run_command(team, "apply", "--yes", "--allow-deletes"))
     assert "stays owned" in ran.out.replace("\n", " ")
-    state = json.loads(next((typed.folder / "state").rglob("state.json")).read_text())
+    state = json.loads(next((run_command.folder / "state").rglob("state.json")).read_text())
     assert "Topic/team-b.owned" in state["resources"]
     assert file.exists()
-    ran = works(typed(secured.files.client(ADMIN), "plan"))
+    ran = expect_exit_code(run_command(secured.files.client(ADMIN), "plan"))
     assert ("1 orphan" in ran.out, "Topic/team-b.owned" in ran.out) == (True, True)
 
 
 def test_reader_can_plan_what_another_principal_applies(
-    secured: Secured, typed: Typed, team: Mapping[str, str]
+    secured: SecuredBrokers, run_command: CommandRunner, team: Mapping[str, str]
 ) -> None:
-    declare(typed, "team-a.old", SPEC)
-    works(typed(team, "apply", "--yes"))
-    declare(typed, "team-a.old", {**SPEC, "partitions": 3, "configs": {"retention.ms": 1001}})
-    declare(typed, "team-a.new", SPEC)
-    ran = works(typed(secured.files.client(READER), "plan", "--out", "it.plan"))
+    declare(run_command, "team-a.old", SPEC)
+    expect_exit_code(run_command(team, "apply", "--yes"))
+    declare(run_command, "team-a.old", {**SPEC, "partitions": 3, "configs": {"retention.ms": 1001}})
+    declare(run_command, "team-a.new", SPEC)
+    ran = expect_exit_code(run_command(secured.files.client(READER), "plan", "--out", "it.plan"))
     said = ran.out.replace("\n", " ")
     assert "needs Create on topic team-a.new or on the cluster" in said
     assert "needs Alter on topic team-a.old" in said
     assert "needs AlterConfigs on topic team-a.old" in said
-    works(typed(secured.files.client(READER), "apply", "--yes"), 5)
-    works(typed(team, "apply", "it.plan", "--yes"))
-    assert "No changes." in works(typed(secured.files.client(READER), "plan")).out
+    expect_exit_code(run_command(secured.files.client(READER), "apply", "--yes"), 5)
+    expect_exit_code(run_command(team, "apply", "it.plan", "--yes"))
+    assert "No changes." in expect_exit_code(run_command(secured.files.client(READER), "plan")).out

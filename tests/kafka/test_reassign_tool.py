@@ -31,7 +31,7 @@ Ids = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Both:
+class BothTools:
     """A folder, one topic with two partitions, and the two tools on the same brokers."""
 
     bed: KafkaBed
@@ -124,103 +124,109 @@ class Both:
 
 
 @pytest.fixture
-def both(sandbox: SandboxStatus, tmp_path: Path) -> Iterator[Both]:
+def both_tools(sandbox: SandboxStatus, tmp_path: Path) -> Iterator[BothTools]:
     """Create the topic on brokers 1 and 2."""
     cluster = connect(sandbox.bootstrap, {})
     bed = KafkaBed(cluster, sandbox.bootstrap)
     topic = bed.create({0: (1, 2), 1: (2, 1)}, name=bed.delete_at_end(f"reassign-{uuid.uuid4().hex[:8]}"))
     try:
-        yield Both(bed, sandbox.bootstrap, tmp_path, topic)
+        yield BothTools(bed, sandbox.bootstrap, tmp_path, topic)
         bed.clean()
     finally:
         cluster.close()
 
 
-def test_kafkas_tool_accepts_files_of_kdeclare(both: Both) -> None:
-    topics = both.write("topics.json", f'{{"topics": [{{"topic": "{both.topic}"}}], "version": 1}}')
-    proposed = both.saved("proposed.json", both.ours("generate", topics, "--broker-list", "2,3"))
-    assert both.kafkas("execute", proposed).endswith(
-        f"Successfully started partition reassignments for {both.topic}-0,{both.topic}-1\n"
+def test_kafkas_tool_accepts_files_of_kdeclare(both_tools: BothTools) -> None:
+    topics = both_tools.write(
+        "topics.json", f'{{"topics": [{{"topic": "{both_tools.topic}"}}], "version": 1}}'
     )
-    both.expect(*both.targets(proposed))
-    assert both.completed(both.ours("verify", proposed))
+    proposed = both_tools.saved("proposed.json", both_tools.ours("generate", topics, "--broker-list", "2,3"))
+    assert both_tools.kafkas("execute", proposed).endswith(
+        f"Successfully started partition reassignments for {both_tools.topic}-0,{both_tools.topic}-1\n"
+    )
+    both_tools.expect(*both_tools.targets(proposed))
+    assert both_tools.completed(both_tools.ours("verify", proposed))
 
-    back = both.moves("back.json", (1, 2), (2, 1))
-    undo = both.saved("undo.json", both.ours("execute", back))
-    both.expect((1, 2), (2, 1))
-    assert both.targets(undo) == both.targets(proposed)
-    both.kafkas("execute", undo)
-    both.expect(*both.targets(proposed))
-
-
-def test_kdeclare_accepts_files_of_kafkas_tool(both: Both) -> None:
-    topics = both.write("topics.json", f'{{"topics": [{{"topic": "{both.topic}"}}], "version": 1}}')
-    proposed = both.saved("proposed.json", both.kafkas("generate", topics, "--broker-list", "2,3"))
-    both.ours("execute", proposed)
-    both.expect(*both.targets(proposed))
-    assert both.completed(both.kafkas("verify", proposed))
-
-    back = both.moves("back.json", (1, 2), (2, 1))
-    undo = both.saved("undo.json", both.kafkas("execute", back))
-    both.expect((1, 2), (2, 1))
-    assert "started moving log directory" in both.ours("execute", undo)
-    both.expect(*both.targets(proposed))
+    back = both_tools.moves("back.json", (1, 2), (2, 1))
+    undo = both_tools.saved("undo.json", both_tools.ours("execute", back))
+    both_tools.expect((1, 2), (2, 1))
+    assert both_tools.targets(undo) == both_tools.targets(proposed)
+    both_tools.kafkas("execute", undo)
+    both_tools.expect(*both_tools.targets(proposed))
 
 
-def test_throttled_move_is_executed_verified_and_unthrottled(both: Both) -> None:
-    both.fill()
-    there = both.moves("there.json", (1, 3), (2, 3))
-    out = both.ours("execute", there, "--throttle", "1000")
+def test_kdeclare_accepts_files_of_kafkas_tool(both_tools: BothTools) -> None:
+    topics = both_tools.write(
+        "topics.json", f'{{"topics": [{{"topic": "{both_tools.topic}"}}], "version": 1}}'
+    )
+    proposed = both_tools.saved(
+        "proposed.json", both_tools.kafkas("generate", topics, "--broker-list", "2,3")
+    )
+    both_tools.ours("execute", proposed)
+    both_tools.expect(*both_tools.targets(proposed))
+    assert both_tools.completed(both_tools.kafkas("verify", proposed))
+
+    back = both_tools.moves("back.json", (1, 2), (2, 1))
+    undo = both_tools.saved("undo.json", both_tools.kafkas("execute", back))
+    both_tools.expect((1, 2), (2, 1))
+    assert "started moving log directory" in both_tools.ours("execute", undo)
+    both_tools.expect(*both_tools.targets(proposed))
+
+
+def test_throttled_move_is_executed_verified_and_unthrottled(both_tools: BothTools) -> None:
+    both_tools.fill()
+    there = both_tools.moves("there.json", (1, 3), (2, 3))
+    out = both_tools.ours("execute", there, "--throttle", "1000")
     assert "The inter-broker throttle limit was set to 1000 B/s\n" in out
-    undo = both.saved("undo.json", out)
-    assert f"{both.topic}-0: replicas: 1,3,2. adding: 3. removing: 2.\n" in both.ours("list")
-    still = both.ours("verify", there)
-    assert still == both.kafkas("verify", there)
-    assert f"Reassignment of partition {both.topic}-1 is still in progress.\n" in still
+    undo = both_tools.saved("undo.json", out)
+    assert f"{both_tools.topic}-0: replicas: 1,3,2. adding: 3. removing: 2.\n" in both_tools.ours("list")
+    still = both_tools.ours("verify", there)
+    assert still == both_tools.kafkas("verify", there)
+    assert f"Reassignment of partition {both_tools.topic}-1 is still in progress.\n" in still
     lists = {throttles.LEADER_REPLICAS_KEY: "0:1,0:2,1:2,1:1", throttles.FOLLOWER_REPLICAS_KEY: "0:3,1:3"}
-    assert both.throttled() == ({"1000"}, lists)
+    assert both_tools.throttled() == ({"1000"}, lists)
 
-    both.ours("execute", there, code=3)
-    out = both.ours("execute", there, "--additional", "--throttle", "50000000")
-    assert both.targets(both.saved("undo-2.json", out)) == both.targets(undo)
-    assert both.throttled() == ({"50000000"}, lists)
-    both.expect((1, 3), (2, 3))
-    kept = both.ours("verify", there, "--preserve-throttles")
-    assert both.completed(kept)
+    both_tools.ours("execute", there, code=3)
+    out = both_tools.ours("execute", there, "--additional", "--throttle", "50000000")
+    assert both_tools.targets(both_tools.saved("undo-2.json", out)) == both_tools.targets(undo)
+    assert both_tools.throttled() == ({"50000000"}, lists)
+    both_tools.expect((1, 3), (2, 3))
+    kept = both_tools.ours("verify", there, "--preserve-throttles")
+    assert both_tools.completed(kept)
     assert "Clearing" not in kept
-    assert both.throttled() == ({"50000000"}, lists)
-    cleared = both.ours("verify", there)
+    assert both_tools.throttled() == ({"50000000"}, lists)
+    cleared = both_tools.ours("verify", there)
     assert cleared == (
         f"{kept}Clearing broker-level throttles on brokers 1,2,3\n"
-        f"Clearing topic-level throttles on topic {both.topic}\n"
+        f"Clearing topic-level throttles on topic {both_tools.topic}\n"
     )
-    assert both.throttled() == ({None}, {})
+    assert both_tools.throttled() == ({None}, {})
 
 
-def test_cancel_restores_replicas(both: Both) -> None:
-    both.fill()
-    there = both.moves("there.json", (1, 3), (2, 3))
-    both.ours("execute", there, "--throttle", "1000")
-    names = f"{both.topic}-0,{both.topic}-1"
-    out = both.ours("cancel", there, "--preserve-throttles")
+def test_cancel_restores_replicas(both_tools: BothTools) -> None:
+    both_tools.fill()
+    there = both_tools.moves("there.json", (1, 3), (2, 3))
+    both_tools.ours("execute", there, "--throttle", "1000")
+    names = f"{both_tools.topic}-0,{both_tools.topic}-1"
+    out = both_tools.ours("cancel", there, "--preserve-throttles")
     assert out.startswith(f"Successfully cancelled partition reassignments for: {names}\n")
-    both.expect((1, 2), (2, 1))
-    assert both.throttled()[0] == {"1000"}
-    out = both.ours("cancel", there)
+    both_tools.expect((1, 2), (2, 1))
+    assert both_tools.throttled()[0] == {"1000"}
+    out = both_tools.ours("cancel", there)
     assert out.startswith("None of the specified partition reassignments are active.\n")
-    assert both.throttled() == ({None}, {})
-    assert both.described() == ["1,2", "2,1"]
+    assert both_tools.throttled() == ({None}, {})
+    assert both_tools.described() == ["1,2", "2,1"]
 
 
-def test_disallowed_factor_change_moves_only_other_partitions(both: Both) -> None:
-    mixed = both.moves("mixed.json", (1, 2, 3), (2, 3))
-    out = both.ours("execute", mixed, "--disallow-replication-factor-change", code=3)
-    assert out.endswith(f"Successfully started partition reassignment for {both.topic}-1\n")
-    both.expect((1, 2), (2, 3))
-    both.undo()
-    both.expect((1, 2), (2, 1))
-    both.ours("execute", mixed)
-    both.expect((1, 2, 3), (2, 3))
+def test_disallowed_factor_change_moves_only_other_partitions(both_tools: BothTools) -> None:
+    mixed = both_tools.moves("mixed.json", (1, 2, 3), (2, 3))
+    out = both_tools.ours("execute", mixed, "--disallow-replication-factor-change", code=3)
+    assert out.endswith(f"Successfully started partition reassignment for {both_tools.topic}-1\n")
+    both_tools.expect((1, 2), (2, 3))
+    both_tools.undo()
+    both_tools.expect((1, 2), (2, 1))
+    both_tools.ours("execute", mixed)
+    both_tools.expect((1, 2, 3), (2, 3))
 
 
 @pytest.fixture(scope="module")
@@ -236,7 +242,7 @@ def two_dirs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxStatus
 def test_replicas_move_between_log_directories(two_dirs: SandboxStatus, tmp_path: Path) -> None:
     cluster = connect(two_dirs.bootstrap, {})
     bed = KafkaBed(cluster, two_dirs.bootstrap)
-    both = Both(bed, two_dirs.bootstrap, tmp_path, bed.create({0: (1,)}, name="relocated"))
+    both = BothTools(bed, two_dirs.bootstrap, tmp_path, bed.create({0: (1,)}, name="relocated"))
     both.fill()
     paths = {broker: [d.path for d in found] for broker, found in cluster.log_dirs([]).items()}
     held = next(d.path for d in cluster.log_dirs([both.topic])[1] if d.sizes)

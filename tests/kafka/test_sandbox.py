@@ -31,12 +31,12 @@ def single(tmp_path: Path) -> Iterator[SandboxSettings]:
     kafka_sandbox.reset(settings.folder)
 
 
-def start(settings: SandboxSettings) -> SandboxStatus:
+def start_quietly(settings: SandboxSettings) -> SandboxStatus:
     """Start without progress messages."""
     return kafka_sandbox.start(settings, lambda _: None)
 
 
-def pids(status: SandboxStatus) -> list[int | None]:
+def list_pids(status: SandboxStatus) -> list[int | None]:
     """Return the pids of all brokers."""
     return [b.pid for b in status.brokers]
 
@@ -49,7 +49,7 @@ def create_topic(status: SandboxStatus, name: str, *options: str) -> None:
     assert done.returncode == 0, done.stderr + done.stdout
 
 
-def topics(status: SandboxStatus) -> set[str]:
+def list_topics(status: SandboxStatus) -> set[str]:
     """Return the names of all topics."""
     done = kafka_sandbox.run_kafka_tool(TOPICS, "--bootstrap-server", status.bootstrap, "--list")
     assert done.returncode == 0, done.stderr
@@ -81,19 +81,19 @@ def test_broker_memory_is_limited(sandbox: SandboxStatus) -> None:
 
 def test_second_start_does_nothing(sandbox: SandboxStatus) -> None:
     assert sandbox.settings is not None
-    assert pids(start(sandbox.settings)) == pids(kafka_sandbox.status(sandbox.folder))
+    assert list_pids(start_quietly(sandbox.settings)) == list_pids(kafka_sandbox.status(sandbox.folder))
 
 
 def test_start_with_other_settings_is_refused(sandbox: SandboxStatus) -> None:
     assert sandbox.settings is not None
     with pytest.raises(KdeclareError, match=r"was made with 3 broker\(s\) on 3 rack\(s\)") as failed:
-        start(SandboxSettings(sandbox.folder, 2, 2, sandbox.settings.port))
+        start_quietly(SandboxSettings(sandbox.folder, 2, 2, sandbox.settings.port))
     assert failed.value.diagnostics[0].code == "sandbox-differs"
 
 
 def test_topic_gets_replicas_on_all_racks(sandbox: SandboxStatus) -> None:
     create_topic(sandbox, "sandbox-spread", "--partitions", "1", "--replication-factor", "3")
-    assert "sandbox-spread" in topics(sandbox)
+    assert "sandbox-spread" in list_topics(sandbox)
 
 
 def test_killed_broker_is_down_until_started(sandbox: SandboxStatus) -> None:
@@ -108,28 +108,28 @@ def test_killed_broker_is_down_until_started(sandbox: SandboxStatus) -> None:
 
 def test_start_starts_only_brokers_that_are_down(sandbox: SandboxStatus) -> None:
     assert sandbox.settings is not None
-    before = pids(kafka_sandbox.kill_broker(sandbox.folder, 1))
-    after = start(sandbox.settings)
+    before = list_pids(kafka_sandbox.kill_broker(sandbox.folder, 1))
+    after = start_quietly(sandbox.settings)
     assert after.ready
-    assert pids(after)[1:] == before[1:]
+    assert list_pids(after)[1:] == before[1:]
 
 
 def test_topics_survive_stop_but_not_reset(single: SandboxSettings) -> None:
-    first = start(single)
+    first = start_quietly(single)
     create_topic(first, "kept")
     stopped = kafka_sandbox.stop(single.folder)
     assert stopped.exists
     assert not stopped.running
     assert not psutil.pid_exists(first.brokers[0].pid or 0)
-    assert topics(start(single)) == {"kept"}
+    assert list_topics(start_quietly(single)) == {"kept"}
     assert not kafka_sandbox.reset(single.folder).exists
     assert not single.folder.exists()
 
 
 def test_concurrent_starts_create_one_sandbox(single: SandboxSettings) -> None:
     with ThreadPoolExecutor() as pool:
-        one, two = pool.map(start, [single, single])
-    assert pids(one) == pids(two)
+        one, two = pool.map(start_quietly, [single, single])
+    assert list_pids(one) == list_pids(two)
 
 
 def test_brokers_survive_the_process_that_started_them(single: SandboxSettings) -> None:
@@ -160,11 +160,11 @@ def test_interrupted_start_leaves_no_process(single: SandboxSettings) -> None:
     recorded = processes.read_record(resolve_layout(single.folder).broker(1).process)
     assert recorded is not None
     assert not processes.is_alive(recorded)
-    assert start(single).ready
+    assert start_quietly(single).ready
 
 
 def test_broker_that_cannot_start_is_quoted_and_stopped(single: SandboxSettings) -> None:
-    start(single)
+    start_quietly(single)
     kafka_sandbox.stop(single.folder)
     data = resolve_layout(single.folder).broker(1).data
     meta = data / "meta.properties"
@@ -172,13 +172,13 @@ def test_broker_that_cannot_start_is_quoted_and_stopped(single: SandboxSettings)
     with pytest.raises(
         KdeclareError, match=r"(?s)Broker 1 ended during startup\..*Stored node id 7"
     ) as failed:
-        start(single)
+        start_quietly(single)
     assert failed.value.diagnostics[0].code == "sandbox-start"
     assert not kafka_sandbox.status(single.folder).running
 
 
 def test_stop_ignores_reused_process_id(single: SandboxSettings) -> None:
-    start(single)
+    start_quietly(single)
     kafka_sandbox.kill_broker(single.folder, 1)
     files = resolve_layout(single.folder).broker(1)
     recorded = processes.read_record(files.process)
@@ -195,7 +195,7 @@ def test_stop_ignores_reused_process_id(single: SandboxSettings) -> None:
 
 def test_start_with_taken_port_creates_nothing(single: SandboxSettings) -> None:
     with socket.create_server(("127.0.0.1", single.port)), pytest.raises(KdeclareError) as failed:
-        start(single)
+        start_quietly(single)
     assert failed.value.diagnostics[0].code == "port-taken"
     assert f"Port {single.port} (broker 1) on" in str(failed.value)
     assert not single.folder.exists()

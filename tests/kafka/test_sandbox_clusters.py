@@ -27,7 +27,7 @@ def settings(tmp_path: Path) -> Iterator[GroupSettings]:
     sandbox.reset_group(settings)
 
 
-def kdeclare(settings: GroupSettings, *arguments: str) -> str:
+def run_kdeclare(settings: GroupSettings, *arguments: str) -> str:
     """Run ``kdeclare sandbox …`` on the folder and return its output."""
     command = [sys.executable, "-m", "kdeclare", "sandbox", *arguments, "--folder", str(settings.folder)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -36,14 +36,18 @@ def kdeclare(settings: GroupSettings, *arguments: str) -> str:
 
 
 def test_three_clusters_start_stop_and_reset(settings: GroupSettings) -> None:
-    printed = kdeclare(settings, "start", "--clusters", "3", "--brokers", "1", "--port", str(settings.port))
+    printed = run_kdeclare(
+        settings, "start", "--clusters", "3", "--brokers", "1", "--port", str(settings.port)
+    )
     assert printed.splitlines() == [one.bootstrap for one in settings.members]
     now = sandbox.group_status(settings)
     assert now.ready
     assert len({one.cluster_id for one in now.clusters}) == 3
     pids = [broker.pid for broker in now.brokers]
     assert sum(psutil.Process(pid).memory_info().rss for pid in pids) < 1024**3
-    assert [_asked(one.bootstrap) for one in now.clusters] == [one.cluster_id for one in now.clusters]
+    assert [_read_cluster_id(one.bootstrap) for one in now.clusters] == [
+        one.cluster_id for one in now.clusters
+    ]
 
     # One of them is stopped, and only that one is started again.
     sandbox.stop(settings.members[1].folder)
@@ -53,16 +57,16 @@ def test_three_clusters_start_stop_and_reset(settings: GroupSettings) -> None:
     again = [broker.pid for broker in back.brokers]
     assert [new == old for new, old in zip(again, pids, strict=True)] == [True, False, True]
 
-    kdeclare(settings, "stop")
+    run_kdeclare(settings, "stop")
     stopped = sandbox.group_status(settings)
     assert not stopped.running
     assert [one.cluster_id for one in stopped.clusters] == [one.cluster_id for one in now.clusters]
-    kdeclare(settings, "reset", "--yes")
+    run_kdeclare(settings, "reset", "--yes")
     assert not settings.folder.exists()
-    assert not any(_runs(pid) for pid in again)
+    assert not any(_is_running(pid) for pid in again)
 
 
-def _runs(pid: int | None) -> bool:
+def _is_running(pid: int | None) -> bool:
     """A broker started by this process stays a zombie when another process ends it."""
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
@@ -70,7 +74,7 @@ def _runs(pid: int | None) -> bool:
         return False
 
 
-def _asked(bootstrap: str) -> str:
+def _read_cluster_id(bootstrap: str) -> str:
     with closing(connect(bootstrap, {}, timeout_s=20)) as cluster:
         return cluster.describe().id
 

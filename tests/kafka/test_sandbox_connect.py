@@ -40,30 +40,32 @@ def running(settings: SandboxSettings) -> SandboxStatus:
     return now if now.ready else kafka_sandbox.start(now.settings or settings, print)
 
 
-def trusting(now: SandboxStatus) -> ssl.SSLContext:
+def create_tls_context(now: SandboxStatus) -> ssl.SSLContext:
     """Return the TLS context of a client that trusts only the sandbox's authority."""
     return ssl.create_default_context(cafile=now.ca_file)
 
 
-def ask(now: SandboxStatus, worker_id: int, path: str, method: str = "GET", body: object = None) -> Any:
+def send_request(
+    now: SandboxStatus, worker_id: int, path: str, method: str = "GET", body: object = None
+) -> Any:
     """Return a worker's response; fails with the response body on an error status."""
     content = None if body is None else json.dumps(body).encode()
     request = Request(
         now.workers[worker_id - 1].url + path, content, {"Content-Type": "application/json"}, method=method
     )
     try:
-        with urlopen(request, timeout=20, context=trusting(now)) as answer:
+        with urlopen(request, timeout=20, context=create_tls_context(now)) as answer:
             return json.loads(answer.read() or "null")
     except HTTPError as problem:
         pytest.fail(f"{problem.code}: {problem.read().decode()}")
 
 
-def shown(now: SandboxStatus, worker_id: int) -> tuple[str, int]:
+def read_certificate(now: SandboxStatus, worker_id: int) -> tuple[str, int]:
     """Return the subject of a worker's certificate, verified by the client, and its validity in days."""
     port = now.settings.get_worker_port(worker_id) if now.settings else 0
     with (
         socket.create_connection(("127.0.0.1", port), timeout=10) as plain,
-        trusting(now).wrap_socket(plain, server_hostname="localhost") as secured,
+        create_tls_context(now).wrap_socket(plain, server_hostname="localhost") as secured,
     ):
         certificate: Any = secured.getpeercert() or {}
     ends, begins = (ssl.cert_time_to_seconds(certificate[key]) for key in ("notAfter", "notBefore"))
@@ -71,7 +73,7 @@ def shown(now: SandboxStatus, worker_id: int) -> tuple[str, int]:
     return names["commonName"], round((ends - begins) / 86400)
 
 
-def within(seconds: float, holds: Callable[[], bool]) -> bool:
+def wait_until(seconds: float, holds: Callable[[], bool]) -> bool:
     """Return whether the condition becomes true within this time."""
     deadline = time.monotonic() + seconds
     while not holds():
@@ -81,7 +83,7 @@ def within(seconds: float, holds: Callable[[], bool]) -> bool:
     return True
 
 
-def pids(now: SandboxStatus) -> list[int | None]:
+def list_pids(now: SandboxStatus) -> list[int | None]:
     """Return the pids of all workers."""
     return [worker.pid for worker in now.workers]
 
@@ -89,15 +91,15 @@ def pids(now: SandboxStatus) -> list[int | None]:
 def test_workers_are_ready_and_serve_https(running: SandboxStatus) -> None:
     assert all(worker.ready for worker in running.workers)
     for worker in running.workers:
-        told = ask(running, worker.id, "/")
+        told = send_request(running, worker.id, "/")
         assert (told["version"], told["kafka_cluster_id"]) == (KAFKA_VERSION, running.cluster_id)
-        assert shown(running, worker.id) == (f"worker-{worker.id}", 365)
+        assert read_certificate(running, worker.id) == (f"worker-{worker.id}", 365)
     assert all(path.stat().st_size > 0 for path in running.log_files)
 
 
 def test_second_start_does_nothing(running: SandboxStatus) -> None:
     assert running.settings is not None
-    assert pids(kafka_sandbox.start(running.settings, lambda _: None)) == pids(running)
+    assert list_pids(kafka_sandbox.start(running.settings, lambda _: None)) == list_pids(running)
 
 
 def test_workers_are_small_and_listen_only_on_loopback(running: SandboxStatus) -> None:
@@ -121,8 +123,8 @@ def test_connector_runs_through_any_worker(running: SandboxStatus, tmp_path: Pat
             "topic.creation.default.partitions": "1",
             "topic.creation.default.replication.factor": "1",
         }
-        ask(running, worker.id, f"/connectors/{name}/config", "PUT", config)
-        assert tasks(running, worker.id, name) == ["RUNNING"]
+        send_request(running, worker.id, f"/connectors/{name}/config", "PUT", config)
+        assert wait_for_task_states(running, worker.id, name) == ["RUNNING"]
 
 
 def test_one_change_rotates_certificates_of_all_workers(running: SandboxStatus) -> None:
@@ -135,15 +137,19 @@ def test_one_change_rotates_certificates_of_all_workers(running: SandboxStatus) 
             "keystore.password": "${env:KEYSTORE_PASSWORD}",
         }.items()
     }
-    before = [shown(running, worker.id) for worker in running.workers]
-    ask(running, 1, PLUG_IN, "PATCH", changes)
+    before = [read_certificate(running, worker.id) for worker in running.workers]
+    send_request(running, 1, PLUG_IN, "PATCH", changes)
     wanted = [("worker-1", 30), ("worker-2", 30), ("worker-3", 30)][: len(before)]
-    assert within(20, lambda: [shown(running, worker.id) for worker in running.workers] == wanted)
-    ask(running, 2, PLUG_IN, "PATCH", dict.fromkeys(changes))
-    assert within(20, lambda: [shown(running, worker.id) for worker in running.workers] == before)
+    assert wait_until(
+        20, lambda: [read_certificate(running, worker.id) for worker in running.workers] == wanted
+    )
+    send_request(running, 2, PLUG_IN, "PATCH", dict.fromkeys(changes))
+    assert wait_until(
+        20, lambda: [read_certificate(running, worker.id) for worker in running.workers] == before
+    )
 
 
-def tasks(now: SandboxStatus, worker_id: int, connector: str) -> list[str]:
+def wait_for_task_states(now: SandboxStatus, worker_id: int, connector: str) -> list[str]:
     """Return the states of a connector's tasks, once there are some and none is unassigned."""
     deadline = time.monotonic() + 30
     states: list[str] = []
@@ -151,7 +157,7 @@ def tasks(now: SandboxStatus, worker_id: int, connector: str) -> list[str]:
         time.sleep(0.2)
         states = [
             one["state"]
-            for known in ask(now, worker_id, "/connectors?expand=status").items()
+            for known in send_request(now, worker_id, "/connectors?expand=status").items()
             for one in known[1]["status"]["tasks"]
             if known[0] == connector
         ]
@@ -164,7 +170,7 @@ def test_killed_worker_is_down_until_started(running: SandboxStatus) -> None:
     assert not after.ready
     back = kafka_sandbox.start_worker(running.folder, 2)
     assert back.ready
-    assert [one.id for one in back.workers if one.pid not in pids(running)] == [2]
+    assert [one.id for one in back.workers if one.pid not in list_pids(running)] == [2]
 
 
 def test_worker_that_cannot_start_is_quoted_and_stopped(running: SandboxStatus) -> None:
@@ -180,8 +186,8 @@ def test_workers_can_be_added_to_running_sandbox(running: SandboxStatus) -> None
     assert running.settings is not None
     more = kafka_sandbox.start(replace(running.settings, connect_workers=3), print)
     assert more.ready
-    assert pids(more)[:2] == pids(running)[:2]
-    assert shown(more, 3) == ("worker-3", 365)
+    assert list_pids(more)[:2] == list_pids(running)[:2]
+    assert read_certificate(more, 3) == ("worker-3", 365)
 
 
 def test_workers_survive_stop_but_not_reset(running: SandboxStatus) -> None:
@@ -189,12 +195,12 @@ def test_workers_survive_stop_but_not_reset(running: SandboxStatus) -> None:
     authority = Path(running.ca_file or "").read_bytes()
     stopped = kafka_sandbox.stop(running.folder)
     assert not stopped.running
-    assert not any(psutil.pid_exists(pid or 0) for pid in pids(running))
+    assert not any(psutil.pid_exists(pid or 0) for pid in list_pids(running))
     back = kafka_sandbox.start(running.settings, print)
     assert back.ready
     assert Path(back.ca_file or "").read_bytes() == authority
-    assert isinstance(ask(back, 1, "/connectors"), list)
+    assert isinstance(send_request(back, 1, "/connectors"), list)
 
     assert not kafka_sandbox.reset(running.folder).exists
-    assert not any(psutil.pid_exists(pid or 0) for pid in pids(back))
+    assert not any(psutil.pid_exists(pid or 0) for pid in list_pids(back))
     assert not running.folder.exists()

@@ -43,7 +43,7 @@ _IN_A_ROW = 4
 
 
 @dataclass(frozen=True)
-class Secured:
+class SecuredBrokers:
     """Running secured brokers."""
 
     settings: SandboxSettings
@@ -82,7 +82,7 @@ class Ran:
 
 
 @dataclass
-class Typed:
+class CommandRunner:
     """Commands in a project, with client properties."""
 
     folder: Path
@@ -103,7 +103,7 @@ class Typed:
 
 
 @pytest.fixture(scope="module")
-def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBrokers]:
     """One broker with a topic that anonymous clients may describe.
 
     Over SASL_PLAINTEXT it also accepts unsigned tokens.
@@ -123,19 +123,19 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(security, "broker_properties", with_tokens)
             kafka_sandbox.start(settings, print)
-        made = Secured(settings, resolve_layout(settings.folder).security)
+        made = SecuredBrokers(settings, resolve_layout(settings.folder).security)
         cluster = made.admin()
         try:
             assert all_created(cluster.create_topics([NewTopic(_TOPIC, 1, 1, None, {})]))
         finally:
             cluster.close()
-        grant(made)
+        grant_read_permissions(made)
         yield made
     finally:
         kafka_sandbox.reset(settings.folder)
 
 
-def grant(secured: Secured) -> None:
+def grant_read_permissions(secured: SecuredBrokers) -> None:
     """Grant anonymous clients the same read permissions as the reader."""
     done = kafka_sandbox.run_kafka_tool(
         "org.apache.kafka.tools.AclCommand",
@@ -147,7 +147,9 @@ def grant(secured: Secured) -> None:
 
 
 @pytest.fixture
-def typed(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Typed:
+def run_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> CommandRunner:
     """A project that declares a missing topic."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
@@ -159,10 +161,10 @@ def typed(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytes
         "apiVersion: kdeclare/v1\nkind: Topic\nmetadata: {name: orders}\n"
         "spec: {partitions: 1, replicationFactor: 1}\n"
     )
-    return Typed(tmp_path, capsys)
+    return CommandRunner(tmp_path, capsys)
 
 
-def works(typed: Typed, properties: Mapping[str, str] | Path) -> None:
+def expect_list_and_plan(typed: CommandRunner, properties: Mapping[str, str] | Path) -> None:
     ran = typed(properties, "topic", "list")
     assert (ran.code, _TOPIC in ran.out) == (0, True), ran
     ran = typed(properties, "plan", "--no-preflight")
@@ -178,17 +180,19 @@ def works(typed: Typed, properties: Mapping[str, str] | Path) -> None:
     ],
 )
 def test_client_connects_with_each_protocol_and_mechanism(
-    secured: Secured, typed: Typed, protocol: str, mechanism: str | None
+    secured: SecuredBrokers, run_command: CommandRunner, protocol: str, mechanism: str | None
 ) -> None:
-    works(typed, secured.properties(protocol, mechanism))
+    expect_list_and_plan(run_command, secured.properties(protocol, mechanism))
 
 
 @pytest.mark.parametrize("user", [ADMIN, READER])
-def test_client_files_of_the_sandbox_work(secured: Secured, typed: Typed, user: str) -> None:
-    works(typed, secured.files.client(user))
+def test_client_files_of_the_sandbox_work(
+    secured: SecuredBrokers, run_command: CommandRunner, user: str
+) -> None:
+    expect_list_and_plan(run_command, secured.files.client(user))
 
 
-def test_client_connects_with_pkcs12_stores(secured: Secured, typed: Typed) -> None:
+def test_client_connects_with_pkcs12_stores(secured: SecuredBrokers, run_command: CommandRunner) -> None:
     stores = {
         "ssl.truststore.type": "PKCS12",
         "ssl.truststore.location": str(secured.files.truststore),
@@ -197,29 +201,33 @@ def test_client_connects_with_pkcs12_stores(secured: Secured, typed: Typed) -> N
         "ssl.keystore.location": str(secured.files.keystore),
         "ssl.keystore.password": security.KEYSTORE_PASSWORD,
     }
-    works(typed, secured.properties("SSL") | stores)
+    expect_list_and_plan(run_command, secured.properties("SSL") | stores)
     # clients authenticated as a broker may create topics, anonymous ones may not
-    assert typed(secured.properties("SSL") | stores, "plan").code == 0
-    ran = typed(secured.properties("SSL"), "plan")
+    assert run_command(secured.properties("SSL") | stores, "plan").code == 0
+    ran = run_command(secured.properties("SSL"), "plan")
     assert (ran.code, "needs Create on topic orders or on the cluster" in ran.out) == (0, True), ran
 
 
-def test_client_connects_with_oauth_client_credentials(secured: Secured, typed: Typed) -> None:
+def test_client_connects_with_oauth_client_credentials(
+    secured: SecuredBrokers, run_command: CommandRunner
+) -> None:
     with run_endpoint() as at:
-        at.answer = {"access_token": _token(60), "expires_in": 60}
+        at.answer = {"access_token": _build_token(60), "expires_in": 60}
         login = {
             "sasl.mechanism": "OAUTHBEARER",
             "sasl.oauthbearer.token.endpoint.url": at.url,
             "sasl.jaas.config": f'{_BEARER} required clientId="ci" clientSecret="{get_password(ADMIN)}";',
         }
-        works(typed, secured.properties("SASL_PLAINTEXT") | login)
-        assert typed(secured.properties("SASL_PLAINTEXT") | login, "plan").code == 0  # as an administrator
-        at.answer = {"access_token": _token(-60)}
-        ran = typed(secured.properties("SASL_PLAINTEXT") | login, "plan")
+        expect_list_and_plan(run_command, secured.properties("SASL_PLAINTEXT") | login)
+        assert (
+            run_command(secured.properties("SASL_PLAINTEXT") | login, "plan").code == 0
+        )  # as an administrator
+        at.answer = {"access_token": _build_token(-60)}
+        ran = run_command(secured.properties("SASL_PLAINTEXT") | login, "plan")
         assert (ran.code, "authentication failed" in ran.err) == (1, True), ran
 
 
-def _token(lives_s: int) -> str:
+def _build_token(lives_s: int) -> str:
     """An unsecured token (RFC 7515, alg none), which these brokers accept."""
     now = int(time.time())
     parts = ({"alg": "none"}, {"sub": ADMIN, "iat": now - 120, "exp": now + lives_s})
@@ -227,24 +235,24 @@ def _token(lives_s: int) -> str:
 
 
 def test_client_connects_with_referenced_secrets(
-    secured: Secured, typed: Typed, monkeypatch: pytest.MonkeyPatch
+    secured: SecuredBrokers, run_command: CommandRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KAFKA_PASSWORD", get_password(ADMIN))
-    (typed.folder / "password").write_text(get_password(ADMIN) + "\n")
+    (run_command.folder / "password").write_text(get_password(ADMIN) + "\n")
     for secret in ("${env.KAFKA_PASSWORD}", "${file.password}", "${command.printenv KAFKA_PASSWORD}"):
-        works(typed, secured.properties("SASL_SSL", "SCRAM-SHA-512", secret=secret))
+        expect_list_and_plan(run_command, secured.properties("SASL_SSL", "SCRAM-SHA-512", secret=secret))
 
 
-def test_verbose_log_contains_no_password(secured: Secured, typed: Typed) -> None:
-    ran = typed(secured.properties("SASL_SSL", "PLAIN"), "topic", "list", "-v")
+def test_verbose_log_contains_no_password(secured: SecuredBrokers, run_command: CommandRunner) -> None:
+    ran = run_command(secured.properties("SASL_SSL", "PLAIN"), "topic", "list", "-v")
     assert "Connected" in ran.err  # -v logs something
 
 
-def test_doctor_reports_missing_permissions(secured: Secured, typed: Typed) -> None:
+def test_doctor_reports_missing_permissions(secured: SecuredBrokers, run_command: CommandRunner) -> None:
     validator = Draft202012Validator(build_doctor_schemas()["doctor"])
     stands = {}
     for user in (ADMIN, READER):
-        ran = typed(secured.files.client(user), "doctor", "--format", "json")
+        ran = run_command(secured.files.client(user), "doctor", "--format", "json")
         assert ran.code == 0, ran
         validator.validate(document := json.loads(ran.out))
         stands[user] = {check["name"]: check["standing"] for check in document["checks"]}
@@ -261,15 +269,17 @@ def test_doctor_reports_missing_permissions(secured: Secured, typed: Typed) -> N
     assert {stands[ADMIN][name] for name in kept_from} == {"ok"}
     features = ["Incremental config changes", "Replication factor guard", "Disk capacity"]
     assert [stands[ADMIN][name] for name in features] == ["ok"] * 3
-    ran = typed(secured.properties("SASL_SSL", "PLAIN", secret="wrong"), "doctor")
+    ran = run_command(secured.properties("SASL_SSL", "PLAIN", secret="wrong"), "doctor")
     assert (ran.code, "authentication failed" in ran.out, ran.seconds < _AT_MOST_S) == (1, True, True), ran
 
 
 # failures
 
 
-def test_connection_failures_are_explained_in_one_sentence(secured: Secured, typed: Typed) -> None:
-    other = SecurityFiles(typed.folder / "other")
+def test_connection_failures_are_explained_in_one_sentence(
+    secured: SecuredBrokers, run_command: CommandRunner
+) -> None:
+    other = SecurityFiles(run_command.folder / "other")
     security.create_authority(find_java(), other)
     scram, plain = (
         secured.properties("SASL_SSL", mechanism, secret="wrong") for mechanism in ("SCRAM-SHA-512", "PLAIN")
@@ -280,7 +290,7 @@ def test_connection_failures_are_explained_in_one_sentence(secured: Secured, typ
         "a wrong password (PLAIN)": plain,
         "an authority that signed nothing": good | {"ssl.truststore.location": str(other.authority_pem)},
         "no authority at all": {k: v for k, v in good.items() if not k.startswith("ssl.")},
-        "a mechanism that is not offered": good | _with_token(typed.folder),
+        "a mechanism that is not offered": good | _build_token_properties(run_command.folder),
         "TLS without a login": good | {"security.protocol": "SSL"},
         "neither TLS nor a login": good | {"security.protocol": "PLAINTEXT"},
         "a login without TLS": good | {"security.protocol": "SASL_PLAINTEXT"},
@@ -288,13 +298,13 @@ def test_connection_failures_are_explained_in_one_sentence(secured: Secured, typ
     }
     said = []
     for name, properties in cases.items():
-        ran = typed(properties, "plan")
+        ran = run_command(properties, "plan")
         assert (ran.code, ran.out, ran.seconds < _AT_MOST_S) == (1, "", True), ran
         said.append(f"# {name}\n{ran.err}")
     check_golden("secured", "\n".join(said).replace(secured.at("SASL_SSL"), "broker:9093"))
 
 
-def _with_token(folder: Path) -> dict[str, str]:
+def _build_token_properties(folder: Path) -> dict[str, str]:
     (folder / "token").write_text("e30.e30.")
     return {
         "sasl.mechanism": "OAUTHBEARER",
@@ -303,27 +313,31 @@ def _with_token(folder: Path) -> dict[str, str]:
     }
 
 
-def test_missing_permission_is_explained_in_one_sentence(secured: Secured, typed: Typed) -> None:
-    ran = typed(secured.files.client(READER), "apply", "--yes")
+def test_missing_permission_is_explained_in_one_sentence(
+    secured: SecuredBrokers, run_command: CommandRunner
+) -> None:
+    ran = run_command(secured.files.client(READER), "apply", "--yes")
     assert (ran.code, ran.seconds < _AT_MOST_S) == (5, True), ran
     check_golden("secured-not-permitted", ran.out.partition("Summary")[0].partition("\n")[2])
 
 
-def test_plan_without_describe_permission_is_blocked(secured: Secured, typed: Typed) -> None:
-    store = typed.folder / "nobody.p12"
+def test_plan_without_describe_permission_is_blocked(
+    secured: SecuredBrokers, run_command: CommandRunner
+) -> None:
+    store = run_command.folder / "nobody.p12"
     security.issue_keystore(find_java(), secured.files, store, "nobody")
     keys = {
         "ssl.keystore.location": str(store),
         "ssl.keystore.password": security.KEYSTORE_PASSWORD,
     }
-    ran = typed(secured.properties("SSL") | keys, "plan")
+    ran = run_command(secured.properties("SSL") | keys, "plan")
     assert (ran.code, ran.seconds < _AT_MOST_S) == (3, True), ran
     assert "1 to create" not in ran.out
     check_golden("secured-sees-nothing", ran.out.partition("\n")[2])
 
 
-def test_expired_certificate_is_reported(secured: Secured, typed: Typed) -> None:
-    expired = typed.folder / "expired.p12"
+def test_expired_certificate_is_reported(secured: SecuredBrokers, run_command: CommandRunner) -> None:
+    expired = run_command.folder / "expired.p12"
     security.issue_keystore(find_java(), secured.files, expired, "broker", 1, days_ago=10)
     key = "listener.name.sasl_ssl.ssl.keystore.location"
     cluster = connect("", secured.properties("SASL_PLAINTEXT", "PLAIN"))
@@ -339,22 +353,22 @@ def test_expired_certificate_is_reported(secured: Secured, typed: Typed) -> None
         alter(FieldOp.SET, str(expired))
         deadline = time.monotonic() + 20
         # each network thread loads it on its own, and connections alternate between them
-        while not all(_shows_an_expired_certificate(secured) for _ in range(_IN_A_ROW)):
+        while not all(_has_expired_certificate(secured) for _ in range(_IN_A_ROW)):
             assert time.monotonic() < deadline, "brokers apply configs with a delay"
             time.sleep(0.1)
-        ran = typed(properties, "plan", "--no-preflight")
+        ran = run_command(properties, "plan", "--no-preflight")
         assert (ran.code, ran.out, ran.seconds < _AT_MOST_S) == (1, "", True), ran
         check_golden("secured-expired", ran.err.replace(secured.at("SASL_SSL"), "broker:9093"))
     finally:
         alter(FieldOp.DELETE, None)
         cluster.close()
     deadline = time.monotonic() + 20
-    while typed(properties, "plan", "--no-preflight").code != 0:
+    while run_command(properties, "plan", "--no-preflight").code != 0:
         assert time.monotonic() < deadline
         time.sleep(0.1)
 
 
-def _shows_an_expired_certificate(secured: Secured) -> bool:
+def _has_expired_certificate(secured: SecuredBrokers) -> bool:
     """Check with OpenSSL only; in the meantime, each connection of a plan may see either certificate."""
     context = ssl.create_default_context(cafile=secured.files.authority_pem)
     host, _, port = secured.at("SASL_SSL").rpartition(":")

@@ -40,7 +40,7 @@ class Project:
         return self.topic in self.bed.cluster.topics([self.topic])
 
 
-def project_at(bootstrap: str, folder: Path) -> Iterator[Project]:
+def open_project(bootstrap: str, folder: Path) -> Iterator[Project]:
     """An empty cluster's project; its topic is gone at the end."""
     cluster = connect(bootstrap, {})
     bed = KafkaBed(cluster, bootstrap)
@@ -58,11 +58,11 @@ def project_at(bootstrap: str, folder: Path) -> Iterator[Project]:
 @pytest.fixture
 def project(sandbox: SandboxStatus, tmp_path: Path) -> Iterator[Project]:
     """At the three brokers."""
-    yield from project_at(sandbox.bootstrap, tmp_path)
+    yield from open_project(sandbox.bootstrap, tmp_path)
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxStatus]:
+def single_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxStatus]:
     """One broker that can go away without anybody else's missing it."""
     settings = SandboxSettings(tmp_path_factory.mktemp("alone"), 1, 1, free_port(1))
     try:
@@ -105,16 +105,16 @@ def test_shell_plans_applies_completes_and_keeps_history(project: Project) -> No
         shell.wait_for(f"plan --target Topic/{project.topic}")
 
 
-def test_shell_reconnects_after_broker_restart(alone: SandboxStatus, tmp_path: Path) -> None:
-    for project in project_at(alone.bootstrap, tmp_path):
+def test_shell_reconnects_after_broker_restart(single_broker: SandboxStatus, tmp_path: Path) -> None:
+    for project in open_project(single_broker.bootstrap, tmp_path):
         with open_terminal(tmp_path, "--timeout", "5") as shell:
             shell.enter("apply --yes", then="1 of 1 operation done")
-            kafka_sandbox.kill_broker(alone.folder, 1)
+            kafka_sandbox.kill_broker(single_broker.folder, 1)
             try:
                 project.declare(2000)
                 shell.enter("apply --yes", then="Cluster unreachable", seconds=10)
                 shell.enter("validate", then="Valid:")
             finally:
-                kafka_sandbox.start_broker(alone.folder, 1)
+                kafka_sandbox.start_broker(single_broker.folder, 1)
             shell.enter("apply --yes", then="1 of 1 operation done")
             shell.enter("plan", then="No changes.")

@@ -12,7 +12,7 @@ from kdeclare.core.exit_codes import ExitCode
 from kdeclare.providers.kafka.client import connect
 from kdeclare.providers.kafka.collector import check_existence
 from tests.kafka.test_bad_input import Project
-from tests.kafka.trailing import Trailing, trailing_broker
+from tests.kafka.trailing import TrailingCluster, start_trailing_broker
 
 pytestmark = pytest.mark.kafka
 
@@ -43,25 +43,25 @@ CONFIGS = {
 
 
 @pytest.fixture(scope="module")
-def trailing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trailing]:
-    with trailing_broker(tmp_path_factory.mktemp("trailing")) as running:
+def trailing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TrailingCluster]:
+    with start_trailing_broker(tmp_path_factory.mktemp("trailing")) as running:
         yield running
 
 
 @pytest.fixture
-def project(trailing: Trailing, tmp_path: Path) -> Iterator[Project]:
+def project(trailing: TrailingCluster, tmp_path: Path) -> Iterator[Project]:
     yield Project(tmp_path, trailing.bootstrap)
     trailing.proxy.release()
 
 
-def existing(trailing: Trailing, names: list[str]) -> frozenset[str]:
+def find_existing(trailing: TrailingCluster, names: list[str]) -> frozenset[str]:
     """The topics that exist, says the controller."""
     with closing(connect(trailing.bootstrap, {})) as cluster:
         return check_existence(cluster, names).exists
 
 
 def test_rollback_of_400_topics_deletes_those_that_the_broker_shows_late(
-    trailing: Trailing, project: Project
+    trailing: TrailingCluster, project: Project
 ) -> None:
     names = [f"t{n}" for n in range(TOPICS)]
     project.topics(*names, configs=CONFIGS)
@@ -75,11 +75,11 @@ def test_rollback_of_400_topics_deletes_those_that_the_broker_shows_late(
     trailing.proxy.release()
     assert ran.code is ExitCode.OK, ran
     assert f"{TOPICS} of {TOPICS} operations done" in ran.out
-    assert not existing(trailing, [project.name(name) for name in names])
+    assert not find_existing(trailing, [project.name(name) for name in names])
 
 
 def test_rollback_names_topics_that_the_broker_does_not_show_in_time(
-    trailing: Trailing, project: Project
+    trailing: TrailingCluster, project: Project
 ) -> None:
     project.topics("a", "b")
     trailing.proxy.holding = True
@@ -92,9 +92,9 @@ def test_rollback_names_topics_that_the_broker_does_not_show_in_time(
     assert all(
         f"The run created Topic/{name}, but the system does not show it yet." in ran.out for name in both
     )
-    assert existing(trailing, both) == set(both)
+    assert find_existing(trailing, both) == set(both)
     planned = project("plan", "--visibility-timeout", "2")
     assert planned.code is ExitCode.DENIED, planned
     trailing.proxy.release()
     project.done("rollback", "--yes")
-    assert not existing(trailing, both)
+    assert not find_existing(trailing, both)

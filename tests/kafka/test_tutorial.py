@@ -36,7 +36,7 @@ class Written:
     text: str
 
 
-def steps(port: str) -> Iterator[Typed | Written]:
+def read_steps(port: str) -> Iterator[Typed | Written]:
     """Yield the steps of the tutorial, with another port."""
     for language, text in list_code_blocks(TUTORIAL):
         told = text.replace(PORT, port)
@@ -86,7 +86,7 @@ class Shell:
         self._process.wait(10)
 
 
-def broken_promise(promised: Sequence[str], said: Sequence[str]) -> str | None:
+def find_broken_promise(promised: Sequence[str], said: Sequence[str]) -> str | None:
     """Return the first expected line that is missing; a line with only ``…`` matches any number of lines."""
     rest = list(said)
     free = False
@@ -106,14 +106,14 @@ def broken_promise(promised: Sequence[str], said: Sequence[str]) -> str | None:
 def test_tutorial_commands_have_documented_output(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     try:
-        for step in steps(str(free_port(3))):
+        for step in read_steps(str(free_port(3))):
             if isinstance(step, Written):
                 file = tmp_path / step.name
                 file.parent.mkdir(exist_ok=True)
                 file.write_text(step.text)
                 continue
             said = shell.type(step.command)
-            broken = broken_promise(step.promised, said)
+            broken = find_broken_promise(step.promised, said)
             assert broken is None, "\n".join([f"$ {step.command}", f"promised: {broken}", "said:", *said])
     finally:
         shell.type("kdeclare sandbox reset --yes")
@@ -122,7 +122,7 @@ def test_tutorial_commands_have_documented_output(tmp_path: Path) -> None:
 
 def test_tutorial_steps_are_all_run() -> None:
     """Every block with commands is run, and the first files are the expected ones."""
-    found = list(steps(PORT))
+    found = list(read_steps(PORT))
     commands = [step.command for step in found if isinstance(step, Typed)]
     assert len(commands) == TUTORIAL.read_text().count("\n$ ")
     assert commands[0] == f"kdeclare sandbox start --port {PORT}"
@@ -151,4 +151,4 @@ def test_tutorial_steps_are_all_run() -> None:
     ],
 )
 def test_broken_promise_finds_missing_lines(promised: list[str], said: list[str], broken: str | None) -> None:
-    assert broken_promise(promised, said) == broken
+    assert find_broken_promise(promised, said) == broken

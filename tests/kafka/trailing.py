@@ -65,19 +65,19 @@ class Proxy:
     def _requests(self, client: socket.socket, server: socket.socket, fetches: set[int]) -> None:
         with contextlib.suppress(OSError, EOFError):
             while True:
-                frame = _frame(client)
+                frame = _read_frame(client)
                 api, _, correlation = struct.unpack(">hhi", frame[4:12])
                 if api == _FETCH:
                     fetches.add(correlation)
                     while self.holding and not self.closed:
                         time.sleep(_STEP_S)
                 server.sendall(frame)
-        _end(client, server)
+        _close_sockets(client, server)
 
     def _answers(self, client: socket.socket, server: socket.socket, fetches: set[int]) -> None:
         with contextlib.suppress(OSError, EOFError):
             while True:
-                frame = _frame(server)
+                frame = _read_frame(server)
                 (correlation,) = struct.unpack(">i", frame[4:8])
                 if correlation in fetches:
                     while self.holding and not self.closed:  # a long poll that was under way
@@ -86,15 +86,15 @@ class Proxy:
                         self.hold_after -= len(frame)
                         self.holding = self.holding or self.hold_after < 0
                 client.sendall(frame)
-        _end(client, server)
+        _close_sockets(client, server)
 
 
-def _frame(source: socket.socket) -> bytes:
-    head = _exactly(source, 4)
-    return head + _exactly(source, int.from_bytes(head, "big"))
+def _read_frame(source: socket.socket) -> bytes:
+    head = _read_exactly(source, 4)
+    return head + _read_exactly(source, int.from_bytes(head, "big"))
 
 
-def _exactly(source: socket.socket, size: int) -> bytes:
+def _read_exactly(source: socket.socket, size: int) -> bytes:
     data = bytearray()
     while len(data) < size:
         part = source.recv(size - len(data))
@@ -104,7 +104,7 @@ def _exactly(source: socket.socket, size: int) -> bytes:
     return bytes(data)
 
 
-def _end(*sockets: socket.socket) -> None:
+def _close_sockets(*sockets: socket.socket) -> None:
     for one in sockets:
         with contextlib.suppress(OSError):
             one.shutdown(socket.SHUT_RDWR)
@@ -112,7 +112,7 @@ def _end(*sockets: socket.socket) -> None:
 
 
 @dataclass(frozen=True)
-class Trailing:
+class TrailingCluster:
     """A cluster of one controller and one broker."""
 
     bootstrap: str
@@ -120,7 +120,7 @@ class Trailing:
 
 
 @contextlib.contextmanager
-def trailing_broker(folder: Path) -> Iterator[Trailing]:
+def start_trailing_broker(folder: Path) -> Iterator[TrailingCluster]:
     """Node 1 is the controller, node 2 the only broker."""
     settings = SandboxSettings(folder, brokers=2, racks=1, port=free_port(2))
     layout, kafka = resolve_layout(folder), launch.resolve_runtime()
@@ -152,14 +152,14 @@ def trailing_broker(folder: Path) -> Iterator[Trailing]:
             arguments = ("-Xms64m", "-Xmx512m", "kafka.Kafka", str(files.properties))
             started.append(launch.spawn(kafka, files, "broker", arguments))
         bootstrap = f"127.0.0.1:{settings.get_broker_port(2)}"
-        _wait_for(bootstrap)
-        yield Trailing(bootstrap, proxy)
+        _wait_for_broker(bootstrap)
+        yield TrailingCluster(bootstrap, proxy)
     finally:
         proxy.close()
         processes.terminate(started, 5, 10)
 
 
-def _wait_for(bootstrap: str, timeout_s: float = 60) -> None:
+def _wait_for_broker(bootstrap: str, timeout_s: float = 60) -> None:
     until = time.monotonic() + timeout_s
     while True:
         try:

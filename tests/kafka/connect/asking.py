@@ -43,13 +43,13 @@ class Answer:
         return str(self.body["message"])
 
 
-def trusting(certificates: Certificates, *, identified: bool = True) -> ssl.SSLContext:
+def create_tls_context(certificates: Certificates, *, identified: bool = True) -> ssl.SSLContext:
     """A client that trusts the workers' authority, with or without its own certificate."""
-    return _context(certificates.authority_pem, certificates.client_pem if identified else None)
+    return _create_context(certificates.authority_pem, certificates.client_pem if identified else None)
 
 
 @cache
-def _context(authority: Path, client: Path | None) -> ssl.SSLContext:
+def _create_context(authority: Path, client: Path | None) -> ssl.SSLContext:
     context = ssl.create_default_context(cafile=str(authority))
     if client is not None:
         context.load_cert_chain(str(client))
@@ -57,7 +57,7 @@ def _context(authority: Path, client: Path | None) -> ssl.SSLContext:
 
 
 @dataclass(frozen=True)
-class Asking:
+class WorkerClient:
     """Sends requests to one port; ``tls`` is None if the listener has none."""
 
     port: int
@@ -75,7 +75,7 @@ class Asking:
         """Send one request on a new connection. A body that is not text or bytes is sent as JSON."""
         connection = self.connection()
         try:
-            return send(connection, method, path, body, headers)
+            return send_request(connection, method, path, body, headers)
         finally:
             connection.close()
 
@@ -112,10 +112,10 @@ class Asking:
             socket.create_connection((HOST, self.port), _TIMEOUT_SECONDS) as plain,
             self.tls.wrap_socket(plain, server_hostname=HOST) as secure,
         ):
-            return sha256_of(secure)
+            return compute_sha256(secure)
 
 
-def send(
+def send_request(
     connection: http.client.HTTPConnection,
     method: str,
     path: str,
@@ -130,7 +130,7 @@ def send(
     return Answer(answered.status, answered.read().decode())
 
 
-def sha256_of(secure: ssl.SSLSocket) -> str:
+def compute_sha256(secure: ssl.SSLSocket) -> str:
     """Return the SHA-256, in hex, of the certificate that the other side has sent."""
     der = secure.getpeercert(binary_form=True)
     assert der is not None

@@ -79,11 +79,11 @@ class Certificates:
 def make(folder: Path) -> Certificates:
     """Create all of them."""
     with ThreadPoolExecutor(3) as pool:
-        list(pool.map(lambda name: _authority(folder, name), ("ca", "other-ca")))
+        list(pool.map(lambda name: _create_authority(folder, name), ("ca", "other-ca")))
         trusts = ((folder / "trust.p12", "ca"), (folder / "foreign-trust.p12", "other-ca"))
-        trusting = [pool.submit(_trust, store, folder / f"{name}.pem") for store, name in trusts]
+        trusting = [pool.submit(_create_truststore, store, folder / f"{name}.pem") for store, name in trusts]
         issuing = [
-            pool.submit(_issue, folder, authority, name, options)
+            pool.submit(_issue_certificate, folder, authority, name, options)
             for authority, issued in (("ca", _ISSUED), ("other-ca", _FOREIGN))
             for name, options in issued.items()
         ]
@@ -95,25 +95,25 @@ def make(folder: Path) -> Certificates:
     return Certificates(folder, dict(zip(names, said.split(), strict=True)))
 
 
-def _authority(folder: Path, name: str) -> None:
+def _create_authority(folder: Path, name: str) -> None:
     store = folder / f"{name}.p12"
-    _keytool(store, "-genkeypair", "-alias", "ca", "-dname", f"CN={name}", "-ext", "bc:c", *_KEY)
-    _keytool(store, "-exportcert", "-rfc", "-alias", "ca", "-file", str(folder / f"{name}.pem"))
+    _run_keytool(store, "-genkeypair", "-alias", "ca", "-dname", f"CN={name}", "-ext", "bc:c", *_KEY)
+    _run_keytool(store, "-exportcert", "-rfc", "-alias", "ca", "-file", str(folder / f"{name}.pem"))
 
 
-def _trust(store: Path, pem: Path) -> None:
-    _keytool(store, "-importcert", "-noprompt", "-alias", "ca", "-file", str(pem))
+def _create_truststore(store: Path, pem: Path) -> None:
+    _run_keytool(store, "-importcert", "-noprompt", "-alias", "ca", "-file", str(pem))
 
 
-def _issue(folder: Path, authority: str, name: str, options: Sequence[str]) -> None:
+def _issue_certificate(folder: Path, authority: str, name: str, options: Sequence[str]) -> None:
     # keytool signs with a key of the same store; Stores.java removes it afterwards.
     store = folder / f"{name}.p12"
     shutil.copyfile(folder / f"{authority}.p12", store)
     names = ("-dname", f"CN={name}", "-ext", _OTHER_NAMES if name == "elsewhere" else _NAMES)
-    _keytool(store, "-genkeypair", "-alias", "worker", "-signer", "ca", *names, *_KEY, *options)
+    _run_keytool(store, "-genkeypair", "-alias", "worker", "-signer", "ca", *names, *_KEY, *options)
 
 
-def _keytool(store: Path, *words: str) -> None:
+def _run_keytool(store: Path, *words: str) -> None:
     keytool = Path(find_java()).resolve().with_name("keytool")
     fast = ("-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC")
     places = ("-keystore", str(store), "-storetype", "PKCS12", "-storepass", PASSWORD)

@@ -15,7 +15,7 @@ from kdeclare.sandbox.connect_jars import install, resolve_connect_jars
 from tests.conftest import free_port
 from tests.kafka.connect import certificates
 from tests.kafka.connect.asking import HOST
-from tests.kafka.connect.workers import PLAIN, Crew, Workshop, started
+from tests.kafka.connect.workers import PLAIN, Crew, Workshop, run_workers
 
 
 @pytest.fixture(scope="package")
@@ -27,7 +27,7 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
     login = f"{HOST}:{settings.get_broker_port(2)}"
     with ThreadPoolExecutor(2) as pool:
         building = pool.submit(install, plugins)
-        making = pool.submit(certificates.make, _made(folder / "certificates"))
+        making = pool.submit(certificates.make, _create_folder(folder / "certificates"))
         jars = resolve_connect_jars()
         made, _ = making.result(), building.result()
     (plugins / "file").mkdir()
@@ -35,7 +35,7 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
     ports = (p for p in itertools.count(random.randrange(30001, 31000)) if is_free(p))
     try:
         with pytest.MonkeyPatch.context() as patch:
-            _equip(patch, login, made)
+            _configure_brokers(patch, login, made)
             broker = kafka_sandbox.start(settings, print)
         shop = Workshop(broker.bootstrap, login, folder / "workers", made, jars, plugins, ports)
         try:
@@ -47,7 +47,7 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
 
 
 @pytest.fixture(scope="package")
-def three(workshop: Workshop) -> Iterator[Crew]:
+def three_workers(workshop: Workshop) -> Iterator[Crew]:
     """Three workers of one group; the third has an admin listener with its own certificate."""
     admin = next(workshop.ports)
     own = {
@@ -65,18 +65,18 @@ def three(workshop: Workshop) -> Iterator[Crew]:
         workshop.worker("two", group),
         workshop.worker("three", group, {"admin.listeners": f"https://127.0.0.1:{admin}", **own}),
     ]
-    with started(workers):
+    with run_workers(workers):
         yield Crew(workers, workshop.certificates)
 
 
 @pytest.fixture
-def crew(three: Crew) -> Iterator[Crew]:
+def crew(three_workers: Crew) -> Iterator[Crew]:
     """The three workers without overrides, before and after the test."""
-    yield three
-    three.clean()
+    yield three_workers
+    three_workers.clean()
 
 
-def _equip(patch: pytest.MonkeyPatch, login: str, made: certificates.Certificates) -> None:
+def _configure_brokers(patch: pytest.MonkeyPatch, login: str, made: certificates.Certificates) -> None:
     usual = broker_properties.broker_properties
 
     def more(given: SandboxSettings, broker_id: int, *log_dirs: Path) -> dict[str, str]:
@@ -99,6 +99,6 @@ def _equip(patch: pytest.MonkeyPatch, login: str, made: certificates.Certificate
     patch.setattr(broker_properties, "broker_properties", more)
 
 
-def _made(folder: Path) -> Path:
+def _create_folder(folder: Path) -> Path:
     folder.mkdir(parents=True)
     return folder

@@ -12,7 +12,7 @@ _SOURCES = {
 }
 
 
-def fake_jetty(jars: ConnectJars, folder: Path) -> dict[str, bytes]:
+def compile_fake_jetty(jars: ConnectJars, folder: Path) -> dict[str, bytes]:
     """Return the class files of a Jetty without the two ways to its server, by name in a jar."""
     classes, sources = folder / "classes", []
     for package, text in _SOURCES.items():

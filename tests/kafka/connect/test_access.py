@@ -11,8 +11,8 @@ from kdeclare.providers.connect.client.port import NOT_AUTHORIZED
 from kdeclare.providers.connect.client.rest import open_rest_workers
 from kdeclare.providers.connect.worker_state import WorkerGroup
 from tests.kafka.connect.asking import KEYSTORE, PATH, TRUSTSTORE
-from tests.kafka.connect.test_settings import basic
-from tests.kafka.connect.workers import OPEN, Worker, Workshop, started
+from tests.kafka.connect.test_settings import build_basic_header
+from tests.kafka.connect.workers import OPEN, Worker, Workshop, run_workers
 
 pytestmark = pytest.mark.kafka
 
@@ -49,7 +49,7 @@ def workers(workshop: Workshop, folder: Path) -> Iterator[dict[str, Worker]]:
     (folder / "stores").mkdir()
     (folder / "link").symlink_to(folder / "stores")
     made = {name: workshop.worker(name, name, more) for name, more in differences.items()}
-    with started(list(made.values())):
+    with run_workers(list(made.values())):
         yield made
 
 
@@ -68,7 +68,7 @@ def test_worker_without_access_settings_denies_all(workers: dict[str, Worker], n
     ask = workers[name].ask
     change = {KEYSTORE: str(workers[name].certificates.store("a"))}
     for method, path in _REQUESTS:
-        for headers in ({}, basic("ada", "lovelace")):
+        for headers in ({}, build_basic_header("ada", "lovelace")):
             refused = ask(method, path, change, headers)
             assert (refused.status, refused.message[:15]) == (403, "Access denied: ")
             assert why in refused.message
@@ -80,7 +80,9 @@ def test_worker_without_access_settings_denies_all(workers: dict[str, Worker], n
 def test_worker_without_admins_file_denies_all(workers: dict[str, Worker]) -> None:
     for method, path in _REQUESTS:
         assert workers["unreadable"].ask(method, path, {}).status == 401
-        assert workers["unreadable"].ask(method, path, {}, basic("ada", "lovelace")).status == 403
+        assert (
+            workers["unreadable"].ask(method, path, {}, build_basic_header("ada", "lovelace")).status == 403
+        )
 
 
 def test_kdeclare_logs_in_with_authorization_header(workers: dict[str, Worker]) -> None:
@@ -91,15 +93,15 @@ def test_kdeclare_logs_in_with_authorization_header(workers: dict[str, Worker]) 
     with pytest.raises(Fault, match="Administrator access is required") as refused:
         stranger.status(url)
     assert refused.value.error == NOT_AUTHORIZED
-    login = WorkerGroup((url,), *files, headers=tuple(basic("ada", "lovelace").items()))
+    login = WorkerGroup((url,), *files, headers=tuple(build_basic_header("ada", "lovelace").items()))
     assert "group.id" in str(open_rest_workers(login, Path(), str).status(url).error)
 
 
 def test_worker_with_invalid_settings_still_requires_login(workers: dict[str, Worker]) -> None:
     ask = workers["mistaken"].ask
     assert ask("GET", f"{PATH}/status").status == 401
-    assert "group.id" in ask.status(basic("ada", "lovelace"))["error"]["message"]
-    assert ask("PATCH", PATH, {}, basic("ada", "lovelace")).status == 503
+    assert "group.id" in ask.status(build_basic_header("ada", "lovelace"))["error"]["message"]
+    assert ask("PATCH", PATH, {}, build_basic_header("ada", "lovelace")).status == 503
 
 
 @pytest.mark.parametrize("key", [KEYSTORE, TRUSTSTORE])

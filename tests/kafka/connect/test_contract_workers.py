@@ -62,7 +62,7 @@ class Bed:
             time.sleep(0.02)
 
 
-def memory() -> Bed:
+def build_memory_bed() -> Bed:
     workers = MemoryWorkers()
     begin, end = datetime(2026, 1, 1, tzinfo=UTC), datetime.now(UTC) + timedelta(days=300)
     for name in ("/a", "/b", "/lacking"):
@@ -73,7 +73,7 @@ def memory() -> Bed:
     return Bed(workers, "/a", "/b", "/lacking", "${env:PW}")
 
 
-def real(crew: Crew, folder: Path) -> Iterator[Bed]:
+def build_real_bed(crew: Crew, folder: Path) -> Iterator[Bed]:
     made = crew.certificates
     secrets = folder / "secrets.properties"
     secrets.write_text(f"keystore={certificates.PASSWORD}\n")
@@ -94,12 +94,12 @@ def real(crew: Crew, folder: Path) -> Iterator[Bed]:
 @pytest.fixture(params=["memory", pytest.param("kafka", marks=pytest.mark.kafka)])
 def bed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bed]:
     if request.param == "memory":
-        yield memory()
+        yield build_memory_bed()
     else:
-        yield from real(request.getfixturevalue("crew"), tmp_path)
+        yield from build_real_bed(request.getfixturevalue("crew"), tmp_path)
 
 
-def fault(call: Callable[[], Any]) -> Fault:
+def catch_fault(call: Callable[[], Any]) -> Fault:
     with pytest.raises(Fault) as raised:
         call()
     return raised.value
@@ -153,7 +153,7 @@ def test_patch_that_no_worker_can_apply_writes_nothing(bed: Bed, wrong: dict[str
         assert not found.valid
         assert any(found.errors.values())
         assert "not-it" not in str(found)
-        assert fault(partial(bed.workers.patch, url, wrong)).error == port.INVALID
+        assert catch_fault(partial(bed.workers.patch, url, wrong)).error == port.INVALID
     seen = bed.settled(before)
     assert {worker.served for worker in seen.workers} == shown
     assert seen.overrides == before
@@ -161,7 +161,7 @@ def test_patch_that_no_worker_can_apply_writes_nothing(bed: Bed, wrong: dict[str
 
 def test_validation_finds_file_missing_on_one_worker(bed: Bed) -> None:
     *others, last = bed.workers.urls
-    found = fault(lambda: require_valid(bed.workers, bed.rotated(bed.lacking)))
+    found = catch_fault(lambda: require_valid(bed.workers, bed.rotated(bed.lacking)))
     assert found.error == port.INVALID
     assert last in found.message
     assert not any(url in found.message for url in others)
@@ -172,7 +172,7 @@ def test_delete_removes_override(bed: Bed) -> None:
     after = dict(patch_through_any(bed.workers, bed.rotated(bed.a)))
     bed.settled(after)
     for url in bed.workers.urls:
-        assert fault(partial(bed.workers.delete, url, "no.such.key")).error == port.NO_OVERRIDE
+        assert catch_fault(partial(bed.workers.delete, url, "no.such.key")).error == port.NO_OVERRIDE
     bed.workers.delete(bed.workers.urls[0], TYPE)
     after.pop(TYPE)
     assert bed.settled(after).overrides == after
@@ -181,19 +181,19 @@ def test_delete_removes_override(bed: Bed) -> None:
 # Through the engine.
 
 
-def declared(bed: Bed, location: str) -> DesiredResource:
+def build_resource(bed: Bed, location: str) -> DesiredResource:
     return desired("ConnectWorkerConfig", "eu", workers=list(bed.workers.urls), config=bed.rotated(location))
 
 
 def test_rollback_of_rotation_restores_certificate(bed: Bed) -> None:
     world = World(MemoryCluster())
     world.workers[bed.workers.urls] = bed.workers
-    assert world.apply(declared(bed, bed.a)).complete
+    assert world.apply(build_resource(bed, bed.a)).complete
     shown = {worker.served for worker in read_workers(bed.workers).workers}
-    assert not world.plan(declared(bed, bed.a)).has_changes
-    assert world.apply(declared(bed, bed.b)).complete
+    assert not world.plan(build_resource(bed, bed.a)).has_changes
+    assert world.apply(build_resource(bed, bed.b)).complete
     assert shown.isdisjoint({worker.served for worker in read_workers(bed.workers).workers})
-    refused = world.plan(declared(bed, bed.lacking))
+    refused = world.plan(build_resource(bed, bed.lacking))
     (problem,) = [d for d in refused.diagnostics if d.is_error]
     assert bed.workers.urls[-1] in problem.detail
     assert world.rollback().complete

@@ -14,23 +14,23 @@ from tests.kafka.connect.asking import (
     KEYSTORE_PASSWORD,
     PATH,
     TRUSTSTORE,
-    send,
-    sha256_of,
+    compute_sha256,
+    send_request,
 )
 from tests.kafka.connect.certificates import PASSWORD
-from tests.kafka.connect.workers import OWN_FOLDER, Crew, Worker, Workshop, eventually, started
+from tests.kafka.connect.workers import OWN_FOLDER, Crew, Worker, Workshop, run_workers, wait_for_result
 
 pytestmark = pytest.mark.kafka
 
 _CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 
 
-def to(crew: Crew, name: str) -> dict[str, str]:
+def build_change(crew: Crew, name: str) -> dict[str, str]:
     """Return the change that rotates to a certificate."""
     return {KEYSTORE: str(crew.certificates.store(name)), KEYSTORE_PASSWORD: PASSWORD}
 
 
-def records(workshop: Workshop, topic: str) -> list[tuple[str, str]]:
+def read_records(workshop: Workshop, topic: str) -> list[tuple[str, str]]:
     """Return key and value of all records of a topic with one partition; ``null`` for a tombstone."""
     said = run_kafka_tool(
         _CONSUMER,
@@ -44,14 +44,14 @@ def records(workshop: Workshop, topic: str) -> list[tuple[str, str]]:
 
 def test_status_describes_one_worker(crew: Crew) -> None:
     leading = crew.leader()
-    answer = leading.ask.patch(to(crew, "a"))
-    assert answer.body == to(crew, "a")
+    answer = leading.ask.patch(build_change(crew, "a"))
+    assert answer.body == build_change(crew, "a")
     found = leading.ask.status()
     assert found["worker_id"] == f"127.0.0.1:{leading.port}"
     assert (found["leader"], found["mode"], found["plugin_version"]) == (True, "distributed", "0.2.0")
     assert found["seen"]["offset"] == found["applied"]["offset"]
     assert found["error"] is None
-    assert found["overrides"] == sorted(to(crew, "a"))
+    assert found["overrides"] == sorted(build_change(crew, "a"))
     assert {KEYSTORE, TRUSTSTORE} <= set(found["whitelist"])
     (listener,) = found["listeners"]
     certificate = listener.pop("certificate")
@@ -66,22 +66,22 @@ def test_status_describes_one_worker(crew: Crew) -> None:
 @pytest.mark.parametrize("number", [0, 1, 2])
 def test_patch_through_any_worker_reaches_all_workers(crew: Crew, number: int) -> None:
     asked = [crew.leader(), *crew.followers()][number]
-    answer = asked.ask.patch(to(crew, "a"))
-    assert (answer.status, answer.body) == (200, to(crew, "a"))
+    answer = asked.ask.patch(build_change(crew, "a"))
+    assert (answer.status, answer.body) == (200, build_change(crew, "a"))
     crew.await_served(crew.certificates.sha256["a"])
-    assert all(w.ask.overrides() == to(crew, "a") for w in crew.workers)
+    assert all(w.ask.overrides() == build_change(crew, "a") for w in crew.workers)
 
 
 def test_open_connection_keeps_its_certificate(crew: Crew) -> None:
     connection = crew.workers[0].ask.connection()
-    assert send(connection, "GET", "/").status == 200
+    assert send_request(connection, "GET", "/").status == 200
     secure = connection.sock
-    assert crew.workers[0].ask.patch(to(crew, "a")).status == 200
+    assert crew.workers[0].ask.patch(build_change(crew, "a")).status == 200
     crew.await_served(crew.certificates.sha256["a"])
-    assert send(connection, "GET", "/").status == 200
+    assert send_request(connection, "GET", "/").status == 200
     assert connection.sock is secure
     assert isinstance(secure, ssl.SSLSocket)
-    assert sha256_of(secure) == crew.certificates.sha256["static"]
+    assert compute_sha256(secure) == crew.certificates.sha256["static"]
     connection.close()
 
 
@@ -89,13 +89,13 @@ def test_open_connection_keeps_its_certificate(crew: Crew) -> None:
 @case("CON-03")
 def test_topic_record_has_all_overrides_and_tombstone_when_empty(crew: Crew, workshop: Workshop) -> None:
     leading = crew.leader().ask
-    assert leading.patch(to(crew, "a")).status == 200
+    assert leading.patch(build_change(crew, "a")).status == 200
     assert leading.delete(KEYSTORE_PASSWORD).status == 204
     assert leading.overrides() == {KEYSTORE: str(crew.certificates.store("a"))}
     assert leading.delete(KEYSTORE).status == 204
     crew.await_served(crew.certificates.sha256["static"])
-    written = [value for key, value in records(workshop, "three-config") if key == "worker-config"]
-    assert json.loads(written[-3]) == {"version": 0, "properties": to(crew, "a")}
+    written = [value for key, value in read_records(workshop, "three-config") if key == "worker-config"]
+    assert json.loads(written[-3]) == {"version": 0, "properties": build_change(crew, "a")}
     assert json.loads(written[-2])["properties"] == {KEYSTORE: str(crew.certificates.store("a"))}
     assert written[-1] == "null"
 
@@ -110,9 +110,9 @@ def test_delete_of_missing_override_gets_404_from_any_worker(crew: Crew) -> None
 def test_validate_of_valid_change_changes_nothing(crew: Crew) -> None:
     follower = crew.followers()[0].ask
     before = follower.status()["seen"]
-    answer = follower.validate(to(crew, "a"))
+    answer = follower.validate(build_change(crew, "a"))
     assert answer.status == 200
-    assert answer.body == {"valid": True, "configs": list(to(crew, "a")), "errors": {}}
+    assert answer.body == {"valid": True, "configs": list(build_change(crew, "a")), "errors": {}}
     assert follower.status()["seen"] == before
     assert follower.served() == crew.certificates.sha256["static"]
 
@@ -133,7 +133,7 @@ def test_placeholders_are_stored_and_resolved_by_each_worker(crew: Crew) -> None
     answer = crew.workers[0].ask.patch(raw)
     assert (answer.status, answer.body) == (200, raw)
     for worker, name in zip(crew.workers, ("a", "b", "a"), strict=True):
-        eventually(lambda w=worker, n=name: w.ask.served() == crew.certificates.sha256[n], 10)  # type: ignore[misc]
+        wait_for_result(lambda w=worker, n=name: w.ask.served() == crew.certificates.sha256[n], 10)  # type: ignore[misc]
         assert worker.ask.overrides() == raw
 
 
@@ -145,7 +145,7 @@ def test_follower_without_file_reports_error_and_keeps_certificate(crew: Crew) -
             shutil.copy(crew.certificates.store("a"), worker.folder / "own.p12")
     raw = {KEYSTORE: f"${{env:{OWN_FOLDER}}}/own.p12"}
     assert crew.leader().ask.patch(raw).status == 200
-    refused = eventually(lambda: lacking.ask.status()["error"], 10)
+    refused = wait_for_result(lambda: lacking.ask.status()["error"], 10)
     assert refused["offset"] == lacking.ask.status()["seen"]["offset"]
     assert refused["message"] == f"{KEYSTORE}: There is no file {raw[KEYSTORE]} on this worker."
     assert lacking.ask.served() == crew.certificates.sha256["static"]
@@ -154,11 +154,11 @@ def test_follower_without_file_reports_error_and_keeps_certificate(crew: Crew) -
     shutil.copy(crew.certificates.store("a"), lacking.folder / "own.p12")
     assert crew.leader().ask.patch({}).status == 200
     crew.await_served(crew.certificates.sha256["a"])
-    assert eventually(lambda: lacking.ask.status()["error"] is None, 10)
+    assert wait_for_result(lambda: lacking.ask.status()["error"] is None, 10)
 
 
 def test_restarted_worker_applies_overrides_before_first_request(crew: Crew) -> None:
-    assert crew.leader().ask.patch(to(crew, "a")).status == 200
+    assert crew.leader().ask.patch(build_change(crew, "a")).status == 200
     restarted = crew.followers()[0]
     restarted.stop()
     before = len(restarted.said())
@@ -180,11 +180,11 @@ def source(crew: Crew, tmp_path: Path) -> str:
         "tasks.max": "1",
     }
     assert crew.workers[0].ask("PUT", "/connectors/lines/config", config).status in (200, 201)
-    eventually(lambda: running(crew.workers[0]), 30)
+    wait_for_result(lambda: find_running(crew.workers[0]), 30)
     return "lines"
 
 
-def running(worker: Worker) -> object:
+def find_running(worker: Worker) -> object:
     """Return where the connector and its task run, once both do; otherwise nothing."""
     answer = worker.ask("GET", "/connectors/lines/status")
     if answer.status != 200:
@@ -201,17 +201,17 @@ def test_rotation_restarts_no_task_and_keeps_worker_without_plugin(
     crew: Crew, source: str, workshop: Workshop
 ) -> None:
     plain = workshop.worker("plain", "three", {"rest.extension.classes": ""})
-    with started([plain]):
+    with run_workers([plain]):
         everybody = [*crew.workers, plain]
         # The new worker has its share of the work when the delayed rebalance has ended.
-        eventually(lambda: all("Joined group" in w.said() for w in everybody), 30)
-        eventually(lambda: running(plain), 30)
+        wait_for_result(lambda: all("Joined group" in w.said() for w in everybody), 30)
+        wait_for_result(lambda: find_running(plain), 30)
         before = [len(w.said()) for w in everybody]
-        status = running(plain)
+        status = find_running(plain)
         for name in ("a", "b", "a"):
-            assert crew.followers()[0].ask.patch(to(crew, name)).status == 200
+            assert crew.followers()[0].ask.patch(build_change(crew, name)).status == 200
             crew.await_served(crew.certificates.sha256[name])
-        assert running(plain) == status
+        assert find_running(plain) == status
         for worker, length in zip(everybody, before, strict=True):
             said = worker.said()[length:]
             assert not [line for line in said.splitlines() if "ebalance" in line or "Starting task" in line]

@@ -14,7 +14,7 @@ from kdeclare.sandbox.jars import ignore_progress
 pytestmark = pytest.mark.kafka
 
 
-def run(*words: str) -> "subprocess.CompletedProcess[str]":
+def run_kdeclare(*words: str) -> "subprocess.CompletedProcess[str]":
     """Run one command line."""
     command = [sys.executable, "-c", "from kdeclare.cli.main import run; run()", *words]
     return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
@@ -26,9 +26,9 @@ def test_plugin_compiles_without_warnings(tmp_path: Path) -> None:
 
 
 def test_plugin_build_and_install_give_same_jar(tmp_path: Path) -> None:
-    built = run("connect", "plugin", "build", "--out", str(tmp_path / "out"))
+    built = run_kdeclare("connect", "plugin", "build", "--out", str(tmp_path / "out"))
     assert (built.returncode, built.stdout) == (0, f"{tmp_path / 'out' / get_jar_name()}\n")
-    installed = run("connect", "plugin", "install", "--plugin-path", str(tmp_path / "plugins"))
+    installed = run_kdeclare("connect", "plugin", "install", "--plugin-path", str(tmp_path / "plugins"))
     assert installed.stdout.splitlines() == [
         f"plugin.path={tmp_path / 'plugins'}",
         f"rest.extension.classes={EXTENSION}",

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from tests.kafka.connect.asking import KEYSTORE, KEYSTORE_PASSWORD, Asking, send
+from tests.kafka.connect.asking import KEYSTORE, KEYSTORE_PASSWORD, WorkerClient, send_request
 from tests.kafka.connect.certificates import PASSWORD
 from tests.kafka.connect.workers import Crew
 
@@ -16,7 +16,7 @@ _CLIENTS = 50
 _PAUSE_SECONDS = 1.0
 
 
-def to(crew: Crew, number: int) -> dict[str, str]:
+def build_change(crew: Crew, number: int) -> dict[str, str]:
     """Return the change of a rotation, each to a different certificate."""
     return {KEYSTORE: str(crew.certificates.store("ab"[number % 2])), KEYSTORE_PASSWORD: PASSWORD}
 
@@ -24,7 +24,7 @@ def to(crew: Crew, number: int) -> dict[str, str]:
 class Client(threading.Thread):
     """Sends requests to a worker repeatedly; every second client keeps one connection open."""
 
-    def __init__(self, ask: Asking, keeps: bool, over: threading.Event) -> None:
+    def __init__(self, ask: WorkerClient, keeps: bool, over: threading.Event) -> None:
         super().__init__()
         self._ask, self._keeps, self._over = ask, keeps, over
         self.answered = 0
@@ -35,7 +35,7 @@ class Client(threading.Thread):
         connection = self._ask.connection()
         while not self._over.wait(_PAUSE_SECONDS):
             try:
-                answer = send(connection, "GET", "/")
+                answer = send_request(connection, "GET", "/")
                 if answer.status != 200:
                     self.wrong.append(answer.text)
                 self.answered += 1
@@ -53,7 +53,7 @@ def test_rotations_drop_no_requests_of_fifty_clients(crew: Crew) -> None:
         client.start()
     try:
         for number in range(_ROTATIONS):
-            assert crew.workers[number % 3].ask.patch(to(crew, number)).status == 200
+            assert crew.workers[number % 3].ask.patch(build_change(crew, number)).status == 200
             crew.await_served(crew.certificates.sha256["ab"[number % 2]])
     finally:
         over.set()

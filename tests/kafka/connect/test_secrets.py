@@ -13,8 +13,8 @@ from kdeclare.java import find_java
 from kdeclare.sandbox.connect_jars import ConnectJars
 from tests.kafka.connect.asking import KEY_PASSWORD, KEYSTORE, KEYSTORE_PASSWORD, PATH, TRUSTSTORE
 from tests.kafka.connect.certificates import PASSWORD
-from tests.kafka.connect.test_damaged import put
-from tests.kafka.connect.workers import Worker, Workshop, eventually, started
+from tests.kafka.connect.test_damaged import write_record
+from tests.kafka.connect.workers import Worker, Workshop, run_workers, wait_for_result
 
 pytestmark = pytest.mark.kafka
 
@@ -108,16 +108,16 @@ def keeper(workshop: Workshop, tmp_path_factory: pytest.TempPathFactory) -> Iter
     }
     worker = workshop.worker("keeper", "keeper", properties)
     worker.properties[_FILE] = str(folder / "placeholders.properties")
-    with started([worker]):
+    with run_workers([worker]):
         yield worker
 
 
-def placeholder_of(worker: Worker, secret: str) -> str:
+def build_placeholder(worker: Worker, secret: str) -> str:
     """Return a placeholder for one of the secrets."""
     return f"${{file:{worker.properties[_FILE]}:{secret}}}"
 
 
-def leaks(text: str) -> list[str]:
+def find_leaks(text: str) -> list[str]:
     """Return the lines that contain a secret."""
     return [line for line in text.splitlines() if _NEVER.search(line)]
 
@@ -125,21 +125,21 @@ def leaks(text: str) -> list[str]:
 @pytest.mark.parametrize("key", _KEYS)
 @pytest.mark.parametrize("secret", _SECRETS)
 def test_responses_contain_no_resolved_placeholder(keeper: Worker, key: str, secret: str) -> None:
-    placeholder = placeholder_of(keeper, secret)
+    placeholder = build_placeholder(keeper, secret)
     before = len(keeper.said())
     validated = keeper.ask.validate({key: placeholder})
     assert validated.status == 200, validated.text
-    assert leaks(validated.text) == []
+    assert find_leaks(validated.text) == []
     assert not validated.body["valid"]
     (named,) = validated.body["errors"]
     assert named in (*_KEYS, ""), validated.text  # if the password does not open a store, its key
     patched = keeper.ask.patch({key: placeholder})
     assert patched.status == 400, patched.text
-    assert leaks(patched.text + keeper.said()[before:]) == []
+    assert find_leaks(patched.text + keeper.said()[before:]) == []
 
 
 def test_error_names_key_and_placeholder(keeper: Worker) -> None:
-    placeholder = placeholder_of(keeper, "plain")
+    placeholder = build_placeholder(keeper, "plain")
     answer = keeper.ask.validate({KEYSTORE: placeholder})
     assert answer.body["errors"] == {KEYSTORE: [f"There is no file {placeholder} on this worker."]}
 
@@ -148,15 +148,15 @@ def test_error_names_key_and_placeholder(keeper: Worker) -> None:
 def test_status_and_log_contain_no_resolved_placeholder(keeper: Worker, workshop: Workshop, key: str) -> None:
     before = len(keeper.said())
     for secret in _SECRETS:
-        raw = {key: placeholder_of(keeper, secret)}
-        put(workshop, "keeper-config", json.dumps({"version": 0, "properties": raw}).encode())
-        eventually(lambda: keeper.ask.status()["overrides"] != [key] and keeper.ask.overrides() == raw)  # noqa: B023
-        refused = eventually(lambda: keeper.ask.status()["error"])
+        raw = {key: build_placeholder(keeper, secret)}
+        write_record(workshop, "keeper-config", json.dumps({"version": 0, "properties": raw}).encode())
+        wait_for_result(lambda: keeper.ask.status()["overrides"] != [key] and keeper.ask.overrides() == raw)  # noqa: B023
+        refused = wait_for_result(lambda: keeper.ask.status()["error"])
         assert refused["message"]
-        assert leaks(keeper.ask("GET", f"{PATH}/status").text) == []
-    put(workshop, "keeper-config", None)
-    eventually(lambda: keeper.ask.status()["error"] is None)
-    assert leaks(keeper.said()[before:]) == []
+        assert find_leaks(keeper.ask("GET", f"{PATH}/status").text) == []
+    write_record(workshop, "keeper-config", None)
+    wait_for_result(lambda: keeper.ask.status()["error"] is None)
+    assert find_leaks(keeper.said()[before:]) == []
 
 
 @pytest.mark.parametrize("provider", ["loud", "broken"])
@@ -164,10 +164,10 @@ def test_errors_of_config_providers_are_not_repeated(keeper: Worker, provider: s
     before = len(keeper.said())
     for ask in (keeper.ask.validate, keeper.ask.patch):
         answer = ask({KEYSTORE_PASSWORD: f"${{{provider}:path:key}}"})
-        assert leaks(answer.text) == []
+        assert find_leaks(answer.text) == []
         assert provider in answer.text
         assert f"${{{provider}:path:key}}" in answer.text
-    assert leaks(keeper.said()[before:]) == []
+    assert find_leaks(keeper.said()[before:]) == []
 
 
 def test_log_contains_no_path_of_accepted_key_store(
@@ -183,4 +183,4 @@ def test_log_contains_no_path_of_accepted_key_store(
     assert keeper.ask.patch(changes).status == 200
     assert keeper.ask.served() == workshop.certificates.sha256["a"]
     assert keeper.ask.patch(dict.fromkeys(changes)).status == 200
-    assert leaks(keeper.said()[before:]) == []
+    assert find_leaks(keeper.said()[before:]) == []

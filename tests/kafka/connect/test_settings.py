@@ -19,7 +19,7 @@ from kafka.admin import (
 
 from tests.kafka.connect.asking import KEYSTORE, KEYSTORE_PASSWORD, PATH, Answer
 from tests.kafka.connect.certificates import PASSWORD
-from tests.kafka.connect.workers import OPEN, PLAIN, Worker, Workshop, eventually, started
+from tests.kafka.connect.workers import OPEN, PLAIN, Worker, Workshop, run_workers, wait_for_result
 
 pytestmark = pytest.mark.kafka
 
@@ -38,7 +38,7 @@ _PLUG_INS: list[Right] = [(ResourceType.TRANSACTIONAL_ID, "connect-cluster-guard
 
 
 @contextmanager
-def administering(workshop: Workshop) -> Iterator[KafkaAdminClient]:
+def open_admin_client(workshop: Workshop) -> Iterator[KafkaAdminClient]:
     """A user who may do everything."""
     admin = KafkaAdminClient(bootstrap_servers=workshop.bootstrap)
     try:
@@ -47,7 +47,7 @@ def administering(workshop: Workshop) -> Iterator[KafkaAdminClient]:
         admin.close()
 
 
-def alices(rights: Sequence[Right]) -> list[ACL]:
+def build_acls(rights: Sequence[Right]) -> list[ACL]:
     """ACLs of alice, by prefix."""
     return [
         ACL(
@@ -61,13 +61,13 @@ def alices(rights: Sequence[Right]) -> list[ACL]:
     ]
 
 
-def basic(name: str, password: str) -> dict[str, str]:
+def build_basic_header(name: str, password: str) -> dict[str, str]:
     """Return the header of HTTP Basic."""
     return {"Authorization": "Basic " + base64.b64encode(f"{name}:{password}".encode()).decode()}
 
 
 @pytest.fixture(scope="module")
-def guarded(workshop: Workshop) -> Iterator[list[Worker]]:
+def guarded_workers(workshop: Workshop) -> Iterator[list[Worker]]:
     """One worker with TLS, a password, few ACLs, and administrators; one with a mistake."""
     admins = workshop.certificates.folder / "admins.properties"
     admins.write_text("ada=lovelace\n")
@@ -87,15 +87,15 @@ def guarded(workshop: Workshop) -> Iterator[list[Worker]]:
         workshop.worker("guarded", "guarded", chosen),
         workshop.worker("mistaken", "mistaken", {f"{_PREFIX}whitelist": f"{KEYSTORE},group.id"}),
     ]
-    with administering(workshop) as admin:
-        assert not admin.create_acls(alices([*_CONNECTS, *_PLUG_INS]))["failed"]
-    with started(workers):
+    with open_admin_client(workshop) as admin:
+        assert not admin.create_acls(build_acls([*_CONNECTS, *_PLUG_INS]))["failed"]
+    with run_workers(workers):
         yield workers
 
 
-def test_only_administrators_read_or_change_overrides(guarded: list[Worker]) -> None:
-    ask = guarded[0].ask
-    change = {KEYSTORE: str(guarded[0].certificates.store("a"))}
+def test_only_administrators_read_or_change_overrides(guarded_workers: list[Worker]) -> None:
+    ask = guarded_workers[0].ask
+    change = {KEYSTORE: str(guarded_workers[0].certificates.store("a"))}
     requests = [
         ("GET", PATH),
         ("GET", f"{PATH}/status"),
@@ -105,37 +105,39 @@ def test_only_administrators_read_or_change_overrides(guarded: list[Worker]) -> 
     ]
     for method, path in requests:
         assert ask(method, path, change).status == 401
-        assert ask(method, path, change, basic("ada", "byron")).status == 403
-        assert ask(method, path, change, basic("bob", "lovelace")).status == 403
+        assert ask(method, path, change, build_basic_header("ada", "byron")).status == 403
+        assert ask(method, path, change, build_basic_header("bob", "lovelace")).status == 403
         assert ask(method, path, change, {"Authorization": "Basic %%%"}).status == 403
-    assert ask("PATCH", PATH, change, basic("ada", "lovelace")).status == 200
-    assert ask("GET", PATH, headers=basic("ada", "lovelace")).body == change
-    assert ask.status(basic("ada", "lovelace"))["overrides"] == [KEYSTORE]
+    assert ask("PATCH", PATH, change, build_basic_header("ada", "lovelace")).status == 200
+    assert ask("GET", PATH, headers=build_basic_header("ada", "lovelace")).body == change
+    assert ask.status(build_basic_header("ada", "lovelace"))["overrides"] == [KEYSTORE]
     assert ask("GET", "/connectors").status == 200
-    assert ask("DELETE", f"{PATH}/{KEYSTORE}", headers=basic("ada", "lovelace")).status == 204
+    assert ask("DELETE", f"{PATH}/{KEYSTORE}", headers=build_basic_header("ada", "lovelace")).status == 204
 
 
-def test_change_without_write_permission_reports_it(guarded: list[Worker], workshop: Workshop) -> None:
-    ask, admin = guarded[0].ask, basic("ada", "lovelace")
+def test_change_without_write_permission_reports_it(
+    guarded_workers: list[Worker], workshop: Workshop
+) -> None:
+    ask, admin = guarded_workers[0].ask, build_basic_header("ada", "lovelace")
     change = {"listeners.https.ssl.client.auth": "requested"}
-    with administering(workshop) as cluster:
-        cluster.delete_acls(alices(_PLUG_INS))
-        refused = eventually(lambda: _unless_done(ask("PATCH", PATH, change, admin)))
+    with open_admin_client(workshop) as cluster:
+        cluster.delete_acls(build_acls(_PLUG_INS))
+        refused = wait_for_result(lambda: _find_failure(ask("PATCH", PATH, change, admin)))
         assert refused is not None
         assert "Nothing was written: " in refused.message
         assert "Transactional Id authorization failed" in refused.message
-        assert not cluster.create_acls(alices(_PLUG_INS))["failed"]
-    eventually(lambda: ask("PATCH", PATH, change, admin).status == 200)
+        assert not cluster.create_acls(build_acls(_PLUG_INS))["failed"]
+    wait_for_result(lambda: ask("PATCH", PATH, change, admin).status == 200)
     assert ask("PATCH", PATH, dict.fromkeys(change), admin).status == 200
 
 
-def _unless_done(answer: Answer) -> Answer | None:
+def _find_failure(answer: Answer) -> Answer | None:
     """Brokers apply new ACLs with a delay."""
     return None if answer.status == 200 else answer
 
 
-def test_whitelist_setting_replaces_allowed_keys(guarded: list[Worker]) -> None:
-    worker, admin = guarded[0], basic("ada", "lovelace")
+def test_whitelist_setting_replaces_allowed_keys(guarded_workers: list[Worker]) -> None:
+    worker, admin = guarded_workers[0], build_basic_header("ada", "lovelace")
     with pytest.raises(OSError, match=r"certificate|reset|closed|EOF"):
         worker.ask_unidentified("GET", "/")
     changes = {"listeners.https.ssl.client.auth": "none"}
@@ -151,38 +153,38 @@ def test_whitelist_setting_replaces_allowed_keys(guarded: list[Worker]) -> None:
         worker.ask_unidentified("GET", "/")
 
 
-def test_trust_check_of_other_workers_can_be_disabled(guarded: list[Worker]) -> None:
-    change = {KEYSTORE: str(guarded[0].certificates.store("foreign"))}
-    answer = guarded[0].ask("POST", f"{PATH}/validate", change, basic("ada", "lovelace"))
+def test_trust_check_of_other_workers_can_be_disabled(guarded_workers: list[Worker]) -> None:
+    change = {KEYSTORE: str(guarded_workers[0].certificates.store("foreign"))}
+    answer = guarded_workers[0].ask("POST", f"{PATH}/validate", change, build_basic_header("ada", "lovelace"))
     assert answer.body == {"valid": True, "configs": [KEYSTORE], "errors": {}}
 
 
-def test_certificate_for_other_host_is_refused(guarded: list[Worker]) -> None:
-    change = {KEYSTORE: str(guarded[0].certificates.store("elsewhere"))}
-    answer = guarded[0].ask("PATCH", PATH, change, basic("ada", "lovelace"))
+def test_certificate_for_other_host_is_refused(guarded_workers: list[Worker]) -> None:
+    change = {KEYSTORE: str(guarded_workers[0].certificates.store("elsewhere"))}
+    answer = guarded_workers[0].ask("PATCH", PATH, change, build_basic_header("ada", "lovelace"))
     assert answer.status == 400
     assert "The certificate does not name 127.0.0.1, by which this worker is known" in answer.message
     # Jetty responds like this to requests for a host that its certificate does not name
-    assert guarded[0].ask("GET", "/", headers={"Host": "elsewhere.example"}).status == 400
+    assert guarded_workers[0].ask("GET", "/", headers={"Host": "elsewhere.example"}).status == 400
 
 
-def test_ca_certificate_is_accepted_as_server_certificate(guarded: list[Worker]) -> None:
-    change = {KEYSTORE: str(guarded[0].certificates.store("signing"))}
-    answer = guarded[0].ask("POST", f"{PATH}/validate", change, basic("ada", "lovelace"))
+def test_ca_certificate_is_accepted_as_server_certificate(guarded_workers: list[Worker]) -> None:
+    change = {KEYSTORE: str(guarded_workers[0].certificates.store("signing"))}
+    answer = guarded_workers[0].ask("POST", f"{PATH}/validate", change, build_basic_header("ada", "lovelace"))
     assert answer.body == {"valid": True, "configs": [KEYSTORE], "errors": {}}
 
 
-def test_broken_config_provider_is_reported_when_used(guarded: list[Worker]) -> None:
+def test_broken_config_provider_is_reported_when_used(guarded_workers: list[Worker]) -> None:
     change = {KEYSTORE: "${absent:path:key}"}
-    answer = guarded[0].ask("PATCH", PATH, change, basic("ada", "lovelace"))
+    answer = guarded_workers[0].ask("PATCH", PATH, change, build_basic_header("ada", "lovelace"))
     assert answer.status == 400
     assert "the config provider 'absent', io.example.Absent, cannot be created" in answer.message
     assert "io.example.Absent" in answer.message
     assert "ClassNotFoundException" in answer.message
 
 
-def test_worker_with_invalid_settings_still_runs(guarded: list[Worker]) -> None:
-    ask = guarded[1].ask
+def test_worker_with_invalid_settings_still_runs(guarded_workers: list[Worker]) -> None:
+    ask = guarded_workers[1].ask
     answer = ask.patch({})
     assert answer.status == 503
     assert "This worker has no component that can change group.id while it runs." in answer.message
@@ -192,15 +194,17 @@ def test_worker_with_invalid_settings_still_runs(guarded: list[Worker]) -> None:
 
 
 @pytest.fixture
-def alone(workshop: Workshop, tmp_path: Path) -> Iterator[Worker]:
+def standalone_worker(workshop: Workshop, tmp_path: Path) -> Iterator[Worker]:
     """A standalone worker that watches a file."""
     worker = workshop.standalone("alone", {f"{_PREFIX}file": str(tmp_path / "overrides.json")})
-    with started([worker]):
+    with run_workers([worker]):
         yield worker
 
 
-def test_standalone_worker_watches_its_file(alone: Worker, workshop: Workshop, tmp_path: Path) -> None:
-    ask, sha256 = alone.ask, workshop.certificates.sha256
+def test_standalone_worker_watches_its_file(
+    standalone_worker: Worker, workshop: Workshop, tmp_path: Path
+) -> None:
+    ask, sha256 = standalone_worker.ask, workshop.certificates.sha256
     file = tmp_path / "overrides.json"
 
     def to(name: str) -> dict[str, str]:
@@ -208,17 +212,17 @@ def test_standalone_worker_watches_its_file(alone: Worker, workshop: Workshop, t
 
     assert (ask.status()["mode"], ask.status()["seen"], ask.overrides()) == ("standalone", None, {})
     file.write_text(json.dumps(to("a")))
-    eventually(lambda: ask.served() == sha256["a"], 10)
+    wait_for_result(lambda: ask.served() == sha256["a"], 10)
     assert ask.overrides() == to("a")
     assert ask.patch(to("b")).body == to("b")
     assert ask.served() == sha256["b"]
     assert json.loads(file.read_text()) == to("b")
     file.write_text("{")
-    error = eventually(lambda: ask.status()["error"], 10)
+    error = wait_for_result(lambda: ask.status()["error"], 10)
     assert f"{file}: it is not valid JSON" in error["message"]
     file.write_text(json.dumps(to("expired")))
-    eventually(lambda: "expired" in ask.status()["error"]["message"], 10)
+    wait_for_result(lambda: "expired" in ask.status()["error"]["message"], 10)
     assert ask.served() == sha256["b"]
     file.unlink()
-    eventually(lambda: ask.served() == sha256["static"], 10)
+    wait_for_result(lambda: ask.served() == sha256["static"], 10)
     assert ask.status()["error"] is None

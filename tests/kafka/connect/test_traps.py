@@ -20,12 +20,12 @@ from tests.kafka.connect.asking import (
     KEYSTORE_PASSWORD,
     PATH,
     TRUSTSTORE,
-    Asking,
+    WorkerClient,
 )
 from tests.kafka.connect.certificates import ODD_KEY_PASSWORD, ODD_STORE_PASSWORD, PASSWORD
-from tests.kafka.connect.fakes import fake_jetty
-from tests.kafka.connect.test_endpoints import records, to
-from tests.kafka.connect.workers import Crew, Worker, Workshop, eventually, started
+from tests.kafka.connect.fakes import compile_fake_jetty
+from tests.kafka.connect.test_endpoints import build_change, read_records
+from tests.kafka.connect.workers import Crew, Worker, Workshop, run_workers, wait_for_result
 
 pytestmark = pytest.mark.kafka
 
@@ -36,18 +36,18 @@ _FENCED = "It is unknown whether the change was written"
 
 
 @contextmanager
-def running(worker: Worker) -> Iterator[Worker]:
+def run_worker(worker: Worker) -> Iterator[Worker]:
     """Run this worker during the block."""
-    with started([worker]):
+    with run_workers([worker]):
         yield worker
 
 
-def topics(workshop: Workshop) -> str:
+def describe_topics(workshop: Workshop) -> str:
     """Return all topics and their configuration, as Kafka's tool shows them."""
     return run_kafka_tool(_TOPICS, "--bootstrap-server", workshop.bootstrap, "--describe").stdout
 
 
-def odd(crew: Crew) -> dict[str, str]:
+def build_odd_change(crew: Crew) -> dict[str, str]:
     """Return the change to a store of another type, with passwords that no other store has."""
     return {
         KEYSTORE: str(crew.certificates.odd),
@@ -60,11 +60,11 @@ def odd(crew: Crew) -> dict[str, str]:
 def test_trap_1_worker_does_not_create_its_topic(crew: Crew, workshop: Workshop) -> None:
     """These brokers create topics on request, with cleanup.policy=delete, which is Kafka's default."""
     asks = {"kdeclare.worker.config.topic": "never-made", "kdeclare.worker.config.replay.timeout.ms": "2000"}
-    with running(workshop.worker("early", "early", asks)) as early:
+    with run_worker(workshop.worker("early", "early", asks)) as early:
         error = early.ask.status()["error"]
         assert (error["offset"], error["message"]) == (None, "The topic never-made does not exist.")
         assert early.ask("GET", "/connectors").status == 200
-    described = topics(workshop)
+    described = describe_topics(workshop)
     assert "never-made" not in described
     assert "Topic: three-config" in described
     (config,) = [line for line in described.splitlines() if line.startswith("Topic: three-config\t")]
@@ -79,28 +79,28 @@ def test_trap_2_listener_survives_wrong_password(crew: Crew) -> None:
         f"{KEYSTORE_PASSWORD}: The password does not open {crew.certificates.store('a')}."
     )
     assert leading.served() == crew.certificates.sha256["static"]
-    assert leading.patch(to(crew, "a")).status == 200
+    assert leading.patch(build_change(crew, "a")).status == 200
     assert leading.served() == crew.certificates.sha256["a"]
 
 
 def test_trap_3_removed_key_password_has_no_effect(crew: Crew) -> None:
     leading = crew.leader().ask
-    assert leading.patch(odd(crew)).status == 200
+    assert leading.patch(build_odd_change(crew)).status == 200
     crew.await_served(crew.certificates.sha256["a"])
-    back = {**to(crew, "b"), KEY_PASSWORD: None, _KEYSTORE_TYPE: None}
+    back = {**build_change(crew, "b"), KEY_PASSWORD: None, _KEYSTORE_TYPE: None}
     answer = leading.patch(back)
-    assert (answer.status, answer.body) == (200, to(crew, "b"))
+    assert (answer.status, answer.body) == (200, build_change(crew, "b"))
     crew.await_served(crew.certificates.sha256["b"])
 
 
 def test_trap_4_related_keys_are_removed_together(crew: Crew) -> None:
     asked = crew.followers()[0].ask
-    assert asked.patch(odd(crew)).status == 200
+    assert asked.patch(build_odd_change(crew)).status == 200
     alone = asked.delete(KEYSTORE)
     assert alone.status == 400
     assert "the file that this worker's own configuration names" in alone.message
     assert str(crew.certificates.store("static")) not in alone.message
-    assert asked.patch(dict.fromkeys(odd(crew))).body == {}
+    assert asked.patch(dict.fromkeys(build_odd_change(crew))).body == {}
     crew.await_served(crew.certificates.sha256["static"])
 
 
@@ -118,9 +118,9 @@ def test_trap_5_override_keeps_client_authentication(crew: Crew) -> None:
 def test_trap_6_admin_listener_keeps_its_certificate(crew: Crew) -> None:
     worker = crew.workers[2]
     port = int(worker.properties["admin.listeners"].rpartition(":")[2])
-    admin = Asking(port, worker.ask.tls)
+    admin = WorkerClient(port, worker.ask.tls)
     assert admin("GET", "/admin/loggers").status == 200
-    assert worker.ask.patch(to(crew, "a")).status == 200
+    assert worker.ask.patch(build_change(crew, "a")).status == 200
     crew.await_served(crew.certificates.sha256["a"])
     assert admin.served() == crew.certificates.sha256["static"]
     assert [listener["port"] for listener in worker.ask.status()["listeners"]] == [worker.port]
@@ -129,7 +129,7 @@ def test_trap_6_admin_listener_keeps_its_certificate(crew: Crew) -> None:
 
 def test_trap_7_certificate_untrusted_by_workers_is_refused(crew: Crew) -> None:
     for worker in crew.workers:
-        answer = worker.ask.patch(to(crew, "foreign"))
+        answer = worker.ask.patch(build_change(crew, "foreign"))
         assert answer.status == 400
         assert "The other workers would not accept this certificate" in answer.message
     trust = {TRUSTSTORE: str(crew.certificates.foreign_trust)}
@@ -171,7 +171,7 @@ def test_trap_9_concurrent_leaders_lose_no_writes(crew: Crew, workshop: Workshop
             if answer.status != 200:
                 refused.append(answer.text)
 
-    with started(others):
+    with run_workers(others):
         leaders = [crew.leader(), *others]
         assert all(w.ask.status()["leader"] for w in leaders)
         threads = [
@@ -186,12 +186,12 @@ def test_trap_9_concurrent_leaders_lose_no_writes(crew: Crew, workshop: Workshop
         crew.await_settled()
         last = {key: f"${{file:{secrets}:{prefix}3}}" for key, prefix in keys.items()}
         assert crew.workers[0].ask.overrides() == last
-    written = [value for key, value in records(workshop, "three-config") if key == "worker-config"]
+    written = [value for key, value in read_records(workshop, "three-config") if key == "worker-config"]
     for before, after in zip(written[-12:-1], written[-11:], strict=True):
-        assert set(keys_of(before)) <= set(keys_of(after)), "a change took back another"
+        assert set(list_keys(before)) <= set(list_keys(after)), "a change took back another"
 
 
-def keys_of(value: str) -> list[str]:
+def list_keys(value: str) -> list[str]:
     """Return the keys of a record that has any."""
     return [key for key in (KEYSTORE_PASSWORD, _KEYSTORE_TYPE, _TRUSTSTORE_TYPE) if key in value]
 
@@ -207,7 +207,7 @@ def test_trap_10_passwords_are_in_no_log_status_or_message(crew: Crew) -> None:
     assert secret not in broken.text
     valid = leading.validate({KEYSTORE_PASSWORD: secret})
     assert secret not in valid.text
-    assert leading.patch(odd(crew)).status == 200
+    assert leading.patch(build_odd_change(crew)).status == 200
     assert leading.overrides()[KEY_PASSWORD] == ODD_KEY_PASSWORD
     crew.await_settled()
     for worker in crew.workers:
@@ -221,10 +221,10 @@ def test_trap_11_unsupported_jetty_gives_503_and_worker_runs(
     """Other classes with Jetty's names are next to the plug-in, without what it searches for."""
     installed = install(tmp_path / "plugins" / "with-another-jetty").jar
     with zipfile.ZipFile(installed.with_name("jetty.jar"), "w") as jar:
-        for name, content in fake_jetty(workshop.jars, tmp_path).items():
+        for name, content in compile_fake_jetty(workshop.jars, tmp_path).items():
             jar.writestr(name, content)
     odd_one = workshop.worker("strange", "strange", {"plugin.path": str(tmp_path / "plugins")})
-    with running(odd_one) as worker:
+    with run_worker(odd_one) as worker:
         for answer in (worker.ask.patch({}), worker.ask.validate({}), worker.ask.delete(KEYSTORE)):
             assert answer.status == 503
             assert "cannot be reached in this version of Connect" in answer.message
@@ -240,16 +240,16 @@ def test_server_registered_by_request_gets_overrides(workshop: Workshop, tmp_pat
     """If Jetty keeps no list of servers, apply on registration."""
     installed = install(tmp_path / "plugins" / "with-another-list").jar
     with zipfile.ZipFile(installed.with_name("jetty.jar"), "w") as jar:
-        for name, content in fake_jetty(workshop.jars, tmp_path).items():
+        for name, content in compile_fake_jetty(workshop.jars, tmp_path).items():
             if "ShutdownThread" in name:
                 jar.writestr(name, content)
     late = workshop.worker("late", "late", {"plugin.path": str(tmp_path / "plugins")})
-    with running(late) as worker:
+    with run_worker(late) as worker:
         changes = {KEYSTORE: str(workshop.certificates.store("a"))}
         assert worker.ask.patch(changes).status == 200
         worker.stop()
         worker.start()
         assert worker.ask.overrides() == changes
-        eventually(lambda: worker.ask.served() == workshop.certificates.sha256["a"], 10)
+        wait_for_result(lambda: worker.ask.served() == workshop.certificates.sha256["a"], 10)
         with socket.create_connection((HOST, worker.port)):
             assert worker.ask.status()["applied"]

@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from tests.kafka.connect.asking import KEYSTORE, TRUSTSTORE, Answer, Asking
+from tests.kafka.connect.asking import KEYSTORE, TRUSTSTORE, Answer, WorkerClient
 from tests.kafka.connect.certificates import PASSWORD
-from tests.kafka.connect.workers import Crew, Worker, eventually
+from tests.kafka.connect.workers import Crew, Worker, wait_for_result
 
 pytestmark = pytest.mark.kafka
 
@@ -40,7 +40,7 @@ def values(crew: Crew) -> dict[str, list[str]]:
     return {key: [f"${{file:{file}:{key}.{number}}}" for number in range(_ROUNDS)] for key in _KEYS}
 
 
-def together(crew: Crew, values: dict[str, list[str]], write: "Writer") -> None:
+def write_together(crew: Crew, values: dict[str, list[str]], write: "Writer") -> None:
     """Run one writer per key, using the workers in turn, until each has written all of its values."""
     threads = [
         threading.Thread(target=write.all, args=(crew.workers[number % 3], key, values[key]))
@@ -64,21 +64,21 @@ class Writer:
         for value in values:
             self.one(ask, key, value)
 
-    def one(self, ask: Asking, key: str, value: str) -> None:
+    def one(self, ask: WorkerClient, key: str, value: str) -> None:
         """Every successful write returns a map that contains it."""
         answer = ask.patch({key: value})
         if answer.status != 200 or answer.body[key] != value:
             self.wrong.append(answer.text)
 
 
-class Insisting(Writer):
+class InsistingWriter(Writer):
     """Retry until the value is written; errors must explain themselves."""
 
     def __init__(self) -> None:
         super().__init__()
         self.errors: list[Answer] = []
 
-    def one(self, ask: Asking, key: str, value: str) -> None:
+    def one(self, ask: WorkerClient, key: str, value: str) -> None:
         deadline = time.monotonic() + 90
         while time.monotonic() < deadline:
             try:
@@ -97,7 +97,7 @@ class Insisting(Writer):
 def test_six_writers_through_three_workers_lose_no_writes(crew: Crew, values: dict[str, list[str]]) -> None:
     writing = Writer()
     began = time.monotonic()
-    together(crew, values, writing)
+    write_together(crew, values, writing)
     print(f"{6 * _ROUNDS} writes in {time.monotonic() - began:.1f} s")
     assert writing.wrong == []
     crew.await_settled()
@@ -109,17 +109,17 @@ def test_six_writers_through_three_workers_lose_no_writes(crew: Crew, values: di
 
 
 def test_killed_leader_leaves_no_partial_write(crew: Crew, values: dict[str, list[str]]) -> None:
-    leading, writing = crew.leader(), Insisting()
+    leading, writing = crew.leader(), InsistingWriter()
     few = {key: of_key[:6] for key, of_key in values.items()}
     killing = threading.Timer(1.0, leading.kill)
     killing.start()
     try:
-        together(crew, few, writing)
+        write_together(crew, few, writing)
     finally:
         killing.join()
     left = [w for w in crew.workers if w is not leading]
     assert writing.wrong == []
-    eventually(lambda: any(w.ask.status()["leader"] for w in left), 30)
+    wait_for_result(lambda: any(w.ask.status()["leader"] for w in left), 30)
     leading.start()
     crew.await_settled()
     there = [w.ask.overrides() for w in crew.workers]

@@ -15,7 +15,7 @@ from kdeclare.sandbox import processes
 from kdeclare.sandbox.broker_properties import render
 from kdeclare.sandbox.connect_jars import ConnectJars
 from kdeclare.sandbox.processes import ProcessRecord
-from tests.kafka.connect.asking import HOST, Asking, trusting
+from tests.kafka.connect.asking import HOST, WorkerClient, create_tls_context
 from tests.kafka.connect.certificates import PASSWORD, Certificates
 from tests.startup_cache import WORKER, archive_options
 
@@ -35,7 +35,7 @@ _START_SECONDS = 90.0
 _Found = TypeVar("_Found")
 
 
-def eventually(what: Callable[[], _Found], seconds: float = 30.0, every: float = 0.05) -> _Found:
+def wait_for_result(what: Callable[[], _Found], seconds: float = 30.0, every: float = 0.05) -> _Found:
     """Return the first true result of a function, or raise an error with its last result."""
     deadline = time.monotonic() + seconds
     while True:
@@ -65,14 +65,14 @@ class Worker:
     tls: bool = True
 
     @property
-    def ask(self) -> Asking:
+    def ask(self) -> WorkerClient:
         """Return a client with a certificate."""
-        return Asking(self.port, trusting(self.certificates) if self.tls else None)
+        return WorkerClient(self.port, create_tls_context(self.certificates) if self.tls else None)
 
     @property
-    def ask_unidentified(self) -> Asking:
+    def ask_unidentified(self) -> WorkerClient:
         """Return a client without a certificate."""
-        return Asking(self.port, trusting(self.certificates, identified=False))
+        return WorkerClient(self.port, create_tls_context(self.certificates, identified=False))
 
     @property
     def log(self) -> Path:
@@ -103,7 +103,7 @@ class Worker:
             # A worker that is not a member yet responds with an error.
             return self.ask("GET", "/connectors").status == 200
 
-        eventually(ready, _START_SECONDS, 0.2)
+        wait_for_result(ready, _START_SECONDS, 0.2)
 
     def start(self) -> None:
         """Spawn it and wait until it is ready."""
@@ -212,7 +212,7 @@ class Crew:
 
     def leader(self) -> Worker:
         """Return the leader."""
-        eventually(lambda: any(w.ask.status()["leader"] for w in self.workers))
+        wait_for_result(lambda: any(w.ask.status()["leader"] for w in self.workers))
         return next(w for w in self.workers if w.ask.status()["leader"])
 
     def followers(self) -> list[Worker]:
@@ -223,7 +223,7 @@ class Crew:
     def await_served(self, sha256: str, seconds: float = 10.0) -> None:
         """Return when a new handshake with each of them receives this certificate."""
         for worker in self.workers:
-            eventually(lambda worker=worker: worker.ask.served() == sha256, seconds, 0.05)  # type: ignore[misc]
+            wait_for_result(lambda worker=worker: worker.ask.served() == sha256, seconds, 0.05)  # type: ignore[misc]
 
     def await_settled(self) -> None:
         """Return when all of them have applied the last update that any of them has seen."""
@@ -233,7 +233,7 @@ class Crew:
             applied = {s["applied"]["offset"] for s in statuses if s["applied"]}
             return len(applied) <= 1 and all(s["seen"] is None or s["applied"] for s in statuses)
 
-        eventually(settled, 10)
+        wait_for_result(settled, 10)
 
     def clean(self) -> None:
         """Remove all overrides, on all workers."""
@@ -247,7 +247,7 @@ class Crew:
 
 
 @contextmanager
-def started(workers: Sequence[Worker]) -> Iterator[None]:
+def run_workers(workers: Sequence[Worker]) -> Iterator[None]:
     """Run these workers during the block."""
     try:
         for worker in workers:
