@@ -266,5 +266,5 @@ def desktop(chromium: "Browser") -> "Iterator[WatchedPage]":
     watched = WatchedPage(context.new_page())
     yield watched
     context.close()
-    assert watched.said == []
-    assert [url for url in watched.asked if not url.startswith(("file:", "data:"))] == []
+    assert watched.messages == []
+    assert [url for url in watched.requests if not url.startswith(("file:", "data:"))] == []

@@ -43,7 +43,7 @@ def take_picture(chromium: Browser, page_file: Path, picture: Picture) -> None:
     context.close()
     assert background == _BACKGROUNDS[picture.scheme]
     assert wide == picture.width
-    assert watched.said == []
+    assert watched.messages == []
     if os.environ.get("KDECLARE_UPDATE_GOLDEN"):
         # only here, because the size also depends on the fonts of a machine
         assert len(image) < MOST_BYTES, f"{picture.name} has {len(image):,} bytes"

@@ -54,11 +54,11 @@ def test_audit_page_filters_ten_thousand_findings_without_requests(
     assert len(audit.summary.clusters) == 200
     assert file.stat().st_size < 5_000_000
     page = desktop.open(file)
-    assert desktop.count() == "10,000 of 10,000 findings"
-    assert len(desktop.shown()) == PAGE
+    assert desktop.read_count() == "10,000 of 10,000 findings"
+    assert len(desktop.list_labels()) == PAGE
     page.locator("#q").fill("retention v17")
     page.locator('[data-sort="resource"]').click()
-    assert desktop.asked == [file.as_uri()]
+    assert desktop.requests == [file.as_uri()]
 
 
 def test_audit_page_shows_hostile_names_as_text(desktop: WatchedPage, file: Path, audit: Audit) -> None:
@@ -78,14 +78,14 @@ def test_audit_tile_filters_by_kind_of_finding(desktop: WatchedPage, file: Path,
     page = desktop.open(file)
     page.locator('[data-kind="missing"]').click()
     expected = audit.summary.found[FindingKind.MISSING]
-    assert desktop.count() == f"{expected} of 10,000 findings"
-    assert {label.split(":")[0] for label in desktop.shown()} == {"missing"}
+    assert desktop.read_count() == f"{expected} of 10,000 findings"
+    assert {label.split(":")[0] for label in desktop.list_labels()} == {"missing"}
     page.locator('[data-kind="policy"]').click()
     both = expected + audit.summary.found[FindingKind.POLICY]
-    assert desktop.count() == f"{both} of 10,000 findings"
+    assert desktop.read_count() == f"{both} of 10,000 findings"
     assert page.locator(".tile[aria-pressed=true]").count() == 2
     page.locator("#clear").click()
-    assert desktop.count() == "10,000 of 10,000 findings"
+    assert desktop.read_count() == "10,000 of 10,000 findings"
 
 
 def test_audit_filters_combine_words_and_choices(desktop: WatchedPage, file: Path, audit: Audit) -> None:
@@ -102,7 +102,7 @@ def test_audit_filters_combine_words_and_choices(desktop: WatchedPage, file: Pat
         and row.finding is FindingKind.CHANGED
     ]
     assert expected
-    assert desktop.count() == f"{len(expected)} of 10,000 findings"
+    assert desktop.read_count() == f"{len(expected)} of 10,000 findings"
     page.locator("#q").fill("no such topic anywhere")
     expect(page.locator(".nothing")).to_have_text("No finding matches these filters.")
 
@@ -120,10 +120,10 @@ def test_audit_columns_sort_both_ways_by_keyboard(desktop: WatchedPage, file: Pa
         page.locator(f'[data-sort="{column}"]').press("Enter")
         head = page.locator(f"th.c-{column}")
         expect(head).to_have_attribute("aria-sort", "ascending")
-        up = desktop.shown()
+        up = desktop.list_labels()
         page.locator(f'[data-sort="{column}"]').press("Enter")
         expect(head).to_have_attribute("aria-sort", "descending")
-        assert desktop.shown() != up
+        assert desktop.list_labels() != up
         assert page.locator("th[aria-sort]:not([aria-sort=none])").locator("visible=true").count() >= 1
 
 
@@ -138,22 +138,22 @@ def test_audit_columns_sort_times_and_numbers_by_value(
     page.locator('[data-kind="changed"]').click()
     page.locator("#f-key").select_option(label=find_label(page, "key", "retention.bytes"))
     page.locator('[data-sort="before"]').click()
-    values = [int(text.split()[0]) for text in desktop.cells("before")]
+    values = [int(text.split()[0]) for text in desktop.read_cells("before")]
     assert values == sorted(values)
     assert len(set(values)) > 1
 
 
 def test_audit_pager_moves_between_pages_of_findings(desktop: WatchedPage, file: Path, audit: Audit) -> None:
     page = desktop.open(file)
-    first = desktop.shown()
+    first = desktop.list_labels()
     page.get_by_role("button", name="Next").click()
     assert "101–200 of 10,000" in page.locator("#pager").inner_text()
     row = sort_worst_first(audit.rows)[PAGE]
-    assert desktop.shown()[0].startswith(f"{row.finding.value}: {row.kind}/{row.name} in {row.cluster}")
+    assert desktop.list_labels()[0].startswith(f"{row.finding.value}: {row.kind}/{row.name} in {row.cluster}")
     page.get_by_role("button", name="Last").click()
     assert page.get_by_role("button", name="Next").is_disabled()
     page.get_by_role("button", name="First").click()
-    assert desktop.shown() == first
+    assert desktop.list_labels() == first
 
 
 def test_audit_row_opens_by_keyboard_and_marks_differences(desktop: WatchedPage, small_file: Path) -> None:
@@ -188,8 +188,8 @@ def test_audit_heat_map_filters_and_follows_arrow_keys(
     cell = max(audit.summary.heat, key=lambda c: (c.path is not None, c.count))
     name = f"{cell.cluster}, {(cell.path or '').removeprefix('configs.')}: {cell.count} findings"
     page.get_by_role("button", name=name, exact=True).click()
-    assert desktop.count() == f"{cell.count} of 10,000 findings"
-    assert all(cell.cluster in label for label in desktop.shown())
+    assert desktop.read_count() == f"{cell.count} of 10,000 findings"
+    assert all(cell.cluster in label for label in desktop.list_labels())
     page.locator("#clear").click()
     assert page.locator("#heat tbody button[tabindex='0']").count() == 1
     page.locator("#heat tbody button[tabindex='0']").focus()
@@ -198,7 +198,7 @@ def test_audit_heat_map_filters_and_follows_arrow_keys(
     focused = page.evaluate("document.activeElement.getAttribute('aria-label')")
     assert "(whole resource)" in focused
     page.keyboard.press("Enter")
-    assert {text.strip() for text in desktop.cells("field")} == {"whole"}
+    assert {text.strip() for text in desktop.read_cells("field")} == {"whole"}
     assert page.locator("#heat td button[aria-pressed=true]").count() == 1
 
 
@@ -223,17 +223,17 @@ def test_audit_link_restores_filters_and_open_rows(desktop: WatchedPage, file: P
     page.locator('[data-sort="cluster"]').click()
     page.get_by_role("button", name="Next").click()
     page.locator(".toggle").nth(3).press("Enter")
-    shown, count, link = desktop.shown(), desktop.count(), page.evaluate("location.hash")
+    shown, count, link = desktop.list_labels(), desktop.read_count(), page.evaluate("location.hash")
     page.goto("about:blank")
     page = desktop.open(file, link)
-    assert desktop.shown() == shown
-    assert desktop.count() == count
+    assert desktop.list_labels() == shown
+    assert desktop.read_count() == count
     assert page.locator(".tile[aria-pressed=true]").get_attribute("data-kind") == "changed"
     assert page.locator("#q").input_value() == "payments"
     assert page.locator("tr.detail").count() == 1
     page.evaluate("location.hash = 'kind=missing'")
     expect(page.locator("#chips")).to_have_text(re.compile("^missing"))
-    assert {label.split(":")[0] for label in desktop.shown()} == {"missing"}
+    assert {label.split(":")[0] for label in desktop.list_labels()} == {"missing"}
 
 
 def test_audit_row_opens_for_every_shape_of_finding(desktop: WatchedPage, tmp_path: Path) -> None:
@@ -294,7 +294,7 @@ def test_audit_page_lists_unread_clusters_and_fixed_findings(desktop: WatchedPag
     assert "Topic/invoices" in page.locator("#fixed").inner_text()
     assert "2 new 7 known 1 fixed 3 earlier findings not checked again" in page.locator("#since").inner_text()
     page.get_by_role("button", name="2 new").click()
-    assert desktop.count() == "2 of 9 findings"
+    assert desktop.read_count() == "2 of 9 findings"
 
 
 def test_audit_trend_shows_values_with_arrow_keys(desktop: WatchedPage, small_file: Path) -> None:

@@ -130,7 +130,7 @@ def test_plan_tiles_have_the_counts_of_the_headline(
         assert tile.locator(".tile-count").inner_text() == str(count)
         assert not count or re.search(rf"\b{count} (to )?{word}", headline)
         tile.click()
-        assert desktop.count() == f"{count} of 14 changes"
+        assert desktop.read_count() == f"{count} of 14 changes"
         tile.click()
 
 
@@ -139,7 +139,7 @@ def test_plan_filters_combine_tiles_choices_and_words(
 ) -> None:
     page = desktop.open(plan_file)
     page.locator('.tile[data-value="create"]').click()
-    assert desktop.count() == "3 of 14 changes"
+    assert desktop.read_count() == "3 of 14 changes"
     page.locator('.tile[data-value="create"]').click()
     page.locator("#f-verb").select_option(index=1)
     verb = page.locator("#f-verb option").nth(1).inner_text().split(" · ")[0]
@@ -255,7 +255,7 @@ def test_plan_heat_map_counts_replicas_by_broker_and_rack(desktop: WatchedPage, 
     page.locator("#heat button[tabindex='0']").focus()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
-    assert desktop.count() == "1 of 14 changes"
+    assert desktop.read_count() == "1 of 14 changes"
 
 
 def test_run_page_shows_times_and_outcomes_of_operations(
@@ -286,15 +286,15 @@ def test_plan_page_filters_five_thousand_changes_without_requests(
     assert len(big_sample.changes) == MANY
     assert big_file.stat().st_size < 5_000_000
     page = desktop.open(big_file)
-    assert desktop.count() == "5,000 of 5,000 changes"
+    assert desktop.read_count() == "5,000 of 5,000 changes"
     assert page.locator("#graph .node").count() < 20
     page.locator("#q").fill("ledger refunds zstd v01")
     page.locator("#q").fill("ledger refunds v01")
     expected = [
         c for c in big_sample.changes if re.search(r"ledger\.refunds\.v01|ledger.*refunds.*v01", c.id.name)
     ]
-    assert desktop.count() == f"{len(expected)} of 5,000 changes"
-    assert desktop.asked == [big_file.as_uri()]
+    assert desktop.read_count() == f"{len(expected)} of 5,000 changes"
+    assert desktop.requests == [big_file.as_uri()]
 
 
 def test_plan_rows_are_rendered_on_scroll(desktop: WatchedPage, big_file: Path) -> None:
@@ -378,7 +378,7 @@ def test_plan_page_fits_narrow_windows(
     assert box["x"] + box["width"] <= width
     assert page.evaluate("document.documentElement.scrollWidth") == width
     context.close()
-    assert watched.said == []
+    assert watched.messages == []
 
 
 def test_plan_page_text_has_enough_contrast(themed_page: Page, plan_file: Path, run_file: Path) -> None:

@@ -10,30 +10,30 @@ class WatchedPage:
 
     def __init__(self, page: Page) -> None:
         self.page = page
-        self.said: list[str] = []
-        self.asked: list[str] = []
-        page.on("console", lambda message: self.said.append(f"{message.type}: {message.text}"))
-        page.on("pageerror", lambda error: self.said.append(f"error: {error}"))
-        page.on("dialog", lambda dialog: self.said.append(f"dialog: {dialog.message}"))
-        page.on("request", lambda request: self.asked.append(request.url))
+        self.messages: list[str] = []
+        self.requests: list[str] = []
+        page.on("console", lambda message: self.messages.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: self.messages.append(f"error: {error}"))
+        page.on("dialog", lambda dialog: self.messages.append(f"dialog: {dialog.message}"))
+        page.on("request", lambda request: self.requests.append(request.url))
 
     def open(self, file: Path, hash_: str = "") -> Page:
         """Open a file, with the state in the URL's fragment."""
         self.page.goto(f"{file.as_uri()}{hash_}")
         return self.page
 
-    def shown(self) -> list[str]:
+    def list_labels(self) -> list[str]:
         """Return the labels of the listed findings, in order."""
         labels: list[str] = self.page.eval_on_selector_all(
             ".toggle", "all => all.map(one => one.getAttribute('aria-label'))"
         )
         return labels
 
-    def cells(self, column: str) -> list[str]:
+    def read_cells(self, column: str) -> list[str]:
         """Return the texts of a column of the list, in order."""
         return self.page.locator(f"tr.finding .c-{column}").all_inner_texts()
 
-    def count(self) -> str:
+    def read_count(self) -> str:
         """Return the page's text about the number of listed rows."""
         return self.page.locator("#count").inner_text()
 

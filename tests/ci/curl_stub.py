@@ -27,7 +27,7 @@ def build_answer(service: Service, method: str, url: str, given: dict[str, str])
     parts = urlsplit(url)
     path = parts.path.removeprefix("/api/v4/projects/7/")
     query = {key: values[0] for key, values in parse_qs(parts.query).items()}
-    knows = service.knows
+    knows = service.data
     match method, path.split("/"):
         case "GET", ["", "api", "v4", "user"]:
             return USER

@@ -38,7 +38,7 @@ def api(service: Service, arguments: list[str]) -> None:
 
 def request(service: Service, method: str, path: str, query: dict[str, str], body: str) -> Any:
     """Return the response of the REST API."""
-    knows, steps = service.knows, path.split("/")
+    knows, steps = service.data, path.split("/")
     match method, steps:
         case "GET", ["issues", _, "comments"]:
             return knows["comments"]
@@ -91,12 +91,12 @@ def issue(service: Service, what: str, arguments: list[str]) -> None:
     asked = parser.parse_args(arguments)
     if asked.repo != "shop/kafka":
         raise service.refusal("HTTP 404: Not Found")
-    issues = service.knows["issues"]
+    issues = service.data["issues"]
     if what == "list":
         found = [i for i in issues if i["state"] == asked.state and i["label"] == asked.label]
         print(json.dumps([{key: i[key] for key in asked.json.split(",")} for i in found]))
     elif what == "create":
-        if asked.label not in service.knows["labels"]:
+        if asked.label not in service.data["labels"]:
             raise service.refusal(f"could not add label: '{asked.label}' not found")
         made = {"number": service.number(), "state": "open", "label": asked.label, "title": asked.title}
         made["author"] = {"is_bot": True, "login": f"app/{BOT.removesuffix('[bot]')}"}
@@ -117,7 +117,7 @@ def main(arguments: list[str]) -> None:
         case ["issue", what, *rest]:
             issue(service, what, rest)
         case ["label", "create", name, *_]:
-            service.knows["labels"].append(name)
+            service.data["labels"].append(name)
         case _:
             raise service.refusal(f"the stub knows no gh {' '.join(arguments)}")
     service.keep()

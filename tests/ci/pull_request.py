@@ -22,7 +22,7 @@ def open_pull_request(runner: Runner) -> Runner:
         "KDECLARE_RUN_URL": "https://github.example/shop/kafka/actions/runs/1",
     }
     merged = {"number": 12, "merged_at": "2026-01-01", "merge_commit_sha": MERGED, "base": {"ref": "main"}}
-    runner.teach(
+    runner.update_service(
         comments=[], issues=[], labels=[], runs=[], pulls=[merged | {"head": {"sha": HEAD, "ref": "topics"}}]
     )
     return runner
@@ -30,7 +30,7 @@ def open_pull_request(runner: Runner) -> Runner:
 
 def plan_pull_request(github: Runner, *, run: int = 1, **facts: Any) -> None:
     """Plan on the pull request, and store the plan as the workflow does."""
-    github.well("github/run.sh", KDECLARE_COMMAND="plan", KDECLARE_PULL="12")
+    github.run_ok("github/run.sh", KDECLARE_COMMAND="plan", KDECLARE_PULL="12")
     output = read_outputs(github)
     kept = github.service / "artifacts" / str(run) / output["artifact"]
     kept.mkdir(parents=True)
@@ -49,7 +49,7 @@ def build_plan_run(github: Runner, run: int, **facts: Any) -> None:
         "event": "pull_request",
     }
     ran |= {"conclusion": "success", "head_repository": {"full_name": "shop/kafka"}}
-    github.teach(runs=[*github.knows["runs"], ran | facts])
+    github.update_service(runs=[*github.service_data["runs"], ran | facts])
 
 
 def read_outputs(github: Runner) -> dict[str, str]:
@@ -60,7 +60,7 @@ def read_outputs(github: Runner) -> dict[str, str]:
 
 def apply_merge(github: Runner, **more: str) -> int:
     """Run the apply workflow on another machine; return its result."""
-    github.afresh()
+    github.switch_machine()
     ran = github.run("github/run.sh", KDECLARE_COMMAND="apply", **more)
     saved = github.run("state.sh", "save")
     assert saved.returncode == 0, saved.stderr

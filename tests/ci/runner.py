@@ -69,7 +69,7 @@ class Runner:
             check=False,
         )
 
-    def well(self, step: str, *arguments: str, **more: str) -> Ran:
+    def run_ok(self, step: str, *arguments: str, **more: str) -> Ran:
         """Run a step that must succeed."""
         ran = self.run(step, *arguments, **more)
         assert ran.returncode == 0, ran.stdout + ran.stderr
@@ -84,7 +84,7 @@ class Runner:
         document = {"apiVersion": "kdeclare/v1", "kind": kind, "metadata": {"name": name}, "spec": spec}
         (self.checkout / file).write_text(yaml.safe_dump(document))
 
-    def afresh(self) -> None:
+    def switch_machine(self) -> None:
         """Simulate another machine, which has only the checkout."""
         shutil.rmtree(self.out, ignore_errors=True)
 
@@ -94,19 +94,19 @@ class Runner:
         return self.checkout / self.environ.get("KDECLARE_OUT", ".kdeclare")
 
     @property
-    def knows(self) -> dict[str, Any]:
+    def service_data(self) -> dict[str, Any]:
         """The data of the service."""
         found: dict[str, Any] = json.loads((self.service / "knows.json").read_text())
         return found
 
-    def teach(self, **facts: Any) -> None:
+    def update_service(self, **facts: Any) -> None:
         """Change the data of the service."""
         file = self.service / "knows.json"
-        knows = self.knows if file.exists() else {}
+        knows = self.service_data if file.exists() else {}
         file.write_text(json.dumps(knows | facts))
 
     @property
-    def asked(self) -> str:
+    def requests(self) -> str:
         """Return all command lines of ``gh`` and ``curl``."""
         file = self.service / "asked.jsonl"
         return file.read_text() if file.exists() else ""

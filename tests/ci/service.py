@@ -12,18 +12,18 @@ class Service:
 
     def __init__(self) -> None:
         self.folder = Path(os.environ["STUB_SERVICE"])
-        self.knows: dict[str, Any] = json.loads((self.folder / "knows.json").read_text())
+        self.data: dict[str, Any] = json.loads((self.folder / "knows.json").read_text())
         with (self.folder / "asked.jsonl").open("a") as asked:
             asked.write(json.dumps(sys.argv[1:]) + "\n")
 
     def keep(self) -> None:
         """Store the changes."""
-        (self.folder / "knows.json").write_text(json.dumps(self.knows))
+        (self.folder / "knows.json").write_text(json.dumps(self.data))
 
     def number(self) -> int:
         """Return an unused id."""
-        self.knows["last"] = self.knows.get("last", 1000) + 1
-        return int(self.knows["last"])
+        self.data["last"] = self.data.get("last", 1000) + 1
+        return int(self.data["last"])
 
     def refusal(self, why: str) -> SystemExit:
         """Fail a request: print the reason to stderr, and exit with an error."""

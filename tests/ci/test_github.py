@@ -58,12 +58,12 @@ def alter_config(github: Runner, topic: str, key: str, value: str) -> None:
 
 def test_pull_request_comment_is_updated_in_place(github: Runner) -> None:
     person = {"id": 1, "user": {"login": "mallory"}, "body": "<!-- kdeclare plan lab -->\nmine"}
-    github.teach(
+    github.update_service(
         comments=[person, person | {"id": 2, "body": "Nice!"}, person | {"id": 3, "body": "Ship it"}]
     )
     github.topic("orders")
     plan_pull_request(github)
-    *others, first = github.knows["comments"]
+    *others, first = github.service_data["comments"]
     assert first["user"]["login"] == BOT
     assert first["body"].startswith(
         "<!-- kdeclare plan lab -->\n## Plan for shop/lab on lab:9092: 1 to create."
@@ -74,9 +74,9 @@ def test_pull_request_comment_is_updated_in_place(github: Runner) -> None:
     assert "this run</a>; if you merge, exactly this plan is applied." in first["body"]
     github.topic("refunds")
     plan_pull_request(github, run=2)
-    assert [c["id"] for c in github.knows["comments"]] == [1, 2, 3, first["id"]]
-    assert github.knows["comments"][:3] == others, "nobody else's comment is touched"
-    assert "2 to create" in github.knows["comments"][3]["body"]
+    assert [c["id"] for c in github.service_data["comments"]] == [1, 2, 3, first["id"]]
+    assert github.service_data["comments"][:3] == others, "nobody else's comment is touched"
+    assert "2 to create" in github.service_data["comments"][3]["body"]
     assert github.exit_code == 0
 
 
@@ -84,11 +84,11 @@ def test_pull_request_comment_is_found_with_other_token_owner(github: Runner) ->
     marked = {"body": "<!-- kdeclare plan lab -->\nold"}
     theirs = [{"id": 1, "user": None} | marked, {"id": 2, "user": {"login": BOT}} | marked]
     mine = {"id": 3, "user": {"login": "kafka-plans[bot]"}} | marked
-    github.teach(comments=[*theirs, mine])
+    github.update_service(comments=[*theirs, mine])
     github.topic("orders")
     github.environ["KDECLARE_COMMENT_AUTHOR"] = "kafka-plans[bot]"
     plan_pull_request(github)
-    *others, updated = github.knows["comments"]
+    *others, updated = github.service_data["comments"]
     assert others == theirs
     assert "1 to create" in updated["body"]
 
@@ -98,7 +98,7 @@ def test_comment_on_denied_plan_promises_no_apply(github: Runner) -> None:
     project = {"environments": {"lab": {"bootstrapServers": "lab:9092"}}, "policies": [UNNAMED]}
     github.write("kdeclare.yaml", "Project", "shop", project)
     plan_pull_request(github)
-    [comment] = github.knows["comments"]
+    [comment] = github.service_data["comments"]
     assert "this run</a>; nothing is applied until this check passes." in comment["body"]
     assert github.exit_code == 3
 
@@ -108,15 +108,15 @@ def test_each_environment_has_its_own_comment(github: Runner) -> None:
     clusters = {name: {"bootstrapServers": f"{name}:9092"} for name in ("lab", "live")}
     github.write("kdeclare.yaml", "Project", "shop", {"environments": clusters})
     for env in ("lab", "live", "lab"):
-        github.well("github/run.sh", KDECLARE_COMMAND="plan", KDECLARE_PULL="12", KDECLARE_ENV=env)
-    heads = [comment["body"].partition(":9092")[0] for comment in github.knows["comments"]]
+        github.run_ok("github/run.sh", KDECLARE_COMMAND="plan", KDECLARE_PULL="12", KDECLARE_ENV=env)
+    heads = [comment["body"].partition(":9092")[0] for comment in github.service_data["comments"]]
     assert heads == [f"<!-- kdeclare plan {e} -->\n## Plan for shop/{e} on {e}" for e in ("lab", "live")]
 
 
 def test_plan_with_errors_is_commented_and_fails_the_job(github: Runner) -> None:
     github.topic("orders", partitons=3)
-    github.well("github/run.sh", KDECLARE_COMMAND="plan", KDECLARE_PULL="12")
-    [comment] = github.knows["comments"]
+    github.run_ok("github/run.sh", KDECLARE_COMMAND="plan", KDECLARE_PULL="12")
+    [comment] = github.service_data["comments"]
     assert "## kdeclare failed: 1 error." in comment["body"]
     assert "this run</a>; nothing is applied until this check passes." in comment["body"]
     assert github.exit_code == 1
@@ -143,8 +143,8 @@ def test_findings_without_file_point_to_the_project_file(github: Runner) -> None
 
 
 def test_plan_with_unknown_environment_is_commented(github: Runner) -> None:
-    github.well("github/run.sh", KDECLARE_COMMAND="plan", KDECLARE_PULL="12", KDECLARE_ENV="labb")
-    [comment] = github.knows["comments"]
+    github.run_ok("github/run.sh", KDECLARE_COMMAND="plan", KDECLARE_PULL="12", KDECLARE_ENV="labb")
+    [comment] = github.service_data["comments"]
     assert "The project has no environment" in comment["body"]
     assert github.exit_code == 1
     ran = github.run("github/run.sh", KDECLARE_COMMAND="destroy")
@@ -170,9 +170,9 @@ def test_state_is_kept_between_jobs(github: Runner) -> None:
     plan_pull_request(github)
     assert apply_merge(github) == 0
     (github.checkout / "manifests" / "orders.yaml").unlink()
-    github.afresh()
+    github.switch_machine()
     plan_pull_request(github, run=2)
-    assert "orphan" in github.knows["comments"][0]["body"], "it is known to be kdeclare's own"
+    assert "orphan" in github.service_data["comments"][0]["body"], "it is known to be kdeclare's own"
 
 
 def test_apply_refuses_stale_plan(github: Runner) -> None:
@@ -194,7 +194,7 @@ def test_apply_that_cannot_start_reports_the_reason(github: Runner) -> None:
     github.topic("orders")
     plan_pull_request(github)
     Path(github.environ["STUB_CLUSTER"]).unlink()
-    github.well("github/run.sh", KDECLARE_COMMAND="apply")
+    github.run_ok("github/run.sh", KDECLARE_COMMAND="apply")
     report = (github.out / "report.md").read_text()
     assert "exit code 1" in report
     assert "Nothing is applied.\nerror: The cluster cannot be reached\n" in report
@@ -210,7 +210,7 @@ def test_apply_report_contains_errors_but_no_other_log(github: Runner) -> None:
     fails = f"printf '%s' \"{said}\" >&2; exit 6"
     command.write_text(f'#!/bin/sh\n[ "$1" = apply ] || exec "{itself}" "$@"\n{fails}\n')
     command.chmod(0o755)
-    ran = github.well("github/run.sh", KDECLARE_COMMAND="apply")
+    ran = github.run_ok("github/run.sh", KDECLARE_COMMAND="apply")
     assert said in ran.stderr
     report = (github.out / "report.md").read_text()
     assert report.endswith("<pre>\nerror: Held &lt;by&gt; another\n  hint: Wait.\n</pre>\n")
@@ -301,7 +301,7 @@ def test_apply_without_reviewed_plan_is_refused(github: Runner, facts: dict[str,
 
 @pytest.mark.parametrize("facts", [{"merged_at": None}, {"base": {"ref": "old"}}, {"merge_commit_sha": HEAD}])
 def test_apply_refuses_commit_without_pull_request(github: Runner, facts: dict[str, Any]) -> None:
-    github.teach(pulls=[github.knows["pulls"][0] | facts])
+    github.update_service(pulls=[github.service_data["pulls"][0] | facts])
     ran = github.run("github/run.sh", KDECLARE_COMMAND="apply")
     assert (ran.returncode, "was not merged from a pull request" in ran.stderr) == (1, True)
     assert list_topics(github) == set()
@@ -321,9 +321,9 @@ def test_step_fails_when_github_fails(github: Runner, step: str) -> None:
 
 def run_audit(github: Runner) -> list[tuple[str, str]]:
     """Run the nightly audit; return the issues with state and second line."""
-    github.afresh()
-    github.well("github/run.sh", KDECLARE_COMMAND="audit")
-    return [(issue["state"], issue["body"].splitlines()[1]) for issue in github.knows["issues"]]
+    github.switch_machine()
+    github.run_ok("github/run.sh", KDECLARE_COMMAND="audit")
+    return [(issue["state"], issue["body"].splitlines()[1]) for issue in github.service_data["issues"]]
 
 
 def test_drift_opens_one_issue_and_closes_it(github: Runner) -> None:
@@ -334,7 +334,7 @@ def test_drift_opens_one_issue_and_closes_it(github: Runner) -> None:
     changed = "## Plan for shop/lab on lab:9092: 1 to change."
     assert [(state, line[: len(changed)]) for state, line in run_audit(github)] == [("open", changed)]
     assert github.exit_code == 0
-    assert github.knows["issues"][0]["title"] == "Kafka differs from its manifests: lab"
+    assert github.service_data["issues"][0]["title"] == "Kafka differs from its manifests: lab"
     github.topic("refunds")
     [(state, line)] = run_audit(github)
     assert (state, "1 to create" in line) == ("open", True), "it is kept up to date"
@@ -354,7 +354,7 @@ def test_drift_that_no_plan_can_fix_opens_an_issue(github: Runner) -> None:
     save_cluster(cluster, file)
     [(state, line)] = run_audit(github)
     assert (state, "1 blocked" in line) == ("open", True), line
-    assert "invalid-partitions" in github.knows["issues"][0]["body"]
+    assert "invalid-partitions" in github.service_data["issues"][0]["body"]
     assert github.exit_code == 0, "it has looked"
 
 
@@ -379,15 +379,15 @@ def test_each_audit_has_its_own_issue(github: Runner) -> None:
     for found, count in (("drift", 6), ("drift", 6), ("in-order", 6)):
         (github.out / "found").write_text(f"{found}\n")
         for setting in settings:
-            github.well("github/issue.sh", **setting)
-        assert len(github.knows["issues"]) == count
-    assert {issue["state"] for issue in github.knows["issues"]} == {"closed"}
-    assert all(issue["body"].splitlines()[0].count("-->") == 1 for issue in github.knows["issues"])
+            github.run_ok("github/issue.sh", **setting)
+        assert len(github.service_data["issues"]) == count
+    assert {issue["state"] for issue in github.service_data["issues"]} == {"closed"}
+    assert all(issue["body"].splitlines()[0].count("-->") == 1 for issue in github.service_data["issues"])
 
 
 def test_fleet_audit_reports_policy_findings(github: Runner) -> None:
     github.environ["KDECLARE_FLEET"] = "fleet.yaml"
-    github.well("github/run.sh", KDECLARE_COMMAND="audit")
+    github.run_ok("github/run.sh", KDECLARE_COMMAND="audit")
     assert github.exit_code == 1, "there is no such file, and yet the command line is right"
     told = github.folder / "fleet-audit"
     (github.folder / "report.md").write_text("## Audit: 1 policy\n")
@@ -396,7 +396,7 @@ def test_fleet_audit_reports_policy_findings(github: Runner) -> None:
     )
     assert run_audit(github) == [("open", "## Audit: 1 policy")]
     assert told.read_text().split("--detailed-exitcode ")[1] == "--fail-on policy\n"
-    assert github.knows["issues"][0]["title"] == "Kafka differs from its manifests: fleet.yaml"
+    assert github.service_data["issues"][0]["title"] == "Kafka differs from its manifests: fleet.yaml"
 
 
 def test_failed_audit_changes_no_issue(github: Runner) -> None:
@@ -410,11 +410,11 @@ def test_failed_audit_changes_no_issue(github: Runner) -> None:
 def test_validate_of_a_fork_uses_no_service(github: Runner) -> None:
     github.topic("orders", partitons=3)
     Path(github.environ["STUB_CLUSTER"]).unlink()
-    ran = github.well("github/run.sh", KDECLARE_COMMAND="validate")
+    ran = github.run_ok("github/run.sh", KDECLARE_COMMAND="validate")
     assert "manifests/orders.yaml:" in ran.stdout
     assert github.exit_code == 1
     assert (github.checkout / read_outputs(github)["sarif"]).exists()
-    assert github.asked == ""
+    assert github.requests == ""
 
 
 def test_client_properties_reach_only_the_cluster(github: Runner) -> None:
@@ -428,7 +428,11 @@ def test_client_properties_reach_only_the_cluster(github: Runner) -> None:
     assert all("hunter2" not in json.dumps(c["arguments"]) for c in connected)
     assert list((github.folder / "tmp").iterdir()) == [], "no file is left behind"
     texts = [f.read_text() for f in github.out.rglob("*") if f.is_file()]
-    texts += [github.asked, json.dumps(github.knows), *(f.read_text() for f in github.folder.glob("*put"))]
+    texts += [
+        github.requests,
+        json.dumps(github.service_data),
+        *(f.read_text() for f in github.folder.glob("*put")),
+    ]
     assert not any("hunter2" in text for text in texts)
 
 
@@ -439,6 +443,6 @@ def test_settings_are_never_run_as_commands(github: Runner) -> None:
     github.run("github/run.sh", KDECLARE_COMMAND="plan", KDECLARE_PULL="12", **dict.fromkeys(names, evil))
     github.run("github/run.sh", KDECLARE_COMMAND=evil)
     assert list(github.folder.rglob("pwned")) == []
-    markers = [comment["body"].splitlines()[0] for comment in github.knows["comments"]]
+    markers = [comment["body"].splitlines()[0] for comment in github.service_data["comments"]]
     assert len(markers) == 1
     assert all(marker.count("-->") == 1 for marker in markers)

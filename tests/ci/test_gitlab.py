@@ -37,7 +37,7 @@ def gitlab(runner: Runner) -> Runner:
     }
     merged |= {"source_project_id": 7, "head_pipeline": PIPELINE}
     jobs = [{"id": 60, "name": "kdeclare-plan", "pipeline": 50}, {"id": 61, "name": "lint", "pipeline": 50}]
-    runner.teach(notes=[], issues=[], merge_requests=[merged], jobs=jobs)
+    runner.update_service(notes=[], issues=[], merge_requests=[merged], jobs=jobs)
     return runner
 
 
@@ -57,12 +57,12 @@ def test_merge_request_note_is_updated_in_place(gitlab: Runner) -> None:
     ]
     spoken[1]["body"] = marked
     spoken[3] |= {"body": marked, "author": None}
-    gitlab.teach(notes=spoken)
+    gitlab.update_service(notes=spoken)
     write_report(gitlab, "## Plan & more: 1 to create.\n")
-    assert "Commented on !4." in gitlab.well("gitlab/note.sh").stdout
+    assert "Commented on !4." in gitlab.run_ok("gitlab/note.sh").stdout
     write_report(gitlab, "## Plan: 2 to create.\n")
-    assert "Updated the note on !4." in gitlab.well("gitlab/note.sh").stdout
-    *others, note = gitlab.knows["notes"]
+    assert "Updated the note on !4." in gitlab.run_ok("gitlab/note.sh").stdout
+    *others, note = gitlab.service_data["notes"]
     assert others == spoken
     assert note["body"].startswith("<!-- kdeclare plan default -->\n## Plan: 2 to create.\n")
     assert 'Planned for aaaaaaaaaaaa by <a href="https://gitlab.example/' in note["body"]
@@ -71,17 +71,17 @@ def test_merge_request_note_is_updated_in_place(gitlab: Runner) -> None:
 def test_apply_uses_reviewed_plan(gitlab: Runner) -> None:
     gitlab.topic("orders")
     for step in ("state.sh load", "plan.sh", "gitlab/note.sh"):
-        gitlab.well(*step.split())
+        gitlab.run_ok(*step.split())
     assert gitlab.exit_code == 0
-    assert "1 to create" in gitlab.knows["notes"][0]["body"]
+    assert "1 to create" in gitlab.service_data["notes"][0]["body"]
     kept = gitlab.service / "artifacts" / "60"
     shutil.copytree(gitlab.out, kept / ".kdeclare")
     for expected in (0, 4):
-        gitlab.afresh()
+        gitlab.switch_machine()
         gitlab.topic("refunds")
         merged = {"CI_COMMIT_SHA": MERGED, "CI_MERGE_REQUEST_IID": ""}
         for step in ("state.sh load", "gitlab/find-plan.sh", "apply.sh", "state.sh save"):
-            gitlab.well(*step.split(), **merged)
+            gitlab.run_ok(*step.split(), **merged)
         assert gitlab.exit_code == expected
         assert set(load_cluster(Path(gitlab.environ["STUB_CLUSTER"])).topics()) == {"orders"}
 
@@ -89,12 +89,12 @@ def test_apply_uses_reviewed_plan(gitlab: Runner) -> None:
 def test_apply_refuses_plan_that_differs_from_merged_manifests(gitlab: Runner) -> None:
     gitlab.topic("evil")
     for step in ("state.sh load", "plan.sh"):
-        gitlab.well(*step.split())
+        gitlab.run_ok(*step.split())
     shutil.copytree(gitlab.out, gitlab.service / "artifacts" / "60" / ".kdeclare")
-    gitlab.afresh()
+    gitlab.switch_machine()
     (gitlab.checkout / "manifests" / "evil.yaml").unlink()
     for step in ("state.sh load", "gitlab/find-plan.sh", "apply.sh"):
-        ran = gitlab.well(*step.split(), CI_COMMIT_SHA=MERGED)
+        ran = gitlab.run_ok(*step.split(), CI_COMMIT_SHA=MERGED)
     assert "The merged manifests no longer produce this plan" in ran.stdout
     assert gitlab.exit_code == 4
     assert load_cluster(Path(gitlab.environ["STUB_CLUSTER"])).topics() == {}
@@ -127,7 +127,7 @@ REFUSED = {
 
 @pytest.mark.parametrize(("facts", "said"), REFUSED.values(), ids=REFUSED.keys())
 def test_apply_without_reviewed_plan_is_refused(gitlab: Runner, facts: dict[str, Any], said: str) -> None:
-    gitlab.teach(merge_requests=[gitlab.knows["merge_requests"][0] | facts])
+    gitlab.update_service(merge_requests=[gitlab.service_data["merge_requests"][0] | facts])
     ran = gitlab.run("gitlab/find-plan.sh", CI_COMMIT_SHA=MERGED)
     assert ran.returncode == 1
     assert said in ran.stderr
@@ -138,16 +138,17 @@ def test_apply_without_reviewed_plan_is_refused(gitlab: Runner, facts: dict[str,
 @pytest.mark.parametrize(("code", "said"), [(0, "if you merge, exactly"), (3, "nothing is applied")])
 def test_note_describes_the_effect_of_merging(gitlab: Runner, code: int, said: str) -> None:
     write_report(gitlab, "## Plan\n", code=code)
-    gitlab.well("gitlab/note.sh")
-    assert f"this job</a>; {said}" in gitlab.knows["notes"][0]["body"]
+    gitlab.run_ok("gitlab/note.sh")
+    assert f"this job</a>; {said}" in gitlab.service_data["notes"][0]["body"]
 
 
 def test_fleet_and_project_have_separate_issues(gitlab: Runner) -> None:
     write_report(gitlab, "one")
     for fleet in ("", "fleet.yaml", "other.yaml", "fleet.yaml"):
-        gitlab.well("gitlab/issue.sh", KDECLARE_FLEET=fleet)
+        gitlab.run_ok("gitlab/issue.sh", KDECLARE_FLEET=fleet)
     titles = [
-        issue["title"].removeprefix("Kafka differs from its manifests: ") for issue in gitlab.knows["issues"]
+        issue["title"].removeprefix("Kafka differs from its manifests: ")
+        for issue in gitlab.service_data["issues"]
     ]
     assert titles == ["default", "fleet.yaml", "other.yaml"]
 
@@ -155,12 +156,12 @@ def test_fleet_and_project_have_separate_issues(gitlab: Runner) -> None:
 def test_drift_opens_one_issue_and_closes_it(gitlab: Runner) -> None:
     theirs = {"iid": 1, "state": "opened", "labels": "kdeclare-drift", "author": {"id": 8}}
     marked = theirs | {"iid": 2, "description": "<!-- kdeclare audit default -->\nmine"}
-    gitlab.teach(issues=[theirs | {"description": None}, marked])
+    gitlab.update_service(issues=[theirs | {"description": None}, marked])
     steps = (("drift", "one"), ("drift", "two"), ("failed", "three"), ("in-order", ""), ("in-order", ""))
     for found, text in steps:
         write_report(gitlab, text, found)
-        gitlab.well("gitlab/issue.sh")
-    unmarked, others, *[issue] = gitlab.knows["issues"]
+        gitlab.run_ok("gitlab/issue.sh")
+    unmarked, others, *[issue] = gitlab.service_data["issues"]
     assert unmarked["description"] is None
     assert others == marked, "someone else's issue with the same marker"
     assert issue["description"] == "<!-- kdeclare audit default -->\ntwo"
@@ -178,6 +179,6 @@ def test_step_fails_when_gitlab_fails(gitlab: Runner, step: str) -> None:
 
 def test_token_is_in_no_command_line(gitlab: Runner) -> None:
     write_report(gitlab, "## Plan\n")
-    gitlab.well("gitlab/note.sh")
-    assert json.loads(gitlab.asked.splitlines()[0])
-    assert TOKEN not in gitlab.asked
+    gitlab.run_ok("gitlab/note.sh")
+    assert json.loads(gitlab.requests.splitlines()[0])
+    assert TOKEN not in gitlab.requests

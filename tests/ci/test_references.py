@@ -56,13 +56,13 @@ def plan_topic_with(runner: Runner, reference: str, **more: str) -> str:
     document = "apiVersion: kdeclare/v1\nkind: Topic\nmetadata:\n  name: orders\n"
     document += f"  labels:\n    team: '{reference}'\nspec: {{partitions: 1, configs: {{retention.ms: 1}}}}\n"
     (runner.checkout / "manifests" / "orders.yaml").write_text(document)
-    runner.teach(comments=[])
+    runner.update_service(comments=[])
     how = {"KDECLARE_COMMAND": "plan", "KDECLARE_PULL": "12", "KDECLARE_BASE": "main"}
     ran = runner.run("github/run.sh", **how | more)
     kept = [file.read_text() for file in runner.out.rglob("*") if file.is_file()]
     outside = [runner.folder / "output", runner.folder / "summary"]
     kept += [file.read_text() for file in outside if file.exists()]
-    return "\n".join((ran.stdout, ran.stderr, runner.asked, json.dumps(runner.knows), *kept))
+    return "\n".join((ran.stdout, ran.stderr, runner.requests, json.dumps(runner.service_data), *kept))
 
 
 @pytest.mark.parametrize("name", TOKENS)
@@ -107,7 +107,7 @@ def test_pull_request_cannot_extend_allowed_references(github: Runner) -> None:
     told = plan_topic_with(github, "${env.OTHER}")
     assert github.exit_code == 1
     assert "hunter2" not in told
-    [comment] = github.knows["comments"]
+    [comment] = github.service_data["comments"]
     assert "trusted project file" in comment["body"]
     assert "merge that first" in comment["body"]
     assert "manifests/orders.yaml" in comment["body"]
@@ -143,7 +143,7 @@ def test_validate_of_a_fork_cannot_read_variables(github: Runner) -> None:
     write_project(github, {"env": ["OTHER"]})
     document = "apiVersion: kdeclare/v1\nkind: Topic\nmetadata: {name: '${env.OTHER}'}\nspec: {}\n"
     (github.checkout / "manifests" / "orders.yaml").write_text(document)
-    ran = github.well("github/run.sh", KDECLARE_COMMAND="validate", KDECLARE_BASE="main")
+    ran = github.run_ok("github/run.sh", KDECLARE_COMMAND="validate", KDECLARE_BASE="main")
     assert github.exit_code == 1
     assert "hunter2" not in ran.stdout + ran.stderr
     assert "Reference is not allowed" in ran.stdout
@@ -196,9 +196,9 @@ def test_apply_shows_nothing_of_unreviewed_plan(github: Runner) -> None:
     github.topic("evil", configs={"retention.ms": 4711})
     plan_pull_request(github)
     (github.checkout / "manifests" / "evil.yaml").unlink()
-    github.afresh()
+    github.switch_machine()
     Path(github.environ["GITHUB_STEP_SUMMARY"]).unlink()
-    ran = github.well("github/run.sh", KDECLARE_COMMAND="apply")
+    ran = github.run_ok("github/run.sh", KDECLARE_COMMAND="apply")
     shown = ran.stdout + ran.stderr + Path(github.environ["GITHUB_STEP_SUMMARY"]).read_text()
     assert github.exit_code == 4
     assert "4711" not in shown

@@ -28,14 +28,14 @@ def run_and_save(runner: Runner, text: str, step: str = "save", environment: str
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "state.json").write_text(text)
     (folder / "lock").write_text("")
-    runner.well("state.sh", step)
+    runner.run_ok("state.sh", step)
 
 
 def test_saved_state_is_loaded_by_next_job(runner: Runner) -> None:
-    assert "Branch kdeclare-state does not exist yet" in runner.well("state.sh", "load").stdout
+    assert "Branch kdeclare-state does not exist yet" in runner.run_ok("state.sh", "load").stdout
     run_and_save(runner, "one")
-    runner.afresh()
-    runner.well("state.sh", "load")
+    runner.switch_machine()
+    runner.run_ok("state.sh", "load")
     assert (runner.out / "state" / "shop" / "lab" / "state.json").read_text() == "one"
     run_and_save(runner, "two", step="save")
     assert read_branch(runner) == {"shop/lab/state.json": "two"}, "and no lock"
@@ -46,13 +46,13 @@ def test_saved_state_is_loaded_by_next_job(runner: Runner) -> None:
 
 
 def test_unchanged_state_is_not_saved(runner: Runner) -> None:
-    runner.well("state.sh", "load")
-    assert "The state has not changed." in runner.well("state.sh", "save").stdout
+    runner.run_ok("state.sh", "load")
+    assert "The state has not changed." in runner.run_ok("state.sh", "save").stdout
     assert run_git(runner, "branch") == ""
     run_and_save(runner, "one")
-    assert "The state has not changed." in runner.well("state.sh", "save").stdout
-    runner.afresh()
-    assert "No state was loaded" in runner.well("state.sh", "save").stdout
+    assert "The state has not changed." in runner.run_ok("state.sh", "save").stdout
+    runner.switch_machine()
+    assert "No state was loaded" in runner.run_ok("state.sh", "save").stdout
 
 
 LINES = "".join(f"{line}\n" for line in range(40))
@@ -62,21 +62,21 @@ def save_from_other_job(runner: Runner, environment: str, text: str) -> None:
     """Save the state of another job that started with the same state."""
     here, aside = runner.out / "state", runner.folder / "aside"
     here.rename(aside)
-    runner.well("state.sh", "load")
+    runner.run_ok("state.sh", "load")
     run_and_save(runner, text, environment=environment)
-    runner.afresh()
+    runner.switch_machine()
     runner.out.mkdir()
     aside.rename(here)
 
 
 @pytest.mark.parametrize("before", [False, True], ids=["no branch yet", "a branch"])
 def test_states_of_concurrent_environments_are_merged(runner: Runner, before: bool) -> None:
-    runner.well("state.sh", "load")
+    runner.run_ok("state.sh", "load")
     if before:
         for environment in ("one", "two", "three"):
             run_and_save(runner, LINES, environment=environment)
-        runner.afresh()
-        runner.well("state.sh", "load")
+        runner.switch_machine()
+        runner.run_ok("state.sh", "load")
     save_from_other_job(runner, "one", f"{LINES}1")
     save_from_other_job(runner, "two", f"{LINES}2")
     run_and_save(runner, f"{LINES}3", environment="three")
@@ -84,11 +84,11 @@ def test_states_of_concurrent_environments_are_merged(runner: Runner, before: bo
     assert read_branch(runner) == {
         f"shop/{name}/state.json": f"{LINES}{n}" for name, n in environments.items()
     }
-    assert "The state has not changed." in runner.well("state.sh", "save").stdout
+    assert "The state has not changed." in runner.run_ok("state.sh", "save").stdout
 
 
 def test_save_refuses_to_overwrite_concurrent_state(runner: Runner) -> None:
-    runner.well("state.sh", "load")
+    runner.run_ok("state.sh", "load")
     run_and_save(runner, LINES)
     save_from_other_job(runner, "lab", f"{LINES}theirs\n")
     mine = runner.out / "state" / "shop" / "lab" / "state.json"
@@ -111,19 +111,19 @@ def test_load_fails_if_repository_is_unreachable(runner: Runner, tmp_path: Path)
 
 def test_state_steps_without_branch_do_nothing(runner: Runner) -> None:
     for step in ("load", "save"):
-        runner.well("state.sh", step, KDECLARE_STATE_BRANCH="", KDECLARE_STATE_REMOTE="")
+        runner.run_ok("state.sh", step, KDECLARE_STATE_BRANCH="", KDECLARE_STATE_REMOTE="")
     assert not (runner.out / "state").exists()
 
 
 @pytest.mark.parametrize("step", ["load", "save"])
 def test_token_is_in_no_git_command_line(runner: Runner, step: str) -> None:
-    runner.well("state.sh", "load")
+    runner.run_ok("state.sh", "load")
     real = subprocess.run(["which", "git"], capture_output=True, text=True, check=True).stdout.strip()
     told = runner.folder / "git-arguments"
     wrapper = runner.folder / "bin" / "git"
     wrapper.write_text(f'#!/bin/sh\necho "$@" >> {told}\nenv > {told}.env\nexec {real} "$@"\n')
     wrapper.chmod(0o755)
-    runner.well("state.sh", step, KDECLARE_STATE_TOKEN="ghs_secret")
+    runner.run_ok("state.sh", step, KDECLARE_STATE_TOKEN="ghs_secret")
     header = "GIT_CONFIG_VALUE_0=Authorization: Basic eC1hY2Nlc3MtdG9rZW46Z2hzX3NlY3JldA=="
     assert header in Path(f"{told}.env").read_text().splitlines()
     assert told.read_text()

@@ -72,7 +72,7 @@ class PolicedBrokers:
             cluster.close()
 
     @contextmanager
-    def watched(self) -> Iterator[list[Line]]:
+    def record_calls(self) -> Iterator[list[Line]]:
         """The calls during the block, there at its end; without where they ran."""
         before, found = len(self.lines()), list[Line]()
         yield found

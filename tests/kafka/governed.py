@@ -28,7 +28,7 @@ State = tuple[str, Sequence[tuple[int, ...]], Mapping[str, str | None]]
 class GovernedProject(Project):
     """A project whose project file has policies; ``all.yaml`` may hold some, too."""
 
-    def policies(self, *entries: Mapping[str, Any], manifests: Sequence[str] = ("all.yaml",)) -> None:
+    def declare_policies(self, *entries: Mapping[str, Any], manifests: Sequence[str] = ("all.yaml",)) -> None:
         """From now on the project file has these, and its manifests are in these files."""
         environments = {"real": {"bootstrapServers": self.bootstrap}}
         spec = {"manifests": list(manifests), "environments": environments, "policies": list(entries)}
@@ -50,31 +50,31 @@ class GovernedProject(Project):
         alike = {} if "assignments" in spec else {"partitions": 1, "replicationFactor": 1}
         return ("Topic", self.name(short), {**alike, **spec})
 
-    def short(self, name: str) -> str:
+    def strip_prefix(self, name: str) -> str:
         """Of a topic or a resource, without what all topics of this project have in front."""
         return name.rpartition("/")[2].removeprefix(self.prefix)
 
-    def denied(self, *arguments: str) -> Ran:
+    def run_denied(self, *arguments: str) -> Ran:
         """The command, of which policies deny something."""
         ran = self(*arguments)
         assert ran.code is ExitCode.DENIED, ran
         return ran
 
-    def verdicts(self, ran: Ran) -> dict[tuple[str, str], tuple[str, str]]:
+    def read_verdicts(self, ran: Ran) -> dict[tuple[str, str], tuple[str, str]]:
         """Outcome and message by policy and topic, of a JSON document."""
         found = json.loads(ran.out)["verdicts"]
         return {
-            (v["policy"], self.short(v.get("topic") or v["resource"])): (v["outcome"], v["message"])
+            (v["policy"], self.strip_prefix(v.get("topic") or v["resource"])): (v["outcome"], v["message"])
             for v in found
         }
 
-    def denials(self, ran: Ran) -> set[tuple[str, str]]:
+    def read_denials(self, ran: Ran) -> set[tuple[str, str]]:
         """Policy and topic, of a JSON document."""
-        return {key for key, (outcome, _) in self.verdicts(ran).items() if outcome == "deny"}
+        return {key for key, (outcome, _) in self.read_verdicts(ran).items() if outcome == "deny"}
 
-    def owned(self) -> set[str]:
+    def read_owned(self) -> set[str]:
         """The topics that the state has, without their prefix."""
-        return set(map(self.short, json.loads((self.state / "state.json").read_text())["resources"]))
+        return set(map(self.strip_prefix, json.loads((self.state / "state.json").read_text())["resources"]))
 
 
 def build_reassignment(topic: str, *replicas: int) -> Manifest:

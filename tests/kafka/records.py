@@ -108,7 +108,7 @@ class Tools:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    def look(self) -> ClusterView:
+    def describe(self) -> ClusterView:
         """Describe everything, side by side, as starting Java is what takes the time."""
         with ThreadPoolExecutor(3) as pool:
             topics = pool.submit(self.run, TOPICS, "--describe")
@@ -122,12 +122,12 @@ class Tools:
                 _parse_throttles(brokers.result()),
             )
 
-    def at_rest(self) -> ClusterView:
+    def wait_for_rest(self) -> ClusterView:
         """The same, once nothing moves, nothing is throttled and leaders are the preferred ones."""
         found: list[ClusterView] = []
 
         def check() -> None:
-            found.append(self.look())
+            found.append(self.describe())
             found[-1].expect_rest()
 
         retry_until_passes(check)
@@ -353,13 +353,13 @@ class RunningCommand:
         for line in stream or ():
             into.append(line.rstrip("\n"))
 
-    def going(self) -> bool:
+    def check_running(self) -> bool:
         """True; what ends too early is shown at once."""
         if self.process.poll() is not None:
-            raise RuntimeError(f"it has ended: {self.ended()}")
+            raise RuntimeError(f"it has ended: {self.wait_for_exit()}")
         return True
 
-    def ended(self, seconds: float = 300) -> Ran:
+    def wait_for_exit(self, seconds: float = 300) -> Ran:
         """Wait for it."""
         try:
             code = self.process.wait(seconds)

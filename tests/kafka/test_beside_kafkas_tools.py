@@ -98,12 +98,12 @@ class BothTools:
     bootstrap: str
     tools: KafkaTools
 
-    def kafkas(self, words: list[str]) -> bool:
+    def run_kafkas_tool(self, words: list[str]) -> bool:
         """Whether Kafka's tool succeeded."""
         tool, verb, *rest = words
         return self.tools(TOOLS[tool], f"--{verb}", *rest, "--bootstrap-server", self.bootstrap).code == 0
 
-    def ours(self, words: list[str]) -> bool:
+    def run_kdeclare(self, words: list[str]) -> bool:
         """Whether kdeclare succeeded."""
         return main([*words, "--yes", "--quiet", "--bootstrap-server", self.bootstrap]) == 0
 
@@ -164,7 +164,7 @@ def both_tools(
 def test_command_line_has_same_effect_as_kafkas_tool(both_tools: BothTools, line: CommandLine) -> None:
     before = both_tools.brokers()
     well, names, brokers = [], [], []
-    for run in (both_tools.kafkas, both_tools.ours):
+    for run in (both_tools.run_kafkas_tool, both_tools.run_kdeclare):
         names.append(both_tools.names(line))
         well.append(run(shlex.split(line.command.format(**names[-1]))))
         if "--broker" in line.command or "brokers" in line.command:

@@ -71,7 +71,7 @@ def _expect_existing(bed: KafkaBed, names: list[str], there: set[str]) -> None:
 
 def test_alter_config_policy_is_asked_first_for_creations(policies: PolicedBrokers, bed: KafkaBed) -> None:
     fine, bad, configs = bed.name(), bed.name(DENIED), {"retention.ms": DENIED_VALUE}
-    with policies.watched() as lines:
+    with policies.record_calls() as lines:
         found = bed.cluster.create_topics([build_topic(bad, configs), build_topic(fine)])
     assert lines == [build_alter_call(bad, configs), build_single_create_call(fine)]
     assert isinstance(found[fine], CreatedObject)
@@ -144,32 +144,34 @@ def test_plan_has_broker_verdicts_and_apply_does_the_rest(
         project.topic(SILENT),
         project.topic("new"),
     )
-    planned = project.denied("plan", "--format", "json")
+    planned = project.run_denied("plan", "--format", "json")
     verdicts = {
         ("broker", "tuned"): ("deny", build_value_denial(project.name("tuned"))[1]),
         ("broker", DENIED): ("deny", build_name_denial(project.name(DENIED))[1]),
         ("broker", SILENT): ("deny", UNEXPLAINED_DENIAL),
     }
-    assert project.verdicts(planned) == verdicts
-    said = project.denied("plan").out
+    assert project.read_verdicts(planned) == verdicts
+    said = project.run_denied("plan").out
     assert said.count("denied by a broker policy: ") == 3
     assert f"denied by a broker policy: No topic is called {project.name(DENIED)} here" in said
     assert "--override-policy" not in said, "that would not help"
     override = project("apply", "--yes", "--override-policy", "broker", "--reason", "please")
     assert override.code is ExitCode.ERROR
     assert "The policy 'broker' is that of the brokers, which kdeclare cannot override." in override.err
-    ran = project.denied("apply", "--yes", "--format", "json")
-    assert project.verdicts(ran) == verdicts
+    ran = project.run_denied("apply", "--yes", "--format", "json")
+    assert project.read_verdicts(ran) == verdicts
     assert json.loads(ran.out)["counts"]["done"] == 2
 
     def rest_is_done() -> None:
-        short = {project.short(name) for name in bed.cluster.topics() if name.startswith(project.prefix)}
+        short = {
+            project.strip_prefix(name) for name in bed.cluster.topics() if name.startswith(project.prefix)
+        }
         assert short == {"tuned", "fine", "new"}
         assert read_topics(bed, project.name("tuned")) == before
         assert bed.overrides(topic_resource(project.name("fine"))) == {"segment.ms": "99"}
 
     bed.eventually(rest_is_done)
-    assert project.owned() == {"tuned", "fine", "new"}
+    assert project.read_owned() == {"tuned", "fine", "new"}
 
 
 def test_run_without_preflight_skips_dependents_of_denied_change(
@@ -189,13 +191,13 @@ def test_run_without_preflight_skips_dependents_of_denied_change(
         project.topic(DENIED),
     )
     project.done("plan", "--no-preflight", "--out", "it.plan")
-    ran = project.denied("apply", "it.plan", "--yes", "--format", "json")
-    assert project.verdicts(ran) == {
+    ran = project.run_denied("apply", "it.plan", "--yes", "--format", "json")
+    assert project.read_verdicts(ran) == {
         ("broker", "fewer"): ("deny", UNEXPLAINED_DENIAL),
         ("broker", DENIED): ("deny", build_name_denial(project.name(DENIED))[1]),
     }
     left = {
-        (o["status"], o["verb"], project.short(o["resource"])): o["message"]
+        (o["status"], o["verb"], project.strip_prefix(o["resource"])): o["message"]
         for o in json.loads(ran.out)["operations"]
         if o["status"] != "done"
     }
@@ -230,12 +232,14 @@ def test_policies_and_history_have_the_principal(
 ) -> None:
     project, bed = project_and_bed
     named = {"rule": "principal == 'User:alice'", "message": "alice's"}
-    project.policies(BOUNDS)
+    project.declare_policies(BOUNDS)
     project.declare(project.topic("huge", partitions=5), ("Policy", "named", named))
     (project.folder / "alice.properties").write_text("".join(f"{k}={v}\n" for k, v in LOGIN.items()))
     alice = ("--bootstrap-server", policies.login, "--command-config", "alice.properties")
-    assert ("named", "huge") in project.denials(project.denied("plan", "--format", "json"))
-    assert project.denials(project.denied("plan", "--format", "json", *alice)) == {("bounds", "huge")}
+    assert ("named", "huge") in project.read_denials(project.run_denied("plan", "--format", "json"))
+    assert project.read_denials(project.run_denied("plan", "--format", "json", *alice)) == {
+        ("bounds", "huge")
+    }
     override = ("--override-policy", "bounds", "--reason", "agreed on Monday")
     run_id = json.loads(project.done("apply", "--yes", "--format", "json", *override, *alice).out)["run_id"]
     (made,) = json.loads(project.done("history", run_id, "--format", "json").out)["overrides"]

@@ -81,7 +81,7 @@ def test_create_policy_sees_resolved_counts(
     shown: tuple[int, int],
 ) -> None:
     name = bed.name()
-    with policies.watched() as lines:
+    with policies.record_calls() as lines:
         made = bed.cluster.create_topics([NewTopic(name, partitions, factor, None, {})])
     assert isinstance(made[name], CreatedObject)
     assert lines == [build_create_call(name, numPartitions=shown[0], replicationFactor=shown[1])]
@@ -94,7 +94,7 @@ def test_create_policy_sees_counts_or_assignments(policies: PolicedBrokers, bed:
         NewTopic(counted, None, None, None, {}),
         NewTopic(assigned, None, None, {0: (1, 2), 1: (2, 1)}, {}),
     ]
-    with policies.watched() as lines:
+    with policies.record_calls() as lines:
         assert all_created(bed.cluster.create_topics(items))
     assert lines == [
         build_create_call(counted, numPartitions=PARTITIONS, replicationFactor=FACTOR),
@@ -104,7 +104,7 @@ def test_create_policy_sees_counts_or_assignments(policies: PolicedBrokers, bed:
 
 def test_both_policies_see_configs_of_creation_as_sent(policies: PolicedBrokers, bed: KafkaBed) -> None:
     configs = {"retention.ms": " 5 ", "cleanup.policy": "compact, delete"}
-    with policies.watched() as lines:
+    with policies.record_calls() as lines:
         name = bed.create(configs=configs)
     assert lines == [build_alter_call(name, configs), build_single_create_call(name, configs)]
 
@@ -112,7 +112,7 @@ def test_both_policies_see_configs_of_creation_as_sent(policies: PolicedBrokers,
 def test_policies_see_validated_requests(policies: PolicedBrokers, bed: KafkaBed) -> None:
     fine, bad, configs = bed.name(), bed.name(DENIED), {"retention.ms": "5"}
     items = [build_topic(fine, configs), build_topic(bad)]
-    with policies.watched() as lines:
+    with policies.record_calls() as lines:
         found = bed.cluster.create_topics(items, validate_only=True)
     assert lines == [
         build_alter_call(fine, configs),
@@ -132,7 +132,7 @@ def test_policies_do_not_see_invalid_requests(policies: PolicedBrokers, bed: Kaf
         "INVALID_REPLICA_ASSIGNMENT": NewTopic(bed.name(), None, None, {0: (9,)}, {}),
         "INVALID_CONFIG": build_topic(bed.name(), {"retention.ms": "x"}),
     }
-    with policies.watched() as lines:
+    with policies.record_calls() as lines:
         found = bed.cluster.create_topics(list(items.values()))
         for resource, value in ((topic_resource(there), "x"), (topic_resource(bed.name()), "5")):
             assert bed.alter(resource, ("retention.ms", SET, value)) is not None
@@ -143,7 +143,7 @@ def test_policies_do_not_see_invalid_requests(policies: PolicedBrokers, bed: Kaf
 def test_policies_see_internal_topics(policies: PolicedBrokers, bed: KafkaBed) -> None:
     from kafka import KafkaConsumer
 
-    with policies.watched() as lines:
+    with policies.record_calls() as lines:
         consumer = KafkaConsumer(bed.create(), group_id="any", bootstrap_servers=policies.sandbox.bootstrap)
         try:
             bed.eventually(lambda: _expect_assignment(consumer))
@@ -198,7 +198,7 @@ def test_alter_policy_sees_resulting_values_of_topic_keys(
     validate_only: bool,
 ) -> None:
     name = bed.create(configs={"retention.ms": "5", "leader.replication.throttled.replicas": "0:1"})
-    with policies.watched() as lines:
+    with policies.record_calls() as lines:
         assert bed.alter(topic_resource(name), *ops, validate_only=validate_only) is None
     assert lines == [build_alter_call(name, shown)]
 
@@ -210,7 +210,7 @@ def test_alter_policy_sees_unchanged_broker_keys(
     policies: PolicedBrokers, bed: KafkaBed, resource: ConfigResource
 ) -> None:
     ops: list[Op] = [(BACKOFF, SET, "16000"), (BACKOFF, SET, "16000"), (BACKOFF, DELETE, None)]
-    with policies.watched() as lines:
+    with policies.record_calls() as lines:
         for op in (*ops, ops[-1]):
             assert bed.alter(resource, op) is None
     values = ["16000", "16000", None, None]
@@ -219,14 +219,14 @@ def test_alter_policy_sees_unchanged_broker_keys(
 
 def test_alter_policy_sees_secrets_in_clear_text(policies: PolicedBrokers, bed: KafkaBed) -> None:
     key = "listener.name.plaintext.ssl.keystore.password"
-    with policies.watched() as lines:
+    with policies.record_calls() as lines:
         assert bed.alter(broker_resource(ALONE), (key, SET, "a secret")) is None
     assert lines == [build_alter_call(str(ALONE), {key: "a secret"}, "BROKER")]
 
 
 def test_policies_do_not_see_partitions_moves_and_deletes(policies: PolicedBrokers, bed: KafkaBed) -> None:
     name = bed.create({0: (1,)})
-    with policies.watched() as lines:
+    with policies.record_calls() as lines:
         assert bed.add_partitions(name, 2, ((2,),)) is None
         assert bed.move(name, 0, (2, 1), grow=True) is None
         bed.eventually(lambda: _elect_and_expect_leader(bed, name))

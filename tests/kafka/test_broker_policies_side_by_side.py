@@ -124,7 +124,7 @@ def record_in_python(bed: KafkaBed, *ops: Operation) -> list[Line]:
 
 def record_in_java(policies: PolicedBrokers, bed: KafkaBed, *ops: Operation) -> list[Line]:
     """What Kafka shows of them as they run."""
-    with policies.watched() as lines:
+    with policies.record_calls() as lines:
         for op in ops:
             ran = get_operation_type(op).execute(
                 connections_to(bed.cluster), [op], NoSecrets(), validate_only=False

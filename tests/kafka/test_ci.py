@@ -48,10 +48,10 @@ def test_pull_request_is_applied_unless_its_plan_is_stale(github: Runner, run_ad
     retention = {"configs": {"retention.ms": 3600000}}
     github.topic(TOPIC, partitions=1, **retention)
     plan_pull_request(github, run=1)
-    [comment] = github.knows["comments"]
+    [comment] = github.service_data["comments"]
     github.topic(TOPIC, partitions=2, **retention)
     plan_pull_request(github, run=2)
-    [updated] = github.knows["comments"]
+    [updated] = github.service_data["comments"]
     assert updated["id"] == comment["id"]
     assert updated["body"] != comment["body"]
 
@@ -68,6 +68,6 @@ def test_pull_request_is_applied_unless_its_plan_is_stale(github: Runner, run_ad
     assert "1000" in run_ad_hoc("config", "describe", "--topic", TOPIC)
 
     plan_pull_request(github, run=4)
-    assert "7200000" in github.knows["comments"][0]["body"]
+    assert "7200000" in github.service_data["comments"][0]["body"]
     assert apply_merge(github) == 0
     assert "7200000" in run_ad_hoc("config", "describe", "--topic", TOPIC)

@@ -82,17 +82,17 @@ class HundredTopics:
         ran = self.project.done("apply", "--yes")
         assert "Throttle set by another client" not in ran.out, "no throttles are left"
         expect_no_changes(self.project)
-        return self.look()
+        return self.describe()
 
-    def look(self) -> ClusterView:
+    def describe(self) -> ClusterView:
         """Return the output of Kafka's tools once no move is in flight."""
-        self.seen = self.tools.at_rest()
+        self.seen = self.tools.wait_for_rest()
         return self.seen
 
     @property
     def last(self) -> ClusterView:
         """Return their last output."""
-        return self.seen or self.look()
+        return self.seen or self.describe()
 
 
 @pytest.fixture(scope="module")
@@ -183,7 +183,7 @@ def test_reassignment_with_expected_replicas_is_rolled_back(hundred: HundredTopi
     verified = hundred.tools.verify(tmp_path, wanted)
     assert verified.count("is completed") == len(wanted), verified
     hundred.project.done("rollback", "--yes")
-    assert find_changes(before, hundred.look()) == {}
+    assert find_changes(before, hundred.describe()) == {}
 
 
 def test_broker_refuses_other_factor_and_moves_the_rest(bed: KafkaBed) -> None:
@@ -215,7 +215,7 @@ def test_broker_guard_holds_if_factor_changed_after_plan(project: Project, bed: 
         assert bed.move(name, 1, (1, 2, 5), grow=True) is None
         retry_until_passes(lambda: expect(set(bed.topic(name).partitions[1].isr) == {1, 2, 5}))
         retry_until_passes(lambda: expect(not bed.cluster.moves([name])))
-    ran = process.ended()
+    ran = process.wait_for_exit()
     assert ran.code is ExitCode.PARTIAL, ran
     assert "INVALID_REPLICATION_FACTOR" in ran.out, ran
     assert f"{name}-1" in ran.out

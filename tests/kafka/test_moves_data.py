@@ -185,25 +185,25 @@ def test_throttled_move_survives_loss_of_destination(
     with sample_sizes(five.bootstrap, topic) as sampler:
         began = time.monotonic()
         process = RunningCommand(project.start("apply", "--yes"))
-        retry_until_passes(lambda: expect(process.going() and sampler.held(LOST) > 90 * MIB))
+        retry_until_passes(lambda: expect(process.check_running() and sampler.held(LOST) > 90 * MIB))
         kafka_sandbox.kill_broker(five.folder, LOST)
         killed = time.monotonic()
         # the broker counts as down once its session times out after 9 s, and progress is reported every 10 s
         down = f"broker {LOST}, which is down"
-        retry_until_passes(lambda: expect(process.going() and down in "".join(process.lines)))
+        retry_until_passes(lambda: expect(process.check_running() and down in "".join(process.lines)))
         named = time.monotonic()
         while time.monotonic() - killed < 10:
             time.sleep(0.1)
         kafka_sandbox.start_broker(five.folder, LOST)
         back = time.monotonic()
-        ran = process.ended()
+        ran = process.wait_for_exit()
         took = time.monotonic() - began
     assert ran.code is ExitCode.OK, ran
     print(f"killed after {killed - began:.1f} s, named after {named - killed:.1f} s more")
     print(f"back after {back - killed:.1f} s; {took:.1f} s in all")
     print(ran.err)
 
-    seen = Tools(five.bootstrap).at_rest()
+    seen = Tools(five.bootstrap).wait_for_rest()
     assert {p: seen.replicas[p] for p in targets} == targets
     expect_no_changes(project)
     found = count_records(five.bootstrap, topic, RECORD_BYTES)
@@ -247,7 +247,7 @@ def test_move_to_down_broker_times_out_and_is_cleaned_up_later(
     kafka_sandbox.start_broker(five.folder, LOST)
     watched = project.done("status", "--watch")
     assert "Idle." in watched.out, watched
-    seen = Tools(five.bootstrap).at_rest()
+    seen = Tools(five.bootstrap).wait_for_rest()
     assert seen.replicas[at] == (1, LOST)
     expect_no_changes(project)
     again = project.done("apply", "--yes")

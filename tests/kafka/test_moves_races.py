@@ -67,7 +67,7 @@ class Stage:
         """Return the numbers of the partitions that are being moved."""
         return sorted(p.partition for p in self.bed.cluster.moves([topic]))
 
-    def come_to_rest(self, topic: str) -> None:
+    def wait_for_rest(self, topic: str) -> None:
         """Wait until all moves of a topic have finished."""
         retry_until_passes(lambda: expect(not self.in_flight(topic)))
 
@@ -103,7 +103,7 @@ class Race:
             self.stage.bed.eventually(self.stage.bed.release_moves)
         self.released = True
 
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """Whether the controller lists no move."""
         return self.at not in self.stage.bed.cluster.moves([self.at.topic])
 
@@ -111,7 +111,7 @@ class Race:
         """Return the target of the move."""
         return self.stage.bed.cluster.moves([self.at.topic])[self.at].target
 
-    def believe_the_union(self) -> None:
+    def expect_union_refused(self) -> None:
         """A client that takes the described replicas for the true ones is refused."""
         fault = self.stage.bed.move(self.at.topic, 0, self.union)
         assert get_error(fault) == "INVALID_REPLICATION_FACTOR"
@@ -119,7 +119,7 @@ class Race:
 
     def expect_end(self, replicas: Replicas) -> None:
         """Check that the partition is on its target, with its original replication factor."""
-        self.stage.come_to_rest(self.at.topic)
+        self.stage.wait_for_rest(self.at.topic)
         retry_until_passes(lambda: expect(self.stage.replicas(self.at.topic) == [replicas]))
 
 
@@ -141,19 +141,19 @@ def race(stage: Stage) -> Iterator[Race]:
     assert made.target() == AWAY
     yield made
     made.release()
-    stage.come_to_rest(topic)
+    stage.wait_for_rest(topic)
 
 
 def test_reassignment_based_on_described_union_is_refused(race: Race) -> None:
     """Both races: the plan uses the union seen during the move, and by a lagging describe after it."""
     assert set(race.union) == {1, 2, 3, 4, 5}
-    race.believe_the_union()
+    race.expect_union_refused()
     assert race.target() == AWAY
     race.release()
     retry_until_passes(
-        lambda: expect(race.over())
+        lambda: expect(race.is_over())
     )  # listed after the describe, and before it: no move is in flight
-    race.believe_the_union()
+    race.expect_union_refused()
     race.expect_end(AWAY)
 
 
@@ -186,10 +186,10 @@ def test_override_reassignments_redirects_move_of_other_client(race: Race) -> No
     stage = race.stage
     stage.declare_move({race.at: ELSEWHERE})
     process = RunningCommand(stage.project.start("apply", "--yes", "--override-reassignments"))
-    retry_until_passes(lambda: expect(process.going() and race.target() == ELSEWHERE))
-    race.believe_the_union()
+    retry_until_passes(lambda: expect(process.check_running() and race.target() == ELSEWHERE))
+    race.expect_union_refused()
     race.release()
-    ran = process.ended()
+    ran = process.wait_for_exit()
     assert ran.code is ExitCode.OK, ran
     expect_no_changes(stage.project)
     race.expect_end(ELSEWHERE)
@@ -199,11 +199,11 @@ def test_await_reassignments_waits_for_move_of_other_client(race: Race) -> None:
     stage = race.stage
     stage.declare_move({race.at: ELSEWHERE})
     process = RunningCommand(stage.project.start("apply", "--yes", "--await-reassignments"))
-    retry_until_passes(lambda: expect(process.going() and '"event":"run"' in stage.project.journal()))
+    retry_until_passes(lambda: expect(process.check_running() and '"event":"run"' in stage.project.journal()))
     assert race.target() == AWAY
     assert '"begin"' not in stage.project.journal()
     race.release()
-    ran = process.ended()
+    ran = process.wait_for_exit()
     assert ran.code is ExitCode.OK, ran
     expect_no_changes(stage.project)
     race.expect_end(ELSEWHERE)
@@ -226,11 +226,11 @@ class ThrottledMove:
         wait_for_first_request(self.stage.project, process)
         heard = RunningCommand(process)
         retry_until_passes(
-            lambda: expect(heard.going() and self.stage.in_flight(self.topic) == [0, 2]), step=0.02
+            lambda: expect(heard.check_running() and self.stage.in_flight(self.topic) == [0, 2]), step=0.02
         )
         return heard
 
-    def killed(self) -> None:
+    def kill_apply(self) -> None:
         """Kill an apply during its moves; its throttle is still set."""
         process = self.start()
         process.process.send_signal(signal.SIGKILL)
@@ -266,7 +266,7 @@ def prepare_move_with_foreign_throttle(stage: Stage) -> ThrottledMove:
     )
     file = write_reassignment_file(stage.project.folder / "theirs.json", {TopicPartition(topic, 1): (3, 4)})
     stage.tools.run(REASSIGN, "--execute", "--reassignment-json-file", file, "--throttle", str(RATE))
-    stage.come_to_rest(topic)
+    stage.wait_for_rest(topic)
     assert stage.bed.alter(topic_resource(topic), (LEADER_REPLICAS_KEY, APPEND, "2:2")) is None
     stage.bed.produce(topic, 120, 100_000)
     targets = {TopicPartition(topic, 0): (3, 4), TopicPartition(topic, 2): (4, 5)}
@@ -278,7 +278,7 @@ def prepare_move_with_foreign_throttle(stage: Stage) -> ThrottledMove:
 
 def test_move_keeps_throttles_of_other_clients(stage: Stage) -> None:
     it = prepare_move_with_foreign_throttle(stage)
-    ran = it.start().ended()
+    ran = it.start().wait_for_exit()
     assert ran.code is ExitCode.OK, ran
     assert "Throttle set by another client" in ran.out
     it.expect_others_only()
@@ -291,8 +291,8 @@ def test_failed_move_keeps_throttles_of_other_clients(stage: Stage) -> None:
     with hold_before_reassign(stage.project, "apply", "--yes") as process:
         assert stage.bed.overrides(broker_resource(5)).keys() == set(RATE_KEYS)
         assert stage.bed.move(it.topic, 2, (2, 1, 3), grow=True) is None
-        stage.come_to_rest(it.topic)
-    ran = process.ended()
+        stage.wait_for_rest(it.topic)
+    ran = process.wait_for_exit()
     assert ran.code is ExitCode.PARTIAL, ran
     assert "INVALID_REPLICATION_FACTOR" in ran.out
     it.expect_others_only()
@@ -310,7 +310,7 @@ def clean_up_with_apply(it: ThrottledMove) -> None:
     """Moves in flight are not changes, so apply does not wait for them, and leaves the throttle set."""
     ran = it.stage.project.done("apply", "--yes")
     assert "was recovered" in ran.err + ran.out, ran
-    it.stage.come_to_rest(it.topic)
+    it.stage.wait_for_rest(it.topic)
     it.stage.project.done("apply", "--yes")
 
 
@@ -326,7 +326,7 @@ def test_next_command_cleans_up_after_kill(
     stage: Stage, begin: Callable[[Stage], ThrottledMove], next_: Callable[[ThrottledMove], None]
 ) -> None:
     it = begin(stage)
-    it.killed()
+    it.kill_apply()
     next_(it)
     it.expect_others_only()
     assert [set(r) for r in stage.replicas(it.topic)][::2] == [{3, 4}, {4, 5}]
@@ -336,8 +336,8 @@ def test_next_command_cleans_up_after_kill(
 def test_throttle_left_by_kill_is_recognized_as_own(stage: Stage) -> None:
     """The next apply removes the rates of the killed one, and throttles its own move with its own rates."""
     it = prepare_throttled_move(stage)
-    it.killed()
-    stage.come_to_rest(it.topic)
+    it.kill_apply()
+    stage.wait_for_rest(it.topic)
     stage.declare_move({TopicPartition(it.topic, 1): (3, 5)}, throttle=RATE // 3)
     process = stage.project.start("apply", "--yes")
     retry_until_passes(lambda: expect(stage.in_flight(it.topic) == [1]), step=0.02)

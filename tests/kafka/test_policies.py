@@ -61,7 +61,7 @@ def test_apply_makes_allowed_changes_and_leaves_denied_ones(
     project, bed = project_and_bed
     wide = bed.create({0: (1, 2)}, name=project.name("wide"), configs={"segment.ms": "70000"})
     fresh, tuned, old, huge = map(project.name, ("fresh", "tuned", "old", "huge"))
-    project.policies(BOUNDS)
+    project.declare_policies(BOUNDS)
     project.declare(project.topic("tuned"), project.topic("old"))
     project.done("apply", "--yes")
     before = read_topics(bed, wide, old, tuned)
@@ -88,8 +88,8 @@ def test_apply_makes_allowed_changes_and_leaves_denied_ones(
         ),
         short,
     )
-    planned = project.denied("plan", "--allow-deletes", "--format", "json")
-    verdicts = project.verdicts(planned)
+    planned = project.run_denied("plan", "--allow-deletes", "--format", "json")
+    verdicts = project.read_verdicts(planned)
     assert {key: outcome for key, (outcome, _) in verdicts.items() if key[0] == "bounds"} == {
         ("bounds", "fresh"): "allow",
         ("bounds", "tuned"): "allow",
@@ -101,15 +101,15 @@ def test_apply_makes_allowed_changes_and_leaves_denied_ones(
     assert verdicts["long-enough", "tuned"] == ("warn", "records are gone within a minute")
     summary = json.loads(planned.out)["summary"]
     assert [summary[key] for key in ("create", "update", "delete", "blocked")] == [1, 1, 1, 2]
-    said = project.denied("plan", "--allow-deletes").out
+    said = project.run_denied("plan", "--allow-deletes").out
     assert "2 blocked" in said.splitlines()[0]
     assert said.count("BLOCKED: policy-violation") == 2
     assert f"denied by policy bounds: {huge} would have 5 partitions" in said
     assert "warned by policy long-enough: records are gone within a minute" in said
-    ran = project.denied("apply", "--yes", "--allow-deletes", "--format", "json")
+    ran = project.run_denied("apply", "--yes", "--allow-deletes", "--format", "json")
     run = json.loads(ran.out)
     assert (run["outcome"], run["exit_code"], run["counts"]["done"]) == ("denied", 3, 3)
-    assert project.denials(ran) == {("bounds", "huge"), ("bounds", "wide")}
+    assert project.read_denials(ran) == {("bounds", "huge"), ("bounds", "wide")}
 
     def as_planned() -> None:
         now = read_topics(bed, wide, old, huge, fresh, tuned)
@@ -119,13 +119,13 @@ def test_apply_makes_allowed_changes_and_leaves_denied_ones(
         assert len(now[fresh][1]) == 4
 
     bed.eventually(as_planned)
-    assert project.owned() == {"fresh", "tuned"}
+    assert project.read_owned() == {"fresh", "tuned"}
     now = read_topics(bed, fresh, tuned, wide)
-    again = project.denied("apply", "--yes", "--allow-deletes")
+    again = project.run_denied("apply", "--yes", "--allow-deletes")
     assert "Nothing was applied" in again.out
     assert "2 denied" in again.out
     assert read_topics(bed, fresh, tuned, wide, huge) == now
-    assert project.owned() == {"fresh", "tuned"}
+    assert project.read_owned() == {"fresh", "tuned"}
 
 
 @pytest.mark.parametrize("written", ["rule", "class"])
@@ -136,15 +136,15 @@ def test_policy_holds_for_all_changes_of_a_topic(
     policy = [SMALL] if written == "rule" else []
     if written == "class":
         (project.folder / "mine.py").write_text(SMALL_CLASS)
-        project.policies({"name": "small", "class": "mine:Small"})
+        project.declare_policies({"name": "small", "class": "mine:Small"})
     # a move back to broker 3
     moved = bed.create({0: (3, 1)}, name=project.name("moved"))
     project.declare(build_reassignment(moved, 2, 1), *policy)
     project.done("apply", "--yes")
     before = read_topics(bed, moved)
     assert before[moved][1] == [(2, 1)]
-    undone = project.denied("rollback", "--yes", "--format", "json")
-    assert project.denials(undone) == {("small", "moved")}
+    undone = project.run_denied("rollback", "--yes", "--format", "json")
+    assert project.read_denials(undone) == {("small", "moved")}
     assert read_topics(bed, moved) == before
     # creations
     names = [project.name(short) for short in ("grown", "copied", "sent")]
@@ -156,9 +156,9 @@ def test_policy_holds_for_all_changes_of_a_topic(
         project.topic("there", assignments={0: [1, 3]}),
     ]
     project.declare(*good, *bad, *policy)
-    ran = project.denied("apply", "--yes", "--format", "json")
-    assert project.denials(ran) == {("small", short) for short in ("wide", "tall", "there")}
-    assert "none on broker 3" in project.verdicts(ran)["small", "there"][1]
+    ran = project.run_denied("apply", "--yes", "--format", "json")
+    assert project.read_denials(ran) == {("small", short) for short in ("wide", "tall", "there")}
+    assert "none on broker 3" in project.read_verdicts(ran)["small", "there"][1]
 
     def good_ones_are_there() -> None:
         assert {n for n in bed.cluster.topics() if n.startswith(project.prefix)} == {moved, *names}
@@ -173,14 +173,14 @@ def test_policy_holds_for_all_changes_of_a_topic(
         build_reassignment(names[2], 3, 2),
         *policy,
     )
-    planned = project.denied("plan", "--format", "json")
-    assert project.denials(planned) == {("small", short) for short in ("grown", "copied", "sent")}
-    ran = project.denied("apply", "--yes", "--format", "json")
-    assert project.denials(ran) == project.denials(planned)
+    planned = project.run_denied("plan", "--format", "json")
+    assert project.read_denials(planned) == {("small", short) for short in ("grown", "copied", "sent")}
+    ran = project.run_denied("apply", "--yes", "--format", "json")
+    assert project.read_denials(ran) == project.read_denials(planned)
     file = project.folder / "moves.json"
     partition = {"topic": names[2], "partition": 0, "replicas": [3, 2]}
     file.write_text(json.dumps({"version": 1, "partitions": [partition]}))
-    ran = project.denied("reassign", "--execute", "--reassignment-json-file", str(file), "--yes")
+    ran = project.run_denied("reassign", "--execute", "--reassignment-json-file", str(file), "--yes")
     assert "none on broker 3" in ran.out + ran.err
     assert not bed.cluster.moves(names)
     assert read_topics(bed, *names) == before
@@ -188,7 +188,7 @@ def test_policy_holds_for_all_changes_of_a_topic(
 
 def test_saved_plan_is_evaluated_on_current_state(project_and_bed: tuple[GovernedProject, KafkaBed]) -> None:
     project, bed = project_and_bed
-    project.policies(KEEP_RECORDS)
+    project.declare_policies(KEEP_RECORDS)
     project.topics("empty", "full", "tuned", "held")
     project.done("apply", "--yes")
     empty, full, tuned, held = map(project.name, ("empty", "full", "tuned", "held"))
@@ -199,9 +199,9 @@ def test_saved_plan_is_evaluated_on_current_state(project_and_bed: tuple[Governe
     before = read_topics(bed, full, tuned, held)
     rule = {"rule": "!topic.endsWith('held')", "message": "hands off"}
     project.declare(*changed, ("Policy", "new-since", rule))
-    ran = project.denied("apply", "it.plan", "--yes", "--format", "json")
-    assert project.denials(ran) == {("keep-records", "full"), ("new-since", "held")}
-    assert "holds up to 3 records" in project.verdicts(ran)["keep-records", "full"][1]
+    ran = project.run_denied("apply", "it.plan", "--yes", "--format", "json")
+    assert project.read_denials(ran) == {("keep-records", "full"), ("new-since", "held")}
+    assert "holds up to 3 records" in project.read_verdicts(ran)["keep-records", "full"][1]
     run = json.loads(ran.out)
     assert (run["outcome"], run["counts"]["done"]) == ("denied", 2)
     assert run["plan_id"] == json.loads((project.folder / "it.plan").read_text())["plan_id"]
@@ -213,8 +213,8 @@ def test_saved_plan_is_evaluated_on_current_state(project_and_bed: tuple[Governe
         assert now[tuned] == (*before[tuned][:2], {"retention.ms": "5000"})
 
     bed.eventually(as_denied)
-    assert project.owned() == {"full", "tuned", "held"}
+    assert project.read_owned() == {"full", "tuned", "held"}
     # what was denied is still planned, and the saved plan is done with
     assert project("apply", "it.plan", "--yes").code is ExitCode.STALE
-    again = project.denied("plan", "--allow-deletes", "--format", "json")
-    assert project.denials(again) == project.denials(ran)
+    again = project.run_denied("plan", "--allow-deletes", "--format", "json")
+    assert project.read_denials(again) == project.read_denials(ran)

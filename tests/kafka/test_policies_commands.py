@@ -26,7 +26,7 @@ HANDS_OFF: Manifest = (
 def project_and_bed(sandbox: SandboxStatus, tmp_path: Path) -> Iterator[tuple[GovernedProject, KafkaBed]]:
     """A project with policies, and another client of the same brokers."""
     with open_governed_project(sandbox.bootstrap, tmp_path) as made:
-        made[0].policies(BOUNDS)
+        made[0].declare_policies(BOUNDS)
         yield made
 
 
@@ -57,8 +57,8 @@ def test_policy_override_is_applied_and_recorded_in_history(
     ran = project("apply", "--yes", "--override-policy", "bound", "--reason", "agreed")
     assert (ran.code, "Did you mean 'bounds'?" in ran.err) == (ExitCode.ERROR, True)
     assert read_topics(bed, huge, held) == {}
-    ran = project.denied("apply", "--yes", *bounds, "--reason", "agreed on Monday", "--format", "json")
-    assert project.denials(ran) == {("hands-off", "held")}
+    ran = project.run_denied("apply", "--yes", *bounds, "--reason", "agreed on Monday", "--format", "json")
+    assert project.read_denials(ran) == {("hands-off", "held")}
     bed.eventually(lambda: expect(read_topics(bed, huge, held).keys() == {huge}))
     run, text = read_last_run(project)
     assert run["overrides"] == [
@@ -81,7 +81,7 @@ def test_policy_override_allows_ad_hoc_move(project_and_bed: tuple[GovernedProje
     partition = {"topic": held, "partition": 0, "replicas": [2]}
     (project.folder / "moves.json").write_text(json.dumps({"version": 1, "partitions": [partition]}))
     command = ("reassign", "--execute", "--reassignment-json-file", "moves.json", "--yes")
-    assert "the billing team's" in project.denied(*command).err
+    assert "the billing team's" in project.run_denied(*command).err
     override = ("--override-policy", "hands-off", "--reason", "broker 1 is going")
     project.done(*command, *override)
     bed.eventually(lambda: expect(read_topics(bed, held)[held][1] == [(2,)]))
@@ -91,7 +91,9 @@ def test_policy_override_allows_ad_hoc_move(project_and_bed: tuple[GovernedProje
     ]
     assert f", topic {held}: broker 1 is going\n" in text
     # undoing it is another request, with another answer
-    assert project.denials(project.denied("rollback", "--yes", "--format", "json")) == {("hands-off", "held")}
+    assert project.read_denials(project.run_denied("rollback", "--yes", "--format", "json")) == {
+        ("hands-off", "held")
+    }
     undone = json.loads(project.done("rollback", "--yes", "--format", "json", *override).out)
     assert [v["override"] for v in undone["verdicts"] if v["policy"] == "hands-off"] == ["broker 1 is going"]
     bed.eventually(lambda: expect(read_topics(bed, held)[held][1] == [(1,)]))
@@ -99,17 +101,17 @@ def test_policy_override_allows_ad_hoc_move(project_and_bed: tuple[GovernedProje
 
 def test_all_policies_hold_for_partial_plan(project_and_bed: tuple[GovernedProject, KafkaBed]) -> None:
     project, bed = project_and_bed
-    project.policies(BOUNDS, manifests=["all.yaml", "rules.yaml"])
+    project.declare_policies(BOUNDS, manifests=["all.yaml", "rules.yaml"])
     project.write("rules.yaml", HANDS_OFF, project.topic("elsewhere"))
     project.declare(project.topic("huge", partitions=5), project.topic("held"), project.topic("fine"))
-    planned = project.denied("plan", "all.yaml", "--format", "json")
-    assert project.denials(planned) == {("bounds", "huge"), ("hands-off", "held")}
+    planned = project.run_denied("plan", "all.yaml", "--format", "json")
+    assert project.read_denials(planned) == {("bounds", "huge"), ("hands-off", "held")}
     target = f"Topic/{project.name('held')}"
-    aimed = project.denied("plan", "--target", target, "--format", "json")
-    assert project.denials(aimed) == {("hands-off", "held")}
-    ran = project.denied("apply", "all.yaml", "--yes", "--format", "json")
-    assert project.denials(ran) == project.denials(planned)
-    assert project.owned() == {"fine"}
+    aimed = project.run_denied("plan", "--target", target, "--format", "json")
+    assert project.read_denials(aimed) == {("hands-off", "held")}
+    ran = project.run_denied("apply", "all.yaml", "--yes", "--format", "json")
+    assert project.read_denials(ran) == project.read_denials(planned)
+    assert project.read_owned() == {"fine"}
     bed.eventually(
         lambda: expect(
             read_topics(bed, *map(project.name, ("fine", "huge", "held"))).keys() == {project.name("fine")}
@@ -121,7 +123,7 @@ def test_policy_check_and_policy_test_commands(project_and_bed: tuple[GovernedPr
     project, bed = project_and_bed
     wide, fine = project.name("wide"), project.name("fine")
     mine = {"topics": [f"/{project.prefix}.*/"]}  # other topics may be there as well
-    project.policies({**BOUNDS, "selector": mine})
+    project.declare_policies({**BOUNDS, "selector": mine})
     rule = {
         "rule": "!('retention.ms' in post.configs)",
         "message": "left to the brokers",
@@ -132,11 +134,11 @@ def test_policy_check_and_policy_test_commands(project_and_bed: tuple[GovernedPr
     project.declare(project.topic("fine"), ("Policy", "plain", rule))
     bed.create(name=wide, partitions=5)
     bed.create(name=fine, configs={"retention.ms": "60000"})
-    ran = project.denied("policy", "check", "--live", "--format", "json")
+    ran = project.run_denied("policy", "check", "--live", "--format", "json")
     document = json.loads(ran.out)
     assert document["against"] == 1
     assert document["topics"] >= 2
-    found = project.verdicts(ran)
+    found = project.read_verdicts(ran)
     assert {key: outcome for key, (outcome, _) in found.items()} == {
         ("bounds", "wide"): "deny",
         ("bounds", "fine"): "allow",
@@ -146,7 +148,7 @@ def test_policy_check_and_policy_test_commands(project_and_bed: tuple[GovernedPr
     places = {v["resource"]: v["place"] for v in document["verdicts"]}
     assert places[f"Topic/{wide}"] is None
     assert places[f"Topic/{fine}"]["file"] == "all.yaml"
-    said = project.denied("policy", "check", "--live").out
+    said = project.run_denied("policy", "check", "--live").out
     assert f"denied by policy bounds: {wide} would have 5 partitions" in said
     project.done("policy", "check")  # of the manifests, which are in order
 
@@ -158,5 +160,5 @@ def test_policy_check_and_policy_test_commands(project_and_bed: tuple[GovernedPr
     cases = [case("wide", 5, "deny"), case("narrow", 4, "allow")]
     project.write("cases.yaml", ("PolicyTest", "bounds", {"cases": cases}))
     assert project.done("policy", "test", "cases.yaml").out == "2 cases: 2 passed.\n"
-    project.policies()
+    project.declare_policies()
     assert "No such policy" in project("policy", "test", "cases.yaml").err

@@ -39,13 +39,13 @@ class BothTools:
     folder: Path
     topic: str
 
-    def ours(self, action: str, file: str = "", *options: str, code: int = 0) -> str:
+    def run_kdeclare(self, action: str, file: str = "", *options: str, code: int = 0) -> str:
         """Return the output of `kdeclare reassign`; check its exit code."""
         ran = run_here(self.folder, "reassign", *self._line(action, file), *options, "--yes")
         assert ran.code == code, ran
         return ran.out
 
-    def kafkas(self, action: str, file: str = "", *options: str) -> str:
+    def run_kafkas_tool(self, action: str, file: str = "", *options: str) -> str:
         """Return the output of Kafka's tool; check that it succeeded."""
         ran = run_kafka_tool(KAFKAS, *self._line(action, file), *options)
         assert ran.returncode == 0, ran.stdout + ran.stderr
@@ -74,16 +74,16 @@ class BothTools:
         ran = run_kafka_tool("org.apache.kafka.tools.ProducerPerformance", *where, *MUCH)
         assert ran.returncode == 0, ran.stdout + ran.stderr
 
-    def moves(self, file: str, *targets: Ids) -> str:
+    def write_moves(self, file: str, *targets: Ids) -> str:
         """Build the target assignments."""
         found = [PartitionAssignment(TopicPartition(self.topic, n), ids) for n, ids in enumerate(targets)]
         return self.write(file, dump_assignments(found))
 
-    def saved(self, file: str, out: str) -> str:
+    def save_output(self, file: str, out: str) -> str:
         """Return the last file in the output of a tool."""
         return self.write(file, [line for line in out.splitlines() if line.startswith("{")][-1])
 
-    def targets(self, file: str) -> list[Ids]:
+    def parse_targets(self, file: str) -> list[Ids]:
         """Parse the assignments of a file."""
         return [a.replicas for a in parse_assignments((self.folder / file).read_text(), file)]
 
@@ -97,7 +97,7 @@ class BothTools:
 
         self.bed.eventually(there)
 
-    def described(self) -> list[str]:
+    def describe_replicas(self) -> list[str]:
         """Return the replicas as described by Kafka's own tool."""
         ran = run_kafka_tool(
             "org.apache.kafka.tools.TopicCommand",
@@ -105,7 +105,7 @@ class BothTools:
         )
         return re.findall(r"Replicas: ([\d,]+)", ran.stdout)
 
-    def throttled(self) -> tuple[set[str | None], dict[str, str | None]]:
+    def read_throttles(self) -> tuple[set[str | None], dict[str, str | None]]:
         """Return the rates of all brokers, and the lists of the topic."""
         rates = {
             self.bed.overrides(broker_resource(broker)).get(key)
@@ -114,7 +114,7 @@ class BothTools:
         }
         return rates, self.bed.overrides(topic_resource(self.topic))
 
-    def completed(self, out: str) -> bool:
+    def is_completed(self, out: str) -> bool:
         """Whether a tool reports that all moves are complete."""
         return out.startswith(
             "Status of partition reassignment:\n"
@@ -140,92 +140,98 @@ def test_kafkas_tool_accepts_files_of_kdeclare(both_tools: BothTools) -> None:
     topics = both_tools.write(
         "topics.json", f'{{"topics": [{{"topic": "{both_tools.topic}"}}], "version": 1}}'
     )
-    proposed = both_tools.saved("proposed.json", both_tools.ours("generate", topics, "--broker-list", "2,3"))
-    assert both_tools.kafkas("execute", proposed).endswith(
+    proposed = both_tools.save_output(
+        "proposed.json", both_tools.run_kdeclare("generate", topics, "--broker-list", "2,3")
+    )
+    assert both_tools.run_kafkas_tool("execute", proposed).endswith(
         f"Successfully started partition reassignments for {both_tools.topic}-0,{both_tools.topic}-1\n"
     )
-    both_tools.expect(*both_tools.targets(proposed))
-    assert both_tools.completed(both_tools.ours("verify", proposed))
+    both_tools.expect(*both_tools.parse_targets(proposed))
+    assert both_tools.is_completed(both_tools.run_kdeclare("verify", proposed))
 
-    back = both_tools.moves("back.json", (1, 2), (2, 1))
-    undo = both_tools.saved("undo.json", both_tools.ours("execute", back))
+    back = both_tools.write_moves("back.json", (1, 2), (2, 1))
+    undo = both_tools.save_output("undo.json", both_tools.run_kdeclare("execute", back))
     both_tools.expect((1, 2), (2, 1))
-    assert both_tools.targets(undo) == both_tools.targets(proposed)
-    both_tools.kafkas("execute", undo)
-    both_tools.expect(*both_tools.targets(proposed))
+    assert both_tools.parse_targets(undo) == both_tools.parse_targets(proposed)
+    both_tools.run_kafkas_tool("execute", undo)
+    both_tools.expect(*both_tools.parse_targets(proposed))
 
 
 def test_kdeclare_accepts_files_of_kafkas_tool(both_tools: BothTools) -> None:
     topics = both_tools.write(
         "topics.json", f'{{"topics": [{{"topic": "{both_tools.topic}"}}], "version": 1}}'
     )
-    proposed = both_tools.saved(
-        "proposed.json", both_tools.kafkas("generate", topics, "--broker-list", "2,3")
+    proposed = both_tools.save_output(
+        "proposed.json", both_tools.run_kafkas_tool("generate", topics, "--broker-list", "2,3")
     )
-    both_tools.ours("execute", proposed)
-    both_tools.expect(*both_tools.targets(proposed))
-    assert both_tools.completed(both_tools.kafkas("verify", proposed))
+    both_tools.run_kdeclare("execute", proposed)
+    both_tools.expect(*both_tools.parse_targets(proposed))
+    assert both_tools.is_completed(both_tools.run_kafkas_tool("verify", proposed))
 
-    back = both_tools.moves("back.json", (1, 2), (2, 1))
-    undo = both_tools.saved("undo.json", both_tools.kafkas("execute", back))
+    back = both_tools.write_moves("back.json", (1, 2), (2, 1))
+    undo = both_tools.save_output("undo.json", both_tools.run_kafkas_tool("execute", back))
     both_tools.expect((1, 2), (2, 1))
-    assert "started moving log directory" in both_tools.ours("execute", undo)
-    both_tools.expect(*both_tools.targets(proposed))
+    assert "started moving log directory" in both_tools.run_kdeclare("execute", undo)
+    both_tools.expect(*both_tools.parse_targets(proposed))
 
 
 def test_throttled_move_is_executed_verified_and_unthrottled(both_tools: BothTools) -> None:
     both_tools.fill()
-    there = both_tools.moves("there.json", (1, 3), (2, 3))
-    out = both_tools.ours("execute", there, "--throttle", "1000")
+    there = both_tools.write_moves("there.json", (1, 3), (2, 3))
+    out = both_tools.run_kdeclare("execute", there, "--throttle", "1000")
     assert "The inter-broker throttle limit was set to 1000 B/s\n" in out
-    undo = both_tools.saved("undo.json", out)
-    assert f"{both_tools.topic}-0: replicas: 1,3,2. adding: 3. removing: 2.\n" in both_tools.ours("list")
-    still = both_tools.ours("verify", there)
-    assert still == both_tools.kafkas("verify", there)
+    undo = both_tools.save_output("undo.json", out)
+    assert f"{both_tools.topic}-0: replicas: 1,3,2. adding: 3. removing: 2.\n" in both_tools.run_kdeclare(
+        "list"
+    )
+    still = both_tools.run_kdeclare("verify", there)
+    assert still == both_tools.run_kafkas_tool("verify", there)
     assert f"Reassignment of partition {both_tools.topic}-1 is still in progress.\n" in still
     lists = {throttles.LEADER_REPLICAS_KEY: "0:1,0:2,1:2,1:1", throttles.FOLLOWER_REPLICAS_KEY: "0:3,1:3"}
-    assert both_tools.throttled() == ({"1000"}, lists)
+    assert both_tools.read_throttles() == ({"1000"}, lists)
 
-    both_tools.ours("execute", there, code=3)
-    out = both_tools.ours("execute", there, "--additional", "--throttle", "50000000")
-    assert both_tools.targets(both_tools.saved("undo-2.json", out)) == both_tools.targets(undo)
-    assert both_tools.throttled() == ({"50000000"}, lists)
+    both_tools.run_kdeclare("execute", there, code=3)
+    out = both_tools.run_kdeclare("execute", there, "--additional", "--throttle", "50000000")
+    assert both_tools.parse_targets(both_tools.save_output("undo-2.json", out)) == both_tools.parse_targets(
+        undo
+    )
+    assert both_tools.read_throttles() == ({"50000000"}, lists)
     both_tools.expect((1, 3), (2, 3))
-    kept = both_tools.ours("verify", there, "--preserve-throttles")
-    assert both_tools.completed(kept)
+    kept = both_tools.run_kdeclare("verify", there, "--preserve-throttles")
+    assert both_tools.is_completed(kept)
     assert "Clearing" not in kept
-    assert both_tools.throttled() == ({"50000000"}, lists)
-    cleared = both_tools.ours("verify", there)
+    assert both_tools.read_throttles() == ({"50000000"}, lists)
+    cleared = both_tools.run_kdeclare("verify", there)
     assert cleared == (
         f"{kept}Clearing broker-level throttles on brokers 1,2,3\n"
         f"Clearing topic-level throttles on topic {both_tools.topic}\n"
     )
-    assert both_tools.throttled() == ({None}, {})
+    assert both_tools.read_throttles() == ({None}, {})
 
 
 def test_cancel_restores_replicas(both_tools: BothTools) -> None:
     both_tools.fill()
-    there = both_tools.moves("there.json", (1, 3), (2, 3))
-    both_tools.ours("execute", there, "--throttle", "1000")
+    there = both_tools.write_moves("there.json", (1, 3), (2, 3))
+    both_tools.run_kdeclare("execute", there, "--throttle", "1000")
     names = f"{both_tools.topic}-0,{both_tools.topic}-1"
-    out = both_tools.ours("cancel", there, "--preserve-throttles")
+    out = both_tools.run_kdeclare("cancel", there, "--preserve-throttles")
     assert out.startswith(f"Successfully cancelled partition reassignments for: {names}\n")
     both_tools.expect((1, 2), (2, 1))
-    assert both_tools.throttled()[0] == {"1000"}
-    out = both_tools.ours("cancel", there)
+    assert both_tools.read_throttles()[0] == {"1000"}
+    out = both_tools.run_kdeclare("cancel", there)
     assert out.startswith("None of the specified partition reassignments are active.\n")
-    assert both_tools.throttled() == ({None}, {})
-    assert both_tools.described() == ["1,2", "2,1"]
+    assert both_tools.read_throttles() == ({None}, {})
+    assert both_tools.describe_replicas() == ["1,2", "2,1"]
 
 
 def test_disallowed_factor_change_moves_only_other_partitions(both_tools: BothTools) -> None:
-    mixed = both_tools.moves("mixed.json", (1, 2, 3), (2, 3))
-    out = both_tools.ours("execute", mixed, "--disallow-replication-factor-change", code=3)
+    mixed = both_tools.write_moves("mixed.json", (1, 2, 3), (2, 3))
+    out = both_tools.run_kdeclare("execute", mixed, "--disallow-replication-factor-change", code=3)
     assert out.endswith(f"Successfully started partition reassignment for {both_tools.topic}-1\n")
     both_tools.expect((1, 2), (2, 3))
     both_tools.undo()
     both_tools.expect((1, 2), (2, 1))
-    both_tools.ours("execute", mixed)
+    both_tools.run_kdeclare("execute", mixed)
     both_tools.expect((1, 2, 3), (2, 3))
 
 
@@ -252,33 +258,33 @@ def test_replicas_move_between_log_directories(two_dirs: SandboxStatus, tmp_path
         dump_assignments([PartitionAssignment(TopicPartition(both.topic, 0), (1, 2), (other, paths[2][1]))]),
     )
 
-    out = both.ours("execute", there, "--replica-alter-log-dirs-throttle", "1000")
-    undo = both.saved("undo.json", out)
+    out = both.run_kdeclare("execute", there, "--replica-alter-log-dirs-throttle", "1000")
+    undo = both.save_output("undo.json", out)
     assert "The replica-alter-dir throttle limit was set to 1000 B/s\n" in out
     assert f"moving log directory to {other} for replica relocated-0 with broker 1 \n" in out
     assert f"moving log directory to {paths[2][1]} for replica relocated-0 with broker 2 \n" in out
     both.expect((1, 2))
-    still = both.ours("verify", there)
-    assert still == both.kafkas("verify", there)
+    still = both.run_kdeclare("verify", there)
+    assert still == both.run_kafkas_tool("verify", there)
     assert "Reassignment of replica relocated-0-1 is still in progress.\n" in still
     assert "Reassignment of replica relocated-0-2 completed successfully.\n" in still
     assert bed.overrides(broker_resource(1)).get(throttles.LOG_DIRS_RATE_KEY) == "1000"
 
-    both.ours("execute", there, "--replica-alter-log-dirs-throttle", "100000000")
+    both.run_kdeclare("execute", there, "--replica-alter-log-dirs-throttle", "100000000")
 
     def arrived() -> None:
         found = cluster.log_dirs([both.topic]).values()
         assert not any(log_dir.arriving for log_dirs in found for log_dir in log_dirs)
 
     bed.eventually(arrived)
-    assert both.ours("verify", there).count("completed successfully.") == 2
+    assert both.run_kdeclare("verify", there).count("completed successfully.") == 2
     assert throttles.LOG_DIRS_RATE_KEY not in bed.overrides(broker_resource(1))
 
-    both.kafkas("execute", undo)
+    both.run_kafkas_tool("execute", undo)
     both.expect((1,))
     bed.eventually(arrived)
-    both.ours("execute", there, "--replica-alter-log-dirs-throttle", "1000")
-    out = both.ours("cancel", there)
+    both.run_kdeclare("execute", there, "--replica-alter-log-dirs-throttle", "1000")
+    out = both.run_kdeclare("cancel", there)
     assert f"moving log directory to {held} for replica relocated-0 with broker 1 \n" in out
     assert throttles.LOG_DIRS_RATE_KEY not in bed.overrides(broker_resource(1))
     cluster.close()

@@ -138,7 +138,7 @@ class RealFleet:
         """While this file exists, the next call of the policy kills the JVM of its task."""
         return self.folder / "fuse"
 
-    def files_of(self, cluster: str) -> list[Path]:
+    def list_files(self, cluster: str) -> list[Path]:
         """Return the Parquet files of a cluster in the snapshot."""
         return sorted(self.snapshots.glob(f"data/*/*/cluster={cluster}/*.parquet"))
 

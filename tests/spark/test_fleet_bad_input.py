@@ -49,7 +49,7 @@ class Shell:
         code = main(line)
         return code, " ".join(self._capsys.readouterr().err.split())
 
-    def left(self) -> dict[str, bytes]:
+    def read_files(self) -> dict[str, bytes]:
         """Return all files of the output folder."""
         found = (path for path in self.out.rglob("*") if path.is_file())
         return {str(path.relative_to(self.out)): path.read_bytes() for path in found}
@@ -124,12 +124,12 @@ LOST = ("rows of eu-1, but was written with", "Take a new snapshot.")
 def test_audit_of_damaged_snapshot_fails(
     shell: Shell, damage: Callable[[Path], None], words: tuple[str, ...]
 ) -> None:
-    (file,) = shell.fleet.files_of("eu-1")
+    (file,) = shell.fleet.list_files("eu-1")
     damage(file)
     code, said = shell.audit()
     assert code == 1
     expect_one_error(said, *words)
-    assert shell.left() == {}
+    assert shell.read_files() == {}
     assert not (shell.out / "_unfinished").exists()
 
 
@@ -138,7 +138,7 @@ def test_audit_reports_cluster_missing_from_snapshot(shell: Shell) -> None:
     record = json.loads(file.read_text())
     record["clusters"] = [cluster for cluster in record["clusters"] if cluster["name"] != "lab"]
     file.write_text(json.dumps(record))
-    for path in shell.fleet.files_of("lab"):
+    for path in shell.fleet.list_files("lab"):
         shutil.rmtree(path.parent)
     assert shell.audit()[0] == 1
     summary = json.loads((shell.out / "summary.json").read_text())
@@ -151,7 +151,7 @@ def test_audit_reports_cluster_missing_from_snapshot(shell: Shell) -> None:
 
 
 def test_partial_audit_ignores_damage_in_other_clusters(shell: Shell) -> None:
-    remove_all_rows(shell.fleet.files_of("eu-1")[0])
+    remove_all_rows(shell.fleet.list_files("eu-1")[0])
     assert shell.audit("--cluster", "eu-2")[0] == 0
 
 
@@ -162,7 +162,7 @@ def test_partial_audit_ignores_damage_in_other_clusters(shell: Shell) -> None:
 def test_history_of_damaged_snapshot_fails(
     shell: Shell, damage: Callable[[Path], None], words: tuple[str, ...]
 ) -> None:
-    (file,) = shell.fleet.files_of("eu-1")
+    (file,) = shell.fleet.list_files("eu-1")
     assert shell.history("eu-1", "t.1")[0] == 0
     damage(file)
     code, said = shell.history("eu-1", "t.1")
@@ -185,19 +185,19 @@ def limit_file_size(size: int, pid: int = 0) -> Iterator[None]:
 def test_audit_on_full_disk_keeps_previous_audit(shell: Shell, spark: SparkSession) -> None:
     code, said = shell.audit()
     assert code == 0, said
-    before = shell.left()
+    before = shell.read_files()
     assert {"summary.json", "report.md", "report.html"} < before.keys()
     java: psutil.Popen = spark.sparkContext._gateway.proc  # type: ignore[union-attr]
     with limit_file_size(1000, java.pid):
         code, said = shell.audit()
     assert code == 1
     expect_one_error(said, "Spark could not write: File too large.", "Free space")
-    assert shell.left() == before
+    assert shell.read_files() == before
     with limit_file_size(100):
         code, said = shell.audit()
     assert code == 1
     expect_one_error(said, f"Cannot write {shell.out}", "File too large.", "the free space")
-    assert shell.left() == before
+    assert shell.read_files() == before
     assert not (shell.out / "_unfinished").exists()
 
 
@@ -206,18 +206,18 @@ def test_snapshot_on_full_disk_leaves_no_files(shell: Shell) -> None:
         code, said = shell("snapshot", "--timeout", "0.1")
     assert code == 1
     expect_one_error(said, "snapshots/", "File too large.")
-    assert shell.left() == {}
+    assert shell.read_files() == {}
 
 
 def test_audit_after_damaged_audit_fails(shell: Shell) -> None:
     assert shell.audit()[0] == 0
     for file in shell.out.rglob("findings/**/*.parquet"):
         truncate_file(file)
-    before = shell.left()
+    before = shell.read_files()
     code, said = shell.audit()
     assert code == 1
     expect_one_error(said, "fleet folder/out/findings/audit_id=", "cannot be read in the format")
-    assert shell.left() == before
+    assert shell.read_files() == before
 
 
 def test_audit_fails_if_report_cannot_be_replaced(shell: Shell) -> None:
@@ -225,4 +225,4 @@ def test_audit_fails_if_report_cannot_be_replaced(shell: Shell) -> None:
     code, said = shell.audit()
     assert code == 1
     expect_one_error(said, "Cannot write", "Is a directory")
-    assert shell.left() == {}
+    assert shell.read_files() == {}

@@ -105,7 +105,7 @@ class WorkerClient:
         found: dict[str, Any] = answer.body
         return found
 
-    def served(self) -> str:
+    def read_served_sha256(self) -> str:
         """Return the SHA-256, in hex, of the certificate that a new handshake receives."""
         assert self.tls is not None
         with (

@@ -72,8 +72,8 @@ def test_worker_without_access_settings_denies_all(workers: dict[str, Worker], n
             refused = ask(method, path, change, headers)
             assert (refused.status, refused.message[:15]) == (403, "Access denied: ")
             assert why in refused.message
-    assert why in workers[name].said()
-    assert ask.served() == workers[name].certificates.sha256["static"]
+    assert why in workers[name].read_log()
+    assert ask.read_served_sha256() == workers[name].certificates.sha256["static"]
     assert ask("GET", "/connectors").status == 200
 
 
@@ -150,6 +150,6 @@ def test_key_store_outside_allowed_folders_is_refused(
     }
     for path in (folder / "link" / "a.p12", folder / "stores" / "a.p12"):
         assert ask.patch({KEYSTORE: str(path)}).status == 200
-    assert ask.served() == workshop.certificates.sha256["a"]
+    assert ask.read_served_sha256() == workshop.certificates.sha256["a"]
     # the operator chooses what the worker's own file names
     assert ask.patch({KEYSTORE: None}).status == 200

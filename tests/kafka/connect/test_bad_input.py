@@ -80,7 +80,7 @@ def test_invalid_change_is_refused_by_leader_and_follower(crew: Crew, name: str)
         assert expected.replace("{folder}", str(crew.certificates.folder)) in answer.message
     assert crew.leader().ask.status()["seen"] == before
     assert crew.leader().ask.status()["error"] is None
-    assert crew.leader().ask.served() == crew.certificates.sha256["static"]
+    assert crew.leader().ask.read_served_sha256() == crew.certificates.sha256["static"]
 
 
 _BODIES: dict[str, tuple[str | bytes, str]] = {

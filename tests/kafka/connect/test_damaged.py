@@ -56,19 +56,19 @@ def test_change_is_refused_while_stored_overrides_are_unreadable(
     write_record(workshop, "damaged-config", None)
     wait_for_result(lambda: not read_error(worker))
     assert worker.ask.patch(to_a).status == 200
-    assert worker.ask.served() == sha256["a"]
+    assert worker.ask.read_served_sha256() == sha256["a"]
 
     write_record(workshop, "damaged-config", b"{")
     wait_for_result(lambda: "cannot be read" in read_error(worker))
     worker.kill()
     worker.start()
-    assert worker.ask.served() == sha256["a"]
+    assert worker.ask.read_served_sha256() == sha256["a"]
     assert "cannot be read" in read_error(worker)
     assert worker.ask.patch({KEYSTORE: str(workshop.certificates.store("b"))}).body == {
         **to_a,
         KEYSTORE: str(workshop.certificates.store("b")),
     }
-    assert (worker.ask.served(), read_error(worker)) == (sha256["b"], "")
+    assert (worker.ask.read_served_sha256(), read_error(worker)) == (sha256["b"], "")
 
 
 def test_worker_without_https_only_removes_overrides(

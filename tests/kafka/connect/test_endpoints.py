@@ -56,7 +56,7 @@ def test_status_describes_one_worker(crew: Crew) -> None:
     (listener,) = found["listeners"]
     certificate = listener.pop("certificate")
     assert listener == {"name": "https", "port": leading.port}
-    assert certificate.pop("sha256") == crew.certificates.sha256["a"] == leading.ask.served()
+    assert certificate.pop("sha256") == crew.certificates.sha256["a"] == leading.ask.read_served_sha256()
     assert certificate["subject"] == "CN=a"
     assert certificate["issuer"] == "CN=ca"
     assert certificate["not_before"] < certificate["not_after"]
@@ -114,7 +114,7 @@ def test_validate_of_valid_change_changes_nothing(crew: Crew) -> None:
     assert answer.status == 200
     assert answer.body == {"valid": True, "configs": list(build_change(crew, "a")), "errors": {}}
     assert follower.status()["seen"] == before
-    assert follower.served() == crew.certificates.sha256["static"]
+    assert follower.read_served_sha256() == crew.certificates.sha256["static"]
 
 
 def test_validate_of_invalid_change_reports_key_and_reason(crew: Crew) -> None:
@@ -133,7 +133,8 @@ def test_placeholders_are_stored_and_resolved_by_each_worker(crew: Crew) -> None
     answer = crew.workers[0].ask.patch(raw)
     assert (answer.status, answer.body) == (200, raw)
     for worker, name in zip(crew.workers, ("a", "b", "a"), strict=True):
-        wait_for_result(lambda w=worker, n=name: w.ask.served() == crew.certificates.sha256[n], 10)  # type: ignore[misc]
+        sha256 = crew.certificates.sha256[name]
+        wait_for_result(lambda w=worker, s=sha256: w.ask.read_served_sha256() == s, 10)  # type: ignore[misc]
         assert worker.ask.overrides() == raw
 
 
@@ -148,8 +149,8 @@ def test_follower_without_file_reports_error_and_keeps_certificate(crew: Crew) -
     refused = wait_for_result(lambda: lacking.ask.status()["error"], 10)
     assert refused["offset"] == lacking.ask.status()["seen"]["offset"]
     assert refused["message"] == f"{KEYSTORE}: There is no file {raw[KEYSTORE]} on this worker."
-    assert lacking.ask.served() == crew.certificates.sha256["static"]
-    assert refused["message"] in lacking.said()
+    assert lacking.ask.read_served_sha256() == crew.certificates.sha256["static"]
+    assert refused["message"] in lacking.read_log()
     # The missing file exists now: the same change succeeds on retry.
     shutil.copy(crew.certificates.store("a"), lacking.folder / "own.p12")
     assert crew.leader().ask.patch({}).status == 200
@@ -161,10 +162,10 @@ def test_restarted_worker_applies_overrides_before_first_request(crew: Crew) -> 
     assert crew.leader().ask.patch(build_change(crew, "a")).status == 200
     restarted = crew.followers()[0]
     restarted.stop()
-    before = len(restarted.said())
+    before = len(restarted.read_log())
     restarted.start()
-    assert restarted.ask.served() == crew.certificates.sha256["a"]
-    said = restarted.said()[before:]
+    assert restarted.ask.read_served_sha256() == crew.certificates.sha256["a"]
+    said = restarted.read_log()[before:]
     assert 0 < said.index("Applied dynamic worker configuration") < said.index("REST resources initialized")
 
 
@@ -204,18 +205,18 @@ def test_rotation_restarts_no_task_and_keeps_worker_without_plugin(
     with run_workers([plain]):
         everybody = [*crew.workers, plain]
         # The new worker has its share of the work when the delayed rebalance has ended.
-        wait_for_result(lambda: all("Joined group" in w.said() for w in everybody), 30)
+        wait_for_result(lambda: all("Joined group" in w.read_log() for w in everybody), 30)
         wait_for_result(lambda: find_running(plain), 30)
-        before = [len(w.said()) for w in everybody]
+        before = [len(w.read_log()) for w in everybody]
         status = find_running(plain)
         for name in ("a", "b", "a"):
             assert crew.followers()[0].ask.patch(build_change(crew, name)).status == 200
             crew.await_served(crew.certificates.sha256[name])
         assert find_running(plain) == status
         for worker, length in zip(everybody, before, strict=True):
-            said = worker.said()[length:]
+            said = worker.read_log()[length:]
             assert not [line for line in said.splitlines() if "ebalance" in line or "Starting task" in line]
-        assert plain.ask.served() == crew.certificates.sha256["static"]
-        assert "invalid key: worker-config" in plain.said()
+        assert plain.ask.read_served_sha256() == crew.certificates.sha256["static"]
+        assert "invalid key: worker-config" in plain.read_log()
         assert plain.ask("GET", PATH).status == 404
     assert crew.workers[0].ask("DELETE", "/connectors/lines").status in (204, 409)

@@ -126,7 +126,7 @@ def find_leaks(text: str) -> list[str]:
 @pytest.mark.parametrize("secret", _SECRETS)
 def test_responses_contain_no_resolved_placeholder(keeper: Worker, key: str, secret: str) -> None:
     placeholder = build_placeholder(keeper, secret)
-    before = len(keeper.said())
+    before = len(keeper.read_log())
     validated = keeper.ask.validate({key: placeholder})
     assert validated.status == 200, validated.text
     assert find_leaks(validated.text) == []
@@ -135,7 +135,7 @@ def test_responses_contain_no_resolved_placeholder(keeper: Worker, key: str, sec
     assert named in (*_KEYS, ""), validated.text  # if the password does not open a store, its key
     patched = keeper.ask.patch({key: placeholder})
     assert patched.status == 400, patched.text
-    assert find_leaks(patched.text + keeper.said()[before:]) == []
+    assert find_leaks(patched.text + keeper.read_log()[before:]) == []
 
 
 def test_error_names_key_and_placeholder(keeper: Worker) -> None:
@@ -146,7 +146,7 @@ def test_error_names_key_and_placeholder(keeper: Worker) -> None:
 
 @pytest.mark.parametrize("key", _KEYS)
 def test_status_and_log_contain_no_resolved_placeholder(keeper: Worker, workshop: Workshop, key: str) -> None:
-    before = len(keeper.said())
+    before = len(keeper.read_log())
     for secret in _SECRETS:
         raw = {key: build_placeholder(keeper, secret)}
         write_record(workshop, "keeper-config", json.dumps({"version": 0, "properties": raw}).encode())
@@ -156,18 +156,18 @@ def test_status_and_log_contain_no_resolved_placeholder(keeper: Worker, workshop
         assert find_leaks(keeper.ask("GET", f"{PATH}/status").text) == []
     write_record(workshop, "keeper-config", None)
     wait_for_result(lambda: keeper.ask.status()["error"] is None)
-    assert find_leaks(keeper.said()[before:]) == []
+    assert find_leaks(keeper.read_log()[before:]) == []
 
 
 @pytest.mark.parametrize("provider", ["loud", "broken"])
 def test_errors_of_config_providers_are_not_repeated(keeper: Worker, provider: str) -> None:
-    before = len(keeper.said())
+    before = len(keeper.read_log())
     for ask in (keeper.ask.validate, keeper.ask.patch):
         answer = ask({KEYSTORE_PASSWORD: f"${{{provider}:path:key}}"})
         assert find_leaks(answer.text) == []
         assert provider in answer.text
         assert f"${{{provider}:path:key}}" in answer.text
-    assert find_leaks(keeper.said()[before:]) == []
+    assert find_leaks(keeper.read_log()[before:]) == []
 
 
 def test_log_contains_no_path_of_accepted_key_store(
@@ -178,9 +178,9 @@ def test_log_contains_no_path_of_accepted_key_store(
     store.write_bytes(workshop.certificates.store("a").read_bytes())
     secrets = tmp_path / "paths.properties"
     secrets.write_text(f"path={store}\npassword={PASSWORD}\n")
-    before = len(keeper.said())
+    before = len(keeper.read_log())
     changes = {KEYSTORE: f"${{file:{secrets}:path}}", KEYSTORE_PASSWORD: f"${{file:{secrets}:password}}"}
     assert keeper.ask.patch(changes).status == 200
-    assert keeper.ask.served() == workshop.certificates.sha256["a"]
+    assert keeper.ask.read_served_sha256() == workshop.certificates.sha256["a"]
     assert keeper.ask.patch(dict.fromkeys(changes)).status == 200
-    assert find_leaks(keeper.said()[before:]) == []
+    assert find_leaks(keeper.read_log()[before:]) == []

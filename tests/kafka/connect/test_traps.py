@@ -78,9 +78,9 @@ def test_trap_2_listener_survives_wrong_password(crew: Crew) -> None:
     assert answer.message == (
         f"{KEYSTORE_PASSWORD}: The password does not open {crew.certificates.store('a')}."
     )
-    assert leading.served() == crew.certificates.sha256["static"]
+    assert leading.read_served_sha256() == crew.certificates.sha256["static"]
     assert leading.patch(build_change(crew, "a")).status == 200
-    assert leading.served() == crew.certificates.sha256["a"]
+    assert leading.read_served_sha256() == crew.certificates.sha256["a"]
 
 
 def test_trap_3_removed_key_password_has_no_effect(crew: Crew) -> None:
@@ -122,7 +122,7 @@ def test_trap_6_admin_listener_keeps_its_certificate(crew: Crew) -> None:
     assert admin("GET", "/admin/loggers").status == 200
     assert worker.ask.patch(build_change(crew, "a")).status == 200
     crew.await_served(crew.certificates.sha256["a"])
-    assert admin.served() == crew.certificates.sha256["static"]
+    assert admin.read_served_sha256() == crew.certificates.sha256["static"]
     assert [listener["port"] for listener in worker.ask.status()["listeners"]] == [worker.port]
     assert admin("GET", PATH).status == 404
 
@@ -211,7 +211,7 @@ def test_trap_10_passwords_are_in_no_log_status_or_message(crew: Crew) -> None:
     assert leading.overrides()[KEY_PASSWORD] == ODD_KEY_PASSWORD
     crew.await_settled()
     for worker in crew.workers:
-        shown = worker.said() + worker.ask("GET", f"{PATH}/status").text
+        shown = worker.read_log() + worker.ask("GET", f"{PATH}/status").text
         assert not [word for word in (secret, ODD_KEY_PASSWORD, ODD_STORE_PASSWORD) if word in shown]
 
 
@@ -233,7 +233,7 @@ def test_trap_11_unsupported_jetty_gives_503_and_worker_runs(
         assert status["listeners"] == []
         assert "cannot be reached" in status["error"]["message"]
         assert worker.ask("GET", "/connectors").status == 200
-        assert worker.ask.served() == crew.certificates.sha256["static"]
+        assert worker.ask.read_served_sha256() == crew.certificates.sha256["static"]
 
 
 def test_server_registered_by_request_gets_overrides(workshop: Workshop, tmp_path: Path) -> None:
@@ -250,6 +250,6 @@ def test_server_registered_by_request_gets_overrides(workshop: Workshop, tmp_pat
         worker.stop()
         worker.start()
         assert worker.ask.overrides() == changes
-        wait_for_result(lambda: worker.ask.served() == workshop.certificates.sha256["a"], 10)
+        wait_for_result(lambda: worker.ask.read_served_sha256() == workshop.certificates.sha256["a"], 10)
         with socket.create_connection((HOST, worker.port)):
             assert worker.ask.status()["applied"]

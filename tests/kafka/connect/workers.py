@@ -79,7 +79,7 @@ class Worker:
         """Return the log of all its processes."""
         return self.folder / "worker.log"
 
-    def said(self) -> str:
+    def read_log(self) -> str:
         """Return the text of its log."""
         return self.log.read_text("utf-8", "replace") if self.log.exists() else ""
 
@@ -99,7 +99,7 @@ class Worker:
 
         def ready() -> bool:
             assert self.running is not None
-            assert processes.is_alive(self.running), f"{self.name} ended: {self.said()[-3000:]}"
+            assert processes.is_alive(self.running), f"{self.name} ended: {self.read_log()[-3000:]}"
             # A worker that is not a member yet responds with an error.
             return self.ask("GET", "/connectors").status == 200
 
@@ -223,7 +223,7 @@ class Crew:
     def await_served(self, sha256: str, seconds: float = 10.0) -> None:
         """Return when a new handshake with each of them receives this certificate."""
         for worker in self.workers:
-            wait_for_result(lambda worker=worker: worker.ask.served() == sha256, seconds, 0.05)  # type: ignore[misc]
+            wait_for_result(lambda worker=worker: worker.ask.read_served_sha256() == sha256, seconds, 0.05)  # type: ignore[misc]
 
     def await_settled(self) -> None:
         """Return when all of them have applied the last update that any of them has seen."""
