@@ -1,6 +1,6 @@
 """Convert a plan to JSON-compatible data and compute its id. Scripts and plan files rely on this format."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from kdeclare.core.clock import format_second
@@ -71,6 +71,14 @@ def build_summary_document(summary: Summary) -> dict[str, int]:
 
 def build_plan_body(plan: Plan, kdeclare_version: str) -> dict[str, JsonValue]:
     """Return the document without ``plan_id`` and ``created_at``: everything that the id covers."""
+    sections = build_plan_sections(plan, kdeclare_version)
+    return {key: list(value) if isinstance(value, Iterator) else value for key, value in sections.items()}
+
+
+def build_plan_sections(
+    plan: Plan, kdeclare_version: str
+) -> dict[str, JsonValue | Iterator[dict[str, JsonValue]]]:
+    """Return the fields of `build_plan_body`, with iterators for the long lists."""
     return {
         "format_version": FORMAT_VERSION,
         "kdeclare_version": kdeclare_version,
@@ -79,12 +87,12 @@ def build_plan_body(plan: Plan, kdeclare_version: str) -> dict[str, JsonValue]:
         "cluster": {"id": plan.cluster.id, "name": plan.cluster.name},
         "base": {"lineage": plan.base.lineage, "serial": plan.base.serial},
         "summary": build_summary_document(plan.summary),
-        "changes": [_build_change_document(c) for c in plan.changes],
-        "operations": [_build_operation_document(o) for o in plan.operations],
-        "ownership": [
+        "changes": map(_build_change_document, plan.changes),
+        "operations": map(_build_operation_document, plan.operations),
+        "ownership": (
             {"id": str(o.id), "before": dump_record(o.before), "after": dump_record(o.after)}
             for o in plan.ownership
-        ],
+        ),
         "verdicts": [build_verdict_document(v) for v in plan.verdicts],
         "diagnostics": [build_diagnostic_document(d) for d in plan.diagnostics],
         "unmanaged_configs": {id_: list(keys) for id_, keys in plan.unmanaged_configs.items()},

@@ -9,7 +9,7 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -22,8 +22,8 @@ from kdeclare.core.jsontypes import JsonObject, dump_json, parse_json
 from kdeclare.core.plans.plan import FORMAT_VERSION, Plan
 from kdeclare.engine.planning.plan_document import (
     NOT_HASHED,
-    build_plan_body,
     build_plan_document,
+    build_plan_sections,
     compute_document_id,
     compute_plan_id,
 )
@@ -82,18 +82,17 @@ def render_plan_file(
     from canonical pieces, so that each operation is encoded only once for the text and the id together.
     """
     encode = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode
-    text_by_key, canonical_by_key = {}, {}
-    for key, value in build_plan_body(plan, kdeclare_version).items():
-        if isinstance(value, list) and value:
-            items = [encode(item) for item in value]
+    text_by_key: dict[str, str] = {}
+    items_by_key: dict[str, list[str]] = {}
+    for key, value in build_plan_sections(plan, kdeclare_version).items():
+        # one document at a time: those of thousands of operations would double the memory of a run
+        items = [encode(item) for item in value] if isinstance(value, Iterator | list) else []
+        if items:
+            items_by_key[key] = items
             text_by_key[key] = "[\n  " + ",\n  ".join(items) + "\n]"
-            canonical_by_key[key] = "[" + ",".join(items) + "]"
         else:
-            text_by_key[key] = canonical_by_key[key] = encode(value)
-    canonical_text = (
-        "{" + ",".join(f'"{key}":{canonical_by_key[key]}' for key in sorted(canonical_by_key)) + "}"
-    )
-    identity = hashlib.sha256(canonical_text.encode()).hexdigest()
+            text_by_key[key] = "[]" if isinstance(value, Iterator) else encode(value)
+    identity = _hash_canonical(text_by_key, items_by_key)
     header = {
         "format_version": text_by_key.pop("format_version"),
         "plan_id": encode(identity),
@@ -101,6 +100,22 @@ def render_plan_file(
     }
     lines = ",\n".join(f'"{key}": {value}' for key, value in (header | text_by_key).items())
     return f"{{\n{lines}\n}}\n", identity
+
+
+def _hash_canonical(text_by_key: Mapping[str, str], items_by_key: Mapping[str, Sequence[str]]) -> str:
+    """Return the hash of the canonical JSON object; ``items_by_key`` has the items of its lists."""
+    digest = hashlib.sha256()
+    for number, key in enumerate(sorted(text_by_key)):
+        digest.update(f'{"," if number else "{"}"{key}":'.encode())
+        items = items_by_key.get(key)
+        if items is None:
+            digest.update(text_by_key[key].encode())
+        else:
+            for index, item in enumerate(items):
+                digest.update(("," if index else "[").encode() + item.encode())
+            digest.update(b"]")
+    digest.update(b"}")
+    return digest.hexdigest()
 
 
 _END_OF_OPERATION = re.compile(r""""resource":"([^"/\\]+)/(?:[^"\\]|\\.)*","verb":"([^"\\]+)"\},?\n""")
