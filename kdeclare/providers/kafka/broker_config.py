@@ -89,7 +89,7 @@ from kdeclare.providers.kafka.risks import assess_broker_field
 CLUSTER_DEFAULTS = ConfigResource(ConfigScope.BROKER, "")
 
 HELD_BY_CLUSTER = frozenset({"min.insync.replicas"})
-"""With eligible leader replicas enabled, the cluster keeps a cluster-wide value and refuses to delete it."""
+"""Keys whose cluster-wide value cannot be deleted while eligible leader replicas are enabled."""
 
 
 class BrokerConfigSpec(BaseModel):
@@ -105,7 +105,7 @@ class BrokerConfigSpec(BaseModel):
         Literal["keep", "remove"], Field(description=UNMANAGED_DESCRIPTION)
     ] = "keep"
     lifecycle: Annotated[
-        SettingsLifecycle, Field(description="How to treat settings that other clients made.")
+        SettingsLifecycle, Field(description="How to treat configs that other clients set.")
     ] = SettingsLifecycle()
 
 
@@ -251,7 +251,7 @@ class BrokerConfigKind:
         owned: OwnedRecord | None,
         context: PlanContext,
     ) -> tuple[Operation, ...]:
-        """Plan one atomic operation, and one more for every doubling or halving of a thread pool."""
+        """Plan one atomic operation, or several if a thread pool must be doubled or halved in steps."""
         config_resource = _to_config_resource(change.id.name)
         cluster = live.get(KafkaState)
         stages = expand_thread_pools(
@@ -319,7 +319,7 @@ class BrokerConfigKind:
         return render_declared_configs(change.fields)
 
     def is_same_value(self, path: SpecPath, text: str, value: JsonValue) -> bool:
-        """Return whether Kafka reads both texts as the same config value."""
+        """Return whether Kafka reads both strings as the same config value."""
         return isinstance(value, str) and load_catalog(self.config_scope).is_same_value(
             str(path[-1]), text, value
         )
@@ -388,7 +388,7 @@ def _report_unknown_broker(resource: ResourceId, desired: DesiredResource, live:
 
 
 def _diff_undeclared(resource: ResourceId, configs: ConfigDiff) -> Difference:
-    """Return the change that resets the owned keys. Brokers keep existing, so it is an update."""
+    """Return an update that resets the owned keys. The broker itself is not deleted."""
     fields = tuple(map(assess_broker_field, configs.fields))
     return Difference(Change(resource, Action.UPDATE, Reason.ORPHANED, find_highest_risk(fields), fields))
 

@@ -57,14 +57,15 @@ def _merge_queries(a: ConfigQuery, b: ConfigQuery) -> ConfigQuery:
 
 _EXISTS_ERROR = "TOPIC_ALREADY_EXISTS"
 _ABSENT_ERRORS = frozenset({"INVALID_REPLICATION_FACTOR", POLICY_VIOLATION})
-"""Errors that the controller returns only after it has found that the topic does not exist."""
+"""Errors that the controller returns only if the topic does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicExistence:
-    """Topics by whether they exist, according to the controller.
+    """Which topics exist and which are absent, according to the controller.
 
-    unsettled: unknown, because the principal may not create topics or the request failed.
+    unsettled: topics whose existence is unknown, because the principal may not create topics or the request
+        failed.
     """
 
     exists: frozenset[str] = frozenset()
@@ -73,7 +74,7 @@ class TopicExistence:
 
 
 def check_existence(cluster: Cluster, names: Iterable[str]) -> TopicExistence:
-    """Ask the controller about topics that no broker shows. Creates nothing and raises nothing."""
+    """Ask the controller whether topics exist that no broker shows. Creates no topics and never raises."""
     topic_names = sorted(set(names))
     if not topic_names:
         return TopicExistence()
@@ -104,12 +105,12 @@ def read_topics_and_moves(
 
     names: the topics to read; None reads all. move_topics: the topics whose reassignments to read, a subset
         of ``names``; None reads all, and an empty sequence sends no request.
-    wait_policy: before topics are read, wait for brokers to have what the controller has committed.
+    wait_policy: how long to wait, before reading topics, until brokers have caught up with the controller.
 
-    Reassignments are listed before and after the topics. The topics of a reassignment that ended in between
-    may show the union of old and new replicas, so they are read again. If none of the topics exists, none has
-    a reassignment. KIP-860 shows that no order of the two reads is free of races; the broker's guard of each
-    request prevents their consequences. Raises Fault if the cluster does not respond.
+    Reassignments are listed before and after the topics are read. If a reassignment ended in between, its
+    topic may show the union of old and new replicas, so the topic is read again. Races remain with any order
+    of the two reads (KIP-860), but brokers check the replication factor of each request. Raises Fault if the
+    cluster does not respond.
     """
     reads_moves = move_topics is None or len(move_topics) > 0
     earlier_moves = cluster.list_earlier_moves() if reads_moves else frozenset[TopicPartition]()
@@ -136,9 +137,9 @@ def observe(
     all_topics: bool = False,
     wait_policy: WaitPolicy | None = None,
 ) -> KafkaState:
-    """Read the live state that ``query`` selects, and with ``all_topics`` every topic.
+    """Read the live state that ``query`` selects. With ``all_topics``, read every topic.
 
-    wait_policy: before topics are read, wait for brokers to have what the controller has committed.
+    wait_policy: how long to wait, before reading topics, until brokers have caught up with the controller.
     Raises Fault if the cluster does not respond.
     """
     info = cluster.describe()
@@ -150,7 +151,7 @@ def observe(
         try:
             topics, moves = read_topics_and_moves(cluster, names, _list_move_topics(query), wait_policy)
         except Fault as fault:
-            # a principal without Describe on the cluster may not alter it, so it starts no reassignments
+            # a principal without Describe on the cluster lacks Alter as well, so it starts no reassignments
             if fault.error != CLUSTER_AUTHORIZATION_FAILED:
                 raise
             topics, _ = read_topics_and_moves(cluster, names, (), wait_policy)
@@ -227,7 +228,7 @@ def observe_expected(
     all_topics: bool = False,
     await_unsettled: bool = False,
 ) -> CollectResult:
-    """Observe until brokers show every expected topic that exists, or the wait policy's limit is reached.
+    """Read until brokers show every expected topic that exists, or the wait policy's limit is reached.
 
     await_unsettled: also wait for topics whose existence is unknown. Raises Fault.
     """
@@ -255,7 +256,7 @@ def _to_resource_ids(names: Iterable[str]) -> frozenset[ResourceId]:
 def _is_visible(name: str, query: KafkaSelection, live: KafkaState) -> bool:
     """Return whether brokers show the topic and its configs.
 
-    Configs can come from a different broker, which may trail further behind.
+    The configs can come from a different broker, which may be further behind the controller.
     """
     resource = ConfigResource(ConfigScope.TOPIC, name)
     return name in live.topics and (resource not in query.configs or resource in live.configs)
@@ -269,7 +270,7 @@ def collect_cluster(connections: Connections, selection: KafkaSelection) -> Kafk
 def collect_expected(
     connections: Connections, selection: KafkaSelection, expected: ExpectedObjects
 ) -> CollectResult:
-    """Read the selected live state until brokers show every expected topic that exists. Raises Fault."""
+    """Read the selected live state again until brokers show every expected topic. Raises Fault."""
     owned_topics = {id_.name for id_ in expected.owned if is_topic(id_) and id_.name in selection.topics}
     named_topics = {id_.name for id_ in expected.objects if is_topic(id_)}
     return observe_expected(

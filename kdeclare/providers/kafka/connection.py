@@ -20,7 +20,7 @@ from kdeclare.core.secrets.secret_refs import is_sensitive_key
 from kdeclare.providers.kafka.port import QUOTA_EXCEEDED, QUOTA_HINT, Cluster
 
 _REFERENCE = re.compile(r"\$\{(env|file|command)\.([^{}]+)\}")
-"""Other ``${…}`` texts are Kafka's: ``${provider:path:key}``, or a password that looks like a reference."""
+"""A reference of kdeclare. Any other ``${…}`` is a Kafka placeholder or a literal part of a password."""
 _UNFINISHED_REFERENCE = re.compile(r"\$\{(env|file|command)\.")
 _JAAS = "sasl.jaas.config"
 _COMMAND_TIMEOUT_S = 30.0
@@ -29,8 +29,8 @@ _COMMAND_TIMEOUT_S = 30.0
 def read_client_config(file: Path, references: References, environ: Mapping[str, str]) -> dict[str, str]:
     """Read the properties of a file and resolve their references, with paths relative to the file's folder.
 
-    environ: the environment of commands. Raises KdeclareError if the file cannot be read or a reference
-    cannot be resolved. No message contains the value of a reference.
+    environ: the environment variables of commands that references run. Raises KdeclareError if the file
+    cannot be read or a reference cannot be resolved. No message contains the value of a reference.
     """
     from kdeclare.providers.kafka.client import read_properties  # most commands do not connect to a cluster
 
@@ -134,11 +134,11 @@ _STORE_LOCATIONS = re.compile(r"ssl\.(truststore|keystore)\.location")
 
 SERVERS_OPTION = "bootstrap-server"
 CONFIG_OPTION = "command-config"
-"""Command-line options: --bootstrap-server overrides the setting, --command-config adds to the settings."""
+"""Command-line options for the address of the cluster and for additional client properties."""
 
 
 class KafkaSettings(BaseModel):
-    """An environment's settings for its cluster. The path of the file is already resolved."""
+    """An environment's settings for its cluster, with the path of the client properties file resolved."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     bootstrap_servers: str | None = Field(None, alias="bootstrapServers")
@@ -178,7 +178,7 @@ class KafkaTarget:
 
 
 def connect_cluster(servers: str, config: Mapping[str, str], timeout_s: float, attempts: int) -> Cluster:
-    """Connect to real brokers and retry their requests. Raises KdeclareError."""
+    """Connect to real brokers and retry failed requests. Raises KdeclareError."""
     from kdeclare.providers.kafka.client import connect  # most commands do not connect to a cluster
     from kdeclare.providers.kafka.client.cluster import RetryingCluster, log_retry
 
@@ -189,7 +189,7 @@ def connect_cluster(servers: str, config: Mapping[str, str], timeout_s: float, a
 
 
 def find_servers(settings: KafkaSettings, surroundings: ConnectionContext) -> str | None:
-    """Return the addresses from the command line, else from the environment."""
+    """Return the addresses from the command line or, if it has none, from the environment."""
     return surroundings.options.get(SERVERS_OPTION) or settings.bootstrap_servers
 
 
@@ -206,15 +206,13 @@ def read_client_properties(settings: KafkaSettings, surroundings: ConnectionCont
     for name, value in config.items():
         if is_sensitive_key(name):
             SCRUBBER.register(value)
-            for quoted in _QUOTED.findall(
-                value
-            ):  # other messages may repeat just the password of a JAAS config
+            for quoted in _QUOTED.findall(value):  # messages may contain only the password of a JAAS config
                 SCRUBBER.register(quoted)
     return config
 
 
 def locate_cluster(settings: KafkaSettings, surroundings: ConnectionContext) -> KafkaTarget:
-    """Return the cluster's address and client properties. Raises KdeclareError, also if none is named."""
+    """Return the address and client properties. Raises KdeclareError, also if no cluster is named."""
     config = read_client_properties(settings, surroundings)
     servers = find_servers(settings, surroundings)
     if not (servers or config.get("bootstrap.servers")):
@@ -248,7 +246,7 @@ def find_client_files(settings: KafkaSettings, options: Mapping[str, str]) -> It
 
 
 def explain_fault(fault: Fault, name: str) -> Diagnostic | None:
-    """Explain a cluster's refusal of a whole request; None if the error name is not one of Kafka's."""
+    """Return a diagnostic for a refused request; None if the error name is not one of Kafka's."""
     from kdeclare.providers.kafka.client.faults import is_error_name
 
     if not is_error_name(fault.error):

@@ -70,7 +70,7 @@ def examine_cluster(request: ExaminationRequest) -> ExaminationResult:
         return None
 
     try:
-        # not the resolved servers: a malformed address may come from a secret, and errors would show it
+        # not the resolved servers: errors would show a malformed address, which may be a secret
         cluster = reach_cluster(stated_servers, config, surroundings.timeout_s)
     except KdeclareError as problem:
         return ExaminationResult((CheckSection("Cluster", (_check_unreachable(problem),)),))
@@ -176,13 +176,13 @@ def _format_address(broker: Broker) -> str:
 
 
 _MAX_NAMED_TOPICS = 3
-"""The most topics that one check lists by name."""
+"""The maximum number of topics that one check lists by name."""
 
 
 class AccessRight(NamedTuple):
     """A permission: ACL operations that must all be granted.
 
-    needed: whether kdeclare cannot work without it.
+    needed: whether kdeclare always requires the permission.
     """
 
     name: str
@@ -210,7 +210,7 @@ ON_TOPICS = (
 
 
 class Feature(NamedTuple):
-    """A feature that brokers offer from one API version on, and the consequence of its absence."""
+    """A broker feature, the API version that it requires, and what happens if brokers do not have it."""
 
     name: str
     api_key: int
@@ -374,7 +374,7 @@ def _join_operations(operations: list[str]) -> str:
 
 
 def _format_acl_operations(operations: list[str]) -> str:
-    """Spell ACL operations as the kafka-acls tool does: DescribeConfigs."""
+    """Spell ACL operations as the kafka-acls tool does, for example DescribeConfigs."""
     return " and ".join(name.title().replace("_", "") for name in operations)
 
 

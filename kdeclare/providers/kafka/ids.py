@@ -27,7 +27,8 @@ class ConfigResource(NamedTuple):
 def parse_broker_id(text: str) -> int | None:
     """Parse a broker id, written as Kafka writes it: ASCII digits of an INT32, no leading zero.
 
-    Returns None for anything else, such as ``²`` or ``01``, which Kafka would reject or read as another name.
+    Returns None for anything else, such as ``²`` or ``01``. Kafka would reject it or treat it as a different
+    name.
     """
     if not (text.isascii() and text.isdecimal() and len(text) <= len(str(_MAX_INT))):
         return None

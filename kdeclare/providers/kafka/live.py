@@ -88,7 +88,7 @@ class Move:
 class ReplicaDirs:
     """The log directories of one replica on its broker (KIP-113).
 
-    path: the log directory that holds the replica; None if no online directory does.
+    path: the log directory that holds the replica; None if it is in no online directory.
     arriving: the log directory that the replica is being moved to, if any.
     """
 
@@ -97,7 +97,7 @@ class ReplicaDirs:
 
     @property
     def final_path(self) -> str | None:
-        """The log directory after any move has finished."""
+        """The log directory that holds the replica once any move between directories has finished."""
         return self.arriving or self.path
 
 
@@ -118,7 +118,8 @@ class ClusterInfo:
 
     rf_guard: whether the brokers support AllowReplicationFactorChange (KIP-860).
     principal: the principal that brokers authenticate kdeclare as (``User:alice``). None without
-        authentication and with a TLS certificate, because only the brokers know how they map its name.
+        authentication. Also None with a TLS certificate, because only the brokers know how they map its name
+        to a principal.
     version: the Kafka release of its metadata version (``4.1``); None if unknown.
     """
 
@@ -155,7 +156,7 @@ class KafkaState:
     sees_moves: bool = True
 
     def replicas(self, partition: TopicPartition) -> tuple[int, ...] | None:
-        """Return the true replicas: the target of an in-flight reassignment, else those in the metadata.
+        """Return the target of the partition's in-flight reassignment, or the replicas in the metadata.
 
         Returns None if the partition does not exist. Described replicas are a union during a reassignment, so
         the replication factor must never be computed from them (KIP-860).

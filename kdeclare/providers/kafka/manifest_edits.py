@@ -45,14 +45,14 @@ from kdeclare.providers.kafka.topic.diff import list_target_replicas
 
 
 def render_config_lines(live_configs: LiveConfigs, keys: Sequence[str]) -> list[str]:
-    """Return ``configs:`` with the overrides of ``keys``; a sensitive one becomes a comment."""
+    """Return the ``configs:`` lines for the overrides of ``keys``; sensitive overrides become comments."""
     return render_value_lines(
         {key: value for key in keys if (value := find_override(live_configs, key)) is not None}
     )
 
 
 def render_value_lines(values: Mapping[str, JsonValue]) -> list[str]:
-    """Return ``configs:`` with values as plans write them; no lines if there are no values."""
+    """Return the ``configs:`` lines for values in the form of plans; no lines if there are no values."""
     lines: list[str] = []
     for key, value in values.items():
         if value == SENSITIVE_MASK:
@@ -70,7 +70,7 @@ def render_value_lines(values: Mapping[str, JsonValue]) -> list[str]:
 def count_omitted_configs(live: KafkaState, kept_keys: Collection[str] = ()) -> tuple[OmittedObjects, ...]:
     """Count the overrides that imports leave out.
 
-    kept_keys: keys whose cluster-wide value the cluster itself keeps.
+    kept_keys: keys whose cluster-wide value cannot be deleted.
     """
     counts: Counter[str] = Counter()
     for config_resource, entries in live.configs.items():
@@ -149,7 +149,7 @@ def find_config_edits(change: Change) -> Iterator[SettingEdit]:
 
 
 def find_topic_edits(change: Change, declared: DeclaredFields) -> ManifestEdits:
-    """Return the edits of a topic: its counts, or its assignments if those are declared."""
+    """Return edits of the assignments if the manifest declares assignments, else edits of the counts."""
     shape_fields = [field for field in change.fields if not field.path.startswith(CONFIG)]
     replicas, configs = _collect_replicas(shape_fields), tuple(find_config_edits(change))
     if declared.is_declared((_ASSIGNMENTS,)):
@@ -192,8 +192,9 @@ _Body = TypeVar("_Body", bound=_HasConfigs)
 def is_as_changed(
     dump: Callable[[_Body], JsonObject], before: _Body | None, after: _Body, change: Change, keys: Catalog
 ) -> bool:
-    """Return whether ``after`` declares what the change sets and otherwise equals ``before`` (None: new).
+    """Return whether ``after`` declares what the change sets and otherwise equals ``before``.
 
+    before: None for a new manifest.
     dump: converts a body to plain data, which does not contain the values of secrets.
     """
     json_after = dump(after)
@@ -228,7 +229,7 @@ def is_setting_claimed(field: FieldChange, document: JsonObject) -> bool:
 def is_topic_field_claimed(field: FieldChange, document: JsonObject) -> bool:
     """Return whether a body or record determines a field of a topic; see `ClaimsFields`.
 
-    Assignments follow from a replication factor and a count of partitions, and the other way around.
+    Declared assignments determine the counts. Declared counts determine assignments that follow from them.
     """
     section = field.path.partition(".")[0]
     if section == "configs":
@@ -295,7 +296,7 @@ def _is_stated(document: JsonObject, field: FieldChange, keys: Catalog) -> bool:
         return _is_config_stated(as_object(document["configs"]).get(key), key, field, keys)
     assignments = document.get(_ASSIGNMENTS)
     if name == _ASSIGNMENTS:
-        if assignments is None:  # declared by counts: the replica list must match them
+        if assignments is None:  # the manifest declares counts, which the replica lists must match
             return document.get("replicationFactor") in (None, len(as_list(field.after)))
         return as_object(assignments).get(key) == field.after
     if name == "replicationFactor" and assignments is not None:

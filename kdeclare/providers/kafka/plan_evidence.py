@@ -25,7 +25,7 @@ _COUNTS = frozenset({"partitions", FACTOR})
 
 
 def normalize_config(scope: ConfigScope, field: FieldChange) -> FieldChange:
-    """Return a config field with normalized values: a list equals its comma-joined text."""
+    """Return a config field with normalized values: lists become comma-joined strings."""
     if not field.path.startswith(CONFIG_FIELD_PREFIX):
         return field
     keys, key = load_catalog(scope), get_config_key(field)
@@ -47,7 +47,7 @@ def normalize_topic_field(topic: str, field: FieldChange) -> FieldChange:
 
 
 def find_proven_topic_fields(topic: str, action: Action, evidence: Evidence) -> Set[str]:
-    """Return the fields whose difference between the change and its operations is accounted for."""
+    """Return the fields that may differ between the change and its operations for a known reason."""
     shown_values, operation_values = evidence.shown, evidence.done
     if action is Action.CREATE:
         # the counts follow from the assignments and add no information
@@ -87,7 +87,7 @@ def find_proven_reassignment_fields(evidence: Evidence) -> Set[str]:
 
 
 def find_proven_broker_fields(evidence: Evidence) -> Set[str]:
-    """Return the thread pools that reach the size shown in the plan in steps of one direction."""
+    """Return the thread pools whose steps lead to the shown size without changing direction."""
     pools = (
         {f"{CONFIG_FIELD_PREFIX}{key}" for key in THREAD_POOLS} & evidence.shown.keys() & evidence.done.keys()
     )
@@ -95,9 +95,9 @@ def find_proven_broker_fields(evidence: Evidence) -> Set[str]:
 
 
 def find_moved_elsewhere(evidence: Evidence) -> set[str]:
-    """Return the replicas that an operation of another resource moves, which shows their destination.
+    """Return the replica fields of partitions that an operation of a different resource moves.
 
-    Two rules for one partition can differ in its destination; a second plan then resolves this.
+    If two reassignments name different destinations for a partition, the next plan resolves the conflict.
     """
     idle_paths = evidence.shown.keys() - evidence.done.keys()
     return {path for path in idle_paths if path.startswith(_REPLICAS) and path in evidence.shared}

@@ -62,4 +62,4 @@ class CleanupOptions:
 
 
 KEEP_THROTTLES = PlanOptions(CleanupOptions(keep_throttles=True))
-"""Plan options of a run that plans the removal of throttles itself."""
+"""Plan options that leave throttles in place, because the run removes them in its own operations."""

@@ -48,7 +48,7 @@ _OVERRIDDEN_HINT = "Run apply; with --override-reassignments it redirects the pa
 
 
 class KafkaPlanning(PlanHooks):
-    """Placement, replication factor guard, other clients' reassignments, topic names, and quotas."""
+    """Hooks for placement, replication factors, other clients' reassignments, topic names and quotas."""
 
     def __init__(self, inputs: PlanInputs) -> None:
         """Prepare the hooks of one plan. Raises KdeclareError if the state's pending cleanup is damaged."""
@@ -81,7 +81,7 @@ class KafkaPlanning(PlanHooks):
     def withhold(
         self, resource: ResourceId, desired: DesiredResource | None, owned: OwnedRecord | None
     ) -> Difference | None:
-        """Leave topics and quotas unchanged that the principal may not see, because they may exist."""
+        """Leave topics and quotas unchanged if the principal may not see them."""
         if not self._live.hidden:
             return self._quotas.withhold(resource, desired, owned)
         hidden_topics = sorted(self._build_selection(resource, desired, owned).topics & self._live.hidden)
@@ -120,7 +120,7 @@ class KafkaPlanning(PlanHooks):
         return PlanStep(operations, tuple(problems))
 
     def settle(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
-        """Move each partition once, and wait for other clients' reassignments if the options say so."""
+        """Move each partition once, and wait for other clients' reassignments if an option requests it."""
         notices: Sequence[Diagnostic] = ()
         if any(map(is_reassignment, operations)):
             operations, notices = drop_duplicate_moves(operations)
@@ -196,7 +196,7 @@ class KafkaPlanning(PlanHooks):
 
 
 def _find_waiting_resources(compared: Sequence[ResourceComparison]) -> Collection[ResourceId]:
-    """Return the resources whose changes are allowed despite an in-flight reassignment of a partition."""
+    """Return the resources whose changes are allowed although a partition is being reassigned."""
     permitted = (d for i in compared for d in i.difference.diagnostics if d.code == MOVE_IN_FLIGHT)
     return {ResourceId.parse(d.resource) for d in permitted if d.resource and not d.is_blocking}
 
@@ -219,7 +219,7 @@ def _hold_back(resource: ResourceId, owned: OwnedRecord | None, difference: Diff
 def _leave_hidden(
     resource: ResourceId, desired: DesiredResource | None, owned: OwnedRecord | None, topics: list[str]
 ) -> Difference:
-    """Leave a resource unchanged if the principal may not see one of its topics, which may exist."""
+    """Leave a resource unchanged if the principal may not see one of its topics."""
     topic_names = ", ".join(topics)
     make_diagnostic, outcome = (
         (denied, "is left unchanged") if desired else (warning, "is left unchanged and stays owned")
@@ -241,8 +241,8 @@ def check_unknown_keys(
 ) -> tuple[Diagnostic, ...]:
     """Return the diagnostics without those for keys that this cluster knows.
 
-    If the cluster has no topic to describe, an unknown topic key becomes a warning and the preflight checks
-    it.
+    If the cluster has no topic to describe, an unknown topic key is only a warning here. The cluster then
+    validates the key in the preflight check.
     """
     unknown_keys: dict[ConfigScope, set[str]] = {}
     for item in diagnostics:
@@ -305,7 +305,7 @@ def is_deletion_by_name(op: Operation) -> bool:
 
 
 def report_missing_topic_id(op: Operation) -> Diagnostic:
-    """Deny a deletion without a topic id, which could delete a later topic of the same name."""
+    """Deny a deletion without a topic id: it could delete a topic that was re-created with this name."""
     return denied(
         "no-topic-id",
         "No topic ids",

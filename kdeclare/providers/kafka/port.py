@@ -25,7 +25,7 @@ POLICY_VIOLATION = "POLICY_VIOLATION"
 TOPIC_EXISTS = "TOPIC_ALREADY_EXISTS"
 
 QUOTA_EXCEEDED = "THROTTLING_QUOTA_EXCEEDED"
-"""Kafka's error name for a change that exceeds a strict controller mutation quota (KIP-599) for now."""
+"""Kafka's error name for a change that currently exceeds a strict controller mutation quota (KIP-599)."""
 
 QUOTA_HINT = (
     "Wait and run the command again, or request a higher controller_mutation_rate for this user and client "
@@ -61,7 +61,7 @@ PartitionNumber = Annotated[int, GetPydanticSchema(lambda _source, _handler: _NU
 
 @dataclass(frozen=True, slots=True)
 class TopicArgs(Arguments):
-    """Base of the arguments of requests on one whole topic: its name."""
+    """Base class for the arguments of requests about a whole topic."""
 
     topic: str
 
@@ -70,7 +70,7 @@ class TopicArgs(Arguments):
 class NewTopic(TopicArgs):
     """A topic to create, by counts or by assignments. A count of None means the broker default.
 
-    assignments: replicas by partition. configs: a text or, for a list, its elements.
+    assignments: replicas by partition. configs: a string, or the elements of a list.
     """
 
     partitions: Count | None
@@ -165,24 +165,24 @@ class Cluster(Protocol):
         """Return the id, the brokers with their racks, and whether brokers can guard reassignments."""
 
     def deadline_s(self) -> float:
-        """Return how many seconds brokers may work on a request that carries a timeout (timeoutMs)."""
+        """Return the timeout of requests in seconds (timeoutMs): how long brokers may work on them."""
 
     def is_caught_up(self) -> bool:
         """Return whether reads show everything that the controller had committed when this was called.
 
-        Also False if that cannot be determined. Does not cover broker configs: a broker applies those after
-        the rest of the metadata. Raises Fault.
+        Also returns False if this cannot be determined. Broker configs are not covered, because brokers apply
+        them after the rest of the metadata. Raises Fault.
         """
 
     def await_committed(self, wait_policy: WaitPolicy) -> None:
         """Wait until reads show everything that the controller had committed when this was called.
 
-        Returns when the policy's time limit is reached, and at once if the progress cannot be determined.
-        Later waits are not longer. Raises Fault.
+        Returns without waiting if the progress of brokers cannot be determined. The policy's time limit
+        applies to this wait and to the waits of later reads. Raises Fault.
         """
 
     def topics(self, names: Sequence[str] | None = None) -> Mapping[str, Topic]:
-        """Return the existing topics among these by name; None returns all, including internal topics."""
+        """Return the named topics that exist. None returns all topics, including internal ones."""
 
     def find_hidden_topics(self, names: Sequence[str]) -> frozenset[str]:
         """Return the topics that the principal may not describe; whether they exist is unknown.
@@ -206,9 +206,9 @@ class Cluster(Protocol):
         """Return in-flight reassignments as the controller lists them (ListPartitionReassignments)."""
 
     def list_earlier_moves(self) -> Set[TopicPartition]:
-        """Return the partitions with a reassignment shortly before the point that reads reflect.
+        """Return the partitions that were being reassigned shortly before the state that reads show.
 
-        For a reassignment that has finished since, a read may still show the union of old and new replicas.
+        If such a reassignment has finished since, a read may still show the union of old and new replicas.
         """
 
     def create_topics(
@@ -222,7 +222,7 @@ class Cluster(Protocol):
     def delete_topics(self, targets: Mapping[str, str | None]) -> Mapping[str, Result]:
         """Delete the topics with these names and ids (DeleteTopics), by name if the id is None.
 
-        UNKNOWN_TOPIC_ID means that this topic is gone, even if another topic has its name now.
+        The error UNKNOWN_TOPIC_ID means that the topic is gone, even if a different topic has its name now.
         """
 
     def create_partitions(
@@ -292,13 +292,13 @@ class Cluster(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """What brokers report about themselves and about the client's permissions.
+    """The features of brokers, and the permissions of the client.
 
     versions: the highest version of each API that a broker supports, by API key; unsupported APIs are absent.
     features: the levels of finalized features (KIP-584) by name.
     on_cluster: the operations (org.apache.kafka.common.acl.AclOperation) that ACLs grant on the cluster
         (KIP-430); None if brokers do not report them.
-    on_topics: the same by name for each visible topic.
+    on_topics: the operations that ACLs grant on each visible topic, by topic name.
     """
 
     versions: Mapping[int, int] = field(default_factory=dict)

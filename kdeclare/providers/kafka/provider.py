@@ -1,6 +1,7 @@
-"""The Kafka provider that the entry point names, and the check for acknowledged writes not yet visible.
+"""The Kafka provider that the entry point names, and the check for writes that brokers do not show yet.
 
-Brokers answer from a metadata image that trails the controller, and apply dynamic configs later still.
+Brokers respond from a copy of the metadata that is slightly behind the controller. They apply dynamic broker
+configs even later.
 """
 
 from collections.abc import Collection, Sequence
@@ -82,19 +83,19 @@ def find_invisible(connections: Connections, writes: Sequence[PendingWrite]) -> 
     except Fault as fault:
         if fault.error != TOPIC_AUTHORIZATION_FAILED:
             raise
-        # another principal wrote these topics; this one cannot see them, so it cannot wait for them
+        # a different principal wrote these topics; this principal cannot see them, so it cannot wait for them
         hidden = cluster.find_hidden_topics(sorted(select_topics(selections)))
         return find_invisible(connections, [w for w in writes if hidden.isdisjoint(_list_topics(w))])
     pending = [write for write in writes if _is_pending(write, live)]
     created = {
         w.operation.id: get_topic_name(w.operation) for w in pending if _is_topic_creation(w.operation)
     }
-    absent = check_existence(cluster, created.values()).absent  # another client has deleted these
+    absent = check_existence(cluster, created.values()).absent  # another client has deleted these topics
     return [write for write in pending if created.get(write.operation.id) not in absent]
 
 
 def is_all_visible(connections: Connections, written_types: Collection[tuple[str, str]]) -> bool:
-    """Return whether brokers show all writes. False if any write is not topic metadata. Raises Fault."""
+    """Return whether brokers show all writes; False if a write is not topic metadata. Raises Fault."""
     if not _METADATA_ONLY_WRITES.issuperset(written_types):
         return False
     cluster = connections.get(KafkaConnection).cluster
@@ -119,7 +120,7 @@ def _list_topics(write: PendingWrite) -> frozenset[str]:
 
 
 def _has_broker_configs(op: Operation) -> bool:
-    """Return whether the operation changes configs that brokers apply later than other metadata."""
+    """Return whether the operation changes broker configs, which brokers apply after other metadata."""
     selection = CLUSTER.merge(get_operation_type(op).select(op))
     return selection is not None and any(
         resource.scope is ConfigScope.BROKER for resource in selection.configs

@@ -1,4 +1,4 @@
-"""Rate the worst effect of changing one field, and give the cause in one sentence.
+"""Rate the risk of changing one field, and give the reason in one sentence.
 
 Kinds call these functions for every field of a change. Fields that do not come from a diff (rollbacks,
 operations) are rated through `Kind.assess_field`.
@@ -35,7 +35,7 @@ RiskRating = tuple[Risk, str]
 
 
 def with_risk(field: FieldChange, rating: RiskRating) -> FieldChange:
-    """Return the field with this risk and cause."""
+    """Return a copy of the field with this risk and cause."""
     if (field.risk, field.cause) == rating:
         return field  # the common case in creations, where copying fields would dominate the run time
     return replace(field, risk=rating[0], cause=rating[1])
@@ -94,14 +94,14 @@ def _rate_placement(field: FieldChange) -> RiskRating:
 
 
 def _count_replicas(value: JsonValue) -> int | None:
-    """Return the number of replicas, None for a value that is neither a list nor a count."""
+    """Return the number of replicas; None if the value is neither a list nor a count."""
     if isinstance(value, list):
         return len(value)
     return value if isinstance(value, int) else None
 
 
 def _rate_record_loss(field: FieldChange, inherited_value: JsonValue) -> RiskRating | None:
-    """Return the risk of a config change that makes Kafka drop records it would have kept, else None.
+    """Return the risk of a config change that makes Kafka delete more records; None for other changes.
 
     inherited_value: the effective value if there is no override yet.
     """

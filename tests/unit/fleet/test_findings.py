@@ -561,5 +561,5 @@ def test_recreated_topic_is_changed_in_addition_to_other_findings(retention: str
     assert [f.path for f in more] == ([] if retention == "1" else ["configs.retention.ms"])
     assert all("--adopt" in f.message for f in more)
     (orphan,) = find_findings(item.id, live, before)
-    assert "Another topic has its name and is kept" in orphan.message
+    assert "A different topic has its name now and is left alone" in orphan.message
     assert find_findings(item, make_live_topic({"retention.ms": "1"}), replace(before, topicId="uuid")) == []

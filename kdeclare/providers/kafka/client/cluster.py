@@ -1,4 +1,4 @@
-"""`Cluster` implementations: one over kafka-python, and one that retries failed requests of another."""
+"""The `Cluster` over kafka-python, and a `Cluster` that retries the failed requests of any `Cluster`."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
@@ -68,7 +68,7 @@ class KafkaCluster:
         return self._freshness.is_caught_up()
 
     def await_committed(self, wait_policy: WaitPolicy) -> None:
-        """Wait with the requests of `is_caught_up`; see `Freshness`."""
+        """Send the requests of `is_caught_up` until brokers have caught up; see `Freshness`."""
         self._freshness.await_committed(wait_policy)
 
     def topics(self, names: Sequence[str] | None = None) -> Mapping[str, Topic]:
@@ -94,7 +94,7 @@ class KafkaCluster:
         return _reassignments.list_moves(self._wire, self._freshness, topics)
 
     def list_earlier_moves(self) -> Set[TopicPartition]:
-        """Return the moves listed before brokers were last found up to date, else those of `moves`."""
+        """Return the moves that were listed before brokers had last caught up; else the current moves."""
         earlier_moves = self._freshness.get_earlier_moves()
         return self.moves().keys() if earlier_moves is None else earlier_moves
 
@@ -197,7 +197,7 @@ _log = logging.getLogger(__name__)
 
 
 def log_retry(retry: Retry) -> None:
-    """Log a retry. Every tenth wait for a quota is a warning, so that users see long waits."""
+    """Log a retry. Every tenth wait for a quota is logged as a warning, so that users see long waits."""
     if retry.fault.error == QUOTA_EXCEEDED and retry.attempt % 10 == 1:
         remaining_text = f"; {retry.items} left" if retry.items else ""
         _log.warning("%s%s: waiting until brokers accept more changes", retry.fault.message, remaining_text)
@@ -206,7 +206,7 @@ def log_retry(retry: Retry) -> None:
 
 
 class RetryingCluster:
-    """A `Cluster` that retries what failed with a RETRIABLE fault: whole requests, or the failed items.
+    """A `Cluster` that retries requests, or items of requests, that fail with a RETRIABLE fault.
 
     See `RetryPolicy` for the number of attempts and the backoff. Thread-safe if ``cluster`` is.
     """
@@ -275,7 +275,7 @@ class RetryingCluster:
         )
 
     def delete_topics(self, targets: Mapping[str, str | None]) -> Mapping[str, Result]:
-        """See `Cluster.delete_topics`. Retries delete by id as well."""
+        """See `Cluster.delete_topics`. Retries also delete by id."""
         return self._send_with_retries(
             "delete_topics",
             list(targets),
@@ -398,7 +398,7 @@ class RetryingCluster:
 
 
 def _find_longest_throttle(faults: Iterable[Fault]) -> Fault:
-    """Return the fault with the longest wait, which a quota sets; any fault if there is none."""
+    """Return the fault with the longest throttle time; any fault if none has a throttle time."""
     return max(faults, key=lambda fault: fault.retry_after_s)
 
 

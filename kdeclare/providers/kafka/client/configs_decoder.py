@@ -1,8 +1,8 @@
 """Decode DescribeConfigs responses, reduced to the requested entries.
 
 A full describe of a topic returns some 35 entries, of which a plan needs the few that are set on the topic
-itself. The others are the same bytes for every topic of a response, so they are compared with those of an
-earlier topic and skipped, many at once, instead of being decoded.
+itself. The remaining entries have the same bytes for every topic of a response. So they are not decoded: many
+entries at once are compared with the bytes of an earlier topic, and skipped if they are equal.
 """
 
 import sys
@@ -37,16 +37,16 @@ _SOURCES = {
 }
 """org.apache.kafka.common.requests.DescribeConfigsResponse.ConfigSource"""
 
-# Minimum sizes of repeated items: fixed fields, plus one byte for each text, list and set of tags.
+# Minimum sizes of repeated items: fixed fields, plus one byte for each string, array and set of tags.
 _MIN_RESULT_BYTES = 7
 _MIN_ENTRY_BYTES = 9
 _MIN_SYNONYM_BYTES = 4
 
 _MAX_ENTRIES = 2000
-"""The most entries of a template. A topic has some 35 entries, a broker some 350."""
+"""The maximum number of entries in a template. A topic has some 35 entries, a broker some 350."""
 
 _MAX_VARIANTS = 8
-"""The most values of one key to recognize; comparing more takes longer than decoding one entry."""
+"""The maximum number of values per key to compare with; more comparisons take longer than decoding."""
 
 _TYPES = {7: ConfigType.LIST, 9: ConfigType.PASSWORD}
 """org.apache.kafka.common.requests.DescribeConfigsResponse.ConfigType"""
@@ -63,7 +63,7 @@ class DescribeConfigsResult:
 
 
 class _Synonym(NamedTuple):
-    """One layer of an entry, with kafka-python's field names, in descending order of precedence."""
+    """One synonym of an entry, with kafka-python's field names. The first synonym takes precedence."""
 
     name: str
     value: str | None
@@ -98,9 +98,9 @@ def _get_own_source(resource: ConfigResource) -> ConfigSource:
 
 
 def _find_value_beneath(key: str, source: ConfigSource, synonyms: Iterable[Any]) -> str | None:
-    """Return the value below an override on a broker id, ignoring synonyms with other keys.
+    """Return the value that would apply without the override on a broker id.
 
-    Other keys may have different units.
+    Ignores synonyms with different keys, because their units may differ.
     """
     if source is not ConfigSource.BROKER:
         return None
@@ -151,12 +151,12 @@ def _decode_bytes(
 
 
 class _EntryTemplate:
-    """The entries of an earlier resource, for recognizing the same entries of the next one.
+    """The entries of an earlier resource, used to recognize equal entries of the next resource.
 
     chunks: the bytes of each entry. joined: all chunks concatenated. starts[i]: the offset of the i-th chunk
-    in it; the last item is its end. variants[i]: overrides that resources have instead of the i-th entry,
-    with their bytes; many resources set the same value. A resource with more entries than any broker has is
-    decoded without a template, which would cost memory without any benefit.
+    in ``joined``; the last item is the length of ``joined``. variants[i]: overrides that resources have
+    instead of the i-th entry, with their bytes, because many resources set the same value. A resource with
+    more than `_MAX_ENTRIES` entries is decoded without a template, to save memory.
     """
 
     def __init__(self, own_source: ConfigSource) -> None:
@@ -246,7 +246,7 @@ class _EntryTemplate:
         return selected, pos
 
     def _replace_entry(self, position: int, entry: _DecodedEntry, chunk: bytes) -> None:
-        """Replace an override in the template by the inherited entry, which most resources have."""
+        """Replace an override in the template with the inherited entry, which most resources have."""
         self._entries[position] = entry
         self._chunks[position] = chunk
         self._rebuild_index()
@@ -259,7 +259,7 @@ class _EntryTemplate:
     def _collect_from(
         self, first_position: int, keys: frozenset[str], overrides: bool, selected: dict[str, ConfigEntry]
     ) -> None:
-        """Collect the requested entries from ``first_position`` on, which equal those of the template."""
+        """Collect the requested entries of the template from ``first_position`` on."""
         for key in keys:
             position = self._positions.get(key, -1)
             if position >= first_position:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kdeclare.providers.kafka.client.oauth import TokenProvider
 
 _STAGGER_S = 0.25
-"""Delay before trying the next address, so that an unresponsive one does not use up the time."""
+"""Delay before trying the next address, so that an unresponsive address does not use up the time."""
 
 _HOST = re.compile(r"\[[^][]+\]|[^][:]+")
 """A host name or address. An IPv6 address needs brackets to separate it from the port."""
@@ -103,8 +103,8 @@ def _silence_client_log() -> None:
 def _parse_servers(text: str, *, in_properties: bool = False) -> list[str]:
     """Parse addresses of the form ``host:port``. Raises KdeclareError.
 
-    in_properties: whether they come from client properties. An invalid one may be a misplaced secret, so the
-        error does not show it.
+    in_properties: whether the addresses come from client properties. Errors do not show such an address,
+        because it may be a misplaced secret.
     """
     servers = [part.strip() for part in text.split(",") if part.strip()]
     for number, server in enumerate(servers, start=1):
@@ -137,7 +137,7 @@ def _parse_servers(text: str, *, in_properties: bool = False) -> list[str]:
 
 
 class _ClusterOpener:
-    """Tries the addresses in order, moving on when one has failed or is slow."""
+    """Tries the addresses in order, and moves on if an address fails or is slow."""
 
     def __init__(self, wire: Wire, *, tls: bool, sasl: bool) -> None:
         self._wire = wire

@@ -47,7 +47,7 @@ def probe_protocol(host: str, port: int) -> ListenerProtocol:
         try:
             context.wrap_socket(raw, server_hostname=host).close()
         except ssl.SSLError as exc:
-            # it may reject this client, for example without a certificate, and still speak TLS
+            # an address that speaks TLS may reject a client without a certificate
             if "ALERT" in str(exc):
                 return ListenerProtocol.TLS
         else:
@@ -69,7 +69,7 @@ def build_property_error(name: str, detail: str, *, hint: str = "") -> KdeclareE
 
 
 def build_unreachable_error(problems: Mapping[str, AddressProblem]) -> KdeclareError:
-    """Build the error for a cluster that cannot be reached. problems: by address."""
+    """Build the error for a cluster that cannot be reached. problems: the problem of each address."""
     detail = "; ".join(f"{address}: {it.what}" for address, it in problems.items())
     hints = dict.fromkeys(it.hint for it in problems.values())
     return KdeclareError(error("unreachable", "Cluster unreachable", f"{detail}.", hint=" ".join(hints)))
@@ -88,7 +88,7 @@ _NO_ANSWER = AddressProblem("connected, but no response in time", f"{_ADDRESS_HI
 _REACHED_HINTS = {hint: hint for hint in (_TRUST_HINT, _LOGIN_HINT, _MECHANISM_HINT, _RENEW_HINT)} | {
     _NO_ANSWER.hint: _SILENT_HINT
 }
-"""Hints for brokers whose advertised address was reached, and so is correct, by the hint for an address."""
+"""For each hint about an address, the hint to give once a broker has responded at its advertised address."""
 _NAME_HINT = (
     "Use a host name that is in the certificate, or set ssl.endpoint.identification.algorithm= (empty) to "
     "disable the check."
@@ -136,7 +136,7 @@ def _explain_login(exc: BaseException, text: str) -> AddressProblem | None:
 
 
 def is_closed_by_peer(exc: BaseException) -> bool:
-    """Return whether the peer closed the connection or spoke another protocol, so that a probe can help."""
+    """Return whether the peer closed the connection or spoke a different protocol, so that a probe helps."""
     text = "; ".join(str(arg) for arg in getattr(exc, "args", ()))
     is_closed = re.search("socket disconnected|Connection reset", text) is not None
     return is_closed or isinstance(exc, client_errors.InvalidReceiveError)
@@ -158,7 +158,7 @@ def explain_closed_connection(protocol: ListenerProtocol, *, tls: bool, sasl: bo
 _HANDSHAKE: tuple[tuple[str, AddressProblem], ...] = (
     (
         "Hostname mismatch|IP address mismatch",
-        AddressProblem("its certificate is for another host name", _NAME_HINT),
+        AddressProblem("its certificate is for a different host name", _NAME_HINT),
     ),
     ("CERTIFICATE_VERIFY_FAILED.*expired", AddressProblem("its certificate has expired", _RENEW_HINT)),
     ("CERTIFICATE_VERIFY_FAILED", AddressProblem("its certificate is not trusted", _TRUST_HINT)),

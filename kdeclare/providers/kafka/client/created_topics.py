@@ -1,6 +1,6 @@
 """The response of CreateTopics, read without the configs that it repeats for every topic (KIP-525).
 
-kafka-python decodes them in 0.05 ms per topic, and nothing here uses them.
+kafka-python takes 0.05 ms per topic to decode these configs, and kdeclare does not use them.
 """
 
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ _MIN_TOPIC_BYTES = 28
 _MIN_CONFIG_BYTES = 6
 
 _MAX_KNOWN_BLOCKS = 4
-"""How many blocks of configs to compare with: topics of one plan have few different ones."""
+"""The maximum number of config blocks to compare with. Topics of one plan have few distinct blocks."""
 
 _NO_ID = UUID(int=0)
 
@@ -44,7 +44,7 @@ class CreatedTopic:
 
 
 def format_topic_id(topic_id: object) -> str:
-    """Return a topic's id as text; empty if it has none."""
+    """Return a topic's id as a string; empty if the topic has no id."""
     return str(topic_id) if isinstance(topic_id, UUID) and topic_id != _NO_ID else ""
 
 
@@ -59,7 +59,7 @@ def decode_created_topics(response: Any) -> list[CreatedTopic]:
 
 
 def _decode_bytes(data: bytes) -> Iterable[CreatedTopic]:
-    """Version 7."""
+    """Decode version 7 of the response."""
     count, pos = read_count(data, 4, _MIN_TOPIC_BYTES)  # after throttle_time_ms
     known_blocks: list[bytes] = []
     for _ in range(count):
@@ -76,7 +76,7 @@ def _decode_bytes(data: bytes) -> Iterable[CreatedTopic]:
 def _skip_configs(data: bytes, start: int, known_blocks: list[bytes]) -> int:
     """Return the position after a topic's configs.
 
-    known_blocks: the bytes of configs that were walked before. Equal bytes have an equal end.
+    known_blocks: the bytes of earlier configs. If the same bytes follow, they are skipped as a whole.
     """
     for block in known_blocks:
         if data.startswith(block, start):
@@ -86,7 +86,7 @@ def _skip_configs(data: bytes, start: int, known_blocks: list[bytes]) -> int:
         pos = skip_string(data, skip_string(data, pos))
         pos = skip_tags(data, pos + _CONFIG_FLAG_BYTES)
     if pos > len(data):
-        raise MalformedResponse("configs go beyond the end")
+        raise MalformedResponse("configs extend beyond the end of the response")
     if len(known_blocks) < _MAX_KNOWN_BLOCKS:
         known_blocks.append(data[start:pos])
     return pos

@@ -59,7 +59,7 @@ _log = logging.getLogger(__name__)
 
 
 def describe_cluster(wire: Wire) -> ClusterInfo:
-    """Return id, brokers, release, and whether brokers can guard reassignments. Raises Fault."""
+    """Return the id, brokers and release, and whether brokers can guard reassignments. Raises Fault."""
     has_guard = wire.get_max_version(AlterPartitionReassignmentsRequest.API_KEY) >= 1
     if wire.get_max_version(DescribeClusterRequest.API_KEY) >= 0:
         request, read_info = _build_cluster_request(), partial(_read_cluster_info, has_guard)
@@ -68,7 +68,7 @@ def describe_cluster(wire: Wire) -> ClusterInfo:
     requests = [request]
     features_request = build_api_versions_request()
     if wire.get_max_version(features_request.API_KEY) >= features_request.API_VERSION:
-        requests.append(features_request)  # a broker that cannot parse it would close the connection
+        requests.append(features_request)  # a broker that cannot parse the request would close the connection
     answers: list[Any] = wire.ask(requests, partial(_read_release_or_info, read_info), changes=False)
     cluster_info, version = answers[0], answers[1] if len(answers) > 1 else None
     if isinstance(cluster_info, Fault):
@@ -119,7 +119,7 @@ def _get_node_id(broker: Any) -> int:
 
 
 def examine_broker(wire: Wire) -> Examination:
-    """Examine one broker. Raises Fault if none can be reached; parts that it does not report are omitted."""
+    """Return what one broker reports; other parts are omitted. Raises Fault if no broker can be reached."""
     versions = wire.versions()
     return Examination(
         versions,
@@ -134,7 +134,7 @@ def examine_broker(wire: Wire) -> Examination:
 
 
 def list_operation_names(codes: Set[int] | None) -> frozenset[str] | None:
-    """Return the names of operations by code; None if the broker or kafka-python does not report them."""
+    """Return the names of these operations; None if the broker or kafka-python does not report them."""
     if codes is None or codes == _NOT_PROVIDED:
         return None
     return frozenset(name for code, name in _OPERATIONS.items() if code in codes)
@@ -181,6 +181,6 @@ def _read_topic_rights(response: Any) -> dict[str, frozenset[str]] | None:
 
 
 def find_release(level: int) -> str:
-    """Return the release that introduced a ``metadata.version`` level; for an unknown level, the level."""
+    """Return the release that introduced a ``metadata.version`` level, or the level if it is unknown."""
     releases = [name for name, first in _RELEASES.items() if first <= level < _UNKNOWN_LEVEL]
     return releases[-1] if releases else f"{METADATA_VERSION} {level}"

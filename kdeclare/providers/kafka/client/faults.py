@@ -45,7 +45,7 @@ _RETRIABLE = frozenset(
         "REBOOTSTRAP_REQUIRED",
     }
 )
-"""Transient errors. UNKNOWN_TOPIC_OR_PARTITION is retriable in Java but a definite result here."""
+"""Transient errors. UNKNOWN_TOPIC_OR_PARTITION is retriable in Java, but kdeclare does not retry it."""
 
 _PERMISSION_MESSAGE = re.compile(r"Request Request\(.*\) needs (\w+) permission\.?", re.DOTALL)
 """The broker's message (kafka.server.AuthHelper), with the printed Java request in parentheses."""
@@ -53,10 +53,10 @@ _PERMISSION_MESSAGE = re.compile(r"Request Request\(.*\) needs (\w+) permission\
 _QUOTA_MESSAGE = (
     "the controller mutation quota (controller_mutation_rate) of this user or client is exhausted"
 )
-"""The message of the quota error, which brokers send without one."""
+"""The message of the quota error, which brokers send without a message."""
 
 _UNKNOWN_OUTCOME = frozenset({"REQUEST_TIMED_OUT", "NETWORK_EXCEPTION", "UNKNOWN_SERVER_ERROR"})
-"""Errors of a broker that may have forwarded the request before it gave up."""
+"""Errors of a broker that may have forwarded the request to the controller before it failed."""
 
 
 def get_error_name(code: int) -> str:

@@ -1,7 +1,7 @@
-"""Keep reads from being older than what the controller had committed when they began.
+"""Ensure that reads show at least what the controller had committed when they began.
 
 With KRaft, a broker answers reads from its own copy of the metadata, which trails the controller by
-milliseconds, or by seconds after thousands of topics were created. Two numbers show how far it trails: the
+milliseconds, or by seconds after thousands of topics were created. Two numbers show how far behind it is: the
 high watermark of the metadata log (DescribeQuorum, KIP-595), and the offset that the broker's copy has
 reached, which ApiVersions returns as FinalizedFeaturesEpoch (KIP-584).
 """
@@ -25,9 +25,9 @@ from kdeclare.providers.kafka.ids import TopicPartition
 _VALID_FOR_S = 1.0
 """How long brokers count as up to date, unless this client writes or a reassignment ends in the meantime."""
 _ALL_BROKERS_WAIT_S = 0.5
-"""How long to wait for all brokers; after that, use those that are up to date."""
+"""How long to wait for all brokers. After that, only brokers that are up to date are used."""
 _MAX_WAIT_S = 30.0
-"""The default wait for any broker, at first and after a write; after that, an old response must do."""
+"""The default wait for any up-to-date broker, initially and after a write. Then use any broker."""
 _POLL_S = 0.01
 _MAX_POLL_S = 0.2
 
@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 
 
 class Freshness:
-    """Tracks which brokers have everything that is committed. Thread-safe."""
+    """Tracks which brokers have caught up with the controller. Thread-safe."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
@@ -54,25 +54,25 @@ class Freshness:
         self._max_wait_s = _MAX_WAIT_S
 
     def mark_written(self) -> None:
-        """Note a possible write, after which brokers no longer count as up to date."""
+        """Record a possible write. Brokers then no longer count as up to date."""
         self._write_count += 1
 
     def record_moves(self, ongoing: Collection[TopicPartition]) -> None:
-        """Note the in-flight reassignments that the controller listed.
+        """Record the in-flight reassignments that the controller listed.
 
         Until a broker knows that a reassignment has ended, it shows the union of old and new replicas. So
-        brokers no longer count as up to date if an earlier list had a reassignment that this one lacks, or if
-        there was no earlier list.
+        brokers no longer count as up to date if a reassignment is only in the previous list, or if there is
+        no previous list.
         """
         if self._listed_moves is None or not self._listed_moves <= frozenset(ongoing):
             self._write_count += 1
         self._listed_moves, self._moves_listed_at = frozenset(ongoing), time.monotonic()
 
     def get_earlier_moves(self) -> frozenset[TopicPartition] | None:
-        """Return the moves that were listed since shortly before brokers were found to be up to date.
+        """Return the moves that were listed shortly before brokers had caught up, or later.
 
-        Includes the moves of later lists: one that begins and ends between two reads of topics would leave a
-        union in the second. None if there is no list from before, or if brokers must be checked again.
+        Later lists are included because the second of two reads of a topic may still show a move that began
+        and ended in between. Returns None if there is no such list, or if brokers must be checked again.
         """
         if self._earlier_moves is None or not self._is_recent(self._write_count):
             return None
@@ -93,9 +93,9 @@ class Freshness:
             return list(self._selected_brokers)
 
     def await_committed(self, wait_policy: WaitPolicy) -> None:
-        """Wait for any broker that has everything committed now, so that later reads need not wait.
+        """Wait until any broker has everything that is committed now, so that later reads need not wait.
 
-        wait_policy: how long to wait, at most `_MAX_WAIT_S`; later waits of this client are not longer.
+        wait_policy: how long to wait, at most `_MAX_WAIT_S`. The limit also applies to later waits.
         Raises Fault.
         """
         self._max_wait_s = min(_MAX_WAIT_S, wait_policy.limit_s)
@@ -107,9 +107,9 @@ class Freshness:
                 self._check_brokers(write_count, set(), self._max_wait_s, wait_policy.progress)
 
     def is_caught_up(self) -> bool:
-        """Return whether the brokers used for reads have everything committed now. Raises Fault.
+        """Return whether the brokers used for reads have everything that is committed now. Raises Fault.
 
-        It waits only briefly, and so do the reads that follow. To wait longer, call it again.
+        Waits only briefly. To wait longer, call the method again.
         """
         if self._can_check:
             with self._lock:
@@ -126,8 +126,8 @@ class Freshness:
         self._earlier_moves = self._listed_moves if has_recent_list else None
         caught_up = self._await_caught_up(required, limit_s, progress)
         if not caught_up and write_count == self._checked_write_count:
-            # On a busy cluster, all brokers may trail by now. Those selected at the last check have at least
-            # what was committed then; the others may lack even that.
+            # On a busy cluster, all brokers may be behind again. The brokers that were selected by the last
+            # check have at least what was committed then.
             caught_up = [node for node in self._selected_brokers if node in self._wire.brokers()]
         self._selected_brokers = caught_up or self._wire.brokers()
         self._checked_write_count, self._checked_at = write_count, time.monotonic()
@@ -169,7 +169,7 @@ class Freshness:
 
 
 def build_api_versions_request() -> Any:
-    """Build the request for the finalized features, and for how far a broker's copy of the metadata is."""
+    """Build the request for the finalized features and the metadata offset of a broker."""
     return ApiVersionsRequest(version=3, client_software_name="kdeclare", client_software_version="1")
 
 

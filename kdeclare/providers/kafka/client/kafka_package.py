@@ -13,10 +13,10 @@ _NAME = "kafka"
 
 
 class _DeferredPackage(ModuleType):
-    """The package before it has run."""
+    """The package ``kafka`` before its code runs."""
 
     def __getattr__(self, name: str) -> object:
-        """Run the package to get a name that it defines; its modules are left to ``import``."""
+        """Run the package to get a name that it defines. Modules of the package must be imported instead."""
         if find_spec(f"{_NAME}.{name}") is not None:
             raise AttributeError(f"module '{_NAME}.{name}' has not been imported")
         spec = self.__spec__

@@ -21,7 +21,7 @@ from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.port import LogDir
 
 PartitionIndexes = Mapping[str, Iterable[int]]
-"""Indexes by topic."""
+"""Partition numbers by topic."""
 Replica = tuple[TopicPartition, int]
 """A partition, and the broker that has or will have a replica of it."""
 
@@ -55,14 +55,14 @@ def describe_log_dirs(
 
 
 def _refresh_for_new_brokers(wire: Wire) -> None:
-    """Refresh the metadata if it lacks a new or returned broker, so that the next request includes it."""
+    """Refresh the metadata if a new or restarted broker is missing, so that the next request includes it."""
     known_brokers = wire.brokers()
     if any(broker.id not in known_brokers and not broker.fenced for broker in describe_cluster(wire).brokers):
         wire.request_refresh()
 
 
 def _list_partitions(wire: Wire, freshness: Freshness, names: Sequence[str]) -> PartitionIndexes:
-    """Return all partitions of the existing topics, which a request for topics has to list."""
+    """Return all partitions of the existing topics, because a request for topics must list partitions."""
     return {
         name: range(len(topic.partitions)) for name, topic in describe_topics(wire, freshness, names).items()
     }
@@ -112,7 +112,7 @@ def _normalize_size(size: int | None) -> int | None:
 def move_log_dirs(wire: Wire, targets: Mapping[Replica, str]) -> dict[Replica, Result]:
     """Send AlterReplicaLogDirs to the affected brokers and return a result for each replica.
 
-    REPLICA_NOT_AVAILABLE is a final result here and not retried, because the broker remembers the directory.
+    REPLICA_NOT_AVAILABLE is not retried, because the broker remembers the directory.
     """
     live_brokers = set(wire.brokers())
     results: dict[Replica, Result] = dict.fromkeys(targets)

@@ -31,17 +31,17 @@ _TOKEN_URL_KEY = "sasl.oauthbearer.token.endpoint.url"
 _CREDENTIALS_PREFIX = "sasl.oauthbearer.client.credentials."
 _RETRIEVERS = ("", "DefaultJwtRetriever", "ClientCredentialsJwtRetriever", "FileJwtRetriever")
 _REFRESH_FACTOR = 0.8
-"""The share of its lifetime after which a token is renewed, as sasl.login.refresh.window.factor in Kafka."""
+"""The share of its lifetime after which a token is renewed (Kafka: sasl.login.refresh.window.factor)."""
 _DEFAULT_LIFETIME_S = 300.0
 """The assumed lifetime of a token if the endpoint does not report one."""
 _MAX_TIMEOUT_MS = (1 << 31) - 1
-"""Kafka's limit for timeouts."""
+"""The largest timeout that Kafka accepts, in milliseconds."""
 _MAX_RESPONSE_BYTES = 1 << 20
 """The largest accepted response, in bytes."""
 
 
 class Token(NamedTuple):
-    """A token, and the number of seconds that it is valid."""
+    """A token, and its lifetime in seconds."""
 
     text: str
     lifetime_s: float
@@ -51,7 +51,7 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
     """A token provider for kafka-python, which reuses a token for most of its lifetime."""
 
     def __init__(self, fetch: Callable[[], Token], extensions: Mapping[str, str]) -> None:
-        """Create a provider without a token. fetch: gets a new token; may raise KdeclareError."""
+        """Create a provider that has no token yet. fetch: requests a token; may raise KdeclareError."""
         super().__init__()
         self._fetch = fetch
         self._extensions = dict(extensions)
@@ -85,7 +85,7 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
     """Follows no redirects, because the secret is only for the configured endpoint."""
 
     def redirect_request(self, *_: object) -> None:
-        """Return None, so that urllib raises an HTTPError with the status of the redirect."""
+        """Return None, so that urllib raises an HTTPError instead of following the redirect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ def _parse_token(url: str, content: bytes) -> Token:
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as exc:
         raise _build_no_token_error(url, "its response is not JSON with an access_token") from exc
     if not isinstance(text, str) or not text.strip():
-        raise _build_no_token_error(url, "the access_token in its response is not text")
+        raise _build_no_token_error(url, "the access_token in its response is not a string")
     return Token(text, lifetime_s if math.isfinite(lifetime_s) else _DEFAULT_LIFETIME_S)
 
 
@@ -221,7 +221,7 @@ def _build_endpoint(properties: Mapping[str, str], jaas: Mapping[str, str], url:
 
 
 def _parse_timeout_s(properties: Mapping[str, str]) -> float:
-    """Return one timeout for connecting and for the response; Kafka has one each, 10 s by default."""
+    """Return one timeout for connecting and reading. In Kafka, each has its own timeout (default: 10 s)."""
     names = ("sasl.login.connect.timeout.ms", "sasl.login.read.timeout.ms")
     for name in names:
         text = properties.get(name, "1").strip()
@@ -246,7 +246,7 @@ def _read_token_file(path: Path) -> Token:
 
 
 def _explain_http_error(exc: urllib.error.HTTPError) -> str:
-    """Return the error in the response (RFC 6749, section 5.2), else the HTTP reason."""
+    """Return the error in the response (RFC 6749, section 5.2) or, if there is none, the HTTP reason."""
     try:
         content = json.loads(exc.read(_MAX_RESPONSE_BYTES))
         return ": ".join(str(content[name]) for name in ("error", "error_description") if name in content)

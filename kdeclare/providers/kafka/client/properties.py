@@ -35,13 +35,13 @@ def _parse_pairs(text: str) -> list[tuple[str, str]]:
     pairs = []
     for line in _split_logical_lines(text):
         match = re.match(r"((?:\\.|[^\\=:\s])*)[ \t\f]*[=:]?[ \t\f]*(.*)", line, re.DOTALL)
-        assert match is not None  # every part of it may be empty
+        assert match is not None  # every part of the pattern may be empty
         pairs.append((_unescape(match[1]), _unescape(match[2])))
     return pairs
 
 
 def _split_logical_lines(text: str) -> list[str]:
-    """Return the lines without comments, joining lines that end with a backslash with the next one."""
+    """Return the lines without comments. A line that ends with a backslash is joined with the next line."""
     lines: list[str] = []
     continued = False
     for raw_line in re.split(r"\r\n|\n|\r", text):
@@ -69,7 +69,7 @@ def _unescape(text: str) -> str:
 
 _PROVIDER_PACKAGE = "org.apache.kafka.common.config.provider."
 _PLACEHOLDER = re.compile(r"\$\{([^}:]*):(?:([^}]*?):)?([^}]*)\}")
-"""The ``path`` ends at the first colon, as in org.apache.kafka.common.config.ConfigTransformer."""
+"""A placeholder; its ``path`` ends at the first colon (org.apache.kafka.common.config.ConfigTransformer)."""
 
 ConfigProvider = Callable[[str, str], str | None]
 """Returns the value for a path and key, or None if it does not exist."""
@@ -81,8 +81,8 @@ def resolve_config_providers(
     """Replace the placeholders in property values, without resolving the replaced values again.
 
     As in Kafka, placeholders of a provider that ``config.providers`` does not name are left unchanged.
-    environ: default: that of the process. Raises KdeclareError for a provider that is not one of Kafka's own,
-    and for a value that does not exist.
+    environ: the environment variables; those of the process by default. Raises KdeclareError for a provider
+    that is not one of Kafka's own, and for a value that does not exist.
     """
     environ = os.environ if environ is None else environ
     builtin_providers = {
@@ -143,7 +143,7 @@ def _read_file_value(path: str, key: str) -> str | None:
 
 
 def _read_directory_value(path: str, key: str) -> str | None:
-    """Read the file of a key; one file per key, as Kubernetes mounts secrets."""
+    """Return the content of the file that is named after the key, as in a secret mounted by Kubernetes."""
     file = Path(path, key)
     if file.parent != Path(path) or not file.is_file():
         return None
@@ -254,7 +254,7 @@ _LOGIN_MODULES = {
 _CALLBACK_HANDLER = re.compile(
     r"org\.apache\.kafka\.common\.security\.oauthbearer\.(secured\.)?OAuthBearerLoginCallbackHandler"
 )
-"""Kafka's own handlers, which request tokens from an endpoint (KIP-768); others are not supported."""
+"""Kafka's own handlers, which request tokens from an endpoint (KIP-768). No other handlers are supported."""
 _JAAS = re.compile(
     r"\s*(?P<module>[\w.]+)\s+(?:required|requisite|sufficient|optional)(?P<options>\s.*)?;\s*", re.DOTALL
 )

@@ -12,7 +12,7 @@ from kdeclare.providers.kafka.client.wire import Wire, send_batches
 from kdeclare.providers.kafka.client_quota.entity import EntityType, QuotaEntity
 
 _MAX_SINGLE_ENTITIES = 16
-"""The most entities to describe one by one; for more, one request reads all entities of the cluster."""
+"""The maximum number of entities to describe one by one; above it, one request reads all entities."""
 _EXACTLY, _DEFAULT = 0, 1
 """Match types (org.apache.kafka.common.requests.DescribeClientQuotasRequest)."""
 _TYPES = frozenset(EntityType)
@@ -41,7 +41,7 @@ def describe_quotas(wire: Wire, freshness: Freshness, entities: Sequence[QuotaEn
 def alter_quotas(
     wire: Wire, items: Mapping[QuotaEntity, Mapping[str, float | None]], validate_only: bool
 ) -> dict[QuotaEntity, Result]:
-    """Set and remove limits and return a result for each entity. Raises Fault if the only request fails."""
+    """Set and remove limits; return a result for each entity. Raises Fault if a single request fails."""
 
     def build_request(batch: Iterable[tuple[QuotaEntity, Mapping[str, float | None]]]) -> Any:
         entries = [_build_entry(entity, limits) for entity, limits in batch]

@@ -27,7 +27,7 @@ _NO_GUARD_MESSAGE = (
 
 def list_moves(wire: Wire, freshness: Freshness, names: Sequence[str] | None) -> dict[TopicPartition, Move]:
     """Return the in-flight reassignments of these topics, or of all topics. Raises Fault."""
-    # always request all: a request for topics has to list their partitions, and few are in flight
+    # always list all reassignments: a request for topics must list partitions, and few are in flight
     request = ListPartitionReassignmentsRequest(timeout_ms=wire.request_timeout_ms, topics=None)
     ongoing = wire.send_one(request, _read_moves)
     freshness.record_moves(ongoing.keys())

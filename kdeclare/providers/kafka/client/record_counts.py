@@ -1,4 +1,4 @@
-"""How many records topics hold: from the first to the last offset of each partition (ListOffsets)."""
+"""Count the records of topics: the offsets between the start and end of each partition (ListOffsets)."""
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,15 +29,15 @@ _MAX_POLL_S = 0.5
 
 _UNKNOWN_TOPIC = get_error_name(UNKNOWN_TOPIC_OR_PARTITION)
 _Offsets = Mapping[TopicPartition, int | Fault]
-"""An offset, or a record count; a fault where the partition's leader cannot tell yet."""
+"""The offset or record count of each partition, or a fault that is worth a retry."""
 
 
 def count_records(wire: Wire, freshness: Freshness, names: Sequence[str]) -> dict[str, int]:
     """Count the records of each topic that exists. Raises Fault.
 
-    Metadata names the leader of a new partition before that broker has taken over; where hundreds were
-    created at once, up to seconds before. Only such partitions are asked for again, with new metadata, as
-    Kafka's own Admin client does (PartitionLeaderStrategy).
+    Metadata names the leader of a new partition before the broker acts as leader, up to seconds before if
+    hundreds of partitions were created together. The requests for such partitions are repeated with new
+    metadata, as in Kafka's own Admin client (PartitionLeaderStrategy).
     """
     topics_by_name = describe_topics(wire, freshness, names)
     counts = dict.fromkeys(topics_by_name, 0)
@@ -66,7 +66,7 @@ def count_records(wire: Wire, freshness: Freshness, names: Sequence[str]) -> dic
         pending_names = sorted({partition.topic for partition in pending})
         topics_by_name = describe_topics(wire, freshness, pending_names)
         for name in pending_names:
-            if name not in topics_by_name:  # deleted meanwhile
+            if name not in topics_by_name:  # deleted in the meantime
                 del counts[name]
         pending = [partition for partition in pending if partition.topic in topics_by_name]
 
@@ -74,7 +74,7 @@ def count_records(wire: Wire, freshness: Freshness, names: Sequence[str]) -> dic
 def _count_partitions(
     wire: Wire, topics_by_name: Mapping[str, Topic], partitions: Iterable[TopicPartition]
 ) -> _Offsets:
-    """Ask the leaders for both ends of each partition. Raises Fault for what will not pass by itself."""
+    """Return the record count of each partition, or its fault. Raises Fault for errors that are permanent."""
     counts: dict[TopicPartition, int | Fault] = {}
     partitions_by_leader: dict[int, list[TopicPartition]] = {}
     for partition in partitions:
@@ -87,7 +87,7 @@ def _count_partitions(
             partitions_by_leader.setdefault(leader, []).append(partition)
     requests = {
         leader: [
-            # The end last: a record that comes in between is counted rather than missed.
+            # The end is requested last, so that a record written in between is counted.
             _build_offsets_request(batch, spec, wire)
             for batch in batch_items(led_partitions, _PARTITIONS_PER_REQUEST)
             for spec in (OffsetSpec.EARLIEST, OffsetSpec.LATEST)
@@ -126,12 +126,12 @@ def _build_offsets_request(partitions: Iterable[TopicPartition], spec: int, wire
         isolation_level=0,
         topics=[topic_class(name=name, partitions=wanted) for name, wanted in partitions_by_topic.items()],
         timeout_ms=wire.request_timeout_ms,
-        min_version=1,  # version 0 answers with lists of segments
+        min_version=1,  # version 0 returns lists of segments
     )
 
 
 def _read_offsets(response: Any) -> _Offsets:
-    """Raises Fault where an error of a partition will not pass by itself."""
+    """Return the offset of each partition, or its fault. Raises Fault for errors that are permanent."""
     offsets: dict[TopicPartition, int | Fault] = {}
     for topic in response.topics:
         for partition in topic.partitions:
@@ -141,7 +141,7 @@ def _read_offsets(response: Any) -> _Offsets:
                 fault = build_fault_from_code(
                     partition.error_code, f"offsets of {topic_partition}", changes=False
                 )
-                # An unknown topic, too: the metadata has it, so its leader has not heard of it yet.
+                # an unknown topic exists in the metadata, but its leader does not know it yet
                 if fault.kind is not FaultKind.RETRIABLE and fault.error != _UNKNOWN_TOPIC:
                     raise fault
                 offsets[topic_partition] = fault

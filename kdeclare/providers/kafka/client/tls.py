@@ -41,7 +41,7 @@ def build_ssl_context(properties: Mapping[str, str]) -> ssl.SSLContext:
 
 
 def _is_hostname_checked(properties: Mapping[str, str]) -> bool:
-    """Return whether to verify host names. As in Kafka's clients, an empty algorithm disables the check."""
+    """Return whether to verify host names. An empty algorithm disables the check, as in Kafka's clients."""
     name = "ssl.endpoint.identification.algorithm"
     algorithm = properties.get(name, "https").strip().lower()
     if algorithm not in ("https", ""):
@@ -93,7 +93,7 @@ def _load_client_identity(context: ssl.SSLContext, properties: Mapping[str, str]
 
 
 def _load_identity(context: ssl.SSLContext, pem: str, password: str, property_name: str) -> None:
-    """Load a certificate and key through a private temporary file: OpenSSL reads keys only from files."""
+    """Load a certificate and key from a private temporary file. OpenSSL reads keys only from files."""
     descriptor, pem_path = tempfile.mkstemp(suffix=".pem")
     try:
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
@@ -117,7 +117,7 @@ def _load_cert_chain(context: ssl.SSLContext, path: str, password: str, property
 
 
 def _normalize_pem(text: str, name: str) -> str:
-    """Put each part of PEM text on its own line; in a properties file all of it may be on one line."""
+    """Put each part of PEM text on its own line. A properties file may contain the text on a single line."""
     content = text.encode(errors="ignore")
     if not _is_pem(content):
         raise build_property_error(name, "it is not PEM text")
@@ -160,7 +160,7 @@ def _read_truststore(properties: Mapping[str, str], path: str) -> str:
     content = _read_store("truststore", path)
     if _is_pem(content):
         return _decode_pem(content)
-    from cryptography.hazmat.primitives.serialization import Encoding  # 40 ms, and rarely needed
+    from cryptography.hazmat.primitives.serialization import Encoding  # a rarely used import of 40 ms
 
     store = _open_pkcs12(properties, "truststore", path, content)
     certificates = [item.certificate for item in (store.cert, *store.additional_certs) if item is not None]
@@ -170,7 +170,7 @@ def _read_truststore(properties: Mapping[str, str], path: str) -> str:
 
 
 def _read_identity(properties: Mapping[str, str], path: str) -> _Identity | None:
-    """Return the key and chain of a keystore; None if the file already is PEM. Raises KdeclareError."""
+    """Return the key and chain of a keystore; None if the file is already PEM. Raises KdeclareError."""
     content = _read_store("keystore", path)
     if _is_pem(content):
         return None

@@ -41,7 +41,7 @@ _PARTITION_STRUCT = Struct(">hiii")  # error code, index, leader, leader epoch
 _INT_LIST_STRUCTS = [Struct(f">{size}i") for size in range(32)]
 _VERSION_WITH_ERROR_CODE = 13
 
-# Minimum sizes of repeated items: fixed fields, plus one byte for each text, list and set of tags.
+# Minimum sizes of repeated items: fixed fields, plus one byte for each string, array and set of tags.
 _MIN_BROKER_BYTES = 11
 _MIN_TOPIC_BYTES = 26
 _MIN_PARTITION_BYTES = 18
@@ -49,7 +49,7 @@ _INTEGER_BYTES = 4
 
 
 _NO_ID = str(UUID(int=0))
-"""The id of topics without one, whose metadata is from before KIP-516."""
+"""The id in the metadata of topics that have no id, because they are older than KIP-516."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def _decode_bytes(data: bytes, version: int) -> Iterable[TopicResult]:
 
 
 _PartitionCache = dict[tuple[int, tuple[int, ...], tuple[int, ...]], Partition]
-"""Partitions by leader, replicas and in-sync replicas. With few brokers, many partitions are equal."""
+"""Partitions by leader, replicas and in-sync replicas, so that equal partitions share one object."""
 
 
 def _read_partitions(data: bytes, pos: int, cache: _PartitionCache) -> tuple[tuple[Partition, ...], int]:
@@ -194,9 +194,10 @@ def _build_metadata_request(names: list[str] | None) -> Any:
 def create_topics(wire: Wire, items: Sequence[NewTopic], validate_only: bool) -> dict[str, Outcome]:
     """Send CreateTopics and return a result for each name. Raises Fault.
 
-    Sent in the highest version that the broker supports. From version 6 on, brokers answer a strict mutation
-    quota with THROTTLING_QUOTA_EXCEEDED instead of delaying the response (KIP-599). From version 7 on,
-    responses have the ids of the created topics. The price is 1.1 kB per topic for its configs (KIP-525).
+    Uses the highest version that the broker supports. From version 6 on, brokers return
+    THROTTLING_QUOTA_EXCEEDED for a strict mutation quota instead of delaying the response (KIP-599). From
+    version 7 on, responses contain the ids of the created topics, but also 1.1 kB of configs per topic
+    (KIP-525).
     """
     ids: dict[str, str] = {}
 

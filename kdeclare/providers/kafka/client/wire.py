@@ -32,14 +32,14 @@ Response: TypeAlias = Any
 _UNREADABLE_FAULT_KINDS = {True: FaultKind.UNKNOWN, False: FaultKind.REFUSED}
 """The fault kind of an unreadable response, by whether the request changes anything."""
 _UNREADABLE_ERRORS = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, struct.error)
-"""Errors of reading a bad response: ValueError in our decoders, the others in kafka-python's objects."""
+"""Errors raised for an unreadable response: ValueError by our decoders, any of them by kafka-python."""
 MAX_THROTTLE_S = 600.0
-"""The longest wait for a throttled connection; brokers do not respond on it until the throttle time ends."""
+"""The longest wait for a throttled connection. Brokers do not respond until the throttle time ends."""
 _PAUSE_POLL_S = 0.005
 """The interval for polling a paused connection (a quota, a full buffer)."""
 ITEMS_PER_REQUEST = 500
 RECORDS_PER_REQUEST = 5000
-"""Half of what a KRaft controller writes per request (QuorumController.MAX_RECORDS_PER_USER_OP)."""
+"""Half the limit of a KRaft controller per request (QuorumController.MAX_RECORDS_PER_USER_OP)."""
 
 
 class _ConnectionManager(KafkaConnectionManager):  # type: ignore[misc]
@@ -55,7 +55,7 @@ class _ConnectionManager(KafkaConnectionManager):  # type: ignore[misc]
 
         def receive_first() -> tuple[bytes, BaseException | None]:
             data, end = receive()
-            return data, None if data else end  # the next read reports the end again
+            return data, None if data else end  # the next read detects the end of the connection again
 
         transport._sock_recv = receive_first
         return transport
@@ -74,7 +74,7 @@ class Wire:
 
     @property
     def request_timeout_ms(self) -> int:
-        """How long a broker may work on a request, which is less than the client waits for the response."""
+        """How long a broker may work on a request, in milliseconds; the client waits longer for it."""
         return max(1, int(self._timeout_s * 900))
 
     def brokers(self) -> list[int]:
@@ -107,11 +107,11 @@ class Wire:
     ) -> list[T | Fault]:
         """Send requests with ``window`` in flight per broker; return responses in the order of the requests.
 
-        nodes: brokers that share the requests; the next request goes to the first free broker, and brokers
-            that cannot be reached leave theirs to the others. None means the controller, or with KRaft any
-            broker, which forwards requests.
-        read: converts a response to a value, on the event loop as soon as it arrives; may raise Fault.
-        changes: whether the requests change anything, and so must never be sent twice.
+        nodes: the brokers that share the requests. Each request goes to the first free broker; requests of
+            unreachable brokers go to reachable brokers. None means the controller, or any broker with KRaft,
+            because such a broker forwards requests.
+        read: converts each response to a value. Runs on the event loop; may raise Fault.
+        changes: whether the requests change anything. Such requests are never sent twice.
         """
         if not requests:
             return []
@@ -138,13 +138,13 @@ class Wire:
         *,
         changes: bool = False,
     ) -> dict[int, list[T | Fault]]:
-        """Send requests to specific brokers, to all of them in parallel."""
+        """Send requests to specific brokers in parallel; return the responses by broker."""
         if not requests:
             return {}
         return self.run(self._send_each, requests, read_response, changes)
 
     def get_max_version(self, api_key: int) -> int:
-        """Return the highest version of an API that a broker supports, -1 for none. Raises Fault."""
+        """Return the highest version of an API that a broker supports; -1 if it has none. Raises Fault."""
         return self.versions().get(api_key, -1)
 
     def versions(self) -> dict[int, int]:
@@ -172,12 +172,12 @@ class Wire:
                 raise client_errors.MetadataEmptyBrokerList("its metadata lists no brokers")
         finally:
             connection.close()
-        # makes kafka-python's own loop keep the metadata fresh from here on
+        # from here on, kafka-python refreshes the metadata itself
         self._manager._bootstrap_future = Future().success(True)
         self._manager.cluster.start_refresh_loop()
 
     def list_bootstrap_addresses(self) -> dict[str, str]:
-        """Return ``host:port`` by kafka-python's node id of each bootstrap address."""
+        """Return the ``host:port`` of each bootstrap address, by its node id in kafka-python."""
         brokers = self._manager.cluster.bootstrap_brokers()
         return {broker.node_id: f"{broker.host}:{broker.port}" for broker in brokers}
 
@@ -285,7 +285,7 @@ class Wire:
         try:
             connection = await self._connect(node, timeout_at)
         except client_errors.BrokerResponseError:
-            raise  # the broker responded with an error code, about authentication
+            raise  # the broker responded with an error code for authentication
         except client_errors.KafkaError as exc:
             text = "; ".join(str(arg) for arg in exc.args)
             raise type(exc)(f"broker {node} at {self.get_address(node)}: {text}") from exc
@@ -300,13 +300,13 @@ class Wire:
 
     async def _connect(self, node: int | str, timeout_at: float) -> Any:
         delay = self._manager.connection_delay(node)
-        if delay:  # kafka-python refuses connections during its backoff, which is short; see `connect`
+        if delay:  # kafka-python refuses connections during its backoff, which `connect` keeps short
             await self._net.sleep(min(delay, max(0.0, timeout_at - time.monotonic())))
         connection = self._manager.get_connection(node, timeout_ms=_compute_remaining_ms(timeout_at))
         try:
             await self._manager.wait_for(connection.init_future, _compute_remaining_ms(timeout_at))
         except client_errors.KafkaTimeoutError as exc:
-            connection.close(exc)  # a TLS handshake has no timeout of its own
+            connection.close(exc)  # kafka-python does not limit the time of a TLS handshake
             raise
         return connection
 
@@ -323,7 +323,7 @@ class Wire:
 
 
 def _compute_throttle_end(connection: Any) -> float:
-    """Return the time shortly after a broker stops throttling a connection; 0 without throttling."""
+    """Return the time at which a broker has stopped throttling a connection; 0 without throttling."""
     throttle_end: float = connection._throttle_time
     return min(throttle_end, time.monotonic() + MAX_THROTTLE_S) + 0.1 if throttle_end else 0.0
 
@@ -338,9 +338,9 @@ def batch_items(
     *,
     count_metadata_records: Callable[[T], int] = lambda _: 1,
 ) -> list[list[T]]:
-    """Split items into batches of at most ``size`` and of a bounded number of metadata records.
+    """Split items into batches of at most ``size`` items and `RECORDS_PER_REQUEST` metadata records.
 
-    count_metadata_records: the number of records of an item; an item over the bound gets its own batch.
+    count_metadata_records: returns the number of records of an item. A larger item gets its own batch.
     """
     batches: list[list[T]] = []
     batch_records = RECORDS_PER_REQUEST
@@ -369,9 +369,10 @@ def send_batches(
     """Send items to the controller, or to ``nodes``, and return a result for each.
 
     get_key: the key of an item. read_codes: key, error code and message of each item in a response.
-    has_quota: whether the requests count against the controller mutation quota. They are then sent one after
-        the other, because a broker that rejects one delays the next on its connection for the throttle time.
-    Raises Fault if the only request fails; with several requests, each item of a failed one gets the fault.
+    has_quota: whether the requests count against the controller mutation quota. Such requests are sent one
+        after the other: after a rejection, the broker delays the next request for the throttle time.
+    Raises Fault if there is only one request and it fails. If one of several requests fails, each of its
+    items gets the fault.
     """
 
     def read_results(response: Any) -> Mapping[K, Result]:

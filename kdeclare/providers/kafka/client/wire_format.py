@@ -19,7 +19,7 @@ from kafka.protocol.metadata import MetadataRequest
 
 T = TypeVar("T")
 
-_MAX_UVARINT_BYTES = 5  # encodes 32 bits
+_MAX_UVARINT_BYTES = 5  # 5 bytes encode 32 bits
 
 
 class MalformedResponse(ValueError):
@@ -27,7 +27,7 @@ class MalformedResponse(ValueError):
 
 
 def decode_all(decode: Callable[[], Iterable[T]]) -> list[T]:
-    """Return all items of a decoder. Raises no exception other than MalformedResponse for any bytes."""
+    """Return all items of a decoder. Raises MalformedResponse, and no other exception, for invalid bytes."""
     try:
         return list(decode())
     except MalformedResponse:
@@ -68,28 +68,28 @@ def read_string(data: bytes, pos: int) -> tuple[str | None, int]:
         return None, pos
     end = pos + size - 1
     if end > len(data):
-        raise MalformedResponse(f"a text of {size - 1} bytes in {len(data) - pos} bytes")
+        raise MalformedResponse(f"a string of {size - 1} bytes in {len(data) - pos} bytes")
     return data[pos:end].decode(), end
 
 
 def skip_string(data: bytes, pos: int) -> int:
-    """The position after a compact nullable string."""
+    """Return the position after a compact nullable string."""
     size, pos = read_uvarint(data, pos)
     end = pos + max(0, size - 1)
     if end > len(data):
-        raise MalformedResponse(f"a text of {size - 1} bytes in {len(data) - pos} bytes")
+        raise MalformedResponse(f"a string of {size - 1} bytes in {len(data) - pos} bytes")
     return end
 
 
 def skip_tags(data: bytes, pos: int) -> int:
-    """Return the position after tagged fields, none of which this version knows."""
+    """Return the position after the tagged fields. Our decoders use none of them."""
     count, pos = read_uvarint(data, pos)
     for _ in range(count):
         _, pos = read_uvarint(data, pos)
         size, pos = read_uvarint(data, pos)
         pos += size
         if pos > len(data):
-            raise MalformedResponse("a tagged field goes beyond the end")
+            raise MalformedResponse("a tagged field extends beyond the end of the response")
     return pos
 
 
@@ -145,7 +145,7 @@ class _RawCreateTopicsHeader(RequestHeader, init=False):  # type: ignore[misc,ca
 
 
 class RawCreateTopicsRequest(CreateTopicsRequest, init=False):  # type: ignore[misc,call-arg]
-    """A CreateTopicsRequest answered with a RawResponse where the version allows it."""
+    """A CreateTopicsRequest whose response is a RawResponse if our decoder supports the version."""
 
     header_class = _RawCreateTopicsHeader
 

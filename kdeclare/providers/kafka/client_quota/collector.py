@@ -14,7 +14,7 @@ from kdeclare.providers.kafka.port import CLUSTER_AUTHORIZATION_FAILED
 
 @dataclass(frozen=True, slots=True)
 class QuotaSelection:
-    """The entities whose limits to read."""
+    """The entities whose limits are to be read."""
 
     entities: frozenset[QuotaEntity] = frozenset()
 
@@ -68,4 +68,4 @@ def read_quotas(connections: Connections, entities: Sequence[QuotaEntity] | None
 
 
 QUOTAS = Collector(QuotaSelection, _collect, read_expected=_collect_expected)
-"""Reads only if quotas are selected, so a project without quotas does not need permission to see them."""
+"""Reads quotas only if a plan selects them. So a project without quotas needs no permission for quotas."""

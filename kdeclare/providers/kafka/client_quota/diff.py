@@ -33,7 +33,7 @@ Limits = Mapping[str, int | float | None]
 class QuotaRecord(OwnedRecord):
     """The owned limits of one entity.
 
-    entity: as returned by `QuotaEntity.to_json`. labels: policies use them to evaluate changes of an orphan.
+    entity: as returned by `QuotaEntity.to_json`. labels: used by policies to evaluate changes to an orphan.
     """
 
     entity: Mapping[str, str | None]
@@ -42,12 +42,12 @@ class QuotaRecord(OwnedRecord):
 
     @property
     def quota_entity(self) -> QuotaEntity:
-        """The entity."""
+        """The entity that has these limits."""
         return QuotaEntity.from_json(self.entity)
 
 
 def find_entity(desired: DesiredResource | None, owned: OwnedRecord | None) -> QuotaEntity | None:
-    """Return the entity that is declared, or else the one that is owned."""
+    """Return the declared entity or, if there is none, the owned entity."""
     if desired is not None:
         return desired.get_body(ClientQuotaBody).entity
     record = narrow_record(owned, QuotaRecord)
@@ -105,7 +105,7 @@ def assess_limit(field: FieldChange) -> FieldChange:
 
 
 def _diff_undeclared(resource: ResourceId, live_limits: JsonObject, applied: Limits) -> Difference:
-    """Delete the applied limits that still exist; the rest needs no change."""
+    """Delete the applied limits that still exist."""
     removed_keys = (key for key in sorted(applied) if applied[key] is not None and key in live_limits)
     fields = tuple(_build_field(key, FieldOp.DELETE, live_limits[key], None) for key in removed_keys)
     if not fields:
@@ -161,7 +161,7 @@ def _report_entity_changed(resource: ResourceId, desired: DesiredResource, entit
         f"{resource} was applied for {entity}, but its manifest now names "
         f"{desired.get_body(ClientQuotaBody).entity}. A ClientQuota cannot move to another entity, so "
         "kdeclare changes no limits.",
-        hint="Give the manifest another metadata.name. The limits of the earlier entity are then deleted "
+        hint="Give the manifest a different metadata.name. The limits of the earlier entity are then deleted "
         f"with --allow-deletes or --delete {resource}, or released with --forget {resource}.",
         place=desired.source,
         resource=str(resource),

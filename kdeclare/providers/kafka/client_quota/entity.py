@@ -57,16 +57,16 @@ class QuotaEntity:
 
     @property
     def key(self) -> str:
-        """A unique text for the entity: ``user=alice,client-id=*``.
+        """A unique string for the entity: ``user=alice,client-id=*``.
 
-        Names are URL-encoded, as in Kafka itself; the default is a star.
+        Names are URL-encoded, as in Kafka itself. ``*`` stands for the default.
         """
         texts = (_ANY if name is None else quote(name, safe="") for _, name in self.parts)
         return ",".join(f"{type_}={text}" for (type_, _), text in zip(self.parts, texts, strict=True))
 
     @property
     def is_ip(self) -> bool:
-        """Whether the entity is an IP address or the default for them, which have separate limits."""
+        """Whether the entity is an IP address or the default IP address. These have separate limits."""
         return any(type_ is EntityType.IP for type_, _ in self.parts)
 
     def __str__(self) -> str:
@@ -86,7 +86,7 @@ def list_shadowing_entities(entity: QuotaEntity) -> tuple[QuotaEntity, ...]:
     Brokers use the first entity with a limit: user with client id, user with default client id, user, default
     user with client id, default user with default client id, default user, client id, default client id
     (org.apache.kafka.server.quota.DefaultQuotaCallback in ClientQuotaManager). Every request has a user and a
-    client id, so a default that comes earlier always hides the entities that come later.
+    client id, so a limit of an earlier default always applies before the limits of later entities.
     """
     names = dict(entity.parts)
     if entity.is_ip:
@@ -109,7 +109,7 @@ _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 class LimitInfo:
     """One key of a quota (org.apache.kafka.server.config.QuotaConfig).
 
-    is_for_ips: whether it limits IP addresses; otherwise users and client ids.
+    is_for_ips: whether the key limits IP addresses, instead of users and client ids.
     is_whole: whether brokers reject fractions. unit: the unit to display.
     """
 
@@ -157,7 +157,7 @@ def parse_limit(key: str, raw: int | float | str) -> int | float:
 
 
 LiveLimit: TypeAlias = int | float | str
-"""A live limit. Brokers also accept ``inf`` and ``nan``, which are texts here because JSON lacks them."""
+"""A live limit. Brokers also accept ``inf`` and ``nan``, which are strings here because JSON lacks them."""
 
 
 def to_plan_limit(value: float) -> LiveLimit:

@@ -25,7 +25,7 @@ from kdeclare.providers.kafka.client_quota.spec import ClientQuotaBody
 from kdeclare.providers.kafka.port import CLUSTER_AUTHORIZATION_FAILED
 
 CLIENT_QUOTA = "ClientQuota"
-"""The sort of live objects, which equals the kind."""
+"""The type of live objects, which equals the name of the kind."""
 
 
 class QuotaCodec:
@@ -37,7 +37,7 @@ class QuotaCodec:
     groups = False
     context: tuple[object, ...] = ()
     nouns: Mapping[str, tuple[str, str]] = {}
-    """Empty, because reports on a cluster count its topics only."""
+    """Empty, because reports on a cluster do not count quotas."""
     internal_marker: str | None = None
 
     def list_objects(self, connections: Connections) -> LiveListing:
@@ -98,9 +98,10 @@ def require_visible(state: QuotaState) -> QuotaState:
 
 
 def find_quota_key(body: ClientQuotaBody | None, owned: QuotaRecord | None) -> LiveKey | None:
-    """Return the key of the entity that a resource was applied for, else of the one that it declares.
+    """Return the key of the entity that a resource was last applied for, else of the declared entity.
 
-    A manifest that names a different entity than before is denied, so the limits are still on the old entity.
+    If the manifest names a different entity than before, its changes are denied, so the old entity keeps its
+    limits.
     """
     declared = body.entity if body is not None else None
     entity = owned.quota_entity if owned is not None else declared
@@ -117,7 +118,7 @@ def find_listed_entity(name: str, state: QuotaState) -> QuotaEntity | None:
 
 
 def list_quota_facts(body: ClientQuotaBody, owned: QuotaRecord | None) -> DeclaredFacts | None:
-    """Return the facts that prove the limits of a declared entity; None if only the diff can decide."""
+    """Return the facts of the declared limits of an entity; None if only the diff can decide."""
     if owned is not None and owned.quota_entity != body.entity:
         return None
     applied: Limits = owned.limits if owned is not None else {}

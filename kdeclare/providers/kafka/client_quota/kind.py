@@ -86,9 +86,9 @@ _WORDS = {EntityType.USER: "user", EntityType.CLIENT_ID: "client", EntityType.IP
 
 
 def export_quotas(live: QuotaState, request: ExportRequest) -> Export:
-    """Return a manifest for each entity with limits, by a name derived from the entity.
+    """Return a manifest for each entity with limits. The manifest's name is derived from the entity.
 
-    A request for names matches the names of users, client ids and addresses.
+    If names are requested, they are matched with the names of users, client ids and addresses.
     """
     if not live.is_visible:
         reason = "ClientQuota: the principal may not describe quotas"
@@ -149,7 +149,7 @@ def _render_limit(key: str, value: LiveLimit) -> Iterator[str]:
 
 
 def _make_name(entity: QuotaEntity) -> str:
-    """Return a readable name, with a hash if two entities could have that name."""
+    """Return a readable name. It includes a hash if a different entity could have the same name."""
     words = [word for type_, name in entity.parts for word in (_WORDS[type_], name or "default")]
     is_plain = all(
         name is None or (name != "default" and _PLAIN_NAME.fullmatch(name)) for _, name in entity.parts
@@ -242,7 +242,7 @@ class ClientQuotaKind:
         )
 
     def list_exclusive_settings(self, name: str, body: object) -> JsonObject:
-        """Return the entity: only one manifest may declare its limits."""
+        """Return the entity, because only one manifest may declare the limits of an entity."""
         entity = narrow(body, ClientQuotaBody).entity
         return {f"the manifest for the limits of {entity}": f"ClientQuota/{name}"}
 
@@ -274,15 +274,15 @@ class ClientQuotaKind:
         return [entity.key for entity in require_visible(live.get(QuotaState)).limits]
 
     def is_self_contained(self, name: str, body: object) -> bool:
-        """Return True: a limit that another entity overrides is not drift."""
+        """Return True: the diff only compares the limits of one entity."""
         return True
 
     def find_live_key(self, name: str, body: object | None, owned: OwnedRecord | None) -> LiveKey | None:
-        """Return the key of its entity."""
+        """Return the key of the resource's entity."""
         return find_quota_key(narrow_optional(body, ClientQuotaBody), narrow_record(owned, QuotaRecord))
 
     def list_facts(self, body: object, owned: OwnedRecord | None) -> DeclaredFacts | None:
-        """Return the facts of its limits."""
+        """Return the facts of the declared limits."""
         return list_quota_facts(narrow(body, ClientQuotaBody), narrow_record(owned, QuotaRecord))
 
     def is_field_claimed(self, field: FieldChange, stated: JsonObject) -> bool:

@@ -25,12 +25,12 @@ from kdeclare.providers.kafka.operations.kafka_operation_type import KafkaOperat
 
 EntityField = Annotated[str, Field(pattern="^(user|clientId|ip)$")]
 LimitArgument = int | float | Literal["inf", "nan"]
-"""A limit; the texts are values that brokers accept and JSON numbers cannot express."""
+"""A limit. The strings are values that brokers accept but that JSON numbers cannot express."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuotaOpArgs(Arguments):
-    """The op on one key. value: None for DELETE."""
+    """The change of one limit. value: None for DELETE."""
 
     key: str
     op: Literal["SET", "DELETE"]
@@ -39,14 +39,17 @@ class QuotaOpArgs(Arguments):
 
 @dataclass(frozen=True, slots=True)
 class AlterQuotaArgs(Arguments):
-    """All ops on one entity, applied atomically. entity: names by type; None is the default."""
+    """All changes to the limits of one entity, applied atomically.
+
+    entity: names by type; None is the default.
+    """
 
     entity: Annotated[Mapping[EntityField, str | None], Field(min_length=1)]
     ops: Annotated[tuple[QuotaOpArgs, ...], Field(min_length=1)]
 
     @property
     def quota_entity(self) -> QuotaEntity:
-        """The entity of the cluster."""
+        """The entity whose limits change."""
         return QuotaEntity.from_json(self.entity)
 
     @property
@@ -73,7 +76,7 @@ def _to_limit_argument(value: JsonValue) -> LimitArgument:
 
 
 QUOTA = "kafka.quota"
-"""The sort of quotas in footprints, with the keys of entities."""
+"""The object type of quotas in footprints. The objects are named by the keys of entities."""
 
 
 class AlterQuota(KafkaOperationType):
@@ -89,7 +92,7 @@ class AlterQuota(KafkaOperationType):
         return "AlterConfigs on the cluster"
 
     def describe_target(self, op: Operation) -> tuple[str, str]:
-        """Return the entity."""
+        """Return the entity whose limits change."""
         return "entity", str(_get_args(op).quota_entity)
 
     def compute_footprint(self, op: Operation) -> Footprint:
@@ -97,7 +100,7 @@ class AlterQuota(KafkaOperationType):
         return [FootprintEntry(QUOTA, _get_args(op).quota_entity.key, Access.UPDATE)]
 
     def find_subjects(self, op: Operation) -> frozenset[ResourceId]:
-        """Return the resource itself: quotas concern no topic."""
+        """Return the resource itself, because quotas belong to no topic."""
         return frozenset({op.resource})
 
     def find_changed_resources(self, op: Operation) -> frozenset[ResourceId]:
@@ -122,7 +125,7 @@ class AlterQuota(KafkaOperationType):
         return {**op.expect, **{item.key: item.value for item in _get_args(op).ops}}
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
-        """Return one field per key."""
+        """Return one field per changed limit."""
         return tuple(
             FieldChange(LIMIT_FIELD_PREFIX + item.key, FieldOp(item.op), op.expect.get(item.key), item.value)
             for item in _get_args(op).ops
@@ -142,16 +145,16 @@ class AlterQuota(KafkaOperationType):
         return replace(op, args=replace(args, ops=remaining), expect=expect) if remaining else None
 
     def claims(self, op: Operation) -> Mapping[str, str]:
-        """Return one claim per key."""
+        """Return one claim per changed limit."""
         entity = _get_args(op).quota_entity.key
         return {item.key: f"quotas/{entity}/{item.key}" for item in _get_args(op).ops}
 
     def get_batch_key(self, op: Operation) -> str:
-        """Return the entity: if a request repeats it, brokers apply the first entry and report an error."""
+        """Return the entity. If a request repeats an entity, brokers apply only the first entry."""
         return _get_args(op).quota_entity.key
 
     def list_produced_claims(self, op: Operation) -> frozenset[str]:
-        """Return the claims of its keys."""
+        """Return the claims of all changed limits."""
         return frozenset(self.claims(op).values())
 
     def execute(
@@ -170,7 +173,7 @@ class AlterQuota(KafkaOperationType):
         return {op.id: results[_get_args(op).quota_entity] for op in ops}
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Restore each key that still has the value that the operation set; report others as conflicts."""
+        """Restore each limit that is still as the operation set it; report other limits as conflicts."""
         expected = self.expected_state(op)
         undo_ops: list[QuotaOpArgs] = []
         conflicts: list[str] = []

@@ -18,7 +18,7 @@ _KIND = "ClientQuota"
 
 
 class QuotaPlanning:
-    """The quotas of one plan: the manifest that declares each entity, and the one that owned it before."""
+    """The quotas of one plan: which manifest declares each entity, and which resource owned it before."""
 
     def __init__(self, inputs: PlanInputs) -> None:
         """Index the declared and owned entities of one plan."""
@@ -37,7 +37,7 @@ class QuotaPlanning:
     def withhold(
         self, resource: ResourceId, desired: DesiredResource | None, owned: OwnedRecord | None
     ) -> Difference | None:
-        """Leave quotas unchanged that the principal may not see, because limits may exist."""
+        """Leave quotas unchanged if the principal may not see them, because limits may exist."""
         if resource.kind != _KIND or self._live is None or self._live.is_visible:
             return None
         return Difference(None, owned, diagnostics=(_report_hidden(resource, desired),))
@@ -49,7 +49,7 @@ class QuotaPlanning:
         owned: OwnedRecord | None,
         difference: Difference,
     ) -> Difference:
-        """Let a renamed manifest keep what it owns, which follows the entity and not the name."""
+        """Let a renamed manifest keep its owned limits. Ownership depends on the entity, not on the name."""
         if resource.kind != _KIND or self._is_adhoc or self._live is None:
             return difference
         if desired is not None:
@@ -68,7 +68,7 @@ class QuotaPlanning:
             return Difference(
                 Change(resource, Action.FORGET, Reason.FORGOTTEN, Risk.SAFE), diagnostics=diagnostics
             )
-        # the successor also has changes, which can be denied or fail; until they succeed, keep the old record
+        # the changes of the renamed manifest can be denied or fail; until they succeed, keep the old record
         orphan = Change(resource, Action.NO_OP, Reason.ORPHANED, Risk.SAFE)
         return Difference(orphan, owned, diagnostics=diagnostics)
 
@@ -156,7 +156,7 @@ def _report_renamed(
         "renamed",
         "Manifest renamed",
         f"{successor.id} declares the limits of {entity}, which were applied as {resource}. It takes over "
-        "their ownership.",
+        "the ownership of these limits.",
         place=successor.source,
         resource=str(resource),
     )

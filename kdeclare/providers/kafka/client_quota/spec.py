@@ -115,7 +115,7 @@ class ClientQuotaBody:
 
 
 def parse_quota(name: str, spec: ClientQuotaSpec) -> tuple[ClientQuotaBody, tuple[SpecProblem, ...]]:
-    """Return the body of a spec, and the problems for which brokers would reject it."""
+    """Return the body of a spec, and the mistakes that brokers would reject."""
     resource = f"ClientQuota/{name}"
     entity = _parse_entity(spec.entity)
     problems = list(_check_entity(resource, spec.entity, entity))

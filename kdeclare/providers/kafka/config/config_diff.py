@@ -33,10 +33,10 @@ NEVER_RESET = frozenset(
         "replica.alter.log.dirs.io.max.bytes.per.second",
     }
 )
-"""Throttles of reassignments, often set by other clients; reset only if kdeclare owns them."""
+"""Throttles of reassignments. Other clients often set them, so they are reset only if kdeclare owns them."""
 
 ConfigOverride: TypeAlias = str | list[str] | None
-"""An override as plans write it: a text, list elements, `SENSITIVE_MASK`, or None for unset."""
+"""An override as plans write it: a string, list elements, `SENSITIVE_MASK`, or None for unset."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +60,12 @@ class ConfigDiff:
 
     fields: ordered by key, with APPEND before SUBTRACT for the same key.
     owned: what kdeclare is responsible for after the change, by key.
-    unmanaged: overrides that are neither declared nor owned, and stay.
+    unmanaged: overrides that are neither declared nor owned; they are left unchanged.
     drifted: owned keys whose live value differs from what was last applied.
     kept: owned keys that are no longer declared and that the cluster refuses to delete.
-    unowned: keys that would change although their override is not owned.
-    literal_secrets: keys declared with a literal that turned out to be sensitive, although the catalog does
-        not list them as such.
+    unowned: keys that would change although kdeclare does not own their override.
+    literal_secrets: keys that are declared with a literal value, and that the cluster reports as sensitive
+        although the catalog does not.
     """
 
     fields: tuple[FieldChange, ...]
@@ -84,7 +84,7 @@ def diff_configs(
     *,
     reset_unmanaged: bool,
 ) -> ConfigDiff:
-    """Compute the ops that change a resource's overrides from live to declared, and what is then owned."""
+    """Compute the ops that change live overrides to declared overrides, and the resulting ownership."""
     fields: list[FieldChange] = []
     unmanaged: list[str] = []
     kept: list[str] = []
@@ -133,7 +133,7 @@ def diff_configs(
 
 
 def _is_settled(live: LiveConfigs, key: str, config_value: ConfigValue, record: Applied | None) -> bool:
-    """Return whether live, declared and last applied are the same text: a fast path for most keys."""
+    """Return whether the live, declared and last applied value are the same: a fast path for most keys."""
     entry = live.live.get(key)
     return (
         entry is not None
@@ -167,7 +167,7 @@ def to_plan_value(key: str, entry: ConfigEntry, catalog: Catalog) -> str | list[
 
 
 def split_elements(value: ConfigOverride) -> list[str]:
-    """Return the elements of an override; none if it is hidden. A text may be the list of a plug-in's key."""
+    """Return the elements of an override, none if it is hidden. A string may be the list of a plug-in."""
     if value is None or value == SENSITIVE_MASK:
         return []
     return list(split_list(value)) if isinstance(value, str) else value
@@ -209,7 +209,7 @@ def _diff_declared(
 def _is_as_declared(
     secret: Secret, entry: ConfigEntry | None, before: ConfigOverride, record: Applied | None
 ) -> bool:
-    """Return whether a secret is as declared. A value that cannot be read back counts as last applied."""
+    """Return whether a secret is as declared. An unreadable value is assumed to be as last applied."""
     if before is None or entry is None:
         return False
     if secret.doubtful and not entry.sensitive and entry.value is not None:
@@ -220,7 +220,7 @@ def _is_as_declared(
 def _find_hidden_secrets(
     live: LiveConfigs, config_values: Mapping[str, ConfigValue], owned: Mapping[str, Applied]
 ) -> dict[str, Secret]:
-    """Return the values that are secret only because the cluster hides them, mostly keys of plug-ins."""
+    """Return the values that are secret only because the cluster hides them, mostly configs of plug-ins."""
     secrets: dict[str, Secret] = {}
     for key, config_value in config_values.items():
         if isinstance(config_value, Value) and _is_hidden(live, key):
@@ -269,7 +269,7 @@ def _diff_whole_list(key: str, declared_elements: Sequence[str], before: ConfigO
 def _diff_list_patch(
     live: LiveConfigs, key: str, patch: ListPatch, before: ConfigOverride, record: Applied | None
 ) -> list[FieldChange]:
-    """APPEND missing elements, then SUBTRACT surplus ones, so that the list is never empty in between."""
+    """Append missing elements and then subtract surplus elements, so that the list is never empty."""
     fields: list[FieldChange] = []
     current_elements = split_elements(before)
     current = {e.strip() for e in current_elements}
@@ -296,7 +296,7 @@ def _diff_list_patch(
 
 
 def _diff_undeclared(key: str, before: ConfigOverride, record: Applied | None) -> list[FieldChange]:
-    """Remove an owned override that is no longer declared; of a partly declared list, only owned elements."""
+    """Remove an override that is no longer declared, or only the owned elements of a partly declared list."""
     if before is None or record is None:
         return []
     if isinstance(record, AppliedListPatch):
@@ -312,7 +312,7 @@ def _build_append(key: str, before: list[str], elements: list[str]) -> FieldChan
 
 
 def _build_subtract(key: str, before: str | list[str], elements: set[str]) -> FieldChange:
-    """Subtract the live spelling of elements: Kafka matches exactly and removes one occurrence for each."""
+    """Subtract elements as they are written in the live value, because Kafka matches them exactly."""
     current_elements = split_elements(before)
     removed = [e for e in current_elements if e.strip() in elements]
     return _build_field(
@@ -327,7 +327,7 @@ def _build_field(
 
 
 def _build_record(config_value: ConfigValue, before: ConfigOverride, record: Applied | None) -> Applied:
-    """Return what is owned once ``config_value`` is applied to a key with the override ``before``."""
+    """Return the owned value after ``config_value`` is applied to a key with the override ``before``."""
     if isinstance(config_value, Unset):
         return AppliedValue(None)
     if isinstance(config_value, Secret):
@@ -342,7 +342,7 @@ def _build_record(config_value: ConfigValue, before: ConfigOverride, record: App
 
 
 def _has_drifted(live: LiveConfigs, key: str, before: ConfigOverride, record: Applied) -> bool:
-    """Return whether live differs from what was last applied."""
+    """Return whether the live override differs from what was last applied."""
     if isinstance(record, SecretRef):
         return before is None
     if isinstance(record, AppliedListPatch):

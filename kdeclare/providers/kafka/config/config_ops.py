@@ -1,4 +1,4 @@
-"""Convert the config fields of a change to `configs.alter` operations; thread pools take several steps."""
+"""Convert config changes to `configs.alter` operations, several for large changes of a thread pool."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -72,7 +72,7 @@ def build_config_operations(
 
 
 def group_by_occurrence(fields: Iterable[FieldChange]) -> list[list[FieldChange]]:
-    """Return stages in which every key appears once: the n-th field of a key is in stage n (KIP-339)."""
+    """Group fields into stages that contain each key once: stage n has the n-th field of a key (KIP-339)."""
     stages: list[list[FieldChange]] = []
     next_stages: dict[str, int] = {}
     for field in fields:
@@ -112,7 +112,7 @@ THREAD_POOLS = frozenset(
 def expand_thread_pools(
     stages: Sequence[Sequence[FieldChange]], live: Mapping[str, ConfigEntry]
 ) -> list[list[FieldChange]]:
-    """Return the stages, with extra ones for thread pools that change by more than a factor of two."""
+    """Return the stages, with more stages for thread pools that change by more than a factor of two."""
     expanded: list[list[FieldChange]] = [[] for _ in stages]
     for number, stage in enumerate(stages):
         for field in stage:
@@ -124,7 +124,7 @@ def expand_thread_pools(
 
 
 def _expand_steps(field: FieldChange, live: Mapping[str, ConfigEntry]) -> Iterator[FieldChange]:
-    """Yield doublings or halvings, then the field itself. A DELETE ends at the value below the override."""
+    """Yield doublings or halvings of a thread pool, and then the field itself."""
     key = get_config_key(field)
     if key not in THREAD_POOLS:
         yield field

@@ -1,6 +1,6 @@
-"""Owned configs: what was last applied, by key.
+"""Owned configs: the values that were last applied, by key.
 
-States contain thousands of these, so this module reads and writes them without a validator.
+States contain thousands of owned configs, so this module reads and writes them without a validator.
 """
 
 from collections.abc import Mapping
@@ -19,14 +19,14 @@ CONFIGS = "configs"
 
 @dataclass(frozen=True, slots=True)
 class AppliedValue(Arguments):
-    """A key whose whole value was applied: a text, the elements of a list, or None for "no override"."""
+    """The whole value that was applied to a key: a string, list elements, or None for "no override"."""
 
     value: str | tuple[str, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
 class AppliedListPatch(Arguments):
-    """A list that was partly declared.
+    """The elements that were applied to a list of which only a part is declared.
 
     added: the elements that kdeclare added; the other elements of ``append`` already existed.
     """
@@ -110,7 +110,7 @@ def dump_one(applied: Applied) -> JsonObject:
 
 
 def get_own_elements(applied: Applied | None) -> tuple[str, ...]:
-    """Return the list elements that kdeclare owns: those it added, or all elements of a list declared whole.
+    """Return the owned list elements: the added elements, or all elements if the whole list is declared.
 
     An element that existed before its list patch was first applied is not owned.
     """

@@ -41,10 +41,9 @@ _READ_ONLY = "read-only"
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """The whole value: a text, or the elements of a list.
+    """The whole value: a string, or the elements of a list.
 
-    hidden: the value as a secret, used if the cluster turns out to hide it; only for keys that may be
-        sensitive.
+    hidden: the value as a secret, for a key that may be sensitive. It is used if the cluster hides the value.
     """
 
     value: str | tuple[str, ...]
@@ -61,7 +60,7 @@ class ListPatch:
 
 @dataclass(frozen=True, slots=True)
 class Unset:
-    """No override."""
+    """The declaration that a key has no override."""
 
 
 ConfigValue = Value | ListPatch | Unset | Secret
@@ -114,10 +113,10 @@ def parse_config_values(
 
 
 def _with_hidden_secret(key: str, config_value: ConfigValue, catalog: Catalog) -> ConfigValue:
-    """Return the value with a secret form added, unless the catalog shows that the key is not sensitive.
+    """Add a secret form to a value, unless the catalog shows that the key is not sensitive.
 
-    The secret form is also added to a reference in a scope where the cluster may hide keys that the catalog
-    lists as not sensitive.
+    In a scope with hidden keys, a reference gets a secret form even if the catalog lists its key as not
+    sensitive, because the cluster may hide the key.
     """
     if not isinstance(config_value, Value):
         return config_value
@@ -191,7 +190,7 @@ def _parse_scalar(
     if any("\ud800" <= letter <= "\udfff" for letter in text):
         return None, (_report_invalid_value(resource, key, "contains bytes that are not UTF-8 text."),)
     size = len(text.encode())
-    if size > _MAX_BYTES:  # the broker would close the connection without an error
+    if size > _MAX_BYTES:  # the broker would close the connection without an error response
         return None, (
             _report_invalid_value(resource, key, f"has {size} bytes; Kafka accepts at most {_MAX_BYTES}."),
         )
@@ -215,14 +214,14 @@ def _parse_scalar(
 
 @lru_cache(maxsize=4096)  # most topics of a project declare the same values
 def _parse_plain(type_name: str, text: str) -> Value | None:
-    """Parse a plain text for a key of a known type; None if it needs a full check. Not for references."""
+    """Parse a literal string for a key of a known type. Return None if the value needs a full check."""
     if type_name in ("PASSWORD", "LIST") or not text.isascii() or len(text) > _MAX_BYTES:
         return None
     return None if _explain_type_mismatch(text, type_name) else Value(text)
 
 
 def as_secret(config_value: Value, *, doubtful: bool = False) -> Secret:
-    """Return the value as a secret that is not hashed yet; the elements of a list become one text.
+    """Return the value as a secret that is not hashed yet. List elements are joined to one string.
 
     doubtful: whether only the cluster knows if the value is sensitive.
     """
@@ -234,7 +233,7 @@ def as_secret(config_value: Value, *, doubtful: bool = False) -> Secret:
 
 
 def is_secrecy_unknown(key: str, config_value: ConfigValue, catalog: Catalog) -> bool:
-    """Return whether a value may be sensitive and only the cluster knows."""
+    """Return whether a value may be sensitive, and only the cluster can tell."""
     if catalog.get(key) is not None or not isinstance(config_value, Value):
         return False
     return catalog.can_hide_unknown_keys or isinstance(config_value.value, Referenced)
@@ -305,14 +304,14 @@ def _parse_elements(resource: str, key: str, raw: Any) -> tuple[tuple[str, ...],
 
 
 def to_config_text(raw: Any) -> str:
-    """Return a YAML scalar as the text that Kafka accepts, with booleans in lower case."""
+    """Return a YAML scalar as a string that Kafka accepts, with booleans in lower case."""
     if isinstance(raw, bool):
         return str(raw).lower()
     return raw if isinstance(raw, str) else str(raw)
 
 
 def join_elements(value: JsonValue) -> str:
-    """Return a config value as the text that Kafka accepts, with list elements joined by commas."""
+    """Return a config value as a string that Kafka accepts, with list elements joined by commas."""
     return ",".join(value) if isinstance(value, list | tuple) else str(value)
 
 
@@ -320,7 +319,7 @@ _INTEGER_BITS = {"SHORT": 16, "INT": 32, "LONG": 64}
 
 
 def _explain_type_mismatch(text: str, type_name: str) -> str | None:
-    """Describe the values that the type accepts; None if ``text`` is one of them (ConfigDef.parseType)."""
+    """Describe the values that the type accepts; None if it accepts ``text`` (ConfigDef.parseType)."""
     text = text.strip()
     if type_name == "BOOLEAN":
         return None if text.lower() in ("true", "false") else "true or false"
@@ -352,17 +351,17 @@ _UNSET = Unset()
 
 
 def dump_config_values(config_values: Mapping[str, ConfigValue], catalog: Catalog) -> dict[str, JsonValue]:
-    """Return each value as a text, list elements, ``{append, subtract}``, a secret's hash, or null for unset.
+    """Return each value as a string, list elements, ``{append, subtract}``, a secret's hash, or null.
 
-    The value of an unknown key that the cluster may hide is a hash as well. A list patch never is: Kafka
-    accepts patches only for lists that it knows, and it shows those. The hash is the one in the state if it
-    has the same value, and empty if the secrets have not been hashed.
+    A value that the cluster may hide because its key is unknown is also hashed. A list patch is not hashed:
+    Kafka accepts patches only for known lists, whose values are visible. If the state has a hash of the same
+    value, that hash is used. The hash is empty if the secrets have not been hashed.
     """
     return {key: _dump_value(key, config_value, catalog) for key, config_value in config_values.items()}
 
 
 def bind_config_values(json: JsonObject) -> dict[str, ConfigValue]:
-    """Return the values that `dump_config_values` has written; secrets come without their values."""
+    """Return the values that `dump_config_values` has written. Secrets have only their hashes."""
     return {key: _bind_value(value) for key, value in json.items()}
 
 

@@ -1,7 +1,7 @@
 """Convert the topics and dynamic configs of a whole cluster to canonical JSON and back to live state.
 
-An object whose configs cannot be read has its error instead of a body; the other objects are complete.
-Leaders and in-sync replicas change all the time and are omitted.
+If the configs of an object cannot be read, the object has an error instead of a body. Leaders and in-sync
+replicas are omitted, because they change all the time.
 """
 
 import json
@@ -47,9 +47,9 @@ from kdeclare.providers.kafka.reassignment.placement_request import (
 
 _READ_ONLY_MODE = "read-only"
 _AT_ONCE = 5_000
-"""Resources whose configs are read together; limits memory, not the size of a request."""
+"""The number of resources whose configs are read together. It limits memory, not the size of requests."""
 _INTERNAL_MARKER = '"internal":true'
-"""Marks a topic's body as internal. It cannot occur in a value, where its quotes would be escaped."""
+"""A string in the bodies of internal topics only. In a value, its quotes would be escaped."""
 _LOST_ERRORS = ("NETWORK_EXCEPTION", "REQUEST_TIMED_OUT")
 """Errors that mean that no broker responded."""
 
@@ -135,7 +135,7 @@ class KafkaCodec:
         return LiveListing(dump_system(info), _list_objects(cluster, info, topics, moves), info.id)
 
     def decode(self, system: str, objects: Iterable[tuple[LiveKey, str]]) -> KafkaState:
-        """Return the live state of a cluster from the JSON texts of the cluster and its objects."""
+        """Return the live state of a cluster from the JSON of the cluster and its objects."""
         topics: dict[str, Topic] = {}
         configs: dict[ConfigResource, Mapping[str, ConfigEntry]] = {}
         moves: dict[TopicPartition, Move] = {}
@@ -204,13 +204,13 @@ def _list_objects(
 def build_topic_object(
     topic: Topic, entries: Mapping[str, ConfigEntry], moves: Mapping[TopicPartition, Move]
 ) -> LiveObject:
-    """Return one topic as a snapshot keeps it. ``moves`` may be those of the whole cluster."""
+    """Return one topic as stored in a snapshot. ``moves`` may contain the moves of the whole cluster."""
     body = dump_live_topic(topic, entries, moves)
     return LiveObject(LiveKey(TOPIC, topic.name), body, facts=compute_topic_facts(topic, entries, moves))
 
 
 def build_broker_object(name: str, entries: Mapping[str, ConfigEntry]) -> LiveObject:
-    """Return the dynamic configs of one broker, or of the cluster-wide default; ``name`` as in manifests."""
+    """Return the dynamic configs of one broker, or of the cluster-wide default, by its name in manifests."""
     resource = to_config_resource(BROKER_CONFIG, name)
     body = {"configs": _dump_entries(resource, entries)}
     return LiveObject(LiveKey(BROKER_CONFIG, name), body, facts=compute_override_facts(resource, entries))
@@ -219,7 +219,7 @@ def build_broker_object(name: str, entries: Mapping[str, ConfigEntry]) -> LiveOb
 def _describe_configs(
     cluster: Cluster, resources: Iterable[ConfigResource]
 ) -> Iterator[tuple[ConfigResource, Configs | Fault]]:
-    """Yield the configs or the Fault of each resource, in order, without resources that are gone meanwhile.
+    """Yield the configs or the Fault of each resource, in order. Deleted resources are omitted.
 
     Once the cluster stops responding, the remaining resources get the same Fault without a request.
     """
@@ -251,7 +251,7 @@ def _explain_unreadable(fault: Fault) -> str:
 
 @cache
 def list_requested_keys(scope: ConfigScope) -> frozenset[str]:
-    """Return the keys to describe by name, because their effective values are needed besides overrides."""
+    """Return the keys to describe by name, because their inherited values are needed as well."""
     return frozenset(
         k for k, info in load_catalog(scope).keys.items() if info.is_list and info.mode != _READ_ONLY_MODE
     )
@@ -260,7 +260,7 @@ def list_requested_keys(scope: ConfigScope) -> frozenset[str]:
 def dump_live_topic(
     topic: Topic, entries: Mapping[str, ConfigEntry], moves: Mapping[TopicPartition, Move]
 ) -> JsonObject:
-    """Return one topic as plain data. ``moves`` may be those of the whole cluster."""
+    """Return one topic as plain data. ``moves`` may contain the moves of the whole cluster."""
     body: dict[str, JsonValue] = {
         "id": topic.topic_id,
         "partitions": [list(partition.replicas) for partition in topic.partitions],
@@ -326,10 +326,10 @@ def _dump_entries(entity: ConfigResource, entries: Mapping[str, ConfigEntry]) ->
 
 
 def _is_relevant(key: str, entry: ConfigEntry, keys: Catalog) -> bool:
-    """Return whether a diff needs a value that is not set on the resource itself.
+    """Return whether the diff needs an inherited value.
 
-    A list patch can subtract inherited elements. The diff must also know which values the cluster hides, and
-    a key's type in the cluster takes precedence over the catalog.
+    A list patch can subtract inherited elements. The diff also needs to know which values the cluster hides,
+    and which keys have a different type in the cluster than in the catalog.
     """
     info = keys.get(key)
     if entry.sensitive:
@@ -363,9 +363,9 @@ def _bind_entries(entity: ConfigResource, bodies: Mapping[str, _EntryBody]) -> M
 
 @cache
 def _build_default_lists(resource_source: ConfigSource) -> Mapping[str, ConfigEntry]:
-    """Return the lists with default values, which bodies omit and list patches start from.
+    """Return the list keys with default values. Bodies omit these lists, but list patches start from them.
 
-    The cluster-wide default has none: Kafka describes only its overrides.
+    Returns none for the cluster-wide default, because Kafka describes only its overrides.
     """
     if resource_source is ConfigSource.CLUSTER:
         return {}

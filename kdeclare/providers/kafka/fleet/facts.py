@@ -1,8 +1,8 @@
 """Facts of topics and BrokerConfigs: hashes that Spark compares to skip rows that cannot differ.
 
-A fact covers the partition count, the replication factor, the topic id, or one config key: that the key has a
-value, that it is a list of certain elements, or that it contains one element. Facts prove that a row has no
-difference or leave the row to the diff; they never say what differs.
+A fact is about the partition count, the replication factor, the topic id, or one config key. A fact about a
+key states its value, all elements of its list, or one element of its list. If facts do not prove that a row
+has no difference, the diff compares the row.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ from kdeclare.providers.kafka.operations.alter_configs import CLUSTER_DEFAULT, g
 def compute_topic_facts(
     topic: Topic, entries: Mapping[str, ConfigEntry], moves: Mapping[TopicPartition, Move]
 ) -> LiveFacts:
-    """Return the facts of one live topic. ``moves`` may contain those of the whole cluster."""
+    """Return the facts of one live topic. ``moves`` may contain the moves of the whole cluster."""
     facts = compute_override_facts(ConfigResource(ConfigScope.TOPIC, topic.name), entries)
     sizes = {_count_target_replicas(topic, n, moves) for n in range(len(topic.partitions))}
     present_facts = [*facts.has, _hash_count("partitions", len(topic.partitions))]
@@ -64,7 +64,7 @@ def compute_declared_topic_facts(
 ) -> DeclaredFacts | None:
     """Return the facts of a declared topic; None if only the diff can decide.
 
-    A count or id of None is not declared. ``configs`` of None means that only the diff can decide.
+    partitions, factor, topic_id: None if not declared. configs: None if only the diff can decide.
     """
     if configs is None:
         return None
@@ -85,7 +85,7 @@ def compute_declared_override_facts(
     *,
     remove_unmanaged: bool,
 ) -> DeclaredFacts | None:
-    """Return the facts of declared configs; None if only the diff can decide, as for secrets.
+    """Return the facts of declared configs; None if only the diff can decide, for example for secrets.
 
     owned: what was last applied, by key.
     """
@@ -118,9 +118,9 @@ def _hash_count(name: str, number: int) -> int:
 
 
 def _is_left_to_diff(scope: ConfigScope, key: str, config_value: ConfigValue) -> bool:
-    """Return whether facts cannot cover a value: it may be secret, or it only subtracts from a list.
+    """Return whether only the diff can compare a value that may be secret or only subtracts from a list.
 
-    Subtracting from an unset list leaves no trace in an override.
+    If a key has no override, facts do not show whether its inherited list contains an element.
     """
     if isinstance(config_value, Secret):
         return True
@@ -178,7 +178,7 @@ def _hash_key(key: str) -> int:
 
 TOPIC = "Topic"
 BROKER_CONFIG = "BrokerConfig"
-"""The sorts of live objects, which equal the kinds."""
+"""The types of live objects, which equal the names of the kinds."""
 
 _CONFIGS = "configs."
 _UNKNOWN_KEY_MESSAGE = (
@@ -209,7 +209,7 @@ class ConfigAuditRules(AuditRules):
     def list_unmanaged(
         self, resource: ResourceId, names: Sequence[str], live: LiveState
     ) -> Iterator[UnmanagedField]:
-        """Yield the config keys with their overrides."""
+        """Yield the config keys in ``names`` with their overrides."""
         if not names:
             return
         config_resource = to_config_resource(resource.kind, resource.name)

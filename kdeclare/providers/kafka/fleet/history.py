@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from kdeclare.core.jsontypes import JsonObject, JsonValue
 
 _KEY_PROPERTIES = ("type", "sensitive", "read_only")
-"""Constant properties of a config key in its entry."""
+"""The properties of a config entry that are constant for its key."""
 
 
 def flatten_body(body: JsonObject) -> Mapping[str, JsonValue]:
-    """Return the fields of a body by the paths that plans and findings use.
+    """Return the fields of a body, by the same paths as in plans and findings.
 
     Examples: ``configs.retention.ms``, ``partitions``, ``assignments.3`` (the replicas of partition 3),
     ``moves.3`` (its in-flight reassignment), ``id``. Any other path is the sequence of keys to the field.
@@ -29,7 +29,7 @@ def flatten_body(body: JsonObject) -> Mapping[str, JsonValue]:
 
 
 def _split_item(path: str, item: JsonValue, main_field: str) -> dict[str, JsonValue]:
-    """Return an item under its path, or its main field under the path and its other fields below it."""
+    """Return an item by its path. If it has a main field, the path means that field; others are below it."""
     if not isinstance(item, dict) or main_field not in item:
         return {path: item}
     other_fields = {
@@ -39,7 +39,7 @@ def _split_item(path: str, item: JsonValue, main_field: str) -> dict[str, JsonVa
 
 
 def name_topic_field(path: str) -> str | None:
-    """Return the display name of a topic field; None if it is the path."""
+    """Return the display name of a topic field; None if the path is displayed."""
     if path == "id":
         return "topic id (re-created)"
     section, _, number = path.partition(".")

@@ -1,8 +1,8 @@
 """Ad hoc requests to create or alter one topic, with the semantics of KIP-4.
 
-KIP-4, "Create Topic Request" and "Alter Topic Request": assignments take precedence over the counts, and a
-partition that does not exist is added. Without assignments, the replication factor applies to all partitions,
-including added ones. Without a replication factor, only the added partitions are placed.
+See KIP-4, "Create Topic Request" and "Alter Topic Request". Assignments take precedence over the counts, and
+partitions that do not exist are added. Without assignments, the replication factor applies to all partitions,
+including added partitions. Without a replication factor, only the added partitions are placed.
 """
 
 from collections.abc import Mapping
@@ -23,10 +23,10 @@ Assignments = Mapping[int, tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True)
 class AdhocTopicRequest:
-    """A request about one topic; None and empty values request nothing.
+    """A request about one topic. Fields that are None or empty request nothing.
 
     configs: as in the ``configs`` of a manifest: a value, ``{append, subtract}``, or None for no override.
-    place: its position, if it comes from a file.
+    place: the position of the request, if it comes from a file.
     """
 
     topic: str
@@ -43,7 +43,7 @@ class AdhocTopicRequest:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the request names just a topic."""
+        """Whether the request names a topic and nothing else."""
         counts = (self.partitions, self.replication_factor)
         return counts == (None, None) and not self.assignments and not self.configs
 
@@ -67,7 +67,10 @@ def build_created_topic(request: AdhocTopicRequest) -> tuple[TopicBody, tuple[Di
 def build_altered_topic(
     request: AdhocTopicRequest, partition_count: int
 ) -> tuple[TopicBody, tuple[Diagnostic, ...]]:
-    """Return the requested state of a topic with ``partition_count`` partitions, with errors and warnings."""
+    """Return the requested state of a topic, with errors and warnings.
+
+    partition_count: how many partitions the topic has now.
+    """
     resource = str(request.resource)
     config_values, config_problems = parse_config_values(
         resource, request.configs, load_catalog(ConfigScope.TOPIC)

@@ -1,4 +1,4 @@
-"""The three-way diff of one topic. It is pure, so plans and fleet audits share it."""
+"""The three-way diff of one topic. Plans and fleet audits share it, because it makes no requests."""
 
 from collections.abc import Sequence
 
@@ -38,7 +38,7 @@ from kdeclare.providers.kafka.topic.spec import TopicBody
 
 RECREATED = "recreated"
 TOPIC_ID = "topicId"
-"""The field of an owned record with the id of the applied topic; missing if the id is not known yet."""
+"""The field of an owned record that contains the id of the applied topic, if the id is known."""
 INVALID_PARTITIONS = "invalid-partitions"
 MOVE_IN_FLIGHT = "move-in-flight"
 MIN_ISR_KEY = "min.insync.replicas"
@@ -46,7 +46,7 @@ MOVE_IN_FLIGHT_HINT = (
     "Plan again once the reassignment has finished (see kdeclare status), pass --await-reassignments to wait "
     "for it, or pass --override-reassignments to redirect it."
 )
-"""The hint of a denial for an in-flight reassignment."""
+"""The hint for a change that is denied because of an in-flight reassignment."""
 
 
 def diff_topic(
@@ -62,7 +62,7 @@ def diff_topic(
     if desired is None:
         return _release_recreated(resource) if recreated else _diff_undeclared(resource, topic, owned)
     if recreated:
-        owned = None  # a different topic, to which nothing was ever applied
+        owned = None  # it is a different topic, to which kdeclare never applied anything
     body = desired.get_body(TopicBody)
     entries = live.configs.get(ConfigResource(ConfigScope.TOPIC, resource.name), {}) if topic else {}
     live_configs = LiveConfigs(str(resource), entries, ConfigSource.TOPIC, load_catalog(ConfigScope.TOPIC))
@@ -77,9 +77,9 @@ def diff_topic(
 
 
 def is_recreated(owned: TopicRecord | None, topic: Topic | None) -> bool:
-    """Return whether the applied topic is gone and another topic has its name.
+    """Return whether the applied topic is gone and a different topic has its name.
 
-    False if the state or the cluster has no topic id, because that cannot prove it.
+    Returns False if the state or the cluster has no topic id, because only ids can prove it.
     """
     applied_id = owned.topicId if owned is not None else None
     return bool(applied_id and topic is not None and topic.topic_id and topic.topic_id != applied_id)
@@ -102,7 +102,7 @@ def _place_replicas(
 
 
 def _build_record(desired: DesiredResource, configs: ConfigDiff, topic: Topic | None) -> TopicRecord:
-    """Return what is owned after the change. The run adds the id of a topic that it creates."""
+    """Return the owned record after the change. The run adds the id of a topic that it creates."""
     body = desired.get_body(TopicBody)
     assignments = body.assignments
     return TopicRecord(
@@ -233,7 +233,7 @@ def list_target_replicas(live: KafkaState, topic: Topic) -> list[tuple[int, ...]
 
 
 def _find_shape_drift(current: Sequence[Replicas], owned: TopicRecord | None) -> list[str]:
-    """Return the paths, other than configs, where live differs from what was last applied."""
+    """Return the paths, other than configs, whose live value differs from what was last applied."""
     if owned is None:
         return []
     paths: list[str] = []
@@ -260,14 +260,14 @@ def _warn_recreated(desired: DesiredResource) -> Diagnostic:
 
 
 def _release_recreated(resource: ResourceId) -> Difference:
-    """End the ownership of a topic that is gone; there is nothing to delete."""
+    """End the ownership of a topic that no longer exists and so cannot be deleted."""
     diagnostic = warning(
         RECREATED,
         "Topic re-created",
         f"Topic '{resource.name}', which kdeclare owned, was deleted outside kdeclare, and no manifest "
-        "declares it anymore. Another topic has its name now. Apply does not delete that topic and ends the "
-        "ownership.",
-        hint=f"Run 'kdeclare topic delete {resource.name}' to delete the other topic.",
+        "declares it anymore. A different topic has its name now. Apply leaves the new topic alone, and "
+        "kdeclare gives up the ownership.",
+        hint=f"Run 'kdeclare topic delete {resource.name}' to delete the new topic.",
         resource=str(resource),
     )
     return Difference(None, None, (), (diagnostic,))
@@ -315,7 +315,7 @@ def _report_deletion_prevented(resource: ResourceId, reason: str, hint: str) -> 
 
 
 def _report_fewer_partitions(resource: ResourceId, desired: DesiredResource, count: int) -> Diagnostic:
-    """Deny fewer partitions, as Kafka cannot remove any (KIP-4: InvalidPartitions). Blocks this resource."""
+    """Deny a lower partition count, because Kafka cannot remove partitions (KIP-4: InvalidPartitions)."""
     return denied(
         INVALID_PARTITIONS,
         "Fewer partitions than the topic has",
@@ -357,7 +357,7 @@ def _report_move_in_flight(
 def report_move_under_way(
     resource: str, moving_partitions: Sequence[TopicPartition], live: KafkaState
 ) -> Diagnostic:
-    """Return the note about an in-flight reassignment that blocks no change: it is not drift."""
+    """Return the note about an in-flight reassignment that blocks no change and is not drift."""
     first = moving_partitions[0]
     other_count = len(moving_partitions) - 1
     others = "" if not other_count else f" and {other_count} more partition{'s' if other_count > 1 else ''}"
@@ -372,7 +372,7 @@ def report_move_under_way(
 
 
 def is_min_isr_increase(field: FieldChange) -> bool:
-    """Return whether a change of min.insync.replicas requires more in-sync replicas; unset counts as 1."""
+    """Return whether a change raises min.insync.replicas. An unset value counts as 1."""
     before, after = (str(value or 1) for value in (field.before, field.after))
     return before.isdecimal() and after.isdecimal() and int(after) > int(before)
 

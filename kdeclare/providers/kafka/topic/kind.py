@@ -123,13 +123,13 @@ class TopicKind:
         identity_field=TOPIC_ID,
         replaced="The topic was deleted and re-created outside kdeclare since it was last applied. It is a "
         "different topic, and the earlier records are gone.",
-        orphan_replaced="The applied topic is gone and no longer declared. Another topic has its name and is "
-        "kept.",
+        orphan_replaced="The applied topic is gone and no longer declared. A different topic has its name "
+        "now and is left alone.",
         impossible=frozenset({INVALID_PARTITIONS}),
     )
 
     def is_location(self, path: str) -> bool:
-        """Return whether the path is about replicas or their number; see `MovesData`."""
+        """Return whether a field sets replicas or the number of replicas; see `MovesData`."""
         return path.startswith(("replicas.", "assignments.")) or path == "replicationFactor"
 
     def parse(self, name: str, spec: BaseModel) -> tuple[TopicBody, tuple[SpecProblem, ...]]:
@@ -161,7 +161,7 @@ class TopicKind:
         return assess_topic_field(action, field)
 
     def is_rated_by_live_state(self, field: FieldChange) -> bool:
-        """Return whether the field is a config that is or becomes unset; then the broker's value applies."""
+        """Return whether a config is unset before or after the change, so that the broker's value applies."""
         return field.path.startswith(CONFIG_FIELD_PREFIX) and None in (field.before, field.after)
 
     def normalize_field(self, resource: ResourceId, field: FieldChange) -> FieldChange:
@@ -187,7 +187,7 @@ class TopicKind:
     def find_placement_constraints(
         self, name: str, body: object, topics: Iterable[str]
     ) -> Mapping[str, PlacementConstraint]:
-        """Return the placement constraint of its assignments or of its strategy."""
+        """Return the placement constraint of the declared assignments or strategy."""
         body = narrow(body, TopicBody)
         if body.assignments is not None:
             brokers = frozenset(broker for replicas in body.assignments.values() for broker in replicas)
@@ -195,11 +195,11 @@ class TopicKind:
         return {name: PlacementConstraint(strategy=body.strategy)} if body.strategy else {}
 
     def find_static_topic_state(self, name: str, body: object) -> Mapping[str, StaticTopicState]:
-        """Return the state of the topic that follows from its declaration alone."""
+        """Return the state of the topic as far as it follows from the manifest alone."""
         return {name: build_static_topic_state(narrow(body, TopicBody))}
 
     def find_declared(self, desired: DesiredResource) -> Mapping[str, DeclaredTopic]:
-        """Return the topics that the resource declares; resources of other kinds declare topics as well."""
+        """Return the topic that the resource declares. A resource of a different kind may declare several."""
         return {name: DeclaredTopic(name, state) for name, state in find_static_topic_state(desired).items()}
 
     def find_policy_effects(self, op: Operation) -> Mapping[str, TopicEffect]:
@@ -221,7 +221,7 @@ class TopicKind:
         return start_snapshot_review(live, names, labels)
 
     def select_every(self) -> Selections:
-        """Select nothing beyond topic names; policies select what else they need."""
+        """Select nothing, because policies select the live state that they need."""
         return ()
 
     def list_live(self, live: LiveState) -> Collection[str]:
@@ -255,7 +255,7 @@ class TopicKind:
         done: tuple[Operation, ...],
         all_done: bool,
     ) -> OwnedRecord | None:
-        """See `Kind`. A creation transfers all fields, any other operation just its own."""
+        """See `Kind`. A creation makes all fields owned; other operations, only the fields they change."""
         if any(op.verb == "topic.delete" for op in done):
             return None
         old, new = narrow_topic(before), narrow_topic(after)
@@ -264,7 +264,7 @@ class TopicKind:
         if not done or new is None:
             return old
         if old is None or (old.topicId or new.topicId) != new.topicId:
-            old = TopicRecord()  # nothing was owned, or the record was of another topic
+            old = TopicRecord()  # nothing was owned, or the record belongs to a different topic
         record = replace(old, topicId=new.topicId)
         for op in done:
             if op.verb == "configs.alter":
@@ -290,13 +290,13 @@ class TopicKind:
         return None if applied is None else replace(applied, topicId=None)
 
     def find_undeletable(self, names: Collection[str], live: LiveState) -> Mapping[str, str]:
-        """Return the internal topics of Kafka among the names, with the reason."""
+        """Return the names that are internal topics of Kafka, with the reason why they cannot be deleted."""
         topics = live.get(KafkaState).topics
         internal = (name for name in sorted(names) if name in topics and topics[name].internal)
         return dict.fromkeys(internal, "It is an internal topic of Kafka.")
 
     def is_self_contained(self, name: str, body: object) -> bool:
-        """Return whether no placement strategy decides the location of its replicas."""
+        """Return whether no placement strategy decides the location of the topic's replicas."""
         return narrow(body, TopicBody).strategy is None
 
     def find_live_key(self, name: str, body: object | None, owned: OwnedRecord | None) -> LiveKey:
@@ -304,7 +304,7 @@ class TopicKind:
         return LiveKey(TOPIC, name)
 
     def list_facts(self, body: object, owned: OwnedRecord | None) -> DeclaredFacts | None:
-        """Return the facts of counts, id and configs; None with assignments, which only the diff compares."""
+        """Return the facts of counts, id and configs; None for declared assignments, which have no facts."""
         body = narrow(body, TopicBody)
         if body.assignments is not None:
             return None
@@ -316,7 +316,7 @@ class TopicKind:
         return compute_declared_topic_facts(body.partitions, body.replication_factor, topic_id, configs)
 
     def find_concerned(self, name: str, body: object, keys: Collection[LiveKey]) -> list[LiveKey]:
-        """Return the topic's key if the body constrains the location of its replicas."""
+        """Return the topic's key if the manifest constrains the location of replicas."""
         return select_topic_keys(
             keys, self.find_placement_constraints(name, narrow(body, TopicBody), list_topic_names(keys))
         )
@@ -338,7 +338,7 @@ class TopicKind:
         return render_topic_spec(change)
 
     def is_same_value(self, path: SpecPath, text: str, value: JsonValue) -> bool:
-        """Return whether Kafka reads both texts as the same config value."""
+        """Return whether Kafka reads both strings as the same config value."""
         return isinstance(value, str) and load_catalog(self.config_scope).is_same_value(
             str(path[-1]), text, value
         )
@@ -381,7 +381,7 @@ def _with_shape(record: TopicRecord, after: TopicRecord) -> TopicRecord:
 
 
 def build_static_topic_state(body: TopicBody) -> StaticTopicState:
-    """Return partitions, replicas and overrides as a creation would set them; None means not declared."""
+    """Return the partitions, replicas and overrides of the topic as if it were created from its manifest."""
     replicas = body.assignments or {}
     sizes = {len(brokers) for brokers in replicas.values()}
     configs = {

@@ -66,7 +66,7 @@ def build_topic_operations(
 
 def _build_creation(change: Change, body: TopicBody) -> Operation:
     assignments = _collect_assignments(change)
-    # the last field of a key has its final value; list patches are resolved, because the list is new
+    # `after` of the last field of a key is the final value, even if list patches are declared
     configs = (
         (get_config_key(field), make_config_argument(field.after))
         for field in filter_config_fields(change.fields)
@@ -123,7 +123,7 @@ def _build_update(
 
 
 def _collect_assignments(change: Change) -> dict[int, tuple[int, ...]]:
-    """Return the replicas by partition that the change names, whether declared or placed by a strategy."""
+    """Return the replicas by partition in a change. They are declared, or placed by a strategy."""
     assignment_fields = [f for f in change.fields if f.path.startswith(_ASSIGNMENTS_PREFIX)]
     return {int(f.path.removeprefix(_ASSIGNMENTS_PREFIX)): as_ints(f.after) for f in assignment_fields}
 
@@ -141,7 +141,7 @@ def _build_increase(
         return None
     added_replicas = None
     if target is not None:
-        # Kafka requires as many replicas as partition 0 has now; the reassignment adds the others
+        # Kafka requires as many replicas as partition 0 has now; the reassignment adds more
         brokers = [b.id for b in live.cluster.brokers if not b.fenced]
         added_replicas = tuple(
             _resize_replicas(replicas, len(current[0]), brokers) for replicas in target[count:]
@@ -204,7 +204,7 @@ def _order_operations(
     owned: TopicRecord | None,
     live: KafkaState,
 ) -> tuple[Operation, ...]:
-    """Order operations: min.insync.replicas is lowered before the replication factor and raised after it."""
+    """Order operations: lower min.insync.replicas before the replication factor, and raise it afterwards."""
     fields = filter_config_fields(change.fields)
     resized = [op for op in moves if get_arguments(op, ReassignArgs).allow_replication_factor_change]
     min_isr_fields = [f for f in fields if resized and get_config_key(f) == MIN_ISR_KEY]
@@ -232,7 +232,7 @@ _MIN_SIMILARITY = 0.6
 
 
 def check_colliding_names(desired: Sequence[DesiredResource]) -> Iterator[Diagnostic]:
-    """Find declared topics whose names differ only in ``.`` and ``_``; Kafka refuses to create the second."""
+    """Find declared topics whose names differ only in ``.`` and ``_``. Kafka does not create the second."""
     first_declared: dict[str, DesiredResource] = {}
     for item in desired:
         if not is_topic(item.id):
@@ -290,7 +290,7 @@ def order_colliding_names(
 
 
 def _find_topic_name(op: Operation) -> str:
-    """Return the topic that an operation creates or deletes; empty if it does neither."""
+    """Return the name of the topic that an operation creates or deletes, else an empty string."""
     resource = get_operation_type(op).find_object(op)
     return resource.name if resource is not None and is_topic(resource) else ""
 
@@ -298,9 +298,9 @@ def _find_topic_name(op: Operation) -> str:
 def check_renames(
     compared: Sequence[ResourceComparison], reported: Sequence[Diagnostic]
 ) -> Iterator[Diagnostic]:
-    """Warn about new topics with a similar name and the same declaration as one undeclared topic.
+    """Warn about new topics that look like renamed topics: similar name, same declaration.
 
-    reported: earlier diagnostics; a rename is reported only once.
+    reported: the diagnostics so far, so that a rename is reported only once.
     """
     reported_resources = {d.resource for d in reported if d.code in (RENAME, NAME_COLLISION)}
     undeclared = [i for i in compared if i.desired is None and _is_topic(i)]

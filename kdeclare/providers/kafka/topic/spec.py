@@ -39,14 +39,14 @@ from kdeclare.providers.kafka.reassignment.placement_request import (
 )
 
 INT32 = 2**31 - 1
-"""The largest partition count and broker id in the protocol."""
+"""The largest partition count and broker id in Kafka's protocol."""
 
 _BESIDE_ASSIGNMENTS = ("partitions", "replicationFactor", "placement")
 EXCLUSIVE_FIELDS: Mapping[str, frozenset[str]] = {
     "assignments": frozenset(_BESIDE_ASSIGNMENTS),
     **dict.fromkeys(_BESIDE_ASSIGNMENTS, frozenset({"assignments"})),
 }
-"""Mutually exclusive fields; see `Kind`. Only the placement strategy ``static`` goes with assignments."""
+"""Mutually exclusive fields; see `Kind`. Only the strategy ``static`` can be combined with assignments."""
 
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
@@ -105,7 +105,7 @@ class TopicSpec(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class TopicBody:
-    """A declared topic. None means not declared: the broker default at creation, left alone afterwards."""
+    """A declared topic. Fields of None are not declared; a new topic then gets the broker default."""
 
     partitions: int | None = None
     replication_factor: int | None = None

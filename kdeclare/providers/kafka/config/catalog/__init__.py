@@ -1,7 +1,7 @@
 """The catalog of Kafka's config keys: type, default and how each can be changed.
 
-`scripts/generate_catalog.py` writes `topic.json` and `broker.json` from a running broker. They are for
-offline checks only; what a live cluster reports takes precedence.
+`scripts/generate_catalog.py` writes `topic.json` and `broker.json` from a running broker. They are
+used for offline checks only; the config types that a live cluster reports take precedence.
 """
 
 import json
@@ -77,12 +77,12 @@ class Catalog:
         return "password" in key.lower() or any(key.lower().endswith(f".{name}") for name in secrets)
 
     def get_default_elements(self, key: str) -> tuple[str, ...]:
-        """Return the elements that APPEND and SUBTRACT start from on an unset key: its default (KIP-339)."""
+        """Return the default elements of a key. APPEND and SUBTRACT on an unset key use them (KIP-339)."""
         info = self.get(key)
         return split_list(info.default) if info and info.default else ()
 
     def normalize(self, key: str, text: str) -> str:
-        """Return the canonical text of a value: Kafka describes the parsed value, not the original text."""
+        """Return the canonical form of a value. Kafka describes the parsed value, not the original string."""
         info = self.get(key)
         try:
             if info is None:
@@ -96,18 +96,18 @@ class Catalog:
             return text
 
     def is_same_value(self, key: str, a: str, b: str) -> bool:
-        """Return whether two texts are the same value."""
+        """Return whether two strings are the same value for Kafka."""
         return a == b or self.normalize(key, a) == self.normalize(key, b)
 
 
 def split_list(text: str) -> tuple[str, ...]:
-    """Split a LIST value into non-empty elements, untrimmed because Kafka matches them exactly."""
+    """Split a LIST value into non-empty elements, without trimming: Kafka matches elements exactly."""
     return tuple(part for part in text.split(",") if part)
 
 
 @cache
 def load_catalog(scope: ConfigScope) -> Catalog:
-    """Return the catalog of one scope, which is read once."""
+    """Return the catalog of one scope. Each catalog is read only once."""
     text = files(__name__).joinpath(f"{scope.lower()}.json").read_text()
     keys = {
         name: KeyInfo(item["type"], item["default"], item["mode"])
@@ -125,9 +125,9 @@ def is_likely_secret_key(key: str) -> bool:
 
 
 def is_secret_setting(setting: TypedSetting) -> bool | None:
-    """Return whether Kafka hides the value of a typed key in any scope; None for an unknown key.
+    """Return whether Kafka hides the value of a key on the command line in any scope.
 
-    Positional arguments of commands are names, not settings, so they also return None.
+    Returns None for an unknown key, and for positional arguments of commands, which are not settings.
     """
     if not setting.option:
         return None

@@ -36,7 +36,7 @@ _LISTENER_PREFIXED = tuple(f".{key}" for key in _CHOICES if key.startswith(("sas
 
 
 def list_choices(catalog: Catalog, key: str) -> tuple[str, ...]:
-    """Return the values that a key (or an element of a list) can have; empty if they are not a short list."""
+    """Return the few values that a key or a list element can have; empty if there are many."""
     info = catalog.get(key)
     if info is None:
         return ()
@@ -113,7 +113,7 @@ def _list_schema_choices(catalog: Catalog, key: str, info: KeyInfo) -> list[str 
 
 @cache
 def load_meanings(scope: ConfigScope) -> Mapping[str, str]:
-    """Return a short description of each key of a scope that can be declared; the file is read once."""
+    """Return a short description of each declarable key of a scope. The file is read only once."""
     meanings_by_scope: dict[str, dict[str, str]] = json.loads(
         files(__package__).joinpath("meanings.json").read_text()
     )

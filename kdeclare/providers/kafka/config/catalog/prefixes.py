@@ -43,7 +43,7 @@ def _is_mechanism_specific(base_key: str) -> bool:
 
 
 def split_prefix(key: str) -> Iterator[tuple[str, str]]:
-    """Yield each split of ``key`` into a lower-case prefix and a key, with the shortest prefix first."""
+    """Yield each way to split ``key`` into a lower-case prefix and a key, the shortest prefix first."""
     match = _LISTENER.fullmatch(key)
     if match is None:
         return
