@@ -199,7 +199,7 @@ class BrokerConfigKind:
             fields = tuple(map(assess_broker_field, configs.fields))
             risk = find_highest_risk(fields)
             change = Change(resource, Action.UPDATE, reason, risk, fields, desired.source)
-            # a key that unmanagedConfigs: remove resets counts as adopted only before the first apply
+            # a key reset because of unmanagedConfigs: remove counts as adopted only before the first apply
             adopted_paths = [
                 f"configs.{key}" for key in configs.unowned if key in body.configs or owned is None
             ]
@@ -221,7 +221,7 @@ class BrokerConfigKind:
         live: LiveState,
         owned: OwnedRecord | None,
     ) -> Mapping[str, object] | None:
-        """Return the dynamic configs set on exactly this broker, or the cluster-wide ones."""
+        """Return the dynamic configs set on exactly this broker, or the cluster-wide configs."""
         cluster, config_resource = live.get(KafkaState), _to_config_resource(resource.name)
         if not _is_registered(resource, cluster):
             return None

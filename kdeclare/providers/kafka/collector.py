@@ -158,7 +158,7 @@ def observe(
             sees_moves = False
     elif wait_policy is not None:
         cluster.await_committed(wait_policy)
-    # a list of all topics omits hidden ones, so a missing topic may still exist
+    # a list of all topics omits hidden topics, so a missing topic may still exist
     missing = sorted(query.topics - topics.keys()) if names is None else []
     hidden = cluster.find_hidden_topics(missing) if missing else frozenset()
     brokers = {str(broker.id) for broker in info.brokers}
@@ -178,8 +178,8 @@ def warn_moves_not_visible() -> Diagnostic:
     return warning(
         "not-authorized",
         "Reassignments not visible",
-        "Without Describe on the cluster, kdeclare cannot see in-flight reassignments. A topic that is being "
-        "reassigned is shown with the replicas that are about to be removed as well.",
+        "Without Describe on the cluster, kdeclare cannot see in-flight reassignments. For a topic that is "
+        "being reassigned, the plan also shows the replicas that are about to be removed.",
         hint="Request Describe on the cluster, or do not change replicas while another client reassigns "
         "them.",
     )

@@ -36,7 +36,7 @@ _UNREACHABLE_CODE = "unreachable"
 
 
 def reach_cluster(servers: str, config: Mapping[str, str], timeout_s: float) -> Examinable:
-    """Connect to brokers; empty ``servers`` means those in the client properties. Raises KdeclareError."""
+    """Connect to ``servers`` or, if empty, the servers in the client properties. Raises KdeclareError."""
     from kdeclare.providers.kafka.client import connect
 
     return connect(servers, config, timeout_s=timeout_s)

@@ -45,7 +45,7 @@ class ConfigEntry:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """One partition in the metadata. During a reassignment, ``replicas`` is the union of old and new."""
+    """One partition in the metadata. During a reassignment, ``replicas`` contains old and new replicas."""
 
     replicas: tuple[int, ...]
     leader: int | None = None
@@ -79,7 +79,7 @@ class Move:
     def origin(self) -> tuple[int, ...]:
         """The replicas before the reassignment, which canceling restores: listed − adding.
 
-        Their order may differ from the original one.
+        Their order may differ from the original order.
         """
         return tuple(r for r in self.replicas if r not in self.adding)
 

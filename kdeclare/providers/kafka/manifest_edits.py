@@ -95,7 +95,7 @@ def count_omitted_configs(live: KafkaState, kept_keys: Collection[str] = ()) -> 
 
 
 def export_topics(cluster: Cluster, request: ExportRequest) -> Export:
-    """Return a manifest of each requested topic that is not internal. Raises Fault."""
+    """Return a manifest for each requested topic that is not internal. Raises Fault."""
     topics = [topic for topic in cluster.topics().values() if request.matches(topic.name)]
     user_topics = [topic.name for topic in topics if not topic.internal]
     names = [name for name in user_topics if request.permits(ResourceId("Topic", name))]
@@ -229,7 +229,8 @@ def is_setting_claimed(field: FieldChange, document: JsonObject) -> bool:
 def is_topic_field_claimed(field: FieldChange, document: JsonObject) -> bool:
     """Return whether a body or record determines a field of a topic; see `ClaimsFields`.
 
-    Declared assignments determine the counts. Declared counts determine assignments that follow from them.
+    Declared assignments also determine the counts. Declared counts also determine how many partitions and
+    replicas the assignments have.
     """
     section = field.path.partition(".")[0]
     if section == "configs":
@@ -280,7 +281,7 @@ def _report_unknown_replicas(change: Change, field: FieldChange) -> SpecProblem:
     diagnostic = error(
         "assignments-unknown",
         "Assignments missing from the change",
-        f"The manifest of {change.id} declares assignments, but the change of its {field.path} does not name "
+        f"The manifest of {change.id} declares assignments, but the change to its {field.path} does not name "
         "the brokers of each partition.",
         hint="Name the brokers in the change, or edit the manifest manually.",
         resource=str(change.id),

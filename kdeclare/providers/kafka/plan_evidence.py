@@ -82,7 +82,7 @@ def find_proven_topic_fields(topic: str, action: Action, evidence: Evidence) -> 
 
 
 def find_proven_reassignment_fields(evidence: Evidence) -> Set[str]:
-    """Return the replicas that another resource moves, and the throttle rates that no operation changes."""
+    """Return the replicas that a different resource moves, and the throttle rates that stay the same."""
     return find_moved_elsewhere(evidence) | {rate for rate in ALL_RATE_KEYS if rate not in evidence.done}
 
 

@@ -17,7 +17,7 @@ class KafkaPlanOptions:
         change.
     override_reassignments: redirect partitions that another client is reassigning.
     delete_by_name: delete topics even if the cluster has no topic ids. A topic that was re-created under the
-        same name is then deleted in place of the one that was planned.
+        same name is then deleted instead of the planned topic.
     """
 
     rf_guard: Annotated[

@@ -48,7 +48,7 @@ class ConfigQuery:
     optional: bool = False
 
 
-# JSON keys are strings. Accepting only canonical numbers keeps two keys from being the same number.
+# JSON keys are strings. Only canonical numbers are accepted, so that no two keys mean the same number.
 _NUMBER_AS_KEY = core_schema.chain_schema(
     [core_schema.str_schema(pattern="^(0|[1-9][0-9]*)$"), core_schema.int_schema(strict=False)]
 )
@@ -187,7 +187,7 @@ class Cluster(Protocol):
     def find_hidden_topics(self, names: Sequence[str]) -> frozenset[str]:
         """Return the topics that the principal may not describe; whether they exist is unknown.
 
-        `topics` omits these when it reads all topics, and raises Fault if one of them is named.
+        When `topics` reads all topics, it omits hidden topics. It raises Fault if a hidden topic is named.
         """
 
     def configs(self, queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Configs]:
@@ -263,7 +263,7 @@ class Cluster(Protocol):
         """
 
     def record_counts(self, topics: Sequence[str]) -> Mapping[str, int]:
-        """Return the number of offsets between the start and end of each topic; 0 means that it is empty."""
+        """Return the record count of each topic: the number of offsets between the start and end."""
 
     def elect_leaders(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, Result]:
         """Elect preferred leaders (ElectLeaders, KIP-460).
@@ -272,7 +272,7 @@ class Cluster(Protocol):
         """
 
     def log_dirs(self, topics: Sequence[str] | None = None) -> Mapping[int, tuple[LogDir, ...]]:
-        """Return the log directories by broker, with the replicas of these topics (None: of all topics).
+        """Return the log directories by broker, with the replicas of these topics. None means all topics.
 
         A broker that does not respond is omitted.
         """
@@ -308,7 +308,7 @@ class Examination:
 
 
 class Examinable(Protocol):
-    """An open connection to a cluster. diagnostics: findings about its client properties."""
+    """An open connection to a cluster. diagnostics: problems with its client properties."""
 
     diagnostics: tuple[Diagnostic, ...]
 

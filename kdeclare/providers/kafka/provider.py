@@ -130,7 +130,7 @@ def _has_broker_configs(op: Operation) -> bool:
 def _is_pending(write: PendingWrite, live: LiveState) -> bool:
     """Return whether an element still has its old value.
 
-    An element with neither the old nor the written value was changed by another client; it is not pending.
+    If an element has neither the old nor the written value, another client changed it, so it is not pending.
     """
     op = write.operation
     live_view, expected_view = (
@@ -148,9 +148,9 @@ def _is_pending(write: PendingWrite, live: LiveState) -> bool:
 
 
 def _is_unchanged(op: Operation, element: str, live_view: View) -> bool:
-    """Return whether the element has its old value.
+    """Return whether the element has its old value, or True if its old value is not known.
 
-    An operation that clears throttles has no expectations and removes every entry that it finds.
+    An operation that clears throttles has no expectations. It removes every entry that it finds.
     """
     return element not in op.expect or bool(live_view.get(element) == op.expect[element])
 

@@ -155,7 +155,7 @@ def _parse_policies(key: str, value: JsonValue) -> set[str]:
 
 
 def _parse_limit(value: JsonValue) -> float:
-    """Parse a retention limit; a negative one means unlimited."""
+    """Parse a retention limit; a negative limit means unlimited."""
     try:
         limit = float(value) if isinstance(value, str | int | float) else math.inf
     except ValueError:

@@ -72,11 +72,11 @@ class KafkaCluster:
         self._freshness.await_committed(wait_policy)
 
     def topics(self, names: Sequence[str] | None = None) -> Mapping[str, Topic]:
-        """Send Metadata, which never creates a topic here."""
+        """Send Metadata, without creating topics automatically."""
         return _topics.describe_topics(self._wire, self._freshness, names)
 
     def find_hidden_topics(self, names: Sequence[str]) -> frozenset[str]:
-        """Send Metadata by name, which distinguishes hidden topics from missing ones."""
+        """Send Metadata with topic names. The response then distinguishes hidden and missing topics."""
         return _topics.find_hidden_topics(self._wire, names)
 
     def configs(self, queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Configs]:

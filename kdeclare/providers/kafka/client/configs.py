@@ -34,9 +34,10 @@ _TOPICS_PER_REQUEST = 250
 def describe_configs(
     wire: Wire, freshness: Freshness, queries: Sequence[ConfigQuery]
 ) -> dict[ConfigResource, Configs | Fault]:
-    """Describe the configs of each existing resource, or return its Fault. Raises Fault.
+    """Return the configs or the Fault of each existing resource.
 
-    A request for one broker's own configs fails only for that broker; any other failed request raises.
+    If a request for one broker's own configs fails, only that broker gets the Fault. If any other request
+    fails, its Fault is raised.
     """
     queries_by_resource = _merge_queries(queries)
     live_brokers = wire.brokers()
@@ -95,7 +96,7 @@ def _select_existing(
 
 
 def _merge_queries(queries: Iterable[ConfigQuery]) -> dict[ConfigResource, ConfigQuery]:
-    """Merge the queries of each resource, because Kafka describes a resource once per request."""
+    """Merge the queries of each resource, because Kafka describes a resource only once per request."""
     merged: dict[ConfigResource, ConfigQuery] = {}
     for query in queries:
         earlier = merged.get(query.resource)
@@ -115,7 +116,7 @@ def _find_broker_id(resource: ConfigResource) -> int | None:
 
 
 def _find_not_serving_fault(wire: Wire, broker: int) -> Fault | None:
-    """Return the Fault of a registered broker that metadata does not list; None if it does not exist.
+    """Return the Fault of a registered broker that metadata does not list; None if no such broker exists.
 
     Raises Fault.
     """

@@ -119,7 +119,7 @@ def _get_node_id(broker: Any) -> int:
 
 
 def examine_broker(wire: Wire) -> Examination:
-    """Return what one broker reports; other parts are omitted. Raises Fault if no broker can be reached."""
+    """Return the features and permissions that one broker reports. Raises Fault if no broker responds."""
     versions = wire.versions()
     return Examination(
         versions,

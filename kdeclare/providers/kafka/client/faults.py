@@ -48,7 +48,7 @@ _RETRIABLE = frozenset(
 """Transient errors. UNKNOWN_TOPIC_OR_PARTITION is retriable in Java, but kdeclare does not retry it."""
 
 _PERMISSION_MESSAGE = re.compile(r"Request Request\(.*\) needs (\w+) permission\.?", re.DOTALL)
-"""The broker's message (kafka.server.AuthHelper), with the printed Java request in parentheses."""
+"""The broker's message (kafka.server.AuthHelper), which contains the whole request in parentheses."""
 
 _QUOTA_MESSAGE = (
     "the controller mutation quota (controller_mutation_rate) of this user or client is exhausted"
@@ -56,7 +56,7 @@ _QUOTA_MESSAGE = (
 """The message of the quota error, which brokers send without a message."""
 
 _UNKNOWN_OUTCOME = frozenset({"REQUEST_TIMED_OUT", "NETWORK_EXCEPTION", "UNKNOWN_SERVER_ERROR"})
-"""Errors of a broker that may have forwarded the request to the controller before it failed."""
+"""Errors after which the broker may already have forwarded the request to the controller."""
 
 
 def get_error_name(code: int) -> str:
@@ -69,7 +69,7 @@ def get_error_name(code: int) -> str:
 
 
 def is_error_name(name: str) -> bool:
-    """Return whether this is the name of a Kafka error or of an error of the client itself."""
+    """Return whether a name belongs to an error of Kafka or of kdeclare's client."""
     names = {str(found.message) for found in client_errors.kafka_errors.values()} | set(_JAVA_NAMES.values())
     return name in names or name == "NETWORK_EXCEPTION" or re.fullmatch(r"ERROR_-?\d+", name) is not None
 

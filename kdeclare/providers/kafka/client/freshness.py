@@ -27,7 +27,7 @@ _VALID_FOR_S = 1.0
 _ALL_BROKERS_WAIT_S = 0.5
 """How long to wait for all brokers. After that, only brokers that are up to date are used."""
 _MAX_WAIT_S = 30.0
-"""The default wait for any up-to-date broker, initially and after a write. Then use any broker."""
+"""The default wait for any up-to-date broker, initially and after a write; then any broker is used."""
 _POLL_S = 0.01
 _MAX_POLL_S = 0.2
 

@@ -29,9 +29,9 @@ Replica = tuple[TopicPartition, int]
 def describe_log_dirs(
     wire: Wire, freshness: Freshness, names: Sequence[str] | None
 ) -> dict[int, tuple[LogDir, ...]]:
-    """Return log directories by broker, read in parallel and without brokers that do not respond.
+    """Return the log directories by broker. Brokers that do not respond are omitted.
 
-    Raises Fault if a broker refuses the request or none responds.
+    Raises Fault if a broker refuses the request or no broker responds.
     """
     partitions_by_topic = None if names is None else _list_partitions(wire, freshness, names)
     _refresh_for_new_brokers(wire)

@@ -21,7 +21,7 @@ Quotas = Mapping[QuotaEntity, Mapping[str, float]]
 
 
 def describe_quotas(wire: Wire, freshness: Freshness, entities: Sequence[QuotaEntity] | None) -> Quotas:
-    """Return limits by entity, without entities that have none or are of an unknown type. Raises Fault."""
+    """Return the limits by entity. Entities of unknown types are omitted. Raises Fault."""
     if entities is not None and len(entities) <= _MAX_SINGLE_ENTITIES:
         requests = [_build_describe_request(entity) for entity in entities]
     else:
@@ -41,7 +41,10 @@ def describe_quotas(wire: Wire, freshness: Freshness, entities: Sequence[QuotaEn
 def alter_quotas(
     wire: Wire, items: Mapping[QuotaEntity, Mapping[str, float | None]], validate_only: bool
 ) -> dict[QuotaEntity, Result]:
-    """Set and remove limits; return a result for each entity. Raises Fault if a single request fails."""
+    """Set and remove limits, and return a result for each entity.
+
+    Raises Fault if there is only one request and it fails.
+    """
 
     def build_request(batch: Iterable[tuple[QuotaEntity, Mapping[str, float | None]]]) -> Any:
         entries = [_build_entry(entity, limits) for entity, limits in batch]

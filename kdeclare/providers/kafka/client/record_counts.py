@@ -141,7 +141,7 @@ def _read_offsets(response: Any) -> _Offsets:
                 fault = build_fault_from_code(
                     partition.error_code, f"offsets of {topic_partition}", changes=False
                 )
-                # an unknown topic exists in the metadata, but its leader does not know it yet
+                # retry if the leader does not know a topic yet that the metadata contains
                 if fault.kind is not FaultKind.RETRIABLE and fault.error != _UNKNOWN_TOPIC:
                     raise fault
                 offsets[topic_partition] = fault

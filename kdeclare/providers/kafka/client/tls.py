@@ -105,7 +105,7 @@ def _load_identity(context: ssl.SSLContext, pem: str, password: str, property_na
 
 def _load_cert_chain(context: ssl.SSLContext, path: str, password: str, property_name: str) -> None:
     try:
-        # a callable, because OpenSSL would prompt on the terminal for a password of None
+        # a callable: for None, OpenSSL would prompt for the password on the terminal
         context.load_cert_chain(path, password=lambda: password)
     except (ssl.SSLError, ValueError) as exc:
         raise build_property_error(

@@ -36,7 +36,7 @@ _UNREADABLE_ERRORS = (LookupError, ValueError, TypeError, AttributeError, Arithm
 MAX_THROTTLE_S = 600.0
 """The longest wait for a throttled connection. Brokers do not respond until the throttle time ends."""
 _PAUSE_POLL_S = 0.005
-"""The interval for polling a paused connection (a quota, a full buffer)."""
+"""The interval for polling a connection that is paused by a quota or a full buffer."""
 ITEMS_PER_REQUEST = 500
 RECORDS_PER_REQUEST = 5000
 """Half the limit of a KRaft controller per request (QuorumController.MAX_RECORDS_PER_USER_OP)."""
@@ -74,7 +74,7 @@ class Wire:
 
     @property
     def request_timeout_ms(self) -> int:
-        """How long a broker may work on a request, in milliseconds; the client waits longer for it."""
+        """How long a broker may work on a request, in milliseconds. The client itself waits longer."""
         return max(1, int(self._timeout_s * 900))
 
     def brokers(self) -> list[int]:
@@ -340,7 +340,7 @@ def batch_items(
 ) -> list[list[T]]:
     """Split items into batches of at most ``size`` items and `RECORDS_PER_REQUEST` metadata records.
 
-    count_metadata_records: returns the number of records of an item. A larger item gets its own batch.
+    count_metadata_records: returns the number of records of an item. An item above the limit is sent alone.
     """
     batches: list[list[T]] = []
     batch_records = RECORDS_PER_REQUEST

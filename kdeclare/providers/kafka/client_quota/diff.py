@@ -133,7 +133,8 @@ def _is_adopted(
 ) -> bool:
     """Return whether a change takes over a limit that another client set.
 
-    A limit that unmanagedLimits: remove deletes counts as adopted only before the first apply.
+    A limit that is deleted because of ``unmanagedLimits: remove`` counts as adopted only before the first
+    apply.
     """
     key = field.path.removeprefix(LIMIT_FIELD_PREFIX)
     if key not in live_limits or (owned is not None and key in owned.limits):

@@ -96,7 +96,7 @@ class AlterQuota(KafkaOperationType):
         return "entity", str(_get_args(op).quota_entity)
 
     def compute_footprint(self, op: Operation) -> Footprint:
-        """Return an update of the entity's limits."""
+        """Return a footprint that updates the entity's limits."""
         return [FootprintEntry(QUOTA, _get_args(op).quota_entity.key, Access.UPDATE)]
 
     def find_subjects(self, op: Operation) -> frozenset[ResourceId]:
@@ -132,7 +132,7 @@ class AlterQuota(KafkaOperationType):
         )
 
     def find_element(self, op: Operation, at: ValuePath) -> str:
-        """Return the key of an op."""
+        """Return the key of the limit that an argument belongs to."""
         if at[0] == "ops" and isinstance(at[1], int):
             return _get_args(op).ops[at[1]].key
         return super().find_element(op, at)
@@ -145,7 +145,7 @@ class AlterQuota(KafkaOperationType):
         return replace(op, args=replace(args, ops=remaining), expect=expect) if remaining else None
 
     def claims(self, op: Operation) -> Mapping[str, str]:
-        """Return one claim per changed limit."""
+        """Return a name for each changed limit that is unique in the cluster."""
         entity = _get_args(op).quota_entity.key
         return {item.key: f"quotas/{entity}/{item.key}" for item in _get_args(op).ops}
 
@@ -154,7 +154,7 @@ class AlterQuota(KafkaOperationType):
         return _get_args(op).quota_entity.key
 
     def list_produced_claims(self, op: Operation) -> frozenset[str]:
-        """Return the claims of all changed limits."""
+        """Return the unique names of all changed limits."""
         return frozenset(self.claims(op).values())
 
     def execute(

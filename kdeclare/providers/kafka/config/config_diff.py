@@ -44,7 +44,7 @@ class LiveConfigs:
     """The live configs of one resource, and how to interpret them.
 
     source: the config source of an override on exactly this resource.
-    undeletable: keys that the cluster keeps and refuses to delete.
+    undeletable: keys that the cluster refuses to delete.
     """
 
     resource: str
@@ -167,7 +167,7 @@ def to_plan_value(key: str, entry: ConfigEntry, catalog: Catalog) -> str | list[
 
 
 def split_elements(value: ConfigOverride) -> list[str]:
-    """Return the elements of an override, none if it is hidden. A string may be the list of a plug-in."""
+    """Return the elements of an override, none if it is hidden. A string may contain a plug-in's list."""
     if value is None or value == SENSITIVE_MASK:
         return []
     return list(split_list(value)) if isinstance(value, str) else value

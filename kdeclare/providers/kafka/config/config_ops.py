@@ -43,7 +43,7 @@ def build_config_operations(
     applied: Mapping[str, Applied],
     live: KafkaState,
 ) -> list[Operation]:
-    """Build one atomic operation per non-empty stage; each depends on the one before it.
+    """Build one atomic operation per non-empty stage; each depends on the previous one.
 
     applied: the owned configs of the resource.
     """

@@ -113,10 +113,10 @@ def parse_config_values(
 
 
 def _with_hidden_secret(key: str, config_value: ConfigValue, catalog: Catalog) -> ConfigValue:
-    """Add a secret form to a value, unless the catalog shows that the key is not sensitive.
+    """Return the value, with its form as a secret if the cluster may hide it.
 
-    In a scope with hidden keys, a reference gets a secret form even if the catalog lists its key as not
-    sensitive, because the cluster may hide the key.
+    The cluster may hide the values of keys that the catalog does not contain. In a scope where this can
+    happen, the form is also added to every reference.
     """
     if not isinstance(config_value, Value):
         return config_value

@@ -49,7 +49,7 @@ _READ_ONLY_MODE = "read-only"
 _AT_ONCE = 5_000
 """The number of resources whose configs are read together. It limits memory, not the size of requests."""
 _INTERNAL_MARKER = '"internal":true'
-"""A string in the bodies of internal topics only. In a value, its quotes would be escaped."""
+"""A string that occurs only in the bodies of internal topics. In a value, quotes would be escaped."""
 _LOST_ERRORS = ("NETWORK_EXCEPTION", "REQUEST_TIMED_OUT")
 """Errors that mean that no broker responded."""
 

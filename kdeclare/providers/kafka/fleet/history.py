@@ -29,7 +29,7 @@ def flatten_body(body: JsonObject) -> Mapping[str, JsonValue]:
 
 
 def _split_item(path: str, item: JsonValue, main_field: str) -> dict[str, JsonValue]:
-    """Return an item by its path. If it has a main field, the path means that field; others are below it."""
+    """Return the fields of an item by path. The main field, if there is one, gets the path of the item."""
     if not isinstance(item, dict) or main_field not in item:
         return {path: item}
     other_fields = {

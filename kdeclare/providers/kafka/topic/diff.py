@@ -266,7 +266,7 @@ def _release_recreated(resource: ResourceId) -> Difference:
         "Topic re-created",
         f"Topic '{resource.name}', which kdeclare owned, was deleted outside kdeclare, and no manifest "
         "declares it anymore. A different topic has its name now. Apply leaves the new topic alone, and "
-        "kdeclare gives up the ownership.",
+        "kdeclare gives up ownership of the deleted topic.",
         hint=f"Run 'kdeclare topic delete {resource.name}' to delete the new topic.",
         resource=str(resource),
     )

@@ -300,7 +300,7 @@ class TopicKind:
         return narrow(body, TopicBody).strategy is None
 
     def find_live_key(self, name: str, body: object | None, owned: OwnedRecord | None) -> LiveKey:
-        """Return the key of the topic with its name."""
+        """Return the key of the topic that the resource names."""
         return LiveKey(TOPIC, name)
 
     def list_facts(self, body: object, owned: OwnedRecord | None) -> DeclaredFacts | None:

@@ -105,7 +105,7 @@ class TopicSpec(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class TopicBody:
-    """A declared topic. Fields of None are not declared; a new topic then gets the broker default."""
+    """A declared topic. A field of None is not declared, so a new topic gets the broker default."""
 
     partitions: int | None = None
     replication_factor: int | None = None

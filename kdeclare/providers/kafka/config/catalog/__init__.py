@@ -1,7 +1,7 @@
 """The catalog of Kafka's config keys: type, default and how each can be changed.
 
 `scripts/generate_catalog.py` writes `topic.json` and `broker.json` from a running broker. They are
-used for offline checks only; the config types that a live cluster reports take precedence.
+used for offline checks only; data from a live cluster takes precedence.
 """
 
 import json
@@ -125,9 +125,10 @@ def is_likely_secret_key(key: str) -> bool:
 
 
 def is_secret_setting(setting: TypedSetting) -> bool | None:
-    """Return whether Kafka hides the value of a key on the command line in any scope.
+    """Return whether Kafka hides the value of a key that was typed on the command line.
 
-    Returns None for an unknown key, and for positional arguments of commands, which are not settings.
+    Checks the keys of all scopes. Returns None for an unknown key, and for positional arguments of commands,
+    which are not settings.
     """
     if not setting.option:
         return None

@@ -1,4 +1,4 @@
-"""Editor help for config keys: descriptions, and the allowed values where they are few.
+"""Editor help for config keys: descriptions, and allowed values if there are only a few.
 
 Brokers do not report allowed values, so they are listed here for editors; Kafka itself validates values.
 """
