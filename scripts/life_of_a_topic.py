@@ -163,13 +163,13 @@ def describe(found: Trace) -> str:
     others = {code.co_filename for code in naming} - {code.co_filename for code in found.functions}
     names = [value for value in found.names if value not in found.values]
     return (
-        f"{len(found.functions)} functions in {len(by_file)} files hand a topic on, from its manifest to the "
-        "request that creates it, in the order in which they do so first:\n\n"
+        f"{len(found.functions)} functions in {len(by_file)} files pass a topic on, from its manifest to the "
+        "request that creates it. They are listed in the order of their first call:\n\n"
         f"| file | functions |\n|---|---|\n{files}\n\n"
-        f"The {len(found.values)} values that hold it on its way:\n\n"
-        f"| value | what it is |\n|---|---|\n{values}\n\n"
-        f"Another {len(naming)} functions, in {len(others)} more files, and {len(names)} values "
-        "only name it.\n"
+        f"These {len(found.values)} types of values hold the topic on the way:\n\n"
+        f"| type | what it is |\n|---|---|\n{values}\n\n"
+        f"Another {len(naming)} functions, in {len(others)} more files, and {len(names)} types of values "
+        "contain only its name.\n"
     )
 
 
