@@ -159,7 +159,7 @@ def test_connect_without_tls_recognizes_tls_broker(pems: Path) -> None:
             client.KafkaConnectionError(
                 "Handshake failed: [SSL: CERTIFICATE_VERIFY_FAILED] Hostname mismatch"
             ),
-            "another host name",
+            "a different host name",
             "ssl.endpoint.identification.algorithm",
         ),
         (

@@ -156,9 +156,9 @@ def test_token_is_read_from_file(tmp_path: Path) -> None:
         (200, "access_token", "not JSON with an access_token"),
         (200, b"[" * 100_000, "not JSON with an access_token"),
         (200, {"access_token": "x", "expires_in": 10**400}, "not JSON with an access_token"),
-        (200, {"access_token": None}, "is not text"),
-        (200, {"access_token": " "}, "is not text"),
-        (200, {"access_token": {"a": 1}}, "is not text"),
+        (200, {"access_token": None}, "is empty or not a string"),
+        (200, {"access_token": " "}, "is empty or not a string"),
+        (200, {"access_token": {"a": 1}}, "is empty or not a string"),
         (400, b"[" * 100_000, "responded with 400 Bad Request"),
     ],
 )

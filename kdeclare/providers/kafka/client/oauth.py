@@ -148,7 +148,7 @@ def _parse_token(url: str, content: bytes) -> Token:
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as exc:
         raise _build_no_token_error(url, "its response is not JSON with an access_token") from exc
     if not isinstance(text, str) or not text.strip():
-        raise _build_no_token_error(url, "the access_token in its response is not a string")
+        raise _build_no_token_error(url, "the access_token in its response is empty or not a string")
     return Token(text, lifetime_s if math.isfinite(lifetime_s) else _DEFAULT_LIFETIME_S)
 
 
