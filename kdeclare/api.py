@@ -1,12 +1,12 @@
-"""The Python API of kdeclare: the use cases that the command line consists of.
+"""The Python API of kdeclare: the functions that the commands call.
 
-Nothing here prints, prompts or exits. Log messages go to the logger ``kdeclare``, and from there only where
-the program sends them. A command named in client properties (``${command.LINE}``) runs without input and with
+Nothing here prints, prompts or exits. Log messages go to the logger ``kdeclare``, and the program decides
+where they are written. A command named in client properties (``${command.LINE}``) gets no input and writes to
 the program's standard error.
 
-Failures that a user can act on are raised as `KdeclareError`, with the diagnostics and the exit code that the
-command would have. The names in ``__all__`` keep their meaning within a major version. All other modules are
-internal, except `kdeclare.policy`, which is for policy authors.
+Failures that a user can act on are raised as `KdeclareError`, with the diagnostics that the command would
+print and the exit code that it would return. The names in ``__all__`` keep their meaning within a major
+version. All other modules are internal, except `kdeclare.policy`, which is for policy authors.
 """
 
 import logging
@@ -114,7 +114,7 @@ _DEPRECATED = {
     "RunResult": "ApplyResult",
     "Scope": "PlanScope",
 }
-"""Names from version 0.1 with their replacements; they will be removed in 0.3."""
+"""Deprecated names from version 0.1 and their replacements. kdeclare 0.3 will remove these names."""
 
 
 def __getattr__(name: str) -> object:

@@ -134,7 +134,7 @@ def _build_reserved_name_error(foreign: InstalledCommand) -> Diagnostic:
         "Command name conflicts with a kdeclare command",
         f"The command '{foreign.name}' of {foreign.origin} cannot be used, because kdeclare has a command "
         "with that name.",
-        hint="Uninstall that distribution, or ask its author to rename the command.",
+        hint="Uninstall that package, or ask its author to rename the command.",
     )
 
 
@@ -144,7 +144,7 @@ def _build_ambiguous_name_error(first: InstalledCommand, second: InstalledComman
         "command-collision",
         "Two commands have the same name",
         f"Both {origins} provide the command '{first.name}'.",
-        hint="Uninstall one of these distributions.",
+        hint="Uninstall one of these packages.",
     )
 
 
@@ -153,5 +153,5 @@ def _build_broken_command_error(installed: InstalledCommand, reason: str) -> Dia
         "command-broken",
         "Command cannot be loaded",
         f"The command '{installed.name}' of {installed.origin} cannot be loaded: {reason}.",
-        hint="Install another version of its distribution, or uninstall it.",
+        hint="Install a different version of its package, or uninstall the package.",
     )

@@ -1,1 +1,1 @@
-"""The shared domain model: plain values and protocols that all other packages import."""
+"""The shared domain model: plain values and protocols that all packages of kdeclare import."""

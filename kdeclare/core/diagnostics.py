@@ -11,7 +11,7 @@ LITERAL_SECRET = "literal-secret"
 """The code of the warning about a plain-text secret in a manifest; plan files cannot hold such secrets."""
 
 UNKNOWN_SETTING = "unknown-config"
-"""The code of the error that kdeclare does not know a setting, although the live system may have it."""
+"""The error code for a setting that kdeclare does not know, although the live system may have it."""
 
 
 class Severity(StrEnum):
@@ -49,7 +49,8 @@ class Diagnostic:
     detail: full sentences with the names and values.
     hint: what the user can do about it.
     resource: the id of the affected resource, if any.
-    subject: the key, field or other resource that the problem is about, for code that reviews it later.
+    subject: the key, field or other resource that the problem is about, for code that reviews the diagnostic
+        later.
     """
 
     severity: Severity
@@ -86,7 +87,7 @@ info = partial(Diagnostic, Severity.INFO)
 
 
 def summarize_diagnostics(diagnostics: Sequence[Diagnostic]) -> str:
-    """Return one line: the first error (or else diagnostic), its position, and how many more follow."""
+    """Return one line: the first error (or diagnostic, if there is no error) and how many more follow."""
     errors = [d for d in diagnostics if d.is_error] or list(diagnostics)
     first_error, more_count = errors[0], len(errors) - 1
     position_prefix = f"{first_error.place}: " if first_error.place is not None else ""

@@ -1,4 +1,5 @@
-"""Documents that kdeclare prints and saves. Each is one typed value; pydantic serializes and describes it.
+"""Documents that kdeclare prints and saves. Each is a typed value; pydantic serializes it and derives its
+schema.
 
 A value is a frozen dataclass whose fields are in the order of the JSON. The published schemas (docs/schemas)
 describe the output: every listed field is present, and no other field is. A schema names a dataclass after
@@ -118,7 +119,7 @@ def publish_schemas(
 
 
 def parse_document(document_type: type[_Shape], text: str) -> _Shape:
-    """Parse a JSON text into a dataclass. Raises ValueError if a value has the wrong type."""
+    """Parse JSON into a dataclass. Raises ValueError if a value has the wrong type."""
     value = _get_adapter(document_type).validate_json(text, strict=True)
     if not isinstance(value, document_type):
         raise TypeError(f"a {type(value).__name__} was read, not a {document_type.__name__}")
@@ -147,7 +148,7 @@ def _build_schema(document_type: type, *, name_enums: bool) -> JsonSchemaValue:
     if definitions:
         schema["$defs"] = {name: definitions[name] for name in sorted(definitions)}
     schema = _resolve_references(schema, references)
-    if "format_version" not in schema["properties"]:  # `dump_document` adds it to dataclasses
+    if "format_version" not in schema["properties"]:  # `dump_document` adds this field to dataclasses
         schema["properties"] = {"format_version": _VERSION_SCHEMA, **schema["properties"]}
         schema["required"] = ["format_version", *schema["required"]]
     return schema
@@ -156,7 +157,7 @@ def _build_schema(document_type: type, *, name_enums: bool) -> JsonSchemaValue:
 def _resolve_references(
     schema: JsonSchemaValue, references: Mapping[str, JsonSchemaValue]
 ) -> JsonSchemaValue:
-    """Resolve references; give each property that is not a reference a title."""
+    """Resolve references, and add a title to each property that is not a reference."""
     resolved: JsonSchemaValue = {}
     for key, item in schema.items():
         if key == "$ref":

@@ -32,7 +32,7 @@ def parse_json(text: str | bytes) -> JsonValue:
 
 
 def dump_json(value: JsonValue) -> str | bytes:
-    """Return plain data as JSON text in no particular form; fast, for internal use."""
+    """Return plain data as JSON, quickly and for internal use. The text is not canonical."""
     from pydantic_core import to_json
 
     try:

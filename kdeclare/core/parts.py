@@ -1,7 +1,7 @@
-"""Containers that hold one value per class, contributed by several providers.
+"""Containers that hold one value per class. Several providers contribute values.
 
-The core and the engine pass these containers on without knowing the values; a provider looks up its own by
-class.
+The core and the engine pass these containers on without knowing the values; a provider looks up its own value
+by class.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,11 +16,11 @@ class Parts:
     __slots__ = ("_values",)
 
     def __init__(self, *values: object) -> None:
-        """Hold these values. A later value replaces an earlier one of the same class."""
+        """Store these values. A later value replaces an earlier value of the same class."""
         self._values = {type(value): value for value in values}
 
     def __eq__(self, other: object) -> bool:
-        """Whether the other container holds equal values."""
+        """Whether ``other`` is a container with equal values."""
         return isinstance(other, Parts) and type(self) is type(other) and self._values == other._values
 
     def __hash__(self) -> int:
@@ -44,12 +44,12 @@ class Parts:
         return part if isinstance(part, part_type) else None
 
     def with_part(self, value: object) -> Self:
-        """Return a copy with this value added, or replacing the value of the same class."""
+        """Return a copy with this value. It replaces the value of the same class, if there is one."""
         return type(self)(*self._values.values(), value)
 
 
 class LiveState(Parts):
-    """The live state as it was read at one time: one part per collector that read anything."""
+    """The live state at the time when it was read, with one part for each collector that read anything."""
 
 
 Openers = Mapping[type[object], Callable[[], object]]
@@ -64,11 +64,11 @@ class Connections(Parts):
     def __init__(
         self, *values: object, openers: Openers | None = None, unnamed: Openers | None = None
     ) -> None:
-        """Hold open connections, and openers of others by class.
+        """Store open connections, and openers for the remaining connections by class.
 
         An opener returns the same connection each time. It raises KdeclareError if it cannot connect.
-        unnamed: openers for systems that the environment does not configure. They are not used by default;
-            calling one raises an error that explains why there is no connection.
+        unnamed: openers for systems that the environment does not configure. Calling such an opener raises an
+            error that explains why there is no connection.
         """
         super().__init__(*values)
         self._openers = dict(openers or {})
@@ -85,7 +85,9 @@ class Connections(Parts):
         return connection
 
     def find(self, part_type: type[_Part]) -> _Part | None:
-        """Return the connection of this class, or None if no provider has one. Raises KdeclareError."""
+        """Return the connection of this class; None if no provider makes such a connection. Raises
+        KdeclareError.
+        """
         return self.get(part_type) if self.offers(part_type) else None
 
     def offers(self, sort: type[object]) -> bool:
@@ -106,7 +108,7 @@ class Connections(Parts):
         return sort in self._values
 
     def with_openers(self, openers: Openers, unnamed: Openers | None = None) -> Self:
-        """Return the same connections with openers for those that are missing.
+        """Return the same connections, with openers for missing connections.
 
         unnamed: openers for systems that the environment does not configure.
         """
@@ -117,7 +119,7 @@ class Connections(Parts):
         )
 
     def with_part(self, value: object) -> Self:
-        """Return the same connections with this one added, so that none of its class is opened."""
+        """Return the same connections and this one, so that no connection of its class has to be opened."""
         return type(self)(*self._values.values(), value, openers=self._openers, unnamed=self._unnamed)
 
 
@@ -126,4 +128,4 @@ class PlanContext(Parts):
 
 
 class PlanOptions(Parts):
-    """The options of one plan that are specific to a provider."""
+    """The options of one plan that providers define."""

@@ -1,4 +1,4 @@
-"""Regular expressions in RE2 syntax. RE2 matches any expression in time linear in the length of the text."""
+"""Regular expressions in RE2 syntax. The time of a match grows linearly with the length of the string."""
 
 import re
 from collections.abc import Mapping
@@ -9,8 +9,8 @@ _CODE = "INVALID_ARGUMENT: "
 _INVALID = "invalid regular expression: "
 _TOO_LARGE = "regular expression too large"
 
-# A sequence of single characters with at most two repetitions means the same in Python's `re`, cannot
-# backtrack for long, and is ten times as fast there, because CEL compiles an expression for every match.
+# A sequence of single characters with at most two repetitions means the same in Python's `re` and cannot
+# backtrack for long. Python matches it ten times as fast, because CEL compiles an expression for every match.
 _ATOM = r"(?:[A-Za-z0-9_-]|\\[.-]|\.|\[\^?(?:[A-Za-z0-9_.](?:-[A-Za-z0-9])?)+-?\])"
 _SIMPLE = re.compile(rf"(?:{_ATOM}*{_ATOM}[*+?]){{0,2}}{_ATOM}*")
 
@@ -20,9 +20,9 @@ RE2_HINT = "Use RE2 syntax, which has no look-around and no back-references."
 
 
 class PatternError(ValueError):
-    """The text is not a valid RE2 regular expression.
+    """The error that a string is not a valid RE2 regular expression.
 
-    reason: what is wrong. offset: the index of the invalid part, from 0; None if the whole text is invalid.
+    reason: what is wrong. offset: the index of the invalid part, from 0; None if the whole string is invalid.
     """
 
     def __init__(self, reason: str, offset: int | None = None) -> None:
@@ -35,12 +35,12 @@ class PatternError(ValueError):
 
     @property
     def located_reason(self) -> str:
-        """The reason with the position, for expressions that do not come from a file."""
+        """The reason and the position, for an expression that does not come from a file."""
         return self.reason if self.offset is None else f"{self.reason} at character {self.offset + 1}"
 
 
 class Pattern:
-    """A regular expression that must match a whole text.
+    """A regular expression that must match a whole string.
 
     Raises PatternError with the reason if the expression is invalid.
     """
@@ -55,12 +55,12 @@ class Pattern:
             try:
                 self._quick = re.compile(text)
                 return
-            except re.error:  # such as [z-a]; RE2 explains it below
+            except re.error:  # such as [z-a]; RE2 reports this error below
                 pass
         reason = explain_invalid_pattern(text)
         if reason is not None:
             raise PatternError(reason, _find_offset(text, reason))
-        if explain_invalid_pattern(self._whole) is not None:  # an open \Q quotes the end of the group as well
+        if explain_invalid_pattern(self._whole) is not None:  # an open \Q quotes the closing parenthesis, too
             raise PatternError(r"\Q without \E", text.rfind(r"\Q"))
 
     def matches(self, name: str) -> bool:
@@ -75,12 +75,12 @@ class Pattern:
 
 @lru_cache(maxsize=1024)
 def compile_pattern(text: str) -> Pattern:
-    """Return the `Pattern` of a text, cached. Raises PatternError."""
+    """Return the cached `Pattern` for a regular expression. Raises PatternError."""
     return Pattern(text)
 
 
 def _find_offset(text: str, reason: str) -> int | None:
-    """Return where the quoted fragment begins: RE2 rejects the text up to its end for the same reason."""
+    """Return where the fragment that RE2 quotes begins. RE2 rejects everything up to its end, too."""
     piece = reason.partition(" in '")[2].removesuffix("'")
     first_start = start = text.find(piece) if piece else -1
     while start >= 0:
@@ -91,7 +91,7 @@ def _find_offset(text: str, reason: str) -> int | None:
 
 
 def explain_invalid_pattern(text: str) -> str | None:
-    """Return why a text is not a valid regular expression, or None if it is valid."""
+    """Return why a string is not a valid regular expression; None if it is valid."""
     result = _evaluate_match("", text)
     if isinstance(result, bool):
         return None

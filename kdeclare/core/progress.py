@@ -9,7 +9,7 @@ class Progress(Protocol):
     """A callback that receives progress reports."""
 
     def __call__(self, what: str, done: int, total: int, moves: MoveProgress | None = None) -> None:
-        """Report what is being done, how many items are done, and how many there are (0: unknown).
+        """Report the current activity, the number of finished items, and the total (0 if unknown).
 
         moves: details of reassignments in progress.
         """

@@ -75,7 +75,7 @@ def test_entry_points_in_archive_are_found(tmp_path: Path, monkeypatch: pytest.M
         file.writestr("packed-1.dist-info/entry_points.txt", "[kdeclare.x]\none = m:f\n")
     monkeypatch.syspath_prepend(str(archive))
     check_same_entry_points()
-    assert [p.origin for p in find_entry_points("kdeclare.x")] == ["the distribution packed 1"]
+    assert [p.origin for p in find_entry_points("kdeclare.x")] == ["the package packed 1"]
 
 
 def test_entry_points_in_egg_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +103,7 @@ def test_entry_points_of_custom_finder_are_found(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, Finder()])
     monkeypatch.syspath_prepend(str(tmp_path / "nothing"))
     check_same_entry_points()
-    assert [p.origin for p in find_entry_points("kdeclare.x")] == ["the distribution far 1"]
+    assert [p.origin for p in find_entry_points("kdeclare.x")] == ["the package far 1"]
 
 
 def test_entry_point_loads_module_or_attribute() -> None:

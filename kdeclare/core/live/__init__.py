@@ -1,1 +1,1 @@
-"""Live state: how it is collected, cached and awaited, and the faults that systems report."""
+"""How kdeclare reads live state and waits for it, and the faults that systems report."""

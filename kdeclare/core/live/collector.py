@@ -1,7 +1,7 @@
 """Collectors: how the live state of one system is read in bulk.
 
-Members of a system can lag behind the others. `WaitPolicy` says how long kdeclare waits for them;
-`PendingWrite` says which writes it waits for.
+Some members of a system, such as Kafka brokers, can lag behind other members. `WaitPolicy` says how long
+kdeclare waits for them; `PendingWrite` is a write that kdeclare waits for.
 """
 
 import time
@@ -31,7 +31,7 @@ class WaitPolicy:
     sleep: Callable[[float], None] = time.sleep
 
     def less(self, seconds: float) -> "WaitPolicy":
-        """Return the same policy with ``seconds`` of the limit used up."""
+        """Return the same policy with its limit reduced by ``seconds``."""
         return replace(self, limit_s=max(0.0, self.limit_s - seconds))
 
 
@@ -40,7 +40,7 @@ class PendingWrite:
     """An acknowledged write that some members of the system may not show yet.
 
     elements: the elements of the operation's view that it wrote and that no later write has replaced.
-    until: when to stop waiting; a write that is still not shown by then is reported as drift.
+    until: when to stop waiting; if the write is still not shown then, it is reported as drift.
     """
 
     run_id: str
@@ -50,14 +50,14 @@ class PendingWrite:
 
 
 class Selection(Protocol):
-    """What to read of one type of live state; a frozen value that a provider defines."""
+    """Says what to read of one type of live state. A provider defines it as a frozen value."""
 
     def merge(self, others: Sequence[Self]) -> Self:
-        """Return one selection that covers this one and the others."""
+        """Return one selection that includes this one and all of ``others``."""
 
 
 Selections = tuple[Selection, ...]
-"""Everything to read; selections of the same class are merged before reading."""
+"""Everything to read. Selections of the same class are merged before reading."""
 
 _Selected = TypeVar("_Selected", bound=Selection)
 
@@ -66,7 +66,7 @@ _Selected = TypeVar("_Selected", bound=Selection)
 class ExpectedObjects:
     """Objects that should exist; a read waits for those that the system does not show yet.
 
-    objects: the objects that should exist. owned: owned resources, which are expected if they are also
+    objects: the objects that should exist. owned: owned resources; they should exist, too, if they are also
         selected.
     reads_all_names: also read the names of all objects, because plans count unmanaged ones.
     await_unverifiable: also wait for objects whose existence cannot be checked.
@@ -97,10 +97,11 @@ class CollectResult:
 class Collector(Generic[_Selected]):
     """Reads one type of live state.
 
-    selection_type: the class of its selections.
+    selection_type: the class of the selections that it reads.
     read: reads everything that a selection names in as few requests as possible. The result becomes the part
         of its class in the `LiveState`. Raises Fault if the system does not respond.
-    base_selection: what is always read, because it identifies the system; None if nothing is.
+    base_selection: the selection that is always read, because it identifies the system; None if there is
+        none.
     read_expected: like ``read``, but repeats the read until the expected objects are shown; None if the
         system shows existing objects immediately. Raises Fault.
     find_id: returns the id of the system, or None if it has none or was not read. Plans and states are bound
@@ -143,7 +144,7 @@ class Collector(Generic[_Selected]):
         return any(isinstance(selection, self.selection_type) for selection in selections)
 
     def identify(self, live: LiveState) -> str | None:
-        """Return the id of the system that was read; None if it has none."""
+        """Return the id of the system that was read; None if the system has no id."""
         return self.find_id(live) if self.find_id is not None else None
 
     def _merge_with_always(self, selections: Iterable[Selection]) -> _Selected | None:

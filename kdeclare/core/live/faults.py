@@ -9,9 +9,9 @@ from kdeclare.core.secrets.scrubber import SCRUBBER
 class FaultKind(StrEnum):
     """What a fault means for the caller."""
 
-    REFUSED = "refused"  # nothing happened; a retry gives the same error
-    RETRIABLE = "retriable"  # nothing happened; a retry may succeed
-    UNKNOWN = "unknown"  # it may have happened; observe the system before anything else
+    REFUSED = "refused"  # the request had no effect; a retry gives the same error
+    RETRIABLE = "retriable"  # the request had no effect; a retry may succeed
+    UNKNOWN = "unknown"  # the request may have taken effect; read the live state before anything else
 
 
 class Fault(Exception):
@@ -38,14 +38,14 @@ class Fault(Exception):
 
 
 class FaultCause(StrEnum):
-    """Why a system refused an operation, as far as this affects how kdeclare handles it."""
+    """The reason why a system refused an operation. kdeclare handles each reason differently."""
 
     OTHER = "other"
     NOT_AUTHORIZED = "not authorized"
-    DENIED_BY_POLICY = "denied by policy"  # by a policy configured in the system itself
+    DENIED_BY_POLICY = "denied by policy"  # a policy that is configured in the system itself
     OVER_QUOTA = "over quota"
     EXISTS = "exists"  # the object already exists, even if no member of the system shows it yet
-    DONE_ALREADY = "done already"  # by an earlier copy of the request, or by another client
+    DONE_ALREADY = "done already"  # an earlier copy of the request or another client created it
     GONE_ALREADY = "gone already"  # the object to delete does not exist
 
 
@@ -57,8 +57,8 @@ DONE_CAUSES = frozenset({FaultCause.EXISTS, FaultCause.DONE_ALREADY})
 class Explanation:
     """What a fault means for one operation.
 
-    right: for NOT_AUTHORIZED, the permission that the operation needs, and on which object. hint: what the
-        user can do.
+    right: for NOT_AUTHORIZED, the permission that the operation needs, with its object. hint: what the user
+        can do next.
     """
 
     cause: FaultCause = FaultCause.OTHER
@@ -67,7 +67,7 @@ class Explanation:
 
 
 Result = Fault | None
-"""None is success."""
+"""The result of one item or request. None means success."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Live state as plain data: what a collector provides so that fleet snapshots can store it.
+"""Live state as plain data, so that fleet snapshots can store it.
 
 A fleet snapshot stores each live object as one row. An audit joins these rows with declared resources on
 (cluster, sort, key) and passes matching pairs to `Kind.diff`, the same function that plans use.
@@ -16,7 +16,7 @@ from kdeclare.core.parts import Connections, LiveState
 class LiveKey(NamedTuple):
     """Identifies one live object of a system.
 
-    sort: the type of object; each belongs to one collector. Use the name of the kind that declares such
+    sort: the type of object; each type belongs to one collector. Use the name of the kind that declares such
     objects, because findings about undeclared objects are reported under this name.
     """
 
@@ -26,9 +26,9 @@ class LiveKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LiveFacts:
-    """Facts about a live object, as hashes (`hash_fact`).
+    """The facts about a live object, as hashes (`hash_fact`).
 
-    keys: the parts of the object that are unmanaged unless they are declared or owned.
+    keys: hashes of the parts of the object that are unmanaged unless a resource declares or owns them.
     """
 
     has: Sequence[int]
@@ -37,10 +37,11 @@ class LiveFacts:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredFacts:
-    """When a live object matches its declaration, in terms of its `LiveFacts`: a quick check before the diff.
+    """The facts by which a live object matches its declaration. They are compared first to avoid a full diff.
 
-    need, forbid: facts that the object must have, and must not have. keys: the declared keys. gone: the other
-    keys that the diff reports even if unmanaged parts are not requested; None means all other keys.
+    need: facts that the object must have. forbid: facts that the object must not have. keys: the declared
+        keys. gone: undeclared keys that the diff reports even if unmanaged parts are not requested; None
+        means all undeclared keys.
     """
 
     need: Sequence[int]
@@ -50,7 +51,7 @@ class DeclaredFacts:
 
 
 def hash_fact(*parts: str) -> int:
-    """Return a signed 64-bit hash, the range of Spark's BIGINT. Length prefixes separate the parts."""
+    """Return a hash of the parts as a signed 64-bit integer, which fits Spark's BIGINT."""
     text = "".join(f"{len(part)}:{part}" for part in parts)
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big", signed=True)
 
@@ -61,7 +62,7 @@ class LiveObject:
 
     body: the input of `LiveCodec.decode`; None if the object cannot be read, for the reason ``error``.
     facts: None if only the diff can decide whether the object matches its declaration.
-    group: the name under which undeclared objects are counted when there are too many to list.
+    group: the name under which this object is counted if there are too many undeclared objects to list.
     """
 
     key: LiveKey
@@ -75,8 +76,8 @@ class LiveObject:
 class LiveListing:
     """All live objects of one collector.
 
-    system: what the objects share (members, versions), for `LiveCodec.decode`. Its ``version``, if it has
-    one, is displayed. system_id: the id of the system; None if it has none.
+    system: data that the objects share (members, versions), for `LiveCodec.decode`. Its ``version``, if
+        present, is displayed. system_id: the id of the system; None if it has none.
     """
 
     system: JsonValue
@@ -85,12 +86,12 @@ class LiveListing:
 
 
 class LiveCodec(Protocol):
-    """The live state of one collector as plain data. All methods except `list_objects` are pure.
+    """Converts the live state of one collector to plain data and back. Only `list_objects` sends requests.
 
     name: the name of the collector. sorts: the types of its objects. identifies_system: whether a cluster of
-    a fleet is the system that this collector reads; true for at most one collector. groups: whether objects
-    can have a `LiveObject.group`. context: the parts of the `PlanContext` that its kinds receive when one
-    resource is compared on its own.
+    a fleet is the system that this collector reads; this is true for at most one collector. groups: whether
+    objects can have a `LiveObject.group`. context: the parts of the `PlanContext` that its kinds receive when
+    one resource is compared on its own.
     """
 
     name: str
@@ -104,10 +105,10 @@ class LiveCodec(Protocol):
         return id(self)
 
     def list_objects(self, connections: Connections) -> LiveListing:
-        """Read all live objects. Raises Fault; after that, each object reports whether it could be read."""
+        """Read all live objects. Raises Fault. An object that cannot be read has an ``error``."""
 
     def decode(self, system: str, objects: Iterable[tuple[LiveKey, str]]) -> object:
-        """Return the part of the `LiveState` that contains these objects, from JSON texts.
+        """Return the part of the `LiveState` that contains these objects, given as JSON.
 
         The diff of a resource is the same on this part as on what the collector itself reads.
         """
@@ -116,20 +117,20 @@ class LiveCodec(Protocol):
         """Whether the object exists."""
 
     def find_identity(self, key: LiveKey, live: LiveState) -> str | None:
-        """Return an id that distinguishes the object from a later one of the same key, or None."""
+        """Return an id that a later object with the same key does not have; None if there is no such id."""
 
     def is_reported(self, key: LiveKey, body: str) -> bool:
-        """Whether an object that is neither declared nor owned is a finding. body: its JSON text."""
+        """Whether audits report the object if it is neither declared nor owned. body: the object as JSON."""
 
 
 @runtime_checkable
 class CountsObjects(Protocol):
-    """A codec that names the objects that fleet summaries count.
+    """A codec that chooses which types of objects fleet summaries count, and how summaries name them.
 
-    For any other codec, all objects are counted, under the nouns of their kinds.
-    nouns: the singular and plural noun of each type of object that is counted.
-    internal_marker: a text that occurs only in the bodies of the system's internal objects; None if the
-    system has no internal objects.
+    If a codec is not of this class, all its objects are counted under the display names of their kinds.
+    nouns: the singular and plural display name of each type of object that is counted.
+    internal_marker: a string that occurs only in the bodies of the system's internal objects; None if the
+        system has no internal objects.
     """
 
     nouns: Mapping[str, tuple[str, str]]
@@ -138,9 +139,9 @@ class CountsObjects(Protocol):
 
 @runtime_checkable
 class DescribesFields(Protocol):
-    """A codec that describes how histories show the fields of its objects.
+    """A codec that defines how the history of a fleet shows the fields of objects.
 
-    For any other codec, the fields are the entries of the bodies, by name.
+    If a codec is not of this class, the history shows each entry of a body under its own name.
     """
 
     def flatten_body(self, sort: str, body: JsonObject) -> Mapping[str, JsonValue]:

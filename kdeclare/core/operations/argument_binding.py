@@ -1,7 +1,7 @@
 """The arguments of operations: frozen provider-defined values in memory, JSON in files.
 
 Only `bind_arguments` turns JSON from a file into arguments. It is strict and rejects unknown arguments,
-because an argument that this version does not know could change the meaning.
+because an argument that this version does not know might change what the operation does.
 """
 
 from collections.abc import Mapping, Sized
@@ -23,16 +23,16 @@ def _is_empty(value: Sized) -> bool:
 
 
 OMIT_NONE = Field(exclude_if=_is_none)
-"""Annotates a field with the default None that is omitted from files when it is None."""
+"""Annotates a field whose default is None. Files omit the field when it is None."""
 
 OMIT_EMPTY = Field(exclude_if=_is_empty)
-"""Annotates a field with an empty default that is omitted from files when it is empty."""
+"""Annotates a field whose default is empty. Files omit the field when it is empty."""
 
 _Wanted = TypeVar("_Wanted", bound=Arguments)
 
 
 def get_arguments(op: Operation, arguments_type: type[_Wanted]) -> _Wanted:
-    """Return the arguments of ``op``. Raises TypeError if they have another class."""
+    """Return the arguments of ``op``. Raises TypeError if they have a different class."""
     if not isinstance(op.args, arguments_type):
         raise TypeError(f"operation '{op.id}' has {type(op.args).__name__}, not {arguments_type.__name__}")
     return op.args
@@ -64,7 +64,7 @@ def explain_mismatch(problem: ValidationError, root_name: str = "") -> str:
 
 
 def dump_arguments(args: Arguments) -> Mapping[str, JsonValue]:
-    """Return the arguments as files hold them; the inverse of `bind_arguments`."""
+    """Return the arguments in the form that files contain; the inverse of `bind_arguments`."""
     if isinstance(args, UnboundArguments):
         return args.json
     dumped: Mapping[str, JsonValue] = get_adapter(type(args)).dump_python(args, mode="json")

@@ -17,7 +17,8 @@ class Arguments:
     """The base class of an operation's arguments, and of dataclasses within them.
 
     A frozen dataclass whose fields are plain values, tuples, mappings with strings or numbers as keys, and
-    dataclasses of this base (including `SecretRef`). Plan files hold it as a JSON object with the same names.
+    dataclasses of this base (including `SecretRef`). A plan file contains the arguments as a JSON object with
+    the same names.
     """
 
     __pydantic_config__: ClassVar[Mapping[str, str | bool]] = {"extra": "forbid", "strict": True}
@@ -25,9 +26,10 @@ class Arguments:
 
 @dataclass(frozen=True, slots=True)
 class UnboundArguments(Arguments):
-    """The arguments of an operation that this version of kdeclare cannot run, as the file holds them.
+    """The arguments of an operation that this version of kdeclare cannot run, exactly as the file contains
+    them.
 
-    problem: why it cannot run the operation.
+    problem: the reason why kdeclare cannot run the operation.
     """
 
     json: Mapping[str, JsonValue]
@@ -36,9 +38,9 @@ class UnboundArguments(Arguments):
 
 @dataclass(frozen=True, slots=True)
 class Inverse:
-    """The operation that undoes another one, as far as it is known before the other one has run.
+    """The inverse of an operation, as far as it is known before that operation runs.
 
-    verb: its operation type.
+    verb: the operation type of the inverse.
     """
 
     verb: str
@@ -49,14 +51,14 @@ class Inverse:
 class Operation:
     """One node of the operation graph that a plan contains and apply executes.
 
-    id: unique within the plan, readable, and the same for the same inputs.
+    id: a readable id that is unique within the plan. The same inputs always result in the same id.
     needs: the ids of operations that must succeed before this one begins, each with the reason.
     follows: the ids of operations that must have ended, successfully or not, each with the reason; used for
         cleanup and for batches that run one after another.
-    args: the arguments of the verb; never the value of a secret.
-    expect: the live state that the operation touches, as it was when planned (see
+    args: the arguments of the verb; they never contain the value of a secret.
+    expect: the live state that the operation touches, as it was when the operation was planned (see
         `OperationType.compute_view`).
-    inverse: the operation that undoes it; None if there is none, for the reason ``irreversible``.
+    inverse: the operation that undoes this one; None if there is none, and ``irreversible`` is the reason.
     """
 
     id: str
@@ -71,15 +73,15 @@ class Operation:
 
     @property
     def after(self) -> Mapping[str, str]:
-        """All operations that this one runs after, each with the reason."""
+        """The ids of all operations that this one runs after, each with the reason."""
         return {**self.follows, **self.needs}
 
 
 DATA_LOSS = "deletes-records"
-"""The code of the diagnostics from `OperationType.announce_losses`, shown right before confirmation."""
+"""The code of the diagnostics from `OperationType.announce_losses`, which are shown before confirmation."""
 
 HAS_RECORDS = "has-records"
-"""The code of the diagnostic that an object is not deleted because it now contains data."""
+"""The diagnostic code for an object that is not deleted because it now contains data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ class UndoResult:
     """The result of inverting one operation.
 
     verb, args: the inverse; args is None if there is nothing to do.
-    conflicts: elements that another client has changed since; they are left unchanged.
+    conflicts: elements that another client changed after the operation ran; they are left unchanged.
     lost: elements that cannot be restored.
     """
 
@@ -99,9 +101,9 @@ class UndoResult:
 
 @dataclass(frozen=True, slots=True)
 class UnprovenDeletion:
-    """Why nothing is deleted: the existing object may not be the one that the run created.
+    """The reason not to delete an object: kdeclare cannot prove that the run created it.
 
-    code: identifies the kind of doubt. title, reason, hint: for display; the reason is part of a sentence.
+    code: the diagnostic code. title, reason, hint: strings for display; the reason is part of a sentence.
     """
 
     code: str

@@ -1,7 +1,8 @@
-"""Operation types: what an operation touches, how it views the live state, how it runs, and how it is undone.
+"""Operation types define what an operation touches, how it runs, and how it is undone.
 
-References (`Footprint`), not names that happen to be equal, link the operations of a plan: they determine the
-order and reveal contradictions. `Completion` tracks work that continues after the request.
+The operations of a plan are linked by references (`Footprint`), not by names that happen to be equal.
+References determine the order and reveal contradictions. `Completion` tracks work that continues after the
+request.
 """
 
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -33,20 +34,21 @@ class Access(StrEnum):
     """The operation changes the object, which must exist."""
     DELETE = "delete"
     REQUIRES = "requires"
-    """The object must exist: if its creation is denied, so is this operation."""
+    """The object must exist. If the creation of the object is denied, this operation is denied, too."""
     AFTER = "after"
-    """The operation runs after a creation of the object and before its deletion, but needs neither.
+    """The operation runs after the object is created and before it is deleted, if the plan does either.
 
-    The same applies to an operation that ends a use of the object: deleting the user of the object, or an
-    update that no longer refers to it.
+    Operations that remove a reference to the object use this access, too: they delete the resource that
+    refers to the object, or update that resource so that it no longer does.
     """
     MENTIONS = "mentions"
-    """The operation names the object, which need not exist; this does not affect the order."""
+    """The operation names the object. The object need not exist, and the order of operations is not affected.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """All keys that begin with a text; an empty text means all keys."""
+    """All keys that begin with a string; an empty string means all keys."""
 
     text: str
 
@@ -77,21 +79,21 @@ _GOES_ON = "The work continues in the system. Plan again to see the result."
 
 @dataclass(frozen=True, slots=True)
 class WorkProgress:
-    """The progress of the work. what: a description of the work."""
+    """The progress of ongoing work. what: a description of the work."""
 
     what: str
     how_far: MoveProgress
 
 
 class WorkTracker(Protocol):
-    """Tracks the work of one run across repeated observations, for display. Not thread-safe."""
+    """Tracks the progress of one run's ongoing work, for display. Not thread-safe."""
 
     def look(
         self, live: LiveState, working: Sequence[Operation], awaiting: Sequence[Operation]
     ) -> WorkProgress | None:
         """Return the progress of the work; None if there is nothing to report.
 
-        working: operations whose work continues. awaiting: operations that wait for the work of others.
+        working: operations whose work continues. awaiting: operations that wait for other ongoing work.
         """
 
 
@@ -106,11 +108,11 @@ class SilentTracker:
 
 
 class Completion(Protocol):
-    """How a provider detects that work in its system, which continues after the request, has ended.
+    """Detects when work in a system has ended. Such work continues after the request was answered.
 
     Only `is_ongoing` is mandatory. The methods are called for operations whose own work continues, and for
-    those that wait for such work. A run reads the live state repeatedly until no work is ongoing, or until
-    its limit has passed.
+    those that wait for such work. A run reads the live state repeatedly until no work is ongoing or the time
+    limit has passed.
     """
 
     def __hash__(self) -> int:
@@ -138,14 +140,16 @@ class Completion(Protocol):
         )
 
     def report_overridden(self, op: Operation) -> OperationResult:
-        """Return the result of ``op`` if the work has ended with a result that ``op`` did not request."""
+        """Return the result of ``op`` for work that ended without the result that ``op`` requested."""
         text = "The work ended without the requested result. Another client changed or stopped it."
         return OperationResult(op.id, Status.FAILED, "work-overridden", text)
 
     def start_tracking(
         self, connections: Connections, clock: Clock, operations: Sequence[Operation]
     ) -> WorkTracker:
-        """Return a tracker for the work of a run. operations: all of the run. Sends no request."""
+        """Return a tracker for the work of a run, without sending a request. operations: all operations of
+        the run.
+        """
         return SilentTracker()
 
 
@@ -153,16 +157,16 @@ View = Mapping[str, JsonValue]
 """The live state that an operation touches, by element: a setting, a member of a list, a count.
 
 ``expect`` of an operation is the view that it was planned on. Apply compares views to detect a stale
-operation and to resolve a time-out; rollback compares them to find what another client has changed since.
+operation and to resolve a time-out. Rollback compares views to find what another client has changed.
 """
 
 
 IDENTITY = "(id of "
-"""The prefix of view elements that hold an object's id, which differs for a later one of the same name."""
+"""The prefix of view elements that hold the id of an object. A later object of the same name has a new id."""
 
 
 def is_identity(element: str) -> bool:
-    """Whether an element of a view says which object it is about."""
+    """Whether an element of a view holds the id of an object."""
     return element.startswith(IDENTITY)
 
 
@@ -173,13 +177,13 @@ def find_expected_names(op: Operation) -> Iterator[str]:
 
 
 def has_other_object(op: Operation, current_view: View) -> bool:
-    """Whether an object that ``op`` was planned on no longer exists or has been replaced by another one."""
+    """Whether an object that ``op`` was planned on no longer exists or has been replaced."""
     return any(is_identity(e) and current_view.get(e) != value for e, value in op.expect.items())
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Which members of the system hold one part of an object, before and after an operation.
+    """The members of the system that hold one part of an object, before and after an operation.
 
     name, number: the name of the object, and the number of its part. before, after: the ids of the members,
     the leader first; ``before`` is empty if the part is new.
@@ -192,38 +196,42 @@ class Placement:
 
 
 class OperationType(Protocol):
-    """One type of operation (``verb`` in the plan format). All methods except `execute` are pure."""
+    """One type of operation (``verb`` in the plan format). Methods without ``connections`` are pure."""
 
     name: str
     arguments: type[Arguments]
-    """The class of its arguments."""
+    """The class of the operation's arguments."""
     done_label: tuple[str, str] | None = None
-    """The label of one and of several finished operations of this type (``topic created``, ``topics
-    created``); empty to omit them, None to use the name of the type."""
+    """The singular and plural labels of finished operations of this type (``topic created``, ``topics
+    created``). Empty labels omit the operations; None uses the name of the type.
+    """
     cleanup_label: str | None = None
-    """How a run reports it as a step of cleanup (``took their throttle away``); None to not mention it."""
+    """The phrase by which a run reports this type as a step of cleanup; None to omit this type."""
     validates: bool = False
-    """Whether the system can validate it without executing it (validate-only)."""
+    """Whether the system can validate an operation without executing it (validate-only)."""
     completion: Completion | None = None
     """How to track work that continues after the request was answered; None if no work continues."""
     contents: str = "data"
-    """What is lost with an object that it deletes, for display."""
+    """A noun for what is lost when the operation deletes an object, for display."""
     awaits: Completion | None = None
-    """How to detect that the work of others on its objects has ended; it does not begin before."""
+    """Detects when ongoing work on the operation's objects has ended. The operation begins only after that.
+    """
     creates: bool = False
-    """Whether it creates an object that other operations can refer to."""
+    """Whether the operation creates an object that other operations can refer to."""
     deletes: bool = False
-    """Whether it deletes the object that it acts on."""
+    """Whether the operation deletes the object that it acts on."""
     is_auxiliary: bool = False
-    """Whether it only supports the work of other operations and changes nothing that is declared."""
+    """Whether the operation only supports other operations and changes nothing that a manifest declares."""
     propagates: bool = False
-    """Whether its effect reaches the members of the system one after another, after it is done."""
+    """Whether the effect reaches the members of the system one after another, after the operation is done."""
     is_cleanup: bool = False
-    """Whether it removes temporary settings of the run, and so executes even if the run is stopped."""
+    """Whether the operation removes temporary settings of the run. It then runs even if the run is stopped.
+    """
     is_shown_late: bool = False
-    """Whether the system can acknowledge it before all members show it in the live state."""
+    """Whether the system can acknowledge the operation before all members show its effect."""
     manner: frozenset[str] = frozenset()
-    """The arguments that affect how the work is done, not what it does; the inverse may have other values."""
+    """The arguments that affect how the work is done, not its result. The inverse can have different values.
+    """
 
     def __hash__(self) -> int:
         """Return the identity hash of the object."""
@@ -231,12 +239,12 @@ class OperationType(Protocol):
 
     @property
     def goes_on(self) -> bool:
-        """Whether its work continues in the system after the request was answered."""
+        """Whether the work continues in the system after the request was answered."""
         return self.completion is not None
 
     @property
     def awaits_others(self) -> bool:
-        """Whether it begins only after the work of others on its objects has ended."""
+        """Whether the operation begins only after other work on its objects has ended."""
         return self.awaits is not None
 
     def compute_footprint(self, op: Operation) -> Footprint:
@@ -244,16 +252,16 @@ class OperationType(Protocol):
         return ()
 
     def describe_target(self, op: Operation) -> tuple[str, str] | None:
-        """Return what ``op`` acts on and its label; None if the name of the resource already says it.
+        """Return the target of ``op`` and its label; None if the name of the resource identifies the target.
 
-        It is shown beside the change for review, because secrets may be sent there.
+        Plans show the target with the change, so that users can see where secrets are sent.
         """
         return None
 
     def list_placements(self, op: Operation) -> Sequence[Placement] | None:
-        """Return which members of the system ``op`` assigns to which parts, for display.
+        """Return the members of the system that ``op`` assigns to each part of an object, for display.
 
-        None if it assigns nothing; empty if the system chooses the members for an object that it creates.
+        None if ``op`` assigns nothing; empty if the system chooses the members for a new object.
         """
         return None
 
@@ -270,7 +278,7 @@ class OperationType(Protocol):
         return self.find_object(op) if self.creates else None
 
     def find_changed_resources(self, op: Operation) -> frozenset[ResourceId]:
-        """Return the resources that ``op`` changes, under every name by which they could be declared."""
+        """Return the resources that ``op`` changes, with every id under which a manifest can declare them."""
         return frozenset({op.resource})
 
     def find_object(self, op: Operation) -> ResourceId | None:
@@ -278,23 +286,23 @@ class OperationType(Protocol):
         return op.resource if self.creates or self.deletes else None
 
     def is_confined(self, op: Operation) -> bool:
-        """Whether ``op`` may act on its resource, and its arguments affect that resource and nothing else.
+        """Whether ``op`` is allowed on its resource and affects no other resource.
 
-        This decides whether a plan file is trusted: read the arguments, and compare the names in them with
-        ``op.resource``. The default False rejects the file.
+        A plan file is trusted only if this is true for each of its operations. Implementations compare the
+        names in the arguments with ``op.resource``. The default False rejects the file.
         """
         return False
 
     def is_temporary(self, op: Operation) -> bool:
-        """Whether ``op`` sets something temporary, so that even a late effect must be found and removed."""
+        """Whether ``op`` makes a temporary setting, which must be removed even if it takes effect late."""
         return False
 
     def find_pause_s(self, op: Operation) -> float:
-        """Return how long to wait, in seconds, after ``op`` could begin."""
+        """Return how many seconds to wait before ``op`` is executed, once nothing else delays it."""
         return 0.0
 
     def find_deadline_s(self, connections: Connections) -> float | None:
-        """Return how long, in seconds, the system may work on a request; None if it has no such limit."""
+        """Return the time limit of a request in the system, in seconds; None if there is no limit."""
         return None
 
     def select(self, op: Operation) -> Selections:
@@ -309,8 +317,9 @@ class OperationType(Protocol):
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
         """Return all field changes of ``op``, based on its arguments and on ``op.expect``.
 
-        A rollback shows them, policies of a `PolicySubject` evaluate them, and a plan file that shows other
-        fields is rejected. Only an operation that creates or deletes a whole object may return none.
+        A rollback shows these fields, and policies of a `PolicySubject` evaluate them. A plan file that shows
+        different fields is rejected. Only an operation that creates or deletes a whole object is allowed to
+        return no fields.
         """
 
     def less(self, op: Operation, subjects: Set[ResourceId]) -> Operation | None:
@@ -323,26 +332,26 @@ class OperationType(Protocol):
         return {}
 
     def find_element(self, op: Operation, at: ValuePath) -> str:
-        """Return the view element that a position in the arguments belongs to, or a name for the position."""
+        """Return the view element for a position in the arguments; by default the position as a string."""
         return ".".join(map(str, at))
 
     def without_elements(self, op: Operation, elements: Set[str]) -> Operation | None:
-        """Return ``op`` without these elements of its view; None if it cannot execute the rest alone."""
+        """Return ``op`` without these elements of its view; None if the rest cannot be executed alone."""
         return None
 
     def claims(self, op: Operation) -> Mapping[str, str]:
         """Return the elements of the view, each with a name that is unique in the system."""
 
     def get_batch_key(self, op: Operation) -> str:
-        """Return what ``op`` acts on within a request; a request can contain each key only once."""
+        """Return the key of ``op`` within a request. A request can contain each key only once."""
         return str(op.resource)
 
     def list_produced_claims(self, op: Operation) -> frozenset[str]:
-        """Return the claims that ``op`` changes; its dependents are checked for them after it has run."""
+        """Return the claims that ``op`` changes. Operations that depend on ``op`` are checked for these."""
         return frozenset(self.claims(op).values())
 
     def list_lagging_members(self, op: Operation, live: LiveState) -> tuple[str, ...]:
-        """Return the members that the effect has not reached yet, with reasons; see `propagates`."""
+        """Return the members that the effect of ``op`` has not reached, with reasons; see `propagates`."""
         return ()
 
     def is_repeatable(self, op: Operation) -> bool:
@@ -364,30 +373,32 @@ class OperationType(Protocol):
         """Run a batch and return an outcome per operation id. Raises Fault if the whole request failed."""
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Return what undoes ``op``, which has been executed fully or in part, given the current view."""
+        """Return the inverse of ``op``, given the current view. ``op`` was executed fully or in part."""
 
     def bind_to_created(
         self, op: Operation, created_id: str | None, live: LiveState, options: PlanOptions
     ) -> Operation | UnprovenDeletion:
-        """Return ``op``, which deletes an object that a run created, bound to exactly that object.
+        """Return ``op`` with the id of the object to delete, so that it deletes only the object that a run
+        created.
 
         created_id: the id that the system acknowledged; None if it is unknown.
         """
         return op
 
     def announce_losses(self, connections: Connections, ops: Sequence[Operation]) -> tuple[Diagnostic, ...]:
-        """Return what these operations would lose, for display before confirmation.
+        """Return diagnostics about data that these operations would delete, for display before confirmation.
 
         If the system does not respond, return a diagnostic instead of raising an error.
         """
         return ()
 
     def find_losses(self, connections: Connections, ops: Sequence[Operation]) -> Mapping[str, Diagnostic]:
-        """Return the reasons, by id, to omit operations of a rollback that would lose data. Raises Fault."""
+        """Return reasons, by operation id, to omit operations that lose data from a rollback. Raises Fault.
+        """
         return {}
 
     def update_cleanup(self, op: Operation, status: Status, before: PendingCleanup) -> PendingCleanup:
-        """Return the pending cleanup after ``op`` ended with this status, given the one before."""
+        """Return the pending cleanup after ``op``. status: how ``op`` ended. before: the earlier cleanup."""
         return before
 
 
@@ -409,7 +420,7 @@ def batch_operations(
 
 
 def with_inverse(operation_type: OperationType, op: Operation) -> Operation:
-    """Return ``op`` with its inverse, as far as it is known before it has run."""
+    """Return ``op`` with its inverse, as far as the inverse is known before ``op`` runs."""
     undo_result = operation_type.invert(op, operation_type.expected_state(op), allow_data_loss=False)
     if undo_result.lost or undo_result.args is None:
         lost_elements = ", ".join(undo_result.lost) or "nothing"
@@ -418,5 +429,5 @@ def with_inverse(operation_type: OperationType, op: Operation) -> Operation:
 
 
 def with_args(op: Operation, args: Arguments) -> Operation:
-    """Return ``op`` with other arguments; its inverse, if it has one, gets the same arguments."""
+    """Return ``op`` with these arguments. If ``op`` has an inverse, the inverse gets the same arguments."""
     return replace(op, args=args, inverse=replace(op.inverse, args=args) if op.inverse else None)

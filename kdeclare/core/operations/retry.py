@@ -17,8 +17,8 @@ _log = logging.getLogger(__name__)
 class Retry:
     """One retry that is about to be made.
 
-    call: the method of the client; attempt: the number of the failed attempt, from 1;
-    items: how many items are sent again, None for a whole request; delay_s: the delay before the retry.
+    call: the method of the client. attempt: the number of the failed attempt, from 1. items: the number of
+        items that are sent again, None for a whole request. delay_s: the delay before the retry.
     """
 
     call: str
@@ -40,11 +40,11 @@ class RetryPolicy:
     """Retries after a RETRIABLE fault; UNKNOWN and REFUSED faults are not retried.
 
     The delay doubles from ``base_delay_s`` up to ``max_delay_s``; jitter reduces each delay by up to half, so
-    that clients do not retry at the same time. attempts: includes the first one; jitter: returns numbers from
-    0 to 1. Thread-safe.
+    that clients do not retry at the same time. attempts: the maximum number, including the first attempt.
+    jitter: returns numbers from 0 to 1. Thread-safe.
 
     A quota violation (one of ``quota_errors``) does not count as a failed attempt: the request is sent again
-    as soon as the system accepts it, until the system has accepted nothing for ``quota_patience_s``.
+    until the system accepts it. The retries end if the system accepts nothing for ``quota_patience_s``.
     """
 
     attempts: int = 6
@@ -84,7 +84,9 @@ class Attempts:
         self._items: int | None = None
 
     def goes_on(self, items: int | None, fault: Fault) -> bool:
-        """Wait and return True if another attempt is allowed, else False. ``items``: how many are left."""
+        """Wait and return True if another attempt is allowed, else return False. items: the number still to
+        send.
+        """
         if fault.kind is not FaultKind.RETRIABLE:
             return False
         self._sent += 1
@@ -104,7 +106,7 @@ class Attempts:
         return delay_s * (1 - self._policy.jitter() / 2)
 
     def _compute_quota_delay_s(self, items: int | None, fault: Fault) -> float | None:
-        if items != self._items:  # the system has accepted some since
+        if items != self._items:  # the system accepted some items in the meantime
             self._items, self._delayed_s = items, 0.0
         delay_s = fault.retry_after_s + self._policy.base_delay_s * (1 + self._policy.jitter())
         if self._policy.attempts == 1 or self._delayed_s + delay_s > self._policy.quota_patience_s:

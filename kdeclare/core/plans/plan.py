@@ -1,4 +1,4 @@
-"""The plan: plain data that explain, preview, JSON output and apply share."""
+"""The plan as plain data, for display, JSON output and apply."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -29,14 +29,14 @@ class ClusterRef:
 
 @dataclass(frozen=True, slots=True)
 class PlanBase:
-    """The state that a plan is based on. The serial is informational; apply does not check it."""
+    """The state that a plan is based on. The serial is for information only; apply does not check it."""
 
     lineage: str | None
     serial: int
 
 
 class VerdictOutcome(StrEnum):
-    """The result of a policy for a change."""
+    """What a policy decided about a change."""
 
     ALLOW = "allow"
     WARN = "warn"
@@ -47,18 +47,18 @@ SYSTEM_POLICY = "broker"
 """The policy name used for policies that are configured in the system itself."""
 
 STALE = "stale"
-"""The code of the diagnostic that another client has changed something since it was read."""
+"""The diagnostic code for an object that another client changed after kdeclare read it."""
 
 UNEXPLAINED_DENIAL = "A policy of the brokers denied the request without giving a reason."
-"""The message for a denial by the brokers that has no message of its own."""
+"""The message for a denial by the brokers without an error message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """The result of evaluating one policy for one change.
 
-    resource: the change's id. topic: the topic that was evaluated, if it is not the resource itself.
-    override: the given reason for overriding a denial; the outcome is then ``warn``.
+    resource: the id of the changed resource. topic: the evaluated topic, if it is not this resource.
+    override: the reason that a user gave for overriding a denial; the outcome is then ``warn``.
     """
 
     policy: str
@@ -75,7 +75,7 @@ class Verdict:
 
 
 def build_system_denial(resource: str, message: str) -> Verdict:
-    """Return the verdict of a denial by the system's own policy. An empty message gets a default."""
+    """Return the verdict for a denial by the system's own policy. A default replaces an empty message."""
     return Verdict(SYSTEM_POLICY, resource, VerdictOutcome.DENY, message or UNEXPLAINED_DENIAL)
 
 
@@ -97,7 +97,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Ownership:
-    """What kdeclare owns of one resource before and after the plan; None means nothing."""
+    """The ownership records of one resource before and after the plan. None means that nothing is owned."""
 
     id: ResourceId
     before: OwnedRecord | None
@@ -106,14 +106,14 @@ class Ownership:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Changes, the graph of operations, verdicts and diagnostics.
+    """A plan: its changes, operations, verdicts and diagnostics.
 
     ownership: the records in the state that this plan changes, even if no operation is needed.
     unmanaged_configs: keys that are set but neither declared nor owned, by resource.
-    undoes: the run that this plan rolls back, if it is a rollback.
-    labels: topic labels that are not in the state; policies need them when apply evaluates the plan again.
+    undoes: the run that this plan undoes, if the plan is a rollback.
+    labels: topic labels that are not in the state. Apply needs these labels to evaluate policies again.
     racks: the racks of brokers, for display; empty if no operation assigns replicas.
-    max_deletes: the given limit of deletions (``25`` or ``10%``); None means the default.
+    max_deletes: the limit of deletions that the user gave (``25`` or ``10%``); None means the default.
     """
 
     project: str
@@ -134,7 +134,7 @@ class Plan:
 
     @property
     def has_changes(self) -> bool:
-        """Whether there is anything to do; used for both the headline and the exit code."""
+        """Whether the plan changes anything. The headline and the exit code depend on it."""
         return any(c.action is not Action.NO_OP for c in self.changes)
 
     @property
@@ -144,5 +144,5 @@ class Plan:
 
     @property
     def is_stale(self) -> bool:
-        """Whether the only errors are that other clients changed something while the plan was made."""
+        """Whether all errors report that other clients made changes while the plan was being made."""
         return self.has_errors and all(d.code == STALE for d in self.diagnostics if d.is_error)

@@ -1,8 +1,8 @@
-"""How providers take part in planning: through hooks at fixed points of one pipeline, which the engine runs.
+"""How providers take part in planning: the engine calls their hooks at fixed points.
 
-The engine collects live state, diffs, plans operations, orders them, evaluates policies, lets the systems
-validate the result, and assembles the plan. A provider that must consider all resources of a plan together,
-and not only one at a time as its kinds do, supplies one `PlanHooks` object per plan.
+The engine reads the live state, compares resources, plans and orders operations, evaluates policies, asks the
+systems to validate the operations, and builds the plan. The kinds of a provider consider one resource at a
+time. If a provider must consider all resources of a plan together, it supplies a `PlanHooks` object per plan.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
@@ -20,10 +20,10 @@ from kdeclare.core.resources.owned_record import OwnedRecord
 
 
 class CannotPlanError(Exception):
-    """No operations lead to the desired state. Raised by `Kind.plan_operations`."""
+    """The error that no operations lead to the desired state. Raised by `Kind.plan_operations`."""
 
     def __init__(self, problem: Diagnostic) -> None:
-        """Keep the diagnostic to report. It blocks its resource."""
+        """Store the diagnostic to report, which blocks its resource."""
         super().__init__(problem.detail)
         self.problem = problem
 
@@ -33,7 +33,7 @@ class PlanInputs:
     """The inputs of one plan.
 
     pending: owned objects that exist but that no member of the system shows yet.
-    by_hand: whether the desired state comes from an ad hoc command, so that kdeclare does not take ownership.
+    by_hand: whether an ad hoc command declares the desired state; kdeclare then does not take ownership.
     has_preflight: whether the system will be asked to validate the operations.
     """
 
@@ -49,7 +49,7 @@ class PlanInputs:
 
 @dataclass(frozen=True, slots=True)
 class PlanStep:
-    """The result of one step of the pipeline: the operations, and diagnostics about them."""
+    """The result of one step of planning: the operations, and diagnostics about these operations."""
 
     operations: tuple[Operation, ...]
     diagnostics: tuple[Diagnostic, ...] = ()
@@ -57,12 +57,13 @@ class PlanStep:
 
 @dataclass(frozen=True, slots=True)
 class PlanSettings:
-    """Settings for all plans of a provider's system: in project files, and again in each environment.
+    """Settings for all plans of a provider's system, in the project file and in each environment.
 
-    field: the name of the settings in the spec of a project and of an environment. model: their type.
-    complete: fills in the options of a plan that were left open, from the settings given: first the
-        environment's, then the project's.
-    description, environment_description: what they are for, for editors.
+    field: the name of the settings in the spec of a project and of an environment. model: the type of the
+        settings.
+    complete: sets plan options that the user did not set. It receives the settings of the environment first,
+        then those of the project.
+    description, environment_description: the purpose of the settings, for editors.
     """
 
     field: str
@@ -75,8 +76,8 @@ class PlanSettings:
 class PlanHooks:
     """What a provider does while one plan is made. The default methods do nothing.
 
-    The methods are called from top to bottom. An object serves one plan. Methods raise Fault if the system
-    does not respond.
+    The engine calls the methods from top to bottom and creates a new object for each plan. Methods raise
+    Fault if the system does not respond.
     """
 
     def prepare(self) -> object | None:
@@ -86,7 +87,7 @@ class PlanHooks:
     def withhold(
         self, resource: ResourceId, desired: DesiredResource | None, owned: OwnedRecord | None
     ) -> Difference | None:
-        """Return a result to use instead of a diff if too little is visible for one, else None."""
+        """Return a result to use instead of a diff if too little is visible for a diff; else return None."""
         return None
 
     def review_difference(
@@ -100,39 +101,41 @@ class PlanHooks:
         return difference
 
     def review_diagnostics(self, diagnostics: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
-        """Return the diagnostics from loading the manifests, corrected by what the live state shows."""
+        """Return the diagnostics from loading the manifests, corrected according to the live state."""
         return diagnostics
 
     def refine(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
         """Complete the operations of all resources before they are ordered and evaluated by policies.
 
-        Here a provider adds dependencies that result from names or values, and reports what cannot be planned
-        together. An error or denial about a resource removes its operations.
+        Here a provider adds dependencies that result from names or values, and reports resources that cannot
+        be planned together. An error or denial about a resource removes its operations.
         """
         return PlanStep(operations)
 
     def settle(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
         """Complete the operations that policies have allowed, before the system validates them.
 
-        Anything that depends on which operations remain belongs here: merging operations that would do the
-        same work, and waiting for work in progress.
+        Implement here what depends on the remaining operations, such as merging operations that would do the
+        same work, or waiting for work in progress.
         """
         return PlanStep(operations)
 
     def preflight(self, operations: tuple[Operation, ...]) -> tuple[Diagnostic, ...]:
-        """Return why operations would fail although the system accepts each request on its own."""
+        """Return diagnostics about operations that would fail although the system accepts each request."""
         return ()
 
     def finalize(self, operations: tuple[Operation, ...]) -> PlanStep:
-        """Split the otherwise final operations into the ordered steps that a careful operator would take."""
+        """Split the final operations into smaller steps, in the order that an operator would choose."""
         return PlanStep(operations)
 
     def locate_members(self, operations: Sequence[Operation]) -> Mapping[int, str]:
-        """Return the locations of the system's members that operations name, by id, for display."""
+        """Return the locations of the members that operations name, by id of the member, for display."""
         return {}
 
     def count_unmanaged(self, known: Set[str]) -> int:
-        """Return how many live objects are neither declared nor owned. known: ids of resources that are."""
+        """Return the number of live objects that are not in ``known``, the ids of declared or owned
+        resources.
+        """
         return 0
 
 

@@ -24,10 +24,10 @@ Labels = Mapping[str, Mapping[str, str]]
 class PolicyEvaluation:
     """The results of evaluating policies.
 
-    denied: by resource, the subjects that it must not affect; if the resource itself is one of them, none of
-        its operations may be executed.
-    needs: by operation id, the operations that it depends on, with reasons: it was evaluated together with
-        their effect on its subject, and might have been denied without them.
+    denied: by resource, the subjects that the resource must not affect. If the resource itself is one of
+        these subjects, none of its operations are executed.
+    needs: by operation id, the ids of the operations that it depends on, with reasons. A policy evaluated it
+        together with the effect of these operations, and would perhaps have denied it alone.
     """
 
     verdicts: tuple[Verdict, ...] = ()
@@ -48,7 +48,7 @@ class PolicyGate:
         selections: Selections,
         override: Override,
     ) -> PolicyEvaluation:
-        """Evaluate the operations of a plan in progress. selections: what was read of the live state."""
+        """Evaluate the operations of a plan in progress. selections: the live state that was read."""
         return PolicyEvaluation()
 
     def evaluate_plan(
@@ -59,7 +59,7 @@ class PolicyGate:
         owned: Mapping[str, OwnedRecord],
         override: Override,
     ) -> PolicyEvaluation:
-        """Evaluate operations of a finished plan on the current live state. owned: records of the state."""
+        """Evaluate operations of a finished plan on the current live state. owned: ownership records."""
         return PolicyEvaluation()
 
     def find_labels_to_keep(
@@ -72,7 +72,7 @@ class PolicyGate:
         return {}
 
     def list_evaluated(self, operations: Sequence[Operation]) -> frozenset[tuple[ResourceId, str]]:
-        """Return the resources that policies evaluate, each with the subject as verdicts name it.
+        """Return the resources that policies evaluate, each with the name of its subject in verdicts.
 
         The name is empty if the resource is its own subject.
         """

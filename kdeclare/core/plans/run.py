@@ -15,27 +15,28 @@ class Status(StrEnum):
     """How an operation ended."""
 
     DONE = "done"
-    STARTED = "started"  # work continues in the cluster (--no-wait, or a time-out)
+    STARTED = "started"  # the work continues in the cluster (after --no-wait or a timeout)
     FAILED = "failed"
     DENIED = "denied"  # a policy of the system refused it
     SKIPPED = "skipped"  # an operation that it depends on did not succeed
-    STALE = "stale"  # another client changed what it touches
+    STALE = "stale"  # another client changed the live state that the operation touches
     UNKNOWN = "unknown"  # no response, and the cluster could not be observed; the next run resolves it
-    INTERRUPTED = "interrupted"  # not begun when the run was stopped
+    INTERRUPTED = "interrupted"  # the run was stopped before the operation began
 
 
 REQUEST_DEADLINE_S = 90.0
-"""How long brokers may work on a request without its own timeout, unless the project sets another value."""
+"""The default timeout of a request in brokers, in seconds. Projects can set a different value."""
 
 NOT_PROPAGATED = "not-everywhere"
-"""The error of an operation that is done, but whose effect has not reached all members of the system."""
+"""The error code for an operation that is done, but whose effect has not reached all members of the system.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class OperationResult:
     """How one operation ended, and why.
 
-    error: Kafka's error name or a diagnostic code; None if it succeeded.
+    error: Kafka's error name or a diagnostic code; None if the operation succeeded.
     message: a sentence for display.
     cause: the id of the operation whose failure caused this one to be skipped.
     created_id: the id of the new object, if the system acknowledged its creation; None if there is no proof
@@ -51,17 +52,17 @@ class OperationResult:
 
     @property
     def is_good(self) -> bool:
-        """Whether it succeeded; this includes a reassignment that continues."""
+        """Whether the operation succeeded. A reassignment that continues counts as a success."""
         return self.status in (Status.DONE, Status.STARTED)
 
     @property
     def had_effect(self) -> bool:
-        """Whether it changed anything, as far as known."""
+        """Whether the operation changed anything, as far as known."""
         return self.is_good or self.is_partial
 
     @property
     def is_partial(self) -> bool:
-        """Whether it failed after changing something."""
+        """Whether the operation failed after changing something."""
         return self.status is Status.FAILED and self.error == NOT_PROPAGATED
 
 
@@ -69,7 +70,7 @@ class OperationResult:
 class PendingPart:
     """A partition in flight, and the brokers whose replicas are not in sync yet.
 
-    down: the fenced brokers among them. stalled: whether no data has arrived for a while.
+    down: those of the brokers that are fenced. stalled: whether no data has arrived recently.
     """
 
     partition: str
@@ -86,9 +87,9 @@ def _list_stalled(pending_parts: tuple[PendingPart, ...]) -> list[str]:
 class MoveProgress:
     """Progress of ongoing work. Its parts are, for example, the partitions that are being moved.
 
-    rate: bytes per second. waiting: parts that need attention, those that wait for a broker that is down
-    first; the document lists only stalled ones. noun, member: the display names of a part, and of a member of
-    the system that works on it.
+    rate: bytes per second. waiting: parts that need attention. Parts that wait for a broker that is down come
+        first. The JSON document lists only stalled parts. noun: the display name of a part. member: the
+        display name of a member of the system.
     """
 
     schema_name = "ProgressDocument"
@@ -118,8 +119,9 @@ class MoveProgress:
 class ApplyResult:
     """The results of a run, operation by operation in the order of the plan.
 
-    run_id: None if there was nothing to run. plan: the plan without what was denied when it was applied.
-    identity: the id of the plan as requested, which the journal records; None if it is unknown.
+    run_id: None if there was nothing to run. plan: the plan without the operations that policies denied
+        during apply.
+    identity: the id of the requested plan, as recorded in the journal; None if it is unknown.
     """
 
     run_id: str | None

@@ -8,9 +8,9 @@ from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.resources.owned_record import OwnedRecord
 
 PendingCleanup = Mapping[str, JsonValue]
-"""What runs have left to be removed later, in sections that operation types read and write.
+"""What runs left behind and later runs remove, in sections that operation types read and write.
 
-The section of a provider that is not installed stays unchanged.
+If a provider is not installed, its section stays unchanged.
 """
 
 
@@ -18,9 +18,9 @@ The section of a provider that is not installed stays unchanged.
 class State:
     """The owned resources of one project in one environment.
 
-    lineage: created with the first write; a state that was started again from scratch has a different one.
-    serial: increases by one with every write, and so with every run that has changed anything.
-    resources: by resource id (as text), what was last applied (the kind's ownership record).
+    lineage: created with the first write. A state that was recreated from scratch has a new lineage.
+    serial: increases by one with every write, and therefore with every run that changes anything.
+    resources: the ownership records (what was last applied), by resource id as a string.
     """
 
     lineage: str
@@ -32,9 +32,9 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class LockInfo:
-    """The holder of the lock.
+    """The process that holds the lock.
 
-    For messages only: the lock itself is an operating system lock.
+    This value is only for messages. The lock itself is a lock of the operating system.
     """
 
     schema_name = "LockDocument"

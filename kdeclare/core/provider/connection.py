@@ -1,9 +1,9 @@
 """How providers connect: the connection settings of an environment, and the connections opened with them.
 
 A provider declares one `ConnectionType`. It turns the settings of an environment into a target, a frozen
-value with everything needed to reach the system; the target opens the connection. Generic code decides when:
-a connection is opened on first use and closed once. The interactive shell keeps it between commands if it can
-check that the system still responds.
+value with everything needed to reach the system; the target opens the connection. Generic code opens the
+connection on first use and closes it. The interactive shell keeps a connection between commands if the
+connection can check that the system still responds.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -18,14 +18,14 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.faults import Fault
 
 NOT_CONFIGURED = "provider-not-configured"
-"""The code of the error that the environment does not configure the system."""
+"""The error code for a system that the environment does not configure."""
 
 
 class References(Protocol):
     """Resolves references such as ``${env.NAME}``."""
 
     def resolve(self, reference: str) -> str:
-        """Return the value of a reference as allowed in manifests. Raises KdeclareError.
+        """Return the value of a reference in a manifest. Raises KdeclareError.
 
         Paths are relative to the project's folder; only sources that the project allows are read.
         """
@@ -33,14 +33,14 @@ class References(Protocol):
     def resolve_beside(self, file: Path, reference: str) -> str:
         """Return the value of a reference in a settings file. Raises KdeclareError.
 
-        Paths are relative to the file's folder. The project's allow list does not apply: such a file is not
-        reviewed with the manifests, and the user who runs kdeclare names it.
+        Paths are relative to the file's folder. The project's allow list does not apply, because the user who
+        runs kdeclare chooses the file, and the file is not reviewed with the manifests.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionContext:
-    """What is needed to reach a system, besides its settings.
+    """The inputs for reaching a system, in addition to its settings.
 
     environment: the name of the environment, for messages.
     folder: the folder of the project file.
@@ -66,12 +66,14 @@ class Target(Protocol):
     """
 
     def open(self, timeout_s: float) -> object:
-        """Open the connection within this time. Raises KdeclareError, or Fault if the system refuses."""
+        """Open the connection within this time. Raises KdeclareError, or Fault if the system refuses the
+        request.
+        """
 
 
 @runtime_checkable
 class Closable(Protocol):
-    """A connection that holds resources to release."""
+    """A connection with resources that must be released."""
 
     def close(self) -> None:
         """Release the resources. Safe to call twice."""
@@ -79,7 +81,7 @@ class Closable(Protocol):
 
 @runtime_checkable
 class Keepable(Protocol):
-    """A connection that the next command of the shell can use again. Others are opened again."""
+    """A connection that the next command of the shell can use again. Any other connection is opened again."""
 
     def check(self) -> None:
         """Send a small request. Raises an exception if the system does not respond."""
@@ -89,7 +91,7 @@ class Keepable(Protocol):
 class SettingsFile:
     """A file that settings refer to.
 
-    holds_references: whether the file can contain references, which lead to further files and variables.
+    holds_references: whether the file can contain references to more files and to environment variables.
     """
 
     path: Path
@@ -107,17 +109,17 @@ def _find_no_files(settings: BaseModel, options: Mapping[str, str]) -> Iterable[
 class ConnectionType(Generic[_Settings]):
     """How one provider connects to its system.
 
-    makes: the class of its connection, by which collectors and operation types find it.
+    makes: the class of the connection. Collectors and operation types look the connection up by this class.
     settings: the model of the environment's settings for the system, under ``providers`` and the provider's
-        name. If it has no mandatory field, an environment may omit the settings. Editors show the
-        descriptions of its fields. Values of type `SecretText` are never displayed.
-    locate: turns settings into a target. Raises KdeclareError, also if something is missing.
-    environment_fields: the fields of its settings that are in the environment itself instead.
-    is_always_needed: whether every command that reads systems connects, and does so while it still reads
-        files.
-    find_files: finds the files that connecting reads, given the settings and `ConnectionContext.options`;
-        they are sent to tasks on other machines. Files whose absolute path is valid on every machine are
-        omitted. Raises KdeclareError.
+        name. If the model has no mandatory field, an environment can omit the settings. Editors show the
+        descriptions of the fields. Values of type `SecretText` are never displayed.
+    locate: turns settings into a target. Raises KdeclareError if settings are invalid or missing.
+    environment_fields: fields of the settings that are fields of the environment, not below ``providers``.
+    is_always_needed: whether every command that reads systems opens this connection, and opens it while the
+        command still reads files.
+    find_files: returns the files that are read to connect, given the settings and
+        `ConnectionContext.options`. Tasks on other machines receive these files. Files whose absolute path is
+        valid on every machine are omitted. Raises KdeclareError.
     explain: turns a fault into a diagnostic, given the display name of the environment; None if the fault
         does not come from this system.
     """
@@ -131,7 +133,7 @@ class ConnectionType(Generic[_Settings]):
     explain: Callable[[Fault, str], Diagnostic | None] = lambda fault, name: None
 
     def list_files(self, settings: BaseModel, options: Mapping[str, str]) -> Iterable[SettingsFile]:
-        """Return the files that connecting reads. Raises KdeclareError."""
+        """Return the files that are read to connect. Raises KdeclareError."""
         return self.find_files(self._narrow_settings(settings), options)
 
     def make_target(self, settings: BaseModel, surroundings: ConnectionContext) -> Target:

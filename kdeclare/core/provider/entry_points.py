@@ -1,7 +1,7 @@
-"""The entry points through which installed distributions contribute providers, commands and options.
+"""The entry points through which installed Python packages contribute providers, commands and options.
 
-`importlib.metadata` can find them, too, but importing and using it takes a tenth of the run time of
-``--help``. It is used only if distributions may be installed outside plain folders.
+`importlib.metadata` also finds entry points, but it would take a tenth of the run time of ``--help``.
+kdeclare uses it only if packages can be installed outside plain folders.
 """
 
 import importlib
@@ -26,8 +26,8 @@ _SEPARATORS = re.compile("[-_.]+")
 class InstalledEntryPoint:
     """One entry point, not imported yet.
 
-    value: ``module:attribute``. distribution, version: the package that contributes it; empty if it has no
-    metadata. Two distributions can contribute the same entry point.
+    value: ``module:attribute``. distribution, version: the Python package that contributes the entry point;
+        empty if the package has no metadata. Two packages can contribute the same entry point.
     """
 
     group: str
@@ -38,10 +38,10 @@ class InstalledEntryPoint:
 
     @property
     def origin(self) -> str:
-        """The distribution, which a user can uninstall, or the value if the distribution is unknown."""
+        """The Python package, which a user can uninstall; the value if the package is unknown."""
         if not self.distribution:
             return self.value
-        return f"the distribution {self.distribution} {self.version}"
+        return f"the package {self.distribution} {self.version}"
 
     def load(self) -> object:
         """Import the object. Raises whatever the import raises."""
@@ -53,7 +53,7 @@ class InstalledEntryPoint:
 def find_entry_points(group: str) -> tuple[InstalledEntryPoint, ...]:
     """Find the entry points of a group, without importing them.
 
-    If several distributions have the same name, the first one on the path counts.
+    If several Python packages have the same name, the first one on the import path is used.
     """
     return tuple(point for point in find_all() if point.group == group)
 
@@ -126,5 +126,5 @@ def _read_text(file: str) -> str:
     try:
         with open(file, encoding="utf-8") as stream:  # noqa: PTH123  five times faster, for hundreds of files
             return stream.read()
-    except OSError:  # most distributions have no such file
+    except OSError:  # most packages have no such file
         return ""

@@ -1,7 +1,7 @@
-"""The installed providers, found through the entry points of their distributions.
+"""The installed providers, found through the entry points of their Python packages.
 
-kdeclare's own providers are found in the same way. Nothing is imported until a kind or an operation type is
-used.
+kdeclare's own providers are found in the same way. No provider is imported until a kind or an operation type
+is used.
 """
 
 import re
@@ -24,7 +24,7 @@ _API_VERSION = re.compile(r"[a-z0-9][a-z0-9.-]*/v[0-9][a-z0-9]*")
 class InstalledProvider:
     """One entry point, not imported yet.
 
-    distribution, version: the package that contributes it; empty if it has no metadata.
+    distribution, version: the Python package that contributes the provider; empty if it has no metadata.
     reference: ``module:attribute``.
     """
 
@@ -46,7 +46,7 @@ def find_providers() -> tuple[InstalledProvider, ...]:
 
 @dataclass(slots=True)
 class _ProviderChoice:
-    """The providers that this process was configured to use; None to use the installed ones."""
+    """The providers that this process was configured to use; None to use the installed providers."""
 
     providers: tuple[InstalledProvider, ...] | None = None
 
@@ -55,15 +55,15 @@ _provider_choice = _ProviderChoice()
 
 
 def list_providers() -> tuple[InstalledProvider, ...]:
-    """Return the providers that this process uses: the configured ones, or else the installed ones."""
+    """Return the configured providers of this process, or else the installed providers."""
     return find_providers() if _provider_choice.providers is None else _provider_choice.providers
 
 
 def find_raising_provider(exception: BaseException) -> InstalledProvider | None:
-    """Return the provider whose package raised an exception, or called the code that raised it.
+    """Return the provider whose package raised an exception, or called the code that raised the exception.
 
-    None if no frame belongs to a provider outside kdeclare. If several do, the innermost counts. Imports
-    nothing.
+    None if no frame of the traceback belongs to a provider outside kdeclare. If several frames do, the
+    innermost one counts. Imports no module.
     """
     packages = {
         provider.reference.partition(":")[0].partition(".")[0]: provider for provider in list_providers()
@@ -77,10 +77,11 @@ def find_raising_provider(exception: BaseException) -> InstalledProvider | None:
 
 
 def use_providers(providers: Sequence[InstalledProvider] | None) -> None:
-    """Make this process use only these providers; None means the installed ones.
+    """Make this process use only these providers; None means the installed providers.
 
-    Spark tasks call it with the providers of their driver. Raises KdeclareError if a distribution is missing
-    here or has another version: a task with different code could return different results than its driver.
+    Spark tasks call it with the providers of their driver. Raises KdeclareError if a package is missing in
+    this process or has a different version, because a task with different code might return different
+    results.
     """
     selected = None if providers is None else tuple(providers)
     if selected == _provider_choice.providers:
@@ -94,7 +95,10 @@ def use_providers(providers: Sequence[InstalledProvider] | None) -> None:
 def _validate_installed_version(provider: InstalledProvider) -> None:
     if not provider.distribution:
         return
-    from importlib.metadata import PackageNotFoundError, version  # imported here: only fleet tasks need it
+    from importlib.metadata import (
+        PackageNotFoundError,
+        version,
+    )  # imported here because only fleet tasks need it
 
     try:
         installed_version: str | None = version(provider.distribution)
@@ -115,7 +119,7 @@ def _validate_installed_version(provider: InstalledProvider) -> None:
 
 
 def load_provider(installed: InstalledProvider) -> Provider:
-    """Import a provider. Raises KdeclareError if that fails or if it implements another contract version."""
+    """Import a provider. Raises KdeclareError if that fails or if the contract version differs."""
     try:
         provider = InstalledEntryPoint(GROUP, installed.name, installed.reference).load()
     except Exception as cause:  # provider code can raise any exception
@@ -132,7 +136,8 @@ def load_provider(installed: InstalledProvider) -> Provider:
                 f"The provider {_format_provider(installed)} implements "
                 f"version {provider.contract} of the "
                 f"provider contract, but this version of kdeclare requires version {CONTRACT}.",
-                hint="Install a version of the provider for this version of kdeclare, or uninstall it.",
+                hint="Install a version of the provider for this version of kdeclare, "
+                "or uninstall the provider.",
             )
         )
     if provider.name != installed.name:
@@ -149,13 +154,13 @@ def load_provider(installed: InstalledProvider) -> Provider:
 def load_providers() -> tuple[Provider, ...]:
     """Import all providers, in dependency order.
 
-    Raises KdeclareError if that fails, also if two providers define the same name or share an API group.
+    Raises KdeclareError if an import fails, two providers define the same name, or packages share a group.
     """
     return load_selected_providers(list_providers())
 
 
 def load_selected_providers(installed: Sequence[InstalledProvider]) -> tuple[Provider, ...]:
-    """Import these providers, as `load_providers` does with all. Raises KdeclareError."""
+    """Import these providers in the same way as `load_providers`. Raises KdeclareError."""
     _validate_unique_names(
         installed, "provider", {f"{item.distribution}/{item.name}": [item.name] for item in installed}
     )
@@ -192,7 +197,7 @@ def _order_providers(providers: Mapping[str, Provider]) -> list[str]:
 
 
 def _validate_api_groups(installed: Sequence[InstalledProvider], providers: Mapping[str, Provider]) -> None:
-    """Check that each API group belongs to one distribution, which may contain several of its providers."""
+    """Check that each API group belongs to one Python package. The package can contain several providers."""
     groups: dict[str, list[str]] = {}
     for item in installed:
         if item.distribution:  # without a distribution, there is nothing to uninstall
@@ -200,7 +205,7 @@ def _validate_api_groups(installed: Sequence[InstalledProvider], providers: Mapp
             groups.setdefault(f"{item.distribution}/", []).append(group)
     hint = (
         "Set the provider's api_version to a group of its own, such as flags.example/v1 (the default is "
-        "kdeclare/v1), or uninstall one of the distributions."
+        "kdeclare/v1), or uninstall one of the packages."
     )
     _validate_unique_names(installed, "API group", groups, hint)
 
@@ -229,9 +234,9 @@ def _validate_unique_names(
 
 
 def _describe_origin(installed: Sequence[InstalledProvider], owner: str) -> str:
-    """Return the distribution of a provider, which the user can uninstall."""
+    """Return the Python package of a provider, which the user can uninstall."""
     distributions = {item.name: item.distribution for item in installed}
-    return f"the distribution {distributions.get(owner) or owner.partition('/')[0]}"
+    return f"the package {distributions.get(owner) or owner.partition('/')[0]}"
 
 
 def _report_broken_provider(installed: InstalledProvider, reason: str) -> Diagnostic:
@@ -239,8 +244,8 @@ def _report_broken_provider(installed: InstalledProvider, reason: str) -> Diagno
         "provider-broken",
         "Provider cannot be loaded",
         f"The provider {_format_provider(installed)} cannot be loaded: {reason}.",
-        hint="Install another version of its distribution, or uninstall it. If you are its author, set "
-        "KDECLARE_DEBUG=1 to see where it fails.",
+        hint="Install a different version of its package, or uninstall the package. "
+        "If you are the author of the provider, set KDECLARE_DEBUG=1 to see where it fails.",
     )
 
 

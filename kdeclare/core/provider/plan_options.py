@@ -1,9 +1,9 @@
 """The plan options that providers declare, for the command line and the Python API.
 
 A provider declares one frozen dataclass whose fields all have defaults. Fields that users can set are
-annotated with a `PlanOption`. The value becomes a part of `PlanOptions`, which the provider finds by its
-class. Entry points refer to these classes, not to the `Provider`: every ``--help`` reads them, so their
-modules must be fast to import.
+annotated with a `PlanOption`. The value becomes a part of `PlanOptions`, and the provider looks this part up
+by its class. Entry points refer to these classes, not to the `Provider`. Every ``--help`` imports the modules
+of the classes, so these modules must be fast to import.
 """
 
 from collections.abc import Mapping
@@ -29,8 +29,8 @@ class PlanOption:
     """Makes a field an option that users can set; used as an annotation.
 
     help: a sentence that describes the option. metavar: the placeholder of the value in the help text; empty
-    for a flag. is_about_deletions: whether the option matters only if something is deleted. Such an option is
-    listed with the others about deletions, and is also available for rollbacks.
+        for a flag. is_about_deletions: whether the option matters only if a resource is deleted. Such options
+        form a group in the help text, and rollbacks accept them, too.
     """
 
     help: str
@@ -43,7 +43,7 @@ class OfferedOption:
     """One option of an installed provider.
 
     name: the name of the field; on the command line, dashes replace its underscores. annotation: the type of
-    its values. model: the class of the part of `PlanOptions`.
+        the option's values. model: the dataclass that declares the option.
     """
 
     name: str
@@ -61,7 +61,7 @@ class OfferedOption:
 
 @dataclass(frozen=True, slots=True)
 class OfferedOptions:
-    """The options by name, in field order per provider (usable), and why others are not usable (problems)."""
+    """The options that can be used, by name, and the problems of all other options."""
 
     usable: Mapping[str, OfferedOption]
     problems: tuple[Diagnostic, ...] = ()
@@ -71,7 +71,8 @@ class OfferedOptions:
 def find_plan_options() -> OfferedOptions:
     """Find the options of all installed providers.
 
-    No plan can be made while an option cannot be used or two have the same name; help is shown without it.
+    No plan can be made if an option cannot be used or two options have the same name. The help text omits
+    such an option.
     """
     usable: dict[str, OfferedOption] = {}
     problems: list[Diagnostic] = []
@@ -105,17 +106,18 @@ def collect_options(provider: str, model: object) -> tuple[OfferedOption, ...]:
 
 
 def choose_options(**values: object) -> PlanOptions:
-    """Return the options of a plan with these values, by option name.
+    """Return the options of a plan. values: the values by option name.
 
     Each name stands for the command-line option of that name: ``await_reassignments=True`` for
-    ``--await-reassignments``. Other options keep their defaults. Raises KdeclareError if no installed
-    provider has the option, if a value has the wrong type, or if the options of a provider cannot be used.
+    ``--await-reassignments``. Options that are not given keep their defaults. Raises KdeclareError if no
+    installed provider has the option, if a value has the wrong type, or if the options of a provider cannot
+    be used.
     """
     return choose_from_offered(find_plan_options(), values)
 
 
 def choose_from_offered(offered: OfferedOptions, values: Mapping[str, object]) -> PlanOptions:
-    """Return the options of a plan with these values, out of the offered options. Raises KdeclareError."""
+    """Return the options of a plan, given the offered options and some values. Raises KdeclareError."""
     if offered.problems:
         raise KdeclareError(*offered.problems)
     if not values:
@@ -151,7 +153,7 @@ def _report_ambiguous_option(option: OfferedOption, point: InstalledEntryPoint) 
         "option-collision",
         "Two options have the same name",
         f"The option '{option.flag}' of {point.origin} has the same name as another provider's option.",
-        hint="Uninstall that distribution, or ask its author to rename the option.",
+        hint="Uninstall that package, or ask its author to rename the option.",
     )
 
 
@@ -160,5 +162,5 @@ def _report_broken_options(point: InstalledEntryPoint, reason: str) -> Diagnosti
         "provider-broken",
         "Provider cannot be loaded",
         f"The options of {point.origin} cannot be loaded: {reason}.",
-        hint="Install another version of the distribution, or uninstall it.",
+        hint="Install a different version of the provider's package, or uninstall the package.",
     )

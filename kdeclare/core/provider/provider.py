@@ -1,7 +1,7 @@
 """The definition of a provider: a package that supports one external system.
 
 Besides what plans need, a provider can examine its system for `doctor`, report ongoing work for `status`, and
-remove what earlier runs left behind for work that has ended.
+remove what earlier runs left behind after their work ended.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -29,19 +29,20 @@ _Settings = TypeVar("_Settings", bound=BaseModel)
 
 
 class CheckStatus(StrEnum):
-    """The result of a check, from best to worst."""
+    """The possible results of a check, from best to worst."""
 
     OK = "ok"
     SKIPPED = "skipped"  # not checked, or not used here
     WARNING = "warning"  # some functions do not work
-    FAILED = "failed"  # nothing works until it is fixed
+    FAILED = "failed"  # nothing works until the problem is fixed
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check.
+    """One check of `doctor`.
 
-    name: what was checked. what: the finding. why: what it is needed for. hint: what the user can do.
+    name: the name of the checked item. what: the finding. why: the purpose of the item. hint: what the user
+        can do.
     """
 
     name: str
@@ -64,8 +65,8 @@ class ExaminationRequest:
     """The inputs of an examination.
 
     settings: the environment's settings for the system; None if the provider has no `ConnectionType`.
-    surroundings: the other inputs of a connection; None if the project file is invalid, so that nothing can
-        be examined.
+    surroundings: the inputs of a connection besides the settings; None if the project file is invalid, so
+        that nothing can be examined.
     desired: the declared resources, as far as the manifests can be read.
     """
 
@@ -74,7 +75,7 @@ class ExaminationRequest:
     desired: Sequence[DesiredResource] = ()
 
     def get_settings(self, model: type[_Settings]) -> _Settings:
-        """Return the settings as the provider's own model. Raises TypeError for another model."""
+        """Return the settings as the provider's own model. Raises TypeError for a different model."""
         if not isinstance(self.settings, model):
             raise TypeError(f"settings of {type(self.settings).__name__}, not {model.__name__}")
         return self.settings
@@ -82,14 +83,14 @@ class ExaminationRequest:
 
 @dataclass(frozen=True, slots=True)
 class ExaminationResult:
-    """The results of an examination. system_id: the id that states are bound to; None if unknown or none."""
+    """The results of an examination. system_id: the id that states are bound to; None if it is unknown."""
 
     sections: tuple[CheckSection, ...] = ()
     system_id: str | None = None
 
 
 def build_error_check(name: str, standing: CheckStatus, problem: KdeclareError, purpose: str = "") -> Check:
-    """Return a failure as a check, with its message and its own hint."""
+    """Return a failed check with the message and the hint of an error."""
     hint = next((found.hint for found in problem.diagnostics if found.is_error and found.hint), "")
     return Check(name, standing, summarize_diagnostics(problem.diagnostics), purpose, hint)
 
@@ -98,9 +99,11 @@ def build_error_check(name: str, standing: CheckStatus, problem: KdeclareError, 
 class OngoingWork:
     """One object that the system is working on.
 
-    before, after: its current and its target value. run_id: the run that requested the work, if one did.
+    before: the current value. after: the target value. run_id: the run that requested the work, if there is
+        one.
     note: what the work waits for. verb: the operation that the work belongs to, if known.
-    document: its fields in the JSON document under ``moves``; empty if it is listed under ``work``.
+    document: the fields of the object under ``moves`` in the JSON document; empty if the object is listed
+        under ``work``.
     """
 
     name: str
@@ -116,8 +119,9 @@ class OngoingWork:
 class Activity:
     """The ongoing work in one system.
 
-    headline: phrases that summarize it; empty if there is none. quiet: the phrase for no ongoing work.
-    title: the heading above the ongoing work. notes: sentences below it.
+    headline: phrases that summarize the work; empty if there is no work. quiet: the phrase for no ongoing
+        work.
+    title: the heading above the ongoing work. notes: sentences below the ongoing work.
     fields: top-level fields of the JSON document.
     """
 
@@ -134,8 +138,8 @@ class Activity:
 class RecentRuns:
     """The results of earlier runs.
 
-    cleanup: what they left to be removed. find: yields the latest runs, the most recent first, each with
-    those of its operations whose work continues after the request; it reads files.
+    cleanup: what the runs left behind to be removed. find: reads files and yields the latest runs, the most
+        recent first, each with the operations whose work continues after the request.
     """
 
     cleanup: PendingCleanup
@@ -143,13 +147,13 @@ class RecentRuns:
 
 
 class ActivityWatch(Protocol):
-    """Observes one system repeatedly."""
+    """Observes the ongoing work of one system."""
 
     def look(self) -> tuple[Diagnostic, ...]:
         """Read the ongoing work, and return diagnostics about what could not be read. Raises Fault.
 
-        What earlier runs left open is settled after this, so that remains of work are removed only after an
-        observation has seen the work end.
+        Commands clean up after earlier runs only after this call, so that they remove what work left behind
+        only after an observation showed that the work had ended.
         """
 
     def describe(self, runs: RecentRuns) -> Activity:
@@ -161,8 +165,8 @@ class CleanupRequest:
     """The inputs of a cleanup.
 
     pending: everything that is to be removed, for all providers.
-    patient: remove nothing until all work has ended, so that a polling command does not start a run each time
-        a part of the work ends.
+    patient: whether to remove nothing until all work has ended. Otherwise, a command that polls would start a
+        run each time a part of the work ends.
     """
 
     connections: Connections
@@ -175,8 +179,8 @@ class CleanupRequest:
 class Cleanup:
     """What one provider can remove now.
 
-    operations: the operations that remove it. ongoing: names of the work that has not ended.
-    pending: what remains to be removed; it no longer contains work that turned out to have ended.
+    operations: the operations of the cleanup. ongoing: the names of the work that has not ended. pending: the
+        cleanup that remains for later; work that has ended is no longer included.
     """
 
     operations: tuple[Operation, ...]
@@ -190,7 +194,7 @@ def find_pending(pending: PendingCleanup, section: str) -> frozenset[str]:
 
 
 def with_pending(pending: PendingCleanup, section: str, names: Collection[str]) -> PendingCleanup:
-    """Return the pending cleanup with these names in a section; without names, the section is removed."""
+    """Return the pending cleanup with these names in a section. Without names, remove the section."""
     other_sections = {name: value for name, value in pending.items() if name != section}
     return {**other_sections, section: sorted(names)} if names else other_sections
 
@@ -199,14 +203,16 @@ API_VERSION = "kdeclare/v1"
 """The ``apiVersion`` of kdeclare's own documents."""
 
 CONTRACT = 1
-"""The version of the provider contract. It is experimental: a later kdeclare may require another version."""
+"""The version of the provider contract. The contract is experimental: later versions of kdeclare can require
+a different contract version.
+"""
 
 
 class AnyCollector(Protocol):
     """A `Collector` with any type of selection."""
 
     def collect(self, connections: Connections, selections: Iterable[Selection]) -> object | None:
-        """Read the selected state; None if nothing is selected. Raises Fault."""
+        """Read the selected live state. Return None if nothing is selected. Raises Fault."""
 
     def collect_expected(
         self, connections: Connections, selections: Iterable[Selection], expected: ExpectedObjects
@@ -217,16 +223,17 @@ class AnyCollector(Protocol):
         """Whether this collector reads any of the selections."""
 
     def identify(self, live: LiveState) -> str | None:
-        """Return the id of the system that was read; None if it has none."""
+        """Return the id of the system that was read; None if the system has no id."""
 
     @property
     def codec(self) -> LiveCodec | None:
-        """How its live state is stored in fleet snapshots; None if it is not stored."""
+        """The codec that stores the live state in fleet snapshots; None if it is not stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListedParts:
-    """What a kind can refer to: the kinds of all providers, and what its own provider lists."""
+    """What a kind can refer to: the kinds of all providers, and the other parts of its own provider.
+    """
 
     kinds: frozenset[str]
     operation_types: tuple[OperationType, ...]
@@ -235,10 +242,10 @@ class ListedParts:
 
 @runtime_checkable
 class ChecksItsProvider(Protocol):
-    """A kind that checks for mistakes of the provider's author when the provider is loaded."""
+    """A kind that checks for mistakes of the provider's author when a provider is loaded."""
 
     def find_mistakes(self, listed: ListedParts) -> Iterable[str]:
-        """Return mistakes as clauses, such as ``"its operation type flag.create is not listed"``."""
+        """Return the mistakes as clauses, such as ``"its operation type flag.create is not listed"``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,9 +266,10 @@ class PlanSection:
 
 @dataclass(frozen=True, slots=True)
 class TypedSetting:
-    """A setting on a command line as the user typed it: ``key=value``.
+    """A setting that the user typed on a command line: ``key=value``.
 
-    command: the first words of the line. option: the option that contains it; empty if it is an argument.
+    command: the first words of the line. option: the option whose value is the setting; empty for an
+        argument.
     """
 
     command: tuple[str, ...]
@@ -274,40 +282,41 @@ class TypedSetting:
 class Provider:
     """What one package adds to kdeclare.
 
-    kinds, operation_types: in the order in which they are listed.
-    api_version: the ``apiVersion`` of its kinds' manifests, GROUP/VERSION. Each group belongs to one
-        distribution. The group ``kdeclare`` belongs to kdeclare, so other providers use a group of their own.
-    builds_on: names of providers that the resources of this one refer to; those are listed first.
-    connection: how it connects to its system; None if it needs no connection of its own.
-    examine: checks its system for `doctor`, and raises nothing that a check can report. None: `doctor` only
-        tries to connect, if the environment has the settings.
-    collectors: how its live state is read.
-    plan_settings: settings in project files for all of its plans; None if it has none.
-    start_plan: creates the hooks of one plan; None if its kinds are sufficient.
+    kinds, operation_types: the kinds and operation types, in display order.
+    api_version: the ``apiVersion`` of its kinds' manifests, GROUP/VERSION. Each group belongs to one Python
+        package. The group ``kdeclare`` belongs to kdeclare, so packages of other authors must use a different
+        group.
+    builds_on: names of the providers whose resources this provider's resources refer to. These providers are
+        listed first.
+    connection: connects to the provider's system; None if the provider needs no connection.
+    examine: checks the system for `doctor`, and reports failures as checks instead of raising them. If it is
+        None, `doctor` only tries to connect, and only if the environment has the settings.
+    collectors: read the live state of the system.
+    plan_settings: settings in project files for all plans; None if the provider has no such settings.
+    start_plan: creates the hooks of one plan; None if the kinds are sufficient.
     find_invisible: returns the acknowledged writes that the system does not show yet; None for a system that
         shows every write immediately. Raises Fault.
-    shows_all: reports, without checking each write, whether its system shows everything that was
-        acknowledged. It receives the operation types of the writes, each with the kind of a resource that it
-        wrote to. If it is None, or returns False because it cannot tell, `find_invisible` checks each write.
-        Raises Fault.
-    find_principal: returns the principal that kdeclare is authenticated as, for policies about its kinds and
-        for the record of overrides. None if its system has no principals. Raises Fault.
+    shows_all: returns, without checking each write, whether the system shows every acknowledged write. It
+        receives the operation types of the writes, each with the kind of a resource that was written. If it
+        is None, or returns False because it cannot tell, `find_invisible` checks each write. Raises Fault.
+    find_principal: returns the principal that kdeclare is authenticated as, for policies about the provider's
+        kinds and for the record of overrides. None if the system has no principals. Raises Fault.
     auxiliary_kinds: names under which auxiliary operations of several resources are listed. No resource of
         these kinds is ever declared or owned.
-    watch: starts observing ongoing work in its system, for `status`; None if its system does no work on its
-        own.
-    find_cleanup: plans the cleanup after earlier runs that is possible now; returns None if this provider
-        has none. Raises Fault.
+    watch: starts observing ongoing work in the system, for `status`; None if no work in the system continues
+        after a request.
+    find_cleanup: plans the cleanup of earlier runs that is possible now; returns None if there is no cleanup.
+        Raises Fault.
     describe_plan: describes the combined effect of a plan's operations; None if the changes are sufficient.
     is_secret_setting: returns whether to hide the value of a typed setting from histories and messages, or
-        None for a setting that it does not know. The value of a setting that no provider knows is hidden.
-    may_hold_secret: returns whether the value of a key in a manifest may be secret, so that the line is never
-        displayed; fields that a spec declares as secret need not be named.
-    check_declared: finds mistakes across declared resources that all commands which load manifests report,
-        such as names that the system treats as the same.
-    find_contradictions: finds declared resources that can never all be as declared, whatever the live state
-        is, in addition to contradictions found through `SharesSettings`.
-    contract: the version of the contract that it was written for.
+        None for an unknown setting. If no provider knows a setting, its value is hidden.
+    may_hold_secret: returns whether the value of a key in a manifest is possibly a secret. Lines with such a
+        key are never displayed. Fields that a spec declares as secret are always hidden.
+    check_declared: finds mistakes across declared resources, such as names that the system treats as the
+        same. All commands that load manifests report these mistakes.
+    find_contradictions: finds declared resources that contradict each other regardless of the live state, in
+        addition to contradictions found through `SharesSettings`.
+    contract: the version of the contract that the provider was written for.
     """
 
     name: str

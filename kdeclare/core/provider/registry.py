@@ -1,8 +1,7 @@
 """All kinds and operation types of the installed providers by name, and functions that query every provider.
 
-An unknown verb gets an operation type that can be displayed but never executed: a run of a provider that is
-not installed, or of a newer version of kdeclare, must not break `status`, `history` or the recovery in later
-commands.
+An unknown verb gets an operation type that can be displayed but never executed: `status`, `history` and
+recovery must work even after a run of a newer version of kdeclare, or of a provider that is not installed.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -38,7 +37,7 @@ _EFFECT = "effect"
 
 
 class UnknownOperationType(OperationType):
-    """Reads nothing, does nothing, and cannot be undone."""
+    """Stands for an unknown operation type. It reads nothing, does nothing, and cannot be undone."""
 
     arguments = UnboundArguments
 
@@ -54,7 +53,7 @@ class UnknownOperationType(OperationType):
         return {_EFFECT: "unknown"}
 
     def expected_state(self, op: Operation) -> View:
-        """Return that it is done, which never equals `compute_view`."""
+        """Return a view that never equals the result of `compute_view`."""
         return {_EFFECT: "done"}
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
@@ -86,7 +85,7 @@ class UnknownOperationType(OperationType):
         return {op.id: Fault("UNKNOWN_VERB", text, FaultKind.REFUSED) for op in ops}
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Return that it cannot be undone."""
+        """Return the changes as lost, because the operation cannot be undone."""
         return UndoResult(lost=(f"the changes made by {self.name}",))
 
 
@@ -94,7 +93,9 @@ _Value = TypeVar("_Value", covariant=True)
 
 
 class _ProviderMapping(Mapping[str, _Value]):
-    """A mapping built from the providers in use, on first access and again after they change."""
+    """A mapping that is built from the providers in use on first access, and again after the providers
+    change.
+    """
 
     def __init__(self, build_mapping: Callable[[Sequence[Provider]], Mapping[str, _Value]]) -> None:
         self._make = build_mapping
@@ -123,7 +124,7 @@ class _ProviderMapping(Mapping[str, _Value]):
 
 
 class _OperationTypes(dict[str, OperationType]):
-    """Operation types by name. A missing name (see ``in``) yields an operation type that does nothing."""
+    """Operation types by name. The value of an unknown name is an operation type that does nothing."""
 
     def __missing__(self, name: str) -> OperationType:
         return UnknownOperationType(name)
@@ -138,7 +139,7 @@ OPERATION_TYPES: Mapping[str, OperationType] = _ProviderMapping(
 CODECS: Mapping[str, LiveCodec] = _ProviderMapping(
     lambda providers: {sort: codec for codec in _find_codecs(providers) for sort in codec.sorts}
 )
-"""The codecs of live state, by the types of their objects."""
+"""The codecs of live state, by type of object."""
 
 
 def get_operation_type(op: Operation) -> OperationType:
@@ -179,7 +180,7 @@ def find_connection_settings() -> Mapping[str, type[BaseModel]]:
 
 
 def find_connected_providers(connections: Connections) -> Iterator[Provider]:
-    """Find the providers that these connections serve; the others take no part."""
+    """Return the providers that these connections belong to."""
     for provider in load_providers():
         if _is_connected(provider, connections):
             yield provider
@@ -202,9 +203,10 @@ def load_collectors() -> tuple[AnyCollector, ...]:
 def find_collectors(
     connections: Connections, selections: Sequence[Selection] = ()
 ) -> tuple[AnyCollector, ...]:
-    """Return the collectors of all connected providers, and any other that reads one of the selections.
+    """Return the collectors of all connected providers, and those that read one of the selections.
 
-    The latter belong to systems that the environment does not configure; reading them raises an error.
+    A collector of a provider that is not connected belongs to a system that the environment does not
+    configure. Reading this system raises an error.
     """
     collectors: list[AnyCollector] = []
     for provider in load_providers():
@@ -262,7 +264,8 @@ def _has_codec(provider: Provider, codecs: Collection[LiveCodec]) -> bool:
 def start_plan(inputs: PlanInputs) -> tuple[PlanHooks, ...]:
     """Return the hooks of all connected providers for one plan.
 
-    A fleet audit has already read everything and has no connections; it gets the hooks of all providers.
+    A fleet audit has no connections, because the live state was read earlier. It gets the hooks of all
+    providers.
     """
     participating_providers = (
         load_providers() if inputs.connections.is_empty else find_connected_providers(inputs.connections)
@@ -271,7 +274,7 @@ def start_plan(inputs: PlanInputs) -> tuple[PlanHooks, ...]:
 
 
 def find_invisible(connections: Connections, writes: Sequence[PendingWrite]) -> list[PendingWrite]:
-    """Return the writes that their systems do not show yet. Raises Fault."""
+    """Return the acknowledged writes that systems do not show yet. Raises Fault."""
     invisible_writes: list[PendingWrite] = []
     for provider in find_connected_providers(connections):
         if provider.find_invisible is not None:
@@ -286,7 +289,7 @@ def is_all_visible(connections: Connections, written_kinds: Collection[tuple[str
     """Report, without checking each write, whether the systems show everything that was written. Raises
     Fault.
 
-    written_kinds: operation types, each with the kind of a resource that it wrote to.
+    written_kinds: the operation types of the writes, each with the kind of a resource that was written.
     """
     for provider in find_connected_providers(connections):
         if provider.find_invisible is not None:
@@ -301,7 +304,7 @@ def find_principal(connections: Connections, kind: str) -> str | None:
     """Return the principal that kdeclare is authenticated as in the system of a kind's resources. Raises
     Fault.
 
-    None if that system does not report it or is not connected; principals of other systems are not used.
+    None if that system does not report the principal or is not connected.
     """
     provider = find_provider(kind)
     if provider is None or provider.find_principal is None or not _is_connected(provider, connections):
@@ -315,7 +318,7 @@ def start_watches(connections: Connections) -> tuple[ActivityWatch, ...]:
 
 
 def describe_plan(operations: Sequence[Operation]) -> Iterator[PlanSection]:
-    """Yield the descriptions by providers of a plan's operations as a whole."""
+    """Yield each provider's description of the combined effect of a plan's operations."""
     for provider in load_providers():
         section = provider.describe_plan(operations) if provider.describe_plan is not None else None
         if section is not None:
@@ -330,7 +333,7 @@ def is_secret_setting(setting: TypedSetting) -> bool | None:
 
 
 def find_cleanups(request: CleanupRequest) -> tuple[Cleanup, ...]:
-    """Return what all connected providers can remove; each starts from what the previous one left pending."""
+    """Return what all connected providers can remove. Each provider receives what the previous one left."""
     cleanups: list[Cleanup] = []
     for provider in find_connected_providers(request.connections):
         cleanup = provider.find_cleanup(request) if provider.find_cleanup else None
@@ -349,14 +352,14 @@ def may_hold_secret(key: str) -> bool:
 
 
 def check_declared(desired: Sequence[DesiredResource]) -> Iterator[Diagnostic]:
-    """Yield the mistakes across declared resources that providers find without their systems."""
+    """Yield the mistakes across declared resources that providers find without a connection."""
     for provider in load_providers():
         if provider.check_declared is not None:
             yield from provider.check_declared(desired)
 
 
 def find_contradictions(desired: Sequence[DesiredResource]) -> list[Diagnostic]:
-    """Find declared resources that can never all be as declared, whatever the live state is."""
+    """Find declared resources that contradict each other, regardless of the live state."""
     diagnostics: list[Diagnostic] = []
     for provider in load_providers():
         if provider.find_contradictions is not None:

@@ -144,7 +144,7 @@ _KNOWN_FAILURES = (
         "provider-missing",
         "Provider missing on an executor",
         "This command uses the provider {provider}, but the Python environment of a task {found}.",
-        "Install the same version of its distribution on every executor, or uninstall it here.",
+        "Install the same version of its package on every executor, or uninstall the package here.",
     ),
     _build_known_failure(
         r"OutOfMemoryError|exceeds? (?:spark\.)?(?:driver\.)?maxResultSize",

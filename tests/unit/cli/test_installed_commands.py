@@ -146,7 +146,7 @@ def test_unloadable_command_is_reported_and_affects_no_other(
         ran = kdeclare(*line)
         assert (ran.code, ran.out) == (1, "")
         assert "error: Command cannot be loaded" in ran.err
-        assert "The command 'shelf' of the distribution library 1.5 cannot be loaded: " in ran.err
+        assert "The command 'shelf' of the package library 1.5 cannot be loaded: " in ran.err
         assert why in ran.err
         assert "Traceback" not in ran.err
     helped = kdeclare("--help")
@@ -164,7 +164,7 @@ def test_builtin_commands_keep_their_names(kdeclare: CommandLine, install: Insta
     assert ran.err == ""
     assert "Books." not in ran.out
     helped = kdeclare("--help")
-    assert f"The command '{name}' of the distribution library 1.5 cannot be used" in helped.err
+    assert f"The command '{name}' of the package library 1.5 cannot be used" in helped.err
     assert list_commands(helped.out).count(name) == 1
     assert "shelf" in list_commands(helped.out), "its other command is as good as before"
 
@@ -175,7 +175,7 @@ def test_two_foreign_commands_with_one_name_are_both_refused(kdeclare: CommandLi
     ran = kdeclare("shelf")
     assert (ran.code, ran.out) == (1, "")
     expected = (
-        "Both the distribution cellar 1.5 and the distribution library 1.5 provide the command 'shelf'."
+        "Both the package cellar 1.5 and the package library 1.5 provide the command 'shelf'."
     )
     assert expected in ran.err
     helped = kdeclare("--help")

@@ -244,7 +244,7 @@ def test_colliding_groups_and_kinds_are_refused_by_distribution(
     detail: str,
 ) -> None:
     distribute(monkeypatch, tmp_path, **attributes)
-    named = {name: f"the distribution {name}" for name in ("kdeclare", *attributes)}
+    named = {name: f"the package {name}" for name in ("kdeclare", *attributes)}
     assert catch_refusal(load_providers) == ("provider-collision", detail.format(**named))
 
 
@@ -300,8 +300,8 @@ def test_providers_command_names_colliding_providers(
     distribute(monkeypatch, tmp_path, theirs="OWN_GROUP", others="OWN_GROUP_TOO")
     ran = kdeclare("providers")
     assert ran.code == 1
-    detail = "The API group 'theirs.example' is defined by both the distribution others and the "
-    detail += "distribution theirs."
+    detail = "The API group 'theirs.example' is defined by both the package others and the "
+    detail += "package theirs."
     assert f"error: {detail}" in " ".join(ran.out.split())
     document = json.loads(kdeclare("providers", "--format", "json").out)
     Draft202012Validator(build_providers_schemas()["providers"]).validate(document)
