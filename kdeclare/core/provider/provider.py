@@ -232,8 +232,7 @@ class AnyCollector(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ListedParts:
-    """What a kind can refer to: the kinds of all providers, and the other parts of its own provider.
-    """
+    """What a kind can refer to: the kinds of all providers, and the other parts of its own provider."""
 
     kinds: frozenset[str]
     operation_types: tuple[OperationType, ...]

@@ -174,9 +174,7 @@ def test_two_foreign_commands_with_one_name_are_both_refused(kdeclare: CommandLi
     install("cellar", FITS.replace("Books", "Jars"), {"shelf": "cellar:register"})
     ran = kdeclare("shelf")
     assert (ran.code, ran.out) == (1, "")
-    expected = (
-        "Both the package cellar 1.5 and the package library 1.5 provide the command 'shelf'."
-    )
+    expected = "Both the package cellar 1.5 and the package library 1.5 provide the command 'shelf'."
     assert expected in ran.err
     helped = kdeclare("--help")
     assert "shelf" not in list_commands(helped.out)
