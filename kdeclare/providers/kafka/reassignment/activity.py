@@ -23,7 +23,7 @@ class MovesWatch:
     """See `ActivityWatch`."""
 
     def __init__(self, connections: Connections) -> None:
-        """Prepare the watch without sending a request; see `look`."""
+        """Create the watch without sending a request."""
         self._cluster = connections.get(KafkaConnection).cluster
         self._meter = MoveMeter(self._cluster, SystemClock())
         self._live: KafkaState | None = None
@@ -42,7 +42,7 @@ class MovesWatch:
         return diagnostics
 
     def describe(self, runs: RecentRuns) -> Activity:
-        """Return the moves with the runs that requested them, and their progress."""
+        """Return the moves in flight, their progress and the runs that requested them."""
         live = self._live
         if live is None:
             raise LookupError("look() has not been called")
@@ -74,7 +74,7 @@ def _format_throttle_note(count: int) -> str:
 
 
 def _find_run_ids(runs: RecentRuns) -> _RunIdsByTarget:
-    """Return the latest run that moved each partition to each list of replicas."""
+    """Return the latest run for each partition and target of a move."""
     run_ids: dict[tuple[str, tuple[int, ...]], str] = {}
     for run_id, operations in runs.find():
         for op in operations:

@@ -1,8 +1,9 @@
 """Split replica moves into batches with a temporary throttle and a final preferred leader election.
 
-Kinds determine the target of each partition; this module builds the steps that a careful operator would
-take. Moves that share a pace form a *group*: the moves of one manifest that sets a pace, or all other moves
-together. Groups with a throttle run one after the other, since a broker has only one rate.
+Kinds determine the target of each partition. This module builds the steps that a careful operator would
+take. Moves that share a pace form a *group*. Each manifest that sets a pace has its own group, and one more
+group contains the moves of all manifests that set no pace. Groups with a throttle run one after the other,
+since a broker has only one throttle rate.
 """
 
 import itertools
@@ -48,7 +49,7 @@ from kdeclare.providers.kafka.reassignment.pace import Pace
 from kdeclare.providers.kafka.reassignment.pending_move_cleanup import PendingMoveCleanup, ThrottleEntries
 
 SHARED_RESOURCE = ResourceId("Moves", "topics")
-"""The resource of the steps of a group that moves several resources."""
+"""The resource that is shown for the steps of a group if the group moves replicas of several resources."""
 
 _SET_THROTTLE, _CLEAR_THROTTLE = SetThrottle(), ClearThrottle()
 
@@ -59,8 +60,8 @@ Batch = list[Operation]
 class MoveGroup:
     """Moves that share a pace.
 
-    name: unique among the groups. resource: the resource of its own steps. awaits: the steps that wait for
-    in-flight moves of other clients.
+    name: the name, unique among the groups. resource: the resource that is shown for the steps of the group.
+    awaits: the ids of the steps that wait for in-flight moves of other clients.
     """
 
     name: str
@@ -70,7 +71,7 @@ class MoveGroup:
     awaits: frozenset[str] = frozenset()
 
     def awaited(self, op: Operation) -> dict[str, str]:
-        """Return the waiting steps that one of its moves depends on."""
+        """Return those steps of ``awaits`` that ``op``, a move of the group, depends on, with the reasons."""
         return {id_: why for id_, why in op.needs.items() if id_ in self.awaits}
 
 
@@ -81,10 +82,10 @@ def batch_moves(
     default_pace: Pace,
     move_cleanup: PendingMoveCleanup,
 ) -> tuple[tuple[Operation, ...], list[Diagnostic]]:
-    """Return all operations in any order, with the moves at their pace, and diagnostics about the moves.
+    """Split the moves into batches. Return all operations in any order, and diagnostics about the moves.
 
-    default_pace: for moves without a pace of their own. move_cleanup: the pending cleanup of earlier runs.
-    Raises Fault if the cluster does not respond.
+    default_pace: the pace of moves whose manifest sets none. move_cleanup: the pending cleanup of earlier
+    runs. Raises Fault if the cluster does not respond.
     """
     move_groups = group_moves(operations, default_pace)
     entities = {entity for group in move_groups for entity in build_throttle_entries(group, live)}
@@ -96,7 +97,7 @@ def batch_moves(
 
 
 def group_moves(operations: Iterable[Operation], default_pace: Pace) -> tuple[MoveGroup, ...]:
-    """Group the moves among the operations, in the order in which the groups run."""
+    """Group the moves that the operations contain. The groups are in the order in which they run."""
     moves_by_group: dict[str, list[Operation]] = defaultdict(list)
     await_ids: set[str] = set()
     for op in operations:
@@ -114,7 +115,7 @@ def group_moves(operations: Iterable[Operation], default_pace: Pace) -> tuple[Mo
 
 
 def build_throttle_entries(group: MoveGroup, live: KafkaState) -> ThrottleEntries:
-    """Build all throttle entries of a group; empty if it has no throttle, or copies no replica."""
+    """Build all throttle entries of a group. The result is empty without a throttle or copied replicas."""
     if group.pace.throttle is None:
         return {}
     return throttles.build_entries(
@@ -129,10 +130,10 @@ def build_move_steps(
     throttle_state: KafkaState,
     move_cleanup: PendingMoveCleanup,
 ) -> tuple[tuple[Operation, ...], list[Diagnostic]]:
-    """Return all operations, with the moves at their pace, and diagnostics about the moves.
+    """Build the steps of the moves. Return them with all other operations, and diagnostics about the moves.
 
-    throttle_state: the current throttles (`throttles.build_selection` of all entries), and the moves of
-        ``move_cleanup``.
+    throttle_state: the current throttles (see `throttles.build_selection`), and the current state of the
+        moves in ``move_cleanup``.
     """
     part_ids: dict[str, list[str]] = {}
     steps: list[Operation] = []
@@ -179,14 +180,14 @@ def build_move_steps(
 
 
 def _with_edges(op: Operation, needs: Mapping[str, str], follows: Mapping[str, str]) -> Operation:
-    """Add edges to a move; a step that only waits has its own edges and is returned unchanged."""
+    """Add dependencies to a move. A step that only waits is returned unchanged: its dependencies are set."""
     if not is_reassignment(op):
         return op
     return replace(op, needs={**op.needs, **needs}, follows={**op.follows, **follows})
 
 
 def _build_timeout_pace(pace: Pace) -> Pace | None:
-    """Return a pace with only the timeout of the group's steps; None if there is no timeout."""
+    """Return a pace that sets only the timeout of ``pace``; None if ``pace`` has no timeout."""
     return Pace(timeout_s=pace.timeout_s) if pace.timeout_s is not None else None
 
 
@@ -198,7 +199,7 @@ def _list_transfers(group: MoveGroup, live: KafkaState) -> Iterable[throttles.Re
             replicas_before = get_replicas_before(op, name)
             move = (
                 None if is_awaited else live.moves.get(partition)
-            )  # a move that is awaited has finished by then
+            )  # this group starts only after an awaited move has finished
             yield throttles.build_transfer(partition, replicas_before, move, target)
 
 
@@ -235,9 +236,9 @@ def _with_pace(op: Operation, group: MoveGroup) -> Operation:
 def _select_part(
     op: Operation, names: Sequence[str], part_ids: dict[str, list[str]], used_ids: set[str]
 ) -> Operation:
-    """Return the part of a move with some of its partitions.
+    """Return a copy of a move that contains only the partitions ``names``.
 
-    used_ids: ids that are taken; a rollback can split moves that are already parts.
+    used_ids: ids that the copy must not get. A rollback splits moves that may be such copies themselves.
     """
     own_ids = part_ids.setdefault(op.id, [])
     free_ids = (id_ for n in itertools.count(len(own_ids) + 1) if (id_ := f"{op.id}/{n}") not in used_ids)
@@ -250,7 +251,10 @@ def _select_part(
 def _build_pending_batch(
     group: MoveGroup, throttle_state: KafkaState, move_cleanup: PendingMoveCleanup
 ) -> list[Batch]:
-    """Build a batch of the moves that an earlier run left in flight; none if there is no batch size."""
+    """Build a batch that waits for the moves that an earlier run left in flight.
+
+    Without a batch size, nothing waits for these moves.
+    """
     own_partitions = {p for op in group.moves for p in get_targets(op)}
     moves_in_flight = {
         p: throttle_state.moves.get(TopicPartition.parse(p))
@@ -267,7 +271,10 @@ def _build_pending_batch(
 
 
 def _order_batches(batches: list[Batch]) -> list[Batch]:
-    """Let each batch wait for the previous one, including moves that a refused operation started."""
+    """Let each batch wait for all moves of the previous batch.
+
+    This includes moves that an operation started although it failed for other partitions.
+    """
     result = batches[:1]
     predecessors: dict[str, str] = {}
     for number, batch in enumerate(batches[1:], start=2):
@@ -290,7 +297,7 @@ def _build_barrier(
 ) -> Operation:
     """Build the step that waits for a batch.
 
-    It has no expectations, so that the next batch runs even if this one failed.
+    The step has no expectations, so that the next batch runs even if this batch fails.
     """
     targets = {name: target for op in previous_batch for name, target in get_targets(op).items()}
     group = find_group(previous_batch[0]) or SHARED_RESOURCE
@@ -310,7 +317,7 @@ def _with_predecessors(op: Operation, needs: Mapping[str, str]) -> Operation:
 def _find_shared_moves(
     entries: ThrottleEntries, throttle_state: KafkaState, move_cleanup: PendingMoveCleanup
 ) -> Iterable[str]:
-    """Return the moves of an earlier run that share rates which this run changes.
+    """Return the moves of an earlier run whose throttle rates this run changes.
 
     The rates are removed once the moves of both runs have finished.
     """
@@ -332,10 +339,12 @@ def _build_throttle_steps(
     after_moves: Mapping[str, str],
     after_previous: Mapping[str, str],
 ) -> list[Operation]:
-    """Build the steps that set and clear a throttle; ``after_previous``: the edge to the previous group.
+    """Build the step that sets a throttle and the step that clears it.
 
-    The clearing step has no expectations, so that it can be repeated if its outcome is unknown. If all
-    entries are set already, the setting step only verifies that they still are.
+    after_previous: the dependency on the previous group.
+    The clearing step has no expectations, so that it can be repeated if its outcome is unknown. If the
+    cluster already has all entries, there is no clearing step, and the setting step changes nothing: it only
+    checks that the entries are still set.
     """
     args = ThrottleArgs({}, tuple(sorted(partitions)), _build_timeout_pace(group.pace))
     relied_rates = {e: dict(keys) for e, keys in missing_throttles.relies_on.items()}
@@ -364,7 +373,7 @@ def _build_throttle_steps(
 
 
 def _build_election(group: MoveGroup, live: KafkaState, after_moves: Mapping[str, str]) -> Operation | None:
-    """Build an election for the partitions that are not led by their preferred leader after the moves."""
+    """Build an election for the partitions whose current leader is not the preferred leader of the target."""
     preferred: dict[str, int] = {}
     for op in group.moves:
         for name, target in get_targets(op).items():
@@ -383,7 +392,7 @@ def _build_election(group: MoveGroup, live: KafkaState, after_moves: Mapping[str
 
 
 def _with_parts(op: Operation, part_ids: Mapping[str, list[str]]) -> Operation:
-    """Replace a dependency on a move that was split by dependencies on all of its parts."""
+    """If ``op`` depends on a move that was split, let it depend on all parts of the move instead."""
     if not any(len(part_ids.get(id_, ())) > 1 for id_ in op.needs):
         return op
     needs = {part: why for id_, why in op.needs.items() for part in part_ids.get(id_, [id_])}

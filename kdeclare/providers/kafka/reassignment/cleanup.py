@@ -1,4 +1,4 @@
-"""Cleanup after finished moves: remove throttles that are no longer needed, elect preferred leaders."""
+"""Cleanup after finished moves: remove throttles that are no longer needed, and elect preferred leaders."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -69,7 +69,7 @@ def build_cleanup_operations(
     *,
     keep_throttles: bool,
 ) -> tuple[Operation, ...]:
-    """Build the operations that are possible now. Pure.
+    """Build the cleanup operations that are possible now. Pure.
 
     relocating_brokers: brokers that are still moving replicas between log directories.
     """
@@ -96,10 +96,10 @@ def build_cleanup_operations(
 
 
 def _is_election_due(partition: TopicPartition, preferred_leader: int, live: KafkaState) -> bool:
-    """Whether the election can be handled now.
+    """Whether the election need not wait any longer.
 
-    Either the preferred leader can be elected, or the election is obsolete, because another replica is
-    preferred or the partition no longer exists.
+    Either the preferred leader can be elected now, or the election is obsolete: the partition no longer
+    exists, or a different replica is the preferred leader.
     """
     if partition in live.moves:
         return False

@@ -18,7 +18,7 @@ from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.reassignment.operations.arguments import get_pace, list_partitions
 
 STALLED_AFTER_S = 30.0
-"""A partition without copied bytes for this time is reported as stalled."""
+"""A move that copies no bytes for this many seconds is reported as stalled."""
 
 _SIZES_INTERVAL_S = 2.0
 _RATE_WINDOW_S = 30.0
@@ -28,20 +28,22 @@ Sizes = Mapping[TopicPartition, Mapping[int, int]]
 
 
 class MoveMeter:
-    """Measures the progress of partitions between calls of `look`. Not thread-safe."""
+    """Measures the progress of moves from one call of `look` to the next. Not thread-safe."""
 
     def __init__(
         self, cluster: Cluster, clock: Clock, planned_copies: Mapping[TopicPartition, int] | None = None
     ) -> None:
-        """Prepare the meter without sending a request.
+        """Create the meter without sending a request.
 
-        planned_copies: all partitions that will be moved, with the number of copies of each.
+        planned_copies: how many new replicas each partition gets, for all partitions that will be moved.
         """
         self._planned_copies = dict(planned_copies or {})
         self._cluster = cluster
         self._clock = clock
         self._tracked: set[TopicPartition] = set()
-        self._open_partitions: set[TopicPartition] = set()  # seen, and still moving at the last look
+        self._open_partitions: set[TopicPartition] = (
+            set()
+        )  # partitions that were still moving at the last look
         self._partitions_total = len(self._planned_copies)
         self._copied_total = 0
         self._bytes_total = 0
@@ -53,12 +55,13 @@ class MoveMeter:
         self._measured_at: float | None = None
 
     def look(self, live: KafkaState, partitions: Collection[TopicPartition]) -> MoveProgress:
-        """Return the progress of the partitions. ``live`` holds their topics and moves.
+        """Return the progress of the partitions.
 
-        Sizes are read only at intervals, and are unknown if the cluster does not return them.
+        live: the topics of the partitions, and their moves.
+        Replica sizes are read only at intervals. They are unknown if the cluster does not return them.
         """
         now = self._clock.monotonic()
-        # one by one: a difference of sets would iterate over all planned partitions at every look
+        # a difference of sets would iterate over all planned partitions at every look
         self._partitions_total += sum(
             p not in self._tracked and p not in self._planned_copies for p in set(partitions)
         )
@@ -87,7 +90,9 @@ class MoveMeter:
         )
 
     def _measure_sizes(self, live: KafkaState, in_flight: list[TopicPartition], now: float) -> None:
-        planned_partitions = [] if self._expected_bytes else self._planned_copies  # once, for the estimate
+        planned_partitions = (
+            [] if self._expected_bytes else self._planned_copies
+        )  # only once, to estimate the remaining time
         sizes = read_replica_sizes(self._cluster, {p.topic for p in (*in_flight, *planned_partitions)})
         for partition in planned_partitions:
             size = max(sizes.get(partition, {0: 0}).values())
@@ -134,7 +139,7 @@ class MoveMeter:
     def _find_pending_parts(
         self, live: KafkaState, in_flight: list[TopicPartition], now: float
     ) -> tuple[PendingPart, ...]:
-        """Return the partitions that wait for a broker that is down, and the stalled ones."""
+        """Return the partitions that wait for a broker that is down, and the partitions that are stalled."""
         pending_parts = [
             item
             for partition in in_flight
@@ -159,11 +164,11 @@ def build_pending_part(live: KafkaState, partition: TopicPartition, is_stalled: 
 
 
 def read_replica_sizes(cluster: Cluster, topics: Collection[str]) -> Sizes:
-    """Return the bytes of all replicas of these topics; empty if the cluster does not return them."""
+    """Return the bytes of all replicas of these topics. Return nothing if the cluster returns no sizes."""
     sizes: dict[TopicPartition, dict[int, int]] = {}
     try:
         log_dirs_by_broker = cluster.log_dirs(sorted(topics))
-    except Fault:  # sizes are only displayed
+    except Fault:  # sizes are used for display only, so a failure to read them is ignored
         return {}
     for broker, log_dirs in log_dirs_by_broker.items():
         for log_dir in log_dirs:
@@ -196,23 +201,23 @@ _MAX_NAMED = 3
 
 
 class MoveCompletion(Completion):
-    """Replica moves are complete when the cluster lists no reassignment of their partitions (KIP-455)."""
+    """Replica moves are complete once the cluster no longer lists their partitions as moving (KIP-455)."""
 
     def is_ongoing(self, op: Operation, live: LiveState) -> bool:
-        """Whether one of its partitions is being moved, by any client."""
+        """Whether any client is moving one of the partitions of ``op``."""
         return bool(_find_moving_partitions(op, live.get(KafkaState)))
 
     def find_limit_s(self, op: Operation) -> float | None:
-        """Return the timeout of the operation's own pace."""
+        """Return the timeout in the pace of ``op``."""
         return get_pace(op).timeout_s
 
     def report_started(self, op: Operation) -> OperationResult:
-        """Report that the move continues, or that a cleanup step follows later."""
+        """Report that the move continues in the cluster, or that a later command does the cleanup step."""
         text = _CLEANUP_LATER if get_operation_type(op).is_cleanup else _MOVE_CONTINUES
         return OperationResult(op.id, Status.STARTED, None, text)
 
     def report_timeout(self, op: Operation, limit_s: float, live: LiveState | None) -> OperationResult:
-        """Report the partitions that are still being moved, and the brokers that they wait for."""
+        """Report the partitions that are still moving, and the brokers that each partition waits for."""
         state = live.get(KafkaState) if live is not None else None
         moving_partitions = (
             [TopicPartition.parse(p) for p in _find_moving_partitions(op, state)] if state is not None else []
@@ -236,7 +241,7 @@ class MoveCompletion(Completion):
         return OperationResult(op.id, Status.STARTED, "move-timeout", text)
 
     def report_overridden(self, op: Operation) -> OperationResult:
-        """Report that another client cancelled the move or redirected the partitions."""
+        """Report that another client cancelled the move or changed its target."""
         return OperationResult(op.id, Status.FAILED, "move-overridden", _OVERRIDDEN)
 
     def start_tracking(
@@ -251,12 +256,12 @@ MOVE_COMPLETION = MoveCompletion()
 
 
 def is_reassignment(op: Operation) -> bool:
-    """Whether ``op`` moves replicas between brokers; other long-running operations have other completions."""
+    """Whether ``op`` moves replicas between brokers."""
     return get_operation_type(op).completion is MOVE_COMPLETION
 
 
 class MoveTracker:
-    """The progress of the moves of one run, or of moves of other clients that block them."""
+    """The progress of the moves of one run, or of the moves by other clients that block the run."""
 
     def __init__(self, meter: MoveMeter) -> None:
         """Report the progress that ``meter`` measures."""
@@ -265,7 +270,7 @@ class MoveTracker:
     def look(
         self, live: LiveState, working: Sequence[Operation], awaiting: Sequence[Operation]
     ) -> WorkProgress | None:
-        """See `WorkTracker`; cleanup steps are not reported."""
+        """See `WorkTracker`. The progress of cleanup steps is not reported."""
         awaiting = [op for op in awaiting if not get_operation_type(op).is_cleanup]
         label = "Moving replicas" if working else "Waiting for moves in progress"
         partitions = [TopicPartition.parse(p) for op in working or awaiting for p in list_partitions(op)]
@@ -277,7 +282,7 @@ def _find_moving_partitions(op: Operation, live: KafkaState) -> tuple[str, ...]:
 
 
 def _count_copies(operations: Iterable[Operation]) -> dict[TopicPartition, int]:
-    """Return the number of new copies of each partition that is moved."""
+    """Return how many new replicas each moved partition gets."""
     return {
         TopicPartition.parse(name): len(set(after) - set(get_replicas_before(op, name)))
         for op in operations

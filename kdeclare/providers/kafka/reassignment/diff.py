@@ -80,7 +80,7 @@ def _is_target_reached(target: Target, live: KafkaState) -> bool:
 
 
 def _compute_targets(body: ReassignmentBody, live: KafkaState, placer: Placer) -> tuple[Target, ...]:
-    """Compute the target replicas of the partitions of its topics."""
+    """Compute the target replicas of all partitions of the topics that the Reassignment names."""
     current = {
         name: list_target_replicas(live, live.topics[name]) for name in body.filter_topics(live.topics)
     }
@@ -112,7 +112,10 @@ def _compute_targets(body: ReassignmentBody, live: KafkaState, placer: Placer) -
 def _find_fixed_partitions(
     current: Mapping[str, list[Replicas]], live: KafkaState, excluded_brokers: frozenset[int]
 ) -> dict[str, frozenset[int]]:
-    """Return the partitions by topic whose in-flight move has a permitted target; they stay as they are."""
+    """Return the partitions whose in-flight move has a permitted target, by topic.
+
+    The placement does not change these partitions.
+    """
     fixed_partitions: dict[str, set[int]] = {}
     for partition in live.moves:
         if partition.topic in current and excluded_brokers.isdisjoint(
@@ -123,7 +126,7 @@ def _find_fixed_partitions(
 
 
 def _check_names(resource: ResourceId, desired: DesiredResource, live: KafkaState) -> list[Diagnostic]:
-    """Report missing topics and target brokers; for partitions, see `_check_target`."""
+    """Report topics and target brokers that do not exist. `_check_target` checks individual partitions."""
     body = desired.get_body(ReassignmentBody)
     broker_ids = {broker.id for broker in live.cluster.brokers}
     target_topics = {target.partition.topic for target in body.targets}
@@ -132,7 +135,7 @@ def _check_names(resource: ResourceId, desired: DesiredResource, live: KafkaStat
             UNKNOWN_PARTITION,
             "No such topic",
             f"Topic '{name}' does not exist in the cluster.",
-            hint="Create the topic, or correct its name. Write a regular expression between slashes.",
+            hint="Create the topic, or correct its name. To use a regular expression, enclose it in slashes.",
             place=desired.source,
             resource=str(resource),
             subject=f"Topic/{name}",

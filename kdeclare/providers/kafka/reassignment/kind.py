@@ -57,7 +57,7 @@ _REASSIGN = ReassignPartitions()
 
 
 class ReassignmentKind:
-    """A kind without ownership. Once its desired state is reached, a plan contains no changes."""
+    """The kind `Reassignment`. It owns nothing. Once its targets are reached, a plan contains no changes."""
 
     name = "Reassignment"
     spec: type[BaseModel] = ReassignmentSpec
@@ -65,7 +65,7 @@ class ReassignmentKind:
     exclusive_fields: Mapping[str, frozenset[str]] = EXCLUSIVE_FIELDS
 
     def is_location(self, path: str) -> bool:
-        """See `MovesData`: the replicas of partitions, and their number."""
+        """See `MovesData`: changes to replicas and to replication factors move data."""
         return path.startswith(("replicas.", "assignments.")) or path == "replicationFactor"
 
     def parse(self, name: str, spec: BaseModel) -> tuple[ReassignmentBody, tuple[SpecProblem, ...]]:
@@ -73,7 +73,7 @@ class ReassignmentKind:
         return parse_reassignment(name, narrow(spec, ReassignmentSpec))
 
     def select(self, name: str, body: object | None, owned: OwnedRecord | None) -> Selections:
-        """Select the topics of its partitions; all topics if it has patterns."""
+        """Select the topics that the Reassignment names; all topics if it contains patterns."""
         body = narrow_optional(body, ReassignmentBody)
         return (KafkaSelection(body.names, every_topic=body.has_patterns),) if body else ()
 
@@ -95,11 +95,11 @@ class ReassignmentKind:
         return assess_placement_field(field)
 
     def find_affected(self, body: object) -> Collection[ResourceId]:
-        """Return the topics that it names; topics of patterns are only known in a plan."""
+        """Return the topics that are listed by name. Only a plan knows the topics that a pattern matches."""
         return [ResourceId("Topic", topic) for topic in sorted(narrow(body, ReassignmentBody).names)]
 
     def normalize_field(self, resource: ResourceId, field: FieldChange) -> FieldChange:
-        """Return the field unchanged, as operations name partitions in the same way."""
+        """Return the field unchanged: operations use the same names for partitions."""
         return field
 
     def find_proven_fields(self, change: Change, evidence: Evidence) -> Set[str]:
@@ -107,7 +107,7 @@ class ReassignmentKind:
         return find_proven_reassignment_fields(evidence)
 
     def list_exclusive_settings(self, name: str, body: object) -> JsonObject:
-        """Return the replicas of its partitions, and the replication factors of their topics."""
+        """Return fields for the replicas of the partitions and the replication factors of their topics."""
         body = narrow(body, ReassignmentBody)
         replicas: dict[str, JsonValue] = {
             f"replicas of {t.partition}": list(t.replicas) for t in body.targets
@@ -118,7 +118,7 @@ class ReassignmentKind:
     def find_placement_constraints(
         self, name: str, body: object, topics: Iterable[str]
     ) -> Mapping[str, PlacementConstraint]:
-        """Return the brokers of its partitions, or its rule for each of its topics."""
+        """Return the constraints: the brokers of listed partitions, or the rule for each matching topic."""
         body = narrow(body, ReassignmentBody)
         rule = PlacementConstraint(
             excluded_brokers=body.drain,
@@ -146,9 +146,10 @@ class ReassignmentKind:
         owned: OwnedRecord | None,
         context: PlanContext,
     ) -> tuple[Operation, ...]:
-        """Build up to two operations: for partitions that keep their replication factor, and for the others.
+        """Build one operation for the partitions that keep their replication factor, and one for the rest.
 
-        The second operation disables the replication factor guard.
+        The second operation disables the replication factor guard. An operation without partitions is
+        omitted.
         """
         pace = (desired.get_body(ReassignmentBody).pace if desired else None) or None
         groups: dict[bool, dict[str, FieldChange]] = {}
@@ -181,19 +182,19 @@ class ReassignmentKind:
         done: tuple[Operation, ...],
         all_done: bool,
     ) -> OwnedRecord | None:
-        """Return None, as a Reassignment owns nothing."""
+        """Return None: a Reassignment owns no fields."""
         return None
 
     def is_self_contained(self, name: str, body: object) -> bool:
-        """Return False, as the diff depends on the topics that exist in the cluster."""
+        """Return False: the diff depends on the topics that exist in the cluster."""
         return False
 
     def find_live_key(self, name: str, body: object | None, owned: OwnedRecord | None) -> LiveKey | None:
-        """Return None, as a Reassignment has no live object of its own."""
+        """Return None: the cluster stores no object that represents a Reassignment."""
         return None
 
     def find_concerned(self, name: str, body: object, keys: Collection[LiveKey]) -> list[LiveKey]:
-        """Return the keys of its topics."""
+        """Return the keys of the topics that the Reassignment affects."""
         return select_topic_keys(
             keys,
             self.find_placement_constraints(name, narrow(body, ReassignmentBody), list_topic_names(keys)),

@@ -34,9 +34,9 @@ _GIB = 2**30
 def check_disk_capacity(operations: Sequence[Operation], cluster: Cluster, pace: Pace) -> list[Diagnostic]:
     """Return a denial for each resource whose moves exceed the free disk space of a broker (KIP-827).
 
-    A broker deletes outgoing replicas only after the incoming ones are complete, so they free space for later
-    batches only. If a broker does not report its free space, it is assumed to be sufficient.
-    pace: for moves without a pace of their own.
+    A broker deletes outgoing replicas only after the incoming replicas are complete. The deletion therefore
+    frees space for later batches only. If a broker does not report its free space, the space is assumed to be
+    sufficient. pace: the pace of moves whose manifest sets none.
     """
     moves = [op for op in operations if is_reassignment(op)]
     topics = {
@@ -46,7 +46,7 @@ def check_disk_capacity(operations: Sequence[Operation], cluster: Cluster, pace:
         return []
     try:
         log_dirs = cluster.log_dirs(sorted(topics))
-    except Fault:  # the principal may lack the permission
+    except Fault:  # the principal possibly lacks the permission
         return []
     sizes = _collect_sizes(log_dirs)
     batch_size = min((get_pace(op).over(pace).batch_size or len(sizes) for op in moves), default=0)
@@ -87,7 +87,7 @@ def _collect_sizes(log_dirs: Mapping[int, Sequence[LogDir]]) -> dict[TopicPartit
 def _compute_needed_bytes(
     moves: Iterable[Operation], sizes: Mapping[TopicPartition, int], batch_size: int
 ) -> dict[int, int]:
-    """Return the maximum bytes that each broker needs: its total gain, or its largest batch."""
+    """Return the most bytes that each broker needs at a time: for all moves, or for its largest batch."""
     arriving_sizes: dict[int, list[int]] = {}
     leaving_bytes: Counter[int] = Counter()
     for op in moves:
@@ -104,7 +104,7 @@ def _compute_needed_bytes(
 
 
 def _collect_free_bytes(log_dirs: Mapping[int, Sequence[LogDir]]) -> dict[int, int]:
-    """Return the usable bytes of the brokers that report them."""
+    """Return the free bytes of each broker that reports them."""
     usable_bytes = {b: [f.usable for f in found if f.usable is not None] for b, found in log_dirs.items()}
     return {broker: sum(usable) for broker, usable in usable_bytes.items() if usable}
 
@@ -122,7 +122,7 @@ def _report_no_room(resource: str, broker: int, needed_bytes: int, free_bytes: i
 
 
 def with_client_guard(op: Operation) -> Operation:
-    """Let kdeclare guard the replication factor of a move, for brokers without this guard."""
+    """Let kdeclare check the replication factor of a move, because the brokers do not support this guard."""
     if not is_reassignment(op):
         return op
     return replace(op, args=replace(get_arguments(op, ReassignArgs), client_guard=True))
@@ -136,7 +136,7 @@ def is_unguarded(op: Operation, live: KafkaState) -> bool:
 
 
 def report_unguarded(op: Operation) -> Diagnostic:
-    """Report that the brokers only support version 0 of the request, in the words of KIP-860."""
+    """Report that the brokers do not support the guard, with the error message that KIP-860 specifies."""
     return denied(
         "replication-factor-guard",
         "Replication factor guard not supported",
@@ -152,7 +152,7 @@ def report_unguarded(op: Operation) -> Diagnostic:
 def add_await_steps(
     operations: Sequence[Operation], blocked_resources: Collection[ResourceId], live: KafkaState
 ) -> tuple[Operation, ...]:
-    """Add a step for each of the ``blocked_resources`` that waits for the moves that block it."""
+    """For each of the ``blocked_resources``, add a step that waits until the blocking moves have finished."""
     operations_by_resource: dict[ResourceId, list[Operation]] = defaultdict(list)
     for op in operations:
         if op.resource in blocked_resources:
@@ -183,7 +183,10 @@ def add_await_steps(
 def _find_blocking_targets(
     operations: Sequence[Operation], moves: Mapping[str, Mapping[TopicPartition, Move]]
 ) -> Mapping[str, tuple[int, ...]]:
-    """Return the targets of in-flight moves of the operations' partitions. moves: by topic, in order."""
+    """Return the in-flight moves of the operations' partitions, with their targets.
+
+    moves: all in-flight moves, by topic, in order.
+    """
     named_partitions = {p for op in operations if is_reassignment(op) for p in get_targets(op)}
     whole_topics = {
         t
@@ -200,9 +203,9 @@ def _find_blocking_targets(
 
 
 def drop_duplicate_moves(operations: Sequence[Operation]) -> tuple[tuple[Operation, ...], list[Diagnostic]]:
-    """Return the operations with each partition moved only once, and warnings about dropped moves.
+    """Drop moves until each partition is moved only once. Return the operations, and warnings about drops.
 
-    If resources of several kinds move a partition, the kind that is registered first moves it.
+    If resources of several kinds move the same partition, only the kind that is registered first moves it.
     """
     ranks = {name: rank for rank, name in enumerate(KINDS)}
     movers: dict[str, Operation] = {}

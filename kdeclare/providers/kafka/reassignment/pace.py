@@ -1,4 +1,4 @@
-"""The pace of moves: throttle, batches, pauses and timeout; and its form in manifests."""
+"""The pace of moves (throttle, batches, pauses and timeout), and how manifests declare it."""
 
 import re
 from collections.abc import Sequence
@@ -66,8 +66,9 @@ class PaceSpec(BaseModel):
 class Pace(Arguments):
     """The pace of moves.
 
-    throttle: bytes per second on each broker. batch_size: partitions at a time. pause_s: between batches.
-    timeout_s: how long one batch may take before the run continues without it. None means "not set".
+    throttle: the maximum bytes per second on each broker. batch_size: the maximum number of partitions that
+    move at the same time. pause_s: the seconds between batches. timeout_s: the seconds after which the run
+    stops waiting for a batch and continues. None means "not set".
     """
 
     throttle: Annotated[int | None, OMIT_NONE] = None
@@ -80,7 +81,7 @@ class Pace(Arguments):
         return self != Pace()
 
     def over(self, other: "Pace") -> "Pace":
-        """Return this pace, with its unset fields taken from the other one."""
+        """Return this pace, with its unset fields taken from ``other``."""
         mine = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
         return Pace(**{f.name: getattr(other, f.name) for f in fields(other)} | mine)
 
@@ -97,7 +98,7 @@ def bind_pace(json: JsonObject) -> Pace:
 
 
 def build_pace(spec: PaceSpec) -> Pace:
-    """Return the pace of a manifest."""
+    """Return the pace that a manifest declares."""
     return Pace(spec.throttle, spec.batchSize, spec.interBatchPause, spec.timeout)
 
 
@@ -107,7 +108,7 @@ def get_default_pace(options: PlanOptions) -> Pace:
 
 
 def complete_pace(options: PlanOptions, pace_specs: Sequence[BaseModel]) -> PlanOptions:
-    """Return the options with the unset fields of their pace taken from the specs, in order."""
+    """Fill the unset fields of the options' pace from the specs. Earlier specs take precedence."""
     pace = get_default_pace(options)
     for spec in pace_specs:
         if isinstance(spec, PaceSpec):

@@ -1,4 +1,4 @@
-"""The cleanup that is due after replica moves, as sections of the pending cleanup in the state."""
+"""The sections of the state's pending cleanup that are about replica moves."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
@@ -13,20 +13,23 @@ from kdeclare.core.plans.state import PendingCleanup, State
 
 @dataclass(frozen=True, slots=True)
 class ThrottledReplicas(Arguments):
-    """Elements added to a list of a topic: ``partition:broker``, …; fresh: the list was not set before."""
+    """Elements that kdeclare added to a topic's list of throttled replicas.
+
+    elements: the added elements (``partition:broker``). fresh: whether the list was unset before.
+    """
 
     elements: tuple[str, ...]
     fresh: bool
 
 
 ThrottleRate: TypeAlias = str | tuple[str, ...]
-"""Bytes per second; several if it is unknown which of them took effect."""
+"""A rate in bytes per second, or several possible rates if it is unknown which of them took effect."""
 
 ThrottleValue: TypeAlias = ThrottleRate | ThrottledReplicas
-"""The value set for one key: a broker's rate, or elements of a topic's list."""
+"""The value of a throttle entry: the rate of a broker, or elements of a topic's list."""
 
 ThrottleEntries: TypeAlias = Mapping[str, Mapping[str, ThrottleValue]]
-"""Throttles by config resource as text (``BROKER/1``, ``TOPIC/orders``) and key."""
+"""Throttle entries by config resource (such as ``BROKER/1`` or ``TOPIC/orders``) and by config key."""
 
 _THROTTLES, _ELECTIONS, _MOVES = "throttles", "elections", "moves"
 
@@ -36,8 +39,8 @@ class PendingMoveCleanup:
     """The cleanup that is due once moves in the cluster have finished.
 
     throttles: throttles that kdeclare set and has not removed yet.
-    elections: partitions (``topic-n``) whose preferred leader must be elected, with that leader.
-    moves: partitions whose move kdeclare started and does not wait for.
+    elections: the preferred leaders that must be elected, by partition (``topic-n``).
+    moves: partitions whose move kdeclare started, but which were possibly still moving at the end of the run.
     """
 
     throttles: ThrottleEntries = field(default_factory=dict)
@@ -54,7 +57,7 @@ class PendingMoveCleanup:
 
 
 def bind_move_cleanup(cleanup: PendingCleanup) -> PendingMoveCleanup:
-    """Return the sections about moves. Raises KdeclareError if one has the wrong type."""
+    """Return the sections about moves. Raises KdeclareError if a section has the wrong type."""
     return PendingMoveCleanup(bind_throttles(cleanup), bind_elections(cleanup), bind_moves(cleanup))
 
 
@@ -98,7 +101,7 @@ def with_moves(cleanup: PendingCleanup, moves: Iterable[str]) -> PendingCleanup:
 
 
 def _with_section(cleanup: PendingCleanup, name: str, section: JsonValue) -> PendingCleanup:
-    """Return the cleanup with one section replaced; either all sections are present, or none."""
+    """Replace one section. The result contains all sections, or none if all are empty."""
     sections = {_THROTTLES: cleanup.get(_THROTTLES, {}), _ELECTIONS: cleanup.get(_ELECTIONS, {})}
     sections |= {_MOVES: cleanup.get(_MOVES, [])} | {name: section}
     other_sections = {other: value for other, value in cleanup.items() if other not in sections}

@@ -39,7 +39,7 @@ class Strategy(StrEnum):
 class PlacementRequest:
     """The requirements for an assignment; the default request accepts every assignment.
 
-    partitions: the number for each topic; None keeps the current number.
+    partitions: the number of partitions of each topic; None keeps the current number.
     replication_factor: None keeps the number of replicas of each partition.
     strategy: the rule to satisfy; None spreads newly chosen replicas over racks and moves no other replica.
     racks: for STATIC_IN_RACK, the rack of each partition, in order.
@@ -87,9 +87,10 @@ class PlacementSpec(BaseModel):
 class PlacementConstraint:
     """The constraints of a declared resource on the replicas of one topic.
 
-    brokers: the brokers that it assigns replicas to. excluded_brokers: brokers that must not hold replicas.
-    only: the only brokers that may. strategy: the rule that it enforces. exact: it sets the replicas of
-    individual partitions. rebalance: it spreads replicas evenly.
+    brokers: the brokers that the resource assigns replicas to. excluded_brokers: the brokers that must not
+    hold replicas. only: the only brokers that are allowed to hold replicas. strategy: the rule that the
+    resource enforces. exact: whether it sets the replicas of individual partitions. rebalance: whether it
+    spreads replicas evenly.
     """
 
     brokers: frozenset[int] = frozenset()
@@ -100,7 +101,7 @@ class PlacementConstraint:
     rebalance: bool = False
 
     def explain_conflict(self, other: "PlacementConstraint") -> str:
-        """Return why each apply of one constraint would undo the other; empty if they do not conflict."""
+        """Return why two constraints conflict, so that each would undo the other; empty if they do not."""
         return self._explain_refusal(other) or other._explain_refusal(self)
 
     def _explain_refusal(self, other: "PlacementConstraint") -> str:
@@ -121,7 +122,7 @@ class PlacementConstraint:
 
 
 class PlacementError(ValueError):
-    """The request cannot be satisfied; the message gives the reason."""
+    """A placement request cannot be satisfied. The message gives the reason."""
 
 
 class Placer(Protocol):
@@ -132,8 +133,8 @@ class Placer(Protocol):
     ) -> Mapping[str, tuple[Replicas, ...]]:
         """Return the replicas of every partition of every topic, in order. Pure and deterministic.
 
-        brokers: all registered ones. current: the true replicas of the existing partitions (never a
-        described list during a move); a topic without partitions is new. Raises PlacementError.
+        brokers: all registered brokers. current: the replicas of the existing partitions, without replicas
+        that a move is adding; a topic without partitions is new. Raises PlacementError.
         """
 
 
@@ -172,7 +173,7 @@ def check_placement_conflicts(
 ) -> list[Diagnostic]:
     """Report declared resources with conflicting constraints on the replicas of a topic.
 
-    existing_topics: topics that are known to exist; more topics can only add conflicts.
+    existing_topics: topics that are known to exist. A longer list can reveal more conflicts, but not fewer.
     """
     resources = sorted(declared, key=lambda d: (d.id.kind, d.id.name))
     topics = _list_topic_names(resources, existing_topics)
@@ -192,14 +193,14 @@ def check_placement_conflicts(
 
 
 def _list_topic_names(declared: Iterable[DesiredResource], existing_topics: Iterable[str]) -> frozenset[str]:
-    """Return the names of existing topics and of all declared resources, which may be topics."""
+    """Return the names of existing topics and of all declared resources, because these can be topics."""
     return frozenset(existing_topics).union(d.id.name for d in declared)
 
 
 def collect_excluded_brokers(
     declared: Iterable[DesiredResource], live: KafkaState
 ) -> dict[str, frozenset[int]]:
-    """Return, by topic, the brokers that must not hold its replicas according to any resource."""
+    """Return for each topic the brokers that at least one resource excludes."""
     resources = list(declared)
     topics = _list_topic_names(resources, live.topics)
     broker_ids = frozenset(broker.id for broker in live.cluster.brokers)

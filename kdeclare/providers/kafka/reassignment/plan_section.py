@@ -47,7 +47,7 @@ def _format_pace(pace: Pace, partitions: int) -> str:
 
 
 def _build_broker_lines(moves: Sequence[Operation]) -> list[SectionLine]:
-    """Return the replicas that each broker gains and loses, and the change in its preferred leaders."""
+    """Return for each broker the replicas gained and lost, and the change in its number of leaders."""
     gains: Counter[int] = Counter()
     losses: Counter[int] = Counter()
     leadership_changes: Counter[int] = Counter()

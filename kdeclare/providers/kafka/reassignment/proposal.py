@@ -18,10 +18,10 @@ _NO_RACK = (
 def compute_proposal(
     live: KafkaState, topics: Collection[str], brokers: Sequence[int], *, rack_aware: bool
 ) -> dict[TopicPartition, tuple[int, ...]]:
-    """Compute replicas of the partitions of ``topics`` that spread them evenly over ``brokers`` only.
+    """Compute replicas that spread the partitions of ``topics`` evenly over ``brokers`` only.
 
-    Unlike Kafka's tool, it proposes no move that does not improve the balance. Partitions with an in-flight
-    move to permitted brokers keep its target.
+    Unlike Kafka's tool, kdeclare proposes only moves that improve the balance. If a partition is already
+    moving to permitted brokers, the proposal keeps the target of that move.
     live: all topics, with the moves of ``topics``. Raises KdeclareError: ``no-rack``, ``not-enough-brokers``.
     """
     if not topics:
@@ -82,7 +82,7 @@ def warn_unusable_brokers(live: KafkaState, brokers: Collection[int]) -> tuple[D
 
 
 def _has_racks(brokers: Sequence[Broker]) -> bool:
-    """Whether the racks of the brokers are known. Raises KdeclareError if only some are."""
+    """Whether the racks of all brokers are known. Raises KdeclareError if only some racks are known."""
     rackless_ids = [broker.id for broker in brokers if broker.rack is None]
     if rackless_ids and len(rackless_ids) < len(brokers):
         summary = "Not all brokers have rack information"

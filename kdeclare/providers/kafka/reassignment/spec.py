@@ -34,7 +34,7 @@ BrokerIds = Annotated[list[BrokerId], Field(min_length=1)]
 
 
 class PartitionSpec(BaseModel):
-    """The requested replicas of one partition; ``expectedReplicas`` makes the change a compare-and-set."""
+    """The requested replicas of one partition. With ``expectedReplicas``, only these are replaced."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     topic: Annotated[str, Field(description="The name of the topic.")]
@@ -53,9 +53,10 @@ class PartitionSpec(BaseModel):
 class ReassignmentSpec(PaceSpec):
     """``spec`` of a Reassignment manifest: individual partitions, or topics with a rule.
 
-    topics: names, or regular expressions (RE2) between slashes that match whole names, including internal
-    topics. drain: brokers that must not hold their replicas. targetBrokers: the only brokers that may.
-    rebalance: spread replicas and preferred leaders evenly.
+    topics: names, or regular expressions (RE2) between slashes. An expression must match the whole name of a
+    topic; it also matches internal topics. drain: brokers that must not hold replicas of the topics.
+    targetBrokers: the only brokers that can hold replicas of the topics. rebalance: whether to spread
+    replicas and preferred leaders evenly.
     """
 
     partitions: Annotated[
@@ -96,7 +97,7 @@ class Target:
 class ReassignmentBody:
     """Declared replicas of partitions, or a declared rule for topics.
 
-    topics: as in the manifest. targets and topics exclude each other.
+    topics: the names and patterns in the manifest. Either ``targets`` or ``topics`` is empty.
     """
 
     targets: tuple[Target, ...] = ()
@@ -117,7 +118,7 @@ class ReassignmentBody:
 
     @property
     def has_patterns(self) -> bool:
-        """Whether the topics include patterns, which only match against a cluster."""
+        """Whether the topics include patterns. Only a cluster shows which topics a pattern matches."""
         return any(map(is_pattern, self.topics))
 
     def filter_topics(self, topics: Iterable[str]) -> list[str]:
@@ -133,7 +134,7 @@ class ReassignmentBody:
 
 
 def parse_reassignment(name: str, spec: ReassignmentSpec) -> tuple[ReassignmentBody, tuple[SpecProblem, ...]]:
-    """Return the body of a spec and its problems; offline."""
+    """Return the body of a spec and the problems that can be found without a cluster."""
     problems = [_build_problem(name, path, text) for path, text in (*_check_shape(spec), *_check_lists(spec))]
     problems += _check_patterns(name, spec)
     placement = spec.placement

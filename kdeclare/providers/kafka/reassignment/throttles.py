@@ -1,7 +1,7 @@
 """Replication throttles of moves: the required configs of brokers and topics (KIP-73). Pure.
 
-A replica is throttled if its broker has a rate and a list of its topic contains the replica. Kafka never
-removes either by itself, and both can hold values that other clients set.
+A replica is throttled if its broker has a rate and a list of its topic contains the replica. Kafka itself
+never removes rates or lists, and both can contain values that other clients set.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -22,7 +22,7 @@ from kdeclare.providers.kafka.reassignment.pending_move_cleanup import (
 
 RATE_KEYS = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 LOG_DIRS_RATE_KEY = "replica.alter.log.dirs.io.max.bytes.per.second"
-"""A broker's rate for replicas that move between its log directories; it needs no list."""
+"""The rate of a broker for replicas that move between its log directories. Kafka uses no list for these."""
 ALL_RATE_KEYS = (*RATE_KEYS, LOG_DIRS_RATE_KEY)
 LEADER_REPLICAS_KEY = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS_KEY = "follower.replication.throttled.replicas"
@@ -31,7 +31,10 @@ ALL_REPLICAS = "*"
 """The element that means all replicas of the topic; Kafka accepts it only as the only element."""
 
 _MAX_LIST_LENGTH = 30_000
-"""A list that would be longer becomes `ALL_REPLICAS`; Kafka stores up to 32,767 characters (KAFKA-19112)."""
+"""The maximum length of a list. Longer lists become `ALL_REPLICAS`.
+
+Kafka stores up to 32,767 characters (KAFKA-19112).
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,7 @@ def build_transfer(
 ) -> ReplicaTransfer:
     """Build the transfer of moving a partition to ``target``. ``move``: its in-flight move, if any.
 
-    Sources are the listed replicas without those that are still being added, never the described union.
+    The sources are the listed replicas without the replicas that are still being added.
     """
     sources = replicas if move is None else tuple(r for r in move.replicas if r not in move.adding)
     return ReplicaTransfer(partition, sources, tuple(r for r in target if r not in sources))
@@ -89,8 +92,8 @@ def build_entries(
 class MissingThrottles:
     """The missing entries of a throttle, and the existing rates that it relies on.
 
-    entries: to be set. relies_on: rates in force that are kept, by entity and key. foreign_rates: those of
-    them that kdeclare did not set, by entity.
+    entries: the entries to set. relies_on: existing rates that are kept, by entity and key. foreign_rates:
+    the rates in ``relies_on`` that kdeclare did not set, by entity.
     """
 
     entries: ThrottleEntries
@@ -106,9 +109,9 @@ def find_missing(
 ) -> MissingThrottles:
     """Return the entries of ``required`` that are not set yet.
 
-    own_entries: entries that kdeclare set earlier; only such a rate may be changed. declared_configs:
-    configs (``configs/TOPIC/orders/<key>``) that the same plan sets because a manifest declares them; they
-    are skipped.
+    own_entries: entries that kdeclare set earlier. Only these rates are changed. declared_configs: configs
+    (``configs/TOPIC/orders/<key>``) that the same plan sets because a manifest declares them. No entry is
+    set for these configs.
     """
     missing_entries: dict[str, dict[str, ThrottleValue]] = {}
     relies_on: dict[str, dict[str, str]] = {}
@@ -144,7 +147,7 @@ def find_missing(
 
 
 def get_rates_in_force(live: KafkaState, entity: str) -> dict[str, str]:
-    """Return the rates in force on a broker: its own, or the cluster-wide ones (BrokerConfigHandler)."""
+    """Return the rates of a broker: its own rates, or the cluster-wide rates (BrokerConfigHandler)."""
     configs = live.configs.get(parse_entity(entity), {})
     return {
         key: entry.value
@@ -156,7 +159,7 @@ def get_rates_in_force(live: KafkaState, entity: str) -> dict[str, str]:
 
 
 def list_rates(value: ThrottleValue | None) -> tuple[str, ...]:
-    """Return the possible rates of an entry; empty for elements of a list."""
+    """Return the possible rates of a throttle entry; empty if the entry is a list."""
     if value is None or isinstance(value, ThrottledReplicas):
         return ()
     return (value,) if isinstance(value, str) else value
@@ -176,7 +179,7 @@ def _find_missing_elements(elements: tuple[str, ...], current_elements: ConfigOv
 
 
 def get_current_values(live: KafkaState, entity: str) -> dict[str, ConfigOverride]:
-    """Return the throttle values set on an entity: rates as strings, lists as lists, without unset keys."""
+    """Return the throttle values that are set on an entity: rates as strings, and lists of replicas."""
     resource = parse_entity(entity)
     source = ConfigSource.TOPIC if resource.scope is ConfigScope.TOPIC else ConfigSource.BROKER
     configs = live.configs.get(resource, {})
@@ -188,7 +191,7 @@ def get_current_values(live: KafkaState, entity: str) -> dict[str, ConfigOverrid
 
 
 def build_selection(entities: Iterable[str], topics: Iterable[str] = ()) -> KafkaSelection:
-    """Select the throttles on these entities for observation; a broker that is down is omitted."""
+    """Select the throttles on these entities. Brokers that are down are omitted when they are read."""
     configs = {}
     for entity in entities:
         resource = parse_entity(entity)
@@ -207,7 +210,7 @@ def parse_entity(entity: str) -> ConfigResource:
 def merge_entries(
     earlier: ThrottleEntries, later: ThrottleEntries, *, is_certain: bool = True
 ) -> ThrottleEntries:
-    """Return the entries of both; a rate as in ``later``, or both rates if the later one is not certain."""
+    """Merge entries. A rate in ``later`` replaces the earlier rate; if it is not certain, both are kept."""
     result: dict[str, dict[str, ThrottleValue]] = {entity: dict(keys) for entity, keys in earlier.items()}
     for entity, keys in later.items():
         merged_keys = result.setdefault(entity, {})
@@ -244,8 +247,8 @@ def find_unneeded_entries(
 ) -> ThrottleEntries:
     """Return the entries of ``own_entries`` that no in-flight move needs anymore.
 
-    A rate is needed as long as a list that stays contains a replica on that broker, or the broker is one of
-    the ``involved_brokers`` of a move: another client may have set the list that contains its replica.
+    A rate is needed as long as a list that is kept contains a replica on that broker. A rate is also needed
+    on ``involved_brokers``, which take part in a move: another client may have set the list for that move.
     """
     needed_entries: dict[str, dict[str, ThrottleValue]] = {}
     needed_brokers = {str(broker) for broker in involved_brokers}
@@ -284,7 +287,7 @@ def _is_element_needed(
 def split_unreachable(
     entries: ThrottleEntries, down_brokers: Collection[int]
 ) -> tuple[ThrottleEntries, tuple[int, ...]]:
-    """Return the entries of reachable resources, and the ``down_brokers`` that hold the other entries."""
+    """Return the entries on reachable resources, and those of the ``down_brokers`` that have entries."""
     held_entities = {entity for entity in entries if _find_broker_id(entity) in down_brokers}
     return {e: k for e, k in entries.items() if e not in held_entities}, tuple(
         sorted(b for entity in held_entities if (b := _find_broker_id(entity)) is not None)

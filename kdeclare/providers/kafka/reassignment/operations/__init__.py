@@ -1,1 +1,1 @@
-"""Operations that move replicas, and the auxiliary operations around them."""
+"""Operations that move replicas, wait for moves, set and clear throttles, and elect preferred leaders."""

@@ -23,9 +23,9 @@ _ThrottleKey = Literal[*REPLICAS_KEYS, *ALL_RATE_KEYS]  # type: ignore[valid-typ
 class ReassignArgs(PartitionsArgs):
     """Partitions with their target replicas.
 
-    client_guard: whether kdeclare checks the replication factor itself, as the brokers cannot (KIP-860).
-    pace: the pace of the moves, and of the moves that undo them. pause_s: how long to wait before starting
-        once all dependencies are done. group: the name of the moves that share the pace.
+    client_guard: whether kdeclare checks the replication factor itself, because the brokers cannot (KIP-860).
+    pace: the pace of the moves, and of the moves that undo them. pause_s: the seconds to wait between the end
+        of all dependencies and the first request. group: the name of the group of moves that share the pace.
     """
 
     allow_replication_factor_change: bool
@@ -37,7 +37,7 @@ class ReassignArgs(PartitionsArgs):
 
 @dataclass(frozen=True, slots=True)
 class MovesArgs(PartitionsArgs):
-    """Partitions that are being moved, with the target of the move, or the replicas left after a cancel."""
+    """Partitions with a move in flight, each with the target of the move or the replicas left by a cancel."""
 
     pace: Annotated[Pace | None, OMIT_NONE] = None
 
@@ -52,7 +52,7 @@ class ElectArgs(Arguments):
 
 @dataclass(frozen=True, slots=True)
 class RelocateArgs(Arguments):
-    """Target log directories. replicas: the path by replica (``<topic>-<n>@<broker>``)."""
+    """Target log directories. replicas: the target path of each replica (``<topic>-<n>@<broker>``)."""
 
     replicas: Mapping[ReplicaName, str]
 
@@ -61,8 +61,8 @@ class RelocateArgs(Arguments):
 class ThrottleArgs(Arguments):
     """Throttles to set or clear; see `providers.kafka.reassignment.pending_move_cleanup.ThrottleEntries`.
 
-    partitions: the partitions whose moves are throttled. relies_on: existing rates, by entity and key, that
-    must stay in force.
+    partitions: the partitions whose moves are throttled. relies_on: the existing rates that must stay in
+    force, by entity and key.
     """
 
     entries: Mapping[_ThrottledEntity, Mapping[_ThrottleKey, ThrottleValue]]
@@ -72,7 +72,7 @@ class ThrottleArgs(Arguments):
 
 
 def list_partitions(op: Operation) -> Collection[str]:
-    """Return the partitions (``<topic>-<n>``) of an operation; empty if its arguments have none."""
+    """Return the partitions (``<topic>-<n>``) in the arguments of an operation; empty if there are none."""
     if isinstance(op.args, PartitionsArgs | ElectArgs):
         return op.args.partitions.keys()
     return op.args.partitions if isinstance(op.args, ThrottleArgs) else ()
@@ -86,5 +86,5 @@ def get_pace(op: Operation) -> Pace:
 
 
 def find_group(op: Operation) -> str | None:
-    """Return the name of the group of moves that share the operation's pace; None if it has no group."""
+    """Return the name of the operation's group of moves, which share a pace; None if it has no group."""
     return op.args.group if isinstance(op.args, ReassignArgs) else None

@@ -1,4 +1,4 @@
-"""Elect preferred leaders (KIP-460): moving or reordering replicas changes only the preferred leader."""
+"""Elect preferred leaders (KIP-460). Moving or reordering replicas does not change the current leader."""
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
@@ -28,7 +28,7 @@ from kdeclare.providers.kafka.reassignment.pending_move_cleanup import bind_elec
 
 
 class ElectLeaders(KafkaOperationType):
-    """Elects the preferred leaders once none of its partitions is being moved."""
+    """Elects the preferred leaders of partitions as soon as none of the partitions is moving."""
 
     name = "leaders.elect"
     cleanup_label = "elected preferred leaders"
@@ -40,7 +40,7 @@ class ElectLeaders(KafkaOperationType):
     is_cleanup = True
 
     def select(self, op: Operation) -> Selections:
-        """Select the topics of its partitions."""
+        """Select the topics of the operation's partitions."""
         return (KafkaSelection(collect_topics(_get_leaders(op))),)
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
@@ -65,7 +65,7 @@ class ElectLeaders(KafkaOperationType):
         return ()
 
     def without_topics(self, op: Operation, topics: Set[str]) -> Operation | None:
-        """Return the part for the partitions of other topics."""
+        """Return the operation without the partitions of ``topics``; None if no partition remains."""
         remaining = {p: b for p, b in _get_leaders(op).items() if TopicPartition.parse(p).topic not in topics}
         bare_op = replace(
             op, expect={f"leader of {p}": op.expect[f"leader of {p}"] for p in remaining if op.expect}
@@ -81,11 +81,11 @@ class ElectLeaders(KafkaOperationType):
         return {f"leader of {name}": f"leader/{name}" for name in _get_leaders(op)}
 
     def get_batch_key(self, op: Operation) -> str:
-        """Return its id, as no other operation claims its partitions."""
+        """Return the operation's id, because no other operation elects leaders of its partitions."""
         return op.id
 
     def list_produced_claims(self, op: Operation) -> frozenset[str]:
-        """Return the claims of its leaders."""
+        """Return the claims of the elected leaders."""
         return frozenset(self.claims(op).values())
 
     def execute(
@@ -96,7 +96,10 @@ class ElectLeaders(KafkaOperationType):
         *,
         validate_only: bool,
     ) -> Mapping[str, Result]:
-        """Send ElectLeaders for leaders that are still preferred but do not lead; a move may have failed."""
+        """Send ElectLeaders for partitions whose leader is not the requested one.
+
+        A partition that has a different preferred leader, for example because a move failed, is skipped.
+        """
         cluster = connections.get(KafkaConnection).cluster
         topics = cluster.topics(sorted({t for op in ops for t in collect_topics(_get_leaders(op))}))
         unpreferred = [
@@ -117,11 +120,11 @@ class ElectLeaders(KafkaOperationType):
         return {op.id: merge_results(_get_leaders(op), results) for op in ops}
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Do nothing: the moves of a rollback have their own election."""
+        """Do nothing: a rollback elects leaders after its own moves."""
         return UndoResult()
 
     def update_cleanup(self, op: Operation, status: Status, before: PendingCleanup) -> PendingCleanup:
-        """Keep elections pending that must wait for moves or for the preferred leader."""
+        """Keep an election in the pending cleanup while it waits for moves or for the preferred leader."""
         own_leaders = _get_leaders(op)
         pending_elections = bind_elections(before)
         if status in (Status.STARTED, Status.UNKNOWN, Status.FAILED, Status.DENIED):
@@ -140,7 +143,10 @@ def _get_leaders(op: Operation) -> Mapping[str, int]:
 def build_elect_operation(
     name: str, resource: ResourceId, preferred: Mapping[str, int], pace: Pace | None
 ) -> Operation:
-    """Build the operation that elects leaders; its inverse elects, too. ``name``: the end of its id."""
+    """Build the operation that elects leaders. Its inverse also elects leaders.
+
+    name: the last part of the operation's id.
+    """
     args = ElectArgs(dict(preferred), pace)
     inverse = Inverse(ElectLeaders.name, args)
     return Operation(f"{ElectLeaders.name}:{name}", ElectLeaders.name, resource, args, {}, inverse=inverse)

@@ -1,6 +1,6 @@
-"""Move replicas to other brokers, with the guard of KIP-860, and to other log directories (KIP-113).
+"""Move replicas to different brokers or log directories.
 
-AlterPartitionReassignments and AlterReplicaLogDirs.
+The requests are AlterPartitionReassignments, with the guard of KIP-860, and AlterReplicaLogDirs (KIP-113).
 """
 
 from collections import Counter
@@ -40,9 +40,9 @@ from kdeclare.providers.kafka.reassignment.pending_move_cleanup import bind_move
 
 
 class AwaitMoves(PartitionsOperationType):
-    """Waits until the moves of its partitions have finished, and then does nothing.
+    """Waits until the moves of some partitions have finished, and changes nothing.
 
-    partitions: the targets of the moves. Later operations check themselves whether they were reached.
+    partitions: the targets of the moves. Later operations check whether the targets were reached.
     """
 
     name = "moves.await"
@@ -60,7 +60,7 @@ class AwaitMoves(PartitionsOperationType):
         return ()
 
     def list_produced_claims(self, op: Operation) -> frozenset[str]:
-        """Return nothing, as it changes nothing itself."""
+        """Return an empty set: the operation changes nothing."""
         return frozenset()
 
     def execute(
@@ -82,9 +82,9 @@ class AwaitMoves(PartitionsOperationType):
 class CancelMoves(PartitionsOperationType):
     """Cancels moves in flight.
 
-    partitions: the replicas left of each partition: the listed replicas without those that were being added,
-    in that order. This may differ from the order before the move, and after a move that was redirected, the
-    replicas are the union of its stages.
+    partitions: the replicas that each partition has after the cancel. These are the listed replicas without
+    the replicas that were being added, in the listed order. The order can differ from the order before the
+    move. If the target of the move was changed, the partition keeps the replicas of all its targets.
     """
 
     name = "moves.cancel"
@@ -98,7 +98,7 @@ class CancelMoves(PartitionsOperationType):
         return op.resource.kind == "Reassignment"
 
     def list_placements(self, op: Operation) -> Sequence[Placement]:
-        """Return the replicas that are left; until then, the replicas being added also hold the partition."""
+        """Return the replicas before and after the cancel; those before include the replicas being added."""
         placements: list[Placement] = []
         for name, target in get_targets(op).items():
             leaving = [broker for broker in get_replicas_before(op, name) if broker not in target]
@@ -106,7 +106,7 @@ class CancelMoves(PartitionsOperationType):
         return placements
 
     def find_topic_effects(self, op: Operation) -> Mapping[str, TopicEffect]:
-        """Return the replicas that are left of its partitions."""
+        """Return the replicas that the partitions have after the cancel."""
         return build_move_effects(op)
 
     def execute(
@@ -117,7 +117,10 @@ class CancelMoves(PartitionsOperationType):
         *,
         validate_only: bool,
     ) -> Mapping[str, Result]:
-        """Send AlterPartitionReassignments without replicas; a move that has finished is not a failure."""
+        """Send AlterPartitionReassignments without replicas.
+
+        It is not a failure if a move has already finished.
+        """
         cluster = connections.get(KafkaConnection).cluster
         targets: dict[TopicPartition, tuple[int, ...] | None] = {
             TopicPartition.parse(p): None for op in ops for p in get_targets(op)
@@ -146,7 +149,10 @@ class CancelMoves(PartitionsOperationType):
 def build_await_operation(
     name: str, resource: ResourceId, targets: Mapping[str, tuple[int, ...]], pace: Pace | None
 ) -> Operation:
-    """Build the operation that waits for moves; its inverse waits, too. ``name``: the end of its id."""
+    """Build the operation that waits for moves. Its inverse also waits for the moves.
+
+    name: the last part of the operation's id.
+    """
     args = MovesArgs(dict(targets), pace)
     inverse = Inverse(AwaitMoves.name, args)
     return Operation(f"{AwaitMoves.name}:{name}", AwaitMoves.name, resource, args, {}, inverse=inverse)
@@ -156,7 +162,7 @@ Replicas = tuple[int, ...]
 
 
 class ReassignPartitions(PartitionsOperationType):
-    """Moves partitions, with the replication factor guard unless the replication factor is to change."""
+    """Moves partitions. The replication factor guard is on unless the operation allows a different factor."""
 
     name = "partitions.reassign"
     done_label = ("reassignment done", "reassignments done")
@@ -166,23 +172,23 @@ class ReassignPartitions(PartitionsOperationType):
     manner = frozenset({"pace", "pause_s", "group", "client_guard"})
 
     def find_pause_s(self, op: Operation) -> float:
-        """Return the pause before it, between batches."""
+        """Return the pause between the previous batch and this operation."""
         return float(_get_args(op).pause_s or 0)
 
     def count_ongoing_parts(self, op: Operation) -> Mapping[ResourceId, int]:
-        """Return the number of partitions that it moves, by topic."""
+        """Return the number of partitions that the operation moves, by topic."""
         counts = Counter(TopicPartition.parse(name).topic for name in get_targets(op))
         return {ResourceId(TOPIC, topic): count for topic, count in counts.items()}
 
     def list_placements(self, op: Operation) -> Sequence[Placement]:
-        """Return the replicas of its partitions."""
+        """Return the replicas of the moved partitions, before and after the move."""
         return [
             Placement(*TopicPartition.parse(name), get_replicas_before(op, name), after)
             for name, after in get_targets(op).items()
         ]
 
     def find_topic_effects(self, op: Operation) -> Mapping[str, TopicEffect]:
-        """Return the replicas of its partitions."""
+        """Return the effects of the moves on each topic."""
         return build_move_effects(op)
 
     def execute(
@@ -193,7 +199,10 @@ class ReassignPartitions(PartitionsOperationType):
         *,
         validate_only: bool,
     ) -> Mapping[str, Result]:
-        """Send one request per guard mode: disabling the guard for one operation must not affect others."""
+        """Send one request per guard mode.
+
+        An operation that disables the guard must not disable it for other operations.
+        """
         cluster = connections.get(KafkaConnection).cluster
         results: dict[str, Result] = {}
         for allow_factor_change in (False, True):
@@ -204,7 +213,7 @@ class ReassignPartitions(PartitionsOperationType):
         return results
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Reassign to the recorded ordered lists; a cancel alone does not restore the order."""
+        """Reassign the recorded replicas in their recorded order, which a cancel alone would not restore."""
         if has_other_object(op, now):
             return UndoResult(conflicts=("the topic itself",))
         replicas_to_restore: dict[str, Replicas] = {}
@@ -234,7 +243,11 @@ class ReassignPartitions(PartitionsOperationType):
         )
 
     def update_cleanup(self, op: Operation, status: Status, before: PendingCleanup) -> PendingCleanup:
-        """Keep moves that may be in flight; a refused operation can move other partitions (KIP-455)."""
+        """Keep moves that are possibly in flight in the pending cleanup.
+
+        Brokers accept or refuse each partition separately (KIP-455), so an operation that failed for one
+        partition can still be moving its other partitions.
+        """
         own_partitions = tuple(get_targets(op))
         pending_moves = bind_moves(before)
         if status in (Status.STARTED, Status.UNKNOWN, Status.FAILED, Status.DENIED):
@@ -282,10 +295,10 @@ def _cancel_blocking_moves(
 ) -> tuple[dict[TopicPartition, Result], set[TopicPartition]]:
     """Cancel in-flight moves that Kafka would not redirect to the targets.
 
-    Returns the partitions that cannot be moved, with their faults, and the partitions that need the guard
-    disabled. A move that the operation was not planned on belongs to another client and is not touched.
-    A cancel can leave the union of the move's stages. The guard then compares with the size of that union
-    instead of the original replication factor, which the target restores.
+    Returns the partitions that cannot be moved, with their faults, and the partitions for which the guard
+    must be off. A move that is not in the plan belongs to another client and is left alone.
+    After a cancel, a partition can have more replicas than before the move. The guard would compare the
+    target with that larger number, and refuse a target that restores the original replication factor.
     """
     moves = cluster.moves(sorted({partition.topic for partition in targets}))
     moves_in_flight = {
@@ -312,10 +325,11 @@ def _cancel_blocking_moves(
 
 
 def can_redirect(move: Move, target: Replicas) -> bool:
-    """Whether Kafka would redirect an in-flight move to another target correctly.
+    """Whether Kafka can change the target of an in-flight move to ``target`` correctly.
 
-    If the target adds (or removes) no other replicas, Kafka keeps the stored list, and the move continues to
-    its old target, or stops (ReplicationControlManager.changePartitionReassignment).
+    If the new target adds no replicas, Kafka keeps its stored list of replicas to add, and likewise its list
+    of replicas to remove. The move then continues to its old target, or stops
+    (ReplicationControlManager.changePartitionReassignment).
     """
     adding = set(target).difference(move.replicas) or set(move.adding)
     removing = set(move.replicas).difference(target) or set(move.removing)
@@ -323,27 +337,27 @@ def can_redirect(move: Move, target: Replicas) -> bool:
 
 
 Replica = tuple[TopicPartition, int]
-"""A partition, and the broker that holds the replica."""
+"""A partition and the broker that holds one replica of it."""
 
 
 class RelocateReplicas(KafkaOperationType):
-    """Moves replicas to another log directory of their broker.
+    """Moves replicas to a different log directory of the same broker.
 
-    The broker continues the move by itself. For a replica that the broker does not have yet, it remembers the
-    directory, but only in memory. The operation therefore runs right before the reassignment.
+    The broker continues the move after its response. If the broker does not have the replica yet, it keeps
+    the directory in memory only. The operation therefore runs right before the reassignment.
     """
 
     name = "replicas.relocate"
     done_label = ("log directory change", "log directory changes")
     arguments = RelocateArgs
-    is_shown_late = False  # each broker reports its own directories
+    is_shown_late = False  # each broker itself reports its directories, without delay
 
     def is_confined(self, op: Operation) -> bool:
-        """Whether the operation belongs to a Reassignment, which shows each replica."""
+        """Whether the operation belongs to a Reassignment, whose changes show each replica."""
         return op.resource.kind == "Reassignment"
 
     def select(self, op: Operation) -> Selections:
-        """Select the log directories of the replicas of its topics."""
+        """Select the log directories of all replicas of the operation's topics."""
         return (
             KafkaSelection(
                 log_dirs=frozenset(partition.topic for partition, _ in map(parse_replica, _get_paths(op)))
@@ -351,7 +365,7 @@ class RelocateReplicas(KafkaOperationType):
         )
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
-        """Return the final directories of its replicas; None for replicas that do not exist."""
+        """Return the directory of each replica once its move has finished; None if it does not exist."""
         state = live.get(KafkaState)
         dirs_by_replica = {name: state.dirs.get(parse_replica(name)) for name in _get_paths(op)}
         return {name: dirs.final_path if dirs else None for name, dirs in dirs_by_replica.items()}
@@ -369,7 +383,7 @@ class RelocateReplicas(KafkaOperationType):
         )
 
     def without_topics(self, op: Operation, topics: Set[str]) -> Operation | None:
-        """Return the part for the replicas of other topics."""
+        """Return the operation without the replicas of ``topics``; None if no replica remains."""
         remaining = {r: path for r, path in _get_paths(op).items() if parse_replica(r)[0].topic not in topics}
         if not remaining:
             return None
@@ -386,11 +400,11 @@ class RelocateReplicas(KafkaOperationType):
         return {name: f"log-dir/{name}" for name in _get_paths(op)}
 
     def get_batch_key(self, op: Operation) -> str:
-        """Return its id, as no other operation claims its replicas; see `claims`."""
+        """Return the operation's id, because no other operation claims its replicas; see `claims`."""
         return op.id
 
     def list_produced_claims(self, op: Operation) -> frozenset[str]:
-        """Return the claims of its replicas' directories."""
+        """Return the claims of all replicas of the operation."""
         return frozenset(self.claims(op).values())
 
     def execute(
@@ -401,7 +415,7 @@ class RelocateReplicas(KafkaOperationType):
         *,
         validate_only: bool,
     ) -> Mapping[str, Result]:
-        """Send AlterReplicaLogDirs; a replica that is not available yet is not a failure."""
+        """Send AlterReplicaLogDirs. It is not a failure if a replica is not available yet."""
         cluster = connections.get(KafkaConnection).cluster
         targets = {parse_replica(name): path for op in ops for name, path in _get_paths(op).items()}
         responses = cluster.move_log_dirs(targets)
@@ -412,7 +426,7 @@ class RelocateReplicas(KafkaOperationType):
         }
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Move the replicas back; undoing the reassignment removes replicas that did not exist before."""
+        """Move the replicas back. Replicas that did not exist before are removed with the reassignment."""
         paths_to_restore: dict[str, str] = {}
         conflicts = []
         for name, path in _get_paths(op).items():

@@ -1,4 +1,6 @@
-"""Set and clear throttles of moves: only kdeclare's entries, by APPEND and SUBTRACT (KIP-73, KIP-339)."""
+"""Set and clear throttles of moves (KIP-73).
+
+APPEND and SUBTRACT (KIP-339) change only the elements of a list that kdeclare itself sets."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
@@ -43,12 +45,12 @@ class ThrottleOperationType(KafkaOperationType):
     is_auxiliary = True
 
     def select(self, op: Operation) -> Selections:
-        """Select the lists and rates that it changes, and its moves."""
+        """Select the lists and rates that the operation changes, and the moves of its partitions."""
         entities = _get_entries(op).keys() | _get_relied_rates(op).keys()
         return (throttles.build_selection(sorted(entities), collect_topics(_get_args(op).partitions)),)
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
-        """Return the rates, and kdeclare's elements of the lists; other clients may change other elements."""
+        """Return the rates, and the elements of the lists that kdeclare sets, without other elements."""
         state = live.get(KafkaState)
         view: dict[str, JsonValue] = {}
         for entity, keys in _get_entries(op).items():
@@ -66,11 +68,11 @@ class ThrottleOperationType(KafkaOperationType):
         return view
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
-        """Return no fields: a throttle is not part of the resource, but is set and removed with its moves."""
+        """Return no fields: a throttle is temporary and not part of the resource."""
         return ()
 
     def without_topics(self, op: Operation, topics: Set[str]) -> Operation | None:
-        """Return the entries of brokers and of other topics; None if no other topic is moved."""
+        """Return the operation without the entries of ``topics``; None if no other topic is moved."""
         remaining = [p for p in _get_args(op).partitions if TopicPartition.parse(p).topic not in topics]
         topic_entities = {f"{ConfigScope.TOPIC}/{topic}" for topic in topics}
         entries = {entity: keys for entity, keys in _get_entries(op).items() if entity not in topic_entities}
@@ -87,20 +89,20 @@ class ThrottleOperationType(KafkaOperationType):
         return _build_claims(_get_entries(op)) | _build_claims(_get_relied_rates(op))
 
     def get_batch_key(self, op: Operation) -> str:
-        """Return one key for all operations, since two of them may change the same topic."""
+        """Return the same key for all operations, because two operations can change the same topic."""
         return self.name
 
     def list_produced_claims(self, op: Operation) -> frozenset[str]:
-        """Return the claims of its entries."""
+        """Return the claims of the operation's entries."""
         return frozenset(_build_claims(_get_entries(op)).values())
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Do nothing: the moves of a rollback have their own throttle."""
+        """Do nothing: a rollback sets a throttle for its own moves."""
         return UndoResult()
 
 
 class SetThrottle(ThrottleOperationType):
-    """Sets the entries; moves wait until the brokers show them."""
+    """Sets throttle entries. The moves wait until all brokers show the entries."""
 
     name = "throttle.set"
     done_label = ("throttle set", "throttles set")
@@ -108,11 +110,11 @@ class SetThrottle(ThrottleOperationType):
     propagates = True
 
     def is_temporary(self, op: Operation) -> bool:
-        """Whether it sets entries, rather than only relying on existing ones."""
+        """Whether the operation sets entries. If not, it only relies on existing rates."""
         return bool(_get_entries(op))
 
     def list_lagging_members(self, op: Operation, live: LiveState) -> tuple[str, ...]:
-        """Return the brokers and topics that do not show their entries yet, except brokers that are down."""
+        """Return the brokers and topics that do not show their entries yet. Skip brokers that are down."""
         state = live.get(KafkaState)
         current_view, expected_view = self.compute_view(op, live), self.expected_state(op)
         described_entities = [e for e in _get_entries(op) if throttles.parse_entity(e) in state.configs]
@@ -124,7 +126,7 @@ class SetThrottle(ThrottleOperationType):
         )
 
     def expected_state(self, op: Operation) -> View:
-        """Return all entries as set, and the relied-on rates unchanged."""
+        """Return the view with all entries set and the other rates unchanged."""
         relies_on = _get_relied_rates(op)
         relied_rates = {f"{e} {key}": rate for e, keys in relies_on.items() for key, rate in keys.items()}
         return relied_rates | {
@@ -146,7 +148,7 @@ class SetThrottle(ThrottleOperationType):
         return {op.id: _alter_configs(cluster, _get_entries(op), _build_put) for op in ops}
 
     def update_cleanup(self, op: Operation, status: Status, before: PendingCleanup) -> PendingCleanup:
-        """Add its entries, also if it is unknown which of them took effect."""
+        """Add the operation's entries, even if it is unknown which entries took effect."""
         if status in (Status.INTERRUPTED, Status.SKIPPED, Status.STALE):
             return before
         is_certain = status is Status.DONE
@@ -157,7 +159,7 @@ class SetThrottle(ThrottleOperationType):
 
 
 class ClearThrottle(ThrottleOperationType):
-    """Removes the entries once none of its partitions is being moved. Rates of other clients stay."""
+    """Removes throttle entries once none of the partitions is moving. Rates of other clients stay."""
 
     name = "throttle.clear"
     cleanup_label = "removed their throttle"
@@ -187,7 +189,7 @@ class ClearThrottle(ThrottleOperationType):
         return {op.id: remove_throttles(cluster, _get_entries(op)) for op in ops}
 
     def update_cleanup(self, op: Operation, status: Status, before: PendingCleanup) -> PendingCleanup:
-        """Remove its entries from the pending cleanup if it succeeded."""
+        """Remove the operation's entries from the pending cleanup if the operation succeeded."""
         if status is not Status.DONE:
             return before
         return with_throttles(before, throttles.subtract_entries(bind_throttles(before), _get_entries(op)))
@@ -210,10 +212,10 @@ def _build_claims(entries: Mapping[str, Iterable[str]]) -> dict[str, str]:
 
 
 def remove_throttles(cluster: Cluster, entries: ThrottleEntries) -> Result:
-    """Remove those ``entries`` that exist; return a fault if a broker with entries is down.
+    """Remove those ``entries`` that exist. Return a fault if a broker with entries is down.
 
-    A list that was unset before and is empty now is unset again, since SUBTRACT leaves an empty override.
-    Kafka cannot do both in one request, so an element that another client adds in between would be lost.
+    SUBTRACT can leave an empty list as an override. If kdeclare created the list, a second request unsets it.
+    An element that another client adds between the two requests is lost.
     """
     fenced_brokers = [broker.id for broker in cluster.describe().brokers if broker.fenced]
     reachable_entries, down_brokers = throttles.split_unreachable(entries, fenced_brokers)
@@ -237,7 +239,7 @@ def _is_fresh(value: ThrottleValue) -> bool:
 
 
 def _filter_present(cluster: Cluster, entries: ThrottleEntries) -> ThrottleEntries:
-    """Return the entries that are currently set; a rate only if it still has the value that kdeclare set."""
+    """Return the entries that are currently set. A rate counts only if it has the value that kdeclare set."""
     result: dict[str, dict[str, ThrottleValue]] = {}
     for entity, current_values in _read_current_values(cluster, entries).items():
         for key, value in entries[entity].items():
@@ -272,9 +274,9 @@ def build_throttle_operation(
     entries: ThrottleEntries,
     args: ThrottleArgs,
 ) -> Operation:
-    """Build the operation that sets or clears entries; its inverse is the opposite operation.
+    """Build the operation that sets or clears entries. Its inverse does the opposite.
 
-    name: unique among the operations of this verb. args: all arguments except the entries.
+    name: the last part of the operation's id. args: all arguments except the entries.
     """
     own_args = replace(args, entries={e: dict(keys) for e, keys in entries.items()})
     inverse_verb = SetThrottle.name if operation_type.is_cleanup else ClearThrottle.name
@@ -304,7 +306,7 @@ def _build_unset(key: str, value: ThrottleValue) -> ConfigOp:
 
 
 def _alter_configs(cluster: Cluster, entries: ThrottleEntries, make_op: _ConfigOpFactory) -> Result:
-    """Send one request for all entities; return the first fault. Faults of deleted topics are ignored."""
+    """Send one request for all entities. Return the first fault, ignoring topics that were deleted."""
     alterations = [
         ConfigAlteration(
             throttles.parse_entity(entity), tuple(make_op(key, value) for key, value in keys.items())

@@ -1,9 +1,10 @@
-"""Compute placements: valid, as the strategy requires, with minimal movement, then evenly spread. Pure.
+"""Compute placements that satisfy the strategy, move few replicas, and spread replicas evenly. Pure.
 
-`place_replicas` works in stages, each on the result of the previous one: replication factors, drains and the
-rack constraints of the strategy (`slots`), repairs of the rack spread, preferred leaders (`leaders`), and for
-a rebalance `rebalance` until nothing improves anymore. The stages share a `WorkingAssignment` of slots with
-the numbers of replicas by broker and by topic (`assignment`).
+`place_replicas` works in stages. The first stage (`slots`) applies replication factors, drains and the rack
+constraints of the strategy. The next stage spreads replicas over racks, if the strategy requires this. The
+last stage chooses the preferred leaders (`leaders`). A rebalance also repeats `rebalance` until it improves
+nothing more. All stages change the same `WorkingAssignment` (`assignment`), which contains the slots and the
+numbers of replicas by broker and by topic.
 """
 
 from kdeclare.providers.kafka.reassignment.placement.assignment import Load

@@ -1,4 +1,4 @@
-"""The brokers, and the working assignment of replicas that the stages of placement change."""
+"""The brokers, and the working assignment of replicas, which every stage of a placement changes."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
@@ -12,8 +12,8 @@ Rack = str | None
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Replicas of the topics that are not being placed: their number, and the number of preferred leaders
-    among them, by broker id."""
+    """By broker id: the number of replicas of topics that are not being placed, and the number of preferred
+    leaders among these replicas."""
 
     replicas: Mapping[int, int] = field(default_factory=dict)
     leaders: Mapping[int, int] = field(default_factory=dict)
@@ -23,8 +23,9 @@ class Load:
 class BrokerSet:
     """The brokers.
 
-    racks: the rack of every registered broker. usable: brokers that may get new replicas. by_rack: the usable
-    brokers. excluded_brokers: brokers that must not hold replicas. load: replicas of other topics.
+    racks: the rack of every registered broker. usable: brokers that can get new replicas. by_rack: the usable
+    brokers, by rack. excluded_brokers: brokers that must not hold replicas. load: the replicas of topics that
+    are not being placed.
     """
 
     racks: Mapping[int, Rack]
@@ -46,19 +47,22 @@ class BrokerSet:
         return cls(racks, usable, by_rack, without, load)
 
     def can_keep(self, broker: int) -> bool:
-        """Whether a changed partition may keep its replica there: Kafka refuses unregistered brokers."""
+        """Whether a partition that changes can keep its replica on ``broker``.
+
+        Kafka refuses targets with unregistered brokers.
+        """
         return broker in self.racks and broker not in self.excluded_brokers
 
 
 Replicas = tuple[int, ...]
 
 Swap = tuple[int, int, int]
-"""Slot index, the broker that gives the replica away, and the broker that takes it."""
+"""A slot index, the broker that gives up the replica (giver), and the broker that takes it (taker)."""
 
 
 TopicRanks = tuple[list[tuple[int, int]], list[tuple[int, int]]]
-"""Two heaps of topics, ordered by how many fewer replicas of a topic the giver has than the taker. The second
-heap contains topics of which only leaders can be moved."""
+"""Two heaps of topics. They are ordered by the number of replicas that the taker has of a topic, minus the
+number that the giver has. The second heap contains topics of which only leaders can be moved."""
 
 FOLLOWER_COST = 2
 """The cost of moving a follower; see `WorkingAssignment.compute_cost`."""
@@ -66,10 +70,12 @@ FOLLOWER_COST = 2
 
 @dataclass(slots=True)
 class Slot:
-    """The replicas of one partition: the ``kept`` ones, and ``wanted`` brokers to choose from ``pool``.
+    """The replicas of one partition during placement.
 
-    topic: the number of its topic. spreads_racks: whether racks matter. chosen: the chosen brokers so far.
-    origin: if moves have a cost, the original replicas, which cost nothing to keep; leader first.
+    topic: the number of the partition's topic. kept: the replicas that stay. wanted: how many more brokers
+    must be chosen from ``pool``. chosen: the brokers that have been chosen. spreads_racks: whether to spread
+    the replicas over racks. origin: the original replicas, leader first, if moves have a cost. Keeping an
+    original replica costs nothing.
     """
 
     topic: int
@@ -85,18 +91,19 @@ class Slot:
 
     @property
     def replicas(self) -> Replicas:
-        """All replicas, the kept ones first."""
+        """All replicas: the kept replicas first, then the chosen ones."""
         return (*self.kept, *self.chosen)
 
 
 class WorkingAssignment:
     """Slots, with indexes and counters of their replicas.
 
-    racks: the rack of every broker that may appear. down: fenced brokers; any other broker is preferred to
-    them, regardless of racks. weight: breaks ties between otherwise equal brokers, the smallest first.
-    count: replicas by broker. topic_counts: replicas by topic and broker. held: the slots of chosen replicas,
-    by broker and topic. incoming: by broker, the slots of replicas that came from another broker. outgoing:
-    by broker, the slots of replicas that left it. topic_ranks: by giver and taker, see `TopicRanks`.
+    racks: the rack of every broker that can appear. down: fenced brokers, which are chosen last, regardless
+    of racks. weight: the weight of each broker; among otherwise equal brokers, the smallest weight wins.
+    count: the number of replicas of each broker. topic_counts: the same by topic and broker. held: the slots
+    of chosen replicas, by broker and topic. incoming: the slots of replicas that moved to a broker, by
+    broker. outgoing: the slots of replicas that moved away from a broker, by broker. topic_ranks: the topics
+    to swap, by giver and taker; see `TopicRanks`.
     """
 
     def __init__(
@@ -135,7 +142,7 @@ class WorkingAssignment:
         self._update_counts(index, broker, 1)
 
     def move(self, swaps: Iterable[Swap]) -> None:
-        """Move chosen replicas from one broker to another."""
+        """Move chosen replicas to different brokers, as the swaps say."""
         for index, giver, taker in swaps:
             seat = self.slots[index]
             seat.chosen.remove(giver)
@@ -162,8 +169,8 @@ class WorkingAssignment:
     def compute_cost(self, index: int, giver: int, taker: int) -> int:
         """Return the cost of a swap.
 
-        0 moves a replica back, 1 moves no additional replica, 2 moves a follower, 3 moves a leader. The cost
-        of new partitions is always 0.
+        0: the swap moves a replica back. 1: the swap does not change the number of moved replicas. 2: the
+        swap moves a follower. 3: the swap moves a leader. Swaps of new partitions always cost 0.
         """
         origin = self.slots[index].origin
         if not origin:
@@ -173,7 +180,7 @@ class WorkingAssignment:
         return 0 if taker in origin else 1
 
     def list_slots(self, broker: int, topic: int | None = None) -> Iterator[int]:
-        """Yield the slots of a broker's chosen replicas, of one topic or of all topics."""
+        """Yield the slots in which a broker was chosen, for one topic or for all topics."""
         if topic is not None:
             yield from self.held[broker].get(topic, ())
             return
@@ -181,7 +188,7 @@ class WorkingAssignment:
             yield from indices
 
     def can_swap(self, index: int, giver: int, taker: int) -> bool:
-        """Whether a broker can replace another one in a slot without worsening the rack spread."""
+        """Whether ``taker`` can replace ``giver`` in a slot without a worse spread over racks."""
         slot = self.slots[index]
         if taker not in slot.pool or taker in slot.chosen or taker in slot.kept:
             return False

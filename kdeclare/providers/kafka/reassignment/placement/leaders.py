@@ -26,11 +26,11 @@ def choose_leaders(
     drafts: Sequence[PartitionDraft],
     brokers: dict[int, Rack],
 ) -> list[bool]:
-    """Put a leader first in every partition; return for each whether there was a choice.
+    """Choose the leader of every partition and put it first. Return whether each partition had a choice.
 
-    A leader whose replica stays remains the leader. The first remaining replica replaces a leader on an
-    unregistered broker. Any other leader that leaves is replaced by that replica or by a new one, whichever
-    balances leaders better.
+    A leader whose replica stays remains the leader. If a leader is on an unregistered broker, the first
+    remaining replica becomes the leader. If the replica of any other leader is removed, either the first
+    remaining replica or a new replica becomes the leader, whichever balances leaders better.
     """
     slots = [_build_leader_slot(broker_set, part) for part in drafts]
     assignment = _build_leader_assignment(broker_set, brokers, slots)
@@ -60,7 +60,7 @@ def balance_leaders(
 
 
 def _build_leader_slot(broker_set: BrokerSet, draft: PartitionDraft) -> Slot:
-    """Build the slot of a partition's leader: fixed, or with candidates."""
+    """Build the slot of a partition's leader: with a fixed leader, or with candidates."""
     replicas_before, replicas = draft.before, draft.after
     kept = tuple(r for r in replicas_before if r in replicas)
     if kept and (kept[0] == replicas_before[0] or replicas_before[0] not in broker_set.racks):
@@ -97,7 +97,7 @@ def _balance_leader_assignment(
 
 
 def _make_rack_filter(broker_set: BrokerSet, assignment: WorkingAssignment) -> TransferFilter:
-    """Make a filter that allows a transfer only if it keeps a topic's leaders as balanced over racks."""
+    """Build a filter that rejects transfers which would unbalance a topic's leaders over racks."""
 
     def count_rack_leaders(topic: int, broker: int) -> int:
         topic_counts, rack = assignment.topic_counts[topic], broker_set.racks[broker]
@@ -115,8 +115,9 @@ def balance_leaders_over_racks(
 ) -> None:
     """Balance each topic's leaders over racks, so that their numbers differ by at most one.
 
-    First choose among leaders that had a choice, then reorder replicas, then move leaders. A partition with a
-    replica on an unregistered broker is left unchanged: Kafka would refuse it in any order.
+    First change the leaders of partitions that had a choice, then reorder replicas, then move leaders. A
+    partition with a replica on an unregistered broker is left unchanged, because Kafka would refuse the
+    target in any order.
     """
     indices_by_topic: dict[int, list[int]] = {}
     for index, draft in enumerate(drafts):
@@ -153,7 +154,7 @@ def _reorder_leaders(
     movable_drafts: Sequence[PartitionDraft],
     members: Sequence[PartitionDraft],
 ) -> None:
-    """Balance leaders over racks by reordering replicas: a rebalance with racks in place of brokers."""
+    """Balance leaders over racks by reordering replicas. This is a rebalance of racks instead of brokers."""
     rack_numbers = {rack: n for n, rack in enumerate(racks)}
     slots = []
     movable_ids = {id(part) for part in movable_drafts if part.after[0] in broker_set.usable}
@@ -185,7 +186,7 @@ def _relocate_leaders(
 ) -> None:
     """Balance leaders over racks by moving leaders to brokers of racks that have too few.
 
-    A rack that already holds a replica, even on a fenced broker, is not a target: two would share the rack.
+    A leader never moves to a rack that already has a replica of the partition, even on a fenced broker.
     """
     while True:
         counts = _count_leaders(broker_set, racks, members)
@@ -209,9 +210,10 @@ def _relocate_leaders(
 
 
 def order_replicas(leader: int, previous: Replicas, replicas: Replicas) -> Replicas:
-    """Order replicas: the leader, then remaining ones in their old order, then new ones in ring order.
+    """Order replicas: the leader, then kept replicas in their old order, then new replicas in ring order.
 
-    The ring starts at the leader. Without it, all partitions of a leader would fail over to the same broker.
+    The ring starts at the leader. In any fixed order, all partitions of a leader would fail over to the same
+    broker.
     """
     kept = [r for r in dict.fromkeys((leader, *previous)) if r in replicas]
     return (*kept, *sorted(set(replicas).difference(kept), key=lambda b: (b < leader, b)))

@@ -32,7 +32,7 @@ from kdeclare.providers.kafka.reassignment.placement.slots import (
 from kdeclare.providers.kafka.reassignment.placement_request import PlacementRequest, Strategy
 
 _LEADER_WEIGHT = 1 << 32
-"""More than any number of replicas, so that a weight compares leaders first and replicas second."""
+"""A number larger than any number of replicas. A weight compares leaders first and replicas second."""
 
 
 def place_replicas(
@@ -43,22 +43,24 @@ def place_replicas(
 ) -> Mapping[str, tuple[Replicas, ...]]:
     """Return the replicas, preferred leader first, of every partition of every topic. Deterministic.
 
-    brokers: all registered ones. Only brokers that are neither fenced nor drained get new replicas.
-    current: the true replicas of the existing partitions (never a described list during a move).
-    load: the replicas and leaders of other topics; among equally good brokers, the least loaded is chosen.
+    brokers: all registered brokers. Only brokers that are neither fenced nor drained get new replicas.
+    current: the replicas of the existing partitions. For a partition that is moving, these are not the
+        listed replicas, which also include the replicas being added.
+    load: the replicas and leaders of topics that are not being placed. Among equally good brokers, the least
+        loaded broker is chosen.
 
     Priorities, in this order: the strategy; minimal movement; even numbers of replicas per broker, for all
     topics together and then for each topic; and the same for preferred leaders.
 
-    New replicas are spread over as many racks as possible, as evenly as possible; brokers without a rack
-    count as one rack together (so the rule has no effect if no broker has a rack). Existing replicas are not
-    moved for it, unless the strategy or a rebalance requires it.
+    New replicas are spread over as many racks as possible, as evenly as possible. All brokers without a rack
+    count as one rack, so this rule has no effect if no broker has a rack. Existing replicas are moved between
+    racks only if the strategy or a rebalance requires it.
 
-    A partition that already satisfies the request stays unchanged. One with too few replicas keeps them in
-    order and gets the new ones after them. One with too many keeps its preferred leader, loses replicas on
-    fenced brokers first, then those whose loss leaves the most racks, and keeps the order of the rest. A
-    replica on an unregistered broker cannot stay in a partition that changes, since Kafka refuses such a
-    target; a rack strategy or a rebalance replaces it.
+    A partition that already satisfies the request stays unchanged. A partition with too few replicas keeps
+    them in order and gets new replicas at the end. A partition with too many replicas keeps its preferred
+    leader. It first loses replicas on fenced brokers, and then the replicas whose loss leaves the most racks.
+    The order of the rest stays. A partition that changes cannot keep a replica on an unregistered broker,
+    since Kafka refuses such a target. A rack strategy or a rebalance replaces such a replica.
 
     Raises PlacementError, including its subclasses FewerPartitions and NotEnoughBrokers.
     """
@@ -87,7 +89,7 @@ def _fill_and_balance(
     broker_set: BrokerSet, drafts: Sequence[PartitionDraft], slots: Sequence[Slot], racks: dict[int, Rack]
 ) -> None:
     """Fill all slots and balance the chosen replicas."""
-    # Among equal brokers, those that lead few partitions come first. Otherwise, a new partition may have no
+    # Among equal brokers, those that lead few partitions come first. Otherwise, a new partition could have no
     # such replica to choose as its leader.
     leader_counts = Counter(seat.kept[0] for seat in slots if seat.kept)
     weights = {b: leader_counts[b] * _LEADER_WEIGHT + broker_set.load.replicas.get(b, 0) for b in racks}
@@ -118,8 +120,8 @@ def _rebalance(
 ) -> None:
     """Balance replicas and then leaders, until nothing improves anymore.
 
-    No step worsens the result of an earlier one, so the loop terminates; and its result is stable: balancing
-    it again changes nothing.
+    No step worsens the result of an earlier step, so the loop terminates. Balancing its result again changes
+    nothing.
     """
     while True:
         previous = [part.after for part in drafts]
@@ -154,14 +156,15 @@ def _rebalance_replicas(
 class LoadAwarePlacer:
     """Places topics with regard to the replicas in the cluster and to earlier placements.
 
-    excluded_by_topic: by topic, brokers that must not get new replicas of it, because another declared
-    resource would move them away again. has_moved: whether any placement differs from the current replicas.
+    excluded_by_topic: for each topic, the brokers that must not get new replicas, because a different
+    declared resource would move the replicas away again. has_moved: whether any placement differs from the
+    current replicas.
     """
 
     def __init__(
         self, live: KafkaState, excluded_by_topic: Mapping[str, frozenset[int]] | None = None
     ) -> None:
-        """Prepare the placer; replicas are only counted when needed, as most plans move none."""
+        """Create the placer. Replicas are counted only when needed, because most plans move no replica."""
         self._uncounted_live: KafkaState | None = live
         self._excluded_by_topic = excluded_by_topic or {}
         self.has_moved = False
@@ -183,7 +186,7 @@ class LoadAwarePlacer:
         return placements
 
     def _count_once(self) -> None:
-        """Count the true replicas that every broker currently has, unless this has been done."""
+        """Count the replicas and leaders of every broker, unless they were already counted."""
         if self._uncounted_live is None:
             return
         live, self._uncounted_live = self._uncounted_live, None
@@ -236,9 +239,9 @@ class LoadAwarePlacer:
 
 
 def explain_rack_layout(brokers: Sequence[Broker]) -> tuple[str, ...]:
-    """Explain missing racks and racks of unequal size.
+    """Explain the effects of brokers without a rack and of racks of unequal size.
 
-    Returns nothing if no broker has a rack, as no rack rule applies then.
+    Returns nothing if no broker has a rack, because rack rules then have no effect.
     """
     racks: dict[str, list[int]] = {}
     rackless_ids: list[int] = []

@@ -1,6 +1,6 @@
 """Balance the replicas of brokers and topics by swaps.
 
-No swap worsens how the replicas of its slot are spread over racks.
+No swap makes the spread of a partition over racks worse.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -13,18 +13,19 @@ from kdeclare.providers.kafka.reassignment.placement.assignment import (
 from kdeclare.providers.kafka.reassignment.placement.swaps import find_best_swap
 
 _ReachedFrom = Mapping[int, tuple[int, int]]
-"""By reached broker: the slot of the last swap of the path, and the broker that gives the replica."""
+"""For each broker that a path reaches: the slot of the last swap, and the giver of that swap."""
 
 TransferFilter = Callable[[int, int, int], bool]
-"""Whether, in a topic, one broker (second) may give a replica to another (third)."""
+"""A filter of transfers: takes the number of a topic, the giver and the taker."""
 
 
 def balance_replicas(assignment: WorkingAssignment, brokers: Iterable[int]) -> None:
-    """Swap until no broker can give one replica to one that has two fewer.
+    """Swap replicas until the replica counts of brokers cannot be balanced better.
 
-    Where no single swap helps, a swap in one slot can make another possible, so paths of several swaps are
-    searched. After a search without result, its start and everything it reached are done: no path leads out
-    of them, and none into them ends at a broker with few enough replicas.
+    A swap requires a taker with at least two replicas fewer than the giver. Where no single swap is possible,
+    a swap in one slot can make a swap in a different slot possible, so paths of several swaps are searched.
+    After a search without a result, the start of the search and all brokers that it reached are finished: no
+    path through them leads to a broker with few enough replicas.
     """
     remaining = set(brokers)
     counts, weights = assignment.count, assignment.weight
@@ -50,8 +51,8 @@ def balance_topics(
 ) -> None:
     """Swap until no topic can be balanced better without unbalancing the totals of brokers.
 
-    Where a swap in one topic would unbalance the totals, a swap in another topic compensates for it, if that
-    topic stays as balanced as it was.
+    Where a swap in one topic would unbalance the totals, a swap in a second topic compensates for it, if the
+    second topic stays equally balanced.
     """
     broker_ids = set(brokers)
     has_changed = True
@@ -65,7 +66,7 @@ def balance_topics(
 def balance_within_topics(
     assignment: WorkingAssignment, brokers: Iterable[int], is_allowed: TransferFilter
 ) -> None:
-    """Balance like `balance_replicas`, but only along paths within one topic that the filter allows."""
+    """Balance like `balance_replicas`, but only along paths within one topic, if the filter allows them."""
     broker_ids = set(brokers)
     counts = assignment.count
     has_changed = True
@@ -85,7 +86,7 @@ def balance_within_topics(
 def _improve_topic(
     assignment: WorkingAssignment, topic: int, broker_ids: set[int], is_allowed: TransferFilter | None
 ) -> bool:
-    """Balance a topic better along one path of swaps; return False if there is none."""
+    """Balance a topic better along one path of swaps. Return False if no such path exists."""
     topic_counts, counts = assignment.topic_counts[topic], assignment.count
     present_counts = [topic_counts[b] for b in broker_ids]
     lowest = min(present_counts, default=0)
@@ -119,7 +120,7 @@ def _find_compensating_swaps(
     broker_ids: set[int],
     is_allowed: TransferFilter | None,
 ) -> list[Swap] | None:
-    """Find swaps in other topics, from one end to the other, that unbalance none of them."""
+    """Find swaps in other topics that restore the totals of both brokers without unbalancing these topics."""
     giver, taker = ends
     swaps: list[Swap] = []
     for other in assignment.held[giver]:
@@ -145,7 +146,7 @@ def _find_compensating_path(
     broker_ids: set[int],
     is_allowed: TransferFilter | None,
 ) -> list[Swap] | None:
-    """Find compensating swaps through brokers in between, using each slot once."""
+    """Find compensating swaps that pass through intermediate brokers and use each slot only once."""
     start, end = ends
     reached_from: dict[int, tuple[int, int]] = {}
     unreached = broker_ids - {start}
@@ -179,9 +180,9 @@ def _find_reachable(
     topic: int | None = None,
     target_count: int = -1,
 ) -> tuple[dict[int, tuple[int, int]], int | None]:
-    """Find all brokers that a path of swaps leads to, up to the first with at most ``target_count`` replicas.
+    """Find the brokers that paths of swaps lead to. Stop at one with at most ``target_count`` replicas.
 
-    Paths are the shortest ones, so that no two swaps of a path use the same slot.
+    Only the shortest paths are used, so that no two swaps of a path use the same slot.
     """
     reached_from: dict[int, tuple[int, int]] = {}
     unreached = broker_ids - {start}

@@ -1,6 +1,6 @@
-"""The slots that replicas can take under a strategy, and the first, greedy choice of replicas.
+"""Build the slots of partitions as the strategy requires, and choose the first replicas greedily.
 
-The strategy determines which racks a partition may use, which of its replicas violate the rule, and why a
+The strategy determines which racks a partition can use, which of its replicas violate the rule, and why a
 placement is impossible.
 """
 
@@ -35,7 +35,7 @@ def should_spread_existing(request: PlacementRequest) -> bool:
 class RackConstraints:
     """The rack that each partition must be in, if the strategy requires one.
 
-    load: replicas by broker, of all topics; racks for new partitions are chosen with regard to it.
+    load: the number of replicas of all topics, by broker. It influences the racks chosen for new partitions.
     """
 
     def __init__(self, broker_set: BrokerSet, request: PlacementRequest, load: Mapping[int, int]) -> None:
@@ -117,11 +117,11 @@ def _format_replica_count(factor: int) -> str:
 def build_spread_slot(
     broker_set: BrokerSet, topic: int, replicas: Replicas, load: Mapping[int, int]
 ) -> Slot | None:
-    """Build a slot that spreads a partition over racks with the fewest moves; None if it is spread already.
+    """Build a slot that spreads a partition over racks with few moves. Return None if it is spread already.
 
-    Replicas are removed from the fullest rack: a replica on a fenced broker first, then the one on the broker
-    with the most replicas (``load``), but never the leader. A follower always exists, as the fullest rack
-    holds at least two replicas.
+    Replicas are removed from the fullest rack, but never the leader: first a replica on a fenced broker, then
+    the replica on the broker with the most replicas (``load``). The fullest rack always contains a follower,
+    because it holds at least two replicas.
     """
     kept, removed_count = [*replicas], 0
     rack_usage = Counter(broker_set.racks.get(r) for r in replicas)
@@ -140,7 +140,7 @@ def build_spread_slot(
 def _find_uneven_racks(
     rack_usage: Counter[Rack], free_counts: Mapping[Rack, int]
 ) -> tuple[Rack, Rack] | None:
-    """Return the fullest rack and the emptiest one with a free broker, if they differ by 2 or more."""
+    """Return the fullest rack and the emptiest rack with a free broker, if they differ by 2 or more."""
     highest = max(rack_usage.values())
     if highest < 2:
         return None
@@ -178,8 +178,8 @@ def validate_static(
 class NotEnoughBrokers(PlacementError):
     """A partition cannot have the requested number of replicas.
 
-    replication_factor: the requested number. usable: ids of the brokers that can get its new replicas.
-    topic, partition: the first partition that cannot have it.
+    replication_factor: the requested number. usable: the ids of the brokers that can get new replicas.
+    topic, partition: the first partition that cannot have the requested number.
     """
 
     def __init__(self, topic: str, partition: int, replication_factor: int, usable: tuple[int, ...]) -> None:
@@ -195,7 +195,7 @@ class NotEnoughBrokers(PlacementError):
 
 
 class FewerPartitions(PlacementError):
-    """A topic cannot lose partitions. ``requested`` and ``current`` are counts."""
+    """A request for fewer partitions than a topic has. ``requested`` and ``current`` are counts."""
 
     def __init__(self, topic: str, requested: int, current: int) -> None:
         self.topic = topic
@@ -208,9 +208,10 @@ class FewerPartitions(PlacementError):
 class PartitionDraft:
     """One partition during placement.
 
-    topic: the number of its topic. before: its current replicas; empty if it is new. slot: the replicas that
-    it keeps and can choose. pool: all brokers that may hold it; empty if it is fixed. fixed: whether it must
-    not change. after: its replicas so far, preferred leader first.
+    topic: the number of its topic. before: its current replicas; empty for a new partition. slot: the
+    replicas that stay, and the replicas to choose. pool: all brokers that can hold the partition; empty if it
+    is fixed. fixed: whether the partition must not change. after: the replicas chosen up to now, preferred
+    leader first.
     """
 
     topic: int
@@ -229,7 +230,7 @@ def build_drafts(
 ) -> list[PartitionDraft]:
     """Return drafts of all requested partitions, by topic and number. Raises PlacementError.
 
-    load: replicas by broker, of all topics.
+    load: the number of replicas of all topics, by broker.
     """
     if request.replication_factor is not None and request.replication_factor < 1:
         raise PlacementError(f"A replication factor must be at least 1, not {request.replication_factor}")
@@ -266,7 +267,7 @@ def build_drafts(
 
 
 def _resolve_factor(request: PlacementRequest, name: str, reference_replicas: Sequence[int]) -> int:
-    """Return the replication factor of a partition; by default, its own or that of the reference replicas."""
+    """Return the requested factor, or the current factor of the partition or of the reference replicas."""
     factor = request.replication_factor or len(reference_replicas)
     if factor < 1:
         raise PlacementError(f"{name} is new, but its replication factor is not set")
@@ -321,7 +322,7 @@ def _can_stay(
 
 
 _FENCED_COST = 1 << 20
-"""More than any number of replicas in a rack."""
+"""A number larger than any number of replicas in a rack."""
 
 _CostGroups = list[tuple[Rack, int, frozenset[int]]]
 

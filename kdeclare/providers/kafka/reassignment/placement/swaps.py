@@ -1,4 +1,4 @@
-"""Find the best single swap: a slot, the broker that gives its replica, and the broker that takes it."""
+"""Find the best single swap: a slot, the giver and the taker."""
 
 from heapq import heapify, heappop, heappush, heapreplace
 
@@ -15,9 +15,10 @@ def find_best_swap(
 ) -> Swap | None:
     """Find the best swap between two brokers, in one topic or in any; None if there is none.
 
-    The best swaps move back, or move on, a replica that has already moved. Next come swaps that do not
-    unbalance a topic, which another move would have to compensate for; of these, followers before leaders; of
-    these, the topic in which the giver exceeds the taker by most.
+    The best swaps move a replica that has already moved: back, or to a different broker. Next come swaps that
+    do not unbalance a topic, because each unbalanced topic requires one more move later. Among these, swaps
+    of followers come before swaps of leaders. Remaining ties are decided by topic: the giver's replicas must
+    exceed the taker's by as many as possible.
     """
     restoring_swap = _find_restoring_swap(assignment, giver, taker, topic)
     if restoring_swap is not None:
@@ -69,7 +70,7 @@ def _find_swap_in_topic(assignment: WorkingAssignment, giver: int, taker: int, t
 def _find_swap_in_ranked_topics(
     assignment: WorkingAssignment, giver: int, taker: int, ranked: TopicRanks
 ) -> Swap | None:
-    """Find the best swap in the ranked topics, removing those without one from the heaps."""
+    """Find the best swap in the ranked topics. Remove topics without a possible swap from the heaps."""
     followers, leaders = ranked
     for limit in (0, len(assignment.slots)):
         while (topic := _find_first_topic(assignment, giver, taker, followers, limit)) is not None:
@@ -102,7 +103,7 @@ def _find_first_topic(
 
 
 def _rank_topics(assignment: WorkingAssignment, giver: int, taker: int) -> list[tuple[int, int]]:
-    """Return the giver's topics as a heap, ordered by how far it exceeds the taker.
+    """Return a heap of the giver's topics, ordered by how many more replicas the giver has than the taker.
 
     Ranking is slow, so the heap is kept across swaps until it is empty.
     """
