@@ -1,1 +1,1 @@
-"""The ad hoc commands of Kafka and their output. They are loaded by entry points; nothing else imports it."""
+"""The ad hoc commands for Kafka and their output. Only entry points load this package."""

@@ -123,7 +123,7 @@ def delete_topics(
     *,
     if_exists: bool,
 ) -> AdhocResult | None:
-    """Delete topics; return None if the user declined. Names and if_exists are as for `alter_topics`."""
+    """Delete topics; return None if the user declined. See `alter_topics` for names and if_exists."""
 
     def build_request(cluster: Cluster) -> AdhocRequest:
         draft = _RequestDraft()
@@ -149,7 +149,7 @@ def _build_command(build_request: RequestBuilder) -> AdhocCommand:
 
 
 def _filter_certain_errors(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """Return the errors, without unknown config keys, which only the cluster can determine."""
+    """Return the errors, except those about unknown config keys: only the cluster knows all its keys."""
     return tuple(d for d in diagnostics if d.is_error and d.code != UNKNOWN_CONFIG)
 
 
@@ -164,7 +164,7 @@ class _RequestDraft:
     diagnostics: list[Diagnostic] = field(default_factory=list)
 
     def select_last(self, requests: Iterable[AdhocTopicRequest]) -> list[AdhocTopicRequest]:
-        """Return one request per topic, the last one (KIP-4), and warn about repeated ones."""
+        """Return the last request for each topic (KIP-4). Warn about topics with several requests."""
         last_by_topic: dict[str, AdhocTopicRequest] = {}
         repeated: dict[str, AdhocTopicRequest] = {}
         for item in requests:
@@ -175,7 +175,7 @@ class _RequestDraft:
         return list(last_by_topic.values())
 
     def add(self, workspace: Workspace, item: AdhocTopicRequest, build_body: BodyBuilder) -> None:
-        """Add the topic of a request, or its errors if it has any."""
+        """Add the topic of a request. If the request has errors, add the errors instead."""
         try:
             item = replace(item, configs=resolve_references(workspace, item.configs, str(item.resource)))
         except UnresolvedReference as problem:
@@ -195,7 +195,7 @@ class _RequestDraft:
         self.failed[str(resource)] = (problem,)
 
     def add_missing(self, resource: ResourceId, *, if_exists: bool, diagnostic: Diagnostic) -> None:
-        """Note that a resource does not exist: skipped with if_exists, otherwise failed."""
+        """Note that a resource does not exist. With if_exists, it is skipped; otherwise, it fails."""
         if if_exists:
             self.left_out[str(resource)] = _DOES_NOT_EXIST
         else:
@@ -235,16 +235,16 @@ def _warn_repeated(item: AdhocTopicRequest) -> Diagnostic:
 
 @dataclass(frozen=True, slots=True)
 class ExistingTopics:
-    """The existing topics, as far as they were read.
+    """The existing topics that were read.
 
-    topics: at least the requested ones that exist. names: all topic names, if a requested one is missing.
+    topics: at least the requested topics that exist. names: all topic names, if a requested topic is missing.
     """
 
     topics: Mapping[str, Topic]
     names: frozenset[str] = frozenset()
 
     def find_matches(self, text: str) -> tuple[str, ...]:
-        """Return the topics that a name or expression matches; the text itself if it matches none."""
+        """Return the topics that a name or expression matches; the argument itself if it matches none."""
         return select_named_topics([text], self.topics.keys()).found or (text,)
 
     def missing(self, text: str, place: SourcePosition | None = None) -> Diagnostic:
@@ -329,7 +329,7 @@ class TopicSummary:
     leaderless: int
 
     def describe(self) -> str:
-        """Return a description as text."""
+        """Describe the topic on one line."""
         factors = "/".join(map(str, self.factors))
         replicas = "replica" if factors == "1" else "replicas"
         lagging_count = self.replicas - self.in_sync

@@ -114,7 +114,7 @@ def split_settings(text: str) -> list[str]:
 
 
 def complete_keys(place: CursorContext, names: Names) -> CompletionOffer:
-    """Complete ``k,k`` with the keys that are set, or with all keys if these are unknown."""
+    """Complete ``k,k`` with the keys that are set, or with all keys if the overrides cannot be read."""
     prefix, comma, partial_text = place.text.rpartition(",")
     key_catalog, overrides = load_catalog(get_scope(place)), _find_current_overrides(place, names)
     used_texts = set(prefix.split(","))

@@ -22,9 +22,9 @@ from kdeclare.providers.kafka.port import Cluster, ConfigQuery
 class ResourceQuery:
     """The resources whose configs to show, all of one type.
 
-    names: topic names or regular expressions, or broker ids.
-    default: also the cluster-wide defaults of brokers.
-    Without names and default, all resources of the type.
+    names: topic names and regular expressions, or broker ids.
+    default: whether to show the cluster-wide defaults of brokers.
+    Without names or default, all resources of the type are shown.
     """
 
     scope: ConfigScope
@@ -35,9 +35,9 @@ class ResourceQuery:
 def describe_configs(
     workspace: Workspace, resource_query: ResourceQuery, *, everything: bool = False
 ) -> ConfigsView:
-    """Return the overrides of the resources; with ``everything``, inherited values, too.
+    """Return the overrides of the resources. With ``everything``, return inherited values as well.
 
-    ``everything`` queries the keys of the catalog by name: a newer broker may have more keys.
+    ``everything`` queries the keys that kdeclare knows, by name. Newer brokers can have more keys.
     Raises KdeclareError.
     """
     with workspace.open_connections({"kafka": CONNECTION}) as connections:
@@ -51,7 +51,7 @@ def describe_configs(
     resources = tuple(
         ResourceConfigs(query.resource, dict(sorted(configs_by_resource[query.resource].items())))
         for query in queries
-        if query.resource in configs_by_resource  # a topic may have been deleted in the meantime
+        if query.resource in configs_by_resource  # a topic was possibly deleted in the meantime
     )
     return ConfigsView(
         workspace.cluster_name,
@@ -79,7 +79,7 @@ def _resolve_topics(cluster: Cluster, names: Sequence[str]) -> list[str]:
 
 
 def _resolve_brokers(info: ClusterInfo, resource_query: ResourceQuery) -> tuple[list[str], list[str]]:
-    """Return the brokers to query, and those that cannot be; the empty name means the defaults."""
+    """Return the brokers that can be queried, and those that cannot. An empty name means the defaults."""
     covers_all = not resource_query.names and not resource_query.default
     registered_ids = [str(broker.id) for broker in info.brokers]
     ids = registered_ids if covers_all else list(dict.fromkeys(resource_query.names))

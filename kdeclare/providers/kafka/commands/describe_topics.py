@@ -33,7 +33,7 @@ from kdeclare.providers.kafka.port import Cluster, ConfigQuery, Configs, LogDir
 MIN_ISR_KEY = "min.insync.replicas"
 _MIN_ISR_CONDITIONS = frozenset({PartitionCondition.UNDER_MIN_ISR, PartitionCondition.AT_MIN_ISR})
 _MOVES_UNAVAILABLE = ("CLUSTER_AUTHORIZATION_FAILED", "UNSUPPORTED_VERSION")
-"""Errors of ListPartitionReassignments that are tolerated, as by Kafka's own tool."""
+"""Errors of ListPartitionReassignments that are ignored, as Kafka's own tool does."""
 
 Moves = Mapping[TopicPartition, Move]
 
@@ -43,7 +43,7 @@ class TopicQuery:
     """The topics to show.
 
     names: exact names and regular expressions (see `topic_selection`); empty means all topics.
-    if_exists: a name that matches no topic is not an error.
+    if_exists: whether to ignore a name that matches no topic. Otherwise, such a name is an error.
     """
 
     names: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ class ReplicaSizes:
     """Bytes by replica (DescribeLogDirs, KIP-113)."""
 
     def __init__(self, log_dirs: Mapping[int, Sequence[LogDir]]) -> None:
-        """Index the sizes. log_dirs: by broker; a broker that is not a key did not respond."""
+        """Index the sizes. log_dirs: the log directories of each broker that responded."""
         self._sizes_by_broker: dict[int, dict[TopicPartition, int]] = {}
         self._arriving_by_broker: dict[int, dict[TopicPartition, int]] = {}
         self._partial_brokers: set[int] = set()
@@ -70,7 +70,7 @@ class ReplicaSizes:
         return tuple(self._find_size(at, broker) for broker in brokers)
 
     def arriving(self, at: TopicPartition, brokers: Sequence[int]) -> int:
-        """Return the bytes of copies that are being moved to another log directory of the same brokers."""
+        """Return the bytes of the copies that are moving to a different log directory of the same broker."""
         return sum(self._arriving_by_broker.get(broker, {}).get(at, 0) for broker in brokers)
 
     def _find_size(self, partition: TopicPartition, broker: int) -> int | None:
@@ -84,7 +84,7 @@ class ReplicaSizes:
 
 @dataclass(frozen=True, slots=True)
 class _TopicSnapshot:
-    """The topics in order, their moves, and the other data that was requested."""
+    """The topics in order, their moves, and the configs and sizes that were requested."""
 
     topics: tuple[Topic, ...]
     moves: Moves
@@ -103,7 +103,8 @@ def list_topics(
 ) -> TopicListView:
     """Return the topics without partitions. An expression that matches no topic is not an error.
 
-    configs: include overrides. sizes: include bytes; queries all brokers. Raises KdeclareError.
+    configs: whether to include overrides. sizes: whether to include sizes, which requires a request to every
+    broker. Raises KdeclareError.
     """
     with workspace.open_connections({"kafka": CONNECTION}) as connections:
         cluster = connections.get(KafkaConnection).cluster
@@ -127,8 +128,9 @@ def describe_topics(
 ) -> TopicsView:
     """Return the topics with their partitions and configs.
 
-    conditions: keep only partitions with any of these conditions, and only topics that have such partitions.
-    overridden: keep only topics with overrides. sizes: include bytes. Raises KdeclareError.
+    conditions: if not empty, keep only partitions with any of these conditions, and only topics that have
+    such partitions. overridden: whether to keep only topics with overrides. sizes: whether to include sizes.
+    Raises KdeclareError.
     """
     ordered_conditions = tuple(sorted(conditions, key=list(PartitionCondition).index))
     with workspace.open_connections({"kafka": CONNECTION}) as connections:
@@ -136,7 +138,7 @@ def describe_topics(
         snapshot = _read_snapshot(workspace, cluster, query, configs=True, sizes=sizes)
     config_problems = [p for p in snapshot.problems if p.code == "configs-unknown"]
     if config_problems and (overridden or _MIN_ISR_CONDITIONS & set(ordered_conditions)):
-        # the requested selection depends on the missing configs
+        # without the configs, the requested topics cannot be selected
         raise KdeclareError(*(replace(problem, severity=Severity.ERROR) for problem in config_problems))
     details = []
     for topic in snapshot.topics:
@@ -200,7 +202,9 @@ def _select_topics(
     selection = select_named_topics(query.names, topics.keys())
     missing = [name for name in selection.missing if not (patterns_may_miss and is_topic_pattern(name))]
     if missing and not query.if_exists:
-        existing_names = cluster.topics() if has_exact_names else topics  # for a "did you mean"
+        existing_names = (
+            cluster.topics() if has_exact_names else topics
+        )  # all names are needed to suggest similar ones
         raise KdeclareError(*(report_unknown_topic(name, sorted(existing_names)) for name in missing))
     selected_topics = (topics[name] for name in selection.found)
     return tuple(t for t in selected_topics if not (t.internal and query.exclude_internal)), moves, problems
@@ -269,7 +273,7 @@ def _build_sizes(sizes: ReplicaSizes, topic: str, partitions: Sequence[Partition
 
 
 def _sum_known(sizes: Sequence[int | None]) -> int | None:
-    """Return the sum; None if any size is unknown."""
+    """Return the sum of the sizes; None if any size is unknown."""
     known_sizes = [size for size in sizes if size is not None]
     return sum(known_sizes) if len(known_sizes) == len(sizes) else None
 

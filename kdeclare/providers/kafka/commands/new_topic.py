@@ -82,7 +82,7 @@ def _render_spec_lines(
 
 
 def _format_value(key: str, text: str) -> str:
-    """Format a value as YAML; keep its references."""
+    """Format a value as YAML without escaping references such as ``${var.NAME}``."""
     from kdeclare.core.resources.manifest_text import scalar
     from kdeclare.providers.kafka.config.catalog import load_catalog, split_list
     from kdeclare.providers.kafka.ids import ConfigScope

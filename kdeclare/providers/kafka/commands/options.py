@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from kdeclare.providers.kafka.commands.describe_configs import ResourceQuery
 
 Configs = Mapping[str, object]
-"""As ``configs`` in a manifest: a value, ``{append, subtract}``, or None for no override."""
+"""Configs as in a manifest. Each is a value, ``{append, subtract}``, or None for no override."""
 
 _COMMA_OUTSIDE_BRACKETS = re.compile(r",(?=[^\]]*(?:\[|$))")
-"""ConfigCommand's way to distinguish commas between pairs from commas in ``[a,b]``."""
+"""The expression with which ConfigCommand distinguishes commas between pairs from commas in ``[a,b]``."""
 _ENTITY_TYPES = ("topics", "brokers")
 _UNSUPPORTED_TYPES = ("users", "clients", "groups", "client-metrics", "ips", "broker-loggers")
 
 
 @dataclass(frozen=True, slots=True)
 class TopicNames:
-    """Names of topics, as arguments or as values of Kafka's option."""
+    """Topic names: arguments, and values of ``--topic`` as in Kafka's tools."""
 
     names: Annotated[
         list[str] | None,
@@ -70,7 +70,7 @@ class GuardOptions(OverrideOptions):
 
 @dataclass(frozen=True, slots=True)
 class EntityOptions:
-    """Options that select topics or brokers: those of Kafka's tool, and its shortcuts."""
+    """Options of Kafka's tool that select topics or brokers, including the tool's short forms."""
 
     entity_type: Annotated[
         str | None, typer.Option(metavar="topics|brokers", help="Type of the resources.")
@@ -150,7 +150,7 @@ def _explain_unsupported(entity_type: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AfterChangeOptions:
-    """Options for the steps after the change."""
+    """Options for what happens after the change."""
 
     write_manifest: WriteManifest = False
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Do not wait for replica moves to finish.")] = (
@@ -159,7 +159,7 @@ class AfterChangeOptions:
     verify_timeout: VerifyTimeout = 30.0
 
     def options(self, scope: "PlanScope", console: Console) -> "AdhocOptions":
-        """Return the options of the ad hoc run."""
+        """Return the options for the ad hoc run."""
         from kdeclare.app.adhoc.run import AdhocOptions
 
         return AdhocOptions(scope, self.verify_timeout, write=self.write_manifest, tell=console.say)
@@ -167,7 +167,7 @@ class AfterChangeOptions:
 
 @dataclass(frozen=True, slots=True)
 class ConfigChangeOptions:
-    """Config changes: the options of kafka-configs, and two for lists that it lacks."""
+    """Config changes: the options of kafka-configs, and two options for lists that kafka-configs lacks."""
 
     add_config: Annotated[
         list[str] | None,
@@ -194,7 +194,7 @@ class ConfigChangeOptions:
 
 
 def parse_replica_assignment(text: str | None) -> dict[int, tuple[int, ...]]:
-    """Parse ``1:2,2:3``: the brokers of partition 0, partition 1 … Raises BadParameter."""
+    """Parse the brokers of partition 0, 1, and so on (``1:2,2:3``). Raises BadParameter."""
     if text is None:
         return {}
     parts = [part.strip() for part in text.split(",")]
@@ -217,7 +217,7 @@ def _parse_brokers(part: str, text: str) -> tuple[int, ...]:
 
 
 def parse_pairs(option: str, texts: Iterable[str] | None) -> dict[str, str]:
-    """Parse ``k=v,k=[a,b]``: pairs, with brackets around values with commas. Raises BadParameter."""
+    """Parse ``k=v,k=[a,b]``; brackets enclose values that contain commas. Raises BadParameter."""
     pairs = parse_settings(
         option, (pair for text in texts or () for pair in _COMMA_OUTSIDE_BRACKETS.split(text))
     )
@@ -230,7 +230,7 @@ def _strip_brackets(value: str) -> str:
 
 
 def parse_keys(texts: Iterable[str] | None) -> tuple[str, ...]:
-    """Parse ``k1,k2`` of all occurrences of the option, without duplicates."""
+    """Parse keys (``k1,k2``) from all occurrences of the option. Remove duplicates."""
     return tuple(dict.fromkeys(k.strip() for text in texts or () for k in text.split(",") if k.strip()))
 
 
@@ -242,7 +242,7 @@ def merge_config_changes(
 ) -> Configs:
     """Merge the changes into configs.
 
-    Raises BadParameter for a key with several changes; only append and subtract can be combined.
+    Raises BadParameter if a key is changed more than once. Only append and subtract can be combined.
     """
     list_patches: dict[str, object] = {
         key: {

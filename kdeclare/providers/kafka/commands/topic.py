@@ -100,7 +100,7 @@ class PartitionFilter:
     ] = False
 
     def conditions(self) -> "frozenset[PartitionCondition]":
-        """Return the selected conditions; empty if no option was given."""
+        """Return the selected conditions; empty if the user passed no option."""
         from kdeclare.providers.kafka.live import PartitionCondition
 
         given = {
@@ -387,7 +387,7 @@ def _build_requests(
     assignment: str | None,
     configs: "Configs | Mapping[str, str]",
 ) -> "list[AdhocTopicRequest]":
-    """Build a request for each name and each entry of the file; the options complete the entries."""
+    """Build a request for each name and each entry of the file. Options set what an entry does not set."""
     from kdeclare.providers.kafka.topic.adhoc_request import AdhocTopicRequest
 
     replicas = parse_replica_assignment(assignment)
@@ -401,10 +401,10 @@ def _build_requests(
 
 
 def _complete_request(entry: "AdhocTopicRequest", defaults: "AdhocTopicRequest") -> "AdhocTopicRequest":
-    """Complete an entry from the options.
+    """Set the fields that an entry does not set from the options.
 
-    Assignments and counts exclude each other, so assignments of the entry drop the counts of the options, and
-    counts of the entry drop their assignments.
+    Assignments and counts exclude each other. If the entry has assignments, the counts in the options are
+    ignored; if the entry has counts, the assignments in the options are ignored.
     """
     partitions, factor = entry.partitions, entry.replication_factor
     if entry.assignments:

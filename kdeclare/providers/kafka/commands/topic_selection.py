@@ -25,8 +25,8 @@ _NAME = re.compile(r"[a-zA-Z0-9._-]*")
 class TopicSelection:
     """The topics that names and expressions select.
 
-    found: each topic once, in the order of the names; the matches of one regular expression are sorted.
-    missing: the names that match no topic, as they were given.
+    found: each topic once, in the order of the names. The matches of one regular expression are sorted.
+    missing: the names that match no topic, as the user wrote them.
     """
 
     found: tuple[str, ...]
@@ -36,8 +36,8 @@ class TopicSelection:
 def is_topic_pattern(name: str) -> bool:
     """Whether a name is a regular expression: it contains a character that is illegal in topic names.
 
-    A dot alone does not make it one. Kafka's tools treat all names as expressions: ``a.b`` also matches
-    ``axb``.
+    A name with dots but no other special character is not a regular expression. Kafka's tools treat all names
+    as expressions: ``a.b`` also matches ``axb``.
     """
     return _NAME.fullmatch(name) is None
 
@@ -45,8 +45,8 @@ def is_topic_pattern(name: str) -> bool:
 def select_named_topics(names: Sequence[str], existing_topics: Collection[str]) -> TopicSelection:
     """Select topics by names and regular expressions; without names, all existing topics.
 
-    A regular expression (RE2) must match the whole name. Raises KdeclareError (``bad-pattern``) if one is
-    malformed.
+    A regular expression (RE2) must match the whole name. Raises KdeclareError (``bad-pattern``) if an
+    expression is invalid.
     """
     if not names:
         return TopicSelection(tuple(sorted(existing_topics)), ())
@@ -90,7 +90,7 @@ def _report_bad_pattern(name: str, pattern_error: PatternError) -> Diagnostic:
 
 
 class TopicEntry(BaseModel):
-    """The request for one topic; the fields are those of the ``spec`` of a Topic manifest."""
+    """The request for one topic. Its fields are the same as in the ``spec`` of a Topic manifest."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     topic: Annotated[str, Field(min_length=1)]
@@ -101,11 +101,11 @@ class TopicEntry(BaseModel):
 
 
 class TopicsFile(BaseModel):
-    """The file of --from-file."""
+    """The content of the file that --from-file names."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     topics: list[TopicEntry]
-    version: int = 1  # as in the files of Kafka's tools
+    version: int = 1  # a field that the files of Kafka's tools also have
 
 
 def load_requests(file: Path) -> tuple[AdhocTopicRequest, ...]:

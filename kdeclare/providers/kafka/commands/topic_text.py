@@ -51,7 +51,7 @@ _CONFIG_COLUMNS = (
     Column("KAFKA'S SOURCE"),
 )
 _WIDE_TERMINAL = 120
-"""The terminal width from which Kafka's names of config sources are shown, too."""
+"""The minimum terminal width for also showing Kafka's names of config sources."""
 
 
 def render_configs(view: ConfigsView, width: int | None = None, style: Style = PLAIN) -> str:
@@ -63,7 +63,7 @@ def render_configs(view: ConfigsView, width: int | None = None, style: Style = P
 
 
 def render_config_table(item: ResourceConfigs, width: int | None, style: Style) -> Iterator[str]:
-    """Return the lines of a table of keys; inherited values are dimmed."""
+    """Return the lines of a table of configs. Inherited values are dimmed."""
     shows_kafka_names = width is None or width >= _WIDE_TERMINAL
     return render_table(
         _CONFIG_COLUMNS, list(_build_config_rows(item, style, shows_kafka_names)), width, style, "  "
@@ -124,7 +124,7 @@ CONDITION_LABELS: Mapping[PartitionCondition, str] = {
 }
 _CRITICAL_CONDITIONS = (PartitionCondition.OFFLINE, PartitionCondition.UNDER_MIN_ISR)
 _DEGRADED_CONDITIONS = frozenset({PartitionCondition.UNDER_REPLICATED, PartitionCondition.MOVING})
-"""Conditions that make "at min ISR" worth showing; without them, the topic was configured that way."""
+"""Conditions with which "at min ISR" is shown. Without them, the topic is configured to be at min ISR."""
 
 
 def format_factors(numbers: Sequence[int]) -> str:
@@ -133,7 +133,7 @@ def format_factors(numbers: Sequence[int]) -> str:
 
 
 def format_bytes(count: int | None) -> str:
-    """Format a size; `UNKNOWN` for None."""
+    """Format a size. None is shown as `UNKNOWN`."""
     return UNKNOWN if count is None else format_size(count)
 
 
@@ -146,7 +146,7 @@ def format_counts(counts: Mapping[PartitionCondition, int]) -> str:
 def format_conditions(
     conditions: Iterable[PartitionCondition], requested: Collection[PartitionCondition] = ()
 ) -> str:
-    """Format the conditions of a partition; implied conditions are included only if requested."""
+    """Format the conditions of a partition. Implied conditions are included only if requested."""
     present_conditions = set(conditions)
     implied = set()
     if PartitionCondition.OFFLINE in present_conditions:
@@ -281,8 +281,8 @@ _TOPIC_PARTITION_COLUMNS = (Column("TOPIC", elision=Elision.MIDDLE, least=20), *
 def render_topics(view: TopicsView, width: int | None = None, style: Style = PLAIN) -> str:
     """Return the whole text, ending with a newline. width: columns of the terminal; None for no limit.
 
-    If partitions with certain conditions were requested, they form one table; otherwise each topic is one
-    block.
+    If the user requested partitions with certain conditions, all partitions are shown in one table.
+    Otherwise, each topic has a separate block.
     """
     if view.only:
         blocks = [[_format_match_count(view, style)], list(_render_partition_table(view, width, style))]

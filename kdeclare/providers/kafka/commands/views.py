@@ -28,7 +28,7 @@ class ConfigDocument:
 
 
 def _dump_configs(entries: Mapping[str, ConfigEntry] | None) -> tuple[ConfigDocument, ...] | None:
-    """Return the keys sorted by name; a sensitive value is null, as Kafka does not return it."""
+    """Return the keys, sorted by name. A sensitive value is null, because Kafka does not return it."""
     if entries is None:
         return None
     return tuple(
@@ -51,10 +51,10 @@ _Bytes = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Bytes of a topic.
+    """The size of a topic in bytes.
 
-    data: None if a broker did not report it, or a partition has no leader. on_disk: includes copies that are
-    being moved to another log directory.
+    data: the size of the leader replicas; None if a broker did not report its sizes, or a partition has no
+    leader. on_disk: the size of all replicas, including copies that are moving between log directories.
     """
 
     schema_name = "SizesDocument"
@@ -129,7 +129,7 @@ class TopicView:
 
     topic_id: None if the brokers do not support topic ids.
     configs: overrides, and ``min.insync.replicas`` from any source; None if they were not requested or
-        cannot be read. overrides: those of them that are set on the topic itself.
+        cannot be read. overrides: the configs that are set on the topic itself.
     """
 
     schema_name = "TopicDocument"
@@ -172,8 +172,8 @@ class TopicView:
 class TopicListView:
     """The topics of a cluster.
 
-    Sorted by name, or in the requested order. with_configs, with_sizes: whether these were requested.
-    diagnostics: reports data that could not be read.
+    The topics are sorted by name, or in the requested order. with_configs, with_sizes: whether configs and
+    sizes were requested. diagnostics: messages about data that could not be read.
     """
 
     cluster: str
@@ -200,8 +200,8 @@ class TopicDetail(TopicView):
 class TopicsView:
     """Topics with their partitions and configs.
 
-    only: a topic without any such partition is omitted. overridden: only topics with overrides were
-    requested.
+    only: the requested conditions of partitions; topics without such a partition are omitted. overridden:
+    whether only topics with overrides were requested.
     """
 
     cluster: str
@@ -240,8 +240,8 @@ class ResourceConfigs:
 class ConfigsView:
     """Configs of topics or brokers.
 
-    everything: whether inherited values were requested, too.
-    diagnostics: reports data that could not be read.
+    everything: whether inherited values were also requested.
+    diagnostics: messages about data that could not be read.
     """
 
     cluster: str
@@ -251,7 +251,7 @@ class ConfigsView:
 
 
 def build_document_schemas() -> dict[str, dict[str, Any]]:
-    """Return the schemas by name; see `publish_schemas`."""
+    """Return the JSON schemas by name; see `publish_schemas`."""
     return publish_schemas(
         {"config-describe": ConfigsView, "topic-describe": TopicsView, "topic-list": TopicListView}
     )

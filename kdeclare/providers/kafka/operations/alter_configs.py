@@ -1,4 +1,4 @@
-"""Change configs (IncrementalAlterConfigs, KIP-339): all ops of one resource in one atomic entry."""
+"""Change configs (IncrementalAlterConfigs, KIP-339). Kafka applies all ops on one resource atomically."""
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
@@ -44,22 +44,22 @@ def get_config_resource(op: Operation) -> ConfigResource:
     return ConfigResource(_SCOPES[args.entity_type], args.entity_name)
 
 
-# A plan needs it ten times per operation, and calling the enum would take most of the time.
+# A plan calls this function ten times per operation, and calling the enum would take most of that time.
 _SCOPES = {scope.value: scope for scope in ConfigScope}
 
 
 def list_ops(op: Operation) -> tuple[ConfigOpArgs, ...]:
-    """Return the ops on keys of an operation."""
+    """Return the ops on config keys that an operation contains."""
     return get_arguments(op, AlterConfigsArgs).ops
 
 
 def list_config_topics(resource: ConfigResource) -> tuple[str, ...]:
-    """Return the topic of a config resource; empty if it is not a topic."""
+    """Return the name of the topic if the config resource is a topic; otherwise an empty string."""
     return (resource.name,) if resource.scope is ConfigScope.TOPIC else ()
 
 
 def get_own_source(resource: ConfigResource) -> ConfigSource:
-    """Return the config source of an override on the resource itself."""
+    """Return the config source that an override set on the resource itself has."""
     if resource.scope is ConfigScope.TOPIC:
         return ConfigSource.TOPIC
     return ConfigSource.BROKER if resource.name else ConfigSource.CLUSTER
@@ -74,27 +74,27 @@ class AlterConfigs(KafkaOperationType):
     validates = True
 
     def find_right(self, op: Operation) -> str:
-        """Return AlterConfigs on the topic or on the cluster."""
+        """Return the required ACL operation: AlterConfigs on the topic or on the cluster."""
         resource = get_config_resource(op)
         target = f"topic {resource.name}" if resource.scope is ConfigScope.TOPIC else "the cluster"
         return f"AlterConfigs on {target}"
 
     def is_confined(self, op: Operation) -> bool:
-        """Whether the operation belongs to the topic or broker with the configs."""
+        """Whether the operation belongs to the topic or broker whose configs it changes."""
         scope, name = get_config_resource(op)
         if scope is ConfigScope.TOPIC:
             return op.resource == ResourceId("Topic", name)
         return op.resource == ResourceId("BrokerConfig", name or CLUSTER_DEFAULT)
 
     def select(self, op: Operation) -> Selections:
-        """Select only the keys that it changes."""
+        """Select only the config keys that the operation changes."""
         resource = get_config_resource(op)
         keys = frozenset(item.key for item in list_ops(op))
         topics = frozenset({resource.name}) if resource.scope is ConfigScope.TOPIC else frozenset()
         return (KafkaSelection(topics, {resource: ConfigQuery(resource, keys)}),)
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
-        """Return the overrides of its keys; None means unset."""
+        """Return the overrides of the operation's keys; None means that the key has no override."""
         state = live.get(KafkaState)
         resource = get_config_resource(op)
         live_configs = LiveConfigs(
@@ -138,24 +138,24 @@ class AlterConfigs(KafkaOperationType):
         )
 
     def without_topics(self, op: Operation, topics: Set[str]) -> Operation | None:
-        """Return the operation unless its topic is excluded, as Kafka applies it atomically."""
+        """Return the operation unless its topic is in ``topics``. Kafka applies all its ops atomically."""
         return op if topics.isdisjoint(list_config_topics(get_config_resource(op))) else None
 
     def find_element(self, op: Operation, at: ValuePath) -> str:
-        """Return the key of an op."""
+        """Return the config key that an op changes."""
         if at[0] == "ops" and isinstance(at[1], int):
             return list_ops(op)[at[1]].key
         return super().find_element(op, at)
 
     def without_elements(self, op: Operation, elements: Set[str]) -> Operation | None:
-        """Return the operation without the ops on these keys; None if none are left."""
+        """Return the operation without the ops on these keys; None if no op remains."""
         args = get_arguments(op, AlterConfigsArgs)
         remaining = tuple(item for item in args.ops if item.key not in elements)
         expect = {element: value for element, value in op.expect.items() if element not in elements}
         return replace(op, args=replace(args, ops=remaining), expect=expect) if remaining else None
 
     def claims(self, op: Operation) -> Mapping[str, str]:
-        """Return one claim per key, and the topic's identity."""
+        """Return one claim per key, and the claim of the topic's identity."""
         scope, name = get_config_resource(op)
         key_claims = {item.key: f"configs/{scope}/{name}/{item.key}" for item in list_ops(op)}
         return key_claims | build_identity_claims(list_config_topics(get_config_resource(op)))
@@ -165,7 +165,7 @@ class AlterConfigs(KafkaOperationType):
         return "/".join(get_config_resource(op))
 
     def list_produced_claims(self, op: Operation) -> frozenset[str]:
-        """Return the claims of its keys."""
+        """Return the claims of the changed keys."""
         return frozenset(claim for e, claim in self.claims(op).items() if not is_identity(e))
 
     def execute(
@@ -220,7 +220,10 @@ def _has_elements(current: JsonValue, elements: Sequence[str]) -> bool:
 
 
 def _invert_op(item: ConfigOpArgs, before: JsonValue, after: JsonValue) -> ConfigOpArgs:
-    """Return the op that changes ``after`` back to ``before``, by element if that is exact."""
+    """Return the op that changes ``after`` back to ``before``.
+
+    For a list, the op adds or removes single elements if this restores the list exactly.
+    """
     current_secret = item.value if isinstance(item.value, SecretRef) else None
     if before is None:
         return ConfigOpArgs(item.key, "DELETE", None, current_secret)
@@ -251,7 +254,7 @@ def _compute_result(item: ConfigOpArgs, before: JsonValue, catalog: Catalog) -> 
 
 
 def _to_elements(value: JsonValue) -> list[str]:
-    """Return the elements of an override in a plan."""
+    """Return the list elements of an override."""
     return list(split_elements(value if value is None or isinstance(value, str) else list(as_texts(value))))
 
 

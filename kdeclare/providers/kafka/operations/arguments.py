@@ -29,9 +29,9 @@ ConfigArgument = str | tuple[str, ...] | SecretRef | None
 class DeleteTopicArgs(TopicArgs):
     """A topic to delete.
 
-    topic_id: deletes only the topic with this id, not a re-created one with its name; None deletes by name.
-    require_empty: whether to keep the topic if it holds records. recreate: the creation that this deletion
-        undoes, if any. Journals of kdeclare 0.1 have only the name.
+    topic_id: the id of the topic, so that a topic that was re-created with the same name is not deleted; None
+        deletes by name. require_empty: whether to keep the topic if it holds records. recreate: the creation
+        that this deletion undoes, if any. Journals of kdeclare 0.1 contain only the name.
     """
 
     topic_id: str | None = None
@@ -41,7 +41,7 @@ class DeleteTopicArgs(TopicArgs):
 
 @dataclass(frozen=True, slots=True)
 class ConfigOpArgs(Arguments):
-    """One op on one key (KIP-339). value: None for DELETE. was: the record of the overwritten secret."""
+    """One op on one key (KIP-339). value: the value; None for DELETE. was: the secret that is overwritten."""
 
     key: str
     op: OpName
@@ -50,7 +50,7 @@ class ConfigOpArgs(Arguments):
 
     @property
     def elements(self) -> tuple[str, ...]:
-        """The elements of an APPEND or SUBTRACT; otherwise empty."""
+        """The elements that an APPEND or SUBTRACT names; empty for any other op."""
         return self.value if isinstance(self.value, tuple) else ()
 
 
@@ -65,7 +65,10 @@ class AlterConfigsArgs(Arguments):
 
 @dataclass(frozen=True, slots=True)
 class PartitionsArgs(Arguments):
-    """The common arguments of operations on partitions: replicas by partition (``<topic>-<n>``), in order."""
+    """The common arguments of operations on partitions.
+
+    partitions: the replicas of each partition (``<topic>-<n>``), in order.
+    """
 
     partitions: Mapping[PartitionName, Replicas]
 
@@ -78,7 +81,7 @@ def make_config_argument(value: JsonValue) -> ConfigArgument:
 
 
 def show_config_argument(value: ConfigArgument) -> JsonValue:
-    """Convert an argument to the form in views and fields of changes; not for secrets."""
+    """Convert an argument to the form that views and changes use. The argument must not be a secret."""
     if isinstance(value, SecretRef):
         return value.as_json()
     return list(value) if isinstance(value, tuple) else value

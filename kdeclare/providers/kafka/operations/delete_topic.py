@@ -1,4 +1,4 @@
-"""Delete topics by id; a topic that must be empty is never deleted with records."""
+"""Delete topics by id. A topic that must be empty is not deleted if it holds records."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -22,12 +22,12 @@ from kdeclare.providers.kafka.plan_options import get_kafka_options
 _MAX_NAMED = 5
 _HAS_RECORDS = "HAS_RECORDS"
 _NOT_VISIBLE = "NOT_VISIBLE"
-"""The error of a deletion that was not sent, because no broker shows the topic, which must be empty."""
+"""The error if a topic must be empty but no broker shows the topic, so that the deletion is not sent."""
 
 _RECREATED, _NO_ID_KNOWN, _NO_IDS = "recreated", "unproven", "no-topic-ids"
 _NOT_PROVEN = {
     _RECREATED: (
-        "the topic that the run created no longer exists, and another topic has its name now",
+        "the topic that the run created no longer exists, and a different topic has its name now",
         "Run kdeclare topic delete {name} to delete the other topic.",
     ),
     _NO_ID_KNOWN: (
@@ -40,7 +40,7 @@ _NOT_PROVEN = {
         "Roll back with --delete-by-name to delete it anyway.",
     ),
 }
-"""Why a topic is not deleted that may differ from the one that the run created, with a hint."""
+"""Why kdeclare does not delete a topic that is possibly not the one that the run created, with a hint."""
 
 
 class DeleteTopic(TopicOperationType):
@@ -53,15 +53,15 @@ class DeleteTopic(TopicOperationType):
     contents = "records"
 
     def find_expected_objects(self, op: Operation) -> frozenset[ResourceId]:
-        """Return the topic if its id is known."""
+        """Return the topic if the operation knows its id."""
         return frozenset({ResourceId(TOPIC, get_topic_name(op))}) if _get_args(op).topic_id else frozenset()
 
     def is_confined(self, op: Operation) -> bool:
-        """Whether the operation belongs to its topic, with the id that it was planned on."""
+        """Whether the operation belongs to its topic and expects the topic id that it deletes."""
         return super().is_confined(op) and _get_args(op).topic_id in (None, op.expect.get(self.element))
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
-        """Return the id of the topic, since a re-created topic with the same name is another topic."""
+        """Return the id of the topic. A topic that was re-created with the same name has a different id."""
         state = live.get(KafkaState)
         topic = state.topics.get(get_topic_name(op))
         return {self.element: topic.topic_id if topic else "absent"}
@@ -75,7 +75,7 @@ class DeleteTopic(TopicOperationType):
         return {get_topic_name(op): TopicEffect(deleted=True)}
 
     def is_repeatable(self, op: Operation) -> bool:
-        """Whether it deletes by id; a repeated request then deletes the topic or finds it deleted."""
+        """Whether the operation deletes by id. A repeated request then deletes the same topic or none."""
         return _get_args(op).topic_id is not None
 
     def execute(
@@ -86,7 +86,7 @@ class DeleteTopic(TopicOperationType):
         *,
         validate_only: bool,
     ) -> Mapping[str, Result]:
-        """Check topics that must be empty for records, then send DeleteTopics.
+        """Check that topics that must be empty hold no records, then send DeleteTopics.
 
         A topic that no longer exists counts as deleted.
         """
@@ -127,7 +127,7 @@ class DeleteTopic(TopicOperationType):
         return _report_record_counts(connections, ops)
 
     def find_losses(self, connections: Connections, ops: Sequence[Operation]) -> Mapping[str, Diagnostic]:
-        """Report topics that must be empty but hold records by now."""
+        """Report topics that must be empty but hold records."""
         empty_required = [get_topic_name(op) for op in ops if _get_args(op).require_empty]
         counts = (
             connections.get(KafkaConnection).cluster.record_counts(empty_required) if empty_required else {}
@@ -137,7 +137,7 @@ class DeleteTopic(TopicOperationType):
         }
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Re-create the topic if it was empty; records cannot be restored."""
+        """Re-create the topic if it was empty. Otherwise, report that its records are lost."""
         recreate = _get_args(op).recreate
         if recreate and now[self.element] == "absent":
             return UndoResult("topic.create", recreate)
@@ -168,7 +168,7 @@ def _explain_not_countable(name: str) -> str:
 
 def _build_unproven(code: str, topic: str) -> UnprovenDeletion:
     reason, hint = _NOT_PROVEN[code]
-    title = "Topic may not be the one created by the run"
+    title = "Topic was possibly not created by the run"
     return UnprovenDeletion(code, title, reason, hint.format(name=topic))
 
 
@@ -176,7 +176,7 @@ def _warn_records(op: Operation, count: int) -> Diagnostic:
     return warning(
         HAS_RECORDS,
         "Topic holds records",
-        f"{op.resource} was created by the run and holds {count} records by now, so it is not deleted.",
+        f"{op.resource} was created by the run and holds {count} records now, so it is not deleted.",
         hint="Roll back with --allow-data-loss to delete it anyway.",
         resource=str(op.resource),
     )
@@ -185,8 +185,8 @@ def _warn_records(op: Operation, count: int) -> Diagnostic:
 def _report_record_counts(connections: Connections, ops: Sequence[Operation]) -> tuple[Diagnostic, ...]:
     """Report how many of the topics to be deleted hold records.
 
-    Deletions that refuse topics with records (undoing a creation) are excluded. The counts are only
-    informative, so a failure to read them is reported in the diagnostic and does not stop the run.
+    A deletion that undoes a creation is not counted, because it never deletes records. The counts are for
+    information only: if they cannot be read, the diagnostic says so, and the run continues.
     """
     topics = sorted({get_topic_name(op) for op in ops if not needs_empty_topic(op)})
     if not topics:

@@ -31,7 +31,7 @@ from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.port import POLICY_VIOLATION, QUOTA_EXCEEDED, QUOTA_HINT, TOPIC_EXISTS
 
 REPLICAS_FIELD_PREFIX = "replicas."
-"""The prefix of the path of a field about the replicas of one partition; the partition follows it."""
+"""The prefix of field paths about the replicas of one partition. The partition (``<topic>-<n>``) follows."""
 
 
 def find_field_topic(path: str) -> str | None:
@@ -42,11 +42,12 @@ def find_field_topic(path: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class TopicEffect:
-    """The effect of an operation on one topic; everything else stays as it is.
+    """The effect of an operation on one topic. Everything else about the topic stays unchanged.
 
-    created, deleted: whether the topic exists only after, or only before the operation.
-    partitions, factor: None means unchanged, or Kafka's default for a new topic.
-    replicas: by partition, only for the given partitions.
+    created, deleted: whether the operation creates or deletes the topic.
+    partitions, factor: the new partition count and replication factor; None means unchanged, or Kafka's
+        default for a new topic.
+    replicas: the new replicas, by partition; other partitions keep their replicas.
     configs: the resulting overrides; None means no override.
     fields: the affected fields, as in a plan: ``partitions``, ``replicationFactor``, ``assignments``,
         ``configs.<key>``.
@@ -65,7 +66,7 @@ class TopicEffect:
 class StaticTopicState:
     """The state of a topic that a resource declares, as if it created the topic.
 
-    open: config keys whose value depends on the live topic, if it already exists.
+    open: config keys whose value depends on the live topic if the topic already exists.
     placed: whether kdeclare chooses the replicas of a new topic, which requires a cluster.
     """
 
@@ -90,10 +91,10 @@ class SupportsTopicEffects(Protocol):
         """Return the effects of ``op`` by topic."""
 
 
-# Cached, as isinstance() with a protocol is slow, and a plan calls it thousands of times.
+# cached, because isinstance() with a protocol is slow, and a plan would call it thousands of times
 
 
-@lru_cache(maxsize=1024)  # bounded, because each unknown operation type is a new object
+@lru_cache(maxsize=1024)  # the cache is bounded, because each unknown operation type is a new object
 def _find_effects_support(operation_type: object) -> SupportsTopicEffects | None:
     return operation_type if isinstance(operation_type, SupportsTopicEffects) else None
 
@@ -110,50 +111,50 @@ def find_static_topic_state(desired: DesiredResource) -> Mapping[str, StaticTopi
 
 
 def find_effects(op: Operation) -> Mapping[str, TopicEffect]:
-    """Return the effects of an operation by topic; auxiliary operations have none."""
+    """Return the effects of an operation, by topic. Auxiliary operations have no effects."""
     operation_type = _find_effects_support(get_operation_type(op))
     return operation_type.find_topic_effects(op) if operation_type is not None else {}
 
 
 def build_identity_view(topics: Iterable[str], live: KafkaState) -> dict[str, JsonValue]:
-    """Return the part of a view that distinguishes topics from re-created ones with the same names."""
+    """Return view elements with topic ids, so that topics re-created with the same names are recognized."""
     live_topics = {name: live.topics.get(name) for name in sorted(set(topics))}
     return {f"{IDENTITY}{name})": topic.topic_id if topic else None for name, topic in live_topics.items()}
 
 
 def build_identity_claims(topics: Iterable[str]) -> dict[str, str]:
-    """Return the claims of the identity elements; no operation produces them."""
+    """Return the claims of view elements about topic ids. No operation produces these claims."""
     return {f"{IDENTITY}{name})": f"topic-id/{name}" for name in set(topics)}
 
 
 _CAUSES = {
     POLICY_VIOLATION: FaultCause.DENIED_BY_POLICY,
     TOPIC_EXISTS: FaultCause.EXISTS,
-    # also the error of an increase to fewer partitions; the view distinguishes the two
+    # Kafka returns the same error if a topic would get fewer partitions; the view shows which case it is
     "INVALID_PARTITIONS": FaultCause.DONE_ALREADY,
     "UNKNOWN_TOPIC_OR_PARTITION": FaultCause.GONE_ALREADY,
 }
 
 
 TOPIC = "Topic"
-"""The type of topics in footprints; their keys are the topic names."""
+"""The object type of topics in footprints. The key of each object is the name of the topic."""
 
 
 class KafkaOperationType(OperationType):
     """An operation on a Kafka cluster.
 
-    has_timeout: whether its request contains the time that the brokers may take for it.
+    has_timeout: whether the request tells the brokers how long they can take to complete it.
     """
 
     is_shown_late = True
     has_timeout: bool = False
 
     def find_right(self, op: Operation) -> str:
-        """Return the required ACL operation and its resource; empty if no message uses it."""
+        """Return the required ACL operation and its resource; empty if no message mentions them."""
         return ""
 
     def compute_footprint(self, op: Operation) -> Footprint:
-        """Return the topics that it reads, which must exist."""
+        """Return the topics that the operation affects and that must exist."""
         return [FootprintEntry(TOPIC, topic, Access.UPDATE) for topic in sorted(self.find_topics(op))]
 
     def find_deadline_s(self, connections: Connections) -> float | None:
@@ -169,25 +170,25 @@ class KafkaOperationType(OperationType):
         return frozenset(ResourceId(TOPIC, name) for name in self.find_topics(op))
 
     def find_expected_objects(self, op: Operation) -> frozenset[ResourceId]:
-        """Return the topics whose ids it expects."""
+        """Return the topics whose ids the operation expects."""
         return frozenset(ResourceId(TOPIC, name) for name in find_expected_names(op))
 
     def less(self, op: Operation, subjects: Set[ResourceId]) -> Operation | None:
-        """See `core.operations.operation_type`; `without_topics` implements it for topics."""
+        """See `core.operations.operation_type`. Subclasses implement `without_topics` instead."""
         topics = frozenset(subject.name for subject in subjects if is_topic(subject))
         return self.without_topics(op, topics)
 
     def without_topics(self, op: Operation, topics: Set[str]) -> Operation | None:
-        """Return the part of ``op`` that does not change these topics; None if there is none."""
+        """Return the part of ``op`` that does not change these topics; None if nothing remains."""
         is_involved = any(changed.name in topics for changed in self.find_changed_resources(op))
         return None if is_involved and not self.is_auxiliary else op
 
     def find_changed_resources(self, op: Operation) -> frozenset[ResourceId]:
-        """Return the topics that it changes."""
+        """Return the topics that the operation changes."""
         return frozenset(ResourceId("Topic", topic) for topic in find_effects(op))
 
     def explain(self, op: Operation, fault: Fault) -> Explanation:
-        """Explain a fault by the name of Kafka's error (`org.apache.kafka.common.protocol.Errors`)."""
+        """Explain a fault, based on the name of Kafka's error (`org.apache.kafka.common.protocol.Errors`)."""
         if fault.error.endswith("AUTHORIZATION_FAILED"):
             return Explanation(FaultCause.NOT_AUTHORIZED, self.find_right(op))
         if fault.error == QUOTA_EXCEEDED:

@@ -1,4 +1,4 @@
-"""The common part of operation types on partitions; they use the true replicas, as in KIP-860."""
+"""The common part of operation types on partitions. For a moving partition, they use the target replicas."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
@@ -27,11 +27,11 @@ class PartitionsOperationType(KafkaOperationType):
     """An operation type whose arguments are partitions with replicas."""
 
     def select(self, op: Operation) -> Selections:
-        """Select the topics of its partitions."""
+        """Select the topics of the operation's partitions."""
         return (KafkaSelection(collect_topics(get_targets(op))),)
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
-        """Return the true replicas of its partitions: for a moving partition, the target of the move."""
+        """Return the replicas of the partitions; for a moving partition, the target of the move."""
         state = live.get(KafkaState)
         targets = {p: state.replicas(TopicPartition.parse(p)) for p in get_targets(op)}
         replicas: dict[str, JsonValue] = {p: None if r is None else list(r) for p, r in targets.items()}
@@ -50,18 +50,18 @@ class PartitionsOperationType(KafkaOperationType):
         )
 
     def without_topics(self, op: Operation, topics: Set[str]) -> Operation | None:
-        """Return the part for the partitions of other topics."""
+        """Return the operation without the partitions of ``topics``; None if no partition remains."""
         names = get_targets(op)
         remaining = [name for name in names if TopicPartition.parse(name).topic not in topics]
         return select_partitions(self, op, remaining) if remaining else None
 
     def claims(self, op: Operation) -> Mapping[str, str]:
-        """Return one claim per partition, and the identity of their topics."""
+        """Return one claim per partition, and the claims of the identities of the topics."""
         partitions = get_targets(op)
         return {p: f"replicas/{p}" for p in partitions} | build_identity_claims(collect_topics(partitions))
 
     def get_batch_key(self, op: Operation) -> str:
-        """Return its id, as no other operation claims its partitions; see `claims`."""
+        """Return the operation's id, because no other operation claims its partitions; see `claims`."""
         return op.id
 
     def expected_state(self, op: Operation) -> View:
@@ -69,19 +69,19 @@ class PartitionsOperationType(KafkaOperationType):
         return {**op.expect, **list_replicas(get_targets(op))}
 
     def list_produced_claims(self, op: Operation) -> frozenset[str]:
-        """Return the claims of the replicas and leaders of its partitions."""
+        """Return the claims of the replicas and leaders of the operation's partitions."""
         return frozenset(f"{what}/{p}" for p in get_targets(op) for what in ("replicas", "leader"))
 
 
 def select_partitions(operation_type: OperationType, op: Operation, names: Sequence[str]) -> Operation:
-    """Return the part of ``op`` for some of its partitions."""
+    """Return a copy of ``op`` that contains only some of its partitions."""
     all_args = get_arguments(op, PartitionsArgs)
     if len(names) == len(all_args.partitions):
         return op
     elements = (
         *names,
         *build_identity_claims(collect_topics(names)),
-    )  # only these are looked up, as the whole operation may expect thousands
+    )  # only the named partitions are looked up, because an operation can expect thousands
     args = replace(all_args, partitions={name: all_args.partitions[name] for name in names})
     expect = {element: op.expect[element] for element in elements if element in op.expect}
     selected = replace(op, args=args, expect=expect)
@@ -117,7 +117,7 @@ def collect_topics(partitions: Iterable[str]) -> frozenset[str]:
 
 
 def merge_results(partitions: Iterable[str], results: Mapping[TopicPartition, Result]) -> Result:
-    """Merge the results of an operation's partitions: the first fault, with the number of others."""
+    """Merge the results of an operation's partitions into the first fault and the number of more faults."""
     faults = {p: results[TopicPartition.parse(p)] for p in partitions}
     refused = {p: fault for p, fault in faults.items() if fault is not None}
     if not refused:
@@ -129,7 +129,7 @@ def merge_results(partitions: Iterable[str], results: Mapping[TopicPartition, Re
 
 
 def build_move_effects(op: Operation) -> Mapping[str, TopicEffect]:
-    """Return the effects of a move by topic; they include the replication factor if it changes."""
+    """Return the effects of a move, by topic. They include the replication factor if the move changes it."""
     replicas: dict[str, dict[int, tuple[int, ...]]] = {}
     fields: dict[str, set[str]] = {}
     for name, target in get_targets(op).items():

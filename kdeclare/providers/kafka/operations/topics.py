@@ -40,7 +40,7 @@ from kdeclare.providers.kafka.operations.kafka_operation_type import (
 from kdeclare.providers.kafka.port import ConfigQuery, NewPartitions, NewTopic, TopicArgs
 
 ASSIGNED_FIELDS = frozenset({"partitions", "replicationFactor", "assignments"})
-"""The fields of a creation with assignments, which determine the counts; also if kdeclare chose them."""
+"""The fields of a topic that is created with assignments. These determine the counts of the topic."""
 
 
 def get_topic_name(op: Operation) -> str:
@@ -51,7 +51,7 @@ def get_topic_name(op: Operation) -> str:
 class TopicOperationType(KafkaOperationType):
     """The common part of operation types on a whole topic.
 
-    element: the element of their view. right: the required ACL operation; empty if no message uses it.
+    element: the element of the view. right: the required ACL operation; empty if no message mentions it.
     """
 
     element = "topic"
@@ -63,7 +63,7 @@ class TopicOperationType(KafkaOperationType):
         return self.right.format(topic=get_topic_name(op))
 
     def compute_footprint(self, op: Operation) -> Footprint:
-        """Return the topic with the access to it."""
+        """Return the topic and how the operation accesses it."""
         access = (
             Access.CREATE
             if self.find_created_resource(op)
@@ -86,17 +86,17 @@ class TopicOperationType(KafkaOperationType):
         return (KafkaSelection(frozenset({get_topic_name(op)})),)
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
-        """Return the partition count; creations and deletions are shown by their action instead."""
+        """Return the partition count. Creations and deletions have no fields: their action is shown."""
         if not isinstance(op.args, NewPartitions):
             return ()
         return (FieldChange(self.element, FieldOp.CHANGE, op.expect.get(self.element), op.args.total),)
 
     def without_topics(self, op: Operation, topics: Set[str]) -> Operation | None:
-        """Return the operation unless its topic is excluded, as it cannot be split."""
+        """Return the operation unless its topic is in ``topics``. The operation cannot be split."""
         return None if get_topic_name(op) in topics else op
 
     def claims(self, op: Operation) -> Mapping[str, str]:
-        """Return one claim, named after its topic."""
+        """Return one claim, which contains the name of the topic."""
         return {self.element: f"{self.element}/{get_topic_name(op)}"}
 
     def get_batch_key(self, op: Operation) -> str:
@@ -104,7 +104,7 @@ class TopicOperationType(KafkaOperationType):
         return get_topic_name(op)
 
     def list_produced_claims(self, op: Operation) -> frozenset[str]:
-        """Return its only claim."""
+        """Return the only claim of the operation."""
         return frozenset(self.claims(op).values())
 
 
@@ -147,7 +147,7 @@ class CreateTopic(TopicOperationType):
         return {"topic": "present", "partitions": count, "configs": configs}
 
     def expected_state(self, op: Operation) -> View:
-        """Return the topic as in the arguments."""
+        """Return the view of the topic that the arguments describe."""
         catalog = load_catalog(ConfigScope.TOPIC)
         args = get_arguments(op, NewTopic)
         configs = {
@@ -157,7 +157,7 @@ class CreateTopic(TopicOperationType):
         return {"topic": "present", "partitions": args.count, "configs": configs}
 
     def find_topic_effects(self, op: Operation) -> Mapping[str, TopicEffect]:
-        """Return the topic as requested."""
+        """Return the effect of the creation, with everything that the arguments request."""
         args = get_arguments(op, NewTopic)
         replicas = args.assignments or {}
         sizes = [len(r) for r in replicas.values()]
@@ -214,13 +214,13 @@ class CreateTopic(TopicOperationType):
         return {op.id: results[get_topic_name(op)] for op in ops}
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Delete the topic if it exists; only if it is empty, unless data loss is allowed."""
+        """Delete the topic if it exists. Unless data loss is allowed, delete it only if it is empty."""
         if now["topic"] == "absent":
             return UndoResult()
         if now != self.expected_state(op):
             return UndoResult(conflicts=("the topic's partitions or configs",))
         recreate = None if allow_data_loss else get_arguments(op, NewTopic)
-        # the rollback fills in the topic id that the run received
+        # the rollback adds the topic id that the run received
         args = DeleteTopicArgs(get_topic_name(op), None, not allow_data_loss, recreate)
         return UndoResult("topic.delete", args)
 
@@ -237,7 +237,7 @@ class IncreasePartitions(TopicOperationType):
     right = "Alter on topic {topic}"
 
     def find_object(self, op: Operation) -> None:
-        """Return None, as the topic already exists."""
+        """Return None: the operation creates no resource, because the topic already exists."""
 
     def _count_before(self, op: Operation) -> int:
         return as_int(op.expect.get(self.element) or 0)
@@ -303,7 +303,7 @@ class IncreasePartitions(TopicOperationType):
         return {op.id: results[get_topic_name(op)] for op in ops}
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Report the loss of the former count, as Kafka cannot remove partitions."""
+        """Report that the former partition count cannot be restored: Kafka cannot remove partitions."""
         if has_other_object(op, now):
             return UndoResult(conflicts=("the topic itself",))
         is_untouched = now[self.element] == op.expect.get(self.element)

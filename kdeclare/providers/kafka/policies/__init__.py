@@ -1,1 +1,1 @@
-"""The topic requests that policies evaluate (KIP-201), for plans, manifests and live clusters."""
+"""The requests about topics that policies evaluate (KIP-201): for plans, manifests and live clusters."""

@@ -1,4 +1,4 @@
-"""The cluster data that policies can use; data is only read when a policy uses it."""
+"""The cluster data that policies can use. It is read only when a policy uses it."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _PARTITIONS, _FACTOR = "num.partitions", "default.replication.factor"
 class ClusterReader:
     """Reads the live cluster for all evaluated topics together, with one batch of requests per type of data.
 
-    fault: the fault of a failed read, if any.
+    fault: the fault if a read failed; otherwise None.
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class ClusterReader:
         live: KafkaState | None = None,
         selection: KafkaSelection | None = None,
     ) -> None:
-        """Prepare the reader. live: data that was read for ``selection``, including all topics."""
+        """Create the reader. live: the data that was read for ``selection``, including all topics."""
         self._cluster = cluster
         self._topic_names = sorted(set(topic_names))
         self._live = live
@@ -41,7 +41,7 @@ class ClusterReader:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a read from the cluster is in progress; thread-safe."""
+        """Whether data is being read from the cluster. Thread-safe."""
         return bool(self._reads)
 
     @cached_property
@@ -64,8 +64,11 @@ class ClusterReader:
         return self._topics.get(name)
 
     def replicas(self, name: str) -> Mapping[int, tuple[int, ...]] | None:
-        """Return the true replicas of a topic (KIP-860), with targets of moves; None if it does not exist."""
-        moves = self._moves  # must be first, as it may read the topics again
+        """Return the replicas of a topic's partitions; None if it does not exist.
+
+        For a moving partition, the result contains the target of the move.
+        """
+        moves = self._moves  # must be read first, because this can read the topics again
         topic = self.topic(name)
         if topic is None:
             return None
@@ -80,9 +83,9 @@ class ClusterReader:
         return self._overrides.get(name, {})
 
     def records(self, name: str, among: Collection[str]) -> int:
-        """Return the number of offsets between the start and the end of a topic.
+        """Return the number of records of a topic, as the difference of its end and start offsets.
 
-        among: topics whose counts may be needed, too; unknown ones are read in the same request.
+        among: topics whose counts are possibly needed later. Their counts are read in the same request.
         """
         if name not in self._record_counts:
             unknown = sorted({name, *among} - self._record_counts.keys())
@@ -120,7 +123,7 @@ class ClusterReader:
 
     @cached_property
     def _moves(self) -> Mapping[TopicPartition, Move]:
-        """The in-flight moves; topics that were read at another time are read again together with them."""
+        """The in-flight moves. Topics that were read earlier are read again together with the moves."""
         known_moves, unread_topics = self._find_known_moves()
         if not unread_topics:
             return known_moves
@@ -188,7 +191,7 @@ class LiveTopicState:
 
     @property
     def replicas_assignments(self) -> Mapping[int, Sequence[int]]:
-        """The replicas by partition; for a moving partition, the target of the move."""
+        """The replicas of each partition; for a moving partition, the target of the move."""
         return dict(self._replicas)
 
     @property
@@ -209,7 +212,7 @@ class LiveTopicState:
 
 @dataclass(frozen=True)
 class ResultingTopicState:
-    """A topic after requests: its state before (None: missing), and the effects in order."""
+    """A topic after requests: its state before them (None if it did not exist), and their effects."""
 
     before: "LiveTopicState | ResultingTopicState | None"
     find_topic_effects: tuple[TopicEffect, ...]
@@ -217,7 +220,7 @@ class ResultingTopicState:
 
     @property
     def num_partitions(self) -> int:
-        """The requested number of partitions, else the current one, else Kafka's default."""
+        """The requested number of partitions; otherwise the current number, or Kafka's default."""
         for effect in reversed(self.find_topic_effects):
             if effect.partitions is not None:
                 return effect.partitions
@@ -225,7 +228,7 @@ class ResultingTopicState:
 
     @cached_property
     def replication_factor(self) -> int:
-        """The requested replication factor, else the smallest number of replicas, else Kafka's default."""
+        """The requested replication factor; otherwise the smallest replica count, or Kafka's default."""
         creation = self.find_topic_effects[0]
         if self.before is None and len(self.find_topic_effects) == 1:
             return self.facts.defaults[1] if creation.factor is None else creation.factor
@@ -233,7 +236,7 @@ class ResultingTopicState:
 
     @property
     def replicas_assignments(self) -> Mapping[int, Sequence[int]]:
-        """The current replicas with moved and added ones, without replicas that Kafka will place."""
+        """The replicas after the requests, without partitions whose replicas Kafka will choose."""
         return dict(self._replicas)
 
     @property

@@ -1,4 +1,4 @@
-"""The data of declared topics and configs that policies can use without a cluster."""
+"""The data about declared topics and configs that policies can use without a cluster."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
@@ -30,9 +30,9 @@ def list_key_types(catalog: Catalog) -> Mapping[str, type]:
 
 
 def compute_override(catalog: Catalog, key: str, config_value: ConfigValue) -> str | None:
-    """Return the override that results from a declared value if none was set; None for no override.
+    """Return the override that a declared value creates if the key had no override; None for no override.
 
-    Partial lists start from the key's own default (KIP-339).
+    Appending to a list, or subtracting from it, starts from the default of the key (KIP-339).
     """
     if isinstance(config_value, Unset | Secret):
         return None
@@ -43,7 +43,7 @@ def compute_override(catalog: Catalog, key: str, config_value: ConfigValue) -> s
 
 
 def compute_overrides(catalog: Catalog, config_values: Mapping[str, ConfigValue]) -> dict[str, str]:
-    """Return the overrides that result from declared configs if none were set before."""
+    """Return the overrides that declared configs create if the resource had no overrides."""
     values = {
         key: "" if isinstance(w, Secret) else compute_override(catalog, key, w)
         for key, w in config_values.items()
@@ -52,7 +52,7 @@ def compute_overrides(catalog: Catalog, config_values: Mapping[str, ConfigValue]
 
 
 def filter_overrides(entries: Mapping[str, ConfigEntry], source: ConfigSource) -> dict[str, str]:
-    """Return the overrides of a resource."""
+    """Return the declared overrides of a resource."""
     return {key: entry.value or "" for key, entry in entries.items() if entry.source is source}
 
 
@@ -109,7 +109,7 @@ class _CertainOverrides(Mapping[str, str]):
 
 @dataclass(frozen=True, slots=True)
 class DeclaredTopicState:
-    """A declared topic; with ``created``, as if created, otherwise only what holds in any case."""
+    """A declared topic: with ``created``, the state of a new topic; otherwise, only what is certain."""
 
     stated: StaticTopicState
     created: bool
@@ -129,14 +129,14 @@ class DeclaredTopicState:
 
     @property
     def replicas_assignments(self) -> Mapping[int, Sequence[int]]:
-        """The declared replicas; empty for a creation that leaves them to Kafka, otherwise unavailable."""
+        """The declared replicas. Empty for a creation if Kafka chooses them; otherwise unavailable."""
         is_left_to_kafka = self.created and not self.stated.placed
         replicas = self.stated.effect.replicas
         return dict(replicas) if replicas or is_left_to_kafka else self._withhold()
 
     @property
     def configs(self) -> Mapping[str, str]:
-        """All overrides of a creation, otherwise only the certain ones."""
+        """All overrides if the topic is created; otherwise only the overrides that are certain."""
         if not self.created:
             return _CertainOverrides(self.stated, self.withholding)
         return {key: value for key, value in self.stated.effect.configs.items() if value is not None}
@@ -147,9 +147,9 @@ class DeclaredTopicState:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredTopicRequest(OfflineRequest):
-    """The request that applying a manifest will make; with ``created``, as if the topic did not exist.
+    """The request that applying a manifest will cause. ``created``: assume that the topic does not exist.
 
-    declared_labels: the labels of the manifest. withholding: records unavailable data that the policy used.
+    declared_labels: the labels in the manifest. withholding: records which unavailable data the policy used.
     """
 
     topic: str
@@ -180,16 +180,16 @@ class DeclaredTopicRequest(OfflineRequest):
 
     @property
     def racks(self) -> Mapping[int, str | None]:
-        """Always unavailable, as racks are only known from a cluster."""
+        """Always unavailable, because only a cluster knows the racks."""
         self._raise_unavailable()
 
     @property
     def record_count(self) -> int:
-        """0 on CREATE; otherwise unavailable."""
+        """The number of records: 0 on CREATE; otherwise unavailable."""
         return 0 if self.created else self._raise_unavailable()
 
     def partitions_of(self, labels: Mapping[str, str]) -> int:
-        """Always unavailable, as undeclared topics of the cluster count, too."""
+        """Always unavailable, because topics that are not declared also count."""
         self._raise_unavailable()
 
 
@@ -201,5 +201,5 @@ class DeclaredTopic:
     stated: StaticTopicState
 
     def make_request(self, labels: Mapping[str, str], *, created: bool) -> DeclaredTopicRequest:
-        """Return the request that applying the manifest will make."""
+        """Return the request that applying the manifest will cause."""
         return DeclaredTopicRequest(self.topic, labels, self.stated, created)

@@ -34,8 +34,8 @@ TopicEffects = tuple[TopicEffect, ...]
 class ReviewContext:
     """The cluster, with the requests of the plan that have been evaluated and were not denied.
 
-    labels: labels by topic, for all topics with labels. applied: the labels when they were last applied.
-    doing: the evaluated topics by action.
+    labels: the labels of each topic that has labels. applied: the labels that were last applied.
+    doing: the evaluated topics, by action.
     """
 
     facts: ClusterReader
@@ -46,7 +46,7 @@ class ReviewContext:
     _partition_counts: dict[frozenset[tuple[str, str]], int] = field(default_factory=dict)
 
     def accept(self, topic: str, effects: Sequence[TopicEffect]) -> None:
-        """Record the effects of a request that was not denied; later requests are evaluated with them."""
+        """Record the effects of a request that was not denied. Later requests are evaluated with them."""
         for label_set in self._partition_counts:
             if self._has_labels(topic, label_set):
                 self._partition_counts[label_set] += self._count_topic_partitions(
@@ -55,7 +55,7 @@ class ReviewContext:
         self._accepted[topic] = (*self.get_accepted(topic), *effects)
 
     def get_accepted(self, topic: str) -> TopicEffects:
-        """Return the effects of accepted requests on a topic."""
+        """Return the effects on a topic of the requests that were not denied."""
         return self._accepted.get(topic, ())
 
     def partitions_of(
@@ -75,7 +75,7 @@ class ReviewContext:
         )
 
     def records(self, topic: str, action: PolicyAction) -> int:
-        """Return the record count of a topic; reads it for all topics with the same action at once."""
+        """Return the record count of a topic. One request reads the counts of all topics with this action."""
         return self.facts.records(topic, self.doing.get(action, ()))
 
     def _has_labels(self, topic: str, label_set: frozenset[tuple[str, str]]) -> bool:
@@ -96,9 +96,9 @@ class ReviewContext:
 
 @dataclass(frozen=True)
 class TopicRequest:
-    """The changes of one topic by one resource of a plan; see `policy.interface.RequestMetadata`.
+    """The changes to one topic by one resource of a plan; see `policy.interface.RequestMetadata`.
 
-    earlier_effects: the preceding changes of the topic by other resources of the plan.
+    earlier_effects: the earlier changes to the topic by different resources of the plan.
     """
 
     topic: str
@@ -113,7 +113,7 @@ class TopicRequest:
 
     @cached_property
     def action(self) -> PolicyAction:
-        """The action that the effects amount to."""
+        """The action that results from all effects together."""
         return find_policy_action(self.find_topic_effects)
 
     @property
@@ -147,7 +147,7 @@ class TopicRequest:
 
     @property
     def labels_before(self) -> Mapping[str, str]:
-        """The labels when the topic was last applied."""
+        """The labels that were last applied to the topic."""
         return dict(self.context.applied.get(self.topic, {}))
 
     @cached_property
@@ -168,7 +168,10 @@ class TopicRequest:
         return self.context.records(self.topic, self.action)
 
     def partitions_of(self, labels: Mapping[str, str]) -> int:
-        """Return the partition count by labels, with this request and earlier ones that were not denied."""
+        """Return the number of partitions of the topics with these labels.
+
+        The number includes the effects of this request and of earlier requests that were not denied.
+        """
         return self.context.partitions_of(labels, self.topic, self.find_topic_effects)
 
 
@@ -211,12 +214,12 @@ class ExistingTopicRequest:
 
     @property
     def labels_before(self) -> Mapping[str, str]:
-        """The same labels, as the request changes nothing; empty on CREATE."""
+        """The labels of the topic, because the request changes nothing; empty on CREATE."""
         return {} if self.action is PolicyAction.CREATE else self.labels
 
     @property
     def changed(self) -> frozenset[str]:
-        """On CREATE, all its fields, with replicas as if Kafka had placed them; otherwise empty."""
+        """On CREATE, all fields of the topic, as if Kafka had chosen the replicas; otherwise empty."""
         if self.action is not PolicyAction.CREATE:
             return frozenset()
         keys = self.post_request_state.configs
@@ -247,16 +250,16 @@ class TopicReview:
 
     @property
     def fault(self) -> Fault | None:
-        """The fault of a failed read, if any."""
+        """The fault if a read failed; otherwise None."""
         return self.context.facts.fault
 
     @property
     def is_busy(self) -> bool:
-        """Whether a read from the cluster is in progress."""
+        """Whether data is being read from the cluster."""
         return self.context.facts.is_busy
 
     def make_request(self, name: str, effects: Sequence[PolicyEffect]) -> TopicRequest:
-        """Return a request that takes effect after the accepted ones."""
+        """Return a request that takes effect after the requests that were not denied."""
         return TopicRequest(
             name, _filter_topic_effects(effects), self.context.get_accepted(name), self.context
         )
@@ -273,7 +276,7 @@ class TopicReview:
 
 
 def start_review(inputs: ReviewInputs) -> TopicReview:
-    """Start a review; policies use the data that was read for the plan, and read other data on demand."""
+    """Start a review. Policies use the data that was read for the plan. They read more data on demand."""
     cluster = inputs.connections.get(KafkaConnection).cluster
     topic_names = {name for names in inputs.subjects.values() for name in names}
     live = inputs.live.find(KafkaState) if inputs.live is not None else None
@@ -298,7 +301,7 @@ class _SnapshotReader(ClusterReader):
 
     @property
     def principal(self) -> str | None:
-        """Raises Fault, as the principal is unknown; None would mean that clients are not authenticated."""
+        """Raises Fault: a snapshot has no principal, and None would mean "clients are not authenticated"."""
         return self._read(self._cluster.describe).principal
 
 

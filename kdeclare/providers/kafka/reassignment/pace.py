@@ -120,6 +120,6 @@ REASSIGNMENTS = PlanSettings(
     "reassignments",
     PaceSpec,
     complete_pace,
-    description="The pace of replica moves, unless a manifest sets another one.",
+    description="The pace of replica moves, unless a manifest sets a different pace.",
     environment_description="The pace of replica moves in this environment.",
 )

@@ -27,7 +27,7 @@ from kdeclare.providers.kafka.testing.topics import find_name_problem
 from kdeclare.testing.faults import run_request
 
 VERSION = "4.3"
-"""The Kafka release that it emulates."""
+"""The Kafka release that the in-memory cluster emulates."""
 
 OLD_BROKER = (
     "The broker does not support the AllowReplicationFactorChange option for the "
@@ -43,7 +43,7 @@ R = TypeVar("R")
 
 
 class RequestHandler(ClusterControls):
-    """The state, and the common handling of requests; `MemoryCluster` implements the requests."""
+    """The state of the cluster, and the common part of all requests, which `MemoryCluster` implements."""
 
     def _handle_read(self, method: str, items: Iterable[str], respond: Callable[[], Answer]) -> Answer:
         return self._run_request(Call(method, tuple(items)), lambda _: respond())
@@ -58,7 +58,7 @@ class RequestHandler(ClusterControls):
         duplicate_message: str,
         validate_only: bool = False,
     ) -> dict[K, Fault | R]:
-        """Call ``change_item`` for each item; refuse all occurrences of an item that is listed twice."""
+        """Call ``change_item`` for each item. Refuse all occurrences of an item that is listed twice."""
         counts = Counter(get_key(item) for item in items)
 
         def respond(refused: Mapping[str, Fault]) -> dict[K, Fault | R]:
@@ -112,7 +112,7 @@ class RequestHandler(ClusterControls):
 
 
 class MemoryCluster(RequestHandler):
-    """Kafka as kdeclare sees it, without brokers, for tests; faithful in all respects that tests can observe.
+    """An in-memory Kafka cluster for tests. It behaves like real brokers in all ways that tests can observe.
 
     The methods of `ClusterControls` set time, brokers and records; ``faults`` plans which requests fail and
     how; ``calls`` contains every request in order. Thread-safe.
@@ -135,16 +135,16 @@ class MemoryCluster(RequestHandler):
         return 27.0
 
     def is_caught_up(self) -> bool:
-        """See `Cluster.is_caught_up`; False while ``stale_reads`` or ``metadata_lag`` last."""
+        """See `Cluster.is_caught_up`. False while ``stale_reads`` or ``metadata_lag`` makes reads stale."""
         with self._lock:
             is_lagging = bool(self._invisible_topics or self._deleted_topics)
             return not is_lagging and (self._stale_topics is None or self._stale_reads_left == 0)
 
     def await_committed(self, wait_policy: WaitPolicy) -> None:
-        """See `Cluster.await_committed`; returns at once, as only reads let these brokers catch up."""
+        """See `Cluster.await_committed`. Does not wait, because only reads let these brokers catch up."""
 
     def topics(self, names: Sequence[str] | None = None) -> Mapping[str, Topic]:
-        """See `Cluster.topics`. Shows the state before the last change while ``stale_reads`` last."""
+        """See `Cluster.topics`. Shows the state before the last change while ``stale_reads`` is not 0."""
         with self._lock:
             return self._handle_read("topics", names or (), lambda: self._read_visible_topics(names))
 
@@ -166,7 +166,7 @@ class MemoryCluster(RequestHandler):
             return self._handle_read("hidden_topics", names, lambda: self.hidden.intersection(names))
 
     def _apply_metadata_lag(self, topics: dict[str, Topic]) -> dict[str, Topic]:
-        """Return topics as shown by brokers that are ``metadata_lag`` behind; counts this read."""
+        """Return topics as brokers show them that lag behind by ``metadata_lag`` reads. Count this read."""
         invisible_topics, deleted_topics = self._invisible_topics, self._deleted_topics
         visible_topics = {
             n: t for n, t in topics.items() if self._state.topics[n].topic_id not in invisible_topics
@@ -181,7 +181,7 @@ class MemoryCluster(RequestHandler):
         return visible_topics
 
     def configs(self, queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Configs]:
-        """See `Cluster.configs`. Topics answer as the broker with the lowest id would."""
+        """See `Cluster.configs`. Configs of topics are as the broker with the lowest id returns them."""
         return require_all_configs(self.describe_configs_partially(queries))
 
     def describe_configs_partially(
@@ -189,7 +189,7 @@ class MemoryCluster(RequestHandler):
     ) -> Mapping[ConfigResource, Configs | Fault]:
         """See `Cluster.describe_configs_partially`. It is logged as a ``configs`` request.
 
-        Shows the brokers' configs before the last change while ``stale_configs`` last.
+        Shows the configs of brokers before the last change while ``stale_configs`` is not 0.
         """
 
         def respond(refused_items: Mapping[str, Fault]) -> dict[ConfigResource, Configs | Fault]:
@@ -232,7 +232,7 @@ class MemoryCluster(RequestHandler):
         return entries
 
     def _is_visible(self, resource: ConfigResource) -> bool:
-        """Whether a broker that is ``metadata_lag`` behind knows the resource."""
+        """Whether a broker that lags behind by ``metadata_lag`` reads knows the resource."""
         if not self._is_existing(resource):
             return False
         topic = self._state.topics.get(resource.name) if resource.scope is ConfigScope.TOPIC else None
@@ -252,7 +252,7 @@ class MemoryCluster(RequestHandler):
             return found
 
     def list_earlier_moves(self) -> Set[TopicPartition]:
-        """See `Cluster.list_earlier_moves`; queries the brokers each time."""
+        """See `Cluster.list_earlier_moves`. Each call queries the brokers."""
         return self.moves().keys()
 
     def record_counts(self, topics: Sequence[str]) -> Mapping[str, int]:
@@ -278,7 +278,7 @@ class MemoryCluster(RequestHandler):
     def create_topics(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False
     ) -> Mapping[str, Outcome]:
-        """See `Cluster.create_topics`. Checks for collisions only with topics that existed before."""
+        """See `Cluster.create_topics`. Names must not collide with topics that existed before the request."""
         existing: list[frozenset[str]] = []
 
         def create(topic: NewTopic) -> CreatedObject | None:
@@ -340,13 +340,11 @@ class MemoryCluster(RequestHandler):
             if not self._is_existing(item.resource):
                 if item.resource.scope is ConfigScope.TOPIC:
                     _validate_topic_name(item.resource.name)
-                    self._state.configs.apply_ops(
-                        item.resource, item.ops
-                    )  # errors about the ops take precedence
+                    self._state.configs.apply_ops(item.resource, item.ops)  # invalid ops are reported first
                     raise Fault(
                         "UNKNOWN_TOPIC_OR_PARTITION", f"The topic '{item.resource.name}' does not exist."
                     )
-                # only that broker could answer, and it does not exist
+                # only the broker itself responds to requests about it, and this broker does not exist
                 raise Fault("NETWORK_EXCEPTION", f"broker {item.resource.name}", FaultKind.RETRIABLE)
             overrides = self._state.configs.apply_ops(item.resource, item.ops)
             if not validate_only:
@@ -436,7 +434,7 @@ class MemoryCluster(RequestHandler):
 
 
 def _validate_value_sizes(values: Iterable[str | None]) -> None:
-    """Raise Fault for a string that is too long for the protocol: a broker closes the connection."""
+    """Raise Fault for a string that is too long for the protocol: a real broker closes the connection."""
     if any(len((value or "").encode()) > MAX_VALUE_LENGTH for value in values):
         raise Fault("NETWORK_EXCEPTION", "socket disconnected", FaultKind.UNKNOWN)
 

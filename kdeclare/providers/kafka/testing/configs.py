@@ -35,7 +35,7 @@ MIN_ISR = "min.insync.replicas"
 
 @dataclass
 class ConfigStore:
-    """All overrides and static values. ``asked`` is the broker that answers for topics.
+    """All overrides and static values. ``asked`` is the broker that responds to requests about topics.
 
     tiered: whether the brokers run with remote.log.storage.system.enable.
     elr: whether eligible leader replicas are enabled, as in a freshly formatted 4.3 cluster.
@@ -66,7 +66,7 @@ class ConfigStore:
         names: Iterable[str],
         substitutes: Mapping[ConfigResource, Mapping[str, str]] | None = None,
     ) -> tuple[str, str, ConfigSource] | None:
-        """Return (name, stored text, source) of the strongest synonym; None if none is set anywhere.
+        """Return (name, stored value, source) of the strongest synonym; None if no synonym is set.
 
         ``substitutes`` replaces the overrides of some resources, to evaluate a change before it is made.
         """
@@ -239,7 +239,7 @@ def _apply_op(overrides: dict[str, str], op: ConfigOp, keys: Mapping[str, Config
 
 
 def _explain_not_list(op: ConfigOp, key: ConfigKey | None, is_topic: bool) -> str:
-    # the controller answers for topics, and the broker itself for brokers
+    # the controller reports errors about topics; each broker reports errors about its own configs
     if is_topic:
         return f"Can't {op.op.value} to key {op.key} because its type is not LIST."
     if key is None:
@@ -253,7 +253,7 @@ def _split_stored_elements(text: str | None) -> list[str]:
 
 
 def _split_like_java(text: str) -> list[str]:
-    """Split like String.split(","): drop empty parts at the end, but keep a text without commas as is."""
+    """Split like String.split(","): drop empty parts at the end, unless the string contains no comma."""
     if "," not in text:
         return [text]
     parts = text.split(",")

@@ -1,7 +1,7 @@
-"""The controller's changes to partitions and quotas: moves, elections, passing of time, broker failures.
+"""The controller's changes to partitions and quotas: moves, elections, effects of time, broker failures.
 
-Modeled on ReplicationControlManager and ClientQuotaControlManager of Apache Kafka. Methods refuse requests
-in the same way as those of `TopicStore`.
+Modeled on ReplicationControlManager and ClientQuotaControlManager of Apache Kafka. The methods refuse
+requests in the same way as the methods of `TopicStore`.
 """
 
 import ipaddress
@@ -37,7 +37,7 @@ def validate_quota(entity: QuotaEntity, limits: Mapping[str, float | None]) -> N
     _validate_entity(entity)
     for key, value in limits.items():
         if value is None:
-            continue  # a removed key need not be a known one
+            continue  # it is allowed to remove an unknown key
         info = LIMITS.get(key)
         if info is None or info.is_for_ips is not entity.is_ip:
             raise _build_invalid_fault(f"Invalid configuration key {key}")
@@ -86,7 +86,7 @@ class Controller(TopicStore):
 
     move_ticks: how many ticks a move takes; 0 completes it at once.
     stalled: brokers on which replicas that are being added make no progress.
-    usable: free bytes on each broker's disk; a broker that is not a key does not report them.
+    usable: free bytes on each broker's disk; brokers that are not in the mapping do not report them.
     quotas: the limits of each entity that has limits.
     """
 
@@ -109,7 +109,7 @@ class Controller(TopicStore):
         return topic.partitions[where.partition]
 
     def reassign(self, topic_partition: TopicPartition, target: Ids | None, *, is_guarded: bool) -> None:
-        """Handle AlterPartitionReassignments for one partition; None cancels and is never guarded."""
+        """Handle AlterPartitionReassignments for one partition. None cancels the move, without a guard."""
         state = self.partition(topic_partition)
         if target is None:
             new_state = self._cancel_move(topic_partition, state)
@@ -144,7 +144,7 @@ class Controller(TopicStore):
         return catch_up(state, self.active.difference(list_lagging_replicas(state, self.stalled)))
 
     def tick(self) -> None:
-        """Advance time by one step: replicas of active brokers join the ISR, added ones once copied."""
+        """Advance time by one tick: replicas of active brokers join the ISR once they are copied."""
         copying = self.active - self.stalled
         for topic in self.topics.values():
             for number, p in enumerate(topic.partitions):
@@ -165,7 +165,7 @@ class Controller(TopicStore):
     # leaders
 
     def elect(self, where: TopicPartition) -> None:
-        """Handle a preferred ElectLeaders for one partition; do nothing if the preferred leader leads."""
+        """Handle a preferred ElectLeaders for one partition. Change nothing if the preferred leader leads."""
         topic = self.topics.get(where.topic)
         if topic is None:
             raise Fault("UNKNOWN_TOPIC_OR_PARTITION", f"No such topic as {where.topic}")
@@ -180,7 +180,7 @@ class Controller(TopicStore):
     # brokers
 
     def set_broker(self, broker: BrokerState) -> None:
-        """Register or change a broker; if it is no longer active, it leaves every ISR that it can leave."""
+        """Register or change a broker. If it is no longer active, it leaves every ISR that it can leave."""
         self.brokers[broker.id] = broker
         for topic in self.topics.values():
             topic.partitions = [self._drop_lost_replicas(p) for p in topic.partitions]
@@ -190,7 +190,7 @@ class Controller(TopicStore):
         return complete_move(replace(state, isr=isr), self.active)
 
     def get_effective_min_isr(self, name: str) -> int:
-        """Return the effective min.insync.replicas; with ELR, at most partition 0's replication factor."""
+        """Return the effective min.insync.replicas; with ELR, at most the replica count of partition 0."""
         value = int(self.configs.describe_topic_key(name, MIN_ISR).value or "1")
         return min(value, len(self.topics[name].partitions[0].replicas)) if self.configs.elr else value
 

@@ -1,4 +1,4 @@
-"""Controls of the in-memory cluster for tests, beyond requests: time, brokers, records, copies, faults."""
+"""Methods with which tests control the in-memory cluster: its time, brokers, records, copies and faults."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MUTATING_METHODS = frozenset(
         "move_log_dirs",
     }
 )
-"""The methods of `Cluster` that change the cluster unless they only validate."""
+"""The methods of `Cluster` that change the cluster, except when they only validate the request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Call(faults.Call):
 
 
 class ClusterControls:
-    """The state, with all ways to set and read it.
+    """The state of the cluster, and the methods with which tests set and read it.
 
     brokers: the rack by broker id.
     move_ticks: how many ticks a reassignment takes; 0 completes it within the request.
@@ -67,8 +67,8 @@ class ClusterControls:
         requests use the true state.
     topic_ids: whether the brokers support topic ids (KIP-516).
     rf_guard: whether the brokers support AllowReplicationFactorChange (KIP-860).
-    principal: the principal of the client; may be set.
-    hidden: topics that the client may not describe; may be set.
+    principal: the principal of the client. Tests can set it.
+    hidden: topics that the client is not allowed to describe. Tests can set them.
     elr: eligible leader replicas, enabled in a freshly formatted cluster since 4.1: a cluster-wide
         ``min.insync.replicas`` of 1 that cannot be deleted.
     tiered: remote.log.storage.system.enable.
@@ -151,16 +151,16 @@ class ClusterControls:
 
     @property
     def usable(self) -> dict[int, int]:
-        """Free bytes on each broker's disk; a broker that is not a key does not report them."""
+        """Free bytes on each broker's disk. Brokers that are not in the mapping do not report them."""
         return self._state.usable
 
     @property
     def stalled(self) -> set[int]:
-        """Brokers on which replicas that are being added make no progress; may be changed in place."""
+        """Brokers on which replicas that are being added make no progress. Tests can change the set."""
         return self._state.stalled
 
     def catch_up(self) -> None:
-        """Let the brokers catch up with the controller; ``metadata_lag`` still applies to later changes."""
+        """Let the brokers catch up with the controller. ``metadata_lag`` still applies to later changes."""
         with self._lock:
             self._invisible_topics, self._deleted_topics = {}, {}
 
@@ -180,7 +180,7 @@ class ClusterControls:
             self._state.set_broker(BrokerState(broker, rack, fenced, shutting_down))
 
     def fence(self, broker: int, fenced: bool = True) -> None:
-        """Fence or unfence a broker; after unfencing, its replicas catch up at the next tick."""
+        """Fence or unfence a broker. After unfencing, the broker's replicas catch up at the next tick."""
         with self._lock:
             self._state.set_broker(replace(self._state.brokers[broker], fenced=fenced))
 
@@ -213,7 +213,7 @@ class ClusterControls:
     # reading the whole state
 
     def overrides(self, resource: ConfigResource | None = None) -> dict[Any, Any]:
-        """Return the overrides of one resource as stored; without an argument, those of all resources."""
+        """Return the stored overrides of one resource; without an argument, those of all resources."""
         with self._lock:
             if resource is not None:
                 return dict(self._state.configs.of(resource))
@@ -225,7 +225,7 @@ class ClusterControls:
             return self._state.get_effective_min_isr(topic)
 
     def dump(self, *, ids: bool = False) -> Mapping[str, Any]:
-        """Return all state that a client can see; equal for clusters that a client cannot distinguish.
+        """Return all state that a client can see. It is equal for clusters that a client cannot distinguish.
 
         ids: include topic ids, which change if a topic is deleted and created again.
         """
@@ -255,7 +255,7 @@ class ClusterControls:
     # other clients
 
     def elsewhere(self) -> Self:
-        """Return another client of the same cluster, with its own log and no faults."""
+        """Return a second client of the same cluster, with a separate log and without faults."""
         other = copy.copy(self)
         other.faults = FaultPlan()
         other.calls = []

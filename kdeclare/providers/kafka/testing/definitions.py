@@ -204,7 +204,7 @@ THREAD_POOLS = frozenset(
         "remote.log.reader.threads",
     }
 )
-"""Keys that may at most double or halve with one change (DynamicThreadPool, LogCleaner)."""
+"""Keys whose value one change can at most double or halve (DynamicThreadPool, LogCleaner)."""
 
 QUOTA_KEYS = frozenset(
     {
@@ -213,7 +213,7 @@ QUOTA_KEYS = frozenset(
         "replica.alter.log.dirs.io.max.bytes.per.second",
     }
 )
-"""Dynamic keys without a static value: only described while they are set (DynamicConfig.Broker)."""
+"""Dynamic keys without a static value. They are only described while they are set (DynamicConfig.Broker)."""
 
 _DYNAMIC_ROWS: tuple[tuple[str, ValueType, str | None, ValueCheck | None], ...] = (
     ("background.threads", ValueType.INT, "10", make_min_check(1)),
@@ -294,7 +294,9 @@ def _build_broker_keys() -> dict[str, ConfigKey]:
             default = None if len(synonyms) > 1 and rank == 0 else topic_config_key.default
             check = None if len(synonyms) > 1 else topic_config_key.check
             if topic_config_key.unique:
-                check = make_list_check(name, "compact", "delete")  # its message contains the key
+                check = make_list_check(
+                    name, "compact", "delete"
+                )  # the message of this validator contains the key
             keys.setdefault(
                 name, ConfigKey(name, topic_config_key.type, default, check, topic_config_key.unique)
             )

@@ -1,10 +1,10 @@
-"""One partition and the controller's changes to it: place replicas; start, override, finish, cancel a move.
+"""One partition and the controller's changes to it: place replicas; start, change, finish or cancel a move.
 
 Pure functions modeled on PartitionChangeBuilder, PartitionReassignmentReplicas and
 PartitionReassignmentRevert of Apache Kafka (KIP-455, KIP-860). Replicas without an assignment are placed as
-by StripedReplicaPlacer: one replica per rack in turn; the first rack advances by one from partition to
-partition; brokers that are not fenced come first, and a fenced broker is never the leader. The invariants
-of Kafka's placement are reproduced, but not its random numbers.
+by StripedReplicaPlacer. Each rack gets one replica in turn, and each partition starts one rack later than the
+previous one. Brokers that are not fenced come first, and a fenced broker is never the leader. The placement
+follows the same rules as Kafka's placement, but uses different random numbers.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -19,7 +19,7 @@ Ids = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """One partition. ``replicas`` are as in the metadata: the target, then the replicas being removed.
+    """One partition. ``replicas`` are as in the metadata: first the target, then the replicas being removed.
 
     ticks: how many ticks of copying it takes until a replica that is being added is in sync.
     copied: the completed ticks of each broker that is being added; brokers with 0 ticks are omitted.
@@ -35,23 +35,23 @@ class PartitionState:
 
     @property
     def moving(self) -> bool:
-        """Whether ListPartitionReassignments lists it."""
+        """Whether ListPartitionReassignments lists the partition."""
         return bool(self.adding or self.removing)
 
     @property
     def size(self) -> int:
-        """The replication factor that the KIP-860 guard compares with; during a move, that of the target."""
+        """The replication factor for the guard of KIP-860; during a move, the factor of its target."""
         kept = set(self.replicas) | set(self.adding)
         return len(kept - set(self.removing)) if self.moving else len(self.replicas)
 
 
 def remove_replicas(replicas: Ids, removed: Collection[int]) -> Ids:
-    """Return ``replicas`` in their order, without ``removed``."""
+    """Return ``replicas`` without ``removed``, in the same order."""
     return tuple(r for r in replicas if r not in removed)
 
 
 def elect_leader(state: PartitionState, active: Collection[int]) -> PartitionState:
-    """Keep a leader that is in sync and active; otherwise choose the first such replica."""
+    """Keep a leader that is in sync and active. Otherwise, choose the first replica that is both."""
 
     def can_lead(broker: int) -> bool:
         return broker in state.isr and broker in active and broker in state.replicas
@@ -80,7 +80,7 @@ def start_reassignment(state: PartitionState, target: Ids, active: Collection[in
 
 
 def complete_move(state: PartitionState, active: Collection[int]) -> PartitionState:
-    """Finish the move if added replicas are in sync (maybeCompleteReassignment), and elect a leader."""
+    """Finish the move if all added replicas are in sync (maybeCompleteReassignment). Elect a leader."""
     if state.moving:
         isr = remove_replicas(state.isr, state.removing)
         replicas = remove_replicas(state.replicas, state.removing)
@@ -92,7 +92,7 @@ def complete_move(state: PartitionState, active: Collection[int]) -> PartitionSt
 
 
 def catch_up(state: PartitionState, active: Collection[int]) -> PartitionState:
-    """Add every active replica to the ISR, which may finish a move."""
+    """Add every active replica to the ISR. This can finish a move."""
     new_isr = state.isr + tuple(r for r in state.replicas if r not in state.isr and r in active)
     return complete_move(replace(state, isr=new_isr), active)
 
@@ -129,7 +129,7 @@ def needs_unclean_election(state: PartitionState) -> bool:
 
 
 def cancel_move(state: PartitionState, active: Collection[int]) -> PartitionState:
-    """Drop replicas that are being added, and keep the others as listed (PartitionReassignmentRevert)."""
+    """Remove the replicas that are being added. Keep the order of the rest (PartitionReassignmentRevert)."""
     replicas = remove_replicas(state.replicas, state.adding)
     isr = remove_replicas(state.isr, state.adding) or replicas[:1]
     return elect_leader(PartitionState(replicas=replicas, isr=isr, leader=state.leader), active)
@@ -147,12 +147,12 @@ class PlaceableBroker(Protocol):
 
 
 class PlacementError(ValueError):
-    """The placement is impossible; the message is Kafka's."""
+    """The placement is impossible. The message is the same as Kafka's."""
 
 
 @dataclass
 class _Ring:
-    """Brokers that are chosen in turn; every new round starts one position later."""
+    """Brokers that are chosen in turn. Every new round starts one position later."""
 
     brokers: list[int] = field(default_factory=list)
     round: int = 0

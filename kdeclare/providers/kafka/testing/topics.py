@@ -27,7 +27,7 @@ MAX_LENGTH = 249
 
 
 def find_name_problem(name: str) -> str | None:
-    """Return the problem with a topic name, in Kafka's words; None if it is valid."""
+    """Return Kafka's error message about an invalid topic name; None if the name is valid."""
     if not name:
         return "Topic name is invalid: the empty string is not allowed"
     if name in (".", ".."):
@@ -46,7 +46,7 @@ def find_name_problem(name: str) -> str | None:
 
 
 def find_name_collision(name: str, existing: Iterable[str]) -> str | None:
-    """Return an existing topic with the same metric names, in which ``.`` and ``_`` are equal."""
+    """Return an existing topic with the same metric names, which do not distinguish ``.`` and ``_``."""
     normalized = name.replace(".", "_")
     if "." not in name and "_" not in name:
         return None
@@ -57,7 +57,7 @@ def find_name_collision(name: str, existing: Iterable[str]) -> str | None:
 
 @dataclass
 class BrokerState:
-    """A registered broker; one that is shutting down becomes no leader and joins no ISR."""
+    """A registered broker. A broker that is shutting down becomes no leader and joins no ISR."""
 
     id: int
     rack: str | None = None
@@ -66,7 +66,7 @@ class BrokerState:
 
     @property
     def active(self) -> bool:
-        """Whether its replicas can be in sync."""
+        """Whether replicas on the broker can be in sync."""
         return not (self.fenced or self.shutting_down)
 
 
@@ -98,7 +98,7 @@ class TopicStore:
     # topics
 
     def create(self, new: NewTopic, existing: Iterable[str], *, validate_only: bool) -> None:
-        """Handle CreateTopics for one topic; ``existing``: the topics before the request."""
+        """Handle CreateTopics for one topic. existing: the topics that existed before the request."""
         if new.topic == "__cluster_metadata":
             raise Fault("INVALID_REQUEST", f"Creation of internal topic {new.topic} is prohibited.")
         wrong = find_name_problem(new.topic)
@@ -203,7 +203,7 @@ class TopicStore:
             )
 
     def delete(self, name: str, topic_id: str | None) -> None:
-        """Handle DeleteTopics for one topic, by id or (None) by name; also deletes its configs."""
+        """Handle DeleteTopics for one topic: by id, or by name if the id is None. Also delete its configs."""
         if topic_id is not None and (name not in self.topics or self.topics[name].topic_id != topic_id):
             raise Fault("UNKNOWN_TOPIC_ID", "This server does not host this topic ID.")
         if name not in self.topics:
@@ -212,7 +212,7 @@ class TopicStore:
         self.configs.store(ConfigResource(ConfigScope.TOPIC, name), {})
 
     def add_partitions(self, new_partitions: NewPartitions, *, validate_only: bool) -> None:
-        """Handle CreatePartitions for one topic, with the current number of replicas of partition 0."""
+        """Handle CreatePartitions for one topic. New partitions get as many replicas as partition 0 has."""
         topic = self.topics.get(new_partitions.topic)
         if topic is None:
             raise Fault("UNKNOWN_TOPIC_OR_PARTITION", "")

@@ -158,12 +158,12 @@ def strip_listener_prefix(name: str) -> str:
 
 
 def is_read_only(name: str) -> bool:
-    """Whether describing a broker key marks it read-only: keys that are not dynamic, or have a prefix."""
+    """Whether brokers describe a key as read-only: it is not dynamic, or it has a listener prefix."""
     return name not in DYNAMIC_KEYS
 
 
 def validate_topic_configs(configs: ConfigStore, before: Mapping[str, str], after: Mapping[str, str]) -> None:
-    """Validate the overrides of a topic, each and in combination. Raises Fault INVALID_CONFIG."""
+    """Validate each override of a topic, and their combination. Raises Fault INVALID_CONFIG."""
     for name in after:
         if name not in TOPIC_KEYS:
             raise Fault("INVALID_CONFIG", f"Unknown topic config name: {name}")
@@ -195,7 +195,7 @@ def validate_topic_configs(configs: ConfigStore, before: Mapping[str, str], afte
 
 
 class _EffectiveValues:
-    """Typed topic values: the topic's overrides, else inherited values."""
+    """The typed config values of a topic: its overrides, and inherited values for the remaining keys."""
 
     def __init__(self, configs: ConfigStore, own_values: Mapping[str, TypedValue]) -> None:
         self._configs = configs
@@ -280,7 +280,7 @@ def validate_broker_configs(
 def _validate_connection_limits(
     configs: ConfigStore, broker: int, resource: ConfigResource, after: Mapping[str, str]
 ) -> None:
-    """Validate resulting values as KafkaConfig.validateValues and ConnectionQuotas do."""
+    """Validate the values after the change as KafkaConfig.validateValues and ConnectionQuotas do."""
 
     def get_effective(name: str) -> str:
         setting = configs.find_broker_value(broker, (name,), {resource: after})
@@ -337,7 +337,7 @@ def _explain_pool_step(name: str, current_size: int, new_size: int) -> str:
 
 
 def _explain_cleaner_step(name: str, current_size: int, new_size: int) -> str:
-    """Validate a size as LogCleaner.validateReconfiguration does; 0 fails before, in a division."""
+    """Validate a size as LogCleaner.validateReconfiguration does. As in Kafka, 0 fails in a division."""
     if new_size == 0:
         return "/ by zero"
     if new_size < current_size // 2:

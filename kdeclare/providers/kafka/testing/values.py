@@ -1,4 +1,4 @@
-"""Parsing of config values as in Kafka: types, ranges, and the text that describing a config shows.
+"""Parsing of config values as in Kafka: types, ranges, and the form in which DescribeConfigs returns values.
 
 Follows org.apache.kafka.common.config.ConfigDef (parseType, convertToString, Range, ValidString).
 """
@@ -30,18 +30,18 @@ _COMMA = re.compile(r"\s*,\s*")
 
 TypedValue = bool | int | float | str | tuple[str, ...]
 ValueCheck = Callable[[TypedValue], str | tuple[str, str] | None]
-"""Returns None, or the ConfigDef validator's message; for a list, with the invalid element before it."""
+"""A check of a value. Returns None or ConfigDef's message; for a list, with the invalid element."""
 
 
 class InvalidValueError(ValueError):
-    """A value with the wrong type or out of range; the message is ConfigException's."""
+    """A value with the wrong type or out of range. The message is the same as in Kafka's ConfigException."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigKey:
     """One config key. ``default`` is a string; None if Kafka's default is null.
 
-    unique: whether repeated elements of the list count once (ValidList since 4.2).
+    unique: whether repeated elements of a list count only once (ValidList since 4.2).
     """
 
     name: str
@@ -52,7 +52,7 @@ class ConfigKey:
 
     @property
     def sensitive(self) -> bool:
-        """Whether a describe hides the value."""
+        """Whether DescribeConfigs hides the value."""
         return self.type is ValueType.PASSWORD
 
     def parse(self, text: str) -> TypedValue:
@@ -67,10 +67,10 @@ class ConfigKey:
         return value
 
     def normalize(self, text: str) -> str:
-        """Return the text that describing the config shows for the stored ``text``."""
+        """Return the value that DescribeConfigs returns for the stored ``text``."""
         try:
             return to_text(self.parse(text))
-        except InvalidValueError:  # stored without validation, so it is shown unchanged
+        except InvalidValueError:  # the value was stored without validation, so it is returned unchanged
             return text
 
 
@@ -126,7 +126,7 @@ def to_text(value: TypedValue) -> str:
 
 
 def _format_double(value: float) -> str:
-    """Format like Double.toString: plain between 10^-3 and 10^7, otherwise with an exponent."""
+    """Format like Double.toString: without an exponent between 10^-3 and 10^7, otherwise with one."""
     if math.isinf(value) or math.isnan(value):
         return {"inf": "Infinity", "-inf": "-Infinity"}.get(str(value), "NaN")
     if value == 0 or 1e-3 <= abs(value) < 1e7:
@@ -177,7 +177,7 @@ def make_choice_check(*words: str) -> ValueCheck:
 
 
 def make_list_check(name: str, *words: str) -> ValueCheck:
-    """Build the check of ValidList.in; the list may be empty, but not its elements."""
+    """Build the check of ValidList.in. The list can be empty, but its elements cannot."""
 
     def check(value: TypedValue) -> tuple[str, str] | None:
         assert isinstance(value, tuple)
@@ -196,7 +196,7 @@ def make_list_check(name: str, *words: str) -> ValueCheck:
 def make_throttled_replicas_check(name: str) -> ValueCheck:
     """Build the check of ThrottledReplicaListValidator.
 
-    It accepts only ``*``, or partition:broker pairs; empty parts are ignored.
+    The check accepts only ``*``, or partition:broker pairs. Empty parts are ignored.
     """
 
     def check(value: TypedValue) -> str | None:

@@ -1,4 +1,4 @@
-"""The actions of Kafka's kafka-reassign-partitions tool, with a plan, a journal and rollback."""
+"""The actions of Kafka's kafka-reassign-partitions tool. kdeclare adds a plan, a journal and rollback."""
 
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -76,7 +76,7 @@ _POLL_S = 0.1
 class ReassignResult:
     """The result of --execute or --cancel.
 
-    run: None if the user declined. problems: the failures, in the words of Kafka's tool.
+    run: the run; None if the user declined. problems: the failures, worded as by Kafka's tool.
     """
 
     run: ApplyResult | None
@@ -126,7 +126,10 @@ def execute(
     apply_options: ApplyOptions,
     write_text: TextWriter,
 ) -> ReassignResult:
-    """Start the moves; wait only for moves between log directories to start. Raises KdeclareError."""
+    """Start the moves without waiting for their end. Raises KdeclareError.
+
+    Waits until moves between log directories have started.
+    """
     with (
         open_active_policies(workspace, overrides=apply_options.overrides) as in_force,
         workspace.open_connections() as connections,
@@ -180,9 +183,9 @@ def verify(
     *,
     keep_throttles: bool,
 ) -> None:
-    """Print the progress of moves; once they have finished, remove the throttles that kdeclare set.
+    """Print the progress of moves. Once all have finished, remove the throttles that kdeclare set.
 
-    command_name: the command that other users see as the holder of the lock. Raises KdeclareError.
+    command_name: the command that is shown to other users as the holder of the lock. Raises KdeclareError.
     """
     with workspace.open_connections() as connections:
         cluster = connections.get(KafkaConnection).cluster
@@ -208,7 +211,7 @@ def cancel(
     *,
     keep_throttles: bool,
 ) -> ReassignResult:
-    """Cancel the given moves that are active, and remove their throttles. Raises KdeclareError."""
+    """Cancel those of the given moves that are active, and remove their throttles. Raises KdeclareError."""
     with (
         open_active_policies(workspace, overrides=apply_options.overrides) as in_force,
         workspace.open_connections() as connections,
@@ -236,7 +239,7 @@ def cancel(
                 workspace, connections, plan, secrets, apply_options, in_force, notices, clean_up=False
             )
         else:
-            report(notices)  # the confirmation would show them, but an empty plan is not confirmed
+            report(notices)  # an empty plan has no confirmation, which would show the diagnostics
         if run is None:
             return ReassignResult(None)
         denials = _list_denials(run)
@@ -274,7 +277,8 @@ def _build_execution_request(
 ) -> ExecutionRequest:
     """Build the request.
 
-    Of the environment's pace, only the throttle applies, because --execute does not wait for batches.
+    The throttle of the environment's pace applies. Its other fields do not, because --execute does not wait
+    for batches.
     """
     plan_options = PlanOptions(Pace(throttle=options.throttle))
     pace = get_default_pace(complete_options(plan_options, workspace.project))
@@ -314,7 +318,10 @@ def _list_directories(assignments: Iterable[PartitionAssignment]) -> dict[Replic
 def _build_current_assignments(
     partitions: Iterable[TopicPartition], live: KafkaState, log_dirs: Mapping[int, Sequence[LogDir]]
 ) -> list[PartitionAssignment]:
-    """Return the current assignments; for a partition being moved, the original one, to roll back to."""
+    """Return the current assignments, so that users can restore them.
+
+    For a partition that is already moving, this is its assignment before that move.
+    """
     dirs = collect_replica_dirs(log_dirs)
     assignments = []
     for partition in partitions:
@@ -331,7 +338,8 @@ def _find_started_partitions(
 ) -> list[TopicPartition]:
     """Return the partitions that are at their target or moving to it.
 
-    A refused operation may still have started moves of some of its partitions, so these are read again.
+    An operation that failed can still have started moves of some of its partitions, so the moves are read
+    again.
     """
     staying = set(find_unmoved_partitions(run.plan))
     uncertain_partitions = {
@@ -352,7 +360,7 @@ def _find_status(run: ApplyResult, op: Operation) -> Status | None:
 
 
 def _report_not_moved(run: ApplyResult) -> tuple[Diagnostic, ...]:
-    """Report the partitions that were denied in the plan, and those that the cluster refused."""
+    """Report the partitions that the plan denied, and the partitions that the cluster refused."""
     return _report_failures(run, "Error reassigning partition(s)", _list_denials(run))
 
 
@@ -377,7 +385,7 @@ def _await_dirs(
     options: ReassignOptions,
     write_text: TextWriter,
 ) -> tuple[Diagnostic, ...]:
-    """Poll until the replicas are in their log directories or moving there, as Kafka's tool does."""
+    """Poll until each replica is in its log directory or moving there, as Kafka's tool does."""
     due_paths = {
         replica: path
         for replica, path in execution_request.directories.items()
@@ -428,7 +436,7 @@ def _build_verify_state(assignment: PartitionAssignment, live: KafkaState) -> Ve
 def _find_cancelled_partitions(run: ApplyResult, cluster: Cluster) -> list[TopicPartition]:
     """Return the partitions whose move was cancelled.
 
-    A request that was refused for one partition still cancels the moves of the others.
+    If the cluster refuses to cancel the move of one partition, it still cancels the moves of the rest.
     """
     ops = [op for op in run.plan.operations if op.verb == _CANCEL_TYPE.name]
     requested = [TopicPartition.parse(name) for op in ops for name in get_targets(op)]

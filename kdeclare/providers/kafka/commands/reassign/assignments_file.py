@@ -1,10 +1,9 @@
-"""Read and write the files of Kafka's kafka-reassign-partitions tool, with that tool's error texts.
+"""Read and write the files of Kafka's kafka-reassign-partitions tool, with that tool's error messages.
 
-Everything that the tool rejects is rejected for the same reasons. Some input that the tool accepts is
-rejected, too: text after the JSON, which the tool silently ignores; topics, partitions, brokers and log
-directories that no cluster can have, which the tool detects late, sometimes after moves have started;
-mistakes in files for --verify and --cancel that the tool only detects for --execute; and nesting that no
-valid file contains.
+Everything that the tool rejects is rejected for the same reasons. kdeclare also rejects some input that the
+tool accepts. The tool ignores anything after the JSON. It detects topics, partitions, brokers and log
+directories that no cluster can have only late, sometimes after moves have started. It detects some mistakes
+for --execute, but not for --verify and --cancel. It accepts nesting that no valid file contains.
 """
 
 import json
@@ -31,7 +30,7 @@ _MAX_DEPTH = 100
 _TOO_DEEP = f"Nested more than {_MAX_DEPTH} levels deep"
 
 _SPACE = re.compile(r"[ \t\n\r]*")
-# Strings are matched first, so that their content is skipped.
+# Strings are matched first, so that their content is not mistaken for numbers.
 _INVALID_NUMBER = re.compile(r'"(?:[^"\\]|\\.)*"|(NaN|-?Infinity|-?\d{1000,})')
 
 JsonPath = tuple[str | int, ...]
@@ -76,14 +75,14 @@ class JsonSource:
     def member(
         self, item: dict[str, JsonValue], name: str, path: JsonPath
     ) -> tuple[JsonPath, JsonValue] | None:
-        """Return a required field with its path; note a mistake and return None if it is missing."""
+        """Return a required field and its path. If the field is missing, note a mistake and return None."""
         if name in item:
             return (*path, name), item[name]
         self.wrong(path, "missing-field", "Missing field", f"No such field exists: `{name}`")
         return None
 
     def as_array(self, value: JsonValue, path: JsonPath) -> list[tuple[JsonPath, JsonValue]] | None:
-        """Return the elements of an array, with their paths; note a mistake if it is not an array."""
+        """Return the elements of an array and their paths. If it is not an array, note a mistake."""
         if isinstance(value, list):
             return [((*path, n), item) for n, item in enumerate(value)]
         self._add_type_problem("`JSON array` value", value, path)
@@ -146,7 +145,7 @@ class JsonSource:
         return SourcePosition(self._file, line, offset - self._lines[line - 1] + 1)
 
     def _find_offset(self, path: JsonPath) -> int:
-        """Return where a value begins. Only used for mistakes, as finding it parses the values again."""
+        """Return where a value begins. This parses the file again, so it is only used for mistakes."""
         offset = _skip_space(self._text, 0)
         for step in path:
             if offset not in self._children:
@@ -160,7 +159,7 @@ def _reject_constant(constant: str) -> NoReturn:
 
 
 def _is_too_deep(value: JsonValue) -> bool:
-    """Whether the nesting is so deep that parsing again for a position could hit Python's recursion limit."""
+    """Whether the nesting is so deep that a search for a position could exceed Python's recursion limit."""
     level = [value]
     for _ in range(_MAX_DEPTH):
         nested = (v.values() if isinstance(v, dict) else v for v in level if isinstance(v, dict | list))
@@ -169,7 +168,7 @@ def _is_too_deep(value: JsonValue) -> bool:
 
 
 def _format_path(path: JsonPath) -> str:
-    """Format a path for display: `` (partitions[3].replicas)``; empty for the whole file."""
+    """Format a path for display, such as `` (partitions[3].replicas)``; empty for the whole file."""
     steps = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
     return f" ({steps.removeprefix('.')})" if steps else ""
 
@@ -190,7 +189,7 @@ def _find_children(text: str, offset: int) -> Iterator[tuple[str | int, int]]:
         key: str | int = index
         if is_object:
             key, end = decode(text, offset)
-            offset = _skip_space(text, _skip_space(text, end) + 1)  # after the colon
+            offset = _skip_space(text, _skip_space(text, end) + 1)  # the position after the colon
         yield key, offset
         offset = _skip_space(text, decode(text, offset)[1])
         if text[offset] == ",":
@@ -210,7 +209,7 @@ T = TypeVar("T")
 class PartitionAssignment:
     """The current or requested replicas of one partition.
 
-    log_dirs: one for each replica, a path or ``any``; None if they were not given.
+    log_dirs: the log directory of each replica (a path or ``any``); None if the file contains none.
     """
 
     partition: TopicPartition
@@ -394,7 +393,7 @@ def _parse_log_dirs(
 
 
 def _is_log_dir(log_dir: str) -> bool:
-    """Whether the text can be a log directory, on any operating system of a broker."""
+    """Whether the string can be the path of a log directory, on any operating system."""
     is_absolute = PurePosixPath(log_dir).is_absolute() or PureWindowsPath(log_dir).is_absolute()
     return log_dir == ANY_LOG_DIR or is_absolute
 

@@ -1,4 +1,4 @@
-"""Checks and warnings of `kdeclare reassign`, in the words of Kafka's tool."""
+"""Checks and warnings of `kdeclare reassign`, worded as by Kafka's tool."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -99,9 +99,9 @@ def validate_topics(topics: Iterable[str], live: KafkaState) -> None:
 def _validate_directories(
     directories: Mapping[Replica, str], log_dirs: Mapping[int, Sequence[LogDir]]
 ) -> None:
-    """Raise KdeclareError for missing log directories; skip brokers that did not report their directories.
+    """Raise KdeclareError for log directories that do not exist.
 
-    Such a broker validates the directories when it handles the request.
+    A broker that did not report its directories is skipped. It validates them when it handles the request.
     """
     problems = []
     for (partition, broker), path in sorted(directories.items()):
@@ -119,15 +119,15 @@ def _validate_directories(
 
 
 TextWriter = Callable[[str], None]
-"""Writes one piece of the tool's output; each piece ends with a newline."""
+"""A function that writes one piece of the tool's output. Each piece ends with a newline."""
 DiagnosticsWriter = Callable[[Iterable[Diagnostic]], None]
-"""Reports diagnostics beside the tool's output."""
+"""A function that reports diagnostics separately from the tool's output."""
 
 _CLEAR_THROTTLE = ClearThrottle()
 
 
 def render_throttle_limits(workspace: Workspace, execution_request: ExecutionRequest) -> str:
-    """Render the lines about the throttles that are now in force; empty if there are none."""
+    """Render the lines about the throttles that are in force; empty if there are none."""
     state = workspace.store.read()
     own_entries: ThrottleEntries = get_move_cleanup(state).throttles
     rates_by_key = {key: {keys.get(key) for keys in own_entries.values()} for key in throttles.ALL_RATE_KEYS}
@@ -152,7 +152,7 @@ def settle_and_clear_throttles(
     write_text: TextWriter,
     report: DiagnosticsWriter,
 ) -> None:
-    """Recover unfinished earlier runs, and remove their throttles."""
+    """Recover earlier runs that did not finish, and remove their throttles."""
     store = workspace.store
     state = store.read()
     if not find_unfinished_runs(store) and not (state and state.pending_cleanup):
@@ -172,7 +172,7 @@ def clear_throttles(
     write_text: TextWriter,
     report: DiagnosticsWriter,
 ) -> None:
-    """Remove kdeclare's throttles of finished moves, and print this in the words of Kafka's tool."""
+    """Remove kdeclare's throttles of finished moves, and print what Kafka's tool prints."""
     cleanup_result = clean_up_workspace(workspace, connections, command_name)
     results = cleanup_result.run.results if cleanup_result.run else {}
     brokers: set[int] = set()
@@ -189,7 +189,7 @@ def clear_throttles(
 def check_foreign_throttles(
     workspace: Workspace, cluster: Cluster, topics: Iterable[str]
 ) -> tuple[Diagnostic, ...]:
-    """Warn about throttles that kdeclare did not set; Kafka's tool would remove them, too."""
+    """Warn about throttles that kdeclare did not set and keeps. Kafka's tool would also remove these."""
     state = workspace.store.read()
     own_entries: ThrottleEntries = get_move_cleanup(state).throttles
     entities = [f"{ConfigScope.BROKER}/{broker.id}" for broker in cluster.describe().brokers]
@@ -229,7 +229,7 @@ def _warn_foreign_throttle(entity: str, values: Mapping[str, str]) -> Diagnostic
     settings_text = ", ".join(f"{key}={value}" for key, value in values.items())
     return warning(
         "foreign-throttle",
-        "Throttles of other clients kept",
+        "Throttles set by other clients were kept",
         f"{entity} has throttle settings that kdeclare did not set: {settings_text}. They are left alone.",
         hint="Remove them if they are no longer needed: kafka-configs --bootstrap-server … --alter "
         f"--entity-type {entity_type} --entity-name {resource.name} --delete-config {','.join(values)}",

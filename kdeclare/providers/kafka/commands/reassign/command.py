@@ -1,4 +1,4 @@
-"""``kdeclare reassign``: accepts the options and files of kafka-reassign-partitions and prints its output."""
+"""``kdeclare reassign`` accepts the options and files of kafka-reassign-partitions and prints its output."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields
@@ -143,7 +143,7 @@ class ReassignDetails:
     ] = None
 
     def check(self, action: str) -> None:
-        """Raise BadParameter for an option that the action does not accept, or that it requires and lacks."""
+        """Raise BadParameter if the action does not accept an option, or if a required option is missing."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         given = [name for name, value in values.items() if value is not None and value is not False]
         for name in _REQUIRED_OPTIONS.get(action, ()):
@@ -296,7 +296,7 @@ def _run(
     overrides: Mapping[str, str],
     action: "Callable[[ApplyOptions], ReassignResult]",
 ) -> ExitCode:
-    """Execute one run without waiting for moves. The action itself prints the output of Kafka's tool."""
+    """Execute one run without waiting for moves. ``action`` prints the output of Kafka's tool."""
 
     def run_action(apply_options: "ApplyOptions") -> "ReassignResult | None":
         result = action(apply_options)

@@ -1,7 +1,8 @@
-"""The plans of `kdeclare reassign`: moving individual partitions, and cancelling in-flight moves.
+"""The plans of `kdeclare reassign`: plans that move individual partitions, and plans that cancel moves.
 
-The first is the plan of an ephemeral `Reassignment`, extended by features that a manifest cannot express:
-log directories, a throttle for moves that are already in flight, and the denial of individual partitions.
+A plan that moves partitions is the plan of a temporary `Reassignment` resource. It also contains what a
+manifest cannot declare: log directories, a throttle for moves that are already in flight, and the denial of
+individual partitions.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -66,11 +67,11 @@ from kdeclare.providers.kafka.topic.diff import MOVE_IN_FLIGHT
 
 EXECUTE_RESOURCE = ResourceId("Reassignment", "reassign")
 RESIZED_RESOURCE = ResourceId("Reassignment", "resized")
-"""The resource that holds the denied partitions: their replication factor must not change."""
+"""The resource for the partitions that are denied because their replication factor must not change."""
 
 _SET_THROTTLE, _CLEAR_THROTTLE, _RELOCATE_TYPE = SetThrottle(), ClearThrottle(), RelocateReplicas()
 _BEFORE_MOVE = "throttles before a move"
-_ADDITIONAL_HINT = "Check the new target: with --additional, this in-flight move is redirected to it."
+_ADDITIONAL_HINT = "Check the new target: --additional changes the target of this in-flight move."
 
 Replicas = tuple[int, ...]
 Replica = tuple[TopicPartition, int]
@@ -81,8 +82,9 @@ class ExecutionRequest:
     """The requested moves.
 
     targets: replicas by partition. directories: log directories by partition and broker.
-    additional: also redirect partitions that are already being moved. resize: whether the replication factor
-    may change. throttle, dirs_throttle: bytes per second, between brokers and between log directories.
+    additional: whether to change the targets of moves in progress. resize: whether changes to the replication
+    factor are allowed. throttle, dirs_throttle: the maximum bytes per second between brokers and between log
+    directories.
     """
 
     targets: Mapping[TopicPartition, Replicas]
@@ -143,7 +145,7 @@ def build_execution_plan(
 
 
 def find_unmoved_partitions(plan: Plan) -> frozenset[TopicPartition]:
-    """Return the partitions with a change but no operation, because a guard or a policy denied it."""
+    """Return the partitions that have a change but no operation: a guard or a policy denied the move."""
     moves = [op for op in plan.operations if is_reassignment(op)]
     moving_paths = {f"{REPLICAS_PREFIX}{name}" for op in moves for name in get_targets(op)}
     stated_paths = {
@@ -174,7 +176,7 @@ def _find_target_dir(live: KafkaState, replica: Replica) -> str | None:
 
 
 def _with_relocations(plan: Plan, relocations: Mapping[Replica, str], live: KafkaState) -> Plan:
-    """Add the log directory operation; it precedes the moves, as brokers must know the directories first."""
+    """Add the log directory operation before the moves: brokers must know the directories first."""
     if not relocations:
         return plan
     op = build_relocate_operation(EXECUTE_RESOURCE, relocations, live)
@@ -188,7 +190,7 @@ def _with_relocations(plan: Plan, relocations: Mapping[Replica, str], live: Kafk
 def build_relocate_operation(
     resource: ResourceId, relocations: Mapping[Replica, str], live: KafkaState
 ) -> Operation:
-    """Build the operation that moves replicas to other log directories of their brokers."""
+    """Build the operation that moves replicas to different log directories of the same brokers."""
     args = RelocateArgs({format_replica(r): path for r, path in sorted(relocations.items())})
     paths_before = {
         format_replica(r): path for r in sorted(relocations) if (path := _find_target_dir(live, r))
@@ -209,7 +211,7 @@ def _with_throttle(
 ) -> Plan:
     """Add a throttle for replicas that the plan does not reassign.
 
-    They are already in flight, or move between log directories of one broker.
+    These replicas are already moving, or they move between log directories of one broker.
     """
     in_flight = [
         p
@@ -235,8 +237,8 @@ def _with_throttle(
         ),
     )
     if in_flight:
-        # In-flight and new moves share the rates, so this plan must not remove them when its own moves have
-        # finished. A later command removes them once all moves have.
+        # In-flight and new moves share the rates, so this plan must not clear the rates when its own moves
+        # have finished. A later command removes the rates once all moves have finished.
         plan = replace(
             plan, operations=tuple(op for op in plan.operations if op.verb != _CLEAR_THROTTLE.name)
         )
@@ -262,9 +264,9 @@ def _build_move_entries(
 
 
 def _build_directory_entries(execution_request: ExecutionRequest, live: KafkaState) -> ThrottleEntries:
-    """Return the rate for brokers that copy between directories.
+    """Return the throttle rate for brokers that copy replicas between log directories.
 
-    A replica that the move adds starts in its target directory, so it needs no copying.
+    A replica that the move adds starts in its target directory, so it is not copied between directories.
     """
     if execution_request.dirs_throttle is None:
         return {}
@@ -291,7 +293,7 @@ def _build_set_throttle(
 
 
 def _build_throttle_fields(op: Operation, throttle_state: KafkaState) -> tuple[FieldChange, ...]:
-    """Build one field per rate, with its previous value; the first broker with the rate provides both."""
+    """Build one field per rate. Both values of the field come from the first broker that has the rate."""
     fields: dict[str, FieldChange] = {}
     for entity, keys in get_arguments(op, ThrottleArgs).entries.items():
         current_values = throttles.get_current_values(throttle_state, entity)
@@ -317,8 +319,8 @@ def _warn_foreign_throttles(foreign_rates: Mapping[str, str]) -> Iterable[Diagno
 def _with_fields(plan: Plan, fields: tuple[FieldChange, ...]) -> Plan:
     """Add fields to the change of `EXECUTE_RESOURCE`; create the change if there is none.
 
-    The fields belong to an operation, so a change that was blocked because all of its moves were denied is
-    no longer blocked.
+    If the change was blocked because all of its moves were denied, it no longer is: the fields belong to an
+    operation.
     """
     if not fields:
         return plan
@@ -350,7 +352,7 @@ def _with_fields(plan: Plan, fields: tuple[FieldChange, ...]) -> Plan:
 
 
 def _with_denied(plan: Plan, resized_targets: Mapping[TopicPartition, Replicas], live: KafkaState) -> Plan:
-    """Add a blocked change for partitions that would change their replication factor, as brokers word it."""
+    """Add a blocked change for partitions whose replication factor would change, worded as by brokers."""
     if not resized_targets:
         return plan
     current = {p: live.replicas(p) or () for p in sorted(resized_targets)}
@@ -440,7 +442,8 @@ def _warn_cancel_grows(partition: TopicPartition, live: KafkaState) -> Diagnosti
     return warning(
         "cancel-grows",
         "Cancelling leaves extra replicas",
-        f"{partition} was redirected more than once, or is losing replicas: it is moving to "
+        f"The target of the move of {partition} changed more than once, or the move removes replicas. "
+        f"The partition is moving to "
         f"{list(move.target)}, and cancelling leaves it on all of {list(move.origin)}.",
         hint="Run kdeclare rollback instead to restore the recorded list of replicas.",
         resource=str(CANCEL_RESOURCE),
@@ -451,7 +454,7 @@ def _warn_cancel_grows(partition: TopicPartition, live: KafkaState) -> Diagnosti
 def _find_origin_dir(live: KafkaState, replica: Replica) -> str | None:
     """Return the log directory that a replica is leaving, or None.
 
-    None also for a replica that the cancelled move is adding, as cancelling removes it.
+    The result is also None for a replica that the cancelled move is adding, because cancelling removes it.
     """
     move = live.moves.get(replica[0])
     dirs = live.dirs.get(replica)

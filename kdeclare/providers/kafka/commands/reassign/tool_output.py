@@ -12,8 +12,8 @@ from kdeclare.providers.kafka.live import Move, ReplicaDirs
 class VerifyState:
     """The state of one partition compared with the requested replicas.
 
-    current: its replicas; None if the partition does not exist.
-    moving: whether it is being reassigned, to these replicas or to others.
+    current: the current replicas; None if the partition does not exist.
+    moving: whether the partition is being reassigned, to any replicas.
     """
 
     partition: TopicPartition
@@ -31,7 +31,7 @@ def render_proposal(current: Iterable[PartitionAssignment], proposed: Iterable[P
 
 
 def render_rollback_hint(current: Iterable[PartitionAssignment]) -> str:
-    """Render the first output of ``--execute``: the current replicas, as a file for moving them back."""
+    """Render the first output of ``--execute``: the current replicas, as a file that can restore them."""
     return (
         f"Current partition replica assignment\n\n{dump_assignments(current)}\n\n"
         "Save this to use as the --reassignment-json-file option during rollback\n"
@@ -53,7 +53,7 @@ def render_moves(moves: Mapping[TopicPartition, Move]) -> str:
 
 
 def render_verification(states: Iterable[VerifyState]) -> str:
-    """Render the output of ``--verify`` about partitions; log directories and throttles follow it."""
+    """Render the output of ``--verify`` about partitions, without log directories and throttles."""
     lines = [_format_verify_state(state) for state in sorted(states, key=lambda state: state.partition)]
     return "".join(f"{line}\n" for line in ("Status of partition reassignment:", *lines))
 
@@ -86,7 +86,7 @@ def _format_verify_state(state: VerifyState) -> str:
 
 
 def _format_names(partitions: Iterable[TopicPartition]) -> tuple[int, str]:
-    """Return the number of partitions and their names."""
+    """Return the number of matching partitions, and their names."""
     names = [str(partition) for partition in sorted(partitions)]
     return len(names), ",".join(names)
 
@@ -110,7 +110,8 @@ NO_MOVES = "None of the specified partition moves are active.\n"
 class DirState:
     """The state of one replica compared with the requested log directory.
 
-    dirs: its directories; None if its broker has no such replica. is_silent: its broker does not respond.
+    dirs: the directories of the replica; None if the broker does not have the replica. is_silent: whether the
+    broker does not respond.
     """
 
     broker: int
@@ -121,17 +122,17 @@ class DirState:
 
     @property
     def moving(self) -> bool:
-        """Whether the replica is moving, to this directory or to another one."""
+        """Whether the replica is moving to any log directory."""
         return self.dirs is not None and self.dirs.path is not None and self.dirs.arriving is not None
 
 
 def render_dir_states(states: Iterable[DirState]) -> str:
-    """Render the output of ``--verify`` about log directories; an empty line if none was requested."""
+    """Render the output of ``--verify`` about log directories; an empty line if there are none to verify."""
     return "".join(f"{_format_dir_state(state)}\n" for state in sorted(states, key=_get_sort_key)) or "\n"
 
 
 def render_dirs_started(replicas: Iterable[DirState]) -> str:
-    """Render the lines of ``--execute`` and ``--cancel`` for replicas moving to their directory or in it."""
+    """Render the lines for replicas that are in their target directory or moving to it."""
     # Kafka's tool also prints the space at the end of the line.
     return "".join(
         f"Successfully started moving log directory to {r.target} for replica {r.partition} "
@@ -141,7 +142,7 @@ def render_dirs_started(replicas: Iterable[DirState]) -> str:
 
 
 def render_dirs_not_started(replicas: Iterable[DirState]) -> str:
-    """Render the error for replicas that are neither in their directory nor moving to it."""
+    """Render the error for replicas that are neither in their target directory nor moving to it."""
     names = [_format_replica(replica) for replica in sorted(replicas, key=_get_sort_key)]
     plural_suffix = "" if len(names) == 1 else "s"
     return f"Timed out before log directory move{plural_suffix} could be started for: {','.join(names)}"
