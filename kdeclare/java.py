@@ -32,7 +32,7 @@ def find_java(environment: Mapping[str, str] | None = None) -> str:
 
 
 def get_installed_java(environment: Mapping[str, str] | None = None) -> Java:
-    """Return the ``java`` of `find_java` with its version. Starts Java; raises as `find_java` does."""
+    """Return the ``java`` that `find_java` finds, with its version. Starts Java. Raises the same errors."""
     environment = os.environ if environment is None else environment
     java = _find_candidate(environment)
     version = _read_version(java)

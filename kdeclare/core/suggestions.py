@@ -5,7 +5,7 @@ from functools import lru_cache
 
 
 def format_suggestion(word: str, candidates: Iterable[str]) -> str:
-    """Return a question that names the closest known word, or an empty text if none is close."""
+    """Return a question that names the closest known word, or an empty string if no word is close."""
     match = find_closest(word, candidates)
     return f"Did you mean '{match}'?" if match else ""
 

@@ -17,7 +17,9 @@ _BYTES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 
 
 def parse_amount(key: str, text: str) -> int | None:
-    """Return the milliseconds or bytes of a text such as ``7d`` for a key; None if it is not an amount."""
+    """Convert a string such as ``7d`` to milliseconds or bytes, depending on the key; None if it is not an
+    amount.
+    """
     if key.endswith(".ms"):
         units = _MILLISECONDS
     elif key.endswith("bytes"):
@@ -29,14 +31,14 @@ def parse_amount(key: str, text: str) -> int | None:
 
 
 def format_amount(key: str, number: int) -> str:
-    """Return a key's milliseconds or bytes in the most suitable unit: ``7 d``, ``1 GiB``."""
+    """Format the milliseconds or bytes of a key in the most suitable unit: ``7 d``, ``1 GiB``."""
     if key.endswith(".ms"):
         return format_in_units(number, TIMES) or f"{number} ms"
     return format_in_units(number, SIZES) or f"{number} bytes"
 
 
 def format_in_units(number: int, units: tuple[tuple[str, int], ...]) -> str:
-    """Return the number in the largest of these units that it reaches; empty if it reaches none."""
+    """Format the number in the largest unit that is not larger than the number; empty if there is none."""
     for index, (unit, unit_size) in enumerate(units):
         if number < unit_size:
             continue

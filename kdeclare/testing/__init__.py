@@ -1,4 +1,4 @@
-"""Helpers for tests of providers: the engine without files, faults, and the provider contract as a suite."""
+"""Helpers for tests of providers: an engine without files, injected faults, and the contract test suite."""
 
 import pytest
 

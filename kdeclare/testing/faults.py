@@ -1,4 +1,4 @@
-"""A plan of faults for a system in tests (what fails, and when), and the log of its requests."""
+"""Faults to inject into a system in tests, and the log of the system's requests."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,14 +21,15 @@ _Call = TypeVar("_Call", bound="Call")
 
 
 class Crash(BaseException):
-    """The process ended here. Not an Exception, so that no code handles it by mistake."""
+    """Simulates the end of the process. It is not an Exception, so that no code handles it by mistake."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
     """One request that reached, or was about to reach, the system.
 
-    method: the name of the method, or the operation type. items: the items of the request, as text, in order.
+    method: the name of the method, or the operation type. items: the items of the request, as strings, in
+        order.
     outcome: ``done``, ``failed`` (the whole request), ``lost`` (before any effect), ``unanswered``
         (after the effect), ``crashed before`` or ``crashed after``.
     """
@@ -76,8 +77,8 @@ class FaultPlan(Generic[_System]):
     """Rules, each with its own count of matching requests.
 
     ``nth`` starts at 1 and counts from the creation of the rule; None means every request. ``method`` is None
-    for any request that changes something (validate-only requests do not). ``item`` limits a rule to requests
-    with that item, as written in ``Call.items``.
+    for any request that changes something; validate-only requests change nothing. ``item`` limits a rule to
+    requests with that item, as written in ``Call.items``.
     """
 
     _rules: list[FaultRule[_System]] = field(default_factory=list)
@@ -85,7 +86,7 @@ class FaultPlan(Generic[_System]):
     def fail(
         self, fault: Fault, *, nth: int | None = 1, method: str | None = None, item: str | None = None
     ) -> None:
-        """Fail with ``fault`` and have no effect: for that one item, or for the whole request."""
+        """Make one item, or the whole request, fail with ``fault`` and without an effect."""
         rule = FaultRule[_System](nth, method, item)
         if item is None:
             rule.before = _make_fault_factory(fault)
@@ -102,7 +103,7 @@ class FaultPlan(Generic[_System]):
         item: str | None = None,
         fault: Fault = TIMED_OUT,
     ) -> None:
-        """Raise a fault with unknown outcome, either before or after the effect."""
+        """Raise a fault with an unknown outcome, either before or after the effect."""
         self._add_raise(_make_fault_factory(fault), after_effect, nth, method, item)
 
     def crash(
@@ -162,8 +163,8 @@ def run_request(
 ) -> _Answer:
     """Answer a request unless a fault is due, and log it in ``calls``.
 
-    answer_request: does the work; receives the faults of single items. open_system: returns the system for
-        callbacks that simulate another client.
+    answer_request: does the work and receives the faults of single items. open_system: returns the system for
+        callbacks that simulate a different client.
     """
     rules = faults.due(call)
     for rule in rules:
@@ -196,8 +197,8 @@ def _fail(calls: list[_Call], call: _Call, error: BaseException, when: str) -> N
 class FaultyOperations:
     """Intercepts the execution of operation types: logs the requests and injects faults.
 
-    It does not access the system, so it also works with a real one. ``Call.method`` is the operation type,
-    and ``Call.items`` are the resources.
+    The class does not access the system, so it also works with a real system. ``Call.method`` is the
+    operation type, and ``Call.items`` are the resources.
     """
 
     faults: FaultPlan[None] = field(default_factory=FaultPlan)

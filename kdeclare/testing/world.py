@@ -1,4 +1,4 @@
-"""The engine for one project in tests, without files and without a command line."""
+"""The engine for one project in tests, without files or a command line."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -68,7 +68,7 @@ class TestClock:
 
 @dataclass
 class Secrets:
-    """Values by reference."""
+    """The values of secrets, by reference."""
 
     values: dict[str, str] = field(default_factory=dict)
 
@@ -76,7 +76,9 @@ class Secrets:
         """See `SecretSource`."""
         value = self.values.get(secret.reference or "")
         if value is None or not is_hash_of(secret.secret, value):
-            detail = f"The secret '{secret.reference}' is not in the test's secrets, or has another value."
+            detail = (
+                f"The secret '{secret.reference}' is not in the test's secrets, or has a different value."
+            )
             raise KdeclareError(error("secret-changed", "A secret has changed", detail))
         return value
 
@@ -98,20 +100,20 @@ def declare(
 def seal_desired(
     declared: Sequence[DesiredResource], state: State | None = None, key_id: str | None = None
 ) -> tuple[DesiredResource, ...]:
-    """Return the resources with hashes of their secrets, as plans require them."""
+    """Return the resources with the hashes of their secrets, which plans require."""
     return hash_secrets(
         declared, state.resources if state else {}, SecretHasher("test", key_id), report_nothing
     )
 
 
 def require_consistent(plan: Plan) -> Plan:
-    """Assert that the plan displays exactly what it does, as required for plan files, and return it."""
+    """Assert that the plan displays exactly what it does, as plan files require, and return the plan."""
     assert not list(find_inconsistencies(plan)), list(find_inconsistencies(plan))
     return plan
 
 
 def _read_back(desired: DesiredResource) -> object:
-    """Return the body, parsed from plain data if its kind has a codec."""
+    """Return the body. If the kind has a codec, convert the body to plain data and back."""
     if not isinstance(KINDS[desired.id.kind], BodyCodec):
         return desired.body
     return decode_body(desired.id.kind, as_object(parse_json(dump_canonical_json(encode_body(desired)))))
@@ -122,8 +124,8 @@ class World:
     """The engine of one project.
 
     connections: the connections to its systems. adopts: whether plans adopt existing resources, as with
-    ``--adopt``; turn it off to test adoption itself. key_id: the id of the key for secret hashes. evaluate:
-    the policies.
+        ``--adopt``; set it to False to test adoption itself. key_id: the id of the key for secret hashes.
+        evaluate: the policies.
     """
 
     connections: Connections = field(default_factory=Connections)
@@ -141,7 +143,7 @@ class World:
         return self.connections
 
     def find_policy_gate(self) -> PolicyGate:
-        """Return the policies in force."""
+        """Return the policies that apply to the project."""
         return self.judge
 
     def plan(self, *declared: DesiredResource, scope: PlanScope | None = None) -> Plan:
@@ -163,7 +165,7 @@ class World:
     def apply(
         self, *declared: DesiredResource, scope: PlanScope | None = None, **options: Any
     ) -> ApplyResult:
-        """Recover, plan and apply, like the command."""
+        """Recover, plan and apply, like ``kdeclare apply``."""
         self.recover()
         return self.run(self.plan(*declared, scope=scope), **options)
 

@@ -58,7 +58,7 @@ def test_contract_detects_provider_that_stops_at_first_refusal(
 def test_contract_detects_provider_without_cleanup(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     suite = TestFlags()
     monkeypatch.setattr(cleanup, "find_cleanups", lambda request: ())
-    with pytest.raises(AssertionError, match="takes out what was cleaned up"):
+    with pytest.raises(AssertionError, match="must remove finished cleanup"):
         suite.test_what_a_run_left_is_cleaned_up(suite.start_benches(tmp_path))
 
 

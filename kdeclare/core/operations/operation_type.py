@@ -393,7 +393,7 @@ class OperationType(Protocol):
         return ()
 
     def find_losses(self, connections: Connections, ops: Sequence[Operation]) -> Mapping[str, Diagnostic]:
-        """Return reasons, by operation id, to omit operations that lose data from a rollback. Raises Fault."""
+        """Return reasons, by operation id, to omit operations of a rollback that lose data. Raises Fault."""
         return {}
 
     def update_cleanup(self, op: Operation, status: Status, before: PendingCleanup) -> PendingCleanup:

@@ -1,7 +1,8 @@
-"""Adoption: a manifest declares a resource that exists and was never applied by this project.
+"""Adoption: taking ownership of a resource that exists and was never applied by this project.
 
 A resource that matches its manifest is adopted by the first apply, without a request. A resource that differs
-is adopted and changed only if that is allowed, because it may belong to another team.
+from its manifest is adopted and changed only if adoption is allowed, because the resource may belong to
+another team.
 """
 
 from collections.abc import Collection, Iterable
@@ -15,13 +16,14 @@ from kdeclare.core.resources.changes import Change, FieldChange, Reason
 from kdeclare.core.resources.kind import DesiredResource
 
 ADOPTION = "adoption"
-"""The code of the diagnostic about an adoption, allowed or not, and of a change that it blocks."""
+"""The code of diagnostics about an adoption, allowed or not, and of a change that such a diagnostic blocks.
+"""
 
 _MAX_NAMED = 5
 
 
 class SettingsLifecycle(BaseModel):
-    """What kdeclare may do with settings of something that always exists."""
+    """The lifecycle options for settings of an object that always exists."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     adopt: Annotated[
@@ -47,8 +49,9 @@ def report_adoption(
 ) -> Diagnostic:
     """Return the diagnostic about adopting a resource that differs from its manifest.
 
-    fields: the fields that differ. settings: whether they belong to something that always exists, such as a
-    broker. recreated: whether the applied resource of that name is gone and this is a different one.
+    fields: the fields that differ. settings: whether the fields are settings of an object that always exists,
+        such as a broker. recreated: whether the applied resource was deleted and a different resource now has
+        its name.
     """
     resource = str(desired.id)
     field_names = _format_field_names(fields)
@@ -83,10 +86,10 @@ def adopt_settings(
     drifted: Collection[str],
     otherwise: Reason,
 ) -> tuple[Change, Diagnostic]:
-    """Return the change of settings, some of which are adopted, and the diagnostic about the adoption.
+    """Return the change of settings, some of which are adopted, and the diagnostic about this adoption.
 
-    The other fields get reasons of their own, because they are owned or were unset. adopted, drifted: paths.
-    otherwise: the reason for fields that are neither.
+    Fields that are not adopted get their own reason. adopted: the paths of adopted fields. drifted: the paths
+    of fields that drifted. otherwise: the reason for all other fields.
     """
     adoption = report_adoption(desired, (f for f in change.fields if f.path in adopted), settings=True)
     fields = tuple(

@@ -1,4 +1,4 @@
-"""How a kind adds to its findings in fleet audits, beyond its diff."""
+"""Rules by which a kind adds findings to fleet audits, in addition to its diff."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import field
@@ -14,10 +14,11 @@ from kdeclare.core.resources.owned_record import OwnedRecord
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """One element of a set-like resource; it is one live object.
+    """One element of a resource that is a set of live objects. Each element is one live object.
 
-    body, owned: those of the resource as if it had only this element; None if it is not declared, or not
-    owned. An element that was removed from a resource that is still declared has a body without elements.
+    body, owned: the body and ownership record of the resource, reduced to this element; None if the element
+        is not declared, or not owned. If the element was removed from a resource that is still declared, the
+        body has no elements.
     """
 
     key: LiveKey
@@ -44,12 +45,12 @@ class UnmanagedField:
 
 @dataclass(frozen=True, slots=True)
 class AuditRules:
-    """What audits report about resources of one kind in addition to its diff. By default nothing.
+    """What audits report about resources of one kind in addition to its diff; by default, nothing.
 
     identity_field: the field of the ownership record that holds the result of `LiveCodec.find_identity`; None
-    if records have no such field. replaced, orphan_replaced: the messages for an object that has replaced the
-    applied one, if it is declared or no longer declared. impossible: codes of diagnostics that require a
-    change of the manifest.
+        if records have no such field. replaced: the message for a declared object that replaced the applied
+        object. orphan_replaced: the same message for an object that is no longer declared. impossible: codes
+        of diagnostics that require a change of the manifest.
     """
 
     identity_field: str | None = None
@@ -73,13 +74,15 @@ class AuditRules:
         return [UnmanagedField(name) for name in names]
 
     def is_set_by_others(self, path: str, desired: DesiredResource, owned: OwnedRecord | None) -> bool:
-        """Whether a field to be changed was neither declared nor owned, so that others have set it."""
+        """Whether another client set this field, because it was neither declared nor owned."""
         return False
 
     def describe_pending(self, resource: ResourceId, unset: Sequence[str]) -> str | None:
-        """Return a note about fields that are not applied yet. unset: paths of those without a value."""
+        """Return a note about fields that are not applied yet. unset: the paths of fields without a live
+        value.
+        """
         return None
 
 
 NO_RULES = AuditRules()
-"""The rules of a kind without rules."""
+"""The rules of a kind that does not define any."""

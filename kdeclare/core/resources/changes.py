@@ -1,4 +1,4 @@
-"""The changes that a plan displays: one resource, its action and its fields."""
+"""The changes that a plan displays. Each has one resource, its action and its field changes."""
 
 from collections.abc import Iterable
 from enum import StrEnum
@@ -25,8 +25,8 @@ class Reason(StrEnum):
     DECLARED = "declared"  # in the manifests, not in the cluster, never owned
     CHANGED = "changed"  # the manifests differ from what was last applied
     DRIFTED = "drifted"  # the cluster differs from what was last applied
-    MISSING = "missing"  # applied before, no longer in the cluster
-    ORPHANED = "orphaned"  # owned, no longer in the manifests
+    MISSING = "missing"  # applied earlier, but no longer in the cluster
+    ORPHANED = "orphaned"  # owned, but no longer in the manifests
     FORGOTTEN = "forgotten"  # released by --forget
     ROLLBACK = "rollback"  # a run is being undone
     ASKED = "asked"  # requested by an ad hoc command, not by a manifest
@@ -40,7 +40,7 @@ class Risk(StrEnum):
     SAFE = "safe"
     DISRUPTIVE = "disruptive"  # moves data or changes how brokers work
     DESTRUCTIVE = "destructive"  # can lose records
-    IRREVERSIBLE = "irreversible"  # a rollback cannot restore it
+    IRREVERSIBLE = "irreversible"  # a rollback cannot undo the change
 
 
 class FieldOp(StrEnum):
@@ -58,10 +58,10 @@ class FieldChange:
     """One field of one resource.
 
     path: ``partitions``, ``configs.retention.ms``, ``replicas.orders-0`` …
-    before, after: the whole current and future value; None means not set.
+    before: the whole current value. after: the whole future value. None means not set.
     value: the elements of an APPEND or SUBTRACT, else None.
-    risk: the worst possible effect of changing this field. cause: the reason, in a sentence; empty if it is
-        safe.
+    risk: the worst possible effect of changing this field. cause: the reason for this risk, as a sentence;
+        empty if the change is safe.
     reason: why the field changes, if it differs from the reason of the whole change.
     """
 
@@ -80,7 +80,7 @@ class Change:
     """One resource that needs a change, or an orphan (action ``no-op``).
 
     risk: the highest risk of the change, including its fields.
-    blocked: the code of the diagnostic that prevents it from being applied, if there is one.
+    blocked: the code of the diagnostic that prevents the change from being applied, if there is one.
     """
 
     id: ResourceId
@@ -101,6 +101,6 @@ class Change:
 
 
 def find_highest_risk(fields: Iterable[FieldChange], minimum: Risk = Risk.SAFE) -> Risk:
-    """Return the highest risk of these fields, but at least ``minimum``."""
+    """Return the highest risk of these fields, or ``minimum`` if that is higher."""
     order = list(Risk)
     return max((minimum, *(field.risk for field in fields)), key=order.index)

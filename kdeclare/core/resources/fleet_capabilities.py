@@ -1,6 +1,6 @@
-"""Capabilities of a kind that fleets ask for: bodies as plain data, keys of live objects, facts, audit rules.
+"""Capabilities of kinds that fleets use: bodies as plain data, keys of live objects, facts, audit rules.
 
-See `plan_capabilities` for what a capability is.
+`plan_capabilities` explains what a capability is.
 """
 
 from collections.abc import Collection, Iterable
@@ -21,10 +21,10 @@ class BodyCodec(Protocol):
     """A kind whose bodies can be written as plain data."""
 
     def to_json(self, name: str, body: object) -> JsonObject:
-        """Return the body as a JSON object, without values that are or may be secret."""
+        """Return the body as a JSON object, without known or possible secrets."""
 
     def from_json(self, json: JsonObject) -> object:
-        """Return the body of a JSON object. Its diff is the same; secrets are known by their hashes only."""
+        """Return the body from a JSON object. The diff is the same, although secrets are only hashes."""
 
 
 @runtime_checkable
@@ -32,10 +32,13 @@ class FleetComparable(BodyCodec, Protocol):
     """A kind whose live state is in snapshots of fleets, so that audits can compare it."""
 
     def is_self_contained(self, name: str, body: object) -> bool:
-        """Whether its diff needs only its own live object and what all objects of its kind share."""
+        """Whether the diff of a resource needs only its own live object and what all objects of its kind
+        share.
+        """
 
     def find_live_key(self, name: str, body: object | None, owned: OwnedRecord | None) -> LiveKey | None:
-        """Return the key of the resource's live object, whether that exists or not; None if it has none.
+        """Return the key of the resource's live object, even if the object does not exist; None if it has no
+        key.
 
         Either ``body`` or ``owned`` can be None.
         """
@@ -46,20 +49,22 @@ class SetLike(Protocol):
     """A kind whose resources are sets of live objects, so that fleets compare element by element."""
 
     def list_elements(self, name: str, body: object | None, owned: OwnedRecord | None) -> Iterable[Element]:
-        """Return every declared or owned element; `find_live_key` of its body or record is its key."""
+        """Return every declared or owned element. The key of an element is the `find_live_key` of its body or
+        record.
+        """
 
 
 @runtime_checkable
 class ListsFacts(Protocol):
-    """A kind with a quick test that a live object is as declared: a speed-up for audits of fleets."""
+    """A kind with a quick test whether a live object is as declared. The test makes fleet audits faster."""
 
     def list_facts(self, body: object, owned: OwnedRecord | None) -> DeclaredFacts | None:
-        """Return the test; None if only the diff can decide."""
+        """Return the quick test for a resource; None if only the diff can decide."""
 
 
 @runtime_checkable
 class ExplainsFindings(Protocol):
-    """A kind for which audits report more than its diff does."""
+    """A kind with audit rules, by which audits report more than its diff does."""
 
     audit_rules: AuditRules
 
@@ -69,7 +74,7 @@ class ConcernsObjects(Protocol):
     """A kind whose resources concern live objects of other resources."""
 
     def find_concerned(self, name: str, body: object, keys: Collection[LiveKey]) -> Collection[LiveKey]:
-        """Return those of the keys that the resource concerns."""
+        """Return the keys out of ``keys`` that the resource concerns."""
 
 
 # Protocol checks are slow and a plan makes thousands of them, so each kind is checked once.
@@ -106,7 +111,7 @@ def _find_concern_lister(kind: object) -> ConcernsObjects | None:
 
 
 def encode_body(desired: DesiredResource) -> JsonObject:
-    """Return the body of a resource as a JSON object; an empty one if the kind has no codec."""
+    """Return the body of a resource as a JSON object. The object is empty if the kind has no codec."""
     kind = _find_body_codec(KINDS[desired.id.kind])
     return kind.to_json(desired.id.name, desired.body) if kind is not None else {}
 
@@ -131,7 +136,7 @@ def is_self_contained(desired: DesiredResource) -> bool:
 
 
 def find_live_key(resource: ResourceId, body: object | None, owned: OwnedRecord | None) -> LiveKey | None:
-    """Return the key of a resource's live object; None if it has none or fleets do not compare its kind."""
+    """Return the key of a resource's live object; None if it has no key or audits do not compare its kind."""
     kind = _find_fleet_comparable(KINDS.get(resource.kind))
     return kind.find_live_key(resource.name, body, owned) if kind is not None else None
 
@@ -139,7 +144,7 @@ def find_live_key(resource: ResourceId, body: object | None, owned: OwnedRecord 
 def list_elements(
     resource: ResourceId, body: object | None, owned: OwnedRecord | None
 ) -> tuple[Element, ...] | None:
-    """Return the elements of a resource that is a set of live objects; None for others."""
+    """Return the elements of a resource that is a set of live objects; None for any other resource."""
     kind = _find_set_like(KINDS.get(resource.kind))
     return tuple(kind.list_elements(resource.name, body, owned)) if kind is not None else None
 
@@ -150,7 +155,7 @@ def is_set_like(kind: str) -> bool:
 
 
 def list_facts(desired: DesiredResource, owned: OwnedRecord | None) -> DeclaredFacts | None:
-    """Return a quick test whether a resource is as declared; None if only the diff can decide."""
+    """Return the quick test whether a resource is as declared; None if only the diff can decide."""
     kind = _find_fact_lister(KINDS[desired.id.kind])
     return kind.list_facts(desired.body, owned) if kind is not None else None
 
@@ -161,7 +166,7 @@ def find_audit_rules(kind: str) -> AuditRules:
 
 
 def find_concerned(desired: DesiredResource, keys: Collection[LiveKey]) -> Collection[LiveKey]:
-    """Return those of the live objects that a resource concerns; by default its own."""
+    """Return the live objects that a resource concerns; by default, only its own live object."""
     concern_lister = _find_concern_lister(KINDS[desired.id.kind])
     if concern_lister is not None:
         return concern_lister.find_concerned(desired.id.name, desired.body, keys)

@@ -24,7 +24,8 @@ NAME: SpecPath = ("metadata", "name")
 
 @dataclass(frozen=True, slots=True)
 class SpecProblem:
-    """A diagnostic without a position. The code that has the file converts ``path`` (within ``spec``) to one.
+    """A diagnostic without a position. The code that has the file converts ``path`` (within ``spec``) to a
+    position.
 
     offset: the index of the affected character, from 0, if ``path`` refers to a string.
     """
@@ -38,9 +39,9 @@ _Narrowed = TypeVar("_Narrowed")
 
 
 def narrow(value: object, expected_type: type[_Narrowed]) -> _Narrowed:
-    """Return a spec or body as the class that its kind created. Raises TypeError if it has another class."""
+    """Return a spec or body as the class that its kind created. Raises TypeError for any other class."""
     if not isinstance(value, expected_type):
-        raise TypeError(f"{type(value).__name__} where {expected_type.__name__} belongs")
+        raise TypeError(f"expected {expected_type.__name__}, got {type(value).__name__}")
     return value
 
 
@@ -59,7 +60,7 @@ class DesiredResource:
     source: SourcePosition | None = None
 
     def get_body(self, body_type: type[_Narrowed]) -> _Narrowed:
-        """Return the body as the class that its kind created. Raises TypeError if it has another class."""
+        """Return the body as the class that its kind created. Raises TypeError for any other class."""
         return narrow(self.body, body_type)
 
 
@@ -71,7 +72,7 @@ class Difference:
     owned: the ownership record after the change is applied; None if nothing is owned.
     unmanaged: override keys that are neither declared nor owned.
     drifted: paths (``configs.KEY``, ``partitions`` …) whose live value differs from what was last applied.
-    diagnostics: what prevents the change (error) or what users should know (warning).
+    diagnostics: errors prevent the change, and warnings report what users should know.
     deferred: whether part of the change must wait until another part of this plan has been applied.
     """
 
@@ -83,7 +84,7 @@ class Difference:
     drifted: tuple[str, ...] = ()
 
     def with_diagnostics(self, diagnostics: tuple[Diagnostic, ...]) -> "Difference":
-        """Return a copy with other diagnostics; the change is unblocked if none of them blocks it."""
+        """Return a copy with these diagnostics. The change is unblocked if no diagnostic blocks it."""
         change = self.change
         if change is not None and change.blocked:
             change = replace(change, blocked=next((d.code for d in diagnostics if d.is_blocking), None))
@@ -98,7 +99,7 @@ class Kind(Protocol):
     name: str
     spec: type[BaseModel]
     record: type[OwnedRecord]
-    """The class of its ownership records; `NoRecord` if it owns nothing."""
+    """The class of the kind's ownership records; `NoRecord` if the kind owns nothing."""
 
     def __hash__(self) -> int:
         """Return the identity hash of the object."""
@@ -120,8 +121,8 @@ class Kind(Protocol):
     ) -> Difference:
         """Compare the desired, live and owned resource. Pure and picklable; plans and fleet audits use it.
 
-        ``desired`` is None for a resource that is owned and no longer declared; the change then describes its
-        deletion. ``context`` contains what its provider prepared for the plan.
+        ``desired`` is None for a resource that is owned and no longer declared; the change then describes the
+        deletion. ``context`` contains what the provider prepared for the plan.
         """
 
     def plan_operations(
@@ -132,7 +133,7 @@ class Kind(Protocol):
         owned: OwnedRecord | None,
         context: PlanContext,
     ) -> tuple[Operation, ...]:
-        """Return the operations of a change, with the dependencies among them.
+        """Return the operations of a change, with the dependencies between them.
 
         Raises `CannotPlanError` if no operations lead to the desired state.
         """
@@ -144,7 +145,7 @@ class Kind(Protocol):
         done: tuple[Operation, ...],
         all_done: bool,
     ) -> OwnedRecord | None:
-        """Return the ownership record if only the operations in ``done`` succeeded."""
+        """Return the new ownership record, given that only the operations in ``done`` succeeded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +167,7 @@ CONTRADICTION = "contradiction"
 
 
 def report_contradiction(first: DesiredResource, second: DesiredResource, description: str) -> Diagnostic:
-    """Return the error that two declared resources cannot both be as declared."""
+    """Return the error that two declared resources contradict each other."""
     position_suffix = f" ({second.source})" if second.source else ""
     return error(
         CONTRADICTION,

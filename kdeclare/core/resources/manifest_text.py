@@ -27,7 +27,7 @@ def render_manifest(kind: str, name: str, spec: Sequence[str], comments: Sequenc
 
 
 def scalar(value: str, *, text: bool = False) -> str:
-    """Return a YAML scalar for a string; ``text`` keeps a string that looks like a number a string."""
+    """Return a YAML scalar for a string. With ``text``, a string that looks like a number stays a string."""
     is_plain = _PLAIN.fullmatch(value) is not None and (
         value in ("true", "false") or value.lower() not in _RESERVED_WORDS
     )
@@ -38,9 +38,9 @@ def scalar(value: str, *, text: bool = False) -> str:
 
 
 def quote_scalar(text: str) -> str:
-    """Return a YAML scalar in double quotes; references in it stay references.
+    """Return a string as a YAML scalar in double quotes. References in the string stay references.
 
-    Nonprintable characters are escaped: they could mislead readers, or be invalid in YAML.
+    Nonprintable characters are escaped, because they can mislead readers or be invalid in YAML.
     """
     encoded = json.dumps(text, ensure_ascii=False)
     return (

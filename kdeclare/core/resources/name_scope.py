@@ -32,7 +32,7 @@ class NameScope:
         )
 
     def find_forbidden(self, resources: Iterable[ResourceId]) -> list[ResourceId]:
-        """Return which of these resources the project must not touch, sorted."""
+        """Return the resources that the project must not change, sorted."""
         return [id_ for id_ in sorted(resources) if not self.permits(id_)] if self.entries else []
 
 
@@ -42,7 +42,7 @@ def report_out_of_scope(
     scope: NameScope,
     place: SourcePosition | None = None,
 ) -> Diagnostic:
-    """Return the error about resources outside the scope; ``resource`` is the one that would affect them."""
+    """Return the error about names outside the scope. ``resource`` is the resource that would affect them."""
     forbidden_ids = list(forbidden)
     kind = forbidden_ids[0].kind
     names = [str(id_) for id_ in forbidden_ids if id_.kind == kind]

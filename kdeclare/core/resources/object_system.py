@@ -1,4 +1,4 @@
-"""Objects of systems whose whole state is read at once: how they are read, written and stored in snapshots.
+"""Reads, writes and stores the objects of systems whose whole state is read in one request.
 
 If one response contains everything in a system, a provider defines the type of this response
 (`SystemObjects`) and the connection that returns it (`ObjectConnection`). A kind then needs only its name and
@@ -35,8 +35,7 @@ _CAUSES = {OBJECT_EXISTS: FaultCause.EXISTS, OBJECT_MISSING: FaultCause.GONE_ALR
 
 @dataclass(frozen=True, slots=True)
 class SystemObjects:
-    """All objects of one system, as they were read. Each provider has its own subclass, by which it finds
-    them.
+    """All objects of one system, as they were read. Each provider defines its own subclass.
 
     objects: the fields of the objects; a secret is in the form that `hide` returns. system_id: the id that
     states are bound to; None if the system has none. ongoing: objects that the system is still working on.
@@ -60,15 +59,16 @@ class SystemObjects:
 
 
 class ObjectConnection(Protocol):
-    """A connection to such a system."""
+    """A connection to a system whose whole state is read in one request."""
 
     def read(self) -> SystemObjects:
-        """Return the whole state, in the provider's own subclass. Raises Fault."""
+        """Return the whole state, as the provider's own subclass of `SystemObjects`. Raises Fault."""
 
     def write(self, writes: Sequence[ObjectWrite], *, validate_only: bool) -> Sequence[Outcome]:
-        """Execute each write independently, or only validate it; return an outcome for each. Raises Fault.
+        """Execute or validate each write independently, and return an outcome for each write. Raises Fault.
 
-        The error of an outcome is `OBJECT_EXISTS` or `OBJECT_MISSING` in these two cases.
+        If the object to create exists, the error is `OBJECT_EXISTS`. If the object to change or delete does
+        not exist, the error is `OBJECT_MISSING`.
         """
 
 
@@ -76,11 +76,11 @@ class ObjectConnection(Protocol):
 class ObjectSystem:
     """What the kinds and the collector of one provider share.
 
-    name: the name of the collector. connection: the class of its connection. objects: its own
+    name: the name of the collector. connection: the class of its connection. objects: the provider's own
         `SystemObjects`.
     is_thread_safe: whether several threads may read and write at the same time. Runs send requests from
-        several threads. By default they take turns, because two concurrent read-modify-write cycles would
-        lose one of the changes.
+        several threads. By default, the threads take turns, because two concurrent read-modify-write cycles
+        would lose one of the changes.
     """
 
     name: str
@@ -172,7 +172,7 @@ class ObjectCollector:
     def collect_expected(
         self, connections: Connections, selections: Iterable[Selection], expected: ExpectedObjects
     ) -> CollectResult | None:
-        """See `AnyCollector`. A system that is read at once shows all its objects immediately."""
+        """See `AnyCollector`. A system that is read in one request shows all its objects immediately."""
         part = self.collect(connections, selections)
         return None if part is None else CollectResult(part)
 
@@ -187,7 +187,7 @@ class ObjectCollector:
 
 
 _SECRET_MARK = {"secret": UNKNOWN_HASH}
-"""What a row stores for a secret: only that there is one."""
+"""What a row of a snapshot stores instead of a secret. It only shows that there is a secret."""
 
 
 class ObjectCodec:
@@ -247,7 +247,7 @@ class ObjectCodec:
         return None
 
     def is_reported(self, key: LiveKey, body: str) -> bool:
-        """Report every object."""
+        """Report every undeclared object."""
         return True
 
 

@@ -1,4 +1,4 @@
-"""Ownership records: what kdeclare last applied to one resource, and is responsible for."""
+"""Ownership records: what kdeclare last applied to a resource and manages since."""
 
 from collections.abc import Collection, Mapping
 from typing import Self, TypeVar
@@ -10,11 +10,10 @@ from kdeclare.core.operations.operation import Arguments
 
 @dataclass(frozen=True, slots=True)
 class OwnedRecord(Arguments):
-    """The base class of ownership records: what kdeclare last applied to one resource, and is responsible
-    for.
+    """The base class of ownership records: what kdeclare last applied to a resource and manages since.
 
-    The fields have the names and types that files use. The optional fields ``labels`` and ``preventDestroy``
-    are the resource's labels, and whether the resource must not be deleted.
+    The fields have the names and types that files use. The optional field ``labels`` contains the labels of
+    the resource. The optional field ``preventDestroy`` says whether deletion is prevented.
     """
 
 
@@ -29,11 +28,11 @@ class CodedRecord(OwnedRecord):
 
     @classmethod
     def from_json(cls, json: JsonObject) -> Self:
-        """Return the record in a file. Raises ValueError with the error and its location."""
+        """Return the record from a file. Raises ValueError with the error and its location."""
         raise NotImplementedError
 
     def to_json(self) -> JsonObject:
-        """Return the record as files hold it."""
+        """Return the record in the form that files contain."""
         raise NotImplementedError
 
 
@@ -41,9 +40,9 @@ class CodedRecord(OwnedRecord):
 class UnboundRecord(OwnedRecord):
     """A record that this version of kdeclare cannot read, exactly as the file contains it.
 
-    Its kind is not installed, or has another version.
+    Its kind is not installed, or has a different version.
 
-    problem: why it cannot be read.
+    problem: the reason why the record cannot be read.
     """
 
     json: JsonValue
@@ -55,7 +54,7 @@ _Field = TypeVar("_Field")
 
 
 def narrow_record(owned: object, record_type: type[_Record]) -> _Record | None:
-    """Return a record as the class of its kind, or None. Raises TypeError if it has another class."""
+    """Return a record as the class of its kind, or None for None. Raises TypeError for any other class."""
     if owned is None:
         return None
     if not isinstance(owned, record_type):
@@ -66,13 +65,13 @@ def narrow_record(owned: object, record_type: type[_Record]) -> _Record | None:
 def merge_fields(
     before: Mapping[str, _Field], after: Mapping[str, _Field], names: Collection[str]
 ) -> dict[str, _Field]:
-    """Return the owned fields if only the fields of these names were changed as planned."""
+    """Return the owned fields, given that only the fields with these names were changed as planned."""
     kept_fields = {name: value for name, value in before.items() if name not in names}
     return kept_fields | {name: value for name, value in after.items() if name in names}
 
 
 def get_record_field(record: OwnedRecord | None, name: str) -> JsonValue:
-    """Return a field of a record by its name in files; None if the record does not have it."""
+    """Return a field of a record by its name in files; None if the record does not have the field."""
     if isinstance(record, UnboundRecord):
         return record.json.get(name) if isinstance(record.json, Mapping) else None
     value: JsonValue = getattr(record, name, None)
@@ -80,7 +79,7 @@ def get_record_field(record: OwnedRecord | None, name: str) -> JsonValue:
 
 
 def get_owned_labels(record: OwnedRecord | None) -> Mapping[str, str]:
-    """Return the labels of a resource when it was last applied; empty if the record has none."""
+    """Return the labels that a resource had when it was last applied; empty if the record has no labels."""
     labels = get_record_field(record, "labels")
     if not isinstance(labels, Mapping):
         return {}

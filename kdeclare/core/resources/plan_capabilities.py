@@ -1,7 +1,7 @@
-"""Capabilities that planning and applying ask kinds for: risks, static checks, identities, protection.
+"""Capabilities of kinds for planning and applying: risks, static checks, identities, protection.
 
-A capability is a small protocol that a kind implements if it applies. Generic code calls the function of
-the same name here, which knows the default for kinds without the capability.
+A capability is a small protocol that a kind can implement. Generic code calls the function of the same name
+in this module, which returns a default for kinds without the capability.
 """
 
 from collections.abc import Collection, Mapping, Set
@@ -25,7 +25,7 @@ class AssessesRisks(Protocol):
     """A kind whose changes can interrupt clients or lose data."""
 
     def assess_field(self, action: Action, field: FieldChange) -> FieldChange:
-        """Return the field with its risk and the cause, as far as the field alone determines them."""
+        """Return the field with the risk and cause that follow from the field alone."""
 
 
 @runtime_checkable
@@ -41,7 +41,7 @@ class SharesSettings(Protocol):
     """A kind whose resources declare settings that resources of other kinds can declare too."""
 
     def list_exclusive_settings(self, name: str, body: object) -> Mapping[str, JsonValue]:
-        """Return the settings that only one resource may declare: value by name of the setting."""
+        """Return the settings that only one resource is allowed to declare, as values by setting name."""
 
 
 @runtime_checkable
@@ -54,18 +54,18 @@ class AffectsResources(Protocol):
 
 @runtime_checkable
 class RecordsIdentity(Protocol):
-    """A kind whose ownership records identify one of several objects that have had the same name."""
+    """A kind whose ownership records distinguish the owned object from a later object of the same name."""
 
     def record_identity(
         self, record: OwnedRecord | None, done: tuple[Operation, ...], created_ids: Mapping[str, str | None]
     ) -> OwnedRecord | None:
-        """Return the record with the id of the created object, or without an id if none is proven.
+        """Return the record with the id of the created object, or without an id if the id is not proven.
 
-        created_ids: by operation id, as the system acknowledged them.
+        created_ids: the ids that the system acknowledged, by operation id.
         """
 
     def forget_identity(self, record: OwnedRecord | None) -> OwnedRecord | None:
-        """Return the record without an id: it holds for any object of that name."""
+        """Return the record without an id, so that it matches any object of that name."""
 
 
 @runtime_checkable
@@ -75,13 +75,13 @@ class ProtectsObjects(Protocol):
     def find_undeletable(self, names: Collection[str], live: LiveState) -> Mapping[str, str]:
         """Return the names that must not be deleted, each with the reason as a sentence.
 
-        live: what was read for the operations that delete them.
+        live: the live state that was read for the operations that delete these objects.
         """
 
 
 @runtime_checkable
 class DescribesDeletion(Protocol):
-    """A kind whose objects take something along when they are deleted."""
+    """A kind whose objects contain something that is lost when they are deleted."""
 
     deletion_cause: str
     """What is lost with a deleted object, as a sentence."""
@@ -89,7 +89,7 @@ class DescribesDeletion(Protocol):
 
 @runtime_checkable
 class RatesByLiveState(Protocol):
-    """A kind whose risks can be lower than `assess_field` says, depending on live state."""
+    """A kind whose risks are lower than `assess_field` says for some live states."""
 
     def is_rated_by_live_state(self, field: FieldChange) -> bool:
         """Whether the risk of this field depends on live state."""
@@ -103,8 +103,8 @@ Values = tuple[JsonValue, ...]
 class Evidence:
     """What a plan file shows for one resource and what its operations do, both by field path.
 
-    shared: what all operations with work that continues after the request do. Where two resources declare
-        the same, only one of them has an operation.
+    shared: the effects of all operations with work that continues after the request. If two resources declare
+        the same value, only one of these resources has an operation.
     """
 
     shown: Mapping[str, Values]
@@ -121,18 +121,18 @@ class ProvesFields(Protocol):
     """
 
     def normalize_field(self, resource: ResourceId, field: FieldChange) -> FieldChange:
-        """Return the field in the one form that diffs and operations are compared in."""
+        """Return the field in a normal form, so that diffs and operations can be compared."""
 
     def find_proven_fields(self, change: Change, evidence: Evidence) -> Set[str]:
-        """Return the paths whose shown and executed values differ without hiding anything."""
+        """Return the paths whose shown and executed values differ for a valid reason."""
 
 
 @runtime_checkable
 class MovesData(Protocol):
-    """A kind with fields that say where its data is, so that reports can mark a change as a move."""
+    """A kind with fields that say where data is stored, so that reports can present a change as a move."""
 
     def is_location(self, path: str) -> bool:
-        """Whether a field says where data is, and nothing else."""
+        """Whether a field only says where data is stored."""
 
 
 PREVENT_DESTROY = "prevent-destroy"
@@ -173,13 +173,13 @@ def _find_field_prover(kind: object) -> ProvesFields | None:
 
 
 def assess_field(kind: str, action: Action, field: FieldChange) -> FieldChange:
-    """Return the field with its risk; unchanged if the kind is not installed or rates nothing."""
+    """Return the field with its risk; unchanged if the kind is not installed or does not rate risks."""
     assessor = _find_risk_assessor(KINDS.get(kind))
     return assessor.assess_field(action, field) if assessor is not None else field
 
 
 def find_deletion_cause(kind: str) -> str:
-    """Return what is lost when an object of a kind is deleted, as a sentence; empty if nothing is known."""
+    """Return a sentence about what is lost when an object is deleted; empty if the kind has none."""
     describer = _find_deletion_describer(KINDS.get(kind))
     return describer.deletion_cause if describer is not None else ""
 
@@ -191,13 +191,13 @@ def is_rated_by_live_state(kind: str, field: FieldChange) -> bool:
 
 
 def normalize_field(resource: ResourceId, field: FieldChange) -> FieldChange:
-    """Return the field in the form in which plans and their operations are compared."""
+    """Return the field in a normal form, so that the plan and its operations can be compared."""
     field_prover = _find_field_prover(KINDS.get(resource.kind))
     return field_prover.normalize_field(resource, field) if field_prover is not None else field
 
 
 def find_proven_fields(change: Change, evidence: Evidence) -> Set[str]:
-    """Return the paths whose shown and executed values differ without hiding anything; none by default."""
+    """Return the paths whose shown and executed values differ for a valid reason; by default, none."""
     field_prover = _find_field_prover(KINDS.get(change.id.kind))
     return field_prover.find_proven_fields(change, evidence) if field_prover is not None else frozenset()
 
@@ -209,7 +209,7 @@ def find_static_diagnostics(desired: DesiredResource) -> tuple[Diagnostic, ...]:
 
 
 def list_exclusive_settings(desired: DesiredResource) -> Mapping[str, JsonValue]:
-    """Return the settings that only one resource may declare: value by name of the setting."""
+    """Return the settings that only one resource is allowed to declare, as values by setting name."""
     settings_lister = _find_settings_lister(KINDS[desired.id.kind])
     return (
         settings_lister.list_exclusive_settings(desired.id.name, desired.body)
@@ -232,7 +232,7 @@ def record_identity(
 
 
 def forget_identity(kind: str, record: OwnedRecord | None) -> OwnedRecord | None:
-    """Return the ownership record without an id: it holds for any object of that name."""
+    """Return the ownership record without an id, so that it matches any object of that name."""
     recorder = _find_identity_recorder(KINDS[kind])
     return recorder.forget_identity(record) if recorder is not None else record
 
@@ -240,7 +240,7 @@ def forget_identity(kind: str, record: OwnedRecord | None) -> OwnedRecord | None
 def find_undeletable(kind: str, names: Collection[str], live: LiveState) -> Mapping[str, str]:
     """Return the objects of a kind that must not be deleted, each with the reason as a sentence.
 
-    live: what was read for the operations that delete them.
+    live: the live state that was read for the operations that delete these objects.
     """
     registered_kind = KINDS.get(kind)
     return (
@@ -249,7 +249,7 @@ def find_undeletable(kind: str, names: Collection[str], live: LiveState) -> Mapp
 
 
 def is_move(change: Change) -> bool:
-    """Whether a change alters nothing but where data is."""
+    """Whether a change only affects where data is stored."""
     kind = KINDS.get(change.id.kind)
     if not isinstance(kind, MovesData) or not change.fields:
         return False

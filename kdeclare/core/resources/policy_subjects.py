@@ -1,7 +1,7 @@
-"""How policies see resources of any kind: policy requests, and how kinds provide their content.
+"""Policy requests, through which policies see resources, and the capabilities by which kinds provide them.
 
-A kind whose resources policies can evaluate is a `PolicySubject`. A kind that offers more than plain values,
-because it reads some facts only when a policy uses them, creates the requests itself: `MakesPolicyRequests`.
+A kind whose resources policies can evaluate is a `PolicySubject`. A kind that reads some values only when a
+policy uses them creates the requests itself (`MakesPolicyRequests`).
 """
 
 import re
@@ -36,25 +36,25 @@ class PolicyAction(StrEnum):
 
 
 class PolicyViolation(Exception):
-    """Raised by a policy to deny a request. Its message is displayed to the user."""
+    """The error by which a policy denies a request. Its message is displayed to the user."""
 
 
 class UnavailableError(BaseException):
-    """A policy uses a value that is not available. Policies are not meant to catch this."""
+    """The error that a policy uses a value that is not available. Policies should not catch this error."""
 
 
 class UnavailableOffline(UnavailableError):
-    """A policy uses a value that only a system can provide."""
+    """The error that a policy uses a value that only a system can provide."""
 
 
 class UnavailableTracker:
-    """Records which value was unavailable to a policy, in case the policy catches every exception."""
+    """Records which value was unavailable to a policy, because the policy might catch every exception."""
 
     def __init__(self) -> None:
         self._first: UnavailableError | None = None
 
     def withhold(self, what: UnavailableError) -> NoReturn:
-        """Record the error and raise it."""
+        """Record and raise the error."""
         self._first = self._first or what
         raise what
 
@@ -69,10 +69,11 @@ class UnavailableTracker:
 
 
 class OfflineRequest:
-    """The shared part of all requests that are derived from manifests alone. Dataclasses define the fields.
+    """The base class of requests that are derived from manifests alone. Dataclasses define the fields.
 
-    created: whether to assume that the resource does not exist yet; otherwise only its system knows.
-    withholding: the values that were unavailable to the current policy.
+    created: whether to assume that the resource does not exist yet. If false, it is unknown whether the
+        resource exists.
+    withholding: records the values that were unavailable to the current policy.
     """
 
     __slots__ = ()
@@ -81,22 +82,22 @@ class OfflineRequest:
 
     @property
     def action(self) -> PolicyAction:
-        """CREATE if the resource is assumed not to exist; otherwise only its system knows."""
+        """CREATE if the resource is assumed not to exist; otherwise, reading the action raises an error."""
         return PolicyAction.CREATE if self.created else self._raise_unavailable()
 
     @property
     def principal(self) -> str | None:
-        """Always unavailable, because there is no connection yet."""
+        """Raises an error: the principal is unavailable, because there is no connection yet."""
         self._raise_unavailable()
 
     @property
     def labels_before(self) -> Mapping[str, str]:
-        """Empty on CREATE."""
+        """Empty on CREATE; otherwise, reading the labels raises an error."""
         return {} if self.created else self._raise_unavailable()
 
     @property
     def pre_request_state(self) -> None:
-        """None on CREATE."""
+        """None on CREATE; otherwise, reading the state raises an error."""
         return None if self.created else self._raise_unavailable()
 
     def _raise_unavailable(self) -> NoReturn:
@@ -108,11 +109,11 @@ class PolicyField:
     """One field of the states that policies see.
 
     value_type: int, float, str, bool, or a list or dict of these; ``object`` if several types are possible.
-    read: reads the field from a state; by default the item of its name.
+    read: reads the field from a state; by default, it reads the item with the field's name.
     keys: for a mapping, the known keys with the types of their values, to detect misspelled keys. Other keys
         may exist, too.
-    elements: for a mapping, what its keys are called, in the plural. nullable: whether it can be unset, and
-    is null then. Unset collections are empty.
+    elements: for a mapping, the plural noun for its keys. nullable: whether the field is null when it is not
+        set. Unset collections are empty.
     """
 
     value_type: type
@@ -133,7 +134,7 @@ _DICTS: Mapping[type, type] = {
 
 
 def build_policy_field(annotation: object) -> PolicyField:
-    """Return the policy field for an annotation of a model; types that rules cannot express become object."""
+    """Return the policy field for a model's annotation. A type that rules cannot express becomes object."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin in (Union, UnionType):
         member_types = [argument for argument in arguments if argument is not type(None)]
@@ -152,16 +153,16 @@ def build_policy_field(annotation: object) -> PolicyField:
 
 
 def is_text_mapping(policy_field: PolicyField) -> bool:
-    """Whether a field is a mapping with string keys, each of which changes on its own."""
+    """Whether a field is a mapping with string keys. Each key can change independently."""
     return get_origin(policy_field.value_type) is dict and get_args(policy_field.value_type)[0] is str
 
 
 @dataclass(frozen=True, eq=False)
 class PolicyWords:
-    """What a rule about a kind can refer to.
+    """The names that a rule about a kind can use.
 
-    fields: the fields of its states, by name. subject: another name for ``resource.name``. before, after:
-    other names for the two states. is_name: whether a resource can have a given name.
+    fields: the fields of the kind's states, by name. subject: an alias of ``resource.name``. before, after:
+        aliases of the two states. is_name: returns whether a resource can have a given name.
     """
 
     fields: Mapping[str, PolicyField]
@@ -171,7 +172,7 @@ class PolicyWords:
     is_name: Callable[[str], bool] = bool
 
     def has_field(self, changed: str) -> bool:
-        """Whether a request can change this: a field, or ``field.key`` of a mapping."""
+        """Whether a request can change ``changed``, which is a field, or ``field.key`` for a mapping."""
         name, dot, key = changed.partition(".")
         policy_field = self.fields.get(name)
         return (
@@ -184,7 +185,7 @@ class PolicyRequest(Protocol):
 
     @property
     def action(self) -> PolicyAction:
-        """What is done to the resource."""
+        """The action that the request performs on the resource."""
 
     @property
     def name(self) -> str:
@@ -196,11 +197,13 @@ class PolicyRequest(Protocol):
 
     @property
     def labels(self) -> LabelSet:
-        """The labels of its manifest; for a deletion, those that it had when it was last applied."""
+        """The labels in the resource's manifest; for a deletion, the labels when the resource was last
+        applied.
+        """
 
     @property
     def labels_before(self) -> LabelSet:
-        """The labels that it had when it was last applied; empty if it was never applied."""
+        """The labels when the resource was last applied; empty if it was never applied."""
 
     @property
     def changed(self) -> frozenset[str]:
@@ -230,8 +233,8 @@ class ResourceRequest(PolicyRequest, Protocol):
 class ResourcePolicy(ABC):
     """A policy in Python about resources of the `PolicySubject` that the project file names.
 
-    It is instantiated without arguments and configured once. ``validate`` is called for one resource at a
-    time, but not necessarily from the thread that configured it, nor always from the same thread.
+    A policy is instantiated without arguments and configured once. ``validate`` is called for one resource at
+    a time, but possibly from different threads.
     """
 
     def configure(self, configs: Mapping[str, JsonValue]) -> None:  # noqa: B027  most have no settings
@@ -250,7 +253,7 @@ class ResourcePolicy(ABC):
 
 
 class UncertainRequest(PolicyRequest, Protocol):
-    """A request of which some values are unknown."""
+    """A request with some unknown values."""
 
     @property
     def withholding(self) -> UnavailableTracker:
@@ -258,7 +261,7 @@ class UncertainRequest(PolicyRequest, Protocol):
 
 
 class PolicyEffect(Protocol):
-    """The effect of an operation on one resource. Implementations may hold more."""
+    """The effect of an operation on one resource. Implementations can have more fields."""
 
     @property
     def created(self) -> bool:
@@ -270,7 +273,7 @@ class PolicyEffect(Protocol):
 
 
 def find_policy_action(effects: Sequence[PolicyEffect]) -> PolicyAction:
-    """Return what is done to a resource, given the effects on it."""
+    """Return the action on a resource, given the effects on the resource."""
     if any(effect.created for effect in effects):
         return PolicyAction.CREATE
     return PolicyAction.DELETE if any(effect.deleted for effect in effects) else PolicyAction.MODIFY
@@ -278,12 +281,12 @@ def find_policy_action(effects: Sequence[PolicyEffect]) -> PolicyAction:
 
 @dataclass(frozen=True, slots=True)
 class ReviewInputs:
-    """The inputs of the requests about all resources of one kind that are evaluated together.
+    """The inputs for requests about all resources of one kind that are evaluated together.
 
-    subjects: their names, by what is done to them. live: the live state that has already been read for
-    ``selections``; None if none has. labels: the future labels of all resources by name, evaluated or not;
-    applied: the labels when last applied. desired: the declared resources, and owned: the ownership records,
-    by name.
+    subjects: the names of the resources, by action. live: the live state that was already read for
+        ``selections``; None if nothing was read. labels: the future labels of all resources by name, even of
+        resources that are not evaluated. applied: the labels that these resources had when they were last
+        applied. desired: the declared resources by name. owned: the ownership records by name.
     """
 
     connections: Connections
@@ -301,21 +304,20 @@ class Review(Protocol):
 
     @property
     def fault(self) -> Fault | None:
-        """The fault of the system, if a policy used something that could not be read."""
+        """The fault of the system, if a policy used a value that could not be read."""
 
     @property
     def is_busy(self) -> bool:
         """Whether a read from the system is in progress; can be called from any thread."""
 
     def make_request(self, name: str, effects: Sequence[PolicyEffect]) -> PolicyRequest:
-        """Return the request for these effects, on top of those accepted before."""
+        """Return the request for these effects, in addition to the effects that were already accepted."""
 
     def accept(self, name: str, effects: Sequence[PolicyEffect]) -> None:
         """Add effects that were not denied; later requests are based on them."""
 
     def make_existing_request(self, name: str, action: PolicyAction, among: Collection[str]) -> PolicyRequest:
-        """Return a request for the current live resource: as if creating it, or modifying it without an
-        effect.
+        """Return a request that creates the current live resource again, or modifies it without an effect.
 
         among: all resources for which the same request is made.
         """
@@ -325,28 +327,32 @@ class DeclaredSubject(Protocol):
     """What a manifest declares for one resource that policies evaluate."""
 
     def make_request(self, labels: LabelSet, *, created: bool) -> UncertainRequest:
-        """Return the request to apply the manifest; with ``created``, as if the resource did not exist."""
+        """Return the request to apply the manifest. With ``created``, assume that the resource does not
+        exist.
+        """
 
 
 @runtime_checkable
 class HasPolicyWords(Protocol):
-    """A kind that rules can refer to."""
+    """A kind that has names for rules."""
 
     @property
     def policy_words(self) -> PolicyWords:
-        """What a rule about the kind can refer to."""
+        """The names that a rule about the kind can use."""
 
 
 @runtime_checkable
 class PolicySubject(HasPolicyWords, Protocol):
     """A kind whose resources policies can evaluate.
 
-    States are mappings by field name. They contain no value that is or may be secret. `OperationType.fields`
+    States are mappings by field name. They contain no known or possible secret. `OperationType.fields`
     reports how operations change a state.
     """
 
     def describe_declared(self, desired: DesiredResource) -> Mapping[str, object]:
-        """Return what a manifest declares; a field that it omits is unknown before a plan."""
+        """Return the fields that a manifest declares. A field that the manifest omits is unknown before a
+        plan.
+        """
 
     def describe_live(
         self,
@@ -363,14 +369,16 @@ class ListedForPolicies(Protocol):
     """A kind whose live resources policies can evaluate, declared or not."""
 
     def select_every(self) -> Selections:
-        """Return what must be read to see all resources of the kind, besides the names of all objects."""
+        """Return what must be read to find all resources of the kind, in addition to the names of all
+        objects.
+        """
 
     def list_live(self, live: LiveState) -> Collection[str]:
-        """Return the names of all resources except those that only the system itself may change. Raises
-        Fault.
+        """Return the names of all resources except resources that only the system itself is allowed to
+        change. Raises Fault.
 
         If the kind's resources are not named after their objects, return the keys of the objects
-        (`FleetComparable.find_live_key`); declared or owned resources are then known by their own names.
+        (`FleetComparable.find_live_key`); declared or owned resources keep their own names.
         """
 
 
@@ -379,7 +387,7 @@ class MakesPolicyRequests(HasPolicyWords, Protocol):
     """A kind that creates the requests about its resources itself."""
 
     def find_declared(self, desired: DesiredResource) -> Mapping[str, DeclaredSubject]:
-        """Return what a resource of any kind declares for resources of this kind."""
+        """Return the subjects of this kind that a resource of any kind declares something for, by name."""
 
     def find_policy_effects(self, op: Operation) -> Mapping[str, PolicyEffect]:
         """Return the effects of an operation on resources of this kind."""
@@ -397,8 +405,8 @@ class JudgedInSnapshots(Protocol):
     ) -> Review:
         """Start creating requests about live resources in a snapshot, without sending requests to any system.
 
-        names: the resources to evaluate. labels: of all resources that have labels. If a policy uses
-        something that snapshots do not contain, the review has a fault.
+        names: the resources to evaluate. labels: the labels of all resources that have labels. If a policy
+            uses a value that snapshots do not contain, the review has a fault.
         """
 
 
@@ -414,10 +422,10 @@ def find_snapshot_subject(kind: str) -> JudgedInSnapshots | None:
 
 @runtime_checkable
 class HasFieldSubjects(Protocol):
-    """A kind whose resources can change several other policy subjects, each with fields of its own."""
+    """A kind whose resources can change several policy subjects, each through separate fields."""
 
     def find_field_subject(self, path: str) -> str | None:
-        """Return the subject of a field, as verdicts name it; None if it is the resource as a whole."""
+        """Return the name of a field's subject in verdicts; None if the subject is the whole resource."""
 
 
 @cache
@@ -426,7 +434,7 @@ def _find_field_subject_capability(kind: object) -> HasFieldSubjects | None:
 
 
 def find_field_subject(kind: str, path: str) -> str | None:
-    """Return the subject of a changed field, as verdicts name it; None if it is the resource itself."""
+    """Return the name of a changed field's subject in verdicts; None if it is the resource itself."""
     capability = _find_field_subject_capability(KINDS.get(kind))
     return capability.find_field_subject(path) if capability is not None else None
 
@@ -437,7 +445,7 @@ def _find_words_capability(kind: object) -> HasPolicyWords | None:
 
 
 def find_policy_words(kind: str) -> PolicyWords | None:
-    """Return what rules about a kind can refer to; None if policies cannot evaluate the kind."""
+    """Return the names that rules about a kind can use; None if policies cannot evaluate the kind."""
     capability = _find_words_capability(KINDS.get(kind))
     return capability.policy_words if capability is not None else None
 

@@ -11,12 +11,13 @@ _SCALARS = ["string", "number", "boolean"]
 
 @dataclass(frozen=True, slots=True)
 class RawText:
-    """Marks a field whose scalars stay text as written, at any depth: 1.10 is not 1.1, and true is a string.
+    """Marks a field whose scalars stay strings as written, at any depth: 1.10 is not 1.1, and true is a
+    string.
 
-    ``properties: Annotated[dict[str, str], RawText(may_be_secret=True)]`` suits the settings of most other
-    systems. Null stays null.
+    ``properties: Annotated[dict[str, str], RawText(may_be_secret=True)]`` is suitable for the settings of
+    most systems. Null stays null.
 
-    may_be_secret: whether messages must not repeat values, because some of them are secrets.
+    may_be_secret: whether messages must not repeat the values, because some values are secrets.
     """
 
     may_be_secret: bool = False

@@ -15,7 +15,7 @@ from kdeclare.core.resources.owned_record import CodedRecord, OwnedRecord, Unbou
 def bind_record(kind: str, json: JsonValue) -> OwnedRecord | None:
     """Return the record in ``json`` for a resource of a kind; None for None.
 
-    Returns `UnboundRecord` if the kind rejects it or is not installed.
+    Returns `UnboundRecord` if the kind rejects the record or is not installed.
     """
     if json is None:
         return None
@@ -48,5 +48,5 @@ def dump_record(record: OwnedRecord | None) -> JsonValue:
 
 
 def protect_record(kind: str, record: OwnedRecord | None) -> OwnedRecord | None:
-    """Return the record with protection against deletion."""
+    """Return the record with the lifecycle option that prevents deletion."""
     return bind_record(kind, {**as_object(dump_record(record) or {}), "preventDestroy": True})

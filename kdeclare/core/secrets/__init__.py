@@ -1,1 +1,1 @@
-"""Secrets: references, hashes, and removal of secret values from messages."""
+"""Secrets: references, hashes, and the removal of secret values from messages."""

@@ -1,7 +1,7 @@
 """The known secret values of this process, and their removal from text.
 
-Brokers, workers and libraries may echo what they receive. Code that resolves a secret registers it here; text
-is scrubbed at the last common points before output and the journal.
+Brokers, workers and libraries may echo what they receive. Code that resolves a secret registers it here;
+output and journal entries are scrubbed right before they are written.
 """
 
 import json
@@ -14,13 +14,13 @@ from kdeclare.core.jsontypes import JsonValue
 
 SCRUBBED = "(sensitive)"
 MIN_SECRET_LENGTH = 6
-"""Shorter values are not scrubbed: they look like ordinary text, and `5` would occur in every line."""
+"""Shorter values are not scrubbed, because they occur in ordinary text: every line could contain a `5`."""
 _MIN_ANYWHERE_LENGTH = 12
-"""Values of at least this length are replaced anywhere; shorter ones only if they are whole words."""
+"""Values of at least this length are replaced anywhere; shorter values only if they are whole words."""
 
 
 class Scrubber:
-    """Replaces registered values, even if they are escaped or quoted. Values are never removed."""
+    """Replaces registered values, even if they are escaped or quoted. A registered value stays registered."""
 
     def __init__(self) -> None:
         """Start without any values."""
@@ -43,7 +43,7 @@ class Scrubber:
                     self._lengths[start] = tuple(sorted(lengths, reverse=True))
 
     def scrub(self, text: str) -> str:
-        """Return the text without any registered value; the time does not depend on their number."""
+        """Return the text without any registered value. The time does not depend on the number of values."""
         lengths_by_start = self._lengths
         if not lengths_by_start or len(text) < MIN_SECRET_LENGTH:
             return text
@@ -90,7 +90,7 @@ class Scrubber:
 
 
 def _list_escaped_forms(text: str) -> set[str]:
-    """Return the text as it is escaped in URLs, JSON, Python and shells."""
+    """Return the value and its escaped forms in URLs, JSON, Python and shells."""
     in_json = {json.dumps(text, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)}
     error_handler = "surrogateescape"  # environment variables may contain any bytes
     in_urls = {

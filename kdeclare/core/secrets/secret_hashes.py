@@ -1,7 +1,8 @@
-"""Hashes of secrets: plans and states store them to detect changed values (decision 21).
+"""Hashes of secrets, which plans and states store to detect changed values (decision 21).
 
-``pbkdf2$<salt>$<hex>`` is intentionally slow; ``hmac$<key id>$<salt>$<hex>`` uses a key that is in no file.
-A hash is compared using its own salt and key, so that hashes from earlier versions stay comparable.
+``pbkdf2$<salt>$<hex>`` is intentionally slow. ``hmac$<key id>$<salt>$<hex>`` uses a key that no file
+contains. A hash is compared with its own salt and key, so that hashes from earlier versions remain
+comparable.
 """
 
 import hashlib
@@ -16,18 +17,19 @@ from kdeclare.core.secrets.scrubber import SCRUBBER
 from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK
 
 KEY_VARIABLE = "KDECLARE_SECRET_KEY"
-"""Environment variable: the key for new hashes. An attacker who has only the state cannot test guesses."""
+"""The environment variable with the key for new hashes. Without it, attackers cannot test guesses.
+"""
 OLD_KEY_VARIABLE = "KDECLARE_OLD_SECRET_KEY"
-"""Environment variable: the previous key, used to compare hashes until they are replaced."""
+"""The environment variable with the previous key, which is used to compare hashes until they are replaced."""
 KEY_MISSING = "secret-key-missing"
-"""The code of the error that no key is set, although hashes were made with one."""
+"""The error code for hashes that were made with a key although no key is set."""
 
 OTHER_KEY = "secret-key-changed"
-"""The code of the error that a hash was made with a different key than the one that is set."""
+"""The error code for a hash that was made with a different key than the one that is set."""
 
 _ITERATIONS = 100_000  # about 25 ms
 _SALT_LENGTH = 32
-"""Hexadecimal digits. Salts of version 0.1 have 16: they were derived from the resource and the key alone."""
+"""The number of hexadecimal digits of a salt. Salts of version 0.1 have 16 digits."""
 _SHORTEST_KEY = 16
 _MARK_LENGTH = 8
 
@@ -63,7 +65,7 @@ _KEYS = _KeyRing()
 class SecretHasher:
     """Creates new hashes.
 
-    scope: what the secrets belong to: the lineage of a state, or what is known before a state exists.
+    scope: the lineage of the state that the secrets belong to, or a substitute before a state exists.
     key_id: the id of the key to use; None for PBKDF2.
     """
 
@@ -71,7 +73,9 @@ class SecretHasher:
     key_id: str | None = None
 
     def make_hash(self, resource: str, key: str, value: str) -> str:
-        """Return the hash of the value of one config. The same value elsewhere has a different hash."""
+        """Return the hash of the value of one config. The same value in a different config has a different
+        hash.
+        """
         salt_input = f"kdeclare/2/{self.scope}/{resource}/{key}"
         salt = hashlib.sha256(salt_input.encode()).hexdigest()[:_SALT_LENGTH]
         return _hash_with(f"pbkdf2${salt}" if self.key_id is None else f"hmac${self.key_id}${salt}", value)
@@ -87,9 +91,9 @@ class SecretHasher:
 
 
 def read_keys(environ: Mapping[str, str]) -> str | None:
-    """Read the keys from the environment; return the id of the key for new hashes, if there is one.
+    """Read the keys from environment variables. Return the id of the key for new hashes, if there is one.
 
-    Raises KdeclareError if a key is short enough to guess.
+    Raises KdeclareError if a key is too short.
     """
     given_keys = {name: environ.get(name, "").strip() for name in (KEY_VARIABLE, OLD_KEY_VARIABLE)}
     ids = {name: _KEYS.add(_validate_key(name, key)) for name, key in given_keys.items() if key}
@@ -131,20 +135,20 @@ def _validate_key(name: str, key: str) -> str:
 
 
 def can_compare(stored_hash: str) -> bool:
-    """Whether the key of a hash is set, or the hash needs none."""
+    """Whether the key of a hash is set, or the hash needs no key."""
     scheme, *fields = stored_hash.split("$")
     return scheme != "hmac" or _KEYS.find(fields[0]) is not None
 
 
 def hash_like(stored_hash: str, value: str) -> str | None:
-    """Return the hash of ``value``, made like ``stored_hash``; None if the key of that hash is not set."""
+    """Return the hash of ``value`` with the salt and key of ``stored_hash``; None if that key is not set."""
     return _hash_with(stored_hash.rpartition("$")[0], value) if can_compare(stored_hash) else None
 
 
 def is_hash_of(stored_hash: str, value: str) -> bool:
     """Whether ``stored_hash`` is the hash of ``value``.
 
-    False if its key is not set.
+    False if the key of the hash is not set.
     """
     computed = hash_like(stored_hash, value)
     return computed is not None and hmac.compare_digest(computed, stored_hash)
@@ -165,7 +169,7 @@ def mark_value(place: str, key: str, value: str, known_hashes: Sequence[str]) ->
 def mark_hash(secret_hash: str) -> str:
     """Return the mark of the secret with this hash.
 
-    It is the end of the slow hash: long enough to detect a change, too short to test guesses.
+    The mark is the end of the hash. It is long enough to detect a change and too short to test guesses.
     """
     return f"{SENSITIVE_MASK} #{secret_hash[-_MARK_LENGTH:]}"
 
@@ -177,7 +181,9 @@ def is_mark(value: JsonValue) -> bool:
 
 @lru_cache(maxsize=65_536)
 def _hash_with(prefix: str, value: str) -> str:
-    """Return the hash with this prefix (all but the last part); cached for when workers are watched."""
+    """Return the hash with this prefix. Cached, because commands that watch workers hash the same values
+    often.
+    """
     scheme, *key_id, salt = prefix.split("$")
     if scheme == "hmac":
         key = _KEYS.find(key_id[0])
@@ -187,5 +193,5 @@ def _hash_with(prefix: str, value: str) -> str:
 
 
 def _encode_text(text: str) -> bytes:
-    """Encode a text that may come from an environment variable that is not valid UTF-8."""
+    """Encode a string. The value of an environment variable can be invalid UTF-8."""
     return text.encode("utf-8", "surrogateescape")

@@ -1,4 +1,4 @@
-"""Sensitive values, values that references resolve to, and what plans and states store about them."""
+"""Sensitive values, resolved references, and what plans and states store about secrets."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -42,21 +42,21 @@ class Referenced(str):
 
 
 SENSITIVE_MASK = "(sensitive)"
-"""Replaces a sensitive value wherever it would be displayed or written to a file."""
+"""The string that replaces a sensitive value in output and files."""
 
 UNKNOWN_HASH = "untold"
-"""The hash of a secret about which only its existence is known."""
+"""Stands for the hash of a secret when only its existence is known."""
 
 EARLIER_ARGUMENT = "was"
-"""The operation argument that stores the record of the previous secret, for the rollback.
+"""The operation argument that stores the previous secret's reference and hash for a rollback.
 
 Executing the operation does not require the previous value, which may no longer be available.
 """
 
 HIDDEN_FIELD = "hidden"
-"""The field for a `Secret` with the same value as another field, in case the system hides that value.
+"""The field for a `Secret` with the value of the field beside it, in case the system hides that value.
 
-It has the same path as the value beside it.
+Both fields have the same path.
 """
 
 _SENSITIVE_KEY = re.compile(
@@ -64,7 +64,7 @@ _SENSITIVE_KEY = re.compile(
     r"|ssl\.keystore\.key|ssl\.keystore\.certificate\.chain|ssl\.truststore\.certificates)$",
     re.IGNORECASE,
 )
-"""Keys of type PASSWORD (SslConfigs, SaslConfigs), and likely names of secrets in plug-ins."""
+"""Matches keys of type PASSWORD (SslConfigs, SaslConfigs), and likely names of secrets in plug-ins."""
 
 _NEVER_SECRET = frozenset({str, Referenced, int, bool, float, NoneType})
 
@@ -76,7 +76,8 @@ ValuePath = tuple[str | int, ...]
 class SecretRef(Arguments):
     """What plans and states store about a secret.
 
-    secret: its salted hash. reference: the scalar that it is resolved from, None for a literal.
+    secret: the salted hash of the secret. reference: the scalar that contains the reference, None for a
+        literal.
     """
 
     secret: str
@@ -92,10 +93,10 @@ class Secret:
     """A sensitive value in memory; ``value`` is empty if it was decoded from JSON.
 
     reference: the scalar as written, None for a literal.
-    digest: its hash; empty until it is sealed (`engine.planning.sealing`), because the salt depends on the
-        state.
+    digest: the hash of the value; empty until `engine.planning.sealing` computes it, because the salt depends
+        on the state.
     stored: the hash in the state, if it was made from the same value; otherwise empty.
-    doubtful: whether only the cluster can tell if it is sensitive.
+    doubtful: whether only the cluster can tell if the value is sensitive.
     """
 
     value: str = field(repr=False)
@@ -106,27 +107,27 @@ class Secret:
 
     @property
     def stated(self) -> JsonObject:
-        """The JSON form for comparisons, sealed or not. It prefers the hash from the state."""
+        """The JSON form for comparisons. It contains the hash from the state if there is one."""
         return {"secret": self.stored or self.digest, "reference": self.reference}
 
     @property
     def ref(self) -> SecretRef:
-        """What the plan and the state store. The secret must be sealed."""
-        assert self.digest, "a secret that was not sealed"
+        """What the plan and the state store. The hash must have been computed."""
+        assert self.digest, "the hash of a secret was not computed"
         return SecretRef(self.digest, self.reference)
 
     def as_json(self) -> JsonObject:
-        """Return what the plan and the state store, in JSON form. The secret must be sealed."""
+        """Return what the plan and the state store, in JSON form. The hash must have been computed."""
         return self.ref.as_json()
 
 
 def is_sensitive_key(key: str) -> bool:
-    """Whether the value of a setting must be hidden, evaluating by its name."""
+    """Whether the name of a setting indicates that its value must be hidden."""
     return _SENSITIVE_KEY.search(key) is not None
 
 
 def hide(value: str) -> Secret:
-    """Return a secret that was read from a system; no message or log repeats its value from now on."""
+    """Return a secret that was read from a system, and register its value so that no output repeats it."""
     SCRUBBER.register(value)
     return Secret(value, None)
 
@@ -135,7 +136,7 @@ class SecretSource(Protocol):
     """Resolves the values of secrets again during apply."""
 
     def reveal(self, secret: SecretRef) -> str:
-        """Return the value. Raises KdeclareError if it is unavailable or its hash is not the planned one."""
+        """Return the value. Raises KdeclareError if it is unavailable or does not match the planned hash."""
 
 
 _RECORD_KEYS = {"secret", "reference"}
@@ -148,7 +149,7 @@ def is_secret(value: object) -> TypeGuard[JsonObject]:
 
 
 def bind_secret_ref(value: JsonObject) -> SecretRef:
-    """Return the record of a secret from plain data for which `is_secret` holds."""
+    """Return the record of a secret from plain data. The data must satisfy `is_secret`."""
     reference = value["reference"]
     return SecretRef(as_text(value["secret"]), None if reference is None else as_text(reference))
 
@@ -208,7 +209,7 @@ def _list_argument_fields(arguments: type) -> tuple[str, ...] | None:
 
 
 def replace_records(value: JsonValue, new: Mapping[ValuePath, SecretRef], path: ValuePath = ()) -> JsonValue:
-    """Return plain data with other records at these paths, which `find_records` returned."""
+    """Return plain data with new records of secrets at these paths, which `find_records` returned."""
     if path in new:
         return new[path].as_json()
     if isinstance(value, Mapping):
@@ -232,7 +233,7 @@ def find_secrets(value: object) -> Iterator[tuple[ValuePath, Secret]]:
 
 
 def replace_secrets(value: object, new: Mapping[ValuePath, Secret]) -> object:
-    """Return the value with other secrets at these paths."""
+    """Return the value with new secrets at these paths."""
     return _replace_below(value, new, ())
 
 
@@ -262,7 +263,7 @@ _secret_fields_by_type: dict[type, tuple[str, ...]] = {}
 
 
 def _list_secret_fields(model: type) -> tuple[str, ...]:
-    """Return the fields that can hold a secret, or the record of one, according to their annotations."""
+    """Return the fields that can hold a secret or the record of a secret, according to their annotations."""
     names = _secret_fields_by_type.get(model)
     if names is None:
         names = _secret_fields_by_type[model] = _find_secret_field_names(model)
@@ -376,5 +377,5 @@ SecretText = Annotated[
 ]
 """The type of a spec field that holds a secret: a string in the manifest, a `Secret` after parsing.
 
-No message about a manifest repeats the content of such a field, whatever the error is.
+No message about a manifest repeats the value of such a field.
 """

@@ -2,7 +2,7 @@
 
 Subclass `ProviderContract` in your test module, in a class whose name starts with ``Test``. Declare the
 provider, how to make an empty system for it, and three sets of resources. Every test makes its own systems,
-so they should be quick to make: fakes, or real systems that run inside the test.
+so use systems that start quickly: fakes, or real systems that run inside the test.
 
 A failing test means that kdeclare could not keep a promise to users of the provider. The docstring of the
 test is the promise.
@@ -18,18 +18,20 @@ __all__ = ["Bench", "Declared", "ProviderContract"]
 
 
 class ProviderContract(ManifestPromises, RunPromises, FaultPromises, SecretPromises):
-    """The suite. The module explains how to use it.
+    """The test suite for a provider. The docstring of this module explains how to use the suite.
 
     provider: the provider under test.
-    before, after: what is declared first, and second. Between the two, every kind should have a resource
-        that is created, one that is updated, and one that is deleted; any secrets should change.
-    elsewhere: some resources of ``after`` in a third form, as another client changes them in the meantime.
-        Each differs from ``before`` and from ``after``.
+    before: the resources that are declared first. after: the resources that are declared second. From
+        ``before`` to ``after``, each kind should have one resource that is created, one that is updated and
+        one that is deleted. All secrets should change.
+    elsewhere: some resources of ``after`` in a third form, as changed by another client in the meantime. Each
+        resource differs from ``before`` and from ``after``.
     secrets: the values of references to secrets, by reference: ``{"${env.TOKEN}": "any text"}``.
     actions: exactly the actions that changes between ``before`` and ``after`` have. Set it only if the kinds
-        have fewer: objects that always exist, such as brokers, are neither created nor deleted. If deletions
-        cannot be undone, a second class without deletions can show that everything else is rolled back.
+        do not have all actions: objects that always exist, such as brokers, are neither created nor deleted.
+        If deletions cannot be undone, a second class without deletions can show that everything else is
+        rolled back.
 
-    A provider whose system shows finished writes with a delay overrides `make_clock` too. Work that continues
-    after a request (a `Completion`) does not need that.
+    If the system shows finished writes with a delay, override `make_clock`, too. Work that continues after a
+    request (a `Completion`) does not require this.
     """

@@ -1,4 +1,4 @@
-"""A system with a project that is applied to it, and the hooks that a provider implements for the suite."""
+"""The test bench (a system and a project), and the hooks that a provider implements for the suite."""
 
 import re
 import threading
@@ -46,29 +46,29 @@ class Declared:
 
     @property
     def id(self) -> ResourceId:
-        """Its id."""
+        """The id of the resource."""
         return ResourceId(self.kind, self.name)
 
 
 @dataclass
 class Bench:
-    """One system, the project that is applied to it, and the requests between them."""
+    """One system, the project that is applied to the system, and the requests that the project sent."""
 
     system: object
     world: World
     requests: FaultyOperations
 
     def apply(self, declared: Sequence[DesiredResource], **options: Any) -> ApplyResult:
-        """Plan and apply. Resources that are no longer declared are deleted."""
+        """Plan and apply the declared resources, and delete resources that are no longer declared."""
         return self.world.apply(*declared, scope=ALLOW_DELETES, **options)
 
     def plan(self, declared: Sequence[DesiredResource]) -> Plan:
-        """Plan. Resources that are no longer declared would be deleted."""
+        """Plan the declared resources, and the deletion of resources that are no longer declared."""
         return self.world.plan(*declared, scope=ALLOW_DELETES)
 
 
 class ContractBase:
-    """What all parts of the suite use: the attributes and hooks of `ProviderContract`, and benches."""
+    """The shared part of the suite: the attributes and hooks of `ProviderContract`, and benches."""
 
     provider: ClassVar[Provider]
     before: ClassVar[Sequence[Declared]]
@@ -78,7 +78,7 @@ class ContractBase:
     actions: ClassVar[Set[Action]] = frozenset({Action.CREATE, Action.UPDATE, Action.DELETE})
 
     def make_system(self, folder: Path) -> object:
-        """Return a new, empty system. folder: an empty folder for it alone."""
+        """Return a new, empty system. folder: an empty folder that only this system uses."""
         raise NotImplementedError
 
     def connect(self, system: object) -> Connections:
@@ -86,14 +86,14 @@ class ContractBase:
         raise NotImplementedError
 
     def dump(self, system: object) -> JsonValue:
-        """Return everything in a system that its users see: what must be equal after a rollback.
+        """Return everything in a system that users see. After a rollback, the result must be the same.
 
-        Leave out values that are never equal again, such as ids and times.
+        Leave out values that a rollback cannot restore, such as ids and times.
         """
         raise NotImplementedError
 
     def make_clock(self) -> Clock:
-        """Return the clock of runs; by default one on which waiting takes no time.
+        """Return the clock of runs. By default, waiting takes no time.
 
         Only a system that shows a write later than it acknowledges it needs `core.clock.SystemClock`. The
         suite then really waits, which can take minutes.
@@ -150,16 +150,18 @@ class ContractBase:
 
     def _apply_before(self, make_bench: Callable[[], Bench]) -> Bench:
         bench = make_bench()
-        assert bench.apply(self._declare(self.before)).complete, "'before' can be applied to an empty system"
+        assert bench.apply(self._declare(self.before)).complete, (
+            "applying 'before' to an empty system must succeed"
+        )
         return bench
 
     def _compute_final_state(self, make_bench: Callable[[], Bench]) -> tuple[JsonValue, JsonValue]:
         bench = self._apply_before(make_bench)
-        assert bench.apply(self._declare(self.after), batch=1).complete, "'after' can be applied"
+        assert bench.apply(self._declare(self.after), batch=1).complete, "applying 'after' must succeed"
         return self._read_state(bench)
 
     def _read_state(self, bench: Bench) -> tuple[JsonValue, JsonValue]:
-        """Return the content of the system and the ownership records without ids, which come later."""
+        """Return the content of the system, and the ownership records without the ids of objects."""
         bench.world.recover()
         kinds = {text: ResourceId.parse(text).kind for text in bench.world.owned()}
         owned = {
@@ -172,7 +174,7 @@ class ContractBase:
         """Check that the next command recovers from the crash and reaches the same state."""
         for thread in threading.enumerate():
             if thread.name.startswith("apply"):
-                thread.join()  # a request in flight still arrives, although its sender is dead
+                thread.join()  # a request in flight still arrives, although its sender has died
         bench.world.store.restart()
         bench.requests.faults.clear()
         result = bench.apply(self._declare(self.after), batch=1)

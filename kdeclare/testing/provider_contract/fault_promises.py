@@ -1,4 +1,4 @@
-"""What holds for every provider when something goes wrong: crashes, timeouts, refusals, batches."""
+"""What every provider guarantees when something goes wrong: crashes, timeouts, refusals, batches."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -21,7 +21,7 @@ CRASH_MOMENTS: tuple[CrashMoment, ...] = ("before", "after")
 
 
 class FaultPromises(ContractBase):
-    """Runs survive crashes and timeouts, and a refused item stops only what depends on it."""
+    """Runs survive crashes and timeouts, and a refused item stops only operations that depend on it."""
 
     def test_killed_at_every_position_of_the_journal(self, make_bench: Callable[[], Bench]) -> None:
         """Whenever the process dies, the next command recovers and reaches the same state."""
@@ -39,7 +39,7 @@ class FaultPromises(ContractBase):
         make_bench: Callable[[], Bench],
         final_state: tuple[JsonValue, JsonValue],
     ) -> bool:
-        """Kill a run at its n-th step and recover; return False if it had fewer steps.
+        """Kill a run at its n-th step and recover. Return False if the run had fewer steps.
 
         The number of steps varies: operations that end at the same time share one line of the journal.
         """
@@ -75,7 +75,7 @@ class FaultPromises(ContractBase):
                     self._check_recovery(bench, final_state)
 
     def test_a_time_out_is_settled_by_looking(self, make_bench: Callable[[], Bench]) -> None:
-        """A request without an answer counts neither as done nor as failed until the system was observed."""
+        """A request without an answer counts neither as done nor as failed until the live state was read."""
         final_state = self._compute_final_state(make_bench)
         for request_number in range(1, self._count_requests(make_bench) + 1):
             for after_effect in (False, True):
@@ -87,7 +87,7 @@ class FaultPromises(ContractBase):
                 assert self._read_state(bench) == final_state
 
     def test_one_refusal_stops_only_what_needs_it(self, make_bench: Callable[[], Bench]) -> None:
-        """An error of one resource stops only operations that depend on it."""
+        """An error of one resource stops only operations that depend on this resource."""
         bench = self._apply_before(make_bench)
         for victim in bench.plan(self._declare(self.after)).operations:
             bench = self._apply_before(make_bench)
@@ -114,7 +114,7 @@ class FaultPromises(ContractBase):
                 assert len(call.items) <= size
         plan = self._apply_before(make_bench).plan(self._declare(self.after))
         items = [_identify(op) for op in plan.operations]
-        assert len(set(items)) == len(items), "two operations of one type about the same thing"
+        assert len(set(items)) == len(items), "two operations of one type act on the same object"
 
     def test_a_refused_item_does_not_stop_its_batch(self, make_bench: Callable[[], Bench]) -> None:
         """An item that another client has just created or deleted does not stop the rest of its batch."""
@@ -137,7 +137,9 @@ class FaultPromises(ContractBase):
     def _find_batches(
         self, make_bench: Callable[[], Bench], declared: Sequence[Declared]
     ) -> Mapping[str, Sequence[str]]:
-        """Return the items that share a request, by operation type that creates or deletes."""
+        """Return the items that share a request, by operation type. Only types that create or delete are
+        included.
+        """
         bench, plan = self._plan_from_start(make_bench, declared)
         batched_types = {
             op.verb
@@ -153,15 +155,15 @@ class FaultPromises(ContractBase):
     def _plan_from_start(
         self, make_bench: Callable[[], Bench], declared: Sequence[Declared]
     ) -> tuple[Bench, Plan]:
-        """Plan to create what is declared in an empty system; if that is nothing, to delete ``before``."""
+        """Plan the declared resources in an empty system. If there are none, plan to delete ``before``."""
         bench = make_bench() if declared else self._apply_before(make_bench)
         return bench, bench.world.plan(*self._declare(declared), scope=ALLOW_ALL_DELETES)
 
 
 def find_dependent(plan: Plan, refused: Operation) -> set[str]:
-    """Return the operations of the refused type and resource, and all that depend on them.
+    """Return the operations of the refused type and resource, and all operations that depend on them.
 
-    A cleanup is among them only if none of the operations that it follows has begun; otherwise it always
+    A cleanup is included only if none of the operations that it follows began. Otherwise, a cleanup always
     runs.
     """
     victims = {op.id for op in plan.operations if (op.verb, op.resource) == (refused.verb, refused.resource)}
@@ -177,12 +179,12 @@ def find_dependent(plan: Plan, refused: Operation) -> set[str]:
 
 
 def _execute_elsewhere(bench: Bench, op: Operation, _: None) -> None:
-    """Let another client execute the same operation."""
+    """Execute the same operation as a different client."""
     get_operation_type(op).execute(bench.world.connect(), [op], bench.world.secrets, validate_only=False)
 
 
 def _identify(op: Operation) -> tuple[str, ...]:
-    """Return what identifies an operation in a plan; for auxiliary ones, their arguments do."""
+    """Return what identifies an operation in a plan. The arguments identify an auxiliary operation."""
     if get_operation_type(op).is_auxiliary:
         return (op.verb, str(op.resource), dump_canonical_json(dump_arguments(op.args)))
     return (op.verb, get_operation_type(op).get_batch_key(op))

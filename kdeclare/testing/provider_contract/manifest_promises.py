@@ -1,4 +1,4 @@
-"""What holds for manifests of every provider: validation, import, write-back."""
+"""What every provider guarantees about manifests: validation, import, write-back."""
 
 import pickle
 from collections.abc import Callable, Mapping
@@ -27,10 +27,10 @@ from kdeclare.testing.world import declare
 
 
 class ManifestPromises(ContractBase):
-    """Specs are strict, bodies can be stored, and what is exported or written back matches the system."""
+    """Specs are strict, bodies can be stored, and imported or edited manifests match the system."""
 
     def test_misspelt_fields_are_refused(self) -> None:
-        """A spec refuses unknown fields, so that typing errors are reported."""
+        """A spec rejects unknown fields, so that typing errors are reported."""
         for item in (*self.before, *self.after):
             with pytest.raises(ValidationError):
                 KINDS[item.kind].spec.model_validate({**self._resolve_spec(item.spec), "noSuchField": 1})
@@ -41,7 +41,7 @@ class ManifestPromises(ContractBase):
             assert pickle.loads(pickle.dumps(desired)) == desired, desired.id
 
     def test_bodies_read_back_have_the_same_diff(self, make_bench: Callable[[], Bench]) -> None:
-        """A body read back from plain data has the same diff, although it has only hashes of secrets."""
+        """A body restored from plain data has the same diff, although its secrets are only hashes."""
         bench = self._apply_before(make_bench)
         for declared in (self.before, self.after):
             plain = bench.plan(self._declare(declared))
@@ -73,7 +73,7 @@ class ManifestPromises(ContractBase):
     def test_what_is_written_back_changes_nothing_when_it_is_planned(
         self, make_bench: Callable[[], Bench], tmp_path: Path
     ) -> None:
-        """Write-back makes manifests match ad hoc changes; a kind refuses what it cannot write."""
+        """Write-back makes manifests match ad hoc changes. A kind refuses changes that it cannot write."""
         bench = self._apply_before(make_bench)
         changes = bench.plan(self._declare(self.after)).changes
         assert bench.apply(self._declare(self.after)).complete
@@ -94,7 +94,9 @@ class ManifestPromises(ContractBase):
             assert not bench.world.plan(written, scope=scope).operations, files
 
     def _write_project(self, folder: Path) -> tuple[Project, Mapping[str, str]]:
-        """Write a project with the manifests of ``before``; return it with the variables of its secrets."""
+        """Write a project with the manifests of ``before``. Return the project and the variables of its
+        secrets.
+        """
         file = folder / PROJECT_FILE
         file.write_text("apiVersion: kdeclare/v1\nkind: Project\nmetadata: {name: test}\nspec: {}\n")
         manifests = folder / MANIFESTS_FOLDER
@@ -112,7 +114,7 @@ class ManifestPromises(ContractBase):
 
 
 def _parse_number_keys(value: JsonValue) -> object:
-    """Make integers of numeric keys, as YAML has them; JSON has only strings."""
+    """Convert numeric keys to integers, because JSON only has string keys."""
     if isinstance(value, Mapping):
         return {int(key) if key.isdecimal() else key: _parse_number_keys(item) for key, item in value.items()}
     return [_parse_number_keys(item) for item in value] if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""What holds for runs of every provider: plans, rollback, cleanup, staleness."""
+"""What every provider guarantees about runs: plans, rollback, cleanup, staleness."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -23,12 +23,12 @@ from kdeclare.testing.provider_contract.bench import (
 )
 
 _COMMAND_COUNT, _BETWEEN_COMMANDS_S = 3, 60.0
-"""How many commands may pass until everything is cleaned up, and the time between them on the runs' clock."""
+"""The maximum number of commands until everything is cleaned up, and the time between two commands."""
 _LEFT_OUT_STATUSES = (Status.STALE, Status.SKIPPED)
 
 
 class RunPromises(ContractBase):
-    """Plans converge, rollback restores, cleanup ends, and stale plans are refused."""
+    """Plans converge, rollbacks restore, cleanups end, and stale plans are refused."""
 
     def test_a_second_plan_is_empty(self, make_bench: Callable[[], Bench]) -> None:
         """A plan right after an apply has neither changes nor new ownership."""
@@ -43,7 +43,7 @@ class RunPromises(ContractBase):
         """Arguments of operations and of their inverses survive JSON and have their declared types."""
         bench = self._apply_before(make_bench)
         operations = bench.plan(self._declare(self.after)).operations
-        assert operations, "'after' changes something"
+        assert operations, "'after' must change something"
         for op in operations:
             for stored in (Inverse(op.verb, op.args), op.inverse):
                 if stored is not None:
@@ -51,12 +51,12 @@ class RunPromises(ContractBase):
                     assert bind_arguments(stored.verb, json.loads(text)) == stored.args, (op.id, text)
 
     def test_the_example_creates_updates_and_deletes(self, make_bench: Callable[[], Bench]) -> None:
-        """The example covers every kind and action: the suite proves no more than its example does."""
+        """The example covers every kind and action, because the suite only proves what the example covers."""
         bench = self._apply_before(make_bench)
         plan = bench.plan(self._declare(self.after))
         actions = {change.action for change in plan.changes} - {Action.NO_OP}
-        assert actions, "'after' changes something"
-        assert actions == self.actions, "the attribute 'actions' says what changes there are"
+        assert actions, "'after' must change something"
+        assert actions == self.actions, "the attribute 'actions' must list the actions of all changes"
         kinds = {change.id.kind for change in plan.changes}
         assert kinds == {kind.name for kind in self.provider.kinds}
 
@@ -72,14 +72,14 @@ class RunPromises(ContractBase):
         irreversible_resources = {op.resource for op in run.plan.operations if op.irreversible}
         problems = [d for d in rollback_result.plan.diagnostics if d.severity is not Severity.INFO]
         assert {d.resource for d in problems} <= set(map(str, irreversible_resources)), (
-            "only what cannot be undone is reported"
+            "only changes that cannot be undone are reported"
         )
         if not irreversible_resources:
             assert self._read_state(bench) == before
             return
         restorable = (item for item in self.before if item.id not in irreversible_resources)
         assert all(self._is_as_declared(bench, item) for item in restorable), (
-            "a loss keeps nothing else from going back"
+            "a loss must not prevent other resources from being restored"
         )
 
     def test_a_rollback_takes_away_what_a_run_created(self, make_bench: Callable[[], Bench]) -> None:
@@ -91,7 +91,7 @@ class RunPromises(ContractBase):
         assert self._read_state(bench) == before
 
     def test_a_rollback_leaves_alone_what_others_have_changed(self, make_bench: Callable[[], Bench]) -> None:
-        """A rollback reports what changed since the run as a conflict and leaves it unchanged."""
+        """A rollback reports changes after the run as conflicts, and does not overwrite these changes."""
         bench = self._apply_before(make_bench)
         run = bench.apply(self._declare(self.after))
         changed = self._change_elsewhere(bench, self.elsewhere)
@@ -101,7 +101,7 @@ class RunPromises(ContractBase):
         assert {item.id: self._is_as_declared(bench, item) for item in changed} == states
 
     def _is_as_declared(self, bench: Bench, item: Declared) -> bool:
-        """Whether a resource is as it is declared."""
+        """Whether the live resource is as declared."""
         scope = PlanScope(targets=frozenset({item.id}))
         other_world = self._make_world(bench.system)
         return not other_world.plan(*self._declare([item]), scope=scope).operations
@@ -115,7 +115,7 @@ class RunPromises(ContractBase):
     # Cleanup.
 
     def test_what_a_run_left_is_cleaned_up(self, make_bench: Callable[[], Bench]) -> None:
-        """Later commands remove what a run left behind, and the state then has no pending cleanup."""
+        """Later commands remove what a run left behind, and the state has no pending cleanup afterwards."""
         bench = self._apply_before(make_bench)
         assert bench.apply(self._declare(self.after)).complete
         for _ in range(_COMMAND_COUNT):
@@ -123,7 +123,7 @@ class RunPromises(ContractBase):
             if not self._read_pending_cleanup(bench):
                 break
             bench.world.clock.sleep(_BETWEEN_COMMANDS_S)
-        assert not self._read_pending_cleanup(bench), "'update_cleanup' takes out what was cleaned up"
+        assert not self._read_pending_cleanup(bench), "'update_cleanup' must remove finished cleanup"
         assert not bench.plan(self._declare(self.after)).has_changes
 
     def _read_pending_cleanup(self, bench: Bench) -> PendingCleanup:
@@ -136,12 +136,12 @@ class RunPromises(ContractBase):
     def test_a_plan_is_stale_where_others_have_changed_what_it_is_about(
         self, make_bench: Callable[[], Bench]
     ) -> None:
-        """Nothing of a stale plan is applied; with ``skip_stale``, everything but the stale operations."""
+        """A stale plan is not applied. With ``skip_stale``, all operations but the stale ones are applied."""
         for item in self.elsewhere:
             bench = self._apply_before(make_bench)
             plan = bench.plan(self._declare(self.after))
             affected_operations = [op for op in plan.operations if op.resource == item.id]
-            assert affected_operations, f"'after' changes {item.id}, which is in 'elsewhere'"
+            assert affected_operations, f"'after' must change {item.id}, which is in 'elsewhere'"
             self._change_elsewhere(bench, [item])
             changed_ids = self._find_changed(bench, affected_operations)
             state_before = self.dump(bench.system)
@@ -151,12 +151,12 @@ class RunPromises(ContractBase):
             assert {d.resource for d in refused.value.diagnostics} == {str(item.id)}
             expected = {element for op in affected_operations for element in op.expect}
             assert {d.subject for d in refused.value.diagnostics} <= expected
-            assert self.dump(bench.system) == state_before, "nothing was applied"
+            assert self.dump(bench.system) == state_before, "nothing must be applied"
             result = bench.world.run(plan, skip_stale=True)
             assert self._is_as_declared(bench, item), "what others have changed is left alone"
             stale_ids = {id_ for id_, r in result.results.items() if r.status is Status.STALE}
             assert stale_ids
-            assert stale_ids == changed_ids, "of several operations of a resource, the others need not be"
+            assert stale_ids == changed_ids, "only operations whose view has changed are stale"
             assert all(r.is_good for r in result.results.values() if r.status not in _LEFT_OUT_STATUSES)
 
     def _find_changed(self, bench: Bench, operations: Sequence[Operation]) -> set[str]:

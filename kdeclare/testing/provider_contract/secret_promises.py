@@ -1,4 +1,4 @@
-"""What holds for secrets of every provider."""
+"""What every provider guarantees about secrets."""
 
 import json
 import logging

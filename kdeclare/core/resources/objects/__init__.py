@@ -1,6 +1,6 @@
 """Objects: resources that have fields, and are created and deleted as a whole.
 
-Authors of providers import from here. `ObjectSystem` makes whole providers of such kinds.
+Authors of providers import from this package. `ObjectSystem` helps to build whole providers of such kinds.
 """
 
 from kdeclare.core.resources.objects.kind import ObjectKind

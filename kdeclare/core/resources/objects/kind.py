@@ -1,7 +1,7 @@
 """Kinds whose resources are objects: they have fields, and are created and deleted as a whole.
 
-Many systems have nothing else. Their provider defines what an object is (`ObjectKind`) and gets the three-way
-diff, adoption, deletion, rollback, import, and fleet audits.
+In many systems, all resources are objects. A provider of such a system defines its objects with `ObjectKind`,
+which implements the three-way diff, adoption, deletion, rollback, import, and fleet audits.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -85,8 +85,8 @@ from kdeclare.core.suggestions import format_suggestion
 class ObjectKind:
     """A kind of objects. A provider implements `select`, `read` and `write`.
 
-    references: the fields that name other objects, one or a list of them, each with their kind.
-    completion: follows work that continues in the system after an object was created or updated.
+    references: the fields that name one or more other objects, each with the kind of these objects.
+    completion: detects when work that continues after an object was created or updated has ended.
     """
 
     record: type[OwnedRecord] = ObjectRecord
@@ -98,7 +98,7 @@ class ObjectKind:
         references: Mapping[str, str] | None = None,
         completion: Completion | None = None,
     ) -> None:
-        """Make the kind and its operation types; a provider lists both."""
+        """Make the kind and its operation types. A provider has to list both."""
         self.name = name
         self.spec: type[BaseModel] = spec
         self.policy_words = PolicyWords(
@@ -131,7 +131,7 @@ class ObjectKind:
         fields = [name for name in self.spec.model_fields if name != "lifecycle"]
         spec = self.spec.__name__
         for name in find_nested_secrets(self.spec):
-            yield f"field '{name}' of {spec} has a secret inside it; make the secret a field of its own"
+            yield f"field '{name}' of {spec} has a secret inside it; make the secret a separate field"
         for name, kind in self.references.items():
             if name not in fields:
                 yield (
@@ -159,7 +159,7 @@ class ObjectKind:
     def write(
         self, connections: Connections, writes: Sequence[ObjectWrite], *, validate_only: bool
     ) -> Sequence[Outcome]:
-        """Make all writes independently, or only validate them; return an outcome for each. Raises Fault."""
+        """Execute or validate each write independently, and return an outcome for each. Raises Fault."""
         raise NotImplementedError
 
     def explain(self, op: Operation, fault: Fault) -> Explanation:
@@ -259,7 +259,7 @@ class ObjectKind:
         done: tuple[Operation, ...],
         all_done: bool,
     ) -> OwnedRecord | None:
-        """See `Kind`. An object has one operation; a rollback may undo only some of its fields."""
+        """See `Kind`. An object has one operation, but a rollback can undo only some of its fields."""
         old_record, new_record = narrow_record(before, ObjectRecord), narrow_record(after, ObjectRecord)
         if all_done or old_record is None or new_record is None or not done:
             return new_record if all_done or done else old_record
@@ -267,7 +267,9 @@ class ObjectKind:
         return replace(new_record, fields=merge_fields(old_record.fields, new_record.fields, undone_names))
 
     def select_every(self) -> Selections:
-        """Return the selections that read all objects; by default those of an object with an empty name."""
+        """Return the selections that read all objects; by default, the selections of an object without a
+        name.
+        """
         return self.select("", None, None)
 
     def export(self, connections: Connections, request: ExportRequest) -> Export:
@@ -329,7 +331,7 @@ class ObjectKind:
         return self.read(live).keys()
 
     def find_edits(self, change: Change, declared: DeclaredFields) -> ManifestEdits:
-        """See `Editable`. The caller that makes the edits refuses secrets."""
+        """See `Editable`. The caller refuses to write secrets."""
         edits: list[FieldEdit] = []
         problems: list[SpecProblem] = []
         for changed in change.fields:
@@ -378,7 +380,7 @@ class ObjectKind:
         return render_manifest(self.name, name, lines)
 
     def _can_state(self, field: str) -> bool:
-        """Whether a manifest can declare a field; the system sets the others."""
+        """Whether a manifest can declare a field. Only the system sets the remaining fields."""
         return field in self.spec.model_fields
 
     def _plan_operation(

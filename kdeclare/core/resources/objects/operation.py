@@ -60,15 +60,15 @@ class ObjectStore(Protocol):
     def write(
         self, connections: Connections, writes: Sequence[ObjectWrite], *, validate_only: bool
     ) -> Sequence[Outcome]:
-        """Make all writes, or validate them; return an outcome for each. Raises Fault."""
+        """Execute or validate all writes, and return an outcome for each write. Raises Fault."""
         ...
 
     def explain(self, op: Operation, fault: Fault) -> Explanation:
-        """Explain a fault; see `OperationType`."""
+        """Return what a fault means for an operation; see `OperationType`."""
         ...
 
     def update_cleanup(self, op: Operation, status: Status, before: PendingCleanup) -> PendingCleanup:
-        """Return the cleanup that is pending afterwards; see `OperationType`."""
+        """Return the pending cleanup after an operation; see `OperationType`."""
         ...
 
 
@@ -79,7 +79,7 @@ class ObjectOperation(OperationType):
     validates = True
 
     def __init__(self, kind: ObjectStore, action: Action, *, is_cleanup: bool = False) -> None:
-        """Make the type for an action. is_cleanup: it cleans up objects, declared or not."""
+        """Make the operation type for an action. is_cleanup: whether it cleans up after earlier runs."""
         self._kind = kind
         self.name = _format_type_name(kind.name, "tidy" if is_cleanup else action)
         self.creates, self.deletes = action is Action.CREATE, action is Action.DELETE
@@ -87,11 +87,11 @@ class ObjectOperation(OperationType):
         self.completion = None if self.deletes or is_cleanup else kind.completion
 
     def select(self, op: Operation) -> Selections:
-        """Select what the kind reads for the object."""
+        """Return what the kind reads for the object."""
         return self._kind.select(op.resource.name, None, None)
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
-        """Return whether the object exists, and its fields; secrets are marks of their hashes."""
+        """Return whether the object exists, and its fields. Secrets are represented by their hashes."""
         live_fields = self._kind.read(live).get(op.resource.name)
         elements: dict[str, JsonValue] = {EXISTS: live_fields is not None}
         args = get_object_args(op)
@@ -105,12 +105,12 @@ class ObjectOperation(OperationType):
         return elements
 
     def expected_state(self, op: Operation) -> View:
-        """Return the state that the write leads to."""
+        """Return the view of the object after the write."""
         fields = {name: to_mark(value) for name, value in get_object_args(op).set.items()}
         return {EXISTS: not self.deletes, **fields}
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
-        """Return one change per field; none for a deletion, which is the action of the whole object."""
+        """Return one change per field. A deletion affects the whole object, so it has no field changes."""
         after = {} if self.deletes else get_object_args(op).set
         return tuple(
             FieldChange(name, FieldOp.CHANGE, mask_secret(op.expect.get(name)), mask_secret(value))
@@ -118,7 +118,7 @@ class ObjectOperation(OperationType):
         )
 
     def less(self, op: Operation, subjects: Set[ResourceId]) -> Operation | None:
-        """Drop the whole operation: an object is written as a whole."""
+        """Return None if the object is a subject, because the object is written as a whole."""
         return None if op.resource in subjects else op
 
     def find_element(self, op: Operation, at: ValuePath) -> str:
@@ -135,15 +135,15 @@ class ObjectOperation(OperationType):
         return replace(op, args=replace(args, set=left), expect=expect)
 
     def is_confined(self, op: Operation) -> bool:
-        """Whether it changes an object of its own kind; arguments name no other object."""
+        """Whether the operation changes an object of its own kind. The arguments name no other object."""
         return op.resource.kind == self._kind.name
 
     def claims(self, op: Operation) -> Mapping[str, str]:
-        """Claim the existence of the object and its fields."""
+        """Return claims for the existence of the object and for its fields."""
         return {element: f"{op.resource}/{element}" for element in (EXISTS, *get_object_args(op).set)}
 
     def compute_footprint(self, op: Operation) -> Footprint:
-        """Return the object, the objects that its fields refer to, and the ones they referred to before."""
+        """Return the object and the objects that its fields refer to, now or before the operation."""
         required = self._find_references(get_object_args(op).set)
         released = self._find_references(op.expect) - required
         own_access = Access.CREATE if self.creates else Access.DELETE if self.deletes else Access.UPDATE
@@ -165,7 +165,7 @@ class ObjectOperation(OperationType):
         *,
         validate_only: bool,
     ) -> Mapping[str, Outcome]:
-        """Let the kind write the objects, with the values of secrets."""
+        """Execute or validate the operations, with the values of secrets."""
         writes = []
         for op in ops:
             field_items = get_object_args(op).set.items()

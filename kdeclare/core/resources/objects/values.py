@@ -1,4 +1,4 @@
-"""The types of an object: its spec, body, record and arguments, and the values of its fields."""
+"""Types for an object: its spec, body, ownership record, operation arguments and field values."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -22,17 +22,17 @@ from kdeclare.core.secrets.secret_refs import (
 )
 
 FieldValue: TypeAlias = Secret | JsonValue
-"""The value of a field in a live state or body."""
+"""The value of a field in the live state or in a body."""
 
 Fields = Mapping[str, FieldValue]
 """The fields of an object."""
 
 EXISTS = "exists"
-"""The element of a view that says whether the object exists."""
+"""The element of a view that states whether the object exists."""
 
 
 class Lifecycle(BaseModel):
-    """Whether an object may be deleted or adopted."""
+    """The lifecycle options: whether kdeclare is allowed to delete or adopt an object."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     preventDestroy: bool = False  # noqa: N815
@@ -59,7 +59,8 @@ class ObjectBody:
 class ObjectWrite:
     """A request to a system: create an object, change some of its fields, or delete it.
 
-    fields: plain values, also of secrets. A field that is None is reset; ``fields`` None deletes the object.
+    fields: plain values, including the values of secrets. None as a value resets the field. If ``fields`` is
+        None, the object is deleted.
     """
 
     id: ResourceId
@@ -75,8 +76,8 @@ ObjectValue: TypeAlias = Annotated[SecretRef | JsonValue, Field(union_mode="left
 class ObjectArgs(Arguments):
     """The arguments of `ObjectOperation`.
 
-    set: the fields to write; for a deletion, the fields that are lost. was: the secrets that are replaced or
-    deleted, for a rollback.
+    set: the fields to write; for a deletion, the fields that are lost. was: the secrets that the operation
+        replaces or deletes; a rollback needs them.
     """
 
     set: Mapping[str, ObjectValue]
