@@ -17,7 +17,7 @@ from kdeclare.core.suggestions import format_suggestion
 from kdeclare.manifests.syntax.nodes import find_position
 
 ResourceCheck = Callable[[Sequence[DesiredResource]], Iterator[Diagnostic]]
-"""A check across the resources of a project. Its diagnostics have a place and a resource."""
+"""A check across the resources of a project. Each of its diagnostics has a position and names a resource."""
 
 
 def build_duplicate_resource_error(
@@ -29,7 +29,7 @@ def build_duplicate_resource_error(
 ) -> Diagnostic:
     """Return the error for a second declaration of a resource.
 
-    is_rule: the declaration is a rule, which holds in all environments.
+    is_rule: whether the declaration is a rule. A rule applies to all environments.
     """
     overlay_hint = "" if is_rule else ". Put differences between environments into an overlay"
     return error(
@@ -53,7 +53,7 @@ def parse_name_scope(entries_by_kind: Mapping[str, list[str]], root: Node) -> Na
 def check_name_scope(
     desired: Iterable[DesiredResource], scope: NameScope, kinds: Mapping[str, Kind]
 ) -> Iterator[Diagnostic]:
-    """Yield an error for each declared resource that is outside the scope or affects one that is."""
+    """Yield an error for each declared resource that is, or affects a resource that is, outside the scope."""
     if not scope.entries:
         return
     for item in desired:

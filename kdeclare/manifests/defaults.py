@@ -1,7 +1,7 @@
-"""Kind `Defaults`: field values for resources of a kind whose own manifests and overlays do not set them.
-Also the layers that make up one resource.
+"""Kind `Defaults`: values for fields that a resource's own manifest and overlays do not set.
 
-As with overlays, YAML nodes are filled in rather than data, so every field keeps its source position.
+This module also defines the layers that make up one resource. Like overlays, defaults are merged as YAML
+nodes, not as plain data, so every field keeps its source position.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,7 +48,7 @@ FieldPath = tuple[str, ...]
 class DefaultsSelector(BaseModel):
     """``selector``: names, or ``/regular expressions/`` (RE2) that match whole names.
 
-    Also labels, all of which the manifest must have.
+    ``labels``: the manifest must have all of them.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
@@ -59,8 +59,9 @@ class DefaultsSelector(BaseModel):
 class DefaultsSpec(BaseModel):
     """``spec`` of a Defaults manifest.
 
-    kind: the kind of the resources. priority: where several Defaults set a field, the highest priority wins.
-    defaults: fields of that kind's spec.
+    kind: the kind of the resources.
+    priority: if several Defaults set the same field, the one with the highest priority wins.
+    defaults: values for fields of that kind's spec.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
@@ -96,7 +97,7 @@ class DefaultsKind:
         self._kinds = kinds
 
     def parse(self, name: str, spec: BaseModel) -> tuple[DefaultsBody, tuple[SpecProblem, ...]]:
-        """Return the body of a spec and its problems. The default values themselves are checked elsewhere."""
+        """Return the body of a spec, and its problems. `Defaults` checks the default values."""
         spec = narrow(spec, DefaultsSpec)
         selector = spec.selector
         body = DefaultsBody(spec.kind, tuple(selector.names or ()), selector.labels, spec.priority)
@@ -135,7 +136,10 @@ class DefaultsManifest:
 
 
 class Defaults:
-    """The Defaults of a project. Truthy if there are any. Only their priority orders them."""
+    """The Defaults of a project; true in a condition if there are any.
+
+    Their order depends only on their priority.
+    """
 
     def __init__(self, kinds: Mapping[str, Kind]) -> None:
         self._kinds = kinds
@@ -148,7 +152,10 @@ class Defaults:
         return bool(self._manifests)
 
     def add(self, root: Node, reader: NodeReader) -> list[Diagnostic]:
-        """Add a document. One with errors provides no defaults, so that its errors are reported once."""
+        """Add a document.
+
+        A document with errors provides no defaults, so that its errors are reported only once.
+        """
         data, problems = reader.read_aside(root, self._find_modes(root, reader))
         declared, shape_problems = self._shapes.check(data, root, readable=not problems)
         problems += [*shape_problems, *self._check_fields(data, root)]
@@ -165,7 +172,10 @@ class Defaults:
     def beneath(
         self, resource: ResourceId | None, root: Node, reader: NodeReader
     ) -> tuple[Node, list[Diagnostic]]:
-        """Return a document, overlays included, with its missing fields filled in; and any contradictions."""
+        """Return a document with its missing fields filled in, and an error for each contradiction.
+
+        The document already contains its overlays.
+        """
         spec = find_child(root, "spec")
         if resource is None or spec is None or not isinstance(spec[1], MappingNode):
             return root, []
@@ -180,9 +190,10 @@ class Defaults:
         return sorted(manifests, key=lambda given: (-given.body.priority, given.name))
 
     def offers(self, found: Sequence[DefaultsManifest], root: Node) -> Iterator[Node]:
-        """Yield what each manifest adds to a document, in their order, as documents with only a spec.
+        """Yield, for each Defaults manifest, a document with only a spec: the fields that it adds to
+        ``root``.
 
-        Fields that are mutually exclusive with a field already set are left out.
+        Fields that exclude, or are excluded by, a field that is already set are left out.
         """
         for given in found:
             spec = find_node(root, ("spec",))
@@ -212,7 +223,10 @@ class Defaults:
         ]
 
     def _find_modes(self, root: Node, reader: NodeReader) -> Modes:
-        """Return how to read a document: its default values are read as in manifests of their kind."""
+        """Return how to read a Defaults document.
+
+        Its default values are read as in manifests of that kind.
+        """
         node = find_node(root, ("spec", "kind"))
         kind = self._kinds.get(str(reader.peek(node))) if node is not None else None
         own_modes = build_spec_modes(DefaultsSpec)
@@ -222,9 +236,9 @@ class Defaults:
         )
 
     def _check_fields(self, data: Any, root: Node) -> list[Diagnostic]:
-        """Return the problems that the default values have for every resource.
+        """Return the problems of the default values that affect every resource.
 
-        Missing fields are not among them, because the resource's own manifest may set them.
+        Missing fields are not reported, because the resource's own manifest can set them.
         """
         spec = data.get("spec") if isinstance(data, dict) else None
         fields = spec.get("defaults") if isinstance(spec, dict) else None
@@ -239,7 +253,7 @@ class Defaults:
             diagnostics = build_diagnostics(e, kind.spec, fields, node)
             return [p for p in diagnostics if p.code != "missing-field" or "[" in str(p.subject)]
         _, problems = kind.parse("", parsed)
-        # problems that depend on the cluster, and warnings, are reported with each resource instead
+        # warnings, and problems that depend on the cluster, are reported for each resource instead
         return [
             replace(problem.diagnostic, place=find_position(node, problem.path, key=True))
             for problem in problems
@@ -249,9 +263,10 @@ class Defaults:
     def _check_contradictions(
         self, manifests: Sequence[DefaultsManifest], root: Node
     ) -> Iterator[Diagnostic]:
-        """Yield an error for fields that two Defaults of equal priority set inconsistently.
+        """Yield an error for each contradiction between two Defaults of equal priority.
 
-        A field that a higher priority already sets does not conflict. Each conflict is reported once.
+        There is no contradiction if Defaults of a higher priority already set the field. Each contradiction
+        is reported once.
         """
         for index, second in enumerate(manifests):
             for first in manifests[:index]:
@@ -271,7 +286,7 @@ class Defaults:
     def _find_clashes(
         self, first: DefaultsManifest, second: DefaultsManifest
     ) -> Iterator[tuple[FieldPath, FieldPath]]:
-        """Yield the pairs of fields of two Defaults that cannot both apply."""
+        """Yield each pair of fields, one of each Defaults manifest, that cannot both apply."""
         modes = build_spec_modes(self._kinds[second.body.kind].spec)
         yield from ((path, path) for path in find_differences(first.defaults, second.defaults, modes))
         for field_name, excluded_fields in find_exclusive_fields(self._kinds[second.body.kind]).items():
@@ -299,7 +314,7 @@ class Defaults:
 
 
 def find_labels(root: Node, reader: NodeReader) -> dict[str, str]:
-    """Return the labels of a document, as far as they can be read."""
+    """Return those labels of a document that can be read."""
     node = find_node(root, ("metadata", "labels"))
     labels = reader.peek(node) if node is not None else None
     return labels if isinstance(labels, dict) else {}
@@ -360,8 +375,9 @@ class InheritedDefaults:
 class Layers:
     """The composed documents that make up one resource.
 
-    base: the manifest. overlays: the documents merged over it, in that order. defaults: the values for fields
-    that neither sets, the highest priority first.
+    base: the manifest.
+    overlays: the documents that are merged over the manifest, in this order.
+    defaults: values for fields that neither the manifest nor an overlay sets, the highest priority first.
     """
 
     base: Node = field(repr=False, compare=False)
@@ -370,19 +386,22 @@ class Layers:
 
     @cached_property
     def merged(self) -> Node:
-        """The manifest with the environment's overlays merged; every node keeps its source position."""
+        """The manifest with the environment's overlays merged. Every node keeps its source position."""
         return reduce(merge, map(drop_identity, self.overlays), self.base)
 
     @cached_property
     def effective(self) -> Node:
-        """The resource as it applies in the environment, defaults included."""
+        """The complete document of the resource in the environment, including defaults."""
         return reduce(fill, (given.root for given in self.defaults), self.merged)
 
 
 def collect_inherited_defaults(
     resource: ResourceId, merged: Node, defaults: Defaults, reader: NodeReader
 ) -> tuple[InheritedDefaults, ...]:
-    """Return the defaults that a resource inherits. merged: its manifest with the overlays merged."""
+    """Return the defaults that a resource inherits.
+
+    merged: the resource's manifest with its overlays merged.
+    """
     manifests = defaults.find_matching(resource, find_labels(merged, reader))
     offers = zip(manifests, defaults.offers(manifests, merged), strict=True)
     return tuple(InheritedDefaults(one.name, root) for one, root in offers)

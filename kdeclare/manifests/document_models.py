@@ -1,5 +1,7 @@
-"""Pydantic models of documents, and the validation of one document: manifests around their spec, and files
-with a single document that is not a manifest (projects, fleets).
+"""Pydantic models of documents, and the validation of single documents.
+
+The models describe the parts that all manifests have around their spec. Files with a single document that is
+not a manifest (projects and fleets) are read here, too.
 """
 
 import re
@@ -42,30 +44,36 @@ TextMap = Annotated[
     RawText(),
     Field(json_schema_extra={"additionalProperties": {"type": ["string", "number", "boolean"]}}),
 ]
-"""A mapping whose scalars are read as text, exactly as written."""
+"""A mapping whose scalars are read as strings, exactly as written."""
 
 
 class Metadata(BaseModel):
     """``metadata`` of every manifest."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-    # read as text, exactly as written, so an editor may see a number
+    # read as a string, exactly as written; to an editor, it can look like a number
     name: Annotated[str, Field(min_length=1, json_schema_extra={"type": ["string", "integer"]})]
     labels: TextMap = {}
 
 
 class Declarable(Protocol):
-    """A kind that a document can declare, a resource or a rule, as far as reading documents requires."""
+    """The attributes of a kind of resource or rule that are needed to read its documents."""
 
     name: str
     spec: type[BaseModel]
 
     def parse(self, name: str, spec: Any) -> tuple[Any, tuple[SpecProblem, ...]]:
-        """Return the body of a valid spec, and its problems beyond the shape. Offline and pure."""
+        """Return the body of a spec with the right shape, and its other problems.
+
+        Works offline, without side effects.
+        """
 
 
 class Envelope(BaseModel):
-    """A manifest of any kind. The model of one kind narrows ``apiVersion``, ``kind`` and ``spec``."""
+    """A manifest of any kind.
+
+    The model of a specific kind restricts ``apiVersion``, ``kind`` and ``spec``.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     apiVersion: Literal["kdeclare/v1"]  # noqa: N815
@@ -94,9 +102,10 @@ class DocumentValidator:
     def check(
         self, data: Any, root: Node, *, readable: bool
     ) -> tuple[DesiredResource | None, list[Diagnostic]]:
-        """Return the resource that the document ``data`` declares, if it is valid, and all its problems.
+        """Return the resource that ``data`` declares, or None if it is invalid, and all problems of the
+        document.
 
-        readable: False if some scalars could not be read. The kind then checks only the other fields.
+        readable: whether all scalars could be read. If not, the kind checks only the fields that could.
         """
         if not isinstance(data, dict):
             return None, [build_not_a_manifest_error(root)]
@@ -126,7 +135,7 @@ class DocumentValidator:
         return None, problems
 
     def find_modes(self, root: Node, reader: NodeReader) -> Modes:
-        """Return how to read a document, whose kind may come after its spec.
+        """Return how to read a document. Its kind can come after its spec.
 
         A document of an unknown kind is read as plain values.
         """
@@ -147,7 +156,7 @@ class DocumentValidator:
         )
 
     def _find_kind(self, root: Node, reader: NodeReader | None = None) -> Declarable | None:
-        """Return the kind of a document; ``reader`` resolves it if it is written as a reference."""
+        """Return the kind of a document. If the kind is written as a reference, ``reader`` resolves it."""
         pair = find_child(root, "kind")
         if pair is None or not isinstance(pair[1], ScalarNode):
             return None
@@ -187,12 +196,13 @@ def _add_provider_hint(problem: Diagnostic, data: dict[Any, Any]) -> Diagnostic:
         return problem
     return replace(
         problem,
-        hint=f"Install a provider with the group '{group}'. Run 'kdeclare providers' for the installed ones.",
+        hint=f"Install a provider with the group '{group}'. Run 'kdeclare providers' to list the installed "
+        "providers.",
     )
 
 
 def _add_group_hint(problem: Diagnostic, kind: Declarable, data: dict[Any, Any]) -> Diagnostic:
-    """Add the right ``apiVersion`` as the hint if a document's is missing or belongs to another group."""
+    """Add a hint with the right ``apiVersion`` if the document has none or one of a different group."""
     if problem.subject != "apiVersion":
         return problem
     version = find_api_version(kind.name)
@@ -201,14 +211,17 @@ def _add_group_hint(problem: Diagnostic, kind: Declarable, data: dict[Any, Any])
     if problem.code != "bad-value":
         return problem
     if str(data.get("apiVersion")).partition("/")[0] == version.partition("/")[0]:
-        return problem  # another version of the same group
+        return problem  # a different version of the same group
     return replace(problem, hint=f"Write 'apiVersion: {version}', the group that {kind.name} belongs to.")
 
 
 def _check_valid_fields(
     kind: Declarable, data: dict[Any, Any], wrong_fields: set[str | int], root: Node
 ) -> list[Diagnostic]:
-    """Return the kind's problems with the fields of the right shape, so that all are reported at once."""
+    """Return the problems that the kind finds in the fields of the right shape.
+
+    They are reported together with the errors in the other fields.
+    """
     spec, metadata = data.get("spec"), data.get("metadata")
     if not isinstance(spec, dict):
         return []
@@ -229,9 +242,9 @@ def _check_valid_fields(
 
 
 def _is_certain(problem: SpecProblem, *, named: bool) -> bool:
-    """Return whether a problem holds whatever the values of the unreadable fields are.
+    """Return whether a problem exists regardless of the values of the unreadable fields.
 
-    Problems of the whole spec, or of a field that depends on others, may not.
+    A problem of the whole spec, or of a field that depends on other fields, is not certain.
     """
     return problem.offset is not None or (len(problem.path) > 1 and (named or problem.path != NAME))
 
@@ -270,7 +283,7 @@ def _locate_problem(problem: SpecProblem, root: Node, kind: Declarable) -> Diagn
 
 
 def _is_setting_path(path: tuple[str | int, ...], kind: Declarable) -> bool:
-    """Return whether a path leads to an entry of a text mapping, whose keys the model does not know."""
+    """Return whether a path leads to an entry of a map of strings. The model does not define its keys."""
     return len(path) == 2 and path != NAME and build_spec_modes(kind.spec).get_modes_below(path[0]).is_text
 
 
@@ -279,8 +292,9 @@ _URI = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:")
 
 
 def load_document(path: Path, kind: str, read_hint: str) -> Node:
-    """Return the single document of a file that is not a manifest. Raises KdeclareError if there is none.
+    """Return the only document of a file that is not a manifest.
 
+    Raises KdeclareError if it is not the only one.
     read_hint: the hint for a file that cannot be read.
     """
     file = str(path)
@@ -327,7 +341,10 @@ def validate_document(model: type[M], root: Node, reader: NodeReader) -> M:
 
 
 def parse_variables(node: Node | None, reader: NodeReader) -> dict[str, Variable]:
-    """Return the variables. They are read twice, because the text of a number cannot be derived from it."""
+    """Return the variables.
+
+    Each is read twice, because the spelling of a number cannot be derived from its value.
+    """
     if node is None:
         return {}
     values, texts = reader.read(node), reader.read(node, UNIFORM[KAFKA])
@@ -335,5 +352,5 @@ def parse_variables(node: Node | None, reader: NodeReader) -> dict[str, Variable
 
 
 def resolve_location(folder: Path, state: str) -> str:
-    """Return the location of a state, a folder or a URI. folder: the folder of the file that names it."""
+    """Return the location of a state, which is a folder or a URI. A folder is relative to ``folder``."""
     return state if _URI.match(state) else str(folder / state)

@@ -21,11 +21,11 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _REFERENCE = "Reference"
 _REFERENCE_TYPES = ("integer", "number", "boolean")
 _FIELD_KEYWORDS = ("default", "description")
-"""Keywords that describe a field, whatever its value is."""
+"""Keywords that describe a field and do not restrict its value."""
 
 
 class _DescribedSchemaGenerator(GenerateJsonSchema):
-    """Adds descriptions to fields, and no titles, which would only repeat the field names."""
+    """Adds descriptions to fields, but no titles, because titles would only repeat the field names."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
@@ -35,7 +35,7 @@ class _DescribedSchemaGenerator(GenerateJsonSchema):
 
 
 def build_json_schema(kinds: Mapping[str, Declarable]) -> JsonSchemaValue:
-    """Return one schema for documents of these kinds, including rules, and of kinds Project and Fleet."""
+    """Return one schema for all documents: those of these kinds, including rules, and projects and fleets."""
     models: list[type[BaseModel]] = [build_envelope_model(kind) for kind in kinds.values()]
     models += [build_project_model(find_connection_settings(), find_plan_settings()), FleetManifest]
     mode: JsonSchemaMode = "validation"
@@ -63,7 +63,7 @@ def collect_reachable(
 ) -> dict[str, JsonSchemaValue]:
     """Return the definitions that a schema refers to, directly or indirectly, by name.
 
-    in_lists: include definitions to which only elements of lists refer.
+    in_lists: whether to include definitions that only the elements of lists refer to.
     """
     reached: dict[str, JsonSchemaValue] = {}
     _add_reachable(schema, definitions, reached, () if in_lists else ("items",))
@@ -114,10 +114,10 @@ def _accept_references(schema: Any) -> Any:
 
 
 def build_overlay_schema(manifests: JsonSchemaValue) -> JsonSchemaValue:
-    """Return the schema of overlays. manifests: the schema of the kinds of resources they are merged over.
+    """Return the schema of overlays. manifests: the schema of the manifests that overlays are merged over.
 
-    Mappings are merged key by key, so only kind and name are required in them. A list replaces the list
-    below, so its elements must be complete.
+    Mappings are merged key by key, so an overlay only requires kind and name. A list replaces the manifest's
+    list, so its elements must be complete.
     """
     definitions: dict[str, JsonSchemaValue] = manifests["$defs"]
     documents = map(get_definition_name, manifests["oneOf"])
@@ -131,7 +131,7 @@ def build_overlay_schema(manifests: JsonSchemaValue) -> JsonSchemaValue:
 
 
 class DefaultsSchemaKind(DefaultsKind):
-    """Parses like `DefaultsKind`. Its spec describes the fields in detail, but is in part too strict."""
+    """Parses like `DefaultsKind`. Its spec describes the fields in detail, but is sometimes too strict."""
 
     def __init__(self, kinds: Mapping[str, Kind]) -> None:
         super().__init__(kinds)

@@ -27,19 +27,22 @@ from kdeclare.manifests.syntax.nodes import compose
 from kdeclare.manifests.syntax.substitution import ReferenceContext
 
 _BATCH_SIZE = 16
-"""Documents to compose before processing them; alternating document by document costs a sixth more time."""
+"""The number of documents to parse before they are processed.
+
+With single documents, loading takes a sixth longer.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedManifests:
     """The loaded manifests.
 
-    desired: the resources whose spec has the right shape, in the order of files and documents; their kind may
-        still have found errors, which are among the diagnostics.
-    complete: False if only given paths were loaded; a missing resource may then be declared elsewhere.
-    files: how many files were read, overlays included; not those that were only searched for rules.
-    rules: the rules of the whole project, in order of their ids; errors as in ``desired``. Defaults are not
-        among them, because they are already merged into ``desired``.
+    desired: the resources whose spec has the right shape, in the order of files and documents. The
+        diagnostics can contain errors that the kind found in them.
+    complete: False if only given paths were loaded. Other resources can then be declared elsewhere.
+    files: the number of files that were loaded, including overlays.
+    rules: the rules of the whole project, ordered by id. As in ``desired``, the kind can have found errors in
+        them. Defaults are not included, because they are already merged into ``desired``.
     layers: the layers of the traced resource, if it is in ``desired``.
     """
 
@@ -52,7 +55,7 @@ class LoadedManifests:
 
     @property
     def has_errors(self) -> bool:
-        """True if the desired state cannot be relied on."""
+        """Whether there are errors, so that the desired state is unreliable."""
         return any(d.is_error for d in self.diagnostics)
 
 
@@ -69,11 +72,11 @@ def load_project_manifests(
     """Load the manifests of a project, or only those at ``paths``. Problems become diagnostics.
 
     paths: files or folders, relative to the working directory; None or empty for the whole project.
-    checks: checks across the resources, run on the valid ones.
+    checks: checks across all valid resources.
     rules: kinds whose documents declare no resource but apply to the whole project. The whole project is
-        searched for them even if ``paths`` are given.
-    replacements: contents to use instead of those on disk, to see what writing them would do to the project;
-        None for a file that would be deleted. Files that do not exist yet are loaded as well.
+        searched for these documents even if ``paths`` are given.
+    replacements: contents to use instead of the files on disk, to see how they would change the project; None
+        stands for a deleted file. Files that do not exist yet are loaded as well.
     traced_resource: the resource whose layers are returned.
     """
     all_roots = find_manifest_roots(project) if project.file is not None else ()
@@ -188,7 +191,7 @@ class _Loader:
                 self._load_document(root)
 
     def search(self) -> None:
-        """Search the rest of the project for rules; other problems in those files are not reported."""
+        """Search the rest of the project for rules. Problems that do not concern rules are not reported."""
         given = {os.path.realpath(file) for file in self._rule_files}
         for file in self._other_files:
             if given and os.path.realpath(file) in given:
@@ -201,7 +204,7 @@ class _Loader:
         return tuple(sorted(self._rules, key=lambda rule: rule.id))
 
     def all_overlays(self, *, rules_only: bool = False) -> None:
-        """Read the overlays, which must be known before the manifests. Rules cannot have overlays."""
+        """Read the overlays. This must happen before manifests are loaded. Rules cannot have overlays."""
         for path in self._project.environment.overlays:
             files = FileFinder(self._project.file, stated=self._project.stated)
             for file in files.find((path,)):
@@ -214,9 +217,9 @@ class _Loader:
             self.diagnostics += files.diagnostics
 
     def load_defaults(self) -> None:
-        """Read the Defaults of the whole project, which must be known before the resources they apply to.
+        """Read the Defaults of the whole project. This must happen before resources are loaded.
 
-        Other problems of these files are reported when the files are loaded.
+        Problems outside Defaults are reported when the files are loaded.
         """
         rule_filter = RuleFilter((DEFAULTS,), self._reader)
         visited: set[str] = set()
@@ -234,7 +237,7 @@ class _Loader:
                     self.diagnostics += self.defaults.add(root, self._reader)
 
     def _compose_file(self, file: str, *, rules_only: bool) -> Iterator[tuple[Node, bool]]:
-        """Yield the documents of a file, each with whether the file contains the name of a rule kind."""
+        """Yield each document of a file, and whether the file contains the name of a rule kind."""
         data = self._contents.of(file, self.diagnostics)
         if data is None or (rules_only and not self._rule_filter.passes(data)):
             return

@@ -1,4 +1,4 @@
-"""Look up fields of pydantic models by their path: to suggest corrections, and to detect secrets."""
+"""Look up fields of pydantic models by their path, to suggest corrections and to detect secrets."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import UnionType
@@ -81,8 +81,11 @@ def _is_scalar(leaf: Any) -> bool:
 
 
 def _collect_annotations(model: type[BaseModel], path: Sequence[str | int]) -> list[Any]:
-    """Return the annotations that a path can lead to. A step into a list or mapping changes nothing, because
-    ``_collect_models`` descends into them."""
+    """Return the annotations that a path can lead to.
+
+    A step into a list or a mapping does not change the result, because ``_collect_models`` descends into
+    both.
+    """
     current: list[Any] = [model]
     for step in path:
         following: list[Any] = []

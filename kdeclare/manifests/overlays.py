@@ -1,7 +1,7 @@
-"""Merge documents: overlays of one environment over a manifest, and defaults below it.
+"""Merge the overlays of one environment over a manifest, and fill in defaults.
 
-Nodes are merged rather than data, so a problem of a merged field is reported at the overlay's position.
-The manifest's kind and name stay.
+YAML nodes are merged, not plain data, so a problem of an overlaid field is reported at its position in the
+overlay. The kind and name of the manifest do not change.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,10 @@ from kdeclare.manifests.syntax.nodes import find_child, find_position
 
 
 def identify(root: Node, reader: NodeReader) -> ResourceId | None:
-    """Return the id that a document declares; None if it cannot be determined (validation reports why)."""
+    """Return the resource id of a document, or None if it cannot be determined.
+
+    Validation reports the cause.
+    """
     kind, metadata = find_child(root, "kind"), find_child(root, "metadata")
     name = find_child(metadata[1], "name") if metadata else None
     if kind is None or name is None:
@@ -40,7 +43,7 @@ class Overlays:
         return bool(self._by_id)
 
     def add(self, roots: Sequence[Node], reader: NodeReader) -> list[Diagnostic]:
-        """Add the documents of one overlay, which may name each resource once."""
+        """Add the documents of one overlay. Each resource may occur only once in it."""
         problems: list[Diagnostic] = []
         roots_by_resource: dict[ResourceId, Node] = {}
         for root in roots:
@@ -56,7 +59,7 @@ class Overlays:
         return problems
 
     def of(self, resource: ResourceId) -> tuple[Node, ...]:
-        """Return the documents to merge over a resource, in that order."""
+        """Return the documents to merge over a resource, in the order in which they are merged."""
         return tuple(self._by_id.get(resource, ()))
 
     def applied(self, resource: ResourceId | None, root: Node) -> Node:
@@ -98,7 +101,7 @@ def merge(base: Node, overlay: Node) -> Node:
 
 
 def drop_identity(overlay: Node) -> Node:
-    """Return the part of an overlay that changes the document: all but apiVersion, kind and name."""
+    """Return the part of an overlay that changes the document: all except apiVersion, kind and name."""
     pairs = [
         (key, _drop_keys(value, ("name",)) if key.value == "metadata" else value)
         for key, value in _drop_keys(overlay, ("apiVersion", "kind")).value
@@ -152,7 +155,7 @@ def _build_duplicate_error(resource: ResourceId, first: Node, second: Node) -> D
 
 
 def fill(node: Node, lower: Node) -> Node:
-    """Add to ``node`` what only ``lower`` sets: mappings key by key; any other value of ``node`` stays."""
+    """Add the values of ``lower`` that ``node`` does not set. Mappings are merged key by key."""
     if not isinstance(node, MappingNode) or not isinstance(lower, MappingNode):
         return node
     lower_values = {key.value: value for key, value in lower.value if isinstance(key.value, str)}
@@ -168,7 +171,7 @@ def fill(node: Node, lower: Node) -> Node:
 def find_differences(
     a: Node, b: Node, modes: Modes, path: tuple[str, ...] = (), mode: int = VALUE
 ) -> Iterator[tuple[str, ...]]:
-    """Yield the paths that both specs set to different values. Quotes make no difference in text fields.
+    """Yield the paths that both specs set to different values. In string fields, quotes make no difference.
 
     modes: how mappings and lists are read. mode: how a scalar is read.
     """
@@ -192,7 +195,10 @@ def has_field_value(spec: Node | None, field_name: str) -> bool:
 
 
 def is_occupied(spec: Node | None, path: Sequence[str]) -> bool:
-    """Return whether a path cannot be filled in: it, or a node above it that is not a mapping, is set."""
+    """Return whether a default cannot be filled in at a path.
+
+    This is the case if the path is set, or if a node above it is not a mapping.
+    """
     node = spec
     for step in path:
         if not isinstance(node, MappingNode):
@@ -228,6 +234,6 @@ def _get_modes_below(modes: Modes, key: Node, value: Node) -> Modes:
 
 
 def _find_text(node: ScalarNode) -> str | None:
-    """Return the text that a scalar means; None for null."""
+    """Return the value of a scalar as a string, or None for null."""
     meaning = None if node.style or node.tag is not None else parse_scalar(node.value)
     return meaning[1] if isinstance(meaning, tuple) else str(node.value)

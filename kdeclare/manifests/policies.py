@@ -34,9 +34,10 @@ TOPIC = "Topic"
 
 
 class SelectorSpec(BaseModel):
-    """``selector``: names or ``/regular expressions/`` of resources, and labels, all of which they must have.
+    """``selector``: the names of resources, or ``/regular expressions/``, and labels.
 
-    ``topics`` are names of topics, ``names`` are names of resources of any kind.
+    A resource must have all labels.
+    ``topics`` takes names of topics; ``names`` takes names of resources of any kind.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
@@ -59,7 +60,7 @@ class PolicySpecBase(BaseModel):
 
 
 class PolicyEntrySpec(PolicySpecBase):
-    """One of ``spec.policies`` in a project file: a class and its settings."""
+    """An element of ``spec.policies`` in a project file: a class and its settings."""
 
     name: Annotated[str, Field(min_length=1)]
     class_name: str = Field(alias="class")
@@ -74,7 +75,7 @@ class PolicyEntrySpec(PolicySpecBase):
 
 
 def _suggest_class_path(text: str) -> str:
-    """Return a suggestion for a class without its module, or with a dot instead of the colon."""
+    """Return a suggestion if a class is written without its module, or with a dot instead of the colon."""
     module, _, name = text.rpartition(".")
     suggestion = f"{module or 'kdeclare.policy.rules'}:{name}"
     return f", for example {suggestion}" if _CLASS.fullmatch(suggestion) and name[0].isupper() else ""
@@ -85,7 +86,7 @@ class PolicyEntry:
     """A policy of a project file.
 
     config: the settings of the class, with scalars as YAML reads them.
-    places: for each path within the entry, the positions of its key and of its value.
+    places: the positions of the key and of the value, for each path within the entry.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Kind `Project`: its manifests and environments, and how one environment is resolved for use."""
+"""Kind `Project`: the manifests and environments of a project. This module also resolves one environment."""
 
 import os
 from collections.abc import Mapping, Sequence, Set
@@ -55,7 +55,7 @@ _Model = TypeVar("_Model", bound=BaseModel)
 
 
 class ProviderSettings(BaseModel):
-    """Connection settings of the systems of further providers: one field for each provider.
+    """Connection settings of systems other than Kafka. Each provider has one field.
 
     See `build_project_model`.
     """
@@ -132,7 +132,8 @@ def build_project_model(
 ) -> type[ProjectManifest]:
     """Return the model of project files with the fields that providers add.
 
-    settings: models of their connection settings, by provider name. plan_settings: settings for all plans.
+    settings: the models of the providers' connection settings, by provider name.
+    plan_settings: the settings that apply to all plans.
     """
     if not settings and not plan_settings:
         return ProjectManifest
@@ -157,9 +158,8 @@ class Environment:
     """The selected environment, with its references resolved. Values are excluded from the repr.
 
     plan_settings: the plan settings of the environment and then of the project, by field.
-    request_deadline_s: how long the system may work on a request without a timeout of its own; None if not
-    set.
-    providers: connection settings of the systems of further providers, by provider name.
+    request_deadline_s: how long the system may work on a request that has no timeout; None if not set.
+    providers: connection settings of systems other than Kafka, by provider name.
     place: the position of the environment in the project file.
     """
 
@@ -189,10 +189,11 @@ class Environment:
 class Project:
     """A project in one of its environments. Paths are resolved.
 
-    file: None if there is no project file, and only the paths on the command line are used.
-    manifests: as declared; None if not declared (then the folder ``manifests``, if it exists).
+    file: the project file, or None if only the paths on the command line are used.
+    manifests: the declared paths, or None if none are declared; then the folder ``manifests`` is used if it
+        exists.
     state: a folder or a URI.
-    all_overlays: the overlays of all environments. Folders of manifests may contain them, but they are not
+    all_overlays: the overlays of all environments. They can be inside folders of manifests, but are not
         manifests.
     stated: the position of each path in the project file.
     limits: the references that may be resolved.
@@ -219,7 +220,8 @@ def open_project(
 ) -> Project:
     """Open a project file (default: ``kdeclare.yaml`` in the working directory, if any) in an environment.
 
-    offline: leave out how to connect to the cluster and the state, because references there may be secrets.
+    offline: whether to leave out the settings for connecting to the cluster and the state. Their references
+    can be secrets.
     Raises KdeclareError with all problems of the file, or if there is no such environment.
     """
     path = _find_project_file(file)
@@ -230,7 +232,7 @@ def open_project(
 
 
 def build_project_limits(declared: ReferencesSpec | None, environ: Mapping[str, str]) -> Limits:
-    """Return the limits of a project: those of its file, and those of the trusted project file, if any."""
+    """Return the limits of the project file and those of the trusted project file, if there is one."""
     file_limits = build_own_limits(_build_limits(declared) if declared is not None else None, environ)
     file = environ.get(TRUSTED_PROJECT)
     if not file:
@@ -264,7 +266,7 @@ def read_project_names(file: Path | None, env: str | None) -> tuple[str, str]:
 
 
 def find_manifest_roots(project: Project) -> Sequence[Path]:
-    """Return the files and folders of a project's manifests: as declared, or else the default folder."""
+    """Return the declared files and folders of a project's manifests, or else the default folder."""
     if project.manifests is not None:
         return project.manifests
     folder = project.folder / MANIFESTS_FOLDER
@@ -273,7 +275,7 @@ def find_manifest_roots(project: Project) -> Sequence[Path]:
 
 @dataclass(frozen=True, slots=True)
 class ProjectDocument:
-    """A project file that was read and is valid apart from its references; for all its environments."""
+    """A project file with all its environments. It is valid, except that references were not resolved."""
 
     file: Path
     name: str
@@ -281,12 +283,14 @@ class ProjectDocument:
     spec: ProjectSpec = field(repr=False)
 
     def within(self, env: str | None, environ: Mapping[str, str], *, offline: bool = False) -> Project:
-        """Return the project in one environment. Raises KdeclareError, also if there is no such environment.
+        """Return the project in one environment.
+
+        Raises KdeclareError if the file has problems, or if there is no such environment.
 
         offline: see `open_project`.
         """
         name = _choose_environment(env, self.spec.defaultEnvironment, self.spec.environments, self.root)
-        # only the references of this environment are resolved; those of others may be unset here
+        # only the references of this environment are resolved: variables of other environments may be unset
         limits = build_project_limits(self.spec.references, environ)
         reader = NodeReader(ReferenceContext(self.file.parent, environ, variables=None, limits=limits))
         needed = _select_environment(self.root, name)
@@ -331,7 +335,7 @@ def _collect_keys(node: Node | None) -> list[str]:
 def _collect_plan_settings(
     environment: EnvironmentSpec, project: ProjectSpec
 ) -> dict[str, tuple[BaseModel, ...]]:
-    """Return the values of the fields that providers add, by field name."""
+    """Return the values of the fields that providers added, by field name."""
     environment_values = {
         name: value for name, value in environment if name not in EnvironmentSpec.model_fields
     }
@@ -342,7 +346,10 @@ def _collect_plan_settings(
 
 
 def _validate_names(manifest: ProjectManifest, root: Node) -> None:
-    """Raise KdeclareError for names that cannot name a state folder. References are checked once resolved."""
+    """Raise KdeclareError for names that cannot be used as names of state folders.
+
+    A name that contains references is checked after they are resolved.
+    """
     name, environments = manifest.metadata.name, manifest.spec.environments
     names = [] if has_reference(name) else [("project", name, find_position(root, ("metadata", "name")))]
     for env in environments:

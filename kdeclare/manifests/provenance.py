@@ -1,5 +1,6 @@
-"""Find where resources are declared, and where each field of a resource comes from: manifest, overlay,
-defaults or variable.
+"""Find where resources are declared, and where each field of a resource comes from.
+
+A field comes from a manifest, an overlay, defaults or a variable.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -35,7 +36,7 @@ from kdeclare.manifests.syntax.nodes import compose, find_node, find_position
 from kdeclare.manifests.syntax.substitution import ReferenceContext, find_reference_names, is_single_reference
 
 NodePath = tuple[str | int, ...]
-"""Keys and indexes from the document down."""
+"""Keys and indexes, starting at the root of the document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +52,9 @@ class SourceDocument:
 class Source:
     """All documents that define one resource in an environment.
 
-    base: its manifest. overlays: the documents merged over it, in that order.
-    elsewhere: its documents in the overlays of other environments.
-    defaults: the values for fields that neither sets, the highest priority first.
+    base: the manifest. overlays: the documents that are merged over the manifest, in this order.
+    elsewhere: the resource's documents in the overlays of other environments.
+    defaults: values for fields that neither the manifest nor an overlay sets, the highest priority first.
     """
 
     base: SourceDocument
@@ -67,7 +68,7 @@ class Source:
         return Layers(self.base.root, tuple(overlay.root for overlay in self.overlays), self.defaults)
 
     def at(self, path: NodePath) -> Node | None:
-        """Return the node that the resource's own documents have at a path; None if they have none."""
+        """Return the node at a path in the manifest and its overlays, or None if there is none."""
         return find_node(self.layers.merged, path)
 
     def place(self, path: NodePath) -> SourcePosition | None:
@@ -93,7 +94,7 @@ def read_sources(
 ) -> ProjectSources:
     """Return the documents of a project in its environment, without validating them.
 
-    kinds: kinds whose defaults are included.
+    kinds: the kinds whose defaults are included.
     """
     finder = _DocumentFinder(project, environ)
     bases = finder.within(
@@ -140,7 +141,7 @@ class _DocumentFinder:
         self._reader = build_reader(project, environ)
 
     def within(self, files: FileFinder, roots: Sequence[Path]) -> list[tuple[ResourceId, SourceDocument]]:
-        """Return the documents below files and folders that name a resource."""
+        """Return all documents that name a resource, from these files and folders."""
         found = [one for file in files.find(roots) for one in self._compose_documents(file)]
         self.diagnostics += files.diagnostics
         return found
@@ -185,7 +186,7 @@ class Origin(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FieldSource:
-    """One place that sets a field."""
+    """The position of one document's value for a field."""
 
     origin: Origin
     name: Annotated[
@@ -210,12 +211,12 @@ def _as_texts(path: NodePath) -> list[str]:
 class FieldOrigins:
     """One field: its value, and the documents that set it.
 
-    value: text, numbers, booleans, null, or lists and mappings of them.
-    by_reference: the value comes from outside the project and is not shown; ``value`` is the text as written.
-        Numbers in number fields are shown. For a secret, this applies only to a single reference with nothing
-        around it, because other text and project variables in the value may be parts of the secret.
-    over: the overridden places, the highest precedence first. is_text: whether scalars in the value are text
-        even if they look like another type.
+    value: a string, number, boolean or null, or a list or mapping of such values.
+    by_reference: whether the value comes from outside the project and is not shown; ``value`` is then the
+        value as written. Numbers in number fields are shown. A secret is only shown as written if it consists
+        of a single reference, because other text and project variables can be parts of the secret.
+    over: the positions of the overridden values, the highest precedence first.
+    is_text: whether scalars in the value are strings even if they look like numbers or booleans.
     """
 
     schema_name = "FieldDocument"
@@ -257,7 +258,8 @@ def collect_field_origins(
 ) -> tuple[FieldOrigins, ...]:
     """Return all fields of a resource whose documents are valid.
 
-    modes: how its documents are read. variables: positions of the definitions of the environment's variables.
+    modes: how the documents are read.
+    variables: the positions of the definitions of the environment's variables.
     """
     ordered_layers = tuple(_order_layers(resource_layers))
     field_origins = []
@@ -299,18 +301,21 @@ def _order_layers(resource_layers: Layers) -> Iterator[tuple[Origin, str | None,
 def _find_statements(
     layers: Iterable[tuple[Origin, str | None, Node]], path: Sequence[str]
 ) -> Iterator[FieldSource]:
-    """Yield the places that set a path. path: keys as written, as `fill` and `merge` compare them."""
+    """Yield the positions where documents set a path.
+
+    path: the keys as written, which `fill` and `merge` compare.
+    """
     for origin, name, root in layers:
         if find_node(root, path) is not None:
             yield FieldSource(origin, name, find_position(root, path, key=True))
 
 
 _Leaf = tuple[tuple[ScalarNode, ...], Node, Modes]
-"""Keys, value and how to read it."""
+"""The keys of a value, the value, and how to read the value."""
 
 
 def _collect_leaves(root: Node, modes: Modes) -> Iterator[_Leaf]:
-    """Yield the leaves of labels and spec: everything but non-empty mappings. A list is one value."""
+    """Yield the leaves of labels and spec: all values except non-empty mappings. A list is one value."""
     for key, node in root.value:
         if key.value in _PARTS:
             yield from _collect_leaves_below((key,), node, modes)
@@ -348,9 +353,9 @@ def _is_single_reference(value: Any) -> bool:
 
 
 def _restore_references(value: Any, *, as_written: bool) -> JsonValue:
-    """Replace resolved values by their references.
+    """Replace resolved values with their references.
 
-    as_written: also escape other text that could be read as a reference.
+    as_written: whether to escape other strings that could be read as references.
     """
     if isinstance(value, dict):
         return {key: _restore_references(inner, as_written=as_written) for key, inner in value.items()}

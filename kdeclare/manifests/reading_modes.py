@@ -1,5 +1,7 @@
-"""How the scalars of a document are read: in the spec as the kind's model defines, and the same in every
-envelope."""
+"""Determine how the scalars of a document are read.
+
+The model of the kind defines this for the spec. The other fields are read in the same way for every kind.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
@@ -23,12 +25,15 @@ def build_document_modes(spec: Modes) -> Modes:
 
 @cache
 def build_spec_modes(model: type[BaseModel]) -> Modes:
-    """Return how to read data for a model: as values, except that fields marked `RawText` are text."""
+    """Return how to read data for a model.
+
+    Scalars become values, but stay strings in fields marked `RawText`.
+    """
     return _build_modes([(model, VALUE)], {})
 
 
 def can_be_secret_at(model: type[BaseModel], path: Sequence[str | int]) -> bool:
-    """Return whether a scalar at this path is one of the texts that can be secrets."""
+    """Return whether a scalar at this path is a string that can be a secret."""
     modes = _build_modes([(model, VALUE)], {})  # not cached: document models are created for each load
     for step in path[:-1]:
         modes = modes.get_modes_below(step)
@@ -38,8 +43,8 @@ def can_be_secret_at(model: type[BaseModel], path: Sequence[str | int]) -> bool:
 def _build_modes(options: Sequence[_Option], modes_by_key: dict[tuple[tuple[int, int], ...], Modes]) -> Modes:
     """Build the modes for a value of any of these types.
 
-    modes_by_key: the modes built so far, by ids of types, because not all types are hashable. They also end
-    the recursion for models that contain themselves.
+    modes_by_key: the modes built so far, by the ids of the types, because not all types are hashable. For
+    models that contain themselves, these modes end the recursion.
     """
     key = tuple(dict.fromkeys((id(leaf), mode) for leaf, mode in options))
     if key in modes_by_key:

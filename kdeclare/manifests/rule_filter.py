@@ -1,9 +1,8 @@
-"""Find rules: documents that declare no resource but apply to the whole project, even if only parts of it are
-loaded.
+"""Find rules: documents that declare no resource but apply to the whole project.
 
-Files outside the loaded paths are searched for them, too. To keep that cheap, a file is parsed only if it
-contains the name of such a kind, which must therefore be spelled out, or a value of `kind` that could be a
-misspelling of one.
+Files outside the loaded paths are searched for rules, too. To keep the search fast, a file is parsed only if
+it contains the name of a rule kind or a value of `kind` that could be a misspelling of one. The kind of a
+rule must therefore be spelled out.
 """
 
 import re
@@ -40,7 +39,7 @@ _NOT_PLAIN = re.compile(rb"[$*&!|>\\]")
 
 
 class RuleFilter:
-    """Distinguishes rules from other documents. Truthy if there are kinds of rules."""
+    """Distinguishes rules from other documents. It is true in a condition if there are kinds of rules."""
 
     def __init__(self, kinds: Iterable[str], reader: NodeReader) -> None:
         self.kinds = frozenset(kinds)
@@ -57,7 +56,7 @@ class RuleFilter:
         return any(map(data.__contains__, self._spellings))
 
     def passes(self, data: bytes) -> bool:
-        """Return whether a file could contain a rule, or a misspelled one."""
+        """Return whether a file could contain a rule or a document with a misspelled rule kind."""
         if not self.kinds:
             return False
         return (
@@ -89,7 +88,7 @@ class RuleFilter:
     def hidden(self, kind: str, root: Node, *, seen: bool) -> Iterator[Diagnostic]:
         """Yield an error for a rule whose kind a search of the project would not find.
 
-        seen: whether the file contains the kind's name.
+        seen: whether the file contains the name of a rule kind.
         """
         if seen and not any(has_reference(node.value) for node in _find_kind_nodes(root)):
             return
@@ -98,13 +97,13 @@ class RuleFilter:
             "Kind is not spelled out",
             f"This document is of kind {kind}, but does not spell the kind out. kdeclare finds such "
             "documents, which apply to the whole project, by searching files for the name of their kind.",
-            hint=f"Write 'kind: {kind}', without references and escapes.",
+            hint=f"Write 'kind: {kind}', without references or escapes.",
             place=find_position(root, ("kind",)),
             subject=kind,
         )
 
     def check_misspelled_kind(self, root: Node, shapes: DocumentValidator) -> Iterator[Diagnostic]:
-        """Yield the problems of the kind of a document that is not a rule but could be a misspelled one."""
+        """Yield an error if the kind of a document could be a misspelled rule kind."""
         for node in _find_kind_nodes(root):
             text = self._reader.peek(node)
             if not isinstance(text, str):

@@ -45,12 +45,12 @@ BOUNDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "string_pattern_mismatch": lambda c: f"does not match the pattern {c['pattern']}",
     "finite_number": lambda _: "must be a finite number",
 }
-"""Requirements for a value, by error type, built from the error's context."""
+"""The requirement that a value violates, by error type. It is built from the error's context."""
 
 
 @dataclass(frozen=True, slots=True)
 class MaskedScalar:
-    """A secret scalar in messages, which show only its type."""
+    """A secret scalar. Messages show only its type."""
 
     what: str
 
@@ -59,7 +59,7 @@ class MaskedScalar:
 
 
 def mask_scalar(value: str | float | bool) -> MaskedScalar:  # any scalar of YAML
-    """Return the description of a secret that messages may show."""
+    """Return a description of a secret that is safe to show in messages."""
     if isinstance(value, bool):
         return MaskedScalar("a boolean")
     return MaskedScalar("text" if isinstance(value, str) else "a number")
@@ -82,7 +82,7 @@ def format_path(path: Sequence[str | int]) -> str:
 
 
 def format_received(value: Any, expected: Sequence[str]) -> str:
-    """Describe the value that a field received, without revealing what may be secret."""
+    """Describe the value of a field without revealing anything that can be secret."""
     if value is None:
         return "null"
     if isinstance(value, Referenced):
@@ -138,8 +138,8 @@ Location = tuple[str | int, ...]
 def build_diagnostics(e: ValidationError, model: type[BaseModel], data: Any, root: Node) -> list[Diagnostic]:
     """Return all errors as diagnostics, in the order of the document's model.
 
-    Values that could not be read are skipped, because that has been reported. The errors for the members of
-    a union are combined into one.
+    Values that could not be read are skipped, because they were already reported. The errors for the members
+    of a union are combined into one error.
     """
     merged: dict[tuple[Location, str], tuple[ErrorDetails, list[str]]] = {}
     for item in e.errors(include_url=False):
@@ -178,7 +178,7 @@ def _find_reference(root: Node, path: Location) -> str | None:
 
 
 def find_affected_fields(e: ValidationError) -> set[str | int] | None:
-    """Return the fields of ``spec`` that have errors; None if the spec itself has one."""
+    """Return the fields of ``spec`` that have errors, or None if ``spec`` itself has an error."""
     fields: set[str | int] = set()
     for item in e.errors(include_url=False, include_context=False, include_input=False):
         if item["loc"][:1] != ("spec",):
@@ -190,7 +190,10 @@ def find_affected_fields(e: ValidationError) -> set[str | int] | None:
 
 
 def find_data_path(loc: Sequence[str | int], data: Any) -> Location:
-    """Return the steps of a location that exist in the data; pydantic inserts the names of union members."""
+    """Return the steps of a location that exist in the data.
+
+    Pydantic also inserts the names of union members.
+    """
     path: list[str | int] = []
     for step in loc:
         is_key = isinstance(data, dict) and step in data
@@ -230,7 +233,7 @@ def _build_diagnostic(
             else bound(context)
         )
     elif "error" in context:
-        message = str(context["error"])  # the text of a model's own validator
+        message = str(context["error"])  # the message of a validator that the model defines
     else:
         message = item["msg"][:1].lower() + item["msg"][1:]
     text = f"'{name}' {message}." if bound else f"'{name}': {message.rstrip('.')}."
@@ -245,7 +248,8 @@ def _build_unknown_field_error(path: Location, model: type[BaseModel], root: Nod
         suggestion = "Move the Kafka config under 'configs'."
     elif path[-2:-1] == ("providers",):
         suggestion = suggestion or (
-            "Install the provider, or correct its name. Run 'kdeclare providers' for the installed ones."
+            "Install the provider, or correct its name. "
+            "Run 'kdeclare providers' to list the installed providers."
         )
     return error(
         "unknown-field",
@@ -265,7 +269,7 @@ def _build_missing_field_error(loc: Location, path: Location, root: Node) -> Dia
             break
         parent = pair[1]
     if find_child(parent, loc[-1]) is not None:
-        return None  # the field exists; that it could not be read has been reported
+        return None  # the field exists but could not be read, which was already reported
     subject_text = f"'{format_path(path)}' needs" if path else "A manifest needs"
     return error(
         "missing-field",

@@ -317,7 +317,7 @@ def test_missing_provider_is_named(kdeclare: CommandLine) -> None:
     ran = kdeclare("validate")
     assert "'Queue' is not a kind of resource." in ran.out
     assert (
-        "Install a provider with the group 'acme.org'. Run 'kdeclare providers' for the installed ones."
+        "Install a provider with the group 'acme.org'. Run 'kdeclare providers' to list the installed providers."
         in ran.out
     )
     lab = {"bootstrapServers": "lab:9092", "providers": {"queues": {"url": "x"}}}
@@ -325,7 +325,7 @@ def test_missing_provider_is_named(kdeclare: CommandLine) -> None:
     ran = kdeclare("validate")
     assert "There is no field 'queues' in 'spec.environments.lab.providers'." in ran.err
     assert (
-        "Install the provider, or correct its name. Run 'kdeclare providers' for the installed ones."
+        "Install the provider, or correct its name. Run 'kdeclare providers' to list the installed providers."
         in ran.err
     )
 

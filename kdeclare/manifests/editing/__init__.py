@@ -1,5 +1,5 @@
 """Edit manifest files so that only the intended fields change; comments and layout stay.
 
-Text is spliced at the positions of the composed nodes. The result is then composed again: it must contain the
-intended change and no other difference. An edit for which no splice achieves this is refused.
+An edit replaces text at the positions of the parsed YAML nodes. The result is then parsed again and must
+contain the intended change and no other difference. If this cannot be achieved, the edit is refused.
 """

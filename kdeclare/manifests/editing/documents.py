@@ -1,4 +1,7 @@
-"""The documents of one file: each is edited and checked on its own, then the file is reassembled."""
+"""Edit the documents of one file.
+
+Each document is edited and checked separately; then the file is reassembled.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -17,11 +20,11 @@ from kdeclare.manifests.syntax.nodes import compose, find_node
 _STR_TAG = "tag:yaml.org,2002:str"
 
 Tree = Any
-"""A dict, a list, or for a scalar a tuple of its text, whether it is quoted, and its tag."""
+"""A dict, a list or, for a scalar, a tuple: its text, whether it is quoted, and its tag."""
 
 
 def build_tree(node: Node) -> Tree:
-    """Return the content of a node, aliases expanded."""
+    """Return the content of a node, with its aliases expanded."""
     if isinstance(node, MappingNode):
         return {
             key.value if isinstance(key, ScalarNode) else str(key): build_tree(v) for key, v in node.value
@@ -37,7 +40,7 @@ def is_same_tree(first: Tree, second: Tree) -> bool:
 
 
 def is_edit_applied(old_root: Node, new_root: Node, edit: Edit) -> bool:
-    """Return whether ``new_root`` is ``old_root`` with this edit and no other difference."""
+    """Return whether ``new_root`` differs from ``old_root`` by this edit and nothing else."""
     expected_tree = build_tree(old_root)
     if isinstance(edit, PutEdit):
         edited_node = find_node(new_root, edit.path)
@@ -91,7 +94,7 @@ def _get_subtree(root: Tree, path: NodePath) -> Tree:
 
 
 def _set_subtree(root: Tree, path: NodePath, value: Tree) -> None:
-    """Set a value, and create the mappings that are missing on the path; they replace nulls, too."""
+    """Set a value. Mappings that are missing on the path are created; they also replace null."""
     for step in path[:-1]:
         if isinstance(root, list):
             root = root[int(step)]
@@ -111,7 +114,7 @@ _START = re.compile(rf"(?:\A|(?<=[{BREAKS}]))---(?=[ \t{BREAKS}]|\Z)")
 _END = re.compile(rf"(?:\A|(?<=[{BREAKS}]))(?:---|\.\.\.)(?=[ \t{BREAKS}]|\Z)")
 _MARKER_LINE = re.compile(r"\A---[ \t]*(?:\r\n|[\n\r])")
 _HEADER = re.compile(r"(?:#.*(?:\r\n|[\n\r]))+(?:[ \t]*(?:\r\n|[\n\r]))+")
-"""Comments at the top, followed by a blank line: they belong to the file, not to its first document."""
+"""Comments at the top that a blank line follows. They belong to the file, not to its first document."""
 
 
 class EditRejected(Exception):
@@ -134,7 +137,10 @@ class FileEdit:
 
 @dataclass(frozen=True, slots=True)
 class _DocumentText:
-    """begin: start of the document's part of the file. start, end: of its text, between the markers."""
+    """The offsets of one document in its file.
+
+    begin: the start of the document, including its marker. start, end: the text between the markers.
+    """
 
     root: Node
     begin: int
@@ -145,9 +151,9 @@ class _DocumentText:
 def rewrite_file(
     file: str, data: bytes, edits: Mapping[int, Sequence[Edit]], removed_indexes: frozenset[int] = frozenset()
 ) -> bytes | None:
-    """Return a file with documents edited or removed, by index; None if no document is left.
+    """Return a file after documents were edited or removed, or None if no document is left.
 
-    Raises EditRejected, and KdeclareError for a file that is not YAML.
+    Documents are given by their index. Raises EditRejected, or KdeclareError if the file is not YAML.
     """
     text, encoding = decode_text(data)
     documents = _split_documents(file, text)
@@ -206,7 +212,7 @@ def _split_documents(file: str, text: str) -> list[_DocumentText]:
 
 
 def _restore_header(text: str, first_document: _DocumentText, pieces: list[str]) -> list[str]:
-    """Keep the file's header and its leading marker, if any, when its first document is removed."""
+    """Keep the header and the leading marker of a file, if any, when its first document is removed."""
     if first_document.start > first_document.begin:
         return [text[: first_document.start - len("---")], *pieces]
     header = _HEADER.match(text, 0, get_node_start(first_document.root))

@@ -36,7 +36,8 @@ class LocatedEdit:
 class EditSubject:
     """One resource to edit.
 
-    kind: its kind, which interprets its manifests. variables: where the project file defines each variable.
+    kind: the kind of the resource; it interprets the manifests.
+    variables: the position of each variable's definition in the project file.
     """
 
     id: ResourceId
@@ -46,7 +47,7 @@ class EditSubject:
     variables: Mapping[str, SourcePosition]
 
     def is_declared(self, path: NodePath) -> bool:
-        """Return whether the resource's own documents set a path within the spec; null counts as not set."""
+        """Return whether the resource's own documents set a path of the spec to a value other than null."""
         node = self.source.at(("spec", *path))
         return node is not None and not is_null(node)
 
@@ -62,7 +63,7 @@ class EditSubject:
         return LocatedEdit(document, edit)
 
     def split_elements(self, node: Node) -> list[str]:
-        """Return the elements of a list, which is written as a list or as one comma-separated text."""
+        """Return the elements of a list that is written as a YAML list or as one comma-separated string."""
         value = self.reader.peek(node)
         parts = value.split(",") if isinstance(value, str) else value or []
         return [part.strip() for part in parts if part.strip()]
@@ -70,7 +71,10 @@ class EditSubject:
     def replace_elements(
         self, document: SourceDocument, path: NodePath, node: Node, elements: list[str]
     ) -> Iterator[LocatedEdit]:
-        """Yield edits that give a list these elements, keeping its form. Their order is not significant."""
+        """Yield edits that give a list these elements and keep its form.
+
+        The order of the elements is ignored.
+        """
         texts = self.split_elements(node)
         if set(texts) == set(elements):
             return
@@ -125,7 +129,7 @@ class EditSubject:
                 "field-by-reference",
                 "Value is a reference",
                 f"'{format_path(path)}' of {self.id} is written as ${{{names[0]}}}, "
-                f"which other fields may use, too. {origin_text}.",
+                f"which other fields can use, too. {origin_text}.",
                 hint="Change the value where it is defined, or replace the reference with a value.",
                 place=_find_key_position(document, path),
                 resource=str(self.id),
@@ -139,7 +143,7 @@ def _find_key_position(document: SourceDocument, path: NodePath) -> SourcePositi
 
 
 def _walk_nodes(root: Node) -> Iterator[Node]:
-    """Yield a node and all nodes below it; an aliased node once for each place where it is used."""
+    """Yield a node and all nodes below it. An aliased node is yielded once for each place that uses it."""
     yield root
     if not isinstance(root, ScalarNode):
         for item in root.value:
@@ -148,7 +152,7 @@ def _walk_nodes(root: Node) -> Iterator[Node]:
 
 
 def _find_shared_nodes(root: Node) -> frozenset[int]:
-    """Return the ids of nodes used in several places; ids, because nodes are not hashable by value."""
+    """Return the Python ids of the nodes that are used in several places. Nodes are not hashable by value."""
     visited: set[int] = set()
     shared: set[int] = set()
     pending = [root]

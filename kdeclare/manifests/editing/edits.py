@@ -16,7 +16,7 @@ EditValue = Plain | list[Plain] | dict[str, list[Plain]]
 
 @dataclass(frozen=True, slots=True)
 class PutEdit:
-    """Set the value at a path, or add it after its siblings; missing mappings above it are created."""
+    """Set the value at a path, or add it after its siblings. Missing mappings above it are created."""
 
     path: NodePath
     value: EditValue
@@ -34,8 +34,8 @@ class AppendEdit:
 class DropEdit:
     """Remove a key with its value, or an element of a list, together with the comment on the same line.
 
-    Comments above it stay, because they may describe more than this item. The collection around it stays,
-    too, even if it is empty: ``{}`` or ``[]``.
+    Comments above the item stay, because they can describe more than this item. The collection stays, too,
+    even if it becomes empty (``{}`` or ``[]``).
     """
 
     path: NodePath
@@ -48,7 +48,7 @@ SINGLE, DOUBLE = "'", '"'
 
 
 def format_scalar(value: Plain, style: str | None = None) -> str:
-    """Format a scalar in the quotes of ``style``, if there are any and they can represent it."""
+    """Format a scalar. The quotes of ``style``, if any, are used if they can represent the scalar."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -87,14 +87,17 @@ def format_flow(value: EditValue) -> str:
 
 
 def format_nested_flow(steps: Sequence[str | int], value: EditValue, style: str | None = None) -> str:
-    """Format ``a: {b: value}`` for the steps a and b."""
+    """Format a value below nested keys on one line: ``a: {b: value}`` for the steps a and b."""
     first, *rest = steps
     inner = "{" + format_nested_flow(rest, value, style) + "}" if rest else format_flow(value)
     return f"{format_key(first, style)}: {inner}"
 
 
 def format_nested_block(steps: Sequence[str | int], value: EditValue, column: int, width: int) -> list[str]:
-    """Format the same as lines: the first one indented to ``column``, each level by ``width`` more."""
+    """Format a value below nested keys, each key on its own line.
+
+    The first line is indented to ``column``, and each further level by ``width`` more.
+    """
     lines = [" " * (column + n * width) + format_key(step) + ":" for n, step in enumerate(steps)]
     lines[-1] += f" {format_flow(value)}"
     return lines

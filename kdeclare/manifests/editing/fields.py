@@ -68,7 +68,7 @@ def _edit_value(subject: EditSubject, path: NodePath, value: Plain) -> Iterator[
 
 
 def _edit_list(subject: EditSubject, path: NodePath, elements: list[Plain]) -> Iterator[LocatedEdit]:
-    """Yield the edits for a list; in an existing list, only for the elements that differ."""
+    """Yield the edits for a list. In an existing list, only the elements that differ are edited."""
     node = subject.source.at(path)
     if not isinstance(node, SequenceNode):
         documents = (
@@ -108,7 +108,7 @@ def _edit_setting(
 
 
 def _unset_setting(subject: EditSubject, path: NodePath) -> Iterator[LocatedEdit]:
-    """Remove the key; where a lower document would then set it again, write null ("no override") instead."""
+    """Remove the key. If a lower document sets it, too, write null ("no override") instead."""
     node = subject.source.at(path)
     if node is None or is_null(node):
         return
@@ -140,7 +140,7 @@ def _edit_whole_value(subject: EditSubject, path: NodePath, new_value: JsonValue
 
 
 def _build_value(new_value: JsonValue) -> EditValue:
-    """Return the new value of a setting in the form that manifests use."""
+    """Return the new value of a setting, in the form in which manifests write it."""
     if isinstance(new_value, list):
         return list(as_texts(new_value))
     return new_value if new_value is None or isinstance(new_value, int) else as_text(new_value)
@@ -152,7 +152,7 @@ def _is_same_value(subject: EditSubject, path: NodePath, node: ScalarNode, new_v
 
 
 def _edit_parts(subject: EditSubject, path: NodePath, fields: Sequence[FieldChange]) -> Iterator[LocatedEdit]:
-    """Add appended elements to ``append`` and subtracted ones to ``subtract``, and remove their opposites."""
+    """Add elements to ``append`` or ``subtract``, and remove them from the opposite list."""
     source = subject.source
     nodes_by_part = {part: source.at((*path, part)) for part in _PARTS}
     elements_by_part = {

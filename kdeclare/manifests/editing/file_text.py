@@ -1,7 +1,8 @@
 """The text of a file: its encoding, its lines as YAML counts them, and the spans of nodes in it.
 
-The end mark of a block is where the next token begins, and an aliased node has the marks of its anchor. The
-spans here exclude the white space and comments after a node, and are those of the alias itself.
+In PyYAML, the end mark of a block is where the next token begins, and an aliased node has the marks of its
+anchor. The spans of this module exclude the white space and comments after a node. The span of an aliased
+node is that of the alias.
 """
 
 import codecs
@@ -24,18 +25,18 @@ _MARKS = (
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """mark: the byte order mark, which is not part of the text."""
+    """The encoding of a file. mark: the byte order mark, which is not part of the text."""
 
     mark: bytes
     codec: str
 
     def encode(self, text: str) -> bytes:
-        """Return the bytes of a text."""
+        """Return the text as bytes in this encoding."""
         return self.mark + text.encode(self.codec)
 
 
 def decode_text(data: bytes) -> tuple[str, Encoding]:
-    """Return the text of a file that YAML could read, and the encoding to write it back."""
+    """Return the text of a valid YAML file, and the encoding with which to write it back."""
     mark, codec = next(((m, c) for m, c in _MARKS if data.startswith(m)), (b"", "utf-8"))
     return data[len(mark) :].decode(codec), Encoding(mark, codec)
 
@@ -58,7 +59,7 @@ def find_next_line(text: str, offset: int) -> int:
 
 
 def find_line_break(text: str) -> str:
-    """Return the line break that a text uses."""
+    """Return the line break that the text uses."""
     match = _BREAK.search(text)
     return match[0] if match else "\n"
 
@@ -82,14 +83,14 @@ class Span(NamedTuple):
 
 
 def get_node_start(node: Node) -> int:
-    """Return the offset where a node begins, its anchor and tag included."""
+    """Return the offset where a node begins, including its anchor and tag."""
     return int(node.start_mark.index)
 
 
 def find_content_start(text: str, node: Node) -> int:
-    """Return where a node begins without its anchor and tag.
+    """Return the offset where a node begins after its anchor and tag.
 
-    If nothing follows them on their line, this is where they end.
+    If nothing follows the anchor and tag on their line, return the offset where they end.
     """
     match = _PROPERTIES.match(text, get_node_start(node))
     if match is None:
@@ -101,7 +102,7 @@ def find_content_start(text: str, node: Node) -> int:
 
 
 def is_flow(node: CollectionNode) -> bool:
-    """Return whether a collection is written between brackets."""
+    """Return whether a collection is written in brackets or braces."""
     return bool(node.flow_style)
 
 

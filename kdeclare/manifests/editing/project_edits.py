@@ -34,7 +34,7 @@ from kdeclare.manifests.syntax.nodes import find_position
 
 
 def render_new_manifest(kind: Editable, change: Change) -> str:
-    """Return the manifest of a creation, in the layout of ``kdeclare import``.
+    """Return the manifest for a new resource, in the layout of ``kdeclare import``.
 
     Raises KdeclareError (``secret-not-written``).
     """
@@ -44,8 +44,11 @@ def render_new_manifest(kind: Editable, change: Change) -> str:
 
 
 def choose_manifest_path(project: Project, resource: ResourceId) -> str:
-    """Return the path for a new manifest: in the first manifest folder, in the subfolder of its kind if that
-    exists. Raises KdeclareError if there is no folder, or the file already exists."""
+    """Return the path for a new manifest.
+
+    The path is in the first manifest folder or, if it exists, in the subfolder for the kind. Raises
+    KdeclareError if there is no folder, or if the file already exists.
+    """
     folder = _get_manifest_folder(project)
     kind_folder = folder / f"{resource.kind.lower()}s"
     path = os.path.normpath((kind_folder if kind_folder.is_dir() else folder) / build_file_name(resource))
@@ -80,7 +83,10 @@ def _get_manifest_folder(project: Project) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class ProjectEdits:
-    """files: in order of their names. shared: names of those that apply to all environments."""
+    """The edited files and what to report about them.
+
+    files: ordered by name. shared: the names of the files that apply to all environments.
+    """
 
     files: tuple[FileEdit, ...]
     shared: tuple[str, ...]
@@ -92,7 +98,7 @@ def build_project_edits(
 ) -> ProjectEdits:
     """Return the files to write so that the manifests of a project declare ``changes``.
 
-    Raises KdeclareError with everything that cannot be written.
+    Raises KdeclareError with an error for every change that cannot be written.
     """
     collector = _EditCollector(project, environ)
     for change in changes:
@@ -117,7 +123,7 @@ class _EditCollector:
         self._problems: list[Diagnostic] = []
 
     def add_change(self, change: Change) -> None:
-        """Find the edits of one change; `result` reports its problems."""
+        """Find the edits for one change; `result` reports the problems of the change."""
         source = self._sources.by_id.get(change.id)
         kind = find_editable(change.id.kind)
         if change.action is Action.DELETE:
@@ -154,7 +160,7 @@ class _EditCollector:
             self._problems += refusal.diagnostics
 
     def _remove_documents(self, resource: ResourceId, source: Source | None) -> None:
-        """Remove the documents of a resource for all environments: overlays need the manifest."""
+        """Remove the documents of a resource in all environments, because overlays require the manifest."""
         if source is None:
             return
         self._problems += [problem for problem in self._sources.diagnostics if problem.is_error]

@@ -1,4 +1,4 @@
-"""Apply one edit to the text of one document, including inside collections between brackets."""
+"""Apply one edit to the text of one document, including edits of collections in brackets or braces."""
 
 import re
 from collections.abc import Sequence
@@ -37,11 +37,11 @@ from kdeclare.manifests.syntax.nodes import find_child, find_node
 _COMMA = re.compile(rf"[ \t{BREAKS}]*,")
 _SPACE = re.compile(r"[ \t]*")
 _REST = re.compile(rf"[ \t]*(?:(?<=[ \t])#.*)?(?=[{BREAKS}])")
-"""The text that may follow the last item of a line."""
+"""The text that can follow the last item on a line."""
 
 
 def insert_item(text: str, node: CollectionNode, item_text: str) -> str:
-    """Insert an item after the last one; on its own line if the last one is."""
+    """Insert an item after the last one. It gets its own line if the last item has its own line."""
     if not node.value:
         offset = find_content_start(text, node) + 1
         return text[:offset] + item_text + text[offset:]
@@ -59,7 +59,7 @@ def insert_item(text: str, node: CollectionNode, item_text: str) -> str:
 
 
 def remove_item(text: str, node: CollectionNode, index: int) -> str:
-    """Remove an item with one comma, and its lines if they hold nothing else."""
+    """Remove an item and one comma, and also the item's lines if they contain nothing else."""
     spans = collect_item_spans(text, node)
     item = spans[index]
     comma = _COMMA.match(text, item.end)
@@ -91,11 +91,11 @@ _WIDTH = 2
 
 
 class UnsupportedLayout(Exception):
-    """No splice can make the edit without changing other text as well."""
+    """The edit is not possible without changing other text as well."""
 
 
 def splice_edit(text: str, root: Node, edit: Edit) -> str:
-    """Return the text after an edit. root: the composed ``text``. Raises UnsupportedLayout."""
+    """Return the text after an edit. root: the parsed ``text``. Raises UnsupportedLayout."""
     if isinstance(edit, PutEdit):
         return _splice_put(text, root, edit.path, edit.value)
     if isinstance(edit, AppendEdit):
@@ -104,7 +104,7 @@ def splice_edit(text: str, root: Node, edit: Edit) -> str:
 
 
 def is_null(node: Node) -> bool:
-    """Return whether a node is null, whether written out or empty."""
+    """Return whether a node is null, either written out or empty."""
     return isinstance(node, ScalarNode) and not node.style and parse_scalar(node.value) == (None, None)
 
 
@@ -173,7 +173,7 @@ def _find_block_comment(text: str, node: Node, start: int) -> str:
 
 
 def _insert_below(text: str, node: ScalarNode, lines: Sequence[str]) -> str:
-    """Replace a null with a block; the key keeps the comment on its line."""
+    """Replace a null with a block. The comment on the line of the key stays."""
     start, end = find_content_start(text, node), find_span(text, node, 0).end
     head = text[:start].rstrip(" \t") if start < end else text[:start]
     offset = find_line_end(text, end)
@@ -208,7 +208,7 @@ def _splice_append(text: str, root: Node, edit: AppendEdit) -> str:
     dash = _DASH.fullmatch(text, find_line_start(text, first_start), first_start)
     if dash is None:
         raise UnsupportedLayout
-    # a comment in the column of the dashes may belong to the next key, which can start in that column, too
+    # a comment in the column of the dashes can belong to the next key, which can start in that column, too
     return _insert_lines(text, node, len(dash[1]) + 1, [f"{dash[1]}- {element_text}"])
 
 
@@ -250,7 +250,7 @@ def _get_column(node: MappingNode) -> int:
 
 
 def _compute_indent_width(root: Node) -> int:
-    """Return the indentation width of a document's levels."""
+    """Return by how many spaces each level of a document is indented."""
     if isinstance(root, MappingNode) and not is_flow(root):
         for key, value in root.value:
             if isinstance(value, MappingNode) and not is_flow(value) and value.value:

@@ -31,13 +31,14 @@ from kdeclare.manifests.syntax.substitution import ReferenceContext, Variable
 class ClusterEntry:
     """One cluster of a fleet. Paths are resolved; values are excluded from the repr.
 
-    project: the project file; None for a cluster that is defined inline. env: the project's environment; None
-        for its default.
+    project: the project file, or None if the cluster is defined inline.
+    env: the environment of the project, or None for the default environment.
     bootstrap_servers, client_config, client_config_file, state: with a project, these override its values;
         None if not set. state is a folder or a URI.
     selector: labels; only declared resources that have all of them are used.
-    source: position of the name. places: positions of the fields; of list elements by ``field.index``.
-    unresolved: errors for its unresolvable references. They concern only callers that use this entry.
+    source: the position of the name.
+    places: the positions of the fields; the key of a list element is ``field.index``.
+    unresolved: errors for references that cannot be resolved. They only matter if the cluster is used.
     """
 
     name: str
@@ -61,8 +62,9 @@ class ClusterEntry:
 class Rollout:
     """The order in which clusters are changed.
 
-    canary: labels of the clusters that come first. batch_size: how many clusters start together; None for as
-        many as possible. max_failures: how many may fail before no more are started.
+    canary: the labels of the clusters that are changed first.
+    batch_size: the number of clusters that start together, or None for as many as possible.
+    max_failures: the number of clusters that may fail before the rollout starts no more clusters.
     """
 
     canary: Mapping[str, str] = field(default_factory=dict)
@@ -74,9 +76,9 @@ class Rollout:
 class Fleet:
     """A fleet file that was read.
 
-    max_concurrent: how many clusters are processed at the same time.
-    all_overlays: the overlays of all inline clusters; folders of manifests may contain them.
-    left_out: names of the clusters of the file that were not selected.
+    max_concurrent: the maximum number of clusters to process at the same time.
+    all_overlays: the overlays of all inline clusters. They can be inside folders of manifests.
+    left_out: the names of the clusters in the file that were not selected.
     """
 
     name: str
@@ -95,7 +97,7 @@ _INLINE_ONLY = ("manifests", "overlays", "variables")
 
 
 class ClusterSpec(BaseModel):
-    """One of ``spec.clusters``: an environment of a project, or an inline definition in its place."""
+    """An element of ``spec.clusters``: an environment of a project, or an inline definition of a cluster."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     name: str
@@ -160,8 +162,10 @@ def check_fleet(spec: FleetSpec, root: Node) -> Iterator[Diagnostic]:
 def find_unknown_label(
     selector: Mapping[str, str], clusters: Sequence[Mapping[str, str]]
 ) -> Diagnostic | None:
-    """Return an error, without a place, if no cluster has all labels; its subject is the label at fault, if
-    one label alone is the cause."""
+    """Return an error, without a position, if no cluster has all labels.
+
+    If no cluster has one of the labels, this label is the subject of the error.
+    """
     if not selector or any(selector.items() <= labels.items() for labels in clusters):
         return None
     for key, value in selector.items():
@@ -227,7 +231,7 @@ def _explain_bad_name(name: str) -> str:
 def _check_field_combinations(
     cluster: ClusterSpec, path: tuple[str | int, ...], root: Node
 ) -> Iterator[Diagnostic]:
-    """Yield an error for each field that another one excludes, or that needs another one."""
+    """Yield an error for each field that excludes a field that is set or requires a field that is not set."""
 
     def build_conflict_error(field: str, detail: str, hint: str) -> Diagnostic:
         return error(
@@ -279,15 +283,16 @@ _MODES = build_modes_by_name(
         "clientConfig": KAFKA,
     }
 )
-"""The fields of a fleet that are read as text."""
+"""The fields of a fleet that are read as strings."""
 _NOT_RESOLVED = ("undefined-variable", "unreadable-reference")
 
 
 def open_fleet(file: Path, environ: Mapping[str, str]) -> Fleet:
     """Read a fleet file without opening projects. Raises KdeclareError with all its problems.
 
-    A variable that is missing from ``environ`` is not an error yet, because the clusters that use it may not
-    be selected: see ``ClusterEntry.unresolved``.
+    A variable that is missing from ``environ`` is not an error yet, because the clusters that use the
+    variable
+    might not be selected: see ``ClusterEntry.unresolved``.
     """
     root = load_document(file, "Fleet", "Name the fleet file.")
     context = ReferenceContext(file.parent, environ, variables=None)
@@ -322,9 +327,9 @@ def open_fleet(file: Path, environ: Mapping[str, str]) -> Fleet:
 def _parse_fleet(
     root: Node, scope: ReferenceContext
 ) -> tuple[Any, list[Diagnostic], dict[int, tuple[Diagnostic, ...]]]:
-    """Return the data, its problems, and by cluster index the errors of unresolvable references.
+    """Return the data, its problems and, by cluster index, the errors for references that cannot be resolved.
 
-    A cluster with such references keeps its references as written.
+    A cluster with such errors keeps its references as written.
     """
     clusters = find_node(root, ("spec", "clusters"))
     if not isinstance(clusters, SequenceNode):
@@ -350,8 +355,10 @@ def _parse_fleet(
 
 
 def _is_unresolved(problem: Diagnostic) -> bool:
-    """Return whether a problem is a missing variable or file. ``${var.NAME}``, which fleet files cannot use,
-    has no subject and does not count."""
+    """Return whether a problem is a missing variable or file.
+
+    ``${var.NAME}`` does not count: fleet files cannot use it, and its error has no subject.
+    """
     return problem.code in _NOT_RESOLVED and problem.subject is not None
 
 
@@ -408,8 +415,8 @@ def _collect_positions(cluster: Node | None) -> Iterator[tuple[str, SourcePositi
 def select_clusters(fleet: Fleet, names: Sequence[str], selector: Mapping[str, str]) -> Fleet:
     """Return the fleet with only the clusters that have one of these names and all of these labels.
 
-    Without names or labels, that condition does not limit the clusters. Raises KdeclareError for names and
-    labels that no cluster has, and if no cluster has both.
+    If there are no names, all names match; if there are no labels, all clusters match. Raises KdeclareError
+    for names and labels that no cluster has, and if no cluster has both.
     """
     cluster_names = [entry.name for entry in fleet.clusters]
     problems = [

@@ -32,7 +32,7 @@ def open_cluster_project(
 ) -> Project:
     """Return the project of one cluster. Raises KdeclareError with all its problems.
 
-    read_file: reads a project file. Pass a caching function where many clusters share one file.
+    read_file: a function that reads a project file. Pass a caching function if many clusters share one file.
     """
     if entry.unresolved:
         raise KdeclareError(*entry.unresolved)
@@ -114,7 +114,7 @@ def _require_document(document: ProjectDocument | KdeclareError) -> ProjectDocum
 
 
 def _relate_to_fleet_file(problem: Diagnostic, entry: ClusterEntry) -> Diagnostic:
-    """Return a project's problem, with the place and hint of the fleet file if the fix belongs there."""
+    """Return a project's problem. If it must be fixed in the fleet file, adjust its position and hint."""
     no_environment = problem.code == "unknown-environment"
     if no_environment and entry.env is None:
         hint = f"Set defaultEnvironment here, or 'env' of '{entry.name}' at {entry.source}."
@@ -144,7 +144,10 @@ def _check_paths(
 def _check_shared_state(
     project: Project, entry: ClusterEntry, states: dict[Path, ClusterEntry]
 ) -> Iterator[Diagnostic]:
-    """Yield an error if an earlier cluster has the same state. states: the states of earlier clusters."""
+    """Yield an error if an earlier cluster uses the same state folder.
+
+    states: earlier clusters by state folder.
+    """
     try:
         folder = resolve_folder(project.state, project.name, project.environment.name)
     except KdeclareError:  # reported when the state is opened
