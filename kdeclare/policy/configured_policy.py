@@ -1,4 +1,4 @@
-"""A policy as a project configures it, and the resources that it checks."""
+"""Policies as a project configures them, and the selectors of the resources that they check."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
@@ -44,7 +44,7 @@ class Selector:
         object.__setattr__(self, "_patterns", patterns)
 
     def covers(self, request: PolicyRequest) -> bool:
-        """Return whether the resource of a request is selected; reads its labels only if needed."""
+        """Return whether the resource of a request is selected. Labels are read only if needed."""
         if self.names and not self._has_name(request.name):
             return False
         return not self.labels or self.labels.items() <= request.labels.items()
@@ -54,12 +54,15 @@ class Selector:
 
 
 def build_selector(names: Iterable[str], labels: Mapping[str, str], kind: str = TOPIC) -> Selector:
-    """Return a selector. All policies for every topic share `EVERYTHING`, which needs no evaluation."""
+    """Return a selector.
+
+    All policies that check every topic share `EVERYTHING`, which needs no evaluation.
+    """
     return Selector(tuple(names), labels, kind) if names or labels or kind != TOPIC else EVERYTHING
 
 
 def find_bad_patterns(names: Iterable[str], kind: str = TOPIC) -> Iterator[tuple[int, str]]:
-    """Yield the index and the problem of each entry that is neither a regular expression nor a name."""
+    """Yield the index and the problem of each entry that is not a valid name or regular expression."""
     words = find_policy_words(kind)
     for index, text in enumerate(names):
         if is_pattern(text):
@@ -72,7 +75,10 @@ def find_bad_patterns(names: Iterable[str], kind: str = TOPIC) -> Iterator[tuple
 
 
 def check_selector_kind(kind: str, topics: Iterable[str]) -> SpecProblem | None:
-    """Return the problem of a selector's kind, with a path that begins with ``selector``; None if valid."""
+    """Return the problem of a selector's kind, or None if the kind is valid.
+
+    The path begins with ``selector``.
+    """
     policy_kinds = list_policy_kinds()
     if kind not in KINDS:
         hint = (
@@ -89,7 +95,7 @@ def check_selector_kind(kind: str, topics: Iterable[str]) -> SpecProblem | None:
     if kind != TOPIC and tuple(topics):
         detail = f"'topics' takes names of topics, but this policy checks resources of kind {kind}."
         hint = "Use 'names' instead of 'topics'."
-        diagnostic = error("not-topics", "Names of another kind", detail, hint=hint)
+        diagnostic = error("not-topics", "Policy lists names of a different kind", detail, hint=hint)
         return SpecProblem(("selector", "topics"), diagnostic)
     return None
 
@@ -116,7 +122,7 @@ class PolicyGroup(Protocol):
     def passes(self, policies: Sequence[Any], request: PolicyRequest) -> bool:
         """Return whether all these policies of the group allow a request.
 
-        False means that they must be evaluated one by one.
+        False means that the policies must be evaluated one by one.
         """
 
 
@@ -124,9 +130,9 @@ class PolicyGroup(Protocol):
 class ConfiguredPolicy:
     """One policy of a project, ready to be evaluated.
 
-    outcome: the outcome of its violations, deny or warn.
-    bounded: whether its evaluation always terminates, as an expression does; custom code gets a time limit.
-    group: the group of policies with which it can be evaluated together.
+    outcome: the outcome of a violation, deny or warn.
+    bounded: whether the evaluation always terminates. Expressions do; custom code gets a time limit.
+    group: the group of policies that can be evaluated together with this policy.
     """
 
     name: str
@@ -144,7 +150,10 @@ class ConfiguredPolicy:
         return self.selector.kind
 
     def covers(self, request: PolicyRequest) -> bool:
-        """Return whether the policy applies to a request for its kind; reads only the fields needed."""
+        """Return whether the policy applies to a request for its kind.
+
+        Only the fields that are needed are read.
+        """
         if self.selector is not EVERYTHING and not self.selector.covers(request):
             return False
         return self.actions == EVERY_ACTION or request.action in self.actions

@@ -1,4 +1,4 @@
-"""Kafka's own policy interfaces, which KIP-201 deprecates, and their adapters to the new interface."""
+"""Kafka's own policy interfaces, which KIP-201 deprecates, and adapters from these to the new interface."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,10 @@ class ConfigResource(NamedTuple):
 
 
 class _Configurable:
-    """The common part of both: constructed without arguments, configured once, closed at the end."""
+    """The common base of both deprecated interfaces.
+
+    An instance is constructed without arguments, configured once, and closed at the end.
+    """
 
     def configure(self, configs: Mapping[str, Any]) -> None:
         """Apply the settings of the project file. Every exception that this raises is shown to the user."""
@@ -71,7 +74,7 @@ class AlterConfigPolicy(_Configurable, ABC):
 
     @dataclass(frozen=True, slots=True)
     class RequestMetadata:
-        """The configs of a resource that are changed, and no others; None removes an override."""
+        """The configs of a resource that the request changes. None removes an override."""
 
         resource: ConfigResource
         configs: Mapping[str, str | None]
@@ -82,7 +85,7 @@ class AlterConfigPolicy(_Configurable, ABC):
 
 
 class CreateTopicAdapter(TopicActionsPolicy):
-    """Passes to a CreateTopicPolicy what Kafka would: creations, as counts or as assignments."""
+    """Passes creations to a CreateTopicPolicy as Kafka does, either as counts or as assignments."""
 
     def __init__(self, policy: CreateTopicPolicy) -> None:
         self._policy = policy
@@ -104,7 +107,7 @@ class CreateTopicAdapter(TopicActionsPolicy):
             replicas_assignments=post.replicas_assignments if has_assignments else None,
             configs=post.configs,
         )
-        # pass the result on: the caller reports any return value as an error
+        # return the result, because the caller reports any return value except None as an error
         return self._policy.validate(metadata)
 
     def close(self) -> None:
@@ -113,7 +116,7 @@ class CreateTopicAdapter(TopicActionsPolicy):
 
 
 class AlterConfigAdapter(TopicActionsPolicy):
-    """Passes to an AlterConfigPolicy what Kafka would: the configs that a request changes."""
+    """Passes the configs that a request changes to an AlterConfigPolicy, as Kafka does."""
 
     def __init__(self, policy: AlterConfigPolicy) -> None:
         self._policy = policy
@@ -151,20 +154,23 @@ INTERFACES: tuple[type[AnyPolicy], ...] = (
 
 
 def find_interfaces(cls: type) -> tuple[type[AnyPolicy], ...]:
-    """Return the interfaces that a class inherits from, without running custom code, which could raise."""
+    """Return the interfaces that a class inherits from.
+
+    No custom code is run, because it could raise an exception.
+    """
     lineage = type.__dict__["__mro__"].__get__(cls)
     return tuple(interface for interface in INTERFACES if interface in lineage)
 
 
 class BothAdapter(TopicActionsPolicy):
-    """Passes to a policy that is both a CreateTopicPolicy and an AlterConfigPolicy what Kafka would."""
+    """Passes requests to a policy that is both a CreateTopicPolicy and an AlterConfigPolicy."""
 
     def __init__(self, policy: Any) -> None:
         self._policy = policy
         self._adapters = (CreateTopicAdapter(policy), AlterConfigAdapter(policy))
 
     def configure(self, configs: Mapping[str, Any]) -> None:
-        """Pass the settings on, once."""
+        """Pass the settings on to the policy only once."""
         self._policy.configure(configs)
 
     def validate(self, request: RequestMetadata) -> None:
@@ -173,7 +179,7 @@ class BothAdapter(TopicActionsPolicy):
             adapter.validate(request)
 
     def close(self) -> None:
-        """Close the policy, once."""
+        """Close the policy only once."""
         self._policy.close()
 
 

@@ -1,4 +1,4 @@
-"""Evaluate the policies of a project for the effects of operations, one resource after the other."""
+"""Evaluate the policies of a project for the effects of operations, one resource at a time."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -39,7 +39,7 @@ from kdeclare.policy.subjects import (
 
 @dataclass(slots=True)
 class SubjectEffects:
-    """The effects of a planned resource on a subject, which can be the resource itself."""
+    """The effects of a planned resource on a subject, which is the resource that policies check."""
 
     resource: ResourceId
     subject: ResourceId
@@ -81,8 +81,8 @@ def evaluate_operations(
 def collect_subject_effects(operations: Sequence[Operation], kinds: Iterable[str]) -> list[SubjectEffects]:
     """Return the effects of each resource on each subject of these kinds, in the order of evaluation.
 
-    Deletions come first, because they free capacity. The others are grouped by subject and follow, for each
-    subject, the order of the operations, which respects dependencies between resources.
+    Deletions come first, because they free capacity. All other effects are grouped by subject. For each
+    subject, they are in the order of the operations, which respects dependencies between resources.
     """
     effects_by_key: dict[tuple[str, str, str, str], SubjectEffects] = {}  # str keys have cached hashes
     kind_subjects = [(number, kind, get_policy_subjects(kind)) for number, kind in enumerate(kinds)]
@@ -123,7 +123,8 @@ def _start_reviews(subject_effects: Iterable[SubjectEffects], context: PolicyCon
 class _Evaluation:
     """The state of one evaluation.
 
-    prerequisites: by resource and subject, the resources without which the policies might have denied it.
+    prerequisites: by resource and subject, the earlier resources that changed the same subject. Without them,
+    the policies might have denied the change.
     """
 
     policies: Mapping[str, Sequence[ConfiguredPolicy]]
@@ -184,7 +185,7 @@ def _collect_verdicts(
 
 
 def _format_subject(subject: ResourceId) -> str:
-    """Return the text for a subject in a verdict: for a topic, only its name."""
+    """Format a subject for a verdict. A topic is shown by its name only."""
     return subject.name if subject.kind == TOPIC else str(subject)
 
 
@@ -210,7 +211,7 @@ def _find_predecessors(
     kinds: Iterable[str],
     prerequisites: Mapping[tuple[ResourceId, ResourceId], Sequence[ResourceId]],
 ) -> Mapping[str, Mapping[str, str]]:
-    """Return the operations that each operation depends on because its verdict relied on their effects."""
+    """Return, for each operation, the operations whose effects its verdict relied on."""
     if not prerequisites:
         return {}
     operation_ids: dict[tuple[ResourceId, ResourceId], list[str]] = {}
@@ -247,7 +248,10 @@ class ProjectPolicyGate(PolicyGate):
         selections: Selections,
         override: Override,
     ) -> PolicyEvaluation:
-        """Evaluate a draft: policies see what was read for the plan, and further data is read on demand."""
+        """Evaluate a draft.
+
+        Policies see the live state that was read for the plan; more data is read on demand.
+        """
         if not self.policies or not operations:  # skip building the context, which covers all resources
             return PolicyEvaluation()
         owned = inputs.state.resources if inputs.state else {}
@@ -270,7 +274,7 @@ class ProjectPolicyGate(PolicyGate):
         owned: Mapping[str, OwnedRecord],
         override: Override,
     ) -> PolicyEvaluation:
-        """Evaluate a finished plan: policies see the current state of the systems."""
+        """Evaluate a finished plan. Policies see the current state of the systems."""
         if not self.policies or not operations:
             return PolicyEvaluation()
         planned = ((item.id, item.before or item.after) for item in plan.ownership)
@@ -289,7 +293,7 @@ class ProjectPolicyGate(PolicyGate):
         owned: Mapping[str, OwnedRecord],
         ownership: Iterable[Ownership],
     ) -> Labels:
-        """Return the labels to store in the plan; none if there are no policies."""
+        """Return the labels to store in the plan. If there are no policies, no labels are stored."""
         kinds = group_by_kind(self.policies)
         if not kinds:
             return {}

@@ -25,7 +25,7 @@ class TopicState(Protocol):
 
     @property
     def replication_factor(self) -> int:
-        """The number of replicas of each partition; if partitions differ, the smallest number.
+        """The number of replicas of each partition. If the partitions differ, it is the smallest number.
 
         An in-flight reassignment counts as done: the target replicas are used (KIP-860).
         """
@@ -48,7 +48,7 @@ class TopicState(Protocol):
 class RequestMetadata(Protocol):
     """One request for one topic (KIP-201 TopicActionsPolicy.RequestMetadata).
 
-    The members after `post_request_state` are additions of kdeclare, and are fetched just as lazily.
+    The members after `post_request_state` are additions of kdeclare. They, too, are fetched when first read.
     """
 
     @property
@@ -61,9 +61,10 @@ class RequestMetadata(Protocol):
 
     @property
     def principal(self) -> str | None:
-        """The principal of the request in Kafka's form (``User:alice``); None without authentication.
+        """The principal of the request in Kafka's form (``User:alice``), or None without authentication.
 
-        Also None with a TLS certificate, because only the brokers know how they map its name to a principal.
+        With TLS client authentication, it is also None, because only the brokers know how they map the name
+        in a certificate to a principal.
         """
 
     @property
@@ -80,7 +81,7 @@ class RequestMetadata(Protocol):
 
     @property
     def labels_before(self) -> Mapping[str, str]:
-        """The labels when the topic was last applied; empty if it never was."""
+        """The labels when the topic was last applied. Empty if the topic was never applied."""
 
     @property
     def changed(self) -> frozenset[str]:
@@ -118,8 +119,8 @@ class TopicActionsPolicy(ABC):
     def validate(self, request: RequestMetadata) -> None:
         """Return None if the request is allowed.
 
-        Raises PolicyViolation if it is not. Any other exception denies the request as well, and so does any
-        other return value.
+        Raises PolicyViolation if the request is not allowed. Any other exception or return value also denies
+        the request.
         """
 
     def close(self) -> None:  # noqa: B027

@@ -29,7 +29,7 @@ from kdeclare.policy.configured_policy import ConfiguredPolicy
 def isolate_stdout() -> Iterator[Callable[[], None]]:
     """Reserve stdout for this thread; the output of other threads goes to stderr.
 
-    Yields a function to call if such a thread has to be abandoned, because it may continue to print.
+    Yields a function to call if a thread has to be abandoned, because that thread might continue to print.
     """
     original_stdout, lost_marks = sys.stdout, []
     sys.stdout = cast(IO[str], _ThreadStdout(original_stdout))
@@ -100,7 +100,7 @@ def _format_path(file: str) -> str:
 _log = logging.getLogger(__name__)
 
 LIMIT_S = 30.0
-"""Time limit of a policy for one resource, in seconds; reading data on its behalf does not count."""
+"""Time limit of a policy for one resource, in seconds. The time for reading live data does not count."""
 _POLL_S = 0.05
 
 _Answer = str | BaseException | None
@@ -108,9 +108,9 @@ _Call = Callable[[], _Answer]
 
 
 class PolicyEvaluator:
-    """Evaluates policies. It is a context manager, because custom code runs in a separate thread meanwhile.
+    """Evaluates policies. It is a context manager for the separate thread in which custom code runs.
 
-    A policy that times out is not called again: its remaining requests are denied.
+    A policy that times out is not called again. Its remaining requests are denied.
     """
 
     def __init__(self, limit_s: float | None = None, is_busy: Callable[[], bool] = lambda: False) -> None:
@@ -129,10 +129,10 @@ class PolicyEvaluator:
         self._calls.put(None)
 
     def ask(self, item: ConfiguredPolicy, request: PolicyRequest) -> str | None:
-        """Return the policy's objection to the request; None if it allows it.
+        """Return the policy's objection to the request, or None if the policy allows the request.
 
         Raises Fault if the cluster failed to return data that the policy reads, and UnavailableError if the
-        request does not have it.
+        request does not contain the data.
         """
         if self._lost_policies and item.name in self._lost_policies:
             return (
@@ -218,8 +218,8 @@ def is_loading() -> bool:
 def call_within_limit(call: Callable[[], _T]) -> _T:
     """Run a call in a separate thread and return its result or raise its exception.
 
-    Its output goes to stderr, because stdout is reserved for data. Raises TimeLimitExceeded after `LIMIT_S`,
-    the limit of a policy for one resource.
+    The output of the call goes to stderr, because stdout is reserved for data. Raises TimeLimitExceeded after
+    `LIMIT_S`, the limit of a policy for one resource.
     """
     if is_loading():
         return call()  # a policy within a policy: both share the limit

@@ -1,4 +1,4 @@
-"""Requests for resources of a `PolicySubject`, whose states are plain values by field."""
+"""Requests for resources of a `PolicySubject`. Their states are plain values by field."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field
@@ -45,9 +45,10 @@ class PlainState(Mapping[str, object]):
         *,
         is_partial: bool = False,
     ) -> None:
-        """raise_missing: raises the error for an unknown field.
+        """Create the state.
 
-        is_partial: whether collections may have more elements than ``values``, so that they are unknown, too.
+        raise_missing: raises the error for an unknown field.
+        is_partial: whether collections can have more elements than ``values``. They are then unknown, too.
         """
         self._words, self._values, self._raise_missing, self._is_partial = (
             words,
@@ -110,7 +111,7 @@ def apply_effects(words: PolicyWords, values: Values, effects: Sequence[PlainEff
 
 
 def list_fields(words: PolicyWords, values: Values) -> frozenset[str]:
-    """Return the names of all fields with a value, in the form of `PolicyRequest.changed`."""
+    """Return the names of all fields that have a value, in the form of `PolicyRequest.changed`."""
     field_names: set[str] = set()
     for name, value in values.items():
         policy_field = words.fields.get(name)
@@ -126,8 +127,8 @@ def list_fields(words: PolicyWords, values: Values) -> frozenset[str]:
 class PlainRequest:
     """A request for one resource; see `PolicyRequest`.
 
-    find_before, find_after: return the states, if the action has them. find_principal: returns the principal
-    that kdeclare authenticates as.
+    find_before, find_after: functions that return the states, for actions that have these states.
+    find_principal: a function that returns the principal that kdeclare authenticates as.
     """
 
     action: PolicyAction
@@ -158,7 +159,10 @@ class PlainRequest:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredRequest(OfflineRequest):
-    """The request that applying a manifest will make. created: as if the resource did not exist yet."""
+    """The request that applying a manifest will make.
+
+    created: whether the request is for a resource that does not exist yet.
+    """
 
     name: str
     labels: LabelSet
@@ -169,12 +173,12 @@ class DeclaredRequest(OfflineRequest):
 
     @property
     def changed(self) -> frozenset[str]:
-        """The declared fields, on CREATE. Unavailable otherwise."""
+        """The declared fields on CREATE. For other actions, they are unavailable."""
         return list_fields(self.words, self.values) if self.created else self._raise_unavailable()
 
     @property
     def post_request_state(self) -> PlainState:
-        """The declared state; collections of an existing resource may have further elements."""
+        """The declared state. Collections of an existing resource can have more elements."""
         is_partial = not self.created
         return PlainState(self.words, self.values, lambda _: self._raise_unavailable(), is_partial=is_partial)
 
@@ -204,11 +208,11 @@ class PlainReview:
 
     @property
     def is_busy(self) -> bool:
-        """Whether data is currently read from the system."""
+        """Whether data is currently being read from the system."""
         return self._is_reading
 
     def make_request(self, name: str, effects: Sequence[PolicyEffect]) -> PlainRequest:
-        """Return the request for these effects, applied after the effects accepted so far."""
+        """Return the request for these effects. The effects accepted so far are applied before them."""
         earlier_effects, own_effects = self._accepted.get(name, ()), _filter_plain_effects(effects)
         action = find_policy_action(effects)
 
@@ -235,7 +239,7 @@ class PlainReview:
         self._accepted[name] = (*self._accepted.get(name, ()), *_filter_plain_effects(effects))
 
     def make_existing_request(self, name: str, action: PolicyAction, among: Collection[str]) -> PlainRequest:
-        """Return a request whose states are the resource's current state."""
+        """Return a request that has the resource's current state both before and after."""
         labels, values = self._inputs.labels.get(name, {}), self._read_values(name)
         is_creation = action is PolicyAction.CREATE
         return PlainRequest(
@@ -259,7 +263,10 @@ class PlainReview:
 
     @cached_property
     def _live(self) -> LiveState:
-        """The live state that the plan read, or else one read now for all resources evaluated together."""
+        """The live state from the plan.
+
+        Without it, the state of all resources evaluated together is read now.
+        """
         inputs = self._inputs
         if inputs.live is not None:
             return inputs.live
@@ -295,10 +302,13 @@ class PlainReview:
 
 
 class SnapshotReview(PlainReview):
-    """The requests for live resources of a snapshot, in their state at that time."""
+    """The requests for live resources of a snapshot. Their state is that of the snapshot."""
 
     def _find_principal(self) -> str | None:
-        """Raise Fault if the system has principals, because None would mean "not authenticated"."""
+        """Raise Fault if the system has principals, or return None.
+
+        A snapshot does not record the principal, and a rule would take None to mean "not authenticated".
+        """
         provider = find_provider(self._kind.name)
         if provider is not None and provider.find_principal is not None:
             raise Fault("NOT_IN_SNAPSHOT", "A snapshot does not record the principal that took it.")
@@ -325,7 +335,7 @@ class PlainSubjects:
         return {desired.id.name: PlainDeclaredSubject(desired.id.name, self.policy_words, values)}
 
     def find_policy_effects(self, op: Operation) -> Mapping[str, PlainEffect]:
-        """Return the effects on resources of this kind that the operation type declares."""
+        """Return the effects on resources of this kind that the type of the operation declares."""
         operation_type = get_operation_type(op)
         if operation_type.is_auxiliary:
             return {}
@@ -345,7 +355,10 @@ class PlainSubjects:
         return PlainReview(self.kind, self.subject, inputs)
 
     def review_snapshot(self, inputs: ReviewInputs) -> SnapshotReview:
-        """Start the requests for live resources of a snapshot. inputs: with its live state."""
+        """Start the requests for live resources of a snapshot.
+
+        inputs: contains the live state of the snapshot.
+        """
         return SnapshotReview(self.kind, self.subject, inputs)
 
     def find_existing(
@@ -370,7 +383,7 @@ def select_known(
     desired: Mapping[str, DesiredResource],
     owned: Mapping[str, OwnedRecord],
 ) -> tuple[Selection, ...]:
-    """Return the selections to read the declared or owned resources of a kind."""
+    """Return the selections with which to read the declared or owned resources of a kind."""
     bodies = {name: desired[name].body if name in desired else None for name in sorted(names)}
     return tuple(s for name, body in bodies.items() for s in kind.select(name, body, owned.get(name)))
 
@@ -383,5 +396,5 @@ def _as_text(value: object) -> str:
     if isinstance(value, list | tuple):
         return ",".join(map(_as_text, value))
     if isinstance(value, dict):
-        return ""  # a secret, known only by its reference
+        return ""  # only the reference of a secret is known
     return str(value).lower() if isinstance(value, bool) else str(value)

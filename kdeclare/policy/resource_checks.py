@@ -1,4 +1,4 @@
-"""Evaluate policies without a plan, for resources as they are declared or as they exist."""
+"""Evaluate policies without a plan, for declared or existing resources."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -24,7 +24,7 @@ from kdeclare.policy.subjects import PolicyContext, get_policy_subjects
 class CheckResult:
     """The verdicts of policies about resources.
 
-    open: pairs of policy and resource whose verdict depends on data that only a cluster has.
+    open: pairs of policy and resource whose verdict requires data from a cluster.
     """
 
     verdicts: tuple[Verdict, ...] = ()
@@ -35,9 +35,9 @@ class CheckResult:
 class StaticVerdicts:
     """The objections of policies to manifests that can be determined without a cluster.
 
-    certain: objections to every change that results in the declared state; a resource that already has this
-        state is not changed, so policies are not evaluated for it. created: objections that apply if the
-        resource does not exist yet.
+    certain: objections to every change that results in the declared state. A resource that already has this
+        state is not changed, so policies are not evaluated for it.
+    created: objections that apply if the resource does not exist yet.
     """
 
     certain: tuple[Verdict, ...]
@@ -67,7 +67,7 @@ def find_static_verdicts(
 
 
 def _widen_actions(policy: ConfiguredPolicy) -> ConfiguredPolicy:
-    """Let a policy for creations and modifications apply to all declared resources, whatever the action."""
+    """Extend a policy for creations and modifications to all actions."""
     covers_both = {PolicyAction.CREATE, PolicyAction.MODIFY} <= policy.actions
     return replace(policy, actions=EVERY_ACTION) if covers_both else policy
 
@@ -93,7 +93,7 @@ def check_live(
     context: PolicyContext,
     progress: Callable[[int], None],
 ) -> CheckResult:
-    """Evaluate policies for existing resources, as if they were created in their state, or changed to it.
+    """Evaluate policies for existing resources, as if each were created in, or changed to, its current state.
 
     progress: called with the number of finished resources. Raises Fault if a system does not respond.
     """
@@ -136,7 +136,7 @@ def check_existing(
 def _collect_declared_subjects(
     desired: Iterable[DesiredResource], policies: Sequence[ConfiguredPolicy]
 ) -> Iterator[tuple[DesiredResource, DeclaredSubject, Sequence[ConfiguredPolicy]]]:
-    """Yield each declared resource with each of its subjects and the policies for the subject's kind."""
+    """Yield each declared resource with each of its subjects, and the policies for the subject's kind."""
     kinds = [(get_policy_subjects(kind), asked) for kind, asked in group_by_kind(policies).items()]
     for item in desired:
         for subjects, applicable in kinds:
@@ -147,8 +147,11 @@ def _collect_declared_subjects(
 def _evaluate_if_known(
     evaluator: PolicyEvaluator, policy: ConfiguredPolicy, request: UncertainRequest, resource: ResourceId
 ) -> list[Verdict]:
-    """Return the verdict of a policy. Raises UnavailableOffline if it reads data that only a system has, even
-    if the policy catches the exception."""
+    """Return the verdict of a policy.
+
+    Raises UnavailableOffline if the policy reads data that only a system has, even if it catches the
+    exception.
+    """
     request.withholding.forget()
     verdicts = _evaluate(evaluator, policy, request, resource)
     request.withholding.tell()
@@ -158,7 +161,7 @@ def _evaluate_if_known(
 def _evaluate(
     evaluator: PolicyEvaluator, policy: ConfiguredPolicy, request: PolicyRequest, resource: ResourceId
 ) -> list[Verdict]:
-    """Return the verdict of a policy; nothing if the policy does not apply to the request."""
+    """Return the verdict of a policy, or an empty list if the policy does not apply to the request."""
     if not policy.covers(request):
         return []
     message = evaluator.ask(policy, request)

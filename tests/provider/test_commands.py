@@ -317,8 +317,8 @@ def test_missing_provider_is_named(kdeclare: CommandLine) -> None:
     ran = kdeclare("validate")
     assert "'Queue' is not a kind of resource." in ran.out
     assert (
-        "Install a provider with the group 'acme.org'. Run 'kdeclare providers' to list the installed providers."
-        in ran.out
+        "Install a provider with the group 'acme.org'. "
+        "Run 'kdeclare providers' to list the installed providers." in ran.out
     )
     lab = {"bootstrapServers": "lab:9092", "providers": {"queues": {"url": "x"}}}
     kdeclare.write("kdeclare.yaml", "Project", "shop", environments={"lab": lab})

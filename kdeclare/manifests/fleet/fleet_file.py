@@ -415,8 +415,8 @@ def _collect_positions(cluster: Node | None) -> Iterator[tuple[str, SourcePositi
 def select_clusters(fleet: Fleet, names: Sequence[str], selector: Mapping[str, str]) -> Fleet:
     """Return the fleet with only the clusters that have one of these names and all of these labels.
 
-    If there are no names, all names match; if there are no labels, all clusters match. Raises KdeclareError
-    for names and labels that no cluster has, and if no cluster has both.
+    Without ``names``, clusters of all names match. Without ``labels``, clusters with any labels match. Raises
+    KdeclareError for names and labels that no cluster has, and if no cluster has both.
     """
     cluster_names = [entry.name for entry in fleet.clusters]
     problems = [

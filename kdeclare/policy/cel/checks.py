@@ -21,7 +21,7 @@ from kdeclare.policy.cel.source import (
 from kdeclare.policy.cel.vocabulary import Vocabulary
 
 MAX_GROWTH = 50_000
-"""Limit of how much larger than its input the values of an expression may grow."""
+"""Maximum ratio of the size of an expression's values to the size of its input."""
 
 _ASSUMED_ELEMENTS = 1_000  # the assumed length of a list whose length is unknown
 _MAX_STEPS = 10_000  # evaluation stops after this many steps
@@ -45,8 +45,8 @@ class _UnboundedLoop(Exception):
 def find_unbounded_loop(source: str) -> Token | None:
     """Return a loop of an expression whose values could grow without bound; None if there is none.
 
-    A loop that uses its variable twice, ``.map(x, x + x)``, doubles the size of its input. Thirty such loops
-    in a row exceed any memory.
+    A loop that uses its variable twice, such as ``.map(x, x + x)``, doubles the size of its input. A chain of
+    thirty such loops exceeds any memory.
     """
     pieces = tokenize(source)
     try:
@@ -104,7 +104,7 @@ class _SizeEstimator:
         rounds: int,
         depth: int,
     ) -> float:
-        """Return the size of a loop's result: a list for map and filter, a boolean for the others."""
+        """Return the size of a loop's result: a list for map and filter, a boolean for all other loops."""
         is_map = loop.token.text == "map"
         inner_rounds = (
             min(rounds * self._count_elements(first, loop.at), max(_MAX_STEPS, rounds)) if is_map else rounds
@@ -123,7 +123,7 @@ class _SizeEstimator:
         return size if is_map else receiver if loop.token.text == "filter" else 0
 
     def _find_receiver_start(self, index: int) -> int:
-        """Return where the expression begins that the loop at ``index`` iterates over."""
+        """Return the index where the expression begins that the loop at ``index`` iterates over."""
         first = index
         while first > 0 and self._pieces[first - 1].text == ".":
             first -= 2
@@ -137,9 +137,10 @@ class _SizeEstimator:
         return max(first, 0)
 
     def _count_elements(self, first: int, index: int) -> int:
-        """Return how many elements the receiver has, if it is a list literal, possibly followed by loops.
+        """Return the number of elements of the list that a loop iterates over.
 
-        For any other receiver, return _ASSUMED_ELEMENTS.
+        The number is known only for a list literal, to which loops can be applied. Otherwise, return
+        _ASSUMED_ELEMENTS.
         """
         if self._pieces[first].text != "[":
             return _ASSUMED_ELEMENTS
@@ -161,7 +162,7 @@ class _SizeEstimator:
 
 
 MAX_COST = 5_000_000
-"""Limit of the cost of all matches of a rule for one topic, assuming the most rounds that loops can have."""
+"""Maximum cost of all matches of a rule for one topic, if each loop has the maximum number of rounds."""
 
 _MAX_PATTERN_COST = 200_000  # RE2 rejects larger patterns
 _MATCH_COST = 40
@@ -223,7 +224,7 @@ def compute_pattern_cost(pattern: str) -> int:
 
 
 def _compute_any_cost(texts: Iterable[str], *, joined: bool) -> int:
-    """Return the maximum cost of a pattern that is assembled from these texts."""
+    """Return the maximum cost of a pattern that is assembled from these strings."""
     texts = list(texts)
     repeats = (match for text in texts for match in _PIECE.finditer(text) if match[1] and joined)
     counts = map(_count_repetitions, repeats)
@@ -247,7 +248,7 @@ _EQUAL = ("==", "!=")
 def check_impossible_texts(
     source: str, evaluate_literal: Callable[[str], str], vocabulary: Vocabulary
 ) -> Iterator[RuleProblem]:
-    """Yield the texts that ``action`` or the elements of ``changed`` are compared with but can never equal.
+    """Yield a problem for each comparison of ``action`` or ``changed`` with a string that it can never equal.
 
     evaluate_literal: returns the value of a string literal.
     """
@@ -273,7 +274,7 @@ def _pair_operators(pieces: Sequence[Token]) -> Iterator[Token]:
 
 
 def _find_compared_texts(name: str, pieces: Sequence[Token], begin: int, end: int) -> Iterator[Token]:
-    """Yield the plain texts of ``name == 'a'``, ``'a' == name`` and ``name in ['a', 'b']``."""
+    """Yield the string literals in ``name == 'a'``, ``'a' == name`` and ``name in ['a', 'b']``."""
     for index in range(begin, end):
         previous_text = pieces[index - 1].text if index else ""
         if pieces[index].text != name or previous_text == ".":
@@ -291,7 +292,10 @@ def _find_compared_texts(name: str, pieces: Sequence[Token], begin: int, end: in
 
 
 def _find_searched_texts(pieces: Sequence[Token]) -> Iterator[Token]:
-    """Yield the texts of ``'a' in changed``, and those compared with elements in a loop over ``changed``."""
+    """Yield the string literals that are compared with elements of ``changed``.
+
+    They occur in ``'a' in changed`` and in loops over ``changed``.
+    """
     for index, token in enumerate(pieces):
         if token.text != "changed" or (index and pieces[index - 1].text == "."):
             continue
@@ -310,7 +314,7 @@ def _find_searched_texts(pieces: Sequence[Token]) -> Iterator[Token]:
 
 
 def _is_lone_text(pieces: Sequence[Token], index: int) -> bool:
-    """Return whether the token is a text to which no operation applies."""
+    """Return whether the token is a string literal that is not part of a larger expression."""
     if index < 0 or not pieces[index].text or not is_text(pieces[index]):
         return False
     return pieces[index + 1].text not in ("+", ".", "[") and (not index or pieces[index - 1].text != "+")

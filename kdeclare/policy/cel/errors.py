@@ -12,7 +12,7 @@ from kdeclare.policy.cel.source import tokenize
 from kdeclare.policy.cel.vocabulary import Vocabulary
 
 STATE = "State_"
-"""The prefix of the types of states; the name of the state follows."""
+"""The prefix of the type of a state. The name of the state follows."""
 
 _FUNCTIONS = (
     *("all", "bool", "bytes", "contains", "double", "duration", "dyn", "endsWith", "exists", "exists_one"),
@@ -43,7 +43,7 @@ _WORDS |= {"=>": ">=", "=<": "<=", "<>": "!=", "NOT": "!"}
 
 @dataclass(frozen=True, slots=True)
 class RuleProblem:
-    """A problem of an expression. offset: its position in the text, if known."""
+    """A problem of an expression. offset: the position of the problem in the expression, if known."""
 
     detail: str
     hint: str = ""
@@ -269,7 +269,7 @@ def _suggest_conversion(types: set[str], source: str, vocabulary: Vocabulary) ->
 
 
 def _format_text_maps(vocabulary: Vocabulary) -> str:
-    """Return the mappings of texts, for a message: ``configs and labels``."""
+    """Return the names of the maps of strings, for a message: ``configs and labels``."""
     map_names = [n for n in vocabulary.fields if vocabulary.words.fields[n].value_type == dict[str, str]]
     return f"{', '.join(map_names)} and labels" if map_names else "labels"
 
@@ -323,7 +323,7 @@ def explain_failure(
 ) -> str:
     """Return the message of a violation.
 
-    message: CEL's error. source: the text of the rule. rule_position: where the rule is written.
+    message: CEL's error. source: the text of the rule. rule_position: the position of the rule in its file.
     """
     text = _ERROR_CODE.sub("", _ERROR_CODE.sub("", message)).rstrip(".")
     reason, suggestion = _explain_reason(text, source, vocabulary)
@@ -364,7 +364,7 @@ def _explain_missing_key(key: str, source: str, vocabulary: Vocabulary) -> tuple
 
 
 def _explain_missing_number(key: str, source: str, vocabulary: Vocabulary) -> tuple[str, str]:
-    """Explain a missing key of a mapping with integer keys, in the state whose mapping the rule uses."""
+    """Explain a missing key of a mapping with integer keys. Name the state whose mapping the rule uses."""
     for name, policy_field in vocabulary.words.fields.items():
         if get_args(policy_field.value_type)[:1] == (int,) and name in source:
             words = vocabulary.words

@@ -32,7 +32,8 @@ _MAX_SHOWN = 200
 class PolicySpec(PolicySpecBase):
     """``spec`` of a Policy manifest.
 
-    rule: a CEL expression; false is a violation. message: the message of a violation, by default the rule.
+    rule: a CEL expression. If it is false, the policy is violated.
+    message: the message of a violation (default: the rule).
     """
 
     rule: Annotated[str, Field(min_length=1)]
@@ -41,7 +42,7 @@ class PolicySpec(PolicySpecBase):
 
 @dataclass(frozen=True, slots=True)
 class PolicyBody:
-    """A declared policy as plain data; its rule is not compiled."""
+    """A declared policy as plain data. Its rule is not compiled yet."""
 
     rule: str
     message: str
@@ -67,7 +68,7 @@ class PolicyKind:
         self._group: RuleGroup | None = None
 
     def parse(self, name: str, spec: BaseModel) -> tuple[PolicyBody, tuple[SpecProblem, ...]]:
-        """Return the body of a spec and its problems; works offline."""
+        """Return the body of a spec, and its problems. Works offline."""
         spec = narrow(spec, PolicySpec)
         body = PolicyBody(
             rule=str(spec.rule),
@@ -133,7 +134,7 @@ def _build_rule_problem(problem: "RuleProblem") -> SpecProblem:
 
 
 def _check_null_states(inputs: RuleInputs, actions: frozenset[PolicyAction]) -> Iterator[SpecProblem]:
-    """Yield an error if the rule reads a state that is null for some actions without checking for null."""
+    """Yield an error if the rule reads a state that is null for some actions and does not check for null."""
     if "action" in inputs.names:
         return
     vocabulary = inputs.vocabulary
@@ -152,7 +153,7 @@ def _check_null_states(inputs: RuleInputs, actions: frozenset[PolicyAction]) -> 
     missing = " and ".join(f"'{side}' is null on {null_action_by_side[side]}" for side in open_sides)
     other_actions = actions - {null_action_by_side[side] for side in open_sides}
     remaining_actions = [action for action in PolicyAction if action in other_actions]
-    if not remaining_actions and len(actions) == 1:  # with a null check, the rule would always be true
+    if not remaining_actions and len(actions) == 1:  # the rule would always be true if it checked for null
         is_before_state = vocabulary.is_before(open_sides[0])
         other_side = vocabulary.words.after if is_before_state else vocabulary.words.before
         noun = format_kind(vocabulary.kind)

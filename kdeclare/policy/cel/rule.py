@@ -25,9 +25,9 @@ from kdeclare.policy.cel.vocabulary import NO_STATE, Vocabulary, get_vocabulary
 
 @dataclass(frozen=True, slots=True)
 class RuleInputs:
-    """The variables that a rule reads, by name; the fields of a state as ``after.size``.
+    """The variables that a rule reads, by name. A field of a state has a name such as ``after.size``.
 
-    keys: for mappings that the rule only accesses by literal keys, these keys.
+    keys: the literal keys by mapping, for each mapping that the rule only accesses by literal keys.
     """
 
     vocabulary: Vocabulary
@@ -36,16 +36,18 @@ class RuleInputs:
 
 
 class Bindings:
-    """The variables of the current request, shared by rules that are evaluated for the same requests in turn:
-    a value that one rule has read need not be read again for the others."""
+    """The variables of the current request. Rules that are evaluated for the same request share them.
+
+    A value is read only once for all rules.
+    """
 
     def __init__(self) -> None:
         self._last: tuple[PolicyRequest | None, dict[str, object]] = (None, {})
 
     def of(self, request: PolicyRequest, wants: RuleInputs) -> dict[str, object]:
-        """Return the values of the wanted variables by name; fields of a null state are left out.
+        """Return the values of the wanted variables by name, without the fields of states that are null.
 
-        Raises whatever reading the request raises.
+        Errors raised while reading the request are not caught.
         """
         last, known = self._last
         if last is not request:
@@ -59,7 +61,7 @@ class Bindings:
             else:
                 value = readers[name](request)
                 if name in wants.keys and isinstance(value, Mapping) and type(value) is not dict:
-                    # not all keys may be known, and the rule needs only these
+                    # the rule needs only these keys, and not all other keys are always known
                     values[name] = {key: str(value[key]) for key in wants.keys[name] if key in value}
                     continue
                 if name in converters and value is not NO_STATE and value is not None:
@@ -70,7 +72,7 @@ class Bindings:
         return values
 
     def forget(self) -> None:
-        """Drop the last request."""
+        """Forget the values of the last request."""
         self._last = (None, {})
 
 
@@ -120,8 +122,9 @@ class CelPolicy:
     def __init__(
         self, rule: CelRule, message: str, bindings: Bindings, rule_position: SourcePosition | None = None
     ) -> None:
-        """bindings: shared by the rules that are evaluated for the same requests.
+        """Create the policy.
 
+        bindings: the variables, shared by all rules that are evaluated for the same requests.
         rule_position: the position of the rule in its file.
         """
         self.rule = rule
@@ -186,12 +189,13 @@ def compile_rule(source: str, kind: str = TOPIC) -> CelRule:
 
 
 def join_rules(rules: Sequence[CelRule]) -> tuple[RuleInputs, Any] | None:
-    """Return one expression that is true if all rules are, and its inputs; None if it cannot be compiled.
+    """Return one expression that is true if all rules are true, and its inputs.
 
-    It may read whole mappings of which the rules need only some keys.
+    Return None if the expression cannot be compiled. The expression can read whole mappings although the
+    rules only need some of the keys.
     """
     source = " && ".join(f"({rule.source}\n)" for rule in rules)  # a rule may end in a comment
-    vocabulary = rules[0].inputs.vocabulary  # a request has one kind, and so have all rules evaluated for it
+    vocabulary = rules[0].inputs.vocabulary  # all rules that are evaluated together are for the same kind
     try:
         checked = _make_checker(vocabulary).compile(source)
     except RuntimeError:  # too long, or nested too deeply
@@ -222,7 +226,10 @@ def _check_beyond_types(source: str, vocabulary: Vocabulary) -> Iterator[RulePro
 
 
 def _find_variables(source: str, vocabulary: Vocabulary) -> Iterator[str]:
-    """Yield the variables that an expression uses: those without which it does not compile."""
+    """Yield the variables that an expression uses.
+
+    Without such a variable, the expression does not compile.
+    """
     for name in vocabulary.readers:
         is_present = all(part in source for part in name.split("."))
         if is_present and not _can_compile_without(name, source, vocabulary):
@@ -269,8 +276,11 @@ def _make_checker(vocabulary: Vocabulary, excluded_name: str = "") -> Any:
 
 @cache
 def _make_runner(vocabulary: Vocabulary) -> Any:
-    """Return an environment for evaluation. Its nullable variables are dynamic, because CEL would not accept
-    values for the checker's types."""
+    """Return an environment for evaluation.
+
+    Variables that can be null have the type dyn, because CEL does not accept null for the types used in
+    checks.
+    """
     from cel_expr_python import cel
 
     types = {name: _get_cel_type(known, cel.Type) for name, known in vocabulary.types.items()}
@@ -304,9 +314,10 @@ class RuleGroup:
         self._joined_rules: dict[tuple[CelPolicy, ...], tuple[RuleInputs, Any] | None] = {}
 
     def passes(self, policies: Sequence[CelPolicy], request: PolicyRequest) -> bool:
-        """Return whether all of them allow a request; False means that each must be evaluated on its own.
+        """Return whether all these policies allow a request.
 
-        Reads what all the rules would read. Raises whatever reading the request raises.
+        False means that each policy must be evaluated separately. Errors raised while reading the request are
+        not caught.
         """
         key = tuple(policies)
         if key not in self._joined_rules:

@@ -1,4 +1,4 @@
-"""Analyze the text of a CEL expression for what its checker does not report: loops, patterns, keys."""
+"""Find loops, patterns and keys in the text of a CEL expression, which the CEL checker does not report."""
 
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -25,7 +25,7 @@ class Token(NamedTuple):
 
 
 class Loop(NamedTuple):
-    """A loop such as ``.map(x, x + 1)``: its token index, its name, its variable, and its body's range."""
+    """A loop such as ``.map(x, x + 1)``: its token index, name and variable, and the range of its body."""
 
     at: int
     token: Token
@@ -48,12 +48,12 @@ def find_loops(pieces: Sequence[Token]) -> Iterator[Loop]:
 
 
 def is_text(token: Token) -> bool:
-    """Return whether a token is quoted text."""
+    """Return whether a token is a string literal."""
     return token.text[-1] in "'\""
 
 
 def find_matches(pieces: Sequence[Token]) -> Iterator[tuple[int, Token | None]]:
-    """Yield the token index of each use of ``matches``, and its pattern if that is a literal text."""
+    """Yield the token index of each use of ``matches``, and the pattern if it is a string literal."""
     for index, token in enumerate(pieces[:-1]):
         if token.text == "matches" and pieces[index + 1].text == "(":
             argument_tokens = pieces[index + 2 : find_closing(pieces, index + 1)]
@@ -66,8 +66,8 @@ def find_matches(pieces: Sequence[Token]) -> Iterator[tuple[int, Token | None]]:
 def find_keys(source: str, mapping: str, sides: Collection[str]) -> list[Token] | None:
     """Return the literal keys that an expression uses with a mapping such as ``post.configs``, in quotes.
 
-    sides: the names of the states. Return None if the expression does, or may do, more with the mapping than
-    look up literal keys or check that they exist.
+    Return None if the expression might use the mapping in any way other than to look up literal keys or check
+    that they exist. sides: the names of the states.
     """
     pieces = tokenize(source)
     side, _, name = mapping.partition(".")

@@ -1,4 +1,4 @@
-"""The variables of rules for a kind: names, types, and how to read each from a request."""
+"""The names and types of the variables in rules for a kind, and how to read each variable from a request."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -37,9 +37,10 @@ _TEXT_MAP = dict[str, str]
 class Vocabulary:
     """The variables of rules for one kind. A field of a state is a variable with a dot in its name.
 
-    sides: the names of the states, each with whether it is the state before the change. types: the types of
-    all variables except the states and ``principal``. nullable: the names among them that can be unset.
-    converters: for variables whose values CEL does not accept unchanged.
+    sides: the names of the states; the value is true for the state before the change.
+    types: the types of all variables except the states and ``principal``.
+    nullable: the names of those variables that can be null.
+    converters: functions for variables whose values CEL does not accept unchanged.
     """
 
     kind: str
@@ -79,7 +80,7 @@ class Vocabulary:
         object.__setattr__(self, "sides", sides)
         object.__setattr__(self, "types", types)
         object.__setattr__(self, "readers", readers)
-        # variables other than fields are already text, except labels
+        # except for labels, variables other than fields are already strings
         convertible_types = {
             name: known for name, known in types.items() if "." in name or known == _TEXT_MAP
         }
@@ -107,18 +108,18 @@ class Vocabulary:
 
     @property
     def text_maps(self) -> tuple[str, ...]:
-        """The fields of all states that are mappings with text keys."""
+        """The fields of all states that are mappings with strings as keys."""
         maps = [name for name, known in self.words.fields.items() if is_text_mapping(known)]
         return tuple(f"{side}.{name}" for side in self.sides for name in maps)
 
     @property
     def example_map(self) -> str:
-        """A mapping in which a key can be missing, as an example in hints."""
+        """A mapping in which a key can be missing. Hints use it as an example."""
         maps = [name for name in self.fields if is_text_mapping(self.words.fields[name])]
         return f"{self.words.after}.{maps[0]}" if maps else "labels"
 
     def is_before(self, side: str) -> bool:
-        """Return whether a state name means the state before the change."""
+        """Return whether this is the name of the state before the change."""
         return self.sides[side]
 
 
@@ -152,9 +153,9 @@ def _make_field_reader(is_before: bool, read: Callable[[object], object]) -> Req
 
 
 def _find_converter(value_type: type) -> Converter | None:
-    """Return a function that converts values to types that CEL accepts, or None.
+    """Return a function that converts values to types that CEL accepts, or None if no conversion is needed.
 
-    For example, text from a reference is a subclass of str.
+    For example, a string from a reference is an instance of a subclass of str.
     """
     if value_type == _TEXT_MAP:
         return _as_texts

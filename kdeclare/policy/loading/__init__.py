@@ -1,1 +1,1 @@
-"""Load the policies of a project, and report every way in which custom code can fail."""
+"""Load the policies of a project, and report all failures of custom code."""

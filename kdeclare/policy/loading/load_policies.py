@@ -42,9 +42,9 @@ _KEY_PROBLEMS = frozenset({"unknown-field", "bad-key"})
 def load_policies(
     project: Project, rules: Sequence[DesiredResource], kind: PolicyKind
 ) -> tuple[tuple[ConfiguredPolicy, ...], tuple[Diagnostic, ...]]:
-    """Return the usable policies, those of the project file first, and the problems of all policies.
+    """Return the usable policies, beginning with those of the project file, and the problems of all policies.
 
-    rules: the Policy manifests. One with an error is left out; the error was reported when it was read.
+    rules: the Policy manifests. A manifest with an error is left out, because its error was already reported.
     The caller must close the policies, even if some of the diagnostics are errors.
     """
     loader = _PolicyLoader()
@@ -63,7 +63,7 @@ def load_policies(
 
 @dataclass(frozen=True, slots=True)
 class _NamedPolicy:
-    """The name and position of a policy, usable or not, for messages."""
+    """The name and position of a policy, for messages. The policy might be unusable."""
 
     name: str
     place: SourcePosition | None
@@ -71,7 +71,10 @@ class _NamedPolicy:
 
 @dataclass(slots=True)
 class _PolicyLoader:
-    """The policies loaded so far. old: those with a deprecated interface. new: the other topic policies."""
+    """The policies loaded so far.
+
+    old: topic policies with a deprecated interface. new: topic policies with the current interface.
+    """
 
     policies: list[ConfiguredPolicy] = field(default_factory=list)
     diagnostics: list[Diagnostic] = field(default_factory=list)
@@ -127,7 +130,7 @@ def _build_policy(entry: PolicyEntry, policy: AnyPolicy) -> ConfiguredPolicy:
 
 
 def _is_bounded(cls: type) -> bool:
-    """Return whether a class is really one of the ready-made rules, and does not only share a name."""
+    """Return whether a class is a ready-made rule, rather than a different class with the same name."""
     module = str(cls.__module__)
     module_names = vars(sys.modules[module]) if module.startswith(_RULES) and module in sys.modules else {}
     return module_names.get(cls.__name__) is cls and module != _UNBOUNDED_RULE
@@ -184,17 +187,17 @@ def _check_selector(entry: PolicyEntry) -> Iterator[SpecProblem]:
 
 
 def _check_class_kind(entry: PolicyEntry, policy: AnyPolicy) -> Iterator[SpecProblem]:
-    """Yield an error for a topic policy that selects another kind, and the other way round."""
+    """Yield an error for a topic policy that does not select topics and for a ResourcePolicy that does."""
     is_resource_policy = ResourcePolicy in find_interfaces(type(policy))
     if is_resource_policy and entry.kind == TOPIC:
         detail = f"'{entry.class_name}' is a ResourcePolicy, which checks kinds other than Topic."
         hint = "Set 'selector.kind' to the kind, or inherit from TopicActionsPolicy."
-        diagnostic = error("policy-of-another-kind", "Policy of another kind", detail, hint=hint)
+        diagnostic = error("policy-of-another-kind", "Policy for a different kind", detail, hint=hint)
         yield SpecProblem(("class",), diagnostic)
     if not is_resource_policy and entry.kind != TOPIC:
         detail = f"'{entry.class_name}' checks topics, but the selector names the kind {entry.kind}."
         hint = "Remove 'selector.kind', or use a class that inherits from ResourcePolicy."
-        diagnostic = error("policy-of-another-kind", "Policy of another kind", detail, hint=hint)
+        diagnostic = error("policy-of-another-kind", "Policy for a different kind", detail, hint=hint)
         yield SpecProblem(("selector", "kind"), diagnostic)
 
 
@@ -234,7 +237,10 @@ def _build_deprecated_warning(
 def _check_conflicts(
     deprecated_policies: Sequence[_NamedPolicy], current_policies: Sequence[_NamedPolicy]
 ) -> Iterator[Diagnostic]:
-    """Yield an error at each deprecated policy, and at the first current one, if a project has both."""
+    """Yield errors if a project has both deprecated and current topic policies.
+
+    The errors are at each deprecated policy and at the first current one.
+    """
     if not deprecated_policies or not current_policies:
         return
     pairs = [(named, current_policies[0]) for named in deprecated_policies] + [

@@ -1,7 +1,7 @@
 """Make modules importable from a project's folder while its policies are loaded.
 
-The folder must not shadow other modules: neither libraries that a policy imports, nor modules that kdeclare
-itself imports in other threads meanwhile.
+The folder must not shadow libraries that a policy imports, or modules that kdeclare imports in other threads
+at the same time.
 """
 
 import importlib
@@ -49,7 +49,10 @@ def make_importable(folder: Path, modules: Iterable[str]) -> Iterator[None]:
 
 
 def explain_ambiguity(module: str) -> str | None:
-    """Return what else the name of a module in the project's folder means; None if it is unambiguous."""
+    """Return a predicate that says what else has the name of a module in the project's folder.
+
+    Return None if the name is unambiguous.
+    """
     finder = _find_active_finder()
     top = module.partition(".")[0]
     if finder is None or top == _OWN_PACKAGE or not _has_module(finder.folder, module.split(".")):
@@ -64,7 +67,7 @@ def explain_ambiguity(module: str) -> str | None:
 
 
 def find_modules() -> list[str]:
-    """Return the dotted names of the modules in the project's folder, up to a depth and a number."""
+    """Return the dotted names of the modules in the project's folder, up to a maximum depth and number."""
     finder = _find_active_finder()
     return (
         [] if finder is None else list(islice(_collect_modules(finder.folder, "", _MAX_DEPTH), _MAX_MODULES))
@@ -98,7 +101,10 @@ class _FolderFinder(MetaPathFinder):
         return spec
 
     def elsewhere(self, name: str) -> ModuleSpec | None:
-        """Return the spec of a name outside the folder; a folder without ``__init__`` has no loader."""
+        """Return the spec of a module outside the folder.
+
+        The spec of a folder without ``__init__`` has no loader.
+        """
         for finder in list(sys.meta_path):
             spec = None if isinstance(finder, _FolderFinder) else finder.find_spec(name, None)
             if spec is not None:
@@ -106,7 +112,7 @@ class _FolderFinder(MetaPathFinder):
         return None
 
     def _should_yield(self, spec: ModuleSpec) -> bool:
-        """Return whether a folder without ``__init__`` has this name only by chance."""
+        """Return whether the spec is a folder without ``__init__`` that no policy names."""
         return spec.loader is None and spec.name not in self._policy_modules
 
 

@@ -1,4 +1,4 @@
-"""Build a policy from ``module:Class`` and its settings, and report every way in which its code can fail."""
+"""Build a policy from ``module:Class`` and its settings, and report all failures of its code."""
 
 import importlib
 import inspect
@@ -209,7 +209,7 @@ _NO_TAG = ""
 def build_problems(e: ValidationError, policy: object, settings: Mapping[str, Any]) -> list[SpecProblem]:
     """Return all validation errors; their paths begin with ``config``, the field of the settings.
 
-    policy: its ``settings_model``, if it has one, is used to suggest corrections.
+    policy: the policy. If it has a ``settings_model``, the model is used to suggest corrections.
     """
     model = getattr(policy, "settings_model", None)
     settings_type = model if isinstance(model, type) and issubclass(model, BaseModel) else dict[str, Any]
