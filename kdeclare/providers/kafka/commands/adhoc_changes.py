@@ -1,4 +1,4 @@
-"""Change topics and configs ad hoc, many in one request (KIP-4)."""
+"""Change topics and configs ad hoc. One request can contain many changes (KIP-4)."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
@@ -317,7 +317,7 @@ def alter_broker_configs(
 class TopicSummary:
     """A topic after the change, as the metadata shows it.
 
-    factors: sorted. leaderless: the number of partitions without a leader.
+    factors: the distinct replication factors, sorted. leaderless: the number of partitions without a leader.
     """
 
     schema_name = "SeenDocument"

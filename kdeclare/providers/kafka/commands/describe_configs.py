@@ -20,7 +20,7 @@ from kdeclare.providers.kafka.port import Cluster, ConfigQuery
 
 @dataclass(frozen=True, slots=True)
 class ResourceQuery:
-    """The resources whose configs to show, all of one type.
+    """The resources whose configs are shown. All are of one type.
 
     names: topic names and regular expressions, or broker ids.
     default: whether to show the cluster-wide defaults of brokers.

@@ -77,7 +77,7 @@ class ReplicaSizes:
         held_sizes = self._sizes_by_broker.get(broker)
         if held_sizes is None:
             return None
-        # A replica that was not reported may be in an offline directory. If all directories are online, its
+        # A replica that was not reported can be in an offline directory. If all directories are online, its
         # copy has not started.
         return held_sizes.get(partition, None if broker in self._partial_brokers else 0)
 

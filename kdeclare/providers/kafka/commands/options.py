@@ -109,7 +109,7 @@ class EntityOptions:
         return ResourceQuery(ConfigScope.BROKER, tuple(map(_parse_broker_id, names)), default)
 
     def _resolve_entity_type(self) -> str:
-        """Return the only entity type that the options refer to. Raises BadParameter."""
+        """Return the entity type of the options. Raises BadParameter unless there is exactly one."""
         shortcuts = {
             "topics": ("--topic", bool(self.topic)),
             "brokers": (

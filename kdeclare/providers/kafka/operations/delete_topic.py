@@ -31,12 +31,12 @@ _NOT_PROVEN = {
         "Run kdeclare topic delete {name} to delete the other topic.",
     ),
     _NO_ID_KNOWN: (
-        "the journal has no id of the topic that the run created (its outcome was not acknowledged, or "
-        "kdeclare 0.1 ran it), so another client may have created this one",
+        "the journal does not contain the id of the topic that the run created (the creation was not "
+        "acknowledged, or kdeclare 0.1 ran it), so another client may have created this topic",
         "Run kdeclare topic delete {name} to delete it anyway.",
     ),
     _NO_IDS: (
-        "the cluster has no topic ids (KIP-516, Kafka 2.8), so another client may have created this one",
+        "the cluster has no topic ids (KIP-516, Kafka 2.8), so another client may have created this topic",
         "Roll back with --delete-by-name to delete it anyway.",
     ),
 }

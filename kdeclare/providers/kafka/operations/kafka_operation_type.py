@@ -162,11 +162,11 @@ class KafkaOperationType(OperationType):
         return connections.get(KafkaConnection).cluster.deadline_s() if self.has_timeout else None
 
     def find_topics(self, op: Operation) -> frozenset[str]:
-        """Return the topics that it reads."""
+        """Return the topics that the operation affects."""
         return select_topics(self.select(op))
 
     def find_subjects(self, op: Operation) -> frozenset[ResourceId]:
-        """Return the topics that it reads."""
+        """Return the topics that the operation affects."""
         return frozenset(ResourceId(TOPIC, name) for name in self.find_topics(op))
 
     def find_expected_objects(self, op: Operation) -> frozenset[ResourceId]:

@@ -186,7 +186,7 @@ class LiveTopicState:
 
     @property
     def replication_factor(self) -> int:
-        """The smallest number of replicas of its partitions."""
+        """The smallest number of replicas of any partition."""
         return _compute_replication_factor(self._replicas)
 
     @property

@@ -83,7 +83,7 @@ BROKER_WORDS = PolicyWords(
 
 
 class _CertainOverrides(Mapping[str, str]):
-    """The overrides that are certain even if the topic already exists with other overrides."""
+    """The overrides that are certain even if the topic already exists with different overrides."""
 
     def __init__(self, static_state: StaticTopicState, withholding: UnavailableTracker) -> None:
         self._static_state = static_state

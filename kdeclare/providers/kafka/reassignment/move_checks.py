@@ -129,7 +129,7 @@ def with_client_guard(op: Operation) -> Operation:
 
 
 def is_unguarded(op: Operation, live: KafkaState) -> bool:
-    """Whether a move needs the replication factor guard, but neither the brokers nor kdeclare provide it."""
+    """Whether a move needs the replication factor guard, but neither the brokers nor kdeclare check it."""
     args = op.args
     wants_guard = isinstance(args, ReassignArgs) and not args.allow_replication_factor_change
     return wants_guard and not live.cluster.rf_guard and not get_arguments(op, ReassignArgs).client_guard

@@ -91,7 +91,7 @@ def with_elections(cleanup: PendingCleanup, elections: Mapping[str, int]) -> Pen
 
 
 def bind_moves(cleanup: PendingCleanup) -> tuple[str, ...]:
-    """Return the partitions that were still moving. Raises KdeclareError if they cannot be read."""
+    """Return the partitions that were possibly still moving. Raises KdeclareError if they are unreadable."""
     return _bind_section(cleanup, _MOVES, as_texts, ())
 
 

@@ -152,11 +152,11 @@ class HasPlacementConstraints(Protocol):
     def find_placement_constraints(
         self, name: str, body: Any, topics: Iterable[str]
     ) -> Mapping[str, PlacementConstraint]:
-        """Return the constraints of a resource, by topic, for the given topics that it affects."""
+        """Return the constraints of a resource on those of the given topics that the resource affects."""
 
 
 def find_constraints(resource: DesiredResource, topics: Iterable[str]) -> Mapping[str, PlacementConstraint]:
-    """Return the constraints of a declared resource, by topic, for the given topics that it affects."""
+    """Return the constraints of a declared resource on those of the given topics that it affects."""
     kind = _find_constraints_support(KINDS[resource.id.kind])
     return (
         kind.find_placement_constraints(resource.id.name, resource.body, topics) if kind is not None else {}

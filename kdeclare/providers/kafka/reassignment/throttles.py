@@ -28,7 +28,7 @@ LEADER_REPLICAS_KEY = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS_KEY = "follower.replication.throttled.replicas"
 REPLICAS_KEYS = (LEADER_REPLICAS_KEY, FOLLOWER_REPLICAS_KEY)
 ALL_REPLICAS = "*"
-"""The element that means all replicas of the topic; Kafka accepts it only as the only element."""
+"""The element that means all replicas of the topic. The list must then have no other elements."""
 
 _MAX_LIST_LENGTH = 30_000
 """The maximum length of a list. Longer lists become `ALL_REPLICAS`.
@@ -49,7 +49,9 @@ class ReplicaTransfer:
 def build_transfer(
     partition: TopicPartition, replicas: tuple[int, ...], move: Move | None, target: tuple[int, ...]
 ) -> ReplicaTransfer:
-    """Build the transfer of moving a partition to ``target``. ``move``: its in-flight move, if any.
+    """Return which brokers send and receive data if a partition moves to ``target``.
+
+    move: the in-flight move of the partition, if any.
 
     The sources are the listed replicas without the replicas that are still being added.
     """

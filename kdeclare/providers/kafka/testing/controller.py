@@ -84,7 +84,7 @@ RECORD_BYTES = 1000
 class Controller(TopicStore):
     """All topics and brokers, with the moves in progress.
 
-    move_ticks: how many ticks a move takes; 0 completes it at once.
+    move_ticks: how many ticks a move takes; 0 completes a move within the request.
     stalled: brokers on which replicas that are being added make no progress.
     usable: free bytes on each broker's disk; brokers that are not in the mapping do not report them.
     quotas: the limits of each entity that has limits.

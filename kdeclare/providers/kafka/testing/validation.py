@@ -1,7 +1,7 @@
 """Validation of configs as in Kafka: values, names, combinations of keys, and read-only broker keys.
 
 Modeled on LogConfig.validate, ControllerConfigurationValidator, DynamicBrokerConfig and DynamicThreadPool.
-The read-only keys are those of Kafka 4.3.1 (KafkaConfig without the dynamic ones).
+The read-only keys are the keys of Kafka 4.3.1 that are not dynamic (KafkaConfig).
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def render_verification(states: Iterable[VerifyState]) -> str:
 
 
 def render_cancelled(partitions: Iterable[TopicPartition]) -> str:
-    """Render the output of ``--cancel``. partitions: only those whose reassignment was active."""
+    """Render the output of ``--cancel``. partitions: the partitions whose reassignment was active."""
     number, names = _format_names(partitions)
     if not number:
         return "None of the specified partition reassignments are active.\n"

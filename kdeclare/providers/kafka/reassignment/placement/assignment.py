@@ -7,7 +7,7 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.providers.kafka.live import Broker
 
 Rack = str | None
-"""A rack; all brokers without a rack count as one rack (None), as in Kafka's own placer."""
+"""A rack. All brokers without a rack count as one rack (None), as in Kafka's own placement."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,7 +105,7 @@ def _fill_and_balance(
 def _spread_over_racks(
     broker_set: BrokerSet, drafts: Sequence[PartitionDraft], racks: dict[int, Rack]
 ) -> None:
-    """Move replicas of partitions that are not on as many racks as possible."""
+    """Move replicas of partitions that could be spread over more racks."""
     counts = Counter(r for part in drafts for r in part.after)
     slots = []
     for draft in drafts:
@@ -207,7 +207,7 @@ class LoadAwarePlacer:
     ) -> Mapping[str, tuple[Replicas, ...]]:
         if (
             request.rebalance or request.strategy
-        ):  # a rule must not rely on replicas that another resource will move away
+        ):  # a rule must not rely on replicas that a different resource will move away
             request = replace(request, excluded_brokers=request.excluded_brokers | excluded)
         usable = [replace(b, fenced=b.fenced or b.id in excluded) for b in brokers]
         other_load = Load(

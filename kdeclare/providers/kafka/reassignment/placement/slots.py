@@ -28,7 +28,7 @@ def should_spread(request: PlacementRequest) -> bool:
 
 
 def should_spread_existing(request: PlacementRequest) -> bool:
-    """Whether existing replicas must be spread over racks, too."""
+    """Whether existing replicas must also be spread over racks."""
     return request.strategy is Strategy.CROSS_RACK or (request.rebalance and should_spread(request))
 
 
@@ -73,7 +73,7 @@ class RackConstraints:
         return rack
 
     def _choose_rack(self, topic: str, partition: int, replicas: Replicas, factor: int) -> Rack:
-        """Choose a large enough rack: the leader's, else the one with most replicas, else the emptiest."""
+        """Choose a large enough rack: the leader's, else the one with most replicas, else the emptiest rack."""
         racks = self._broker_set.racks
         current_racks = [racks[r] for r in replicas if r in racks]
         capacities = {
@@ -282,7 +282,7 @@ def _build_draft(
     replicas_before: Replicas,
     factor: int,
 ) -> PartitionDraft:
-    """Build the draft of a partition: the replicas that it keeps, and the brokers to choose from."""
+    """Build the draft of a partition: the replicas that stay, and the brokers to choose new ones from."""
     name, topic, number = identity
     pool = (
         broker_set.usable if required_rack is None else broker_set.by_rack.get(required_rack[0], frozenset())
@@ -307,7 +307,7 @@ def _build_draft(
 def _can_stay(
     broker_set: BrokerSet, request: PlacementRequest, replicas_before: Replicas, kept: Replicas
 ) -> bool:
-    """Whether a partition of the right size may stay as it is.
+    """Whether a partition with the right number of replicas can stay unchanged.
 
     A replica on an unregistered broker stays if the request requires no change.
     """

@@ -13,7 +13,7 @@ from kdeclare.providers.kafka.reassignment.placement.assignment import (
 def find_best_swap(
     assignment: WorkingAssignment, giver: int, taker: int, topic: int | None = None
 ) -> Swap | None:
-    """Find the best swap between two brokers, in one topic or in any; None if there is none.
+    """Return the best swap between two brokers, in one topic or in all topics; None if none is possible.
 
     The best swaps move a replica that has already moved: back, or to a different broker. Next come swaps that
     do not unbalance a topic, because each unbalanced topic requires one more move later. Among these, swaps
@@ -91,7 +91,7 @@ def _find_swap_in_ranked_topics(
 def _find_first_topic(
     assignment: WorkingAssignment, giver: int, taker: int, heap: list[tuple[int, int]], limit: int
 ) -> int | None:
-    """Return the first topic if its current rank is below a limit, after updating ranks that have risen."""
+    """Update ranks that have risen. Then return the first topic if its rank is below the limit."""
     while heap and heap[0][0] < limit:
         rank, topic = heap[0]
         counts = assignment.topic_counts[topic]
