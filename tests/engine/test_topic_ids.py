@@ -128,7 +128,7 @@ def test_creation_with_unknown_outcome_is_a_conflict() -> None:
     assert get_only_result(world.run(plan)).status is Status.DONE
     back = world.plan_rollback()
     assert list_codes(back) == ["conflict"]
-    assert "no id of the topic" in back.diagnostics[0].detail
+    assert "does not contain the id of the topic" in back.diagnostics[0].detail
     assert "kdeclare topic delete x" in back.diagnostics[0].hint
     assert run_outcome(world.run(back)).exit_code is ExitCode.PARTIAL
     assert "x" in world.cluster.topics()

@@ -162,7 +162,7 @@ class KafkaOperationType(OperationType):
         return connections.get(KafkaConnection).cluster.deadline_s() if self.has_timeout else None
 
     def find_topics(self, op: Operation) -> frozenset[str]:
-        """Return the topics that the operation affects."""
+        """Return the topics that the operation reads."""
         return select_topics(self.select(op))
 
     def find_subjects(self, op: Operation) -> frozenset[ResourceId]:

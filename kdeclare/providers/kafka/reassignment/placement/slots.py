@@ -73,7 +73,7 @@ class RackConstraints:
         return rack
 
     def _choose_rack(self, topic: str, partition: int, replicas: Replicas, factor: int) -> Rack:
-        """Choose a large enough rack: the leader's, else the one with most replicas, else the emptiest rack."""
+        """Choose a large enough rack: the leader's, else the one with most replicas, else the emptiest."""
         racks = self._broker_set.racks
         current_racks = [racks[r] for r in replicas if r in racks]
         capacities = {
