@@ -29,8 +29,8 @@ _TYPES = {
     "int": "a whole number",
     "uint": "an unsigned number",
     "double": "a decimal number",
-    "string": "text",
-    "wrapper(string)": "text or null",
+    "string": "a string",
+    "wrapper(string)": "a string or null",
     "wrapper(int)": "a whole number or null",
     "wrapper(double)": "a decimal number or null",
     "wrapper(bool)": "true, false or null",
@@ -140,9 +140,9 @@ def _find_optional_syntax(message: str, source: str, vocabulary: Vocabulary) -> 
 def _build_quote_problem(remaining_text: str, offset: int) -> RuleProblem:
     quote, closed_match = remaining_text[0], _CLOSED.match(remaining_text)
     if closed_match is None or "\\" not in closed_match[0]:
-        return RuleProblem(f"The text that begins here has no closing {quote}.", offset=offset)
-    hint = f"Write r{quote}…{quote} for text with literal backslashes, such as a regular expression."
-    return RuleProblem("The text that begins here has an invalid backslash escape.", hint, offset)
+        return RuleProblem(f"The string that begins here has no closing {quote}.", offset=offset)
+    hint = f"Write r{quote}…{quote} for a string with literal backslashes, such as a regular expression."
+    return RuleProblem("The string that begins here has an invalid backslash escape.", hint, offset)
 
 
 def _suggest_operator(word: str) -> str:
@@ -180,7 +180,9 @@ def _build_unknown_name_problem(name: str, offset: int, source: str, vocabulary:
         offset = max(source.rfind(first_part, 0, offset), 0)
     if first_part in ("CREATE", "MODIFY", "DELETE"):
         return RuleProblem(
-            f"{first_part} without quotes is a name, not a text.", f"Write '{first_part}' in quotes.", offset
+            f"{first_part} without quotes is a name, not a string.",
+            f"Write '{first_part}' in quotes.",
+            offset,
         )
     if first_part == "resource":
         detail = "'resource' cannot be used as a whole, only by its fields."
@@ -200,9 +202,9 @@ def _explain_misuse(name: str, is_after_dot: bool, arguments: str) -> tuple[str,
         hint = f"Write .{name}{argument_text}. For a mapping, x is a key."
         return f"'{name}' takes one variable and a condition or value.", hint
     if is_after_dot:
-        return f"'{name}' does not accept these arguments.", f"Write .{name}{argument_text} after a text."
+        return f"'{name}' does not accept these arguments.", f"Write .{name}{argument_text} after a string."
     first_argument = re.match(r"\s*([\w.]+)\s*,", arguments)
-    receiver_text = "a list or a mapping" if name in _LOOPS else "a text"
+    receiver_text = "a list or a mapping" if name in _LOOPS else "a string"
     return (
         f"'{name}' must follow {receiver_text} and a dot.",
         f"Write {first_argument[1] if first_argument else '…'}.{name}{argument_text}.",
@@ -256,9 +258,9 @@ def _suggest_conversion(types: set[str], source: str, vocabulary: Vocabulary) ->
         return f"Compare a state only with null, or use one of its fields: {', '.join(vocabulary.fields)}."
     if types == {"string", "int"}:
         maps = _format_text_maps(vocabulary)
-        return f"Convert the text with int(…), or put the number in quotes, because {maps} are text."
+        return f"Convert the string with int(…), or put the number in quotes, because {maps} are strings."
     if types == {"string", "bool"}:
-        return f"Put true and false in quotes, because {_format_text_maps(vocabulary)} are text."
+        return f"Put true and false in quotes, because {_format_text_maps(vocabulary)} are strings."
     if types == {"double", "int"}:
         return "Write whole numbers without a decimal point."
     if "null_type" in types:
@@ -310,8 +312,8 @@ _PLAIN_REASONS = {
     "Iteration budget exceeded": "it takes too many steps",
     "regular expression too large": "a regular expression is too large after its repetitions are expanded",
     "Too slow": "it took too long for other topics, so it is no longer evaluated",
-    "cannot convert string to int": "int(…) was called with a text that is not a whole number",
-    "cannot convert string to double": "double(…) was called with a text that is not a number",
+    "cannot convert string to int": "int(…) was called with a string that is not a whole number",
+    "cannot convert string to double": "double(…) was called with a string that is not a number",
     "divide by zero": "it divides by zero",
     "modulus by zero": "it divides by zero",
     "integer overflow": "an integer overflows",

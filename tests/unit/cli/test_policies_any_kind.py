@@ -349,8 +349,8 @@ def test_deprecated_policies_mix_only_with_rules_for_other_kinds(kdeclare: Comma
         ("'whistle' in changed", "'whistle' is never in 'changed'.", "Did you mean 'extras.whistle'?"),
         (
             "after.heat == 'hot'",
-            "'==' does not accept a whole number and text.",
-            "because extras and labels are text",
+            "'==' does not accept a whole number and a string.",
+            "because extras and labels are strings",
         ),
         (
             "resource == null",

@@ -135,7 +135,7 @@ UNUSABLE = {
     ),
     "rule-types": BrokenPolicy(
         1,
-        ("manifests/rule.yaml:5:26", "'==' does not accept a whole number and text."),
+        ("manifests/rule.yaml:5:26", "'==' does not accept a whole number and a string."),
         rule="post.partitions == '3'",
     ),
     "rule-misspelt": BrokenPolicy(

@@ -89,7 +89,7 @@ def test_rule_fields_come_from_spec_model() -> None:
     assert wrong.value.problems[0].hint == "Did you mean 'color'?"
     with pytest.raises(RuleError) as wrong:
         compile_rule("after.color == 3", DOOR.name)
-    assert wrong.value.problems[0].detail == "'==' does not accept text or null and a whole number."
+    assert wrong.value.problems[0].detail == "'==' does not accept a string or null and a whole number."
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def test_rule_resolves_references() -> None:
             "  rule: |\n    true ||\n    // a comment\n    labels.x > 3\n",
             4,
             14,
-            "'>' does not accept text and",
+            "'>' does not accept a string and",
         ),
         ("  rule: post.partitions >   # more", 1, 26, "The rule is incomplete at its end"),
         ("  rule: |\n    post.partitions >\n\n", 2, 22, "The rule is incomplete at its end"),
