@@ -12,7 +12,7 @@ from kdeclare.manifests.defaults import DefaultsSpec
 from kdeclare.manifests.document_models import Envelope
 
 _ENVELOPE_DOCS = {
-    "apiVersion": "The group and version of the kind: kdeclare/v1, or that of another provider.",
+    "apiVersion": "The group and version of the kind: kdeclare/v1, or the group and version of a provider.",
     "kind": "The kind of the resource or rule that the document declares.",
     "metadata": "Name and labels.",
     "spec": "The declared fields; which ones exist depends on the kind.",
@@ -47,7 +47,7 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
     "PolicySpec": {
         "rule": "A CEL expression over action, topic, principal, labels, changed, pre and post. For kinds "
         "other than Topic, resource, before and after replace topic, pre and post. False is a violation.",
-        "message": "The text that reports a violation (default: the rule itself).",
+        "message": "The message that reports a violation (default: the rule).",
         **_POLICY_DOCS,
     },
     "SelectorSpec": {"kind": "The kind of the resources (default: Topic)."},
@@ -107,7 +107,7 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
     "EnvironmentSpec": {
         "requestDeadline": "How long brokers may work on a request without a timeout of its own, such as a "
         "config change (default: 90s). Before that, kdeclare does not report that the request had no effect.",
-        "providers": "Connection settings of the systems of further providers, by the provider's name.",
+        "providers": "Connection settings of systems other than Kafka, by provider name.",
         **_CLUSTER_DOCS,
     },
     "PolicyEntrySpec": {

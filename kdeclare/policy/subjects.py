@@ -124,7 +124,7 @@ def _resolve_names(
     desired: Mapping[str, DesiredResource],
     owned: Mapping[str, OwnedRecord],
 ) -> Collection[str]:
-    """Replace the listed keys of live objects by the names of their resources where the two differ."""
+    """Replace the keys of live objects with the names of their resources if they differ."""
     names = set(keys)
     for name in (*desired, *(owned.keys() - desired.keys())):
         body = desired[name].body if name in desired else None
@@ -136,7 +136,7 @@ def _resolve_names(
 
 
 def find_declared_labels(desired: Iterable[DesiredResource], owned: Mapping[str, OwnedRecord]) -> LabelsById:
-    """Return the labels of resources: as declared, or else as last applied."""
+    """Return the declared labels of resources, or the last applied labels if undeclared."""
     return {**find_owned_labels(owned), **{d.id: d.labels for d in desired}}
 
 
@@ -148,7 +148,7 @@ def find_planned_labels(owned: Mapping[str, OwnedRecord], ownership: Iterable[Ow
 
 
 def find_owned_labels(owned: Mapping[str, OwnedRecord]) -> dict[ResourceId, LabelSet]:
-    """Return the labels of resources as last applied, as far as records have them."""
+    """Return the labels of resources when they were last applied."""
     return {
         ResourceId.parse(text): get_owned_labels(record)
         for text, record in owned.items()
@@ -157,7 +157,7 @@ def find_owned_labels(owned: Mapping[str, OwnedRecord]) -> dict[ResourceId, Labe
 
 
 def dump_labels(labels: LabelsById) -> Labels:
-    """Return labels by the text for a resource in plan files: for a topic, only its name."""
+    """Return labels by resource, as written in plan files: a topic is written as its name only."""
     return {id_.name if id_.kind == TOPIC else str(id_): dict(found) for id_, found in labels.items()}
 
 

@@ -22,7 +22,7 @@ class FileFinder:
     """Finds the YAML files among files and folders, in a stable order, each once.
 
     project_file: skipped wherever it is found, because it is not a manifest.
-    overlays: files and folders to skip, because they are not manifests of their own.
+    overlays: files and folders to skip, because overlays are not manifests.
     stated: the position of each path in the project file, for errors about unreadable paths.
     """
 
@@ -33,7 +33,7 @@ class FileFinder:
     _visited: set[str] = field(default_factory=set)
 
     def find(self, roots: Iterable[Path]) -> Iterator[str]:
-        """Yield the files below ``roots``; unreadable ones become diagnostics."""
+        """Yield the files below ``roots``. For unreadable files, add diagnostics."""
         project = _make_absolute(self.project_file) if self.project_file is not None else None
         left_out = {_make_absolute(path) for path in self.overlays}
         for root in roots:
@@ -103,18 +103,19 @@ class FileFinder:
 
 
 def build_file_name(resource: ResourceId) -> str:
-    """Return a file name for one resource: unique for each name, and found when manifests are loaded.
+    """Return a file name for one resource.
 
-    Files whose name begins with a dot are not loaded, so the kind and a plus, which no topic name contains,
-    come first. Characters that legal names do not contain are escaped (``%2F``), because a cluster may
-    return any name, and a slash would lead out of the folder.
+    It is unique for each name, and manifests with this name are loaded.
+    Files whose name begins with a dot are not loaded. Such a name is prefixed with the kind and a plus, which
+    no topic name contains. Characters that legal names do not contain are escaped (``%2F``), because a
+    cluster can return any name, and a slash would lead out of the folder.
     """
     kind, name = resource.kind.lower(), quote(resource.name, safe="")
     return f"{kind}+{name}.yaml" if name.startswith(".") else f"{name}.yaml"
 
 
 def read_file(file: str, diagnostics: list[Diagnostic]) -> bytes | None:
-    """Return the bytes of a file; None, and a diagnostic, if it cannot be read."""
+    """Return the bytes of a file. If it cannot be read, add a diagnostic and return None."""
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)  # twice as fast as a file object
         try:
@@ -127,7 +128,7 @@ def read_file(file: str, diagnostics: list[Diagnostic]) -> bytes | None:
 
 
 class FileContents:
-    """The contents of files, from the disk or from replacements; no file is read twice.
+    """The contents of files, from the disk or from replacements. No file is read twice.
 
     replacements: contents to use instead of those on disk; None for a file that would be deleted.
     """
@@ -137,18 +138,24 @@ class FileContents:
         self._ahead: dict[str, bytes] = {}
 
     def new(self) -> Iterator[str]:
-        """Return the replaced files that do not exist yet."""
+        """Return the files in ``replacements`` that do not exist yet."""
         return (file for file in self._replacements if not os.path.lexists(file))
 
     def read_ahead(self, file: str) -> bytes | None:
-        """Return the bytes, and keep them for one call of `of`; None if unreadable, as `of` will report."""
+        """Return the bytes, and cache them for the next call of `of` for this file.
+
+        Return None if the file cannot be read; `of` then reports the error.
+        """
         data = self.of(file, [])
         if data is not None:
             self._ahead[file] = data
         return data
 
     def of(self, file: str, diagnostics: list[Diagnostic]) -> bytes | None:
-        """Return the bytes without keeping them; None, and a diagnostic, if the file cannot be read."""
+        """Return the bytes without caching them.
+
+        If the file cannot be read, add a diagnostic and return None.
+        """
         if file in self._replacements:
             return self._replacements[file]
         ahead = self._ahead.pop(file, None)

@@ -1,7 +1,7 @@
 """Convert composed nodes to plain data: resolve scalars, substitute references, check mappings.
 
 Plain scalars are read by the core schema of YAML 1.2. PyYAML, Go's YAML 2 and many editors follow 1.1, newer
-tools follow 1.2. A scalar that the two versions read differently is refused, because half of the tools that
+tools follow 1.2. A scalar that the two versions read differently is refused, because some of the tools that
 read a manifest would misread it.
 """
 
@@ -50,10 +50,10 @@ _MAX_DIGITS = 400  # Python refuses to convert thousands of digits, and no confi
 class AmbiguousScalar:
     """A plain scalar that YAML 1.1 and 1.2 read differently.
 
-    what: how the two versions read it, as the predicate of a sentence.
+    what: how the two versions read the scalar, as the predicate of a sentence.
     hint: the correction, without repeating the scalar.
-    exact: the same, with the number that was probably intended.
-    shown: whether the scalar is one of a few words, and so cannot be a secret.
+    exact: the correction, with the number that was probably intended.
+    shown: whether messages may show the scalar. It is one of a few words, so it cannot be a secret.
     """
 
     what: str
@@ -63,7 +63,7 @@ class AmbiguousScalar:
 
 
 Meaning = tuple[Any, str | None]
-"""The value, and the text of a Kafka config with this value (None is null)."""
+"""The value, and how a Kafka config with this value is written (None for null)."""
 
 
 def parse_scalar(text: str) -> Meaning | AmbiguousScalar:
@@ -132,14 +132,15 @@ VALUE: Final = 0
 TEXT: Final = 1
 """Scalars stay text as written (null stays null)."""
 KAFKA: Final = 2
-"""The same, but no message shows the text, because it can be a secret."""
+"""Scalars stay text as in TEXT, but no message shows the text, because it can be a secret."""
 
 
 class Modes:
     """How to read a value that is a mapping or a list.
 
-    mode: the mode of its scalars. scalars: other modes for the scalars of certain keys. fields: how to read
-    nested mappings and lists, by key. rest: how to read those under any other key, or in a list.
+    mode: the mode of the scalars. scalars: exceptions to ``mode``, by key.
+    fields: how to read nested mappings and lists, by key.
+    rest: how to read mappings and lists that are in a list or whose key is not in ``fields``.
     """
 
     __slots__ = ("fields", "mode", "rest", "scalars")
@@ -190,7 +191,7 @@ _CACHED = 20_000
 
 
 class BrokenScalar:
-    """The value of a scalar with an error of its own, so that no other error is reported for it."""
+    """Replaces the value of a scalar that could not be read, so that it causes only one error."""
 
     def __repr__(self) -> str:
         return "?"
@@ -212,8 +213,9 @@ class NodeReader:
     context: resolves references; None leaves them as written.
     modes: how to read documents by default.
     problems: the problems of all documents read since the list was last cleared.
-    broken: whether a scalar could not be read; unreadable texts, which are left out of the data, don't count.
-    shows: whether messages may quote the scalar of a node. By default they may not: it may be a secret.
+    broken: whether a scalar could not be read. Unreadable strings do not count, because the data omits them.
+    shows: a function that returns whether messages may quote the scalar of a node. By default, they may not
+    quote any scalar, because it can be a secret.
     """
 
     def __init__(self, context: ReferenceContext | None, modes: Modes = _PROJECT_MODES) -> None:
@@ -226,7 +228,7 @@ class NodeReader:
         self._modes = modes
 
     def read(self, node: Node, modes: Modes | None = None) -> Any:
-        """Return the data of a node; a single scalar is read in the mode for scalars."""
+        """Return the data of a node. A single scalar is read in the mode for scalars."""
         modes = modes or self._modes
         if node.__class__ is ScalarNode:
             return self._read_scalar(node, modes.mode)
@@ -347,7 +349,7 @@ class NodeReader:
         return BROKEN
 
     def _read_key(self, node: Node) -> str | int | None:
-        """Return a key that is not cached yet; None, and a problem, if it is not a valid key."""
+        """Return a key that is not cached yet. If the key is invalid, report a problem and return None."""
         if not isinstance(node, ScalarNode):
             self._report_bad_key(node, "is a list or a mapping")
             return None
@@ -416,7 +418,7 @@ class NodeReader:
                     error(
                         "duplicate-key",
                         "Duplicate key",
-                        f"This mapping already has the key '{key.value}' in line {get_position(first).line}.",
+                        f"This mapping already has the key '{key.value}' on line {get_position(first).line}.",
                         hint="Remove one of the two.",
                         place=get_position(key),
                         subject=key.value,

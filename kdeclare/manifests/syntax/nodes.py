@@ -1,7 +1,7 @@
-"""Compose YAML text to nodes with source positions, and find positions within a scalar.
+"""Parse YAML text into nodes with source positions, and find positions within a scalar.
 
-The C parser composes without resolving tags (see `_Composer.resolve`), which halves the time. Marks carry the
-name of the file, so nodes of several files can be merged into one tree and still keep their origin.
+The C parser does not resolve tags (see `_Composer.resolve`), which halves the time. Marks contain the name of
+the file, so nodes of several files can be merged into one tree and keep their origin.
 """
 
 import re
@@ -51,7 +51,10 @@ class _Composer(CParser):
 
 
 class _BoundedComposer(_Composer):
-    """The same with a depth limit: deep nesting overflows the C stack, which Python code cannot catch."""
+    """A `_Composer` with a depth limit.
+
+    Deep nesting overflows the C stack, which Python code cannot catch.
+    """
 
     _depth = 0
 
@@ -67,7 +70,7 @@ class _BoundedComposer(_Composer):
 
 
 def _can_be_deep(data: bytes) -> bool:
-    """Return whether the bytes could nest too deep. Most cannot, and then no levels need to be counted.
+    """Return whether the document could be nested too deeply. If not, its levels need not be counted.
 
     One of ``[ { - ?`` or a more deeply indented line opens a level; n such lines take at least n²/2 bytes.
     """
@@ -99,7 +102,8 @@ def get_position(node: Node) -> SourcePosition:
 
 
 def find_position(root: Node, path: Sequence[str | int], *, key: bool = False) -> SourcePosition:
-    """Return the position of the node at ``path``; if there is none, of the deepest existing node above it.
+    """Return the position of the node at ``path`` or, if it does not exist, of the deepest existing node
+    above it.
 
     key: return the position of the last key instead of its value.
     """
@@ -126,7 +130,7 @@ def find_node(root: Node, path: Sequence[str | int]) -> Node | None:
 
 
 def find_path(root: Node, node: Node) -> tuple[str | int, ...] | None:
-    """Return the keys and indexes that lead from ``root`` to this node object; None if it is not below."""
+    """Return the keys and indexes from ``root`` to this node object, or None if it is not below ``root``."""
     pending: list[tuple[Node, tuple[str | int, ...]]] = [(root, ())]
     while pending:
         current, path = pending.pop()
@@ -158,7 +162,10 @@ def _check_aliases(root: Node) -> Diagnostic | None:
     recursive: list[Node] = []
 
     def measure(node: Node) -> tuple[int, int]:
-        """Count nodes and levels, aliases expanded. Anchors precede aliases, so the recursion is bounded."""
+        """Count nodes and levels after aliases are expanded.
+
+        Anchors precede aliases, so the recursion ends.
+        """
         if isinstance(node, ScalarNode):
             return 1, 1
         measurement = measured.get(id(node))
@@ -217,7 +224,7 @@ def _build_syntax_error(file: str, data: bytes, e: yaml.MarkedYAMLError) -> Diag
     )
     message = ", ".join(part for part in (e.context, e.problem) if part) or "this is not YAML"
     if e.context_mark and e.problem_mark and e.context_mark.line != e.problem_mark.line:
-        message += f"; the construct begins in line {e.context_mark.line + 1}"
+        message += f"; the construct begins on line {e.context_mark.line + 1}"
     lines = data.split(b"\n")
     line = lines[error_position.line - 1] if error_position.line <= len(lines) else b""
     detail = f"{message[0].upper()}{message[1:]}."
@@ -271,14 +278,14 @@ _QUOTED = {
     "'": re.compile(r"''|."),
     '"': re.compile(r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)|."),
 }
-"""The source text of one character, by quote."""
+"""A pattern for the source text of one character, by the quote around the scalar."""
 
 
 def find_position_within(node: Node, offset: int) -> SourcePosition:
-    """Return the position of a character of a scalar's text, or of the scalar if that cannot be determined.
+    """Return the position of a character of a scalar, or of the scalar itself if that cannot be determined.
 
-    It can be determined in plain and quoted scalars on one line, and in literal blocks (``|``), up to the
-    first ``${…}``.
+    The position can be determined in plain and quoted scalars on one line, and in literal blocks (``|``), up
+    to the first ``${…}``.
     """
     start = get_position(node)
     if not isinstance(node, ScalarNode) or has_reference(node.value[: offset + 1]):

@@ -10,9 +10,12 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.secrets.secret_hashes import KEY_VARIABLE, OLD_KEY_VARIABLE
 
 TRUSTED_PROJECT = "KDECLARE_TRUSTED_PROJECT"
-"""Environment variable: a project file, normally that of the base branch, that must allow references, too."""
+"""The environment variable that names a second project file that must allow references.
+
+Normally, this is the project file of the base branch.
+"""
 CI_VARIABLE = "CI"
-"""Environment variable that GitHub, GitLab and most other services set in their jobs."""
+"""The environment variable that GitHub, GitLab and most other CI services set in their jobs."""
 _FALSE = ("", "0", "false", "no")
 
 _ENTRY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\*?")
@@ -33,8 +36,8 @@ class ReferenceLimits:
 
     env: names of environment variables, or prefixes that end in ``*``.
     files: files or folders, relative to the project's folder.
-    declared: whether the file has the field; without it, no reference is allowed.
-    trusted: whether this is the file that TRUSTED_PROJECT names, rather than the project's own.
+    declared: whether the file has the field. Without the field, no reference is allowed.
+    trusted: whether this is the file that TRUSTED_PROJECT names, rather than the project file.
     """
 
     env: tuple[str, ...] = ()
@@ -55,7 +58,7 @@ class ReferenceLimits:
 
 
 Limits = tuple[ReferenceLimits, ...]
-"""All of them must allow a reference. An empty tuple means no limit."""
+"""Every one of these limits must allow a reference. An empty tuple means that there is no limit."""
 
 
 def is_automated(environ: Mapping[str, str]) -> bool:
@@ -64,7 +67,10 @@ def is_automated(environ: Mapping[str, str]) -> bool:
 
 
 def build_own_limits(declared: ReferenceLimits | None, environ: Mapping[str, str]) -> Limits:
-    """Return the limits of a project file. Without the field, CI allows no reference, other systems all."""
+    """Return the limits of a project file.
+
+    If the file has no `references` field, CI allows no references, and other systems allow all references.
+    """
     if declared is not None:
         return (declared,)
     return (ReferenceLimits(declared=False),) if is_automated(environ) else ()
@@ -82,7 +88,7 @@ def explain_bad_entry(entry: str) -> str | None:
 
 
 def check_variable(name: str, limits: Limits) -> Diagnostic | None:
-    """Return the error for an environment variable that must not be resolved; None if it may be."""
+    """Return the error for an environment variable that must not be resolved, or None."""
     if name in _OWN_KEYS:
         return error(
             "reference-not-allowed",
@@ -110,9 +116,9 @@ def check_variable(name: str, limits: Limits) -> Diagnostic | None:
 
 
 def check_file(name: str, path: Path, folder: Path, limits: Limits) -> Diagnostic | None:
-    """Return the error for a file that must not be read; None if it may be.
+    """Return the error for a file that must not be read, or None if it may be read.
 
-    name: the path as in the reference. folder: the base folder of the entries of the limits.
+    name: the path as in the reference. folder: the base folder for the paths in the limits.
     """
     if os.path.realpath(path).startswith("/proc/"):
         return error(
@@ -165,8 +171,10 @@ def _build_refusal_error(reference: str, limit: ReferenceLimits, entry: str, sub
 
 
 def _resolve_allowed_path(entry: str, folder: Path) -> str:
-    """Return the path of an entry. Links inside the project are not followed, because a change of the project
-    could set them."""
+    """Return the path of an entry.
+
+    Links inside the project are not followed, because a change to the project could set them.
+    """
     project = os.path.realpath(folder)
     path = os.path.normpath(Path(project, entry))
     return path if _is_within(path, project) or not Path(entry).is_absolute() else os.path.realpath(path)

@@ -1,7 +1,8 @@
-"""``${var.NAME}``, ``${env.NAME}`` and ``${file.PATH}``.
+"""Resolve ``${var.NAME}``, ``${env.NAME}`` and ``${file.PATH}``.
 
-Placeholders with a colon are Kafka's own (``${provider:path:key}``) and are not changed. ``$${`` is ``${``.
-Text from outside the manifests keeps its reference, so that a secret can be stored as its reference.
+Placeholders with a colon (``${provider:path:key}``) belong to Kafka and are not changed. ``$${`` becomes
+``${``. A string from outside the manifests keeps its reference, so that a secret can be stored as its
+reference.
 """
 
 import os
@@ -24,7 +25,7 @@ _FORMS = "${var.NAME}, ${env.NAME} or ${file.PATH}"
 
 
 class Variable(NamedTuple):
-    """A project's variable: its value, and its value as text for Kafka (a list becomes a list of texts)."""
+    """A project's variable: its value, and its value as a string for Kafka (or as a list of strings)."""
 
     value: Any
     text: Any
@@ -35,9 +36,9 @@ class ReferenceContext:
     """The values of the names in ``${…}``.
 
     folder: the base folder of ``${file.PATH}``.
-    variables: None where variables cannot be used (inside a project file).
-    limits: the environment variables and files that may be resolved. Their paths are relative to ``root``, or
-        to ``folder`` if that is None.
+    variables: the variables, or None where variables cannot be used (inside a project file).
+    limits: the environment variables and files that may be resolved. The paths of files are relative to
+        ``root``, or to ``folder`` if ``root`` is None.
     """
 
     folder: Path | str
@@ -49,7 +50,7 @@ class ReferenceContext:
 
 
 class UnresolvedReference(Exception):
-    """A reference that cannot be resolved. diagnostic: the error, without a place."""
+    """A reference that cannot be resolved. diagnostic: the error, without a position."""
 
     def __init__(self, diagnostic: Diagnostic) -> None:
         self.diagnostic = diagnostic
@@ -57,26 +58,26 @@ class UnresolvedReference(Exception):
 
 
 def has_reference(text: str) -> bool:
-    """Return whether ``substitute`` could change a text. This check is cheap."""
+    """Return whether ``substitute`` could change a string. This check is fast."""
     return "${" in text
 
 
 def is_single_reference(text: str) -> bool:
-    """Return whether a text is one reference and nothing else."""
+    """Return whether a string consists of one reference and nothing else."""
     match = _REFERENCE.fullmatch(text)
     return match is not None and match[2] == "}"
 
 
 def find_reference_names(text: str) -> tuple[str, ...]:
-    """Return the names in the references of a text (``var.NAME``), without Kafka's own placeholders."""
+    """Return the names in the references of a string (``var.NAME``). Kafka's own placeholders are ignored."""
     contents = (match[1] for match in _REFERENCE.finditer(text) if match[2])
     return tuple(name for name in contents if ":" not in name)
 
 
 def substitute(text: str, context: ReferenceContext, *, as_text: bool) -> Any:
-    """Return a scalar with its references resolved. A single ``${var.NAME}`` takes the type of the variable.
+    """Return a scalar with its references resolved. A single ``${var.NAME}`` has the type of the variable.
 
-    as_text: use a variable's text instead of its value.
+    as_text: whether to use a variable's text instead of its value.
     Raises UnresolvedReference if a name is not defined or a file cannot be read.
     """
     whole_match = _REFERENCE.fullmatch(text)
@@ -107,7 +108,8 @@ def substitute(text: str, context: ReferenceContext, *, as_text: bool) -> Any:
 def resolve_reference(text: str, folder: Path, environ: Mapping[str, str], limits: Limits = ()) -> str:
     """Resolve a ``Referenced.reference`` again and return its current value.
 
-    Raises KdeclareError if a variable is no longer set, a file cannot be read, or the limits forbid it.
+    Raises KdeclareError if a variable is no longer set, a file cannot be read, or the limits forbid the
+    reference.
     """
     try:
         return str(
@@ -150,7 +152,7 @@ def _resolve_match(match: re.Match[str], context: ReferenceContext) -> str:
             error(
                 "bad-reference",
                 "Variable is not text",
-                f"'${{{name}}}' is used inside a text, but its value is {_format_type(text)}.",
+                f"'${{{name}}}' is used inside a string, but its value is {_format_type(text)}.",
                 hint="Make the reference the whole value, or give the variable a single value.",
             )
         )

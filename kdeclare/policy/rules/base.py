@@ -21,7 +21,7 @@ class NoSettings(Settings):
 
 
 def as_text(raw: Any) -> Any:
-    """Return a number or a boolean as the text that labels and Kafka use; other values unchanged."""
+    """Return a number or a boolean as the string that labels and Kafka use. Other values are not changed."""
     if isinstance(raw, bool):
         return str(raw).lower()
     return str(raw) if isinstance(raw, int | float) else raw
@@ -30,7 +30,7 @@ def as_text(raw: Any) -> Any:
 Text = Annotated[
     str, BeforeValidator(as_text), Field(json_schema_extra={"type": ["string", "number", "boolean"]})
 ]
-"""Text that may be written as a number or a boolean, as in a manifest's labels."""
+"""A string that can be written as a number or a boolean, as in a manifest's labels."""
 
 S = TypeVar("S", bound=Settings)
 
@@ -48,7 +48,7 @@ class Rule(TopicActionsPolicy, Generic[S]):
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A violation by a topic: the field, in the form of `RequestMetadata.changed`, and a sentence."""
+    """A violation by a topic: the field, in the form of `RequestMetadata.changed`, and a message."""
 
     field: str
     text: str
@@ -57,13 +57,13 @@ class Violation:
 class StateRule(Rule[S]):
     """A rule for the state of a topic.
 
-    A creation must satisfy it. A modification is denied only for violations that it causes: in fields that it
-    changes, and violations that did not exist in the same form before.
+    A creation must satisfy the rule. A modification is denied only for violations that it causes. Such a
+    violation is in a field that the modification changes, and did not exist in the same form before.
     """
 
     @abstractmethod
     def concerns(self, field: str) -> bool:
-        """Return whether a change of the field can violate the rule; for other fields, no state is read."""
+        """Return whether a change to the field can violate the rule. If not, no state is read."""
 
     @abstractmethod
     def find_violations(self, topic: str, state: TopicState) -> Iterable[Violation]:

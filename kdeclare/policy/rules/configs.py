@@ -29,7 +29,7 @@ ConfigText = Annotated[
     BeforeValidator(_join_elements),
     Field(json_schema_extra={"type": ["string", "number", "boolean", "array"]}),
 ]
-"""The whole value of a config, written as in a manifest; the elements of a list are joined by commas."""
+"""The whole value of a config, as written in a manifest. The elements of a list are joined by commas."""
 
 
 Number = int | Annotated[float, Field(allow_inf_nan=False)]
@@ -37,7 +37,7 @@ Number = int | Annotated[float, Field(allow_inf_nan=False)]
 
 
 def parse_number(text: str) -> int | float | None:
-    """Parse a number; return None for other text and for numbers that are not finite."""
+    """Return a string as a number, or None if it is not a finite number."""
     for convert in (int, float):
         try:
             parsed = convert(text)
@@ -48,7 +48,7 @@ def parse_number(text: str) -> int | float | None:
 
 
 def is_same_value(key: str, first: str, second: str) -> bool:
-    """Return whether two config values are equivalent: ``0.5`` and ``0.50``, lists in another order."""
+    """Return whether two config values are equivalent, such as ``0.5`` and ``0.50``, or reordered lists."""
     return first == second or _normalize_value(key, first) == _normalize_value(key, second)
 
 
@@ -92,7 +92,7 @@ _NO_LIMIT, _AS_RETENTION = -1, -2
 
 
 class ConfigRule(StateRule[S]):
-    """A rule for config overrides, one by one."""
+    """A rule that checks each config override separately."""
 
     def concerns(self, field: str) -> bool:
         """Return whether the field is a config that the rule checks."""
@@ -109,7 +109,7 @@ class ConfigRule(StateRule[S]):
 
     @abstractmethod
     def wrong(self, configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-        """Yield the violating keys, each with a predicate for the message."""
+        """Yield each violating key, and a predicate for the message."""
 
 
 class RequiredConfigsSettings(Settings):
@@ -125,7 +125,7 @@ class RequiredConfigsSettings(Settings):
 
 
 class RequiredConfigs(ConfigRule[RequiredConfigsSettings]):
-    """Requires some configs to be set, to any value or to a certain one."""
+    """Requires some configs to be set, either to any value or to a certain value."""
 
     settings_model = RequiredConfigsSettings
 
@@ -134,7 +134,7 @@ class RequiredConfigs(ConfigRule[RequiredConfigsSettings]):
         return key in self.settings.configs
 
     def wrong(self, configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-        """Yield the keys that are missing or have another value."""
+        """Yield the keys that are missing or do not have the required value."""
         for key, wanted in self.settings.configs.items():
             value = configs.get(key)
             if value is None:

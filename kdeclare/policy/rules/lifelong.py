@@ -78,7 +78,7 @@ class CreationView:
 
     @property
     def record_count(self) -> int:
-        """Always 0, as for a new topic."""
+        """Always 0, because a new topic has no records."""
         return 0
 
     def partitions_of(self, labels: Mapping[str, str]) -> int:
@@ -93,7 +93,7 @@ class CreationRuleForLife(Rule[CreationRuleForLifeSettings]):
     creations, and for the result of each modification as if the topic were created in that state. A
     modification is denied if this result is denied, unless the state before the modification is denied with
     the same message. If replicas are moved, the policy is evaluated once with counts and once with
-    assignments, because a CreateTopicPolicy gets either the ones or the others.
+    assignments, because a CreateTopicPolicy gets either counts or assignments.
     """
 
     settings_model = CreationRuleForLifeSettings

@@ -151,8 +151,8 @@ class NoPartitionIncreaseSettings(Settings):
 class NoPartitionIncrease(Rule[NoPartitionIncreaseSettings]):
     """Denies adding partitions to labeled topics (KIP-201, example 2).
 
-    With more partitions, new records go to another partition than earlier records with the same key. A topic
-    that loses the label in the same change is still checked.
+    After partitions are added, new records can go to a different partition than earlier records with the same
+    key. A topic that loses the labels in the same change is still checked.
     """
 
     settings_model = NoPartitionIncreaseSettings
@@ -178,8 +178,11 @@ _Budget = Annotated[int, Field(ge=0)]
 
 
 class PartitionBudgetSettings(Settings):
-    """label: the label whose values are the teams. max: the partitions of each team. budgets: other limits
-    for some teams."""
+    """The settings of the rule.
+
+    label: the label whose values are the teams. max: the maximum number of partitions of each team.
+    budgets: different maximum numbers for some teams.
+    """
 
     label: Annotated[str, Field(min_length=1)] = "team"
     max: _Budget | None = None
@@ -242,7 +245,7 @@ class NoDelete(Rule[NoDeleteSettings]):
 class NoDeleteWithRecords(Rule[NoSettings]):
     """Denies the deletion of topics that have records.
 
-    Records are counted by offsets; a compacted topic has fewer records than that.
+    Records are counted by offsets. A compacted topic can have fewer records than offsets.
     """
 
     settings_model = NoSettings

@@ -16,7 +16,7 @@ from kdeclare.policy.interface import Action
 from kdeclare.policy.plain_requests import PlainRequest, PlainState, Values, list_fields
 
 _ASSIGNMENT_FIELDS = frozenset({"partitions", "replicationFactor", "assignments"})
-"""The changed fields of a creation with assignments: the counts follow from them."""
+"""The changed fields of a creation with assignments, from which the counts follow."""
 
 Labels = frozenset[tuple[str, str]]
 """Labels as pairs, for use as a key."""
@@ -63,13 +63,13 @@ class CaseState:
 
     @property
     def replicas_assignments(self) -> Mapping[int, Sequence[int]]:
-        """The assignments in the case; Kafka places the other partitions."""
+        """The assignments in the case. Kafka places all partitions without an assignment."""
         self._require_state()
         return dict(self.replicas)
 
     @property
     def configs(self) -> Mapping[str, str]:
-        """The overrides in the case; as in a manifest, there are no others."""
+        """The overrides in the case. As in a manifest, the topic has no other overrides."""
         self._require_state()
         return dict(self.overrides or {})
 
@@ -197,7 +197,7 @@ def _find_changed_configs(pre: Mapping[str, str], post: Mapping[str, str]) -> se
 
 @dataclass(frozen=True, slots=True)
 class CaseResource:
-    """A resource of a kind other than Topic, as far as a case describes it.
+    """The parts of a resource of a kind other than Topic that a case describes.
 
     before, after: the fields of the states; None if not set. labels_before: None means "the same".
     """

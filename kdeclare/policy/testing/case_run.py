@@ -71,7 +71,7 @@ def run_cases(
 
 
 class _ObservedPolicy:
-    """A policy that records whether it gave a verdict itself, rather than failing."""
+    """A policy that records whether it gave a verdict or failed."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
@@ -124,7 +124,7 @@ def _run_case(
 
 
 def _explain_evaluation(case: Case, verdicts: Iterable[Verdict]) -> tuple[str, ...]:
-    """Return a problem if policies were evaluated although the case expects none, or the other way round."""
+    """Return a problem if a policy was evaluated unexpectedly, or was expected but not evaluated."""
     policy_names = [v.policy for v in verdicts]
     if case.asked is None or case.asked == bool(policy_names):
         return ()

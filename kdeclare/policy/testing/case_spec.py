@@ -99,7 +99,7 @@ class RequestSpec(_StrictModel):
 class CaseSpec(_StrictModel):
     """A request, and the expected result of the policies.
 
-    asked: whether a policy must be evaluated; if the case names a policy, the default is true.
+    asked: whether a policy must be evaluated. If the case names a policy, the default is true.
     """
 
     name: Annotated[str, Field(min_length=1)]

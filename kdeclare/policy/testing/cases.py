@@ -41,8 +41,8 @@ class Case:
     """One request, and the expected result of the policies.
 
     test: the name of the manifest of the case. policy: the only policy to evaluate; None for all.
-    message: a text that the message of a verdict must contain. asked: whether a policy must be evaluated;
-    None if it does not matter.
+    message: a string that the message of a verdict must contain.
+    asked: whether a policy must be evaluated, or None if it does not matter.
     """
 
     test: str
@@ -58,13 +58,13 @@ class Case:
 
 
 class PolicyTestKind:
-    """Reads PolicyTest manifests. A body is the cases, each with its request merged over the defaults."""
+    """Reads PolicyTest manifests. Each body consists of cases whose requests are merged over the defaults."""
 
     name = POLICY_TEST
     spec: type[BaseModel] = PolicyTestSpec
 
     def parse(self, name: str, spec: BaseModel) -> tuple[tuple[_MergedCase, ...], tuple[SpecProblem, ...]]:
-        """Return the cases, and their problems beyond the shape."""
+        """Return the cases, and all problems except those of the shape."""
         spec = narrow(spec, PolicyTestSpec)
         merged_cases = tuple((case, merge_request(case.request, spec.defaults)) for case in spec.cases)
         problems = [
