@@ -28,7 +28,7 @@ _RECREATED, _NO_ID_KNOWN, _NO_IDS = "recreated", "unproven", "no-topic-ids"
 _NOT_PROVEN = {
     _RECREATED: (
         "the topic that the run created no longer exists, and a different topic has its name now",
-        "Run kdeclare topic delete {name} to delete the other topic.",
+        "Run kdeclare topic delete {name} to delete the new topic.",
     ),
     _NO_ID_KNOWN: (
         "the journal does not contain the id of the topic that the run created (the creation was not "
