@@ -72,7 +72,11 @@ def import_(
     else:
         write_manifests(results, out)
         console.note(f"Wrote {format_count(len(results), 'manifest')} to {out}.")
-    variables = sorted({name for item in results for name in _VARIABLE.findall(item.text)})
+    lines = (line for item in results for line in item.text.splitlines())
+    # A comment names a variable only as an example.
+    variables = sorted(
+        {name for line in lines if not line.lstrip().startswith("#") for name in _VARIABLE.findall(line)}
+    )
     if variables:
         console.note(
             "The values of secrets cannot be read from the cluster. "

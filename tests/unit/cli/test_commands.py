@@ -299,6 +299,15 @@ def test_import_then_plan_has_no_changes(kdeclare: CommandLine) -> None:
     assert kdeclare("import", "--out", "manifests").code == 1, "nothing is overwritten"
 
 
+def test_import_asks_for_no_variable_that_only_comment_names(kdeclare: CommandLine) -> None:
+    resource = ConfigResource(ConfigScope.BROKER, "1")
+    secret = ConfigOp("listener.name.external.ssl.keystore.password", FieldOp.SET, "changeit")
+    kdeclare.cluster.alter_configs([ConfigAlteration(resource, (secret,))])
+    result = kdeclare("import")
+    assert "declare it as ${env.NAME}" in result.out
+    assert "Set these variables" not in result.err
+
+
 def test_import_of_topic_with_leading_dot_writes_loaded_file(kdeclare: CommandLine) -> None:
     kdeclare.cluster.create_topics([NewTopic(name, 1, 1, None, {}) for name in (".x", "topic.x", "..x")])
     assert kdeclare("import", "--match", ".*x", "--out", "manifests").code == 0
