@@ -161,7 +161,9 @@ def _make_repr(names: Sequence[str]) -> Callable[[object], str]:
 
 
 def _forbid_changes(cls: type, field_names: frozenset[str]) -> None:
-    """Reject setting and deleting fields. Subclasses that are not dataclasses may have other attributes."""
+    """Reject setting and deleting fields. Subclasses that are not dataclasses can still have attributes that
+    are not fields.
+    """
 
     def set_attribute(self: object, name: str, value: object) -> None:
         if type(self) is cls or name in field_names:

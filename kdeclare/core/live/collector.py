@@ -37,7 +37,7 @@ class WaitPolicy:
 
 @dataclass(frozen=True, slots=True)
 class PendingWrite:
-    """An acknowledged write that some members of the system may not show yet.
+    """An acknowledged write that some members of the system possibly do not show yet.
 
     elements: the elements of the operation's view that it wrote and that no later write has replaced.
     until: when to stop waiting; if the write is still not shown then, it is reported as drift.

@@ -123,7 +123,7 @@ class Completion(Protocol):
         """Whether work on the objects of ``op`` is still ongoing."""
 
     def find_limit_s(self, op: Operation) -> float | None:
-        """Return how long ``op`` may take, in seconds; None to use the run's own limit."""
+        """Return the time limit of ``op``, in seconds; None to use the limit of the run."""
         return None
 
     def report_started(self, op: Operation) -> OperationResult:

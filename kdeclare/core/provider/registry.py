@@ -344,7 +344,7 @@ def find_cleanups(request: CleanupRequest) -> tuple[Cleanup, ...]:
 
 
 def may_hold_secret(key: str) -> bool:
-    """Whether the value of a key in a manifest may be secret according to any provider or spec."""
+    """Whether the value of a key in a manifest is possibly secret, according to any provider or spec."""
     providers = load_providers()
     return any(key in find_secret_fields(kind.spec) for kind in KINDS.values()) or any(
         provider.may_hold_secret(key) for provider in providers if provider.may_hold_secret

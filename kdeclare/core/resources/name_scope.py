@@ -1,4 +1,4 @@
-"""The names that a project may declare, change or import (``spec.scope`` in its project file)."""
+"""The names that a project is allowed to declare, change or import (``spec.scope`` in its project file)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import field
@@ -20,7 +20,7 @@ class NameScope:
     entries: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def permits(self, resource: ResourceId) -> bool:
-        """Whether the project may declare, change or import the resource."""
+        """Whether the project is allowed to declare, change or import the resource."""
         entries = self.entries.get(resource.kind)
         if entries is None:
             return True

@@ -78,9 +78,9 @@ class ObjectSystem:
 
     name: the name of the collector. connection: the class of its connection. objects: the provider's own
         `SystemObjects`.
-    is_thread_safe: whether several threads may read and write at the same time. Runs send requests from
-        several threads. By default, the threads take turns, because two concurrent read-modify-write cycles
-        would lose one of the changes.
+    is_thread_safe: whether several threads can safely read and write at the same time. Runs send requests
+        from several threads. By default, the threads take turns, because two concurrent read-modify-write
+        cycles would lose one of the changes.
     """
 
     name: str

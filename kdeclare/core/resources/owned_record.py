@@ -1,4 +1,4 @@
-"""Ownership records: what kdeclare last applied to a resource and manages since."""
+"""Ownership records: what kdeclare last applied to a resource and has managed since."""
 
 from collections.abc import Collection, Mapping
 from typing import Self, TypeVar
@@ -10,7 +10,7 @@ from kdeclare.core.operations.operation import Arguments
 
 @dataclass(frozen=True, slots=True)
 class OwnedRecord(Arguments):
-    """The base class of ownership records: what kdeclare last applied to a resource and manages since.
+    """The base class of ownership records: what kdeclare last applied to a resource and has managed since.
 
     The fields have the names and types that files use. The optional field ``labels`` contains the labels of
     the resource. The optional field ``preventDestroy`` says whether deletion is prevented.

@@ -46,7 +46,7 @@ class SharesSettings(Protocol):
 
 @runtime_checkable
 class AffectsResources(Protocol):
-    """A kind whose resources change other resources, of this or another kind."""
+    """A kind whose resources change other resources, of the same kind or of a different kind."""
 
     def find_affected(self, body: object) -> Collection[ResourceId]:
         """Return the other resources that a body names, declared or not."""
@@ -185,7 +185,7 @@ def find_deletion_cause(kind: str) -> str:
 
 
 def is_rated_by_live_state(kind: str, field: FieldChange) -> bool:
-    """Whether a plan may show a lower risk for a field than `assess_field` does."""
+    """Whether a plan is allowed to show a lower risk for a field than `assess_field` returns."""
     registered_kind = KINDS.get(kind)
     return isinstance(registered_kind, RatesByLiveState) and registered_kind.is_rated_by_live_state(field)
 

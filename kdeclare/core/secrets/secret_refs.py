@@ -50,7 +50,7 @@ UNKNOWN_HASH = "untold"
 EARLIER_ARGUMENT = "was"
 """The operation argument that stores the previous secret's reference and hash for a rollback.
 
-Executing the operation does not require the previous value, which may no longer be available.
+Executing the operation does not require the previous value, which is possibly no longer available.
 """
 
 HIDDEN_FIELD = "hidden"

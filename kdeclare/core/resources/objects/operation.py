@@ -232,7 +232,7 @@ def _list_names(value: ObjectValue) -> Sequence[str]:
 
 
 def get_fields(op: Operation) -> Mapping[str, ObjectValue]:
-    """Return the fields that an `ObjectOperation` writes. Raises TypeError for another operation."""
+    """Return the fields that an `ObjectOperation` writes. Raises TypeError for any other operation."""
     return get_object_args(op).set
 
 
