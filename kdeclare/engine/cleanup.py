@@ -32,7 +32,7 @@ def run_cleanup(
     options: PlanOptions = NO_OPTIONS,
     patient: bool = False,
 ) -> CleanupResult:
-    """Remove what earlier runs left behind and nothing needs anymore. The caller holds the state lock.
+    """Remove what earlier runs left behind and what is no longer needed. The caller holds the state lock.
 
     patient: see `CleanupRequest`. Raises Fault if a system does not respond.
     """

@@ -1,4 +1,4 @@
-"""Findings that need a whole cluster: those of resources that concern many objects, and of policies."""
+"""Findings that need a whole cluster: those of policies, and of resources that concern many objects."""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ LabelsByResource = Mapping[ResourceId, Mapping[str, str]]
 class ClusterEvaluation:
     """The verdicts of policies on the objects of a cluster.
 
-    open: policies that need data that no snapshot contains; they have no verdicts. unread: policies whose
+    open: policies that need data that no snapshot contains; they have no verdicts. unread: the policies whose
     objects were not read.
     """
 

@@ -104,7 +104,7 @@ def parse_source(source: str | None) -> SourcePosition | None:
 
 
 def explain_other_cluster(planned_id: str, live_id: str) -> str:
-    """Explain why nothing is compared if a state belongs to another cluster: everything would be missing."""
+    """Explain why nothing is compared if a state belongs to a different cluster."""
     return f"The state belongs to cluster {planned_id}, but this is cluster {live_id}."
 
 
@@ -138,7 +138,7 @@ def collect_findings(
 def _find_replacement(
     resource: ResourceId, desired: DesiredResource | None, owned: OwnedRecord | None, live: LiveState
 ) -> Finding | None:
-    """Return a finding if the object was recreated, even as declared: the old object's data is lost."""
+    """Return a finding if the object was recreated, even if it is as declared: the old data is lost."""
     rules = find_audit_rules(resource.kind)
     path = rules.identity_field
     before = get_record_field(owned, path) if path is not None else None

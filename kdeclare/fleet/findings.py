@@ -31,7 +31,7 @@ class FindingKind(StrEnum):
 
 
 ACTIONABLE_KINDS = frozenset({FindingKind.CHANGED, FindingKind.PENDING, FindingKind.MISSING})
-"""Findings that an apply would change something about: with these, an audit has changes."""
+"""The kinds of findings that an apply would fix. An audit with such findings has changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +96,8 @@ Labels = Annotated[Mapping[str, str], Field(description="The labels of the clust
 class ClusterSummary:
     """One cluster of an audit.
 
-    read: the number of live objects that were read. others: the number of objects of sorts other than topics,
-    without the internal ones. Neither is in summary.json.
+    read: the number of live objects that were read. others: the number of objects other than topics, without
+    internal ones. Neither is in summary.json.
     """
 
     schema_name = "AuditedClusterDocument"

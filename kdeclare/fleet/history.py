@@ -71,11 +71,11 @@ class ObjectTurn:
 
 
 def list_turns(versions: Sequence[ObjectVersion], sort: str = TOPIC) -> list[ObjectTurn]:
-    """Return the snapshots in which an object differs from before, oldest first; others are left out.
+    """Return the snapshots in which an object differs from the snapshot before, oldest first.
 
     versions: in any order. A snapshot that could not read the object does not affect the comparison: later
     ones are compared with the last one that could. Of consecutive unreadable ones, only the first is
-    reported. sort: the sort of the object.
+    reported. sort: the type of the object.
     """
     turns: list[ObjectTurn] = []
     last_known: ObjectVersion | None = None

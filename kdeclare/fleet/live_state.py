@@ -71,7 +71,7 @@ def get_plan_context(codec: LiveCodec) -> PlanContext:
 
 
 def explain_unread(key: LiveKey, cluster: str) -> str | None:
-    """Return why objects of this sort were not read; None if they were read."""
+    """Return why objects of this type were not read; None if they were read."""
     try:
         codec = CODECS.get(key.sort)
         if codec is None:

@@ -1,4 +1,4 @@
-"""Counts of live objects in the summaries of fleets, by the nouns of their codecs."""
+"""Counts of live objects in fleet summaries, by object type (the noun shown to users, such as topics)."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ from kdeclare.core.resources.policy_subjects import format_kind
 
 @dataclass(frozen=True, slots=True)
 class CountedSort:
-    """A sort of live objects to count. internal_marker: see `CountsObjects`."""
+    """A type of live objects to count. internal_marker: see `CountsObjects`."""
 
     sort: str
     one: str
@@ -20,7 +20,7 @@ class CountedSort:
 
 @dataclass(frozen=True, slots=True)
 class ObjectCount:
-    """The number of objects of one sort in a cluster; ``internal`` of them are the system's own."""
+    """The number of objects of one type in a cluster. ``internal`` of them belong to the system itself."""
 
     one: str
     many: str
@@ -34,7 +34,7 @@ class ObjectCount:
 
 
 def list_counted_sorts() -> tuple[CountedSort, ...]:
-    """Return the sorts to count of all installed providers, sorted by name within a provider."""
+    """Return the object types of all installed providers, sorted by name within a provider."""
     return tuple(
         CountedSort(sort, *nouns, codec.internal_marker if isinstance(codec, CountsObjects) else None)
         for codec in load_codecs()

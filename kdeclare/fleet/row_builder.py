@@ -279,7 +279,7 @@ def _explain_failure(problem: Fault | KdeclareError) -> str:
 
 
 def _is_not_configured(problem: Fault | KdeclareError) -> bool:
-    """Whether the environment does not configure such a system, so that nothing of it is missing."""
+    """Whether the environment does not configure this system, so that none of its objects are missing."""
     return isinstance(problem, KdeclareError) and {d.code for d in problem.diagnostics} == {NOT_CONFIGURED}
 
 

@@ -12,12 +12,12 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonObject, as_object, parse_json
 
 FORMAT_VERSION = "1.0"
-"""The format version of snapshots and audits; another one requires consumers to change."""
+"""The format version of snapshots and audits. If it changes, consumers must change, too."""
 
 _Shape = TypeVar("_Shape")
 
 CLUSTER = "Cluster"
-"""The kind of the row that every cluster has of itself; it may contain the error of reading the cluster."""
+"""The kind of the row about a cluster itself. If the cluster could not be read, it has the error."""
 
 _TEXT = pa.string()
 _TIME = pa.timestamp("us", tz="UTC")
@@ -115,11 +115,11 @@ SUMMARY = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class FileFormat:
-    """A file format, with the texts of its errors.
+    """A file format, with the messages of its errors.
 
     code: the code of both errors. name: what the file describes. broken, invalid_hint: summary and hint for a
     file that does not have this format. command: the command that writes such files. version_hint: the hint
-    for another format version.
+    for a different format version.
     """
 
     code: str
@@ -130,7 +130,7 @@ class FileFormat:
     version_hint: str
 
     def read(self, text: str, where: str) -> JsonObject:
-        """Parse a text. Raises KdeclareError for another format version and for invalid text."""
+        """Parse a text. Raises KdeclareError for a different format version and for invalid text."""
         try:
             data = as_object(parse_json(text))
             version = data["format_version"]

@@ -32,8 +32,8 @@ _Time = Annotated[
 class SnapshotCluster:
     """One cluster of a snapshot.
 
-    unread: sorts that could not be read, with the reasons; each counts as one of ``failed``.
-    others: the number of objects of sorts other than topics. Neither of these two is in the record.
+    unread: the object types that could not be read, with the reasons; each counts as one of ``failed``.
+    others: the number of objects other than topics. Neither of these two is in the record.
     """
 
     name: str

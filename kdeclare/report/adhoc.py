@@ -48,7 +48,7 @@ SUCCESS_OUTCOMES = CHANGED_OUTCOMES | {ItemOutcome.UNCHANGED, ItemOutcome.LEFT_O
 
 
 class ItemSummary(Protocol):
-    """A provider's summary of a resource after the request; a dataclass, as documents are."""
+    """A provider's summary of a resource after the request. It must be a dataclass, like documents."""
 
     def describe(self) -> str:
         """Return the summary in words, printable."""
@@ -71,8 +71,8 @@ class AdhocLabels:
 class ItemResult:
     """The result of an ad hoc request for one resource.
 
-    why: a sentence about the failure, or about why nothing was done. unlike: what metadata did not show as
-    requested. seen: None if there is nothing to report, or if the resource does not exist.
+    why: a sentence about the failure, or about why nothing was done. unlike: the values that metadata did not
+    show as requested. seen: None if there is nothing to report, or if the resource does not exist.
     """
 
     schema_name = "ItemDocument"

@@ -282,7 +282,7 @@ def _format_denials(run: ApplyResult) -> str:
 
 
 def find_denied_subjects(plan: Plan) -> Mapping[str, Collection[str]]:
-    """Return the topics or objects that policies deny within each resource, as verdicts name them.
+    """Return the names of the topics or objects that policies deny within each resource.
 
     Resources that are blocked as a whole are left out.
     """

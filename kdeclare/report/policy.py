@@ -35,7 +35,8 @@ class PolicyCheckView:
     """The verdicts of the policies on resources.
 
     cluster: the cluster whose live resources were checked; None if manifests were checked, as if their
-    resources were created now. topics: the number of checked resources of all kinds. noun: what to call them.
+    resources were created now. topics: the number of checked resources of all kinds. noun: the word for these
+    resources.
     policies: all policies of the project, evaluated or not. open: pairs of policy and resource that only a
     cluster can decide. places: the positions of the declared resources.
     """

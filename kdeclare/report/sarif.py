@@ -83,7 +83,9 @@ def find_location(position: SourcePosition | None, checkout: Checkout) -> SarifL
 
 _SEVERITY_EXPLANATIONS = {
     Severity.ERROR: "An error prevents the whole plan from being applied.",
-    Severity.DENIED: "A policy or a guard prevents this change; changes of other resources are applied.",
+    Severity.DENIED: (
+        "A policy or a guard prevents this change; changes to other resources are still applied."
+    ),
     Severity.WARNING: "A warning does not prevent an apply.",
     Severity.INFO: "This result is for information only.",
 }

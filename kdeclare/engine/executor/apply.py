@@ -109,7 +109,10 @@ class Applier:
         return self._run(plan, text, identity, state, skipped_results, ownership_problems, options)
 
     def _prune_denied(self, plan: Plan, state: State | None, skipped_ids: Collection[str]) -> Plan:
-        """Return the plan without what policies deny now. Skipped operations are not evaluated."""
+        """Return the plan without the changes that policies deny now.
+
+        Skipped operations are not evaluated.
+        """
         records = state.resources if state else {}
         return evaluate_and_prune(
             plan, self.connections, self.judge, records, replay_overrides(plan), skipped_ids
@@ -118,12 +121,12 @@ class Applier:
     def _find_stale(
         self, plan: Plan, state: State | None, timeout_s: float
     ) -> tuple[list[Mismatch], LiveState]:
-        """Return what is no longer as planned, and the live state on which this is based."""
+        """Return the mismatches with the plan, and the live state that was compared."""
         secret_errors = find_changed_secrets(plan.operations, self.secrets)
         if secret_errors:
             problems = [d for problem in secret_errors for d in problem.diagnostics]
             if any(d.code == KEY_MISSING for d in problems):
-                raise KdeclareError(*problems)  # not stale: with the key, the plan may be applicable
+                raise KdeclareError(*problems)  # not stale: only the key is missing
             raise KdeclareError(*problems, exit_code=ExitCode.STALE)
         ownership_mismatches = find_stale_ownership(plan, state.resources if state else {})
         patience = WaitPolicy(timeout_s, self.progress, self.clock.monotonic, self.clock.sleep)
@@ -213,7 +216,7 @@ def _get_outcome(result: ApplyResult) -> Literal["complete", "partial", "interru
 
 
 def _validate_plan_base(plan: Plan, state: State | None) -> None:
-    """Refuse a plan that cannot be applied whatever the live state is. Raises KdeclareError."""
+    """Refuse a plan that cannot be applied, whatever the live state. Raises KdeclareError."""
     if plan.has_errors:
         errors = [d for d in plan.diagnostics if d.is_error]
         raise KdeclareError(*errors, exit_code=ExitCode.STALE if plan.is_stale else ExitCode.ERROR)

@@ -64,7 +64,7 @@ class Attempt:
     ) -> dict[str, OperationResult]:
         """Run the operations and return a result for each. Does not raise anything that a cluster can cause.
 
-        temporary: by claim, values that the run set temporarily and could not remove.
+        temporary: values that the run set temporarily and could not remove, by claim.
         """
         results: dict[str, OperationResult] = {}
         try:
@@ -144,7 +144,7 @@ class Attempt:
         ]
 
     def _find_changed_since(self, operations: Sequence[Operation]) -> dict[str, OperationResult]:
-        """Check operations with predecessors again before sending; metadata may lag behind those."""
+        """Check operations with predecessors again before sending, because metadata may lag behind them."""
         changed = self._observe_until(operations, lambda op, now: not find_mismatches(op, now))
         return {
             op.id: OperationResult(op.id, Status.STALE, "stale", _format_changes(op, now))
@@ -178,7 +178,9 @@ class Attempt:
         *,
         last: bool,
     ) -> dict[str, OperationResult]:
-        """Determine the outcome of unanswered requests. Those without an effect are left out, to be resent.
+        """Determine the outcome of unanswered requests.
+
+        Leave out requests without an effect; they are resent.
 
         A request may take effect until its deadline at the brokers, so no other outcome is certain before
         then. Resending is harmless, so it does not wait for the deadline. last: no resend follows.
@@ -236,7 +238,7 @@ class Attempt:
         return results | {op.id: _build_unanswered_result(op) for op in untouched} if last else results
 
     def _await_propagation(self, operations: Sequence[Operation]) -> dict[str, OperationResult]:
-        """Wait until all members have applied the changes; return results for those that some have not."""
+        """Wait until all members apply the changes. Return results for changes that some did not apply."""
         deadline, step_s = self.clock.monotonic() + self.follow_timeout_s, _FIRST_STEP_S
         pending = list(operations)
         lagging_results: dict[str, OperationResult] = {}
@@ -260,7 +262,10 @@ class Attempt:
     def _observe_until(
         self, operations: Sequence[Operation], is_settled: Callable[[Operation, View], bool]
     ) -> list[tuple[Operation, View]]:
-        """Observe until all are settled or time is up; return the unsettled ones with their last view."""
+        """Observe until all operations are settled or time is up.
+
+        Return unsettled ones and their last view.
+        """
         waited_s, step_s = 0.0, _FIRST_STEP_S
         pending = list(operations)
         while True:
@@ -281,7 +286,7 @@ def _find_claimed(op: Operation, temporary: Mapping[str, JsonValue]) -> dict[str
 
 
 def has_taken_effect(op: Operation, current_view: View) -> bool:
-    """Return whether the view proves the effect. It cannot if before and after look the same (a secret)."""
+    """Return whether the view proves the effect. If a value (a secret) looks unchanged, it cannot."""
     return current_view == get_operation_type(op).expected_state(op) and bool(
         find_mismatches(op, current_view)
     )
@@ -336,7 +341,7 @@ def _find_cause(op: Operation, fault: Fault) -> FaultCause:
 
 def _build_unclear_result(op: Operation, current_view: View) -> OperationResult:
     message = (
-        "The request was not answered, and the current state matches neither the state before nor the plan: "
+        "The request was not answered, and the live state is neither the previous nor the planned one: "
         f"{_format_changes(op, current_view)}"
     )
     return OperationResult(op.id, Status.FAILED, OUTCOME_UNCLEAR, message)
@@ -358,7 +363,7 @@ def _build_pending_result(op: Operation, until: str) -> OperationResult:
 
 
 def _format_changes(op: Operation, current_view: View) -> str:
-    """Describe what is no longer as planned."""
+    """Describe how the live state differs from the plan."""
     return "; ".join(
         f"{m.element} was {format_value(m.planned)}, but is now {format_value(m.now)}"
         for m in find_mismatches(op, current_view)

@@ -311,7 +311,7 @@ def read_run_plan(store: StateStore, run_id: str) -> Plan:
 
 
 _kept_plans: WeakKeyDictionary[StateStore, dict[str, tuple[str, Plan]]] = WeakKeyDictionary()
-"""The texts and plans that `keep_run_plans` caches, by run id."""
+"""The plans that `keep_run_plans` caches, each with the text of its file, by run id."""
 
 
 @contextmanager

@@ -59,7 +59,7 @@ def find_stale_live(operations: Sequence[Operation], observation: Observation) -
     deletion by id does not need the object to be shown.
     """
     current_views = {op.id: get_operation_type(op).compute_view(op, observation.live) for op in operations}
-    # Only unmet expectations need a check whether an earlier operation will fulfill them.
+    # Only for unmet expectations, check whether an earlier operation will fulfill them.
     unmet_claims = {op.id: _find_unmet_claims(op, current_views[op.id]) for op in operations}
     claims_made_before = operation_graph.find_claims_made_before(
         operations,
@@ -176,7 +176,7 @@ class VerificationResult:
 def verify(
     connections: Connections, operations: Sequence[Operation], clock: Clock, timeout_s: float
 ) -> VerificationResult:
-    """Read what completed ``operations`` touch until it is as they leave it, or time is up.
+    """Read the objects of completed ``operations`` until all show the effects, or time is up.
 
     Auxiliary operations are left out. Raises Fault if a system does not respond.
     """
@@ -197,7 +197,7 @@ def verify(
 
 
 def _find_differing(op: Operation, live: LiveState, last_writers: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the elements for which ``op`` is the last writer and that differ from the state it leaves."""
+    """Return the elements that ``op`` writes last and whose values differ from those that it writes."""
     operation_type = get_operation_type(op)
     current_view, claims = operation_type.compute_view(op, live), operation_type.claims(op)
     return tuple(

@@ -24,7 +24,8 @@ class RunOptions:
     """Options of a run.
 
     wait: whether to wait until reassignments end. move_timeout_s: the maximum duration of one operation,
-    unless its own pace sets a limit. batch: operations per request. poll_s: seconds between observations of
+    unless the operation computes its own limit. batch: operations per request. poll_s: seconds between
+    observations of
     ongoing work. follow_timeout_s: how long to wait for changes that propagate member by member (Connect
     workers). visibility_timeout_s: how long to wait until brokers show topics that exist.
     """
@@ -50,7 +51,7 @@ class ProgressTracker:
         progress: Progress,
         operations: Iterable[Operation],
     ) -> None:
-        """Track the operations of a run. Sends no request before `look`. operations: all of the run."""
+        """Track ``operations``, which are all operations of the run. Sends no request before `look`."""
         self._connections = connections
         self._clock = clock
         self._options = options
@@ -70,7 +71,7 @@ class ProgressTracker:
         return not self._working and not self._waiting
 
     def follow(self, operations: Iterable[Operation]) -> None:
-        """Start to watch work that was begun by these operations."""
+        """Start to watch the work that these operations began."""
         now_s = self._clock.monotonic()
         self._working |= {op.id: (op, now_s) for op in operations}
 
@@ -149,7 +150,7 @@ class ProgressTracker:
         return ended
 
     def _report_progress(self, live: LiveState) -> None:
-        """Report the progress of the run's own work, or of the work of others that it waits for."""
+        """Report the progress of the run's own work, or of other clients' work that the run waits for."""
         working = [op for op, _ in self._working.values()]
         awaiting = [op for op, _ in self._waiting.values()]
         for completion in dict.fromkeys(map(_find_completion, (*working, *awaiting))):
@@ -221,5 +222,5 @@ def _find_completion(op: Operation) -> Completion | None:
 
 
 def _build_skipped_result(op: Operation) -> OperationResult:
-    """Return the result of an operation that would still have to wait for its pause."""
+    """Return the result of an operation that is skipped because its pause has not ended."""
     return OperationResult(op.id, Status.SKIPPED, None, "The next apply will do this.")

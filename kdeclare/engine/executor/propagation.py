@@ -53,7 +53,7 @@ def await_visibility(
 ) -> tuple[PendingWrite, ...]:
     """Wait until the writes of recent runs are visible, and return those that still are not.
 
-    limit_s: how long after its acknowledgment a write is waited for. wait: if False, check only once.
+    limit_s: how long to wait for a write after its acknowledgment. wait: if False, check only once.
     Raises Fault if a system does not respond.
     """
     started_at, step_s = clock.monotonic(), _FIRST_STEP_S
@@ -151,7 +151,7 @@ def _overlay_writes(
             continue
         produced = operation_type.list_produced_claims(op)
         for claim in produced & latest.keys():
-            # Also for an unknown outcome, because then no value can be expected.
+            # Even if the outcome of the operation is unknown, because no value can be expected then.
             del latest[claim]
         if operation_type.deletes:
             deleted_objects = operation_type.find_subjects(op)

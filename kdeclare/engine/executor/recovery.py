@@ -53,7 +53,7 @@ class RecoveryResult:
 
     @property
     def is_certain(self) -> bool:
-        """Whether no operation is unknown, so that none can still take effect and be missed."""
+        """Whether all outcomes are known, so that no operation can take effect later unnoticed."""
         return all(result.status is not Status.UNKNOWN for result in self.settled.values())
 
 
@@ -67,7 +67,7 @@ def find_unfinished_runs(store: StateStore) -> list[RunRecord]:
 
 
 def find_missed_runs(store: StateStore) -> list[RunRecord]:
-    """Return the finished runs that the state does not contain because it is an older one, oldest first.
+    """Return the finished runs that are missing from the state because it is outdated, oldest first.
 
     Raises KdeclareError (``run-unreadable``) if a journal that must be read is damaged.
     """
@@ -192,7 +192,7 @@ def settle_operations(
     *,
     wait: bool = True,
 ) -> dict[str, OperationResult]:
-    """Return the outcome of each begun operation by the live state; unknown before its deadline."""
+    """Return outcomes by the live state. Before its deadline, an operation without effect is unknown."""
     if not operations:
         return {}
     selections = select_all(operations)
@@ -231,7 +231,7 @@ def _format_time(moment: datetime) -> str:
 def _build_skipped_cleanup_results(
     plan: Plan, results: Mapping[str, OperationResult]
 ) -> dict[str, OperationResult]:
-    """Return results for cleanups that were not begun although the operations they follow took effect."""
+    """Return results for cleanups that did not run, although operations before them took effect."""
     not_begun_statuses = (None, *NOT_BEGUN)
     statuses = {id_: result.status for id_, result in results.items()}
     return {
@@ -256,5 +256,5 @@ def _build_settled_result(op: Operation, live: LiveState) -> OperationResult:
         # The request may take effect late, so a temporary value stays unknown and is checked later.
         status = Status.UNKNOWN if get_operation_type(op).is_temporary(op) else Status.INTERRUPTED
         return OperationResult(op.id, status, None, "It has not taken effect.")
-    message = f"The state matches neither the state before nor the plan: {dict(current_view)}."
+    message = f"The live state is neither the previous nor the planned one: {dict(current_view)}."
     return OperationResult(op.id, Status.FAILED, OUTCOME_UNCLEAR, message)

@@ -37,18 +37,18 @@ IRREVERSIBLE = "irreversible"
 PENDING = "pending"
 
 UNRESTORED_CODES = frozenset({CONFLICT, IRREVERSIBLE, HAS_RECORDS, PENDING})
-"""Codes of diagnostics for changes that a rollback does not restore (exit code 5)."""
+"""Codes of diagnostics for changes that a rollback does not undo (exit code 5)."""
 
 RETRIABLE_CODES = frozenset({HAS_RECORDS, PENDING})
-"""Those of the codes for which a later rollback of the same run may succeed."""
+"""The codes in `UNRESTORED_CODES` after which another rollback of the same run can succeed."""
 
 
 @dataclass(frozen=True, slots=True)
 class _UndoStep:
     """One operation of the run, and its inverse (None: nothing to do, or it cannot be undone).
 
-    is_pending: the object that it created is not shown, but the system does not confirm that it is absent.
-    unproven: why the object that it created is not deleted.
+    is_pending: the created object is not shown, but the system does not confirm that it is absent.
+    unproven: why the created object is not deleted.
     """
 
     original: Operation
@@ -123,7 +123,7 @@ def build_rollback_plan(
 def _needs_undo(op: Operation, record: RunRecord) -> bool:
     """Return whether there can be anything to undo. A request that was refused as a whole changed nothing.
 
-    If a reassignment was refused, other partitions may still be moving (KIP-455).
+    If a reassignment was refused for one partition, its other partitions may be moving (KIP-455).
     """
     result = record.results.get(op.id)
     if result is None or get_operation_type(op).goes_on or result.is_partial:
@@ -140,7 +140,7 @@ def _build_steps(
     *,
     allow_data_loss: bool,
 ) -> list[_UndoStep]:
-    """Go backwards through the run; each step sees the state that undoing the later ones will leave."""
+    """Go through the run backwards. Each step sees the state in which later steps are already undone."""
     overlay: dict[str, JsonValue] = {}
     steps: list[_UndoStep] = []
     hidden_objects, live = observation.pending | observation.unsettled, observation.live
@@ -351,9 +351,10 @@ def _build_change(id_: ResourceId, operations: Sequence[Operation]) -> Change:
 def _build_ownership(
     run: Plan, record: RunRecord, steps: Sequence[_UndoStep], resources: Mapping[str, OwnedRecord]
 ) -> Iterable[Ownership]:
-    """Yield the records from before the run. What is not restored then belongs to the client that changed it.
+    """Yield the ownership records from before the run. Fields that stay changed are no longer owned.
 
-    A topic that is kept because of its records stays owned, and so does what later runs took over.
+    A topic that is kept because it contains records stays owned. Fields that later runs took ownership of
+    stay owned, too.
     """
     expected_records = compute_owned(
         run, record.results, {str(o.id): o.before for o in run.ownership if o.before}

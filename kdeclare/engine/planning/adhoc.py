@@ -1,4 +1,4 @@
-"""Plan the request of an ad hoc command resource by resource, and find conflicts with the manifests."""
+"""Plan the request of an ad hoc command for each resource, and find conflicts with the manifests."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace

@@ -172,7 +172,7 @@ class _Draft:
         return self.drop_blocked(step.operations)
 
     def drop_blocked(self, operations: tuple[Operation, ...]) -> tuple[Operation, ...]:
-        """Return the operations without those of blocked resources and without the dependents of those.
+        """Return the operations without those of blocked resources, and without their dependents.
 
         A resource that loses all of its operations this way is blocked with the same code.
         """
@@ -252,7 +252,7 @@ def _check_deletion_count(
 
 
 def _check_nothing_declared(request: PlanRequest) -> list[Diagnostic]:
-    """Return an error if an empty folder would orphan everything: probably a wrong path, not an intention."""
+    """Return an error if an empty folder would orphan everything. The path is probably wrong."""
     scope = request.scope
     if scope.by_hand or scope.allow_empty or not scope.complete or request.desired:
         return []

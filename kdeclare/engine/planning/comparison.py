@@ -157,7 +157,7 @@ def _to_adhoc(difference: Difference) -> Difference:
     change = difference.change
     if change is None:
         return difference
-    # An ad hoc command takes over nothing.
+    # An ad hoc command takes ownership of nothing.
     diagnostics = tuple(d for d in difference.diagnostics if d.code != ADOPTION)
     blocked = next((d.code for d in diagnostics if d.is_blocking), None)
     fields = tuple(replace(field, reason=None) for field in change.fields)
@@ -168,9 +168,9 @@ def _to_adhoc(difference: Difference) -> Difference:
 def _resolve_undeclared(
     request: PlanRequest, id_: ResourceId, owned: OwnedRecord | None, difference: Difference
 ) -> Difference:
-    """Turn the difference of an undeclared resource into its release, its deletion, or an orphan.
+    """Decide whether an undeclared resource is released, deleted, or reported as an orphan.
 
-    Deletion needs to be allowed. A resource that no longer exists is released.
+    Deletion must be allowed. A resource that no longer exists is released.
     """
     change = difference.change
     if request.scope.by_hand:

@@ -103,7 +103,7 @@ def find_claims_made_before(
     if not makers:
         return {}
     remaining_successors = Counter(id_ for op in operations for id_ in op.after)
-    reached_makers: dict[str, int] = {}  # per operation, the makers among its predecessors and itself
+    reached_makers: dict[str, int] = {}  # per operation: bits of the makers among it and its predecessors
     made_before: dict[str, frozenset[str]] = {}
     for op in operations:
         makers_before = 0
@@ -210,7 +210,7 @@ def _with_edges(op: Operation, needs: Mapping[str, str], follows: Mapping[str, s
 
 @dataclass(slots=True)
 class _KeyIndex:
-    """The keys of one sort that operations create or delete; sorted at the first prefix lookup."""
+    """The keys of objects of one type that operations create or delete; sorted when first needed."""
 
     by_name: dict[str, Operation] = field(default_factory=dict)
     in_order: list[str] = field(default_factory=list)
@@ -232,7 +232,7 @@ class _KeyIndex:
 
 
 class _TouchIndex:
-    """Operations by the sort and exact key of the objects that they touch with one kind of access."""
+    """Operations by the type and exact key of the objects that they touch with one kind of access."""
 
     def __init__(
         self, operations: Iterable[Operation], footprints: Mapping[str, Footprint], access: Access

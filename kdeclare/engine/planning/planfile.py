@@ -126,7 +126,7 @@ def find_written_kinds(lines: Iterable[str]) -> frozenset[tuple[str, str]] | Non
     """Return the pairs of operation type and resource kind that occur in a plan, without decoding it.
 
     lines: written by `render_plan_file`. Returns None for anything else. Decoding thousands of operations
-    takes more time and memory than everything else that a plan does about earlier runs.
+    takes more time and memory than everything else that planning does with earlier runs.
     """
     remaining_lines = iter(lines)
     if [*islice(remaining_lines, 2)] != ["{\n", f'"format_version": "{FORMAT_VERSION}",\n']:
@@ -208,7 +208,10 @@ def require_known_parts(plan: Plan) -> None:
 
 
 def parse_plan(text: str, name: str) -> Plan:
-    """Return the plan in ``text``. ``name`` identifies the file in messages. Raises as `parse_plan_file`."""
+    """Return the plan in ``text``.
+
+    ``name`` identifies the file in messages. Raises like `parse_plan_file`.
+    """
     return parse_plan_file(text, name).plan
 
 

@@ -149,12 +149,15 @@ def _recompute_summary(plan: Plan, operations: Sequence[Operation], blocked: Set
 
 
 def count_ongoing_work(operations: Iterable[Operation]) -> int:
-    """Count the parts of work that continue after the requests of the operations are answered."""
+    """Count the parts of the operations' work that continue after their requests were answered."""
     return sum(sum(get_operation_type(op).count_ongoing_parts(op).values()) for op in operations)
 
 
 def find_resource_action(operations: Sequence[Operation]) -> Action:
-    """Return what the operations of one resource do to it. Deletion takes precedence over creation."""
+    """Return the action that the operations of one resource amount to.
+
+    Deletion takes precedence over creation.
+    """
     if any(get_operation_type(op).deletes for op in operations):
         return Action.DELETE
     creates = any(get_operation_type(op).find_created_resource(op) is not None for op in operations)

@@ -51,11 +51,11 @@ def hash_secrets(
 ) -> tuple[DesiredResource, ...]:
     """Return the resources with hashed secrets. Slow hashes are computed on all processors.
 
-    A secret whose value matches the state's hash keeps that hash, unless the hash is of an earlier kind.
-    Values that only the cluster can identify as secret are kept with their hash.
+    A secret whose value matches the state's hash keeps that hash, unless the hash was made in an outdated
+    way. Values that only the cluster can identify as secret are kept with their hash.
 
-    portable: whether the values of the last kind will be compared on a machine without the key; their hashes
-        then do not use it.
+    portable: whether values that only the cluster can identify as secret will be compared on a machine
+    without the key. If so, their hashes do not use the key.
     """
     tasks = [task for item in desired for task in _list_tasks(item, owned)]
     sealed_secrets: dict[_SecretLocation, Secret] = {}

@@ -91,7 +91,7 @@ def encode_state(state: State) -> str:
 
 
 def decode_state(text: str | bytes, location: str) -> State:
-    """Return the state in a text, migrated from earlier versions. ``location`` identifies it in errors.
+    """Parse a state, and migrate it from earlier versions. ``location`` identifies the state in errors.
 
     Raises KdeclareError if the text is not JSON, has an unknown version, or lacks required fields.
     """

@@ -66,7 +66,7 @@ class FileLock:
             os.close(fd)
 
     def check(self) -> None:
-        """Raise KdeclareError if this object held the lock and the lock was broken since."""
+        """Raise KdeclareError if this object held the lock and another process broke it."""
         with explain_os_errors("read", self._path):
             lost = self._held is not None and not self._is_current(self._held)
         if lost:

@@ -99,7 +99,7 @@ class StateStore(Protocol):
         """Return the plan of a run as given to `begin_run`. Raises KdeclareError if there is no such run."""
 
     def read_plan_lines(self, run_id: str) -> Iterator[str]:
-        """Return the same line by line, without holding all of it; bytes that are not UTF-8 are replaced."""
+        """Return the plan of a run line by line, to save memory. Bytes that are not UTF-8 are replaced."""
 
     def entries(self, run_id: str) -> tuple[JsonValue, ...]:
         """Return the entries of a run's journal in order; a torn last line counts as never written.

@@ -64,7 +64,7 @@ def build_version_error(location: str, found_version: object, known_version: int
     """Return an error for a state in a format that this kdeclare does not know."""
     return _build_error(
         "state-version",
-        "The state has another format version",
+        "The state has a different format version",
         f"{location} has format version {found_version}; this kdeclare reads version {known_version}.",
         "Use the kdeclare version that wrote it, or a newer one.",
     )
@@ -93,7 +93,7 @@ def build_locked_error(holder: LockInfo) -> KdeclareError:
 
 
 def build_lock_lost_error() -> KdeclareError:
-    """Return an error for a lock that this process held and another one broke."""
+    """Return an error for a lock of this process that another process broke."""
     return _build_error(
         "lock-lost",
         "The lock was broken",

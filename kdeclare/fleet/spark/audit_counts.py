@@ -48,7 +48,7 @@ def _count_by_cluster(live: DataFrame, sorts: Sequence[CountedSort]) -> DataFram
 
 
 def _build_count_columns(number: int, sort: CountedSort, is_unread_sort: Column) -> tuple[Column, Column]:
-    """Build the columns that count all and internal objects of a sort, without the row of an unread sort."""
+    """Build the columns that count all and internal objects of a type. Rows of unread types do not count."""
     is_of_sort = (f.col("kind") == sort.sort) & ~is_unread_sort
     is_internal = f.lit(False)
     if sort.internal_marker is not None:

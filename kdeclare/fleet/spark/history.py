@@ -53,7 +53,7 @@ def _escape_folder_name(spark: SparkSession, name: str) -> str:
 
 
 def _build_object_filter(key: LiveKey) -> Column:
-    """Select the object itself, the error of its sort, and the cluster, which records what was read."""
+    """Select the object, the error of its type, and the cluster, which records what was read."""
     itself = (f.col("kind") == key.sort) & f.col("name").isin(key.key, "")
     return itself | (f.col("kind") == CLUSTER)
 

@@ -1,4 +1,4 @@
-"""A Spark session with its own JVM for the duration of a block; nothing of it remains afterwards."""
+"""A Spark session with its own JVM for the duration of a block. Nothing of the session remains."""
 
 import logging
 import os

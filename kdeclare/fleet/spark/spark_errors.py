@@ -205,7 +205,7 @@ def translate_spark_errors() -> Iterator[None]:
 
 
 def _is_py4j_error(problem: ConnectionError) -> bool:
-    """Whether it is the connection to the JVM that failed."""
+    """Whether the connection to the JVM failed."""
     frames = traceback.extract_tb(problem.__traceback__)
     return bool(frames) and "py4j" in Path(frames[-1].filename).parts
 

@@ -63,7 +63,9 @@ class _ClusterReader(DataSourceReader):
         self._schema = to_arrow_schema(schema, timezone="UTC")
 
     def partitions(self) -> Sequence[InputPartition]:
-        return list(self._shares) or [_ClusterShare(())]  # for none, Spark creates a partition of its own
+        return list(self._shares) or [
+            _ClusterShare(())
+        ]  # without any, Spark would create a default partition
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _ClusterShare)

@@ -10,7 +10,7 @@ from kdeclare.report.elements.terminal import PLAIN, Style
 from kdeclare.report.elements.values import format_count, join_nonempty, sanitize_for_terminal
 
 FOLD_LIMIT = 20
-"""Up to this many diagnostics with the same code are all shown; of more, half this many and a count."""
+"""Up to this many diagnostics with one code are shown. If there are more, half as many and a count are."""
 
 
 def render_diagnostics(
@@ -106,7 +106,7 @@ def find_denial_hint(plan: Plan) -> str:
 def render_verdict_lines(
     verdicts: Sequence[Verdict], style: Style = PLAIN, with_resource: bool = False
 ) -> list[str]:
-    """Render one line per verdict, and one for the reason of an override; of many, some and a count.
+    """Render each verdict and the reason of an override in a line. Of many verdicts, only count the rest.
 
     with_resource: whether a line begins with the evaluated resource.
     """
@@ -164,5 +164,5 @@ def _format_verdict(verdict: Verdict, style: Style) -> str:
 
 
 def format_subject(subject: str) -> str:
-    """Return the evaluated object, as a verdict names it: a topic, or ``Kind/name`` of another kind."""
+    """Return the name of the evaluated object: a topic's name, or ``Kind/name`` for other kinds."""
     return subject if "/" in subject else f"topic {subject}"

@@ -19,12 +19,12 @@ _UNSAFE_CHARACTERS = str.maketrans({char: f"\\u{ord(char):04x}" for char in "<>&
 
 @dataclass(slots=True)
 class StringTable:
-    """The texts of a page, numbered in order of first use, so that each is embedded only once."""
+    """The strings of a page, numbered in order of first use, so that each is embedded only once."""
 
     places: dict[str, int] = field(default_factory=dict)
 
     def place(self, text: str | None) -> int:
-        """Return the index of a text, which is added if necessary; -1 for None."""
+        """Return the index of a string, and add the string if it is new. Return -1 for None."""
         return -1 if text is None else self.places.setdefault(text, len(self.places))
 
 

@@ -94,7 +94,8 @@ def render_table(
 ) -> Iterator[str]:
     """Render the lines of a table, header first. Columns that are empty in all rows are left out.
 
-    width: columns of the terminal, None for no limit. The limit cannot be kept below 3 per table column.
+    width: columns of the terminal, None for no limit. Tables can exceed a limit of less than 3 per table
+    column.
     """
     cell_texts = [[_get_cell_text(cell) for cell in row] for row in rows]
     widths = _measure_columns(columns, cell_texts)

@@ -43,7 +43,7 @@ def format_value(value: JsonValue, path: str = "") -> str:
 
 
 def strip_configs_prefix(path: str) -> str:
-    """Return a field's path without ``configs.``, which is Kafka's name of the key."""
+    """Return the path of a field without ``configs.``: for configs, this is Kafka's name of the key."""
     return path.removeprefix("configs.")
 
 

@@ -1,4 +1,4 @@
-"""An audit as an HTML page: every text is embedded once, and columns hold indexes into the texts."""
+"""An audit as an HTML page. Each string is embedded once, and columns contain indexes of strings."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime

@@ -73,9 +73,9 @@ _MAX_NOUNS = 3
 
 
 def format_object_counts(topics: int, other_counts: Iterable[tuple[str, str, int]]) -> str:
-    """Return ``200 topics, 12 flags``; of many sorts, some and the sum of the others.
+    """Return ``200 topics, 12 flags``. Of many object types, name some and sum up the rest.
 
-    other_counts: (singular, plural, count) of other sorts of objects.
+    other_counts: (singular, plural, count) of objects other than topics.
     """
     totals: dict[tuple[str, str], int] = {}
     for one, many, count in other_counts:
@@ -153,7 +153,7 @@ def sort_worst_first(rows: Iterable[AuditRow]) -> list[AuditRow]:
 
 
 def format_sides(row: AuditRow) -> tuple[str, str]:
-    """Return before and after as text; both are empty if the row has neither."""
+    """Return the values before and after as text. Both are empty if the row has neither value."""
     if row.before is None and row.after is None:
         return "", ""
     before, after = (_format_side(text, row.path) for text in (row.before, row.after))

@@ -1,4 +1,4 @@
-"""Plan and apply for a fleet: texts, exit codes, and the JSON Schemas of all fleet commands."""
+"""Plan and apply for a fleet: text output, exit codes, and the JSON Schemas of all fleet commands."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
@@ -255,7 +255,7 @@ def compute_plans_exit(plans: FleetPlan, *, detailed_exitcode: bool = False) -> 
 
 
 def compute_apply_exit(run: FleetApply) -> ExitCode:
-    """Return 0 if everything is done, 3 if everything but denied changes is, 130 after Ctrl-C.
+    """Return 0 if everything is done, 3 if only denied changes are not done, 130 after Ctrl-C.
 
     If nothing could be done: 4 if all plans are stale, 6 if all states are locked, else 1.
     Otherwise 5: something is left to do.

@@ -28,7 +28,7 @@ _MAX_CLUSTERS = 20
 
 
 def render_snapshot_text(record: SnapshotRecord, snapshots_folder: str, style: Style = PLAIN) -> str:
-    """Render what was read, what was not and why, and where the snapshot is, ending in a newline.
+    """Render what was read, what could not be read and why, and the snapshot's path. End in a newline.
 
     snapshots_folder: the folder of the fleet's snapshots, as the user named it.
     """

@@ -40,7 +40,7 @@ def _split_masked_lines(data: bytes | None) -> list[str]:
 
 
 def _mask_secrets(lines: Sequence[str]) -> Iterator[str]:
-    """Mask what follows a sensitive key up to the end of the line, and the block scalar below it."""
+    """Mask everything after a sensitive key in its line, and the block scalar in the lines below."""
     secret_depth: int | None = None
     for line in lines:
         depth = len(line) - len(line.lstrip())

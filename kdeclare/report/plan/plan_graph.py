@@ -60,10 +60,10 @@ class GraphLayout:
 def find_critical_path(
     operations: Sequence[Operation], seconds: Mapping[str, float] | None = None
 ) -> tuple[str, ...]:
-    """Return the operation ids of the longest chain, first to last; of equals, the first in the plan's order.
+    """Return the ids of the longest chain in order. Of equally long chains, the first one in the plan wins.
 
-    seconds: durations by operation id; without it, the chain with the most operations is returned. Empty if
-    no operation depends on another.
+    seconds: durations by operation id; without them, the chain with the most operations is the longest. The
+    result is empty if no operation depends on another.
     """
     seconds_to_end: dict[str, float] = {}
     predecessor_by_id: dict[str, str | None] = {}
@@ -118,9 +118,9 @@ def build_graph_layout(
 def _group_steps_into_columns(steps: Sequence[Sequence[Operation]]) -> list[tuple[int, int]]:
     """Return the first and last step of each column.
 
-    Consecutive steps with the same kinds and verbs share a column. If that is too wide, so do steps that
-    alternate, such as batches and the waits for them. If that is still too wide, a fixed number of these
-    columns is merged into one.
+    Consecutive steps with the same kinds and verbs share a column. If the graph is too wide, alternating
+    steps (batches and the waits for them) share a column, too. If it is still too wide, a fixed number of
+    these columns is merged into one.
     """
     step_signatures = [frozenset((op.resource.kind, op.verb) for op in step) for step in steps]
     column_starts = [
@@ -263,7 +263,7 @@ def render_graph_text(operations: Sequence[Operation], style: Style = PLAIN) -> 
 
 
 def _list_reasons(operation: Operation, names: Mapping[str, str]) -> list[str]:
-    """Return the predecessors of an operation and the reasons; many with the same reason share a line."""
+    """Return an operation's predecessors and the reasons. Many predecessors with one reason share a line."""
     by_reason: dict[str, list[str]] = {}
     for predecessor_id in sorted(operation.after):
         by_reason.setdefault(sanitize_for_terminal(operation.after[predecessor_id]), []).append(

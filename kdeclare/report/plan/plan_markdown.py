@@ -160,7 +160,7 @@ def render_change_row(
 
 
 def render_details(change: Change, denied_paths: Collection[str] = ()) -> str:
-    """Render the fields of a change with their values in a collapsed section; of many, the first and a count.
+    """Render the fields of a change and their values in a collapsed section. Count fields beyond a limit.
 
     denied_paths: fields that are not changed because they are denied.
     """
@@ -397,7 +397,7 @@ def _render_footer(plan: Plan, identity: str) -> str:
 
 
 def _list_active_changes(plan: Plan) -> list[Change]:
-    """Return the changes, the riskiest first so that those are never omitted."""
+    """Return the changes, the riskiest first, so that risky changes are omitted last."""
     return sort_by_risk(change for change in plan.changes if change.action is not Action.NO_OP)
 
 

@@ -121,7 +121,7 @@ MAX_NOTES = 200
 
 @dataclass(frozen=True, slots=True)
 class PageNote:
-    """One item of a list. tag: its severity in one word; more: further such words.
+    """One item of a list. tag: a word for its severity. more: additional tags.
 
     resource: the resource that the item is about, if any.
     """
@@ -151,7 +151,7 @@ def list_plan_risks(plan: Plan) -> list[PageNote]:
 
 
 def list_plan_notes(plan: Plan) -> list[PageNote]:
-    """Return what does not block an apply: verdicts, diagnostics, orphans, and unmanaged keys."""
+    """Return the items that do not block an apply: verdicts, diagnostics, orphans, and unmanaged keys."""
     verdicts = [_build_verdict_note(v) for v in select_notable_verdicts(plan.verdicts) if not v.is_denial]
     orphans = {str(c.id) for c in plan.changes if c.action is Action.NO_OP}
     remaining_diagnostics = (

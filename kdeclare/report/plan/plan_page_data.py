@@ -142,7 +142,7 @@ def _build_field_columns(plan: Plan, changes: Sequence[Change], strings: StringT
 
 
 def _format_sides(change: Change, field: FieldChange) -> tuple[str | None, str | None]:
-    """Return before and after; a creation or deletion has only one of them."""
+    """Return the values before and after. A creation or deletion has only one of the two."""
     if change.action is Action.UPDATE:
         return format_value(field.before, field.path), format_value(field.after, field.path)
     side = format_value(get_only_value(change, field), field.path)
@@ -293,7 +293,7 @@ class _ReplicaTally:
         self.copied += len(set(after) - set(before))
 
     def join(self, other: "_ReplicaTally") -> None:
-        """Add the counts of another topic."""
+        """Add the counts of a different topic."""
         self.before += other.before
         self.after += other.after
         self.leads_before += other.leads_before

@@ -184,7 +184,7 @@ def _render_fields(change: Change, style: Style, denied_paths: Collection[str]) 
 
 
 def find_adopted_fields(change: Change) -> frozenset[str]:
-    """Return the paths of the fields that are adopted where others of the same change are not."""
+    """Return the paths of adopted fields if the change also has fields that are not adopted."""
     if change.reason is not Reason.ADOPT or all(field.reason is None for field in change.fields):
         return frozenset()
     return frozenset(field.path for field in change.fields if field.reason is None)
@@ -199,7 +199,7 @@ def _format_after(field: FieldChange, style: Style) -> str:
 
 
 def format_list_edits(field: FieldChange) -> str:
-    """Return the elements of an APPEND or SUBTRACT: ``+compact -delete``; empty for other ops."""
+    """Return the elements of an APPEND or SUBTRACT: ``+compact -delete``. Empty for SET and DELETE."""
     if field.value is None or field.op not in (FieldOp.APPEND, FieldOp.SUBTRACT):
         return ""
     elements = field.value if isinstance(field.value, list | tuple) else [field.value]
@@ -252,7 +252,7 @@ def _render_irreversible(plan: Plan, style: Style) -> str:
 
 
 def format_adoption(plan: Plan) -> str:
-    """Describe the changes of ownership that have no other change; empty if there are none."""
+    """Describe changes of ownership of resources that do not change. Empty if there are none."""
     count = count_adopted(plan)
     if count:
         adopted = f"Apply will take ownership of {format_count(count, 'resource')}.\n"

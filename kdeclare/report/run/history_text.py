@@ -197,7 +197,7 @@ def _build_history_row(run: RunSummary, style: Style) -> tuple[Cell, ...]:
 
 
 def _list_remarks(run: RunSummary) -> list[str]:
-    """What else there is to say of a run."""
+    """Return additional information about a run."""
     remarks = (
         (run.undoes, f"undoes {sanitize_for_terminal(run.undoes or '')}"),
         (run.undone_by, f"undone by {sanitize_for_terminal(run.undone_by or '')}"),
@@ -208,7 +208,7 @@ def _list_remarks(run: RunSummary) -> list[str]:
 
 
 def _format_change_counts(run: RunSummary) -> str:
-    """What a plan was to do in a few signs: ``+5 ~2 -1``, and what only its ownership was to change."""
+    """Return a plan's changes in short form (``+5 ~2 -1``), including changes of ownership only."""
     summary = run.summary
     signs = (("+", summary.create), ("~", summary.update), ("-", summary.delete))
     labels = ((run.adopted, "adopted"), (summary.forget, "released"))
@@ -221,7 +221,7 @@ def _get_outcome_color(run: RunSummary, style: Style) -> Callable[[str], str]:
 
 
 def _render_overrides(detail: RunDetail, style: Style) -> str:
-    """Render the overridden denials with user and reason; of many, some and a count."""
+    """Render the overridden denials with user and reason. Of many denials, count those beyond a limit."""
     if not detail.overrides:
         return ""
     principals = {item.principal for item in detail.overrides}

@@ -180,7 +180,7 @@ def _find_status(run: ApplyResult, operation_id: str) -> Status | None:
 
 
 def _list_outcomes(run: ApplyResult) -> list[OperationOutcome]:
-    """Return the outcome of every operation of the plan; one without a result was not started."""
+    """Return the outcome of every operation of the plan. An operation without a result was not started."""
     names = format_operation_names(run.plan)
     outcomes = []
     for operation in run.plan.operations:

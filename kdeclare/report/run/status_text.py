@@ -131,7 +131,7 @@ def format_progress(progress: MoveProgress) -> str:
 
 
 def format_waiting_parts(progress: MoveProgress) -> list[str]:
-    """Return texts about the partitions that wait for brokers: a few by name, and a count of the others."""
+    """Describe the partitions that wait for brokers: name a few, and count the rest."""
     waiting_texts = [_format_waiting_part(item, progress.member) for item in progress.waiting[:_MAX_NAMED]]
     omitted_count = len(progress.waiting) - _MAX_NAMED
     return (
