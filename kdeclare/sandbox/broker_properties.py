@@ -10,7 +10,10 @@ _BROKER = "PLAINTEXT"
 
 
 def broker_properties(settings: SandboxSettings, broker_id: int, *log_dirs: Path) -> dict[str, str]:
-    """Return the settings of one broker. Topic defaults stay Kafka's own, so that plans look as elsewhere."""
+    """Return the settings of one broker.
+
+    Topic defaults are those of Kafka, so that plans look as on other clusters.
+    """
     is_controller = broker_id in settings.controller_ids
     replication_factor = str(min(3, settings.brokers))
     min_isr = str(min(2, settings.brokers))

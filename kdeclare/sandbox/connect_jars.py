@@ -97,7 +97,7 @@ def build(
 def install(plugin_path: Path, progress: Progress = ignore_progress) -> plugin.InstalledPlugin:
     """Build the plug-in and copy it into a folder of ``plugin.path``.
 
-    Raises KdeclareError as `build` does, with ``plugin-folder`` also for this folder.
+    Raises the errors of `build`, and ``plugin-folder`` if this folder cannot be used.
     """
     with tempfile.TemporaryDirectory() as scratch:
         return plugin.install(plugin_path.expanduser().absolute(), build(Path(scratch), progress))
@@ -111,10 +111,10 @@ def find_compiler(progress: Progress, environment: Mapping[str, str]) -> plugin.
 
 
 def find_javac(environment: Mapping[str, str], java: str | None = None) -> str:
-    """Return the path of a ``javac`` of version 17 or later. Raises KdeclareError ``javac-missing``.
+    """Return the path of ``javac``, version 17 or later. Raises KdeclareError ``javac-missing``.
 
-    Searches next to the ``java`` that Kafka uses, then on PATH; a Java runtime has no ``javac``.
-    java: that ``java``, if it is already known.
+    Searches next to the ``java`` that Kafka uses, then on PATH; a Java runtime has no ``javac``. java: the
+    ``java`` that Kafka uses, if already known.
     """
     adjacent_javac = Path(java or find_java(environment)).resolve().with_name("javac")
     javac = (

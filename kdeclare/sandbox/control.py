@@ -119,10 +119,10 @@ def start_worker(
 
 
 def issue_certificate(folder: Path, worker_id: int, file: str, *, days: int = CERTIFICATE_DAYS) -> Path:
-    """Create a keystore with a new key and certificate for a Connect worker, to rotate to.
+    """Create a keystore with a new key and certificate, to which a Connect worker can be switched.
 
-    The sandbox's authority signs the certificate for this number of days. The keystore gets this file name in
-    the worker's folder, which ``${env:WORKER_FOLDER}`` refers to in a worker's configuration; its password is
+    The sandbox's authority signs the certificate, which is valid for ``days`` days. The keystore is written
+    as ``file`` to the worker's folder (``${env:WORKER_FOLDER}`` in a worker's configuration). Its password is
     ``${env:KEYSTORE_PASSWORD}``. Returns its path. Raises KdeclareError ``sandbox-missing``,
     ``sandbox-certificates``, or an error of Java.
     """
@@ -168,7 +168,7 @@ def _build_missing_error(layout: Layout, member: str, hint: str) -> KdeclareErro
 
 
 def _stop_processes(layout: Layout, patience: float = _STOP_PATIENCE_SECONDS) -> None:
-    # Workers first: without brokers they could not leave their group, and would wait for that.
+    # Stop workers first: without brokers, they would wait in vain to leave their group.
     worker_patience = min(patience, _WORKER_PATIENCE_SECONDS)
     processes.terminate(_read_records(layout.connect.workers), worker_patience, worker_patience)
     processes.terminate(_read_records(layout.brokers), patience, _LAST_PATIENCE_SECONDS)

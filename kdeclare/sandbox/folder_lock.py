@@ -11,7 +11,7 @@ from kdeclare.sandbox.layout import Layout
 
 @contextmanager
 def hold_lock(path: Path, on_wait: Callable[[], None]) -> Iterator[None]:
-    """Hold the lock file; if another process has it, call ``on_wait`` once and wait.
+    """Hold the lock file. If another process holds it, call ``on_wait`` once and wait.
 
     The folder of the file must exist. The holder may delete the file.
     """
@@ -100,7 +100,7 @@ def _remove_unused(layout: Layout, created_folders: list[Path]) -> None:
 
 
 def require_empty_folder(layout: Layout) -> None:
-    """Raise KdeclareError ``sandbox-folder`` if the folder, which is claimed, is not empty."""
+    """Raise KdeclareError ``sandbox-folder`` if the folder contains anything but the lock."""
     foreign_files = sorted(p.name for p in layout.folder.iterdir() if p != layout.lock)
     if foreign_files:
         layout.lock.unlink(missing_ok=True)

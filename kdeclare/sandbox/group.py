@@ -21,7 +21,10 @@ _FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class GroupStatus:
-    """The clusters in a folder. ``exists`` is false for one that was reset on its own or never created."""
+    """The clusters in a folder.
+
+    ``exists`` is false for a cluster that was reset separately or never created.
+    """
 
     settings: GroupSettings
     clusters: tuple[SandboxStatus, ...]
@@ -80,7 +83,7 @@ def group_status(settings: GroupSettings) -> GroupStatus:
 def start_group(
     settings: GroupSettings, progress: Progress, *, timeout: float = TIMEOUT_SECONDS
 ) -> GroupStatus:
-    """Start all clusters in parallel. For each, the same applies and is raised as for `start`."""
+    """Start all clusters in parallel. Each one is started as by `start`, which describes the errors."""
     layout = resolve_layout(settings.folder)
     settings = replace(settings, folder=layout.folder)
     validate_group(settings)

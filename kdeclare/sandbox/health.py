@@ -1,4 +1,4 @@
-"""Readiness checks of brokers and Connect workers: one Metadata request, one REST request.
+"""Readiness checks: one Metadata request to a broker, one REST request to a Connect worker.
 
 A client library could do the same, but adds its import time, retries and time-outs. The Metadata response
 contains only unfenced brokers, so it shows readiness.
@@ -29,7 +29,7 @@ class ClusterView:
 
 
 def ask(host: str, port: int, timeout: float) -> ClusterView | None:
-    """Return the view of the broker at this address; None if it does not respond within ``timeout`` s."""
+    """Return the view of the broker at this address; None without a response within ``timeout`` seconds."""
     try:
         with socket.create_connection((host, port), timeout=timeout) as connection:
             connection.sendall(build_request())
@@ -96,8 +96,8 @@ def is_healthy(port: int, timeout: float) -> bool:
     """Whether the worker reports within ``timeout`` seconds that it is healthy (KIP-1017).
 
     The thread that does the worker's actual work responds (DistributedHerder), and only after it has joined
-    its group and so knows the leader. The process is identified by its record. The certificate is not
-    checked, because it may have been signed by any authority by now.
+    its group and so knows the leader. The process is identified by its record. The worker's certificate is
+    not checked, because a different authority may have signed it.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False

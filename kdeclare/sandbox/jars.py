@@ -41,7 +41,7 @@ def ignore_progress(_: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PinnedJars:
-    """Jars that are pinned together. ``name``: of their record in the cache; ``what``: a display name."""
+    """Jars that are pinned together. ``name``: the name of their cache record. ``what``: a display name."""
 
     name: str
     what: str
@@ -116,7 +116,7 @@ def get_cache_folder(environment: Mapping[str, str]) -> Path:
 
 
 def read_pins(file: Path | None = None) -> dict[str, str]:
-    """Return the SHA-256 of each jar, in hex, by file name; for Kafka's jars unless another file is given."""
+    """Return the SHA-256 of each jar, in hex, by file name. The default file lists Kafka's jars."""
     pins: dict[str, str] = json.loads((file or PINS).read_text("utf-8"))
     return pins
 

@@ -74,7 +74,7 @@ class WorkerFiles(ProcessFiles):
 
 @dataclass(frozen=True, slots=True)
 class AuthorityFiles:
-    """A certificate authority, and the files with which others trust it."""
+    """A certificate authority, and the files with which clients and servers trust it."""
 
     folder: Path
 
@@ -114,7 +114,7 @@ class ConnectFiles(AuthorityFiles):
 
     @property
     def plugins(self) -> Path:
-        """The only element of ``plugin.path``; further connectors can be added here."""
+        """The only element of ``plugin.path``. Users can add connectors to this folder."""
         return self.folder / "plugins"
 
     @property

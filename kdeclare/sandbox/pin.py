@@ -11,7 +11,7 @@ from kdeclare.sandbox import connect_jars, ivy, jars
 
 
 def pin() -> None:
-    """Resolve the jars and write their hashes. Review the difference before committing it."""
+    """Resolve the jars and write their hashes. Review the changed files before committing them."""
     for jars_module in (jars, connect_jars):
         folder = jars.get_cache_folder(os.environ) / "ivy"
         paths = ivy.resolve(java.find_java(), jars_module.DEPENDENCIES, folder)

@@ -48,7 +48,7 @@ def spawn(command: Sequence[str], environment: Mapping[str, str], output: Path, 
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    # Detach from it. From here on, its record identifies it, also for other processes.
+    # Detach from the process. From here on, its record identifies it.
     process.returncode = 0
     process_state = observe(process.pid)
     return ProcessRecord(process.pid, process_state.began if process_state else "", mark)
@@ -63,7 +63,7 @@ def observe(pid: int) -> ObservedProcess | None:
 
 
 def is_alive(record: ProcessRecord) -> bool:
-    """Whether the recorded process itself is still running; another one with the same pid does not count."""
+    """Whether the recorded process is still running. A different process with the same pid does not count."""
     process_state = observe(record.pid)
     if process_state is None or process_state.ended or process_state.began != record.began:
         return False

@@ -18,7 +18,7 @@ _LOG_LINES = 12
 
 @dataclass(frozen=True, slots=True)
 class StartedSandbox:
-    """A sandbox whose brokers have been started. ``started``: those that were not running before."""
+    """A sandbox whose brokers were started. ``started``: the brokers that were not running before."""
 
     layout: Layout
     marker: Marker
@@ -29,7 +29,7 @@ class StartedSandbox:
 def await_brokers(sandboxes: Sequence[StartedSandbox], timeout: float) -> None:
     """Return when, in each sandbox, every running broker reports that all running brokers are unfenced.
 
-    Raises KdeclareError ``sandbox-start`` if one ends or ``timeout`` seconds have passed.
+    Raises KdeclareError ``sandbox-start`` if a broker ends or ``timeout`` seconds have passed.
     """
     started_at = time.monotonic()
     pending_sandboxes = [_PendingBrokers(one, started_at) for one in sandboxes]
@@ -68,7 +68,7 @@ class _PendingBrokers:
         self._started_at = started_at
 
     def ask(self) -> None:
-        """Query each of them once. Raises KdeclareError if one has ended."""
+        """Query each of these brokers once. Raises KdeclareError if one has ended."""
         sandbox = self.sandbox
         for broker_id in sorted(self.missing):
             files = sandbox.layout.broker(broker_id)

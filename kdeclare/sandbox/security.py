@@ -8,7 +8,7 @@ from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.sandbox.layout import AuthorityFiles, SecurityFiles
 from kdeclare.sandbox.settings import HOST, SandboxSettings
 
-# Not a protection: every user who can read the keystore can read this line. But Java requires a password.
+# This password protects nothing, because it is public. But Java requires a password.
 KEYSTORE_PASSWORD = "kdeclare-sandbox"
 
 _AUTHORITY_DAYS = 3650
@@ -102,7 +102,7 @@ def _build_certificates_error(reason: str) -> KdeclareError:
 
 ADMIN, READER = "admin", "reader"
 USERS = (ADMIN, READER)
-"""The administrator may do everything, regardless of ACLs. The ACLs let the reader only read metadata."""
+"""The administrator can do everything, regardless of ACLs. ACLs allow the reader only to read metadata."""
 
 BROKER = "broker"
 """The principal of brokers, according to their certificate."""
@@ -117,7 +117,7 @@ _MODULES = {"PLAIN": f"{_LOGIN}plain.PlainLoginModule"} | dict.fromkeys(
 
 
 def get_password(user: str) -> str:
-    """Return a user's password. It is not a protection: it is public, and the same in every sandbox."""
+    """Return a user's password. It does not protect anything: it is public and the same in every sandbox."""
     return f"{user}-secret"
 
 

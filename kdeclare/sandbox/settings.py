@@ -37,8 +37,8 @@ class SandboxSettings:
     Broker ids start at 1; broker *i* listens on ``port + i - 1``, and its controller, if it has one, 100
     above that. Racks are ``rack-a``, ``rack-b``, … round robin across the brokers. Every broker has
     ``log_dirs`` log directories. Ids of Connect workers also start at 1; worker *i* serves HTTPS on ``port +
-    50 + i - 1``. ``secure``: clients must authenticate and may do what ACLs allow; brokers then have a
-    listener for every security protocol, with SASL_SSL on the port above.
+    50 + i - 1``. ``secure``: whether clients must authenticate and need ACLs. Brokers then have a listener
+    for every security protocol, with SASL_SSL on ``port + i - 1``.
     """
 
     folder: Path

@@ -1,4 +1,4 @@
-"""Start sandboxes, one or several at once: first certificates and users, then processes."""
+"""Start one or several sandboxes: create certificates and users, then start the processes."""
 
 import signal
 from collections.abc import Sequence
@@ -62,7 +62,7 @@ def _write_client_properties(files: SecurityFiles, settings: SandboxSettings, us
 
 
 def _grant_reader_acls(files: SecurityFiles, settings: SandboxSettings) -> None:
-    """Allow reading what a plan needs: topics and the cluster, with their configs. Allows no changes."""
+    """Allow the reader to read topics, the cluster and their configs, as plans do, but to change nothing."""
     completed = launch.run_kafka_tool(
         "org.apache.kafka.tools.AclCommand",
         *("--bootstrap-server", settings.bootstrap, "--command-config", str(files.client(ADMIN))),
@@ -108,7 +108,8 @@ def start(
     Creates it if the folder contains none, starts what is not running, and does nothing if everything is
     running. An existing sandbox can get more workers; no other setting can change.
     If the start fails or is interrupted, the processes that it started are killed. ``timeout``: the seconds
-    in which all brokers must be ready, and again for all workers. Raises KdeclareError ``sandbox-settings``,
+    in which all brokers must be ready, and the seconds in which all workers must be ready afterwards. Raises
+    KdeclareError ``sandbox-settings``,
     ``sandbox-differs``, ``sandbox-folder``, ``sandbox-unreadable``, ``sandbox-format``,
     ``sandbox-certificates``, ``sandbox-access``, ``sandbox-start``, ``port-taken``, or an error of
     Java, the jars or the worker plug-in.

@@ -41,10 +41,10 @@ _ASK_SECONDS = 5.0
 def await_workers(
     layout: Layout, settings: SandboxSettings, started_ids: Sequence[int], progress: Progress, timeout: float
 ) -> None:
-    """Return when all running workers are healthy, and still were after the last one had joined.
+    """Return when all running workers are healthy, and remain healthy after the last one has joined.
 
-    The group rebalances whenever a worker joins. ``started_ids``: those that were not running before.
-    Raises KdeclareError ``sandbox-start`` if one ends or ``timeout`` seconds have passed.
+    The group rebalances whenever a worker joins. ``started_ids``: the workers that were not running before.
+    Raises KdeclareError ``sandbox-start`` if a worker ends or ``timeout`` seconds have passed.
     """
     started_at = time.monotonic()
     running_ids = [i for i in settings.worker_ids if running_process(layout.connect.worker(i)) is not None]
@@ -93,7 +93,7 @@ class WorkerStartup:
     overrides: Mapping[str, str | None] = field(default_factory=dict)
 
     def prepare(self) -> None:
-        """Create certificates and fill the plug-in folder, where not already done.
+        """Create missing certificates, and fill the plug-in folder.
 
         Raises KdeclareError ``sandbox-certificates``, ``plugin-build`` or ``plugin-folder``.
         """
