@@ -26,7 +26,7 @@ class ProviderStatus:
     schema_name = "ProviderDocument"
 
     name: str
-    version: Annotated[str, Field(description="The version of its distribution.")]
+    version: Annotated[str, Field(description="The version of its package.")]
     distribution: Annotated[str, Field(description="The package that contains it; may be empty.")]
     reference: Annotated[str, Field(description="module:attribute", serialization_alias="entry_point")]
     api_version: Annotated[

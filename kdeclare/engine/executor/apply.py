@@ -234,7 +234,7 @@ def _validate_plan_base(plan: Plan, state: State | None) -> None:
     if plan.base.lineage != lineage:
         raise _build_stale_plan_error(
             "other-lineage",
-            "The plan was made on another state",
+            "The plan was made for a different state",
             f"The plan's state lineage is {plan.base.lineage or 'none'}, but the current state's lineage is "
             f"{lineage or 'none'}.",
         )
