@@ -48,7 +48,7 @@ def reserve_closed_port() -> str:
 
 
 def catch_connect_error(
-    servers: str, properties: dict[str, str] | None = None, timeout_s: float = 5.0
+    servers: str, properties: dict[str, str] | None = None, timeout_s: float = 30.0
 ) -> Diagnostic:
     with pytest.raises(KdeclareError) as raised:
         connect(servers, properties or {}, timeout_s=timeout_s)
