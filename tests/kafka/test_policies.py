@@ -201,7 +201,7 @@ def test_saved_plan_is_evaluated_on_current_state(project_and_bed: tuple[Governe
     project.declare(*changed, ("Policy", "new-since", rule))
     ran = project.run_denied("apply", "it.plan", "--yes", "--format", "json")
     assert project.read_denials(ran) == {("keep-records", "full"), ("new-since", "held")}
-    assert "holds up to 3 records" in project.read_verdicts(ran)["keep-records", "full"][1]
+    assert "has up to 3 records" in project.read_verdicts(ran)["keep-records", "full"][1]
     run = json.loads(ran.out)
     assert (run["outcome"], run["counts"]["done"]) == ("denied", 2)
     assert run["plan_id"] == json.loads((project.folder / "it.plan").read_text())["plan_id"]
