@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kdeclare.providers.connect.worker_config.spec import explain_url_problem
@@ -92,6 +92,7 @@ def test_worker_url_with_valid_host_is_accepted(url: str) -> None:
 
 
 @given(st.text("a-_.1:[]", max_size=70))
+@example(".][::")
 def test_accepted_worker_urls_can_be_resolved(text: str) -> None:
     """Simulate socket.getaddrinfo, which raises UnicodeError for names that it cannot look up."""
     if not explain_url_problem(f"https://{text}"):

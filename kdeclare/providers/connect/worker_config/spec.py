@@ -214,6 +214,7 @@ def _warn_literal_secret(resource: str, key: str) -> Diagnostic:
 _HOST_LABEL = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
 """RFC 1123, section 2.1, and the underscores of container networks."""
 _MAX_HOST_LENGTH = 253
+_BRACKETED_HOST = re.compile(r"\[[^\[\]]*\](?::\d*)?")
 _URL_FORM = "use https://HOST:PORT"
 
 
@@ -247,6 +248,8 @@ def is_plain_http(url: str) -> bool:
 
 
 def _is_valid_host(parts: SplitResult) -> bool:
+    if ("[" in parts.netloc or "]" in parts.netloc) and not _BRACKETED_HOST.fullmatch(parts.netloc):
+        return False  # urlsplit looks for brackets anywhere, and ignores what is before them
     host = (parts.hostname or "").removesuffix(".")
     labels = host.split(".")
     try:
