@@ -227,6 +227,7 @@ def test_plan_operation_shows_predecessors_with_reasons(desktop: WatchedPage, pl
     page = desktop.open(plan_file, "#q=checkout.carts")
     page.locator("#list .toggle").first.click()
     page.locator(".detail .plain", has_text="partitions.reassign").first.click()
+    expect(page.locator("#drawer")).to_contain_text("throttles before a move")
     said = page.locator("#drawer").inner_text()
     assert "Runs after" in said
     assert "throttle.set Moves/topics\nthrottles before a move" in said

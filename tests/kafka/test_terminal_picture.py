@@ -55,7 +55,7 @@ spec:
 """
 CHANGING = [
     (r"\b\d+(?:\.\d+)? m?s\b", "1.9 s"),
-    (r"\b\d{8}T\d{6}Z-[0-9a-f]{8}\b", "20261124T091504Z-fe4a154a"),
+    (r"\b\d{8}T\d{6}Z(?:\.\d+)?-[0-9a-f]{8}\b", "20261124T091504Z-fe4a154a"),
 ]
 """Durations and run ids, with what the picture shows in their place."""
 
