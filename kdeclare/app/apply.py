@@ -191,7 +191,7 @@ def roll_back(
 
 
 def _check_system(workspace: Workspace, connections: Connections, plan: Plan) -> None:
-    """Reject a plan of another system. Raises KdeclareError, and Fault if a system does not respond."""
+    """Raise KdeclareError for a plan of a different system. Raises Fault if a system does not respond."""
     expected_id = plan.cluster.id
     actual_id = identify_system(observe(connections, ()), expected_id)
     # the id can be that of a system that is observed only if an operation belongs to it
@@ -357,7 +357,7 @@ def _require_same_environment(workspace: Workspace, plan: Plan) -> None:
 
 
 def _is_cleanup_only(plan: Plan) -> bool:
-    """Return whether a plan only cleans up after earlier runs and so has no changes to undo."""
+    """Return whether a plan only cleans up after earlier runs. Such a plan has no changes to undo."""
     return bool(plan.operations) and not plan.changes
 
 

@@ -77,8 +77,8 @@ class Opener:
 class PendingConnections:
     """The connections of one command, each opened when it is first needed.
 
-    Connections that every command needs are opened in the background at once, while files are read. The
-    caller closes the object.
+    Connections that every command needs start to open in the background immediately, while files are read.
+    The caller closes the object.
     """
 
     def __init__(self, openers: Sequence[Opener] = (), open_connections: Connections | None = None) -> None:
@@ -167,7 +167,7 @@ def find_openers(
 def is_left_out(
     name: str, connection_type: AnyConnectionType, project: Project, surroundings: ConnectionContext
 ) -> bool:
-    """Return whether an environment configures other systems but not this one."""
+    """Return whether an environment configures systems, but not this one."""
     other_systems = project.environment.providers.keys() - {name}
     if not connection_type.is_always_needed or not other_systems or surroundings.options:
         return False

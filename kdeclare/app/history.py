@@ -65,7 +65,7 @@ def iterate_runs(workspace: Workspace) -> Iterator[RunSummary]:
 
 @dataclass(frozen=True, slots=True)
 class _Rollback:
-    """What matters about a later run that rolled back another run.
+    """A summary of a run that rolled back an earlier run.
 
     had_effect: whether an operation changed anything, not counting auxiliary operations.
     """
@@ -76,7 +76,7 @@ class _Rollback:
     had_effect: bool
 
     def has_undone(self, target: RunSummary) -> bool:
-        """Return whether it has undone any change of its target.
+        """Return whether the rollback undid any change of the earlier run.
 
         If the target only took ownership, releasing the ownership is the whole rollback.
         """

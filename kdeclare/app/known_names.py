@@ -36,7 +36,7 @@ def list_environment_names(project: Path | None) -> tuple[str, ...]:
 
 
 def find_project_names(project: Path | None, env: str | None) -> tuple[str, str] | None:
-    """Return the names of the project and its environment; None if these cannot be read or do not exist."""
+    """Return the names of the project and its environment; None if they do not exist or cannot be read."""
     try:
         return read_project_names(project, env)
     except KdeclareError:

@@ -198,7 +198,7 @@ def clean_up_after_run(
 
 
 class _NoSecrets:
-    """The secrets of a cleanup, whose operations have none."""
+    """A `SecretSource` for cleanups, whose operations need no secrets."""
 
     def reveal(self, secret: SecretRef) -> str:
         """See `SecretSource`."""

@@ -55,7 +55,7 @@ class ConfirmationPrompt:
         return is_confirmed
 
     def _show_plan(self, plan: "Plan", *, is_required: bool) -> None:
-        """Show the plan, unless it only changes ownership: then the output of the run says everything."""
+        """Show the plan, unless it only changes ownership: the output of the run then shows all changes."""
         if self.plan_to_stderr:
             say = self.console.say if is_required else self.console.note
             say(_render_plan(plan, self.console, for_stderr=True))

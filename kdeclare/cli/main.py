@@ -182,7 +182,7 @@ def _run(arguments: Sequence[str], shell: ShellContext | None) -> int:
 
 
 def _is_command(name: str) -> bool:
-    """Return whether a command has that name, even one that cannot be used."""
+    """Return whether a command has that name, including commands that cannot be used."""
     if name in _OWN_COMMANDS:
         return True
     installed = find_commands(_RESERVED)
@@ -276,7 +276,7 @@ def _print_error(text: str) -> None:
 
 
 def _exit_immediately(code: int) -> NoReturn:
-    """Exit at once, without waiting for threads that wait for a broker or for cleanup at exit."""
+    """Exit immediately, without waiting for threads that wait for a broker or for cleanup at exit."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

@@ -224,7 +224,7 @@ class OutputOptions:
     ] = False
 
     def over(self, other: "OutputOptions") -> "OutputOptions":
-        """Return the options that are set in either of them."""
+        """Return the options that are set in ``self`` or in the argument."""
         return OutputOptions(
             self.quiet or other.quiet, self.verbose or other.verbose, self.no_color or other.no_color
         )

@@ -100,7 +100,7 @@ def _measure_width(line: str) -> int:
 
 @contextmanager
 def _ignore_interrupts() -> Iterator[None]:
-    """Leave Ctrl-C to the pager. An empty handler, because the pager would inherit SIG_IGN."""
+    """Leave Ctrl-C to the pager. The handler is empty, because the pager would inherit SIG_IGN."""
     previous_handler = signal.signal(signal.SIGINT, lambda number, frame: None)
     try:
         yield

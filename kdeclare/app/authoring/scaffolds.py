@@ -168,7 +168,7 @@ def _is_in_file(path: str, diagnostic: Diagnostic) -> bool:
 
 
 def _attribute_to_option(diagnostic: Diagnostic, options: Mapping[tuple[str, int], str]) -> Diagnostic:
-    """Replace the position in the unwritten file by the option on the command line."""
+    """Replace the position in the file, which is not written, with the command-line option."""
     option = options.get((diagnostic.place.file, diagnostic.place.line)) if diagnostic.place else None
     return replace(diagnostic, place=None, detail=f"{option}: {diagnostic.detail}") if option else diagnostic
 

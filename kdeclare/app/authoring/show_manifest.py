@@ -31,7 +31,7 @@ from kdeclare.manifests.reading_modes import build_document_modes, build_spec_mo
 from kdeclare.manifests.syntax.nodes import find_position
 
 _MIN_PARTIAL_LENGTH = 4
-"""A shorter secret is searched only as a whole text, because it is part of too many other texts."""
+"""A shorter secret is only compared with whole values, because it occurs inside too many strings."""
 
 
 def show_manifest(

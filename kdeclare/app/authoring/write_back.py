@@ -1,6 +1,6 @@
 """Write ad hoc changes back into the manifests that declare the resources.
 
-Edited manifests are loaded again: they must declare the changed values, and everything else as before.
+Edited manifests are loaded again: they must declare the changed values and nothing else may differ.
 """
 
 import os

@@ -245,7 +245,7 @@ def _build_tables(
 
 
 def _read_remembered(job: FleetJob, audit_id: str) -> "DataFrame":
-    """Read the findings of an audit, and the earlier findings that it had not checked again."""
+    """Read the findings of an audit, and earlier findings that the audit did not check again."""
     from kdeclare.fleet.spark.audit import MEMORY_TABLES
     from kdeclare.fleet.spark.tables import read_table
 

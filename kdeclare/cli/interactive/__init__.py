@@ -1,4 +1,4 @@
 """The interactive shell: a prompt, completion, a history of lines, and scripts.
 
-`kdeclare.cli.main` runs each line like a command line of its own.
+`kdeclare.cli.main` runs each line as a separate command line.
 """

@@ -31,7 +31,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command, or a group with ``commands`` of its own."""
+    """A command or a group. commands: the subcommands of a group."""
 
     name: str
     about: str = ""

@@ -122,8 +122,8 @@ def _restore_process_state() -> Iterator[None]:
 def run_script(source: Iterable[str], runner: LineRunner, console: Console) -> ExitCode:
     """Run the lines of ``source`` and return the exit code of the failed line, or OK.
 
-    Every exit code except 0 is a failure, also 2 of ``--detailed-exitcode``: a script that passes this option
-    wants to stop at changes.
+    Every exit code except 0 is a failure. This includes 2 from ``--detailed-exitcode``, because a script that
+    passes this option should stop if there are changes.
     """
     for number, line in join_continued_lines(source):
         try:

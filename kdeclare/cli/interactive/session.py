@@ -110,7 +110,7 @@ _GREETING = 'Press Tab to complete, type "help" for help, press Ctrl-D to leave.
 
 
 def _open_output() -> Output | None:
-    """Return the output of the prompt: stdout, or stderr if only that is a terminal.
+    """Return the output of the prompt: stdout, or stderr if only stderr is a terminal.
 
     None on a dumb terminal: prompt_toolkit recognizes it only when it chooses the output itself.
     """

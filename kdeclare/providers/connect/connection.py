@@ -20,22 +20,25 @@ from kdeclare.providers.connect.client.port import ERRORS, Changes, ConnectWorke
 from kdeclare.providers.connect.worker_state import Certificate, GroupSnapshot, PluginStatus, WorkerGroup
 
 ConnectClientFactory = Callable[[WorkerGroup], ConnectWorkers]
-"""Opens a group or returns it if open: reads its files, resolves its references. Raises KdeclareError."""
+"""Returns the workers of a group. The first call reads the group's files and resolves its references.
+
+Raises KdeclareError.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectClients:
     """The connection to Connect clusters. Opens the workers of a group when they are needed.
 
-    Callers do not close workers, because workers keep no connections open. For the same reason, a shell opens
-    them again for each command, so that it reads the current content of their files.
+    Callers do not close workers, because workers keep no connections open. A shell opens the workers
+    again for each command, and so reads the current content of certificate files.
     """
 
     open: ConnectClientFactory
 
 
 class ConnectSettings(BaseModel):
-    """Settings for Connect clusters in an environment; there are none."""
+    """The settings for Connect clusters in an environment. There are no such settings."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -102,9 +105,10 @@ CONNECTION = ConnectionType(ConnectClients, ConnectSettings, locate_workers, exp
 
 
 class RetryingWorkers:
-    """`ConnectWorkers` with retries of changes.
+    """`ConnectWorkers` that retries changes.
 
-    Read requests are not retried: callers either repeat them anyway, or need to know which worker is silent.
+    Read requests are not retried. Their callers repeat them anyway, or need to know which worker does not
+    respond.
     """
 
     def __init__(self, workers: ConnectWorkers, policy: RetryPolicy) -> None:

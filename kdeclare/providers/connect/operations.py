@@ -1,4 +1,7 @@
-"""Change the overrides that Connect workers share (KIP-1185): validate with all, PATCH one, await all."""
+"""Change the overrides that Connect workers share (KIP-1185).
+
+A change is validated with every worker and sent to one of them. Then kdeclare waits for all workers.
+"""
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
@@ -29,7 +32,7 @@ from kdeclare.providers.connect.worker_state import (
 
 @dataclass(frozen=True, slots=True)
 class WorkerConfigOpArgs(Arguments):
-    """One op on one key. value: None for DELETE. was: the record of a secret that is overwritten."""
+    """One change of one key. value: None for DELETE. was: the record of the replaced secret, if any."""
 
     key: str
     op: Literal["SET", "DELETE"]
@@ -39,9 +42,9 @@ class WorkerConfigOpArgs(Arguments):
 
 @dataclass(frozen=True, slots=True)
 class PatchWorkersArgs(Arguments):
-    """Ops on the overrides that the workers of one group share.
+    """Changes to the overrides that the workers of one group share.
 
-    again: the workers that refused the current values. The values are sent again unchanged for their sake.
+    again: the URLs of workers that refused the current values, which are therefore sent again unchanged.
     """
 
     workers: WorkerGroup
@@ -50,9 +53,9 @@ class PatchWorkersArgs(Arguments):
 
 
 REFUSED = "refused"
-"""The state of a worker that refused an update, so that it must be sent again."""
+"""The state of a worker that refused an update. The update must be sent again."""
 WORKER_PATH_PREFIX = "workers."
-"""The prefix of paths of fields about one worker; its URL follows."""
+"""The prefix of the path of a field about one worker. The worker's URL follows the prefix."""
 
 
 def get_group(op: Operation) -> WorkerGroup:
@@ -89,11 +92,13 @@ class PatchWorkers(OperationType):
         return op.resource.kind == "ConnectWorkerConfig"
 
     def select(self, op: Operation) -> Selections:
-        """Select its workers."""
+        """Select the workers that the operation changes."""
         return (WorkerSelection(frozenset({get_group(op)})),)
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
-        """Return the raw overrides of its keys, with marks for secrets, and the state of ``again`` workers.
+        """Return the raw values of the changed keys, and the state of each worker in ``again``.
+
+        Secrets are replaced by marks.
 
         Raises Fault if no worker reports the overrides.
         """
@@ -107,7 +112,7 @@ class PatchWorkers(OperationType):
         return view | {url: REFUSED if url in refusing_urls else IN_STEP for url in _get_args(op).again}
 
     def expected_state(self, op: Operation) -> View:
-        """Return the overrides after the ops; all workers are in step."""
+        """Return the view after the operation: the new values, and every worker in ``again`` in step."""
         new_values = {item.key: mark_new_value(item.value) for item in _get_args(op).ops}
         return {**op.expect, **new_values, **dict.fromkeys(_get_args(op).again, IN_STEP)}
 
@@ -130,13 +135,13 @@ class PatchWorkers(OperationType):
         return (*key_changes, *retry_changes)
 
     def find_element(self, op: Operation, at: ValuePath) -> str:
-        """Return the key that an op changes."""
+        """Return the key whose value is at this place in the arguments."""
         if at[0] == "ops" and isinstance(at[1], int):
             return _get_args(op).ops[at[1]].key
         return super().find_element(op, at)
 
     def without_elements(self, op: Operation, elements: Set[str]) -> Operation | None:
-        """Return the operation without the ops on these keys."""
+        """Return the operation without the changes of these keys; None if no change remains."""
         remaining_ops = tuple(item for item in _get_args(op).ops if item.key not in elements)
         expect = {element: value for element, value in op.expect.items() if element not in elements}
         return (
@@ -151,7 +156,7 @@ class PatchWorkers(OperationType):
         return {name: f"connect/{get_group(op)}/{name}" for name in names}
 
     def get_batch_key(self, op: Operation) -> str:
-        """Return the workers: two changes of one group are made one after the other."""
+        """Return the group of workers, so that two changes to one group are made one after the other."""
         return str(get_group(op))
 
     def list_produced_claims(self, op: Operation) -> frozenset[str]:
@@ -159,9 +164,9 @@ class PatchWorkers(OperationType):
         return frozenset(self.claims(op).values())
 
     def list_lagging_members(self, op: Operation, live: LiveState) -> tuple[str, ...]:
-        """Return the workers that do not run on all overrides yet or serve another certificate than reported.
+        """Describe the workers that have not applied the change or present an unreported certificate.
 
-        If no worker has read the change yet, all of them are in step with the previous overrides.
+        If no worker shows the new values yet, the only description names the keys.
         """
         snapshot = live.get(WorkerState).groups[get_group(op)]
         if snapshot.overrides is None:
@@ -184,12 +189,12 @@ class PatchWorkers(OperationType):
         *,
         validate_only: bool,
     ) -> Mapping[str, Result]:
-        """Validate the change with every worker. Unless validate_only, then send one PATCH to one of them."""
+        """Validate the change with every worker. Unless ``validate_only`` is set, send it to one worker."""
         clients = connections.get(ConnectClients)
         return {op.id: _patch_group(clients, op, secrets, validate_only=validate_only) for op in ops}
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Restore the earlier value of each key that is still as the operation left it."""
+        """Restore the earlier value of each key that still has the value that the operation set."""
         expected_view = self.expected_state(op)
         inverse_ops: list[WorkerConfigOpArgs] = []
         conflicts: list[str] = []

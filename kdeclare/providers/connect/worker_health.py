@@ -1,4 +1,4 @@
-"""Find workers that lag, differ or do not respond, and certificates that expire soon."""
+"""Find workers that lag, do not respond or present an unexpected certificate, and expiring certificates."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -14,21 +14,21 @@ IN_STEP = "in step"
 
 @dataclass(frozen=True, slots=True)
 class WorkerIssue:
-    """A worker that differs from the others or does not respond, with the reason."""
+    """A problem of one worker. why: a description of the problem."""
 
     url: str
     why: str
 
 
 def find_lagging(snapshot: GroupSnapshot) -> tuple[WorkerIssue, ...]:
-    """Return the workers that do not run on the current overrides, without those that do not respond."""
+    """Return the workers that respond but do not run on the current overrides."""
     overrides = snapshot.overrides or {}
     states = ((worker.url, explain_step(worker, overrides)) for worker in snapshot.workers if worker.status)
     return tuple(WorkerIssue(url, why) for url, why in states if why != IN_STEP)
 
 
 def find_refusing(snapshot: GroupSnapshot) -> tuple[WorkerIssue, ...]:
-    """Return the workers that have read the overrides but could not apply them; they need another update."""
+    """Return the workers that read the last update but could not apply it. It must be sent to them again."""
     errors_by_url = {worker.url: worker.status.error for worker in snapshot.workers if worker.status}
     refusing_urls = {url for url, error in errors_by_url.items() if error and error.offset is not None}
     return tuple(standing for standing in find_lagging(snapshot) if standing.url in refusing_urls)
@@ -42,7 +42,7 @@ def find_silent(snapshot: GroupSnapshot) -> tuple[WorkerIssue, ...]:
 def find_unconverged(
     snapshot: GroupSnapshot, expected_overrides: Mapping[str, str]
 ) -> tuple[WorkerIssue, ...]:
-    """Return workers that do not run on ``expected_overrides`` or serve another certificate than reported."""
+    """Return workers that do not run on ``expected_overrides`` or present an unreported certificate."""
     issues = []
     newest_offset = max((w.status.seen or 0 for w in snapshot.workers if w.status), default=0)
     for worker in snapshot.workers:
@@ -73,10 +73,11 @@ def explain_step(worker: WorkerSnapshot, overrides: Mapping[str, str]) -> str:
 
 
 def find_certificate_mismatches(snapshot: GroupSnapshot) -> Iterator[WorkerIssue]:
-    """Return the workers whose certificate differs from the reported one, or from one that others share.
+    """Yield the workers that present an unexpected certificate.
 
-    A lagging worker is expected to serve another certificate. If every worker has a different certificate,
-    none is reported.
+    A certificate is unexpected if it differs from the one that the worker reports, or from the one that is
+    presented most often. The second comparison leaves out lagging workers. It is skipped if no two workers
+    present the same certificate.
     """
     lagging_urls = {standing.url for standing in find_lagging(snapshot)}
     hashes_by_url = {
@@ -109,7 +110,11 @@ def is_expired_within(certificate: Certificate, snapshot: GroupSnapshot, seconds
 
 
 def _explain_certificate_mismatch(worker: WorkerSnapshot) -> str:
-    """Compare with the listener on the port of the URL. If ports are mapped, any listener may match."""
+    """Return how the presented certificate differs from the reported ones; empty if it does not.
+
+    The reported certificate is that of the listener on the port of the URL. If no listener has that port
+    (ports may be mapped), the certificate of any listener is accepted.
+    """
     if worker.served is None or worker.status is None:
         return ""
     tls_listeners = [one for one in worker.status.listeners if one.certificate]
@@ -130,7 +135,7 @@ SILENT = "worker-silent"
 BEHIND = "worker-behind"
 DIFFERS = "worker-certificate"
 OUT_OF_STEP = frozenset({SILENT, BEHIND, DIFFERS})
-"""Codes for workers that differ from the others."""
+"""The codes of warnings about workers that make ``status`` exit with 5."""
 
 _SUMMARIES = {
     SILENT: "Connect worker does not respond",
@@ -153,9 +158,10 @@ def check_worker_health(
     resource: str | None = None,
     place: SourcePosition | None = None,
 ) -> Iterator[Diagnostic]:
-    """Yield warnings about workers and certificates, and an information about each valid certificate.
+    """Yield warnings about workers and certificates, and information about each valid certificate.
 
-    warn_before_s: how long before its expiry to warn about a certificate. place: that of the resource.
+    warn_before_s: how many seconds before its expiry to warn about a certificate. place: the position of the
+    resource in the manifests.
     """
     resource_context = _ResourceContext(resource, place)
     issues_by_code = (

@@ -36,7 +36,7 @@ ERRORS = frozenset(
         BAD_ANSWER,
     }
 )
-"""The errors of Faults about workers; all other errors are Kafka's."""
+"""The error codes of Faults about workers. All other error codes come from Kafka."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ def _read_worker(workers: ConnectWorkers, url: str) -> WorkerSnapshot:
 def _read_overrides(
     workers: ConnectWorkers, snapshots: tuple[WorkerSnapshot, ...]
 ) -> Mapping[str, str] | None:
-    """Return the overrides of the worker that has read furthest; if it does not respond, of the next one."""
+    """Return the overrides of the most up-to-date worker that responds; None if none responds."""
     candidates = [(item.status.seen, item.url) for item in snapshots if item.status is not None]
     for _, url in sorted(candidates, key=lambda item: -1 if item[0] is None else item[0], reverse=True):
         try:
@@ -127,7 +127,7 @@ def format_fault(fault: Fault) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WorkerVerdict:
-    """One worker's verdict about proposed overrides. reason: why there is none; empty if there is one."""
+    """One worker's verdict about proposed overrides. reason: why there is no verdict, if there is none."""
 
     url: str
     validation: Validation | None
@@ -135,12 +135,12 @@ class WorkerVerdict:
 
     @property
     def is_good(self) -> bool:
-        """Whether the worker could apply them."""
+        """Whether the worker could apply the overrides."""
         return self.validation is not None and self.validation.valid
 
     @property
     def words(self) -> str:
-        """Its objections, or why there is no verdict."""
+        """The worker's objections, or the reason why there is no verdict."""
         if self.validation is None:
             return self.reason
         lines = [
@@ -158,7 +158,7 @@ def collect_verdicts(workers: ConnectWorkers, changes: Changes) -> tuple[WorkerV
 
 
 def require_valid(workers: ConnectWorkers, changes: Changes) -> None:
-    """Raise Fault if any worker could not apply ``changes`` or does not respond; it names each of them."""
+    """Raise Fault, naming each worker that could not apply ``changes`` or does not respond."""
     urls_by_message: dict[str, list[str]] = {}
     for verdict in collect_verdicts(workers, changes):
         if not verdict.is_good:

@@ -105,9 +105,9 @@ class _DeadlineStream(httpcore.NetworkStream):
 PATH = "/admin/dynamic-worker-config"
 
 MAX_RESPONSE_BYTES = 1 << 20
-"""The limit of a response body. Overrides take up to 64 KiB; a status has a certificate per listener."""
+"""The largest accepted body. Overrides take up to 64 KiB; a status has a certificate per listener."""
 _CHANGE_S = 60.0
-"""The time limit of a change: it is written, read back and applied before the response."""
+"""The time limit of a change. The worker writes, reads back and applies the change before it responds."""
 _NO_SUCH_PATH = "HTTP 404 Not Found"
 """Connect's message for a path that nothing serves; the plug-in's own 404 has more details."""
 _NOT_WRITTEN = "Nothing was written"
@@ -118,9 +118,9 @@ _TRUST_HINT = "check that its issuer is in the caFile and that its names include
 class RestWorkers:
     """Workers at their URLs; created by `open_rest_workers`.
 
-    Connections are not reused, so each request is a new handshake and none goes to a worker that has gone
-    away in the meantime. Proxies of the environment are not used, because the handshakes could not go through
-    them.
+    Connections are not reused, so each request starts with a new handshake, and no request is sent over a
+    connection that the worker has closed. Proxies of the environment are not used, because the handshakes
+    could not go through them.
     """
 
     def __init__(

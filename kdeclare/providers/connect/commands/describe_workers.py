@@ -100,13 +100,17 @@ class ProposalView:
 
     @property
     def is_good(self) -> bool:
-        """Whether every worker could apply them."""
+        """Whether every worker can apply the proposed overrides."""
         return not any(verdict.words for verdict in self.verdicts)
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeView:
-    """A change that was made. behind: by URL, why a worker has not applied it. seconds: until all had."""
+    """A change that was made.
+
+    behind: the reasons why workers have not applied the change, by URL. seconds: the time until all workers
+    applied it, or until the timeout.
+    """
 
     fields: tuple[FieldChange, ...]
     workers: WorkersView
@@ -115,7 +119,7 @@ class ChangeView:
 
 
 def get_workers_exit_code(view: WorkersView) -> ExitCode:
-    """Return PARTIAL if a worker is silent, lags, or serves another certificate than it should."""
+    """Return PARTIAL if a worker does not respond, lags, or presents an unexpected certificate."""
     return ExitCode.PARTIAL if any(d.code in OUT_OF_STEP for d in view.diagnostics) else ExitCode.OK
 
 
@@ -125,7 +129,7 @@ def get_proposal_exit_code(view: ProposalView) -> ExitCode:
 
 
 def get_change_exit_code(view: ChangeView) -> ExitCode:
-    """Return PARTIAL if some workers have not applied the change yet, which has been made."""
+    """Return PARTIAL if some workers have not applied the change, although it was made."""
     return ExitCode.PARTIAL if view.behind else ExitCode.OK
 
 

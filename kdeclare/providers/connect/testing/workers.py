@@ -85,12 +85,12 @@ class MemoryWorker:
 class MemoryWorkers:
     """A `ConnectWorkers` with a log of records that each worker reads at its own pace.
 
-    files: keystores by path that all workers have. placeholders: the values that they resolve to; any other
-    placeholder stays as it is.
-    log: the records of the topic; an empty one represents the tombstone. calls: the called methods, with the
-    URL. lose_answers: how many changes take effect without a response. lose_requests: how many never arrive.
-    rebalances: how many are rejected because of a rebalance. eager: whether the leader reads its own writes
-    before it responds, whatever its lag. Safe to use from several threads.
+    files: keystores by path that all workers have. placeholders: values by placeholder;
+    other placeholders stay unresolved.
+    log: the records of the topic; an empty one represents the tombstone. calls: the called methods, each with
+    the URL. lose_answers: how many changes take effect without a response. lose_requests: how many changes
+    never arrive. rebalances: how many changes are rejected because of a rebalance. eager: whether the leader
+    reads its own writes before it responds, regardless of its lag. Safe to use from several threads.
     """
 
     def __init__(

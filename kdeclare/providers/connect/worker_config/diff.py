@@ -64,7 +64,10 @@ class WorkerConfigRecord(OwnedRecord):
 
 @dataclass(frozen=True, slots=True)
 class _DiffInput:
-    """Input of a diff. resource: the compared one. live: raw overrides by key. owned: records by key."""
+    """The input of a diff.
+
+    resource: the id of the compared resource. live: raw overrides by key. owned: records by key.
+    """
 
     resource: ResourceId
     live: Mapping[str, str]
@@ -72,7 +75,7 @@ class _DiffInput:
 
 
 def resolve_group(desired: WorkerConfigBody | None, owned: WorkerConfigRecord | None) -> WorkerGroup:
-    """Return the declared workers; for an undeclared resource, the workers to which it was applied."""
+    """Return the declared workers, or those to which an undeclared resource was last applied."""
     if desired is not None:
         return desired.group
     if owned is None:
@@ -171,7 +174,7 @@ def _diff_key(diff_input: _DiffInput, key: str, config_value: ConfigValue) -> It
 
 
 def _is_same_secret(secret: Secret, raw: str) -> bool:
-    """Return whether workers hold the value of a secret. A decoded secret is known only by its hash."""
+    """Return whether ``raw`` is the value of the secret. A decoded secret is compared by its hash."""
     return raw == secret.value if secret.value else is_hash_of(secret.digest, raw)
 
 
@@ -190,7 +193,7 @@ def _has_drifted(diff_input: _DiffInput, key: str) -> bool:
 
 
 def _build_applied_record(config_value: ConfigValue) -> AppliedRecord:
-    """Return what is owned of a config value once it has been applied."""
+    """Return the owned record of a config value after it was applied."""
     if isinstance(config_value, Secret):
         return config_value.ref
     return AppliedValue(str(config_value.value) if isinstance(config_value, Value) else None)
@@ -228,7 +231,7 @@ def dump_body(body: WorkerConfigBody) -> JsonObject:
 
 
 def bind_body(document: JsonObject) -> WorkerConfigBody:
-    """Convert plain data back to a body; secrets come without their values."""
+    """Convert plain data back to a body, in which secrets have no values."""
     config_entries = as_object(document["configs"]).items()
     return WorkerConfigBody(
         bind_group(as_object(document["workers"])),
