@@ -378,8 +378,8 @@ def test_rollback_after_concurrent_change_is_conflict(world: World, workers: Mem
 @pytest.mark.parametrize(
     ("who", "text"),
     [
-        ("one that shows what it does not have", "another certificate than the one it reports"),
-        ("one with a file of its own", "another certificate than the others"),
+        ("one that shows what it does not have", "a different certificate than the one it reports"),
+        ("one with a file of its own", "a different certificate than the others"),
     ],
 )
 def test_worker_with_different_certificate_is_named(

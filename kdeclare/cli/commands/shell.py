@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _EPILOG = build_epilog(
     "kdeclare shell                                 use the cluster of the project",
-    "kdeclare shell --bootstrap-server broker:9092  use another cluster",
+    "kdeclare shell --bootstrap-server broker:9092  connect to a different cluster",
     "kdeclare shell < commands.txt                  run a script, like kdeclare shell commands.txt",
     codes=(0, 1, 2, 3, 4, 5, 6, 64, 130),
 )

@@ -20,6 +20,9 @@ class WorkerIssue:
     why: str
 
 
+_RENEW_HINT = "Install a new certificate and declare it."
+
+
 def find_lagging(snapshot: GroupSnapshot) -> tuple[WorkerIssue, ...]:
     """Return the workers that respond but do not run on the current overrides."""
     overrides = snapshot.overrides or {}
@@ -90,7 +93,8 @@ def find_certificate_mismatches(snapshot: GroupSnapshot) -> Iterator[WorkerIssue
         reason = _explain_certificate_mismatch(worker)
         is_different = shared_hash is not None and hashes_by_url.get(worker.url, shared_hash) != shared_hash
         if not reason and is_different and worker.served:
-            reason = f"it serves another certificate than the others ({_format_certificate(worker.served)})"
+            certificate = _format_certificate(worker.served)
+            reason = f"it presents a different certificate than the others ({certificate})"
         if reason:
             yield WorkerIssue(worker.url, reason)
 
@@ -124,7 +128,8 @@ def _explain_certificate_mismatch(worker: WorkerSnapshot) -> str:
     }
     if not reported_hashes or worker.served.sha256 in reported_hashes:
         return ""
-    return f"it serves another certificate than the one it reports ({_format_certificate(worker.served)})"
+    certificate = _format_certificate(worker.served)
+    return f"it presents a different certificate than the one it reports ({certificate})"
 
 
 def _format_certificate(certificate: Certificate) -> str:
@@ -139,8 +144,8 @@ OUT_OF_STEP = frozenset({SILENT, BEHIND, DIFFERS})
 
 _SUMMARIES = {
     SILENT: "Connect worker does not respond",
-    BEHIND: "Connect worker is not in step",
-    DIFFERS: "Connect worker serves another certificate",
+    BEHIND: "Connect worker is out of sync",
+    DIFFERS: "Connect worker presents a different certificate",
 }
 
 
@@ -192,10 +197,10 @@ def _build_certificate_diagnostic(
     detail, hint = f"{certificate_text} is valid until {expiry_text}.", ""
     if is_expired_within(certificate, snapshot, 0):
         severity, code, summary = Severity.WARNING, "certificate-expired", "Certificate has expired"
-        detail, hint = f"{certificate_text} expired at {expiry_text}.", "Install a new one and declare it."
+        detail, hint = f"{certificate_text} expired at {expiry_text}.", _RENEW_HINT
     elif is_expired_within(certificate, snapshot, warn_before_s):
         severity, code, summary = Severity.WARNING, "certificate-expires", "Certificate expires soon"
-        hint = "Install a new one and declare it. Set 'warnBeforeExpiry' to change when this warning starts."
+        hint = f"{_RENEW_HINT} Set 'warnBeforeExpiry' to change when this warning starts."
     return _build_diagnostic(severity, code, summary, detail, hint, resource_context, certificate.sha256)
 
 

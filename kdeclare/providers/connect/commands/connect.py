@@ -199,7 +199,7 @@ def status(
     """Show whether each worker runs on the current overrides.
 
     Also shows the certificate that each worker serves. Requests the status of each worker and performs a TLS
-    handshake with it. Exits with 5 if one does not respond, lags, or serves another certificate than it
+    handshake with it. Exits with 5 if one does not respond, lags, or presents a different certificate than it
     should.
     """
     from kdeclare.providers.connect.commands.describe_workers import describe_workers, get_workers_exit_code

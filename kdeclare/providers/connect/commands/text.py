@@ -41,7 +41,9 @@ class WorkerDocument:
     """One worker."""
 
     url: str
-    worker_id: Annotated[str | None, Field(description="Null if it is silent, as are the next three fields.")]
+    worker_id: Annotated[
+        str | None, Field(description="Null if the worker does not respond; so are the next three fields.")
+    ]
     leader: bool | None
     plugin_version: str | None
     mode: str | None
@@ -100,7 +102,9 @@ class ChangedDocument:
 
     exit_code: _ExitCode
     changes: tuple[OverrideChangeDocument, ...]
-    seconds: Annotated[float, Field(description="The time until all had applied it, or until the timeout.")]
+    seconds: Annotated[
+        float, Field(description="The time until all workers had applied the change, or until the timeout.")
+    ]
     behind: tuple[BehindDocument, ...]
     workers: tuple[WorkerDocument, ...]
 
