@@ -8,7 +8,7 @@ import pytest
 
 from kdeclare.core.resources.changes import FieldOp
 from kdeclare.providers.kafka.port import ConfigAlteration, ConfigOp, NewPartitions
-from kdeclare.report.plan.plan_markdown import MAX_LENGTH
+from kdeclare.report.plan.plan_markdown import MAX_COMMENT_LENGTH
 from tests.beds import topic_resource
 from tests.ci.gh_stub import BOT
 from tests.ci.memory_kdeclare import load_cluster, save_cluster
@@ -70,7 +70,9 @@ def test_pull_request_comment_is_updated_in_place(github: Runner) -> None:
     )
     report = (github.out / "report.md").read_text()
     assert report in first["body"]
-    assert len(first["body"]) - len(report) < 65_536 - MAX_LENGTH, "there is always room for what is added"
+    assert len(first["body"]) - len(report) < 65_536 - MAX_COMMENT_LENGTH, (
+        "there is always room for what is added"
+    )
     assert "this run</a>; if you merge, exactly this plan is applied." in first["body"]
     github.topic("refunds")
     plan_pull_request(github, run=2)

@@ -1,4 +1,7 @@
-"""Send one batch, and determine the outcome of requests without a response."""
+"""Send one batch, and settle the unknown outcome of requests without a response.
+
+After a crash, `recovery` settles the outcomes that a run left unknown.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace

@@ -1,4 +1,4 @@
-"""Compare-and-set: the state that an operation was planned on must not have changed."""
+"""Decide whether a plan is stale: whether the state that it was planned on has changed."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""The diff of a fleet, and the comparison with earlier audits: new, unchecked and fixed findings."""
+"""Find the drift of a fleet with Spark, and compare it with earlier audits."""
 
 import functools
 from collections.abc import Callable, Collection, Sequence

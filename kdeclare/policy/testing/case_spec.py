@@ -150,7 +150,10 @@ def find_contradictions(case: CaseSpec, merged: RequestSpec) -> Iterator[tuple[S
         if getattr(case.request, name):
             yield ("request", name), f"{merged.action} does not take '{name}': {_ABSENCE_REASONS[name]}."
     if merged.action == Action.CREATE and merged.changed == []:
-        yield ("request",), "A creation changes fields: remove 'changed', or list the changed fields."
+        yield (
+            ("request",),
+            "'changed' is empty, but creating a resource sets fields: list them, or remove 'changed'.",
+        )
     for name, state in (("pre", merged.pre), ("post", merged.post)):
         for text in _check_state(state) if state else ():
             yield ("request", name), text

@@ -19,7 +19,7 @@ from kdeclare.report.fleet.audit_wording import (
     sort_by_findings,
     sort_worst_first,
 )
-from kdeclare.report.plan.plan_markdown import MAX_LENGTH, take_fitting
+from kdeclare.report.plan.plan_markdown import MAX_COMMENT_LENGTH, take_fitting
 from kdeclare.report.run.history_text import format_time
 
 _MAX_CLUSTERS = 50
@@ -28,7 +28,7 @@ _MAX_ROWS = 200
 
 
 def render_audit_markdown(audit: Audit) -> str:
-    """Render the whole report, at most ``MAX_LENGTH`` characters, ending in a newline."""
+    """Render the whole report, at most ``MAX_COMMENT_LENGTH`` characters, ending in a newline."""
     header = _render_header(audit)
     footer = _render_footer(audit)
     sections: tuple[tuple[Callable[[Audit, int], str], float], ...] = (
@@ -38,7 +38,9 @@ def render_audit_markdown(audit: Audit) -> str:
         (_render_teams, 0.4),
         (_render_findings, 1.0),
     )
-    remaining = MAX_LENGTH - len(header) - len(footer) - len(sections) - 1  # and a line between each two
+    remaining = (
+        MAX_COMMENT_LENGTH - len(header) - len(footer) - len(sections) - 1
+    )  # and a line between each two
     blocks = [header]
     for section, share in sections:
         blocks.append(section(audit, int(remaining * share)))

@@ -123,7 +123,8 @@ class TurnDocument:
     snapshot_id: str
     turn: Turn
     seen_before: Annotated[
-        _Second | None, Field(description="When the object was last read before; null for the first time.")
+        _Second | None,
+        Field(description="When the object was previously read; null if this is the first time."),
     ]
     error: Annotated[str | None, Field(description="Why the object could not be read.")]
     fields: tuple[FieldTurn, ...]

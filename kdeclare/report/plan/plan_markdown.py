@@ -1,6 +1,7 @@
 """A plan as a comment on a pull request: risks first, then the changes, then their values.
 
-The Markdown works on GitHub and GitLab. Items that do not fit into a comment are counted instead.
+The Markdown works on GitHub and GitLab. A comment that would be too long is truncated: items that do not
+fit are counted instead.
 """
 
 from collections import Counter
@@ -244,7 +245,7 @@ def _render_row(*cells: str) -> str:
     return f"| {' | '.join(cells)} |\n"
 
 
-MAX_LENGTH = 65_000
+MAX_COMMENT_LENGTH = 65_000
 """The maximum length of a comment in characters: GitHub accepts 65,536, and the CI steps add a few."""
 
 _MAX_ORPHANS = 20
@@ -255,7 +256,7 @@ _STATUS_SENTENCES = {
 
 
 def plan_markdown(plan: Plan, identity: str | None = None) -> str:
-    """Render the whole comment, at most ``MAX_LENGTH`` characters, ending in a newline.
+    """Render the whole comment, at most ``MAX_COMMENT_LENGTH`` characters, ending in a newline.
 
     identity: the plan's id if it was read from a file; computed otherwise.
     """
@@ -271,7 +272,9 @@ def plan_markdown(plan: Plan, identity: str | None = None) -> str:
         (_render_warnings, 0.4),
         (_render_all_details, 1.0),
     )
-    remaining = MAX_LENGTH - len(header) - len(footer) - len(sections) - 1  # and a line between each two
+    remaining = (
+        MAX_COMMENT_LENGTH - len(header) - len(footer) - len(sections) - 1
+    )  # and a line between each two
     rendered = {}
     for section, share in sections:
         rendered[section] = section(plan, int(remaining * share))
@@ -289,11 +292,11 @@ def plan_markdown(plan: Plan, identity: str | None = None) -> str:
 
 
 def render_problem_markdown(diagnostics: Iterable[Diagnostic]) -> str:
-    """Render the diagnostics of a command that failed as a whole; at most ``MAX_LENGTH`` characters."""
+    """Render the diagnostics of a failed command, at most ``MAX_COMMENT_LENGTH`` characters."""
     items = sort_diagnostics(diagnostics)
     header = f"## kdeclare failed: {format_severity_counts(items) or 'see below'}.\n"
     rows = [partial(render_diagnostic_item, item) for item in items]
-    return f"{header}\n{_render_fitting_items(rows, 'problem', MAX_LENGTH - len(header) - 1)}"
+    return f"{header}\n{_render_fitting_items(rows, 'problem', MAX_COMMENT_LENGTH - len(header) - 1)}"
 
 
 def _render_risks(plan: Plan, max_length: int) -> str:

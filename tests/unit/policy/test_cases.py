@@ -238,7 +238,7 @@ def test_deletion_case_with_post_state_is_rejected(tmp_path: Path) -> None:
             "changed: [partitions]",
             "DELETE does not take 'changed': a deletion changes no fields.",
         ),
-        ("CREATE", "changed: []", "A creation changes fields"),
+        ("CREATE", "changed: []", "creating a resource sets fields"),
         (
             "CREATE",
             "labelsBefore: {a: b}",

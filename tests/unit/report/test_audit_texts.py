@@ -14,7 +14,7 @@ from kdeclare.report.fleet.audit_markdown import render_audit_markdown
 from kdeclare.report.fleet.audit_page import render_audit_page
 from kdeclare.report.fleet.audit_text import render_audit_text
 from kdeclare.report.fleet.audit_wording import format_change, format_headline, sort_worst_first
-from kdeclare.report.plan.plan_markdown import MAX_LENGTH
+from kdeclare.report.plan.plan_markdown import MAX_COMMENT_LENGTH
 from tests.browser.sample_audits import (
     HOSTILE,
     build_big_audit,
@@ -123,7 +123,7 @@ def test_format_change_shows_invalid_json_unchanged() -> None:
 def test_audit_markdown_of_many_rows_fits_limit() -> None:
     audit = build_big_audit()
     text = render_audit_markdown(audit)
-    assert len(text) <= MAX_LENGTH
+    assert len(text) <= MAX_COMMENT_LENGTH
     assert text.endswith("\n")
     left = int(re.findall(r"… and ([\d,]+) more findings", text)[0].replace(",", ""))
     assert text.count("\n- **") + left == len(audit.rows)
@@ -138,7 +138,7 @@ def test_audit_markdown_of_long_names_fits_limit() -> None:
     clusters = [build_cluster(r.cluster, long) for r in rows]
     assert (
         len(render_audit_markdown(Audit(build_summary(rows, clusters, fleet=long), rows, 10**9)))
-        <= MAX_LENGTH
+        <= MAX_COMMENT_LENGTH
     )
 
 

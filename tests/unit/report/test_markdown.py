@@ -19,7 +19,7 @@ from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.report.elements.markdown_escape import escape_prose
 from kdeclare.report.elements.values import sanitize_for_terminal
-from kdeclare.report.plan.plan_markdown import MAX_LENGTH, plan_markdown, render_problem_markdown
+from kdeclare.report.plan.plan_markdown import MAX_COMMENT_LENGTH, plan_markdown, render_problem_markdown
 from tests.unit.report.golden_files import check_golden
 from tests.unit.report.sample_plans import DENY, SAMPLES, UPDATE_PAYMENTS, WARN, make_plan
 
@@ -73,7 +73,7 @@ def read_rows(tokens: list[Token]) -> list[list[str]]:
 
 def check_comment(text: str) -> list[Token]:
     """Check the properties of every comment."""
-    assert len(text) <= MAX_LENGTH
+    assert len(text) <= MAX_COMMENT_LENGTH
     assert text.endswith("\n")
     tokens = PARSER.parse(text)
     for token in tokens:
@@ -204,7 +204,7 @@ def test_plan_markdown_of_five_thousand_changes_fits_limit() -> None:
     assert left[1] == left[2] == f"{5000 - len(rows):,}"
     folds = text.count("<details>")
     assert f"… and the values of {4999 - folds:,} more changes (omitted)" in text
-    assert len(text) > MAX_LENGTH * 0.8, "there was room for more"
+    assert len(text) > MAX_COMMENT_LENGTH * 0.8, "there was room for more"
     assert len(rows) > 50
     assert folds > 20
     assert text == plan_markdown(make_large_plan(5000), IDENTITY)
@@ -230,7 +230,7 @@ def test_plan_markdown_of_large_hostile_plan_fits_limit(text: str) -> None:
     )
     comment = plan_markdown(flood)
     check_comment(comment)
-    assert len(comment) > MAX_LENGTH / 4
+    assert len(comment) > MAX_COMMENT_LENGTH / 4
     risks_fit = "more risks (omitted)" not in comment  # risks get the most room, and have a short form
     assert not risks_fit or comment.count("- **error**") == 200
     for what in ("verdicts", "warnings", "changes"):

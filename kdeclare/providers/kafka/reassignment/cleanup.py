@@ -1,4 +1,7 @@
-"""Cleanup after finished moves: remove throttles that are no longer needed, and elect preferred leaders."""
+"""Cleanup after finished moves: remove throttles that are no longer needed, and elect preferred leaders.
+
+This includes moves of runs that crashed.
+"""
 
 from collections.abc import Collection
 from dataclasses import replace
