@@ -33,6 +33,8 @@ settings.register_profile(
 settings.register_profile("quick", settings.get_profile("thorough"), max_examples=10)
 settings.load_profile("quick")
 
+pytest.register_assert_rewrite("tests.unit.report.golden_files")  # so that a failure shows the difference
+
 os.environ.pop("CI", None)
 """If it is set, kdeclare resolves only references that a project allows. Tests of this behavior set it."""
 

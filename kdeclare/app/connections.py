@@ -63,7 +63,7 @@ class Opener:
     """Opens the connection of one provider.
 
     makes, is_always_needed: see `ConnectionType`. open: raises KdeclareError.
-    is_kept: whether a keeper closes the connection if it is `Keepable`.
+    is_kept: whether the shell keeps the connection for later commands, if it is `Keepable`, and closes it.
     is_named: whether the environment configures the system, or has to: see `Connections`.
     """
 

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.providers.kafka.client import connect
+from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.sandbox import SandboxStatus
 from tests.beds import KafkaBed
 from tests.commands import run_here
@@ -55,19 +56,22 @@ spec:
 """
 CHANGING = [
     (r"\b\d+(?:\.\d+)? m?s\b", "1.9 s"),
+    (r" · [\d,]+ unmanaged\b", ""),
     (r"\b\d{8}T\d{6}Z(?:\.\d+)?-[0-9a-f]{8}\b", "20261124T091504Z-fe4a154a"),
 ]
-"""Durations and run ids, with what the picture shows in their place."""
+"""Durations, run ids and counts of other tests' topics, with what the picture shows in their place."""
 
 
 @pytest.fixture
 def prefix(sandbox: SandboxStatus) -> Iterator[str]:
     """Topics of this test alone; they are gone at the end."""
     name = f"shop-{uuid.uuid4().hex[:8]}-"
+    with closing(connect(sandbox.bootstrap, {})) as cluster:
+        cluster.create_topics([NewTopic(f"{name}other", 1, 1, None, {})])
     yield name
     with closing(connect(sandbox.bootstrap, {})) as cluster:
         bed = KafkaBed(cluster, sandbox.bootstrap)
-        for topic in ("orders", "payments"):
+        for topic in ("orders", "payments", "other"):
             bed.delete_at_end(f"{name}{topic}")
         bed.clean()
 

@@ -23,7 +23,7 @@ class CannotPlanError(Exception):
     """The error that no operations lead to the desired state. Raised by `Kind.plan_operations`."""
 
     def __init__(self, problem: Diagnostic) -> None:
-        """Store the diagnostic to report, which blocks its resource."""
+        """Store the diagnostic, which is reported and blocks its resource."""
         super().__init__(problem.detail)
         self.problem = problem
 

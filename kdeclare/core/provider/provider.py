@@ -194,7 +194,7 @@ def find_pending(pending: PendingCleanup, section: str) -> frozenset[str]:
 
 
 def with_pending(pending: PendingCleanup, section: str, names: Collection[str]) -> PendingCleanup:
-    """Return the pending cleanup with these names in a section. Without names, remove the section."""
+    """Return a copy in which the section has these names; without names, it has no such section."""
     other_sections = {name: value for name, value in pending.items() if name != section}
     return {**other_sections, section: sorted(names)} if names else other_sections
 

@@ -119,7 +119,7 @@ def _hash_canonical(text_by_key: Mapping[str, str], items_by_key: Mapping[str, S
 
 
 _END_OF_OPERATION = re.compile(r""""resource":"([^"/\\]+)/(?:[^"\\]|\\.)*","verb":"([^"\\]+)"\},?\n""")
-"""The end of a line with an operation; its fields are sorted."""
+"""The last two fields of an operation in a plan file; the fields are sorted by name."""
 
 
 def find_written_kinds(lines: Iterable[str]) -> frozenset[tuple[str, str]] | None:

@@ -19,7 +19,7 @@ SECRET_KEY_PATTERN = (
 """Matches the keys of settings that contain secrets; the pattern is also valid in Java."""
 
 _PARTITIONS_PER_CORE = 2
-"""Shuffle partitions per core: more than one evens out skew, and a million rows do not need more."""
+"""Shuffle partitions per core. Several even out skew; for a million rows, more than two do not help."""
 
 _HEAP_DIVISOR = 6
 """The driver's heap gets this fraction of the memory, because Python workers need as much in addition."""

@@ -401,9 +401,9 @@ def _build_requests(
 
 
 def _complete_request(entry: "AdhocTopicRequest", defaults: "AdhocTopicRequest") -> "AdhocTopicRequest":
-    """Set the fields that an entry does not set from the options.
+    """Fill in the fields that an entry leaves unset from the options.
 
-    Assignments and counts exclude each other. If the entry has assignments, the counts in the options are
+    Assignments and counts are mutually exclusive. If the entry has assignments, the counts in the options are
     ignored; if the entry has counts, the assignments in the options are ignored.
     """
     partitions, factor = entry.partitions, entry.replication_factor
