@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from kafka.protocol.admin import CreateTopicsResponse, DescribeConfigsResponse
 from kafka.protocol.metadata import MetadataResponse
 
-from kdeclare.providers.kafka.client.configs_decoder import decode_configs
-from kdeclare.providers.kafka.client.created_topics import decode_created_topics
+from kdeclare.providers.kafka.client.decoding.configs_decoder import decode_configs
+from kdeclare.providers.kafka.client.decoding.created_topics import decode_created_topics
+from kdeclare.providers.kafka.client.decoding.wire_format import RawResponse, read_uvarint, skip_tags
 from kdeclare.providers.kafka.client.topics import decode_topics
-from kdeclare.providers.kafka.client.wire_format import RawResponse, read_uvarint, skip_tags
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import ConfigEntry, ConfigSource, ConfigType
 from kdeclare.providers.kafka.port import ConfigQuery

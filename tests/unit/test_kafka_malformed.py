@@ -17,10 +17,9 @@ from kafka.protocol.metadata import MetadataResponse
 
 from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.providers.kafka.client import connect
-from kdeclare.providers.kafka.client.configs_decoder import decode_configs
-from kdeclare.providers.kafka.client.created_topics import decode_created_topics
-from kdeclare.providers.kafka.client.topics import decode_topics
-from kdeclare.providers.kafka.client.wire_format import (
+from kdeclare.providers.kafka.client.decoding.configs_decoder import decode_configs
+from kdeclare.providers.kafka.client.decoding.created_topics import decode_created_topics
+from kdeclare.providers.kafka.client.decoding.wire_format import (
     MalformedResponse,
     RawResponse,
     read_count,
@@ -28,6 +27,7 @@ from kdeclare.providers.kafka.client.wire_format import (
     read_uvarint,
     skip_tags,
 )
+from kdeclare.providers.kafka.client.topics import decode_topics
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.port import ConfigQuery
 from tests.fake_broker import fake_broker

@@ -7,11 +7,12 @@ from kafka.protocol.admin import IncrementalAlterConfigsRequest
 
 from kdeclare.core.live.faults import Fault, FaultKind, Result
 from kdeclare.core.resources.changes import FieldOp
-from kdeclare.providers.kafka.client.configs_decoder import (
+from kdeclare.providers.kafka.client.decoding.configs_decoder import (
     RESOURCE_TYPES,
     DescribeConfigsResult,
     decode_configs,
 )
+from kdeclare.providers.kafka.client.decoding.wire_format import RawDescribeConfigsRequest
 from kdeclare.providers.kafka.client.describe_cluster import describe_cluster
 from kdeclare.providers.kafka.client.faults import (
     INVALID_TOPIC,
@@ -20,7 +21,6 @@ from kdeclare.providers.kafka.client.faults import (
 )
 from kdeclare.providers.kafka.client.freshness import Freshness
 from kdeclare.providers.kafka.client.wire import Wire, batch_items, send_batches
-from kdeclare.providers.kafka.client.wire_format import RawDescribeConfigsRequest
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, parse_broker_id
 from kdeclare.providers.kafka.port import ConfigAlteration, ConfigQuery, Configs
 

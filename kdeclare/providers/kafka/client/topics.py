@@ -13,17 +13,8 @@ from kafka.protocol.admin import (
 
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.faults import CreatedObject, Fault, Outcome, Result
-from kdeclare.providers.kafka.client.created_topics import decode_created_topics, format_topic_id
-from kdeclare.providers.kafka.client.faults import (
-    INVALID_TOPIC,
-    NONE,
-    TOPIC_AUTHORIZATION_FAILED,
-    UNKNOWN_TOPIC_OR_PARTITION,
-    build_fault_from_code,
-)
-from kdeclare.providers.kafka.client.freshness import Freshness
-from kdeclare.providers.kafka.client.wire import Wire, batch_items, send_batches
-from kdeclare.providers.kafka.client.wire_format import (
+from kdeclare.providers.kafka.client.decoding.created_topics import decode_created_topics, format_topic_id
+from kdeclare.providers.kafka.client.decoding.wire_format import (
     RawCreateTopicsRequest,
     RawMetadataRequest,
     RawResponse,
@@ -33,6 +24,15 @@ from kdeclare.providers.kafka.client.wire_format import (
     require_end,
     skip_tags,
 )
+from kdeclare.providers.kafka.client.faults import (
+    INVALID_TOPIC,
+    NONE,
+    TOPIC_AUTHORIZATION_FAILED,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    build_fault_from_code,
+)
+from kdeclare.providers.kafka.client.freshness import Freshness
+from kdeclare.providers.kafka.client.wire import Wire, batch_items, send_batches
 from kdeclare.providers.kafka.live import Partition, Topic
 from kdeclare.providers.kafka.port import NewPartitions, NewTopic
 

@@ -11,7 +11,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.providers.kafka.client.wire_format import (
+from kdeclare.providers.kafka.client.decoding.wire_format import (
     RawResponse,
     decode_all,
     read_count,

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.providers.kafka.client.wire_format import (
+from kdeclare.providers.kafka.client.decoding.wire_format import (
     MalformedResponse,
     RawResponse,
     decode_all,

@@ -1,0 +1,1 @@
+"""Decoders of responses that kafka-python decodes slowly."""
