@@ -4,7 +4,7 @@ Slow imports are inside the functions that use them, because every ``--help`` im
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -130,15 +130,17 @@ class ProjectOptions:
     ] = None
     line: Invocation = field(default_factory=Invocation, kw_only=True)
 
-    def given(self) -> "WorkspaceOptions":
-        """Return the values of these options."""
+    def collect_options(self) -> "WorkspaceOptions":
+        """Return the values of these options; those that the command does not have keep their defaults."""
         from kdeclare.app.workspace import WorkspaceOptions
 
-        return WorkspaceOptions(self.project, self.env)
+        known = {option.name for option in fields(WorkspaceOptions)}
+        own = {option.name: getattr(self, option.name) for option in fields(self) if option.name in known}
+        return WorkspaceOptions(**own)
 
     def options(self) -> "WorkspaceOptions":
         """Return the values for the use cases: these options, completed with those of the shell."""
-        return self.line.options(self.given())
+        return self.line.options(self.collect_options())
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,12 +151,6 @@ class StateOptions(ProjectOptions):
         str | None,
         typer.Option(metavar="DIR|URI", help="Location of the state (default: from the project file)."),
     ] = None
-
-    def given(self) -> "WorkspaceOptions":
-        """Return the values of these options."""
-        from kdeclare.app.workspace import WorkspaceOptions
-
-        return WorkspaceOptions(self.project, self.env, state=self.state)
 
     def workspace(self) -> "Workspace":
         """Open the project in its environment without connecting to a system. Raises KdeclareError."""
@@ -179,14 +175,6 @@ class ClusterOptions(StateOptions):
         ),
     ] = None
 
-    def given(self) -> "WorkspaceOptions":
-        """Return the values of these options."""
-        from kdeclare.app.workspace import WorkspaceOptions
-
-        return WorkspaceOptions(
-            self.project, self.env, self.bootstrap_server, self.command_config, self.state
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class ConnectionOptions(ClusterOptions):
@@ -202,13 +190,9 @@ class ConnectionOptions(ClusterOptions):
         ),
     ] = None
 
-    def given(self) -> "WorkspaceOptions":
-        """Return the values of these options."""
-        from kdeclare.app.workspace import WorkspaceOptions
-
-        return WorkspaceOptions(
-            self.project, self.env, self.bootstrap_server, self.command_config, self.state, self.timeout
-        )
+    def collect_options(self) -> "WorkspaceOptions":
+        """Return the values of these options; those that the command does not have keep their defaults."""
+        return replace(ClusterOptions.collect_options(self), timeout_s=self.timeout)
 
 
 @dataclass(frozen=True, slots=True)

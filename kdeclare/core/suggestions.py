@@ -17,11 +17,7 @@ def find_closest(word: str, candidates: Iterable[str]) -> str | None:
 
 @lru_cache(maxsize=1_000)  # the same mistake often appears in many manifests
 def _find_closest(word: str, candidates: tuple[str, ...]) -> str | None:
-    import difflib  # imported here because only invalid input needs it
-
-    by_folded_name = {name.casefold(): name for name in candidates}
-    matches = difflib.get_close_matches(word.casefold(), by_folded_name, n=1)
-    return by_folded_name[matches[0]] if matches else None
+    return next(iter(find_nearest(word, candidates, limit=1)), None)
 
 
 def format_alternatives(names: Iterable[str]) -> str:
@@ -38,7 +34,7 @@ def format_alternatives(names: Iterable[str]) -> str:
 
 def find_nearest(word: str, candidates: Iterable[str], limit: int = 3) -> list[str]:
     """Return the known words closest to ``word``, closest first, ignoring case."""
-    import difflib
+    import difflib  # imported here because only invalid input needs it
 
     by_folded_name = {name.casefold(): name for name in candidates}
     return [

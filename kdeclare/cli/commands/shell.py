@@ -72,7 +72,7 @@ def shell(
         # the cached connection would log its own problems between the lines
         logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)
     cache = ConnectionCache()
-    shell_context = ShellContext(reach.given(), cache, console.output_options)
+    shell_context = ShellContext(reach.collect_options(), cache, console.output_options)
     try:
         if script is None and sys.stdin.isatty():
             return _run_prompt(shell_context, console)
