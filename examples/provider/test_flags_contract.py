@@ -1,4 +1,4 @@
-"""Run the contract suite of providers on the flags provider."""
+"""Run kdeclare's contract suite for providers on the flags provider."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +14,7 @@ from kdeclare.testing.provider_contract import Declared, ProviderContract
 
 
 class TestFlags(ProviderContract):
-    """Uses a separate file for each test, which is fast enough."""
+    """The contract suite. Each test uses a separate SQLite file."""
 
     provider = PROVIDER
     before = (

@@ -1,4 +1,4 @@
-"""``kdeclare flag``: change a flag ad hoc. The module is imported only for this command."""
+"""The command ``kdeclare flag``. kdeclare imports this module only if a user runs the command."""
 
 from typing import Annotated
 

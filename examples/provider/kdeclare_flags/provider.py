@@ -1,4 +1,4 @@
-"""The provider of feature flags: connection, two kinds and their cleanup."""
+"""The provider of feature flags: a connection, two kinds and a cleanup."""
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -19,28 +19,28 @@ SYSTEM = ObjectSystem("flags", FlagService, Contents)
 
 
 class FlagSettings(BaseModel):
-    """Settings of an environment: the file of the service, relative to the project."""
+    """The settings of an environment: the path of the service's file, relative to the project folder."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     file: str
 
 
 class FlagSpec(ObjectSpec):
-    """``spec`` of a Flag, which is on for a percentage of users."""
+    """The ``spec`` of a Flag. A flag is on for a percentage of the users."""
 
     description: str | None = Field(default=None, description="Purpose of the flag.")
     rollout: int = Field(default=100, ge=0, le=100, description="Percentage of users with the flag on.")
 
 
 class FlagClientSpec(ObjectSpec):
-    """``spec`` of a FlagClient: a program that reads flags with a token."""
+    """The ``spec`` of a FlagClient. A client is a program that uses a token to read flags."""
 
     flags: list[str] = Field(description="Flags that the client reads.")
     token: SecretText = Field(description="Token that the client authenticates with.")
 
 
 class Rollout(Completion):
-    """A flag reaches its clients some time after the request has completed."""
+    """The completion of a change to a flag. The change reaches the clients some time after the request."""
 
     def is_ongoing(self, op: Operation, live: LiveState) -> bool:
         """See `Completion`."""
@@ -48,7 +48,7 @@ class Rollout(Completion):
 
 
 class FlagClientKind(SystemObjectKind):
-    """A client's old token stays valid for a grace period, and is then revoked."""
+    """The kind FlagClient. After a token is replaced, the old token stays valid for a grace period."""
 
     def update_cleanup(self, op: Operation, status: Status, before: PendingCleanup) -> PendingCleanup:
         """See `ObjectKind`."""
@@ -65,7 +65,7 @@ CLIENT = FlagClientKind(SYSTEM, "FlagClient", FlagClientSpec, references={"flags
 
 
 def find_cleanup(request: CleanupRequest) -> Cleanup | None:
-    """Revoke the old tokens whose grace period is over. Raises Fault."""
+    """Return the operations that revoke old tokens after their grace period. Raises Fault."""
     names = find_pending(request.pending, OLD_TOKENS)
     if not names:
         return None

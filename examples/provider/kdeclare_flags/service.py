@@ -1,4 +1,4 @@
-"""The service: feature flags and their clients in one SQLite file, which other programs use as well."""
+"""The service: an SQLite file with feature flags and their clients. Other programs use the same file."""
 
 import json
 import sqlite3
@@ -23,29 +23,33 @@ CREATE TABLE old_tokens(client TEXT, token TEXT, until REAL);
 
 
 class Contents(SystemObjects):
-    """Contents of the service. ``ongoing`` has the flags that have not reached all their clients yet."""
+    """The objects of the service. ``ongoing``: the flags whose last change has not reached all clients."""
 
 
 @dataclass(frozen=True, slots=True)
 class FlagService:
-    """Reads and writes the file. Each call opens it, so that threads can share the object."""
+    """A connection to the service. Each call opens the file, so threads can share the connection."""
 
     path: Path
     timeout_s: float = 5.0
 
     def open(self, timeout_s: float) -> "FlagService":
-        """See `Target`: the service is its own connection. Raises Fault if the file cannot be read."""
+        """See `Target`. The object is also the connection. Raises Fault if the file cannot be read."""
         self.read()
         return self
 
     def create(self, rollout_s: float = 0.0, grace_s: float = 0.0) -> None:
-        """Create the file. A flag takes rollout_s to reach its clients; an old token is valid for grace_s."""
+        """Create the file.
+
+        rollout_s: the time in seconds until a changed flag reaches its clients.
+        grace_s: the time in seconds for which a replaced token stays valid.
+        """
         with closing(sqlite3.connect(self.path)) as file, file:
             file.executescript(f"BEGIN; {_SCHEMA}")
             file.execute("INSERT INTO service VALUES (?, ?, ?)", (str(uuid.uuid4()), rollout_s, grace_s))
 
     def read(self) -> Contents:
-        """Read all objects; tokens are returned as secrets. Raises Fault."""
+        """Read all objects, with tokens as secrets. Raises Fault."""
         now = time.time()
         with self._open() as file:
             [(system_id, rollout_s, _)] = file.execute("SELECT * FROM service")
@@ -61,7 +65,7 @@ class FlagService:
         return Contents(objects, system_id, frozenset(rolling))
 
     def write(self, writes: Sequence[ObjectWrite], *, validate_only: bool) -> list[Fault | None]:
-        """Make the writes, or only validate them; return the fault of each, or None. Raises Fault."""
+        """Execute or only validate the writes. Return a fault or None for each write. Raises Fault."""
         with self._open() as file:
             results = [self._write(file, write) for write in writes]
             if validate_only:
