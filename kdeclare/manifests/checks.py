@@ -17,7 +17,7 @@ from kdeclare.core.suggestions import format_suggestion
 from kdeclare.manifests.syntax.nodes import find_position
 
 ResourceCheck = Callable[[Sequence[DesiredResource]], Iterator[Diagnostic]]
-"""A check across the resources of a project. Each of its diagnostics has a position and names a resource."""
+"""A check across all resources of a project. Every diagnostic has a position and names a resource."""
 
 
 def build_duplicate_resource_error(
@@ -29,7 +29,7 @@ def build_duplicate_resource_error(
 ) -> Diagnostic:
     """Return the error for a second declaration of a resource.
 
-    is_rule: whether the declaration is a rule. A rule applies to all environments.
+    is_rule: whether the declared object is a rule (a policy or defaults), for which overlays are not allowed.
     """
     overlay_hint = "" if is_rule else ". Put differences between environments into an overlay"
     return error(
@@ -43,7 +43,10 @@ def build_duplicate_resource_error(
 
 
 def parse_name_scope(entries_by_kind: Mapping[str, list[str]], root: Node) -> NameScope:
-    """Return the scope of a project file. Raises KdeclareError for unknown kinds and invalid patterns."""
+    """Return the name scope that a project file declares (``spec.scope``).
+
+    Raises KdeclareError for unknown kinds and invalid patterns.
+    """
     problems = list(_check_scope_entries(entries_by_kind, root))
     if problems:
         raise KdeclareError(*sort_diagnostics(problems))
@@ -53,7 +56,10 @@ def parse_name_scope(entries_by_kind: Mapping[str, list[str]], root: Node) -> Na
 def check_name_scope(
     desired: Iterable[DesiredResource], scope: NameScope, kinds: Mapping[str, Kind]
 ) -> Iterator[Diagnostic]:
-    """Yield an error for each declared resource that is, or affects a resource that is, outside the scope."""
+    """Yield an error for each declared resource that is outside the scope.
+
+    A resource is also reported if it affects a resource outside the scope.
+    """
     if not scope.entries:
         return
     for item in desired:

@@ -1,7 +1,7 @@
-"""Kind `Defaults`: values for fields that a resource's own manifest and overlays do not set.
+"""The `Defaults` kind: values for fields that neither a resource's manifest nor an overlay sets.
 
-This module also defines the layers that make up one resource. Like overlays, defaults are merged as YAML
-nodes, not as plain data, so every field keeps its source position.
+This module also defines the layers of a resource: its manifest, overlays and defaults. All layers are merged
+as YAML nodes rather than as plain data, so every field keeps its source position.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -42,13 +42,13 @@ DEFAULTS = "Defaults"
 _DEFAULTS_PATH = ("spec", "defaults")
 
 FieldPath = tuple[str, ...]
-"""Keys from the spec down to a field."""
+"""The path of a field: the keys that lead from the spec to the field."""
 
 
 class DefaultsSelector(BaseModel):
-    """``selector``: names, or ``/regular expressions/`` (RE2) that match whole names.
+    """``selector``: the names and labels of the resources to which the defaults apply.
 
-    ``labels``: the manifest must have all of them.
+    A resource is selected if its name matches one of the names and its manifest has all of the labels.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
@@ -59,9 +59,9 @@ class DefaultsSelector(BaseModel):
 class DefaultsSpec(BaseModel):
     """``spec`` of a Defaults manifest.
 
-    kind: the kind of the resources.
-    priority: if several Defaults set the same field, the one with the highest priority wins.
-    defaults: values for fields of that kind's spec.
+    kind: the kind of the resources to which the defaults apply.
+    priority: if several Defaults set the same field, the value with the highest priority is used.
+    defaults: values for fields in the spec of that kind.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
@@ -73,7 +73,7 @@ class DefaultsSpec(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class DefaultsBody:
-    """The resources that a Defaults manifest applies to, and its priority."""
+    """The selector and the priority of a Defaults manifest."""
 
     kind: str
     names: tuple[str, ...] = ()
@@ -97,7 +97,10 @@ class DefaultsKind:
         self._kinds = kinds
 
     def parse(self, name: str, spec: BaseModel) -> tuple[DefaultsBody, tuple[SpecProblem, ...]]:
-        """Return the body of a spec, and its problems. `Defaults` checks the default values."""
+        """Return the body of a spec and the problems of its kind and selector.
+
+        `Defaults` checks the default values.
+        """
         spec = narrow(spec, DefaultsSpec)
         selector = spec.selector
         body = DefaultsBody(spec.kind, tuple(selector.names or ()), selector.labels, spec.priority)
@@ -122,7 +125,11 @@ class DefaultsKind:
 
 @dataclass(frozen=True, slots=True)
 class DefaultsManifest:
-    """One Defaults manifest. root: the document. defaults: the node of its ``spec.defaults``."""
+    """One Defaults manifest.
+
+    root: the root node of the document.
+    defaults: the node of ``spec.defaults``.
+    """
 
     name: str
     body: DefaultsBody
@@ -131,14 +138,14 @@ class DefaultsManifest:
 
     @property
     def id(self) -> ResourceId:
-        """The id of the manifest, in the same form as for other manifests."""
+        """The id of the manifest in the form of a resource id: ``Defaults/NAME``."""
         return ResourceId(DEFAULTS, self.name)
 
 
 class Defaults:
-    """The Defaults of a project; true in a condition if there are any.
+    """All Defaults of a project. The object is falsy if the project has no Defaults.
 
-    Their order depends only on their priority.
+    The order in which Defaults are added does not matter, only their priority does.
     """
 
     def __init__(self, kinds: Mapping[str, Kind]) -> None:
@@ -152,9 +159,10 @@ class Defaults:
         return bool(self._manifests)
 
     def add(self, root: Node, reader: NodeReader) -> list[Diagnostic]:
-        """Add a document.
+        """Add a Defaults document, and return its problems.
 
-        A document with errors provides no defaults, so that its errors are reported only once.
+        If the document has errors, its values are not used as defaults. Otherwise the same errors would be
+        reported again for each resource.
         """
         data, problems = reader.read_aside(root, self._find_modes(root, reader))
         declared, shape_problems = self._shapes.check(data, root, readable=not problems)
@@ -172,9 +180,10 @@ class Defaults:
     def beneath(
         self, resource: ResourceId | None, root: Node, reader: NodeReader
     ) -> tuple[Node, list[Diagnostic]]:
-        """Return a document with its missing fields filled in, and an error for each contradiction.
+        """Return a document with defaults for its missing fields, and an error for each pair of conflicting
+        defaults.
 
-        The document already contains its overlays.
+        root: the document, in which the overlays are already merged.
         """
         spec = find_child(root, "spec")
         if resource is None or spec is None or not isinstance(spec[1], MappingNode):
@@ -190,10 +199,9 @@ class Defaults:
         return sorted(manifests, key=lambda given: (-given.body.priority, given.name))
 
     def offers(self, found: Sequence[DefaultsManifest], root: Node) -> Iterator[Node]:
-        """Yield, for each Defaults manifest, a document with only a spec: the fields that it adds to
-        ``root``.
+        """Yield the fields that each Defaults manifest can add to ``root``, as a document with only a spec.
 
-        Fields that exclude, or are excluded by, a field that is already set are left out.
+        The documents omit fields that are mutually exclusive with a field that is already set.
         """
         for given in found:
             spec = find_node(root, ("spec",))
@@ -223,9 +231,9 @@ class Defaults:
         ]
 
     def _find_modes(self, root: Node, reader: NodeReader) -> Modes:
-        """Return how to read a Defaults document.
+        """Return the modes for reading a Defaults document.
 
-        Its default values are read as in manifests of that kind.
+        The default values are read in the same way as in manifests of the kind to which they apply.
         """
         node = find_node(root, ("spec", "kind"))
         kind = self._kinds.get(str(reader.peek(node))) if node is not None else None
@@ -236,9 +244,9 @@ class Defaults:
         )
 
     def _check_fields(self, data: Any, root: Node) -> list[Diagnostic]:
-        """Return the problems of the default values that affect every resource.
+        """Return the problems of the default values that exist for every resource.
 
-        Missing fields are not reported, because the resource's own manifest can set them.
+        Missing fields are not reported, because the manifest of a resource can set these fields.
         """
         spec = data.get("spec") if isinstance(data, dict) else None
         fields = spec.get("defaults") if isinstance(spec, dict) else None
@@ -263,10 +271,10 @@ class Defaults:
     def _check_contradictions(
         self, manifests: Sequence[DefaultsManifest], root: Node
     ) -> Iterator[Diagnostic]:
-        """Yield an error for each contradiction between two Defaults of equal priority.
+        """Yield an error for each field for which two Defaults of equal priority conflict.
 
-        There is no contradiction if Defaults of a higher priority already set the field. Each contradiction
-        is reported once.
+        Two Defaults do not conflict if Defaults of a higher priority already set the field. Each conflict is
+        reported only once.
         """
         for index, second in enumerate(manifests):
             for first in manifests[:index]:
@@ -286,7 +294,7 @@ class Defaults:
     def _find_clashes(
         self, first: DefaultsManifest, second: DefaultsManifest
     ) -> Iterator[tuple[FieldPath, FieldPath]]:
-        """Yield each pair of fields, one of each Defaults manifest, that cannot both apply."""
+        """Yield the two paths of each conflict, in the first and in the second Defaults manifest."""
         modes = build_spec_modes(self._kinds[second.body.kind].spec)
         yield from ((path, path) for path in find_differences(first.defaults, second.defaults, modes))
         for field_name, excluded_fields in find_exclusive_fields(self._kinds[second.body.kind]).items():
@@ -298,7 +306,7 @@ class Defaults:
                 )
 
     def _can_fill(self, spec: Node | None, manifest: DefaultsManifest, path: FieldPath) -> bool:
-        """Return whether a manifest's value at a path would be filled into ``spec``."""
+        """Return whether the default that a Defaults manifest has at a path would be added to ``spec``."""
         exclusive_fields = find_exclusive_fields(self._kinds[manifest.body.kind])
         is_excluded = any(
             has_field_value(spec, other) for name in path[:1] for other in exclusive_fields.get(name, ())
@@ -308,13 +316,13 @@ class Defaults:
     def _build_higher_spec(
         self, manifests: Sequence[DefaultsManifest], manifest: DefaultsManifest, root: Node
     ) -> Node | None:
-        """Return the spec with all defaults of higher priority filled in."""
+        """Return the spec of ``root`` with all defaults that have a higher priority than ``manifest``."""
         higher_manifests = [other for other in manifests if other.body.priority > manifest.body.priority]
         return find_node(reduce(fill, self.offers(higher_manifests, root), root), ("spec",))
 
 
 def find_labels(root: Node, reader: NodeReader) -> dict[str, str]:
-    """Return those labels of a document that can be read."""
+    """Return the labels of a document that can be read without errors."""
     node = find_node(root, ("metadata", "labels"))
     labels = reader.peek(node) if node is not None else None
     return labels if isinstance(labels, dict) else {}
@@ -329,7 +337,7 @@ def _is_name_match(name: str, name_or_pattern: str) -> bool:
 
 
 def _build_spec_document(manifest: DefaultsManifest, fields: list[tuple[Node, Node]]) -> Node:
-    """Return a document that has only a spec, with these fields."""
+    """Return a document that consists of a spec with these fields."""
     root, defaults = manifest.root, manifest.defaults
     spec = MappingNode(defaults.tag, fields, defaults.start_mark, defaults.end_mark)
     pairs = [(key, spec) for key, _ in root.value if key.value == "spec"]
@@ -343,7 +351,10 @@ def _is_certain(problem: Diagnostic) -> bool:
 def _build_contradiction_error(
     first: DefaultsManifest, second: DefaultsManifest, first_path: FieldPath, second_path: FieldPath
 ) -> Diagnostic:
-    """Return the error for two manifests whose fields at ``first_path`` and ``second_path`` conflict."""
+    """Return the error for two conflicting Defaults manifests.
+
+    first_path, second_path: the paths of the conflicting fields in the first and the second manifest.
+    """
     first_position = find_position(first.defaults, first_path, key=True)
     detail = (
         f"{second.id} and {first.id} ({first_position}) have the same priority and give "
@@ -365,7 +376,11 @@ def _build_contradiction_error(
 
 @dataclass(frozen=True, slots=True)
 class InheritedDefaults:
-    """The fields that a resource inherits from one Defaults manifest, as a document with only a spec."""
+    """The fields that a resource inherits from one Defaults manifest.
+
+    name: the name of the Defaults manifest.
+    root: a document that consists of a spec with these fields.
+    """
 
     name: str
     root: Node = field(repr=False, compare=False, hash=False)
@@ -373,11 +388,12 @@ class InheritedDefaults:
 
 @dataclass(frozen=True)
 class Layers:
-    """The composed documents that make up one resource.
+    """The documents that make up one resource, as parsed YAML nodes.
 
     base: the manifest.
-    overlays: the documents that are merged over the manifest, in this order.
-    defaults: values for fields that neither the manifest nor an overlay sets, the highest priority first.
+    overlays: the documents to merge over the manifest, in merge order.
+    defaults: the values for fields that neither the manifest nor an overlay sets; the defaults with the
+        highest priority come first.
     """
 
     base: Node = field(repr=False, compare=False)
@@ -398,9 +414,9 @@ class Layers:
 def collect_inherited_defaults(
     resource: ResourceId, merged: Node, defaults: Defaults, reader: NodeReader
 ) -> tuple[InheritedDefaults, ...]:
-    """Return the defaults that a resource inherits.
+    """Return the defaults that a resource inherits, the highest priority first.
 
-    merged: the resource's manifest with its overlays merged.
+    merged: the manifest of the resource, with its overlays merged in.
     """
     manifests = defaults.find_matching(resource, find_labels(merged, reader))
     offers = zip(manifests, defaults.offers(manifests, merged), strict=True)

@@ -1,7 +1,7 @@
 """Pydantic models of documents, and the validation of single documents.
 
-The models describe the parts that all manifests have around their spec. Files with a single document that is
-not a manifest (projects and fleets) are read here, too.
+The models describe the fields that all manifests have in addition to their spec. The module also reads
+project files and fleet files, which contain a single document each.
 """
 
 import re
@@ -36,7 +36,7 @@ from kdeclare.manifests.syntax.substitution import Variable, has_reference
 _MISPLACED_KIND_HINTS = {
     "PolicyTest": "Move policy tests out of the manifests, and run them with 'kdeclare policy test FILE'.",
 }
-"""Hints for documents that are not manifests of a project."""
+"""Hints for documents of kinds that do not belong into the manifests of a project."""
 
 
 TextMap = Annotated[
@@ -51,21 +51,21 @@ class Metadata(BaseModel):
     """``metadata`` of every manifest."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-    # read as a string, exactly as written; to an editor, it can look like a number
+    # always read as a string; the schema for editors also accepts names that look like numbers
     name: Annotated[str, Field(min_length=1, json_schema_extra={"type": ["string", "integer"]})]
     labels: TextMap = {}
 
 
 class Declarable(Protocol):
-    """The attributes of a kind of resource or rule that are needed to read its documents."""
+    """A kind of resource or rule, reduced to the attributes that are needed to read its documents."""
 
     name: str
     spec: type[BaseModel]
 
     def parse(self, name: str, spec: Any) -> tuple[Any, tuple[SpecProblem, ...]]:
-        """Return the body of a spec with the right shape, and its other problems.
+        """Return the body of a spec, and the problems that the model of the spec does not detect.
 
-        Works offline, without side effects.
+        spec: an instance of the model. The method works offline and has no side effects.
         """
 
 
@@ -83,7 +83,7 @@ class Envelope(BaseModel):
 
 
 def build_envelope_model(kind: Declarable) -> type[Envelope]:
-    """Return the model of whole documents of a kind."""
+    """Return the model of a complete document of this kind."""
     version: Any = Literal[find_api_version(kind.name)]
     name: Any = Literal[kind.name]
     return create_model(
@@ -92,7 +92,7 @@ def build_envelope_model(kind: Declarable) -> type[Envelope]:
 
 
 class DocumentValidator:
-    """Validates documents of the known kinds."""
+    """Validates documents of all known kinds."""
 
     def __init__(self, kinds: Mapping[str, Declarable]) -> None:
         self._kinds = kinds
@@ -102,10 +102,10 @@ class DocumentValidator:
     def check(
         self, data: Any, root: Node, *, readable: bool
     ) -> tuple[DesiredResource | None, list[Diagnostic]]:
-        """Return the resource that ``data`` declares, or None if it is invalid, and all problems of the
-        document.
+        """Return the declared resource and all problems of the document. The resource is None if its fields
+        do not fit the model.
 
-        readable: whether all scalars could be read. If not, the kind checks only the fields that could.
+        readable: whether all scalars could be read. If not, the kind checks only the readable fields.
         """
         if not isinstance(data, dict):
             return None, [build_not_a_manifest_error(root)]
@@ -135,9 +135,9 @@ class DocumentValidator:
         return None, problems
 
     def find_modes(self, root: Node, reader: NodeReader) -> Modes:
-        """Return how to read a document. Its kind can come after its spec.
+        """Return the modes for reading a document, which depend on its kind.
 
-        A document of an unknown kind is read as plain values.
+        In a document of an unknown kind, scalars are read as plain YAML values.
         """
         kind = self._find_kind(root, reader)
         if kind is None:
@@ -148,7 +148,7 @@ class DocumentValidator:
         return modes
 
     def can_show(self, root: Node, node: Node) -> bool:
-        """Return whether a message may quote a scalar: the document's model says that it is not a secret."""
+        """Return whether messages may quote a scalar, because the document's model knows it is not secret."""
         declarable = self._find_kind(root)
         path = find_path(root, node)
         return path is not None and is_showable(
@@ -156,7 +156,10 @@ class DocumentValidator:
         )
 
     def _find_kind(self, root: Node, reader: NodeReader | None = None) -> Declarable | None:
-        """Return the kind of a document. If the kind is written as a reference, ``reader`` resolves it."""
+        """Return the kind of a document, or None if it is unknown.
+
+        reader: resolves the reference if the document declares its kind by a reference.
+        """
         pair = find_child(root, "kind")
         if pair is None or not isinstance(pair[1], ScalarNode):
             return None
@@ -164,7 +167,7 @@ class DocumentValidator:
         return self._kinds.get(reader.peek(pair[1]) if reader and has_reference(text) else text)
 
     def unknown(self, kind: str, root: Node) -> list[Diagnostic]:
-        """Return the error for an unknown kind."""
+        """Return the error for an unknown kind, or an empty list if the kind is known."""
         return [] if kind in self._kinds else [build_unknown_kind_error(kind, self._kinds, root)]
 
     def _get_model(self, kind: Declarable) -> type[Envelope]:
@@ -187,7 +190,7 @@ class DocumentValidator:
 
 
 def _add_provider_hint(problem: Diagnostic, data: dict[Any, Any]) -> Diagnostic:
-    """Add a hint if no installed provider has the group of a document."""
+    """Add a hint to the problem if no installed provider has the API group of the document."""
     version = data.get("apiVersion")
     if problem.subject != "apiVersion" or problem.hint or not isinstance(version, str):
         return problem
@@ -202,7 +205,7 @@ def _add_provider_hint(problem: Diagnostic, data: dict[Any, Any]) -> Diagnostic:
 
 
 def _add_group_hint(problem: Diagnostic, kind: Declarable, data: dict[Any, Any]) -> Diagnostic:
-    """Add a hint with the right ``apiVersion`` if the document has none or one of a different group."""
+    """Add a hint with the right ``apiVersion`` if the document has no ``apiVersion`` or a different group."""
     if problem.subject != "apiVersion":
         return problem
     version = find_api_version(kind.name)
@@ -218,9 +221,9 @@ def _add_group_hint(problem: Diagnostic, kind: Declarable, data: dict[Any, Any])
 def _check_valid_fields(
     kind: Declarable, data: dict[Any, Any], wrong_fields: set[str | int], root: Node
 ) -> list[Diagnostic]:
-    """Return the problems that the kind finds in the fields of the right shape.
+    """Return the problems that the kind finds in the valid fields of a document that also has wrong fields.
 
-    They are reported together with the errors in the other fields.
+    Thus users see the errors of all fields together.
     """
     spec, metadata = data.get("spec"), data.get("metadata")
     if not isinstance(spec, dict):
@@ -244,7 +247,7 @@ def _check_valid_fields(
 def _is_certain(problem: SpecProblem, *, named: bool) -> bool:
     """Return whether a problem exists regardless of the values of the unreadable fields.
 
-    A problem of the whole spec, or of a field that depends on other fields, is not certain.
+    A problem with the whole spec is not certain, nor is a problem with a field that depends on other fields.
     """
     return problem.offset is not None or (len(problem.path) > 1 and (named or problem.path != NAME))
 
@@ -283,7 +286,7 @@ def _locate_problem(problem: SpecProblem, root: Node, kind: Declarable) -> Diagn
 
 
 def _is_setting_path(path: tuple[str | int, ...], kind: Declarable) -> bool:
-    """Return whether a path leads to an entry of a map of strings. The model does not define its keys."""
+    """Return whether a path leads to an entry of a map of strings, whose keys are chosen by the user."""
     return len(path) == 2 and path != NAME and build_spec_modes(kind.spec).get_modes_below(path[0]).is_text
 
 
@@ -292,10 +295,10 @@ _URI = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:")
 
 
 def load_document(path: Path, kind: str, read_hint: str) -> Node:
-    """Return the only document of a file that is not a manifest.
+    """Return the document of a project file or a fleet file.
 
-    Raises KdeclareError if it is not the only one.
-    read_hint: the hint for a file that cannot be read.
+    Raises KdeclareError if the file cannot be read or does not contain exactly one document.
+    read_hint: the hint in the error for a file that cannot be read.
     """
     file = str(path)
     try:
@@ -341,9 +344,9 @@ def validate_document(model: type[M], root: Node, reader: NodeReader) -> M:
 
 
 def parse_variables(node: Node | None, reader: NodeReader) -> dict[str, Variable]:
-    """Return the variables.
+    """Return the variables in a mapping node: for each name, the value and its spelling.
 
-    Each is read twice, because the spelling of a number cannot be derived from its value.
+    The node is read twice, because the spelling of a number cannot be derived from its value.
     """
     if node is None:
         return {}
@@ -352,5 +355,5 @@ def parse_variables(node: Node | None, reader: NodeReader) -> dict[str, Variable
 
 
 def resolve_location(folder: Path, state: str) -> str:
-    """Return the location of a state, which is a folder or a URI. A folder is relative to ``folder``."""
+    """Return the location of a state. A URI is returned unchanged; a path is resolved against ``folder``."""
     return state if _URI.match(state) else str(folder / state)

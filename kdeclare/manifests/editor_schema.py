@@ -1,4 +1,4 @@
-"""JSON Schemas for editors, built from the validating models: manifests, overlays, defaults."""
+"""JSON Schemas of manifests, overlays and defaults for editors, built from the models that validate them."""
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
@@ -21,11 +21,11 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _REFERENCE = "Reference"
 _REFERENCE_TYPES = ("integer", "number", "boolean")
 _FIELD_KEYWORDS = ("default", "description")
-"""Keywords that describe a field and do not restrict its value."""
+"""Schema keywords that describe a field, but do not restrict its value."""
 
 
 class _DescribedSchemaGenerator(GenerateJsonSchema):
-    """Adds descriptions to fields, but no titles, because titles would only repeat the field names."""
+    """Generates schemas whose fields have descriptions, but no titles, which would repeat the field names."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
@@ -35,7 +35,7 @@ class _DescribedSchemaGenerator(GenerateJsonSchema):
 
 
 def build_json_schema(kinds: Mapping[str, Declarable]) -> JsonSchemaValue:
-    """Return one schema for all documents: those of these kinds, including rules, and projects and fleets."""
+    """Return one schema for all documents: projects, fleets, and manifests and rules of these kinds."""
     models: list[type[BaseModel]] = [build_envelope_model(kind) for kind in kinds.values()]
     models += [build_project_model(find_connection_settings(), find_plan_settings()), FleetManifest]
     mode: JsonSchemaMode = "validation"
@@ -53,7 +53,7 @@ def build_json_schema(kinds: Mapping[str, Declarable]) -> JsonSchemaValue:
 
 
 def get_definition_name(reference: JsonSchemaValue) -> str:
-    """Return the name of the definition that a schema refers to."""
+    """Return the name of the definition to which a schema refers (``$ref``)."""
     name: str = reference["$ref"].rpartition("/")[2]
     return name
 
@@ -61,9 +61,9 @@ def get_definition_name(reference: JsonSchemaValue) -> str:
 def collect_reachable(
     schema: object, definitions: JsonSchemaValue, *, in_lists: bool = True
 ) -> dict[str, JsonSchemaValue]:
-    """Return the definitions that a schema refers to, directly or indirectly, by name.
+    """Return the definitions to which a schema refers directly or indirectly, by name.
 
-    in_lists: whether to include definitions that only the elements of lists refer to.
+    in_lists: whether to include definitions that are used only for the elements of lists.
     """
     reached: dict[str, JsonSchemaValue] = {}
     _add_reachable(schema, definitions, reached, () if in_lists else ("items",))
@@ -87,7 +87,7 @@ def _add_reachable(
 
 
 def _describe_fields(model: type[BaseModel], schema: JsonSchemaValue) -> JsonSchemaValue:
-    """Return the schema of a model with a description added to each field that has none in the model."""
+    """Return the schema of a model, with descriptions for the fields that the model does not describe."""
     if "properties" not in schema:
         return schema
     descriptions = {name: find_field_doc(model, name) for name in schema["properties"]}
@@ -101,7 +101,7 @@ def _describe_fields(model: type[BaseModel], schema: JsonSchemaValue) -> JsonSch
 
 
 def _accept_references(schema: Any) -> Any:
-    """Allow a reference wherever a number or a boolean is expected."""
+    """Return a schema that also allows a reference (``${…}``) instead of a number or a boolean."""
     if isinstance(schema, list):
         return [_accept_references(item) for item in schema]
     if not isinstance(schema, dict):
@@ -114,10 +114,10 @@ def _accept_references(schema: Any) -> Any:
 
 
 def build_overlay_schema(manifests: JsonSchemaValue) -> JsonSchemaValue:
-    """Return the schema of overlays. manifests: the schema of the manifests that overlays are merged over.
+    """Return the schema of overlays. manifests: the schema of manifests.
 
-    Mappings are merged key by key, so an overlay only requires kind and name. A list replaces the manifest's
-    list, so its elements must be complete.
+    An overlay requires only kind and name, because its mappings are merged key by key with the manifest. A
+    list in an overlay replaces the list in the manifest, so the elements of the list must be complete.
     """
     definitions: dict[str, JsonSchemaValue] = manifests["$defs"]
     documents = map(get_definition_name, manifests["oneOf"])
@@ -131,7 +131,10 @@ def build_overlay_schema(manifests: JsonSchemaValue) -> JsonSchemaValue:
 
 
 class DefaultsSchemaKind(DefaultsKind):
-    """Parses like `DefaultsKind`. Its spec describes the fields in detail, but is sometimes too strict."""
+    """A `DefaultsKind` for the schema, which describes the fields of each kind.
+
+    Its model is sometimes too strict to validate documents.
+    """
 
     def __init__(self, kinds: Mapping[str, Kind]) -> None:
         super().__init__(kinds)
@@ -142,9 +145,10 @@ class DefaultsSchemaKind(DefaultsKind):
 
 
 def _build_variant(kind: Kind) -> type[BaseModel]:
-    """Return the model of Defaults for one kind.
+    """Return the model of the spec of Defaults for one kind.
 
-    Fields that manifests require are optional in defaults, so a kind with such fields accepts any mapping.
+    Defaults can omit fields that are required in manifests. If the kind has such fields, its model cannot be
+    used for defaults, and any mapping is accepted.
     """
     has_required_field = any(field.is_required() for field in kind.spec.model_fields.values())
     kind_literal: Any = Literal[kind.name]

@@ -1,7 +1,7 @@
-"""Descriptions of the fields of kdeclare's own documents, as editors show them next to the field.
+"""Descriptions of the fields of kdeclare's own documents, which editors show next to each field.
 
-Specs of providers describe their fields themselves (pydantic's ``Field(description=...)``). A test checks
-that no description is missing and none is unused.
+The specs of providers contain their own descriptions (Pydantic's ``Field(description=...)``). A test checks
+that no description is missing or unused.
 """
 
 from collections.abc import Iterator, Mapping
@@ -144,9 +144,9 @@ _OF_PROVIDERS = "kdeclare.providers."
 
 
 def find_field_doc(model: type[BaseModel], name: str) -> str | None:
-    """Return the description of a model's field; None if it is not described here.
+    """Return the description of a field of a model, or None if this module does not describe the field.
 
-    The class itself is compared, not only its name, which classes of other packages can share.
+    Only models of kdeclare are described. Models of other packages can have the same class names.
     """
     docs = (words[name] for words in _find_docs(model) if name in words)
     return next(docs, None)

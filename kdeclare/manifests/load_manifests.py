@@ -1,4 +1,4 @@
-"""Load the manifests of a project in one environment as desired resources, with all their problems."""
+"""Load the manifests of a project in one environment as desired resources, and report their problems."""
 
 import gc
 import os
@@ -27,9 +27,9 @@ from kdeclare.manifests.syntax.nodes import compose
 from kdeclare.manifests.syntax.substitution import ReferenceContext
 
 _BATCH_SIZE = 16
-"""The number of documents to parse before they are processed.
+"""The number of documents that are parsed before they are processed together.
 
-With single documents, loading takes a sixth longer.
+If documents are parsed and processed one at a time, loading takes a sixth longer.
 """
 
 
@@ -37,13 +37,14 @@ With single documents, loading takes a sixth longer.
 class LoadedManifests:
     """The loaded manifests.
 
-    desired: the resources whose spec has the right shape, in the order of files and documents. The
-        diagnostics can contain errors that the kind found in them.
-    complete: False if only given paths were loaded. Other resources can then be declared elsewhere.
+    desired: the resources whose spec fits the model of the kind, in the order of files and documents.
+        ``diagnostics`` can contain further errors for these resources.
+    complete: whether the whole project was loaded. If only some paths were loaded, other files can declare
+        more resources.
     files: the number of files that were loaded, including overlays.
-    rules: the rules of the whole project, ordered by id. As in ``desired``, the kind can have found errors in
-        them. Defaults are not included, because they are already merged into ``desired``.
-    layers: the layers of the traced resource, if it is in ``desired``.
+    rules: the rules of the whole project, ordered by id. ``diagnostics`` can contain further errors for these
+        rules. Defaults are not included, because they are already merged into ``desired``.
+    layers: the layers of the traced resource, or None if it is not in ``desired``.
     """
 
     desired: tuple[DesiredResource, ...]
@@ -55,7 +56,7 @@ class LoadedManifests:
 
     @property
     def has_errors(self) -> bool:
-        """Whether there are errors, so that the desired state is unreliable."""
+        """Whether there are errors. If so, the desired state is unreliable."""
         return any(d.is_error for d in self.diagnostics)
 
 
@@ -69,14 +70,14 @@ def load_project_manifests(
     replacements: Mapping[str, bytes | None] | None = None,
     traced_resource: ResourceId | None = None,
 ) -> LoadedManifests:
-    """Load the manifests of a project, or only those at ``paths``. Problems become diagnostics.
+    """Load the manifests of a project, or only the manifests at ``paths``. Problems become diagnostics.
 
     paths: files or folders, relative to the working directory; None or empty for the whole project.
-    checks: checks across all valid resources.
-    rules: kinds whose documents declare no resource but apply to the whole project. The whole project is
-        searched for these documents even if ``paths`` are given.
-    replacements: contents to use instead of the files on disk, to see how they would change the project; None
-        stands for a deleted file. Files that do not exist yet are loaded as well.
+    checks: the checks across all valid resources.
+    rules: the kinds of rules, such as policies, which apply to the whole project. The whole project is
+        searched for rules even if ``paths`` are given.
+    replacements: the contents to use instead of the files on disk, by file, in order to preview a change to
+        the manifests. None stands for a deleted file. New files are loaded as well.
     traced_resource: the resource whose layers are returned.
     """
     all_roots = find_manifest_roots(project) if project.file is not None else ()
@@ -98,7 +99,7 @@ def load_project_manifests(
     loader.diagnostics += check_name_scope(desired, project.scope, kinds)
     diagnostics = sort_diagnostics(
         dict.fromkeys(loader.diagnostics)
-    )  # a problem of an overlay can appear again in the merged document
+    )  # a problem in an overlay can be reported again for the merged document
     project_rules = loader.sort_rules()
     return LoadedManifests(tuple(desired), diagnostics, not paths, loader.count, project_rules, loader.layers)
 
@@ -108,7 +109,7 @@ def load_rules(
 ) -> tuple[tuple[DesiredResource, ...], tuple[Diagnostic, ...]]:
     """Return the rules of the whole project and their problems, without loading the manifests.
 
-    A project without a file has no rules.
+    Without a project file, there are no rules.
     """
     with _pause_garbage_collection():
         loader = _Loader(project, {}, environ, rules, {})
@@ -120,8 +121,10 @@ def load_rules(
 
 @contextmanager
 def _pause_garbage_collection() -> Iterator[None]:
-    """Disable the garbage collector. Nodes and bodies form no cycles, and searching for cycles takes up to a
-    fifth of the time of a large load."""
+    """Disable the garbage collector in the block, which saves up to a fifth of the time of a large load.
+
+    The loaded objects do not need the garbage collector, because they form no reference cycles.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -132,7 +135,7 @@ def _pause_garbage_collection() -> Iterator[None]:
 
 
 class _Loader:
-    """Processes the files one by one; nodes live only while they are processed."""
+    """Processes files one by one. To save memory, the nodes of a file are discarded after processing."""
 
     def __init__(
         self,
@@ -169,7 +172,11 @@ class _Loader:
         self._places: dict[ResourceId, SourcePosition | None] = {}
 
     def find(self, asked: Sequence[Path], rest: Sequence[Path]) -> None:
-        """Find the files to load (``asked``), and the other files to search only for rules (``rest``)."""
+        """Find the files to load and the files to search.
+
+        asked: the files and folders to load.
+        rest: the files and folders to search only for rules.
+        """
         self._requested_files = [*self._files.find(asked)]
         told = self._files.diagnostics[:]
         self._other_files = [*self._files.find(rest)]
@@ -177,7 +184,7 @@ class _Loader:
         self.diagnostics += [*told, *(d for d in more if d.is_error and d not in told)]
 
     def manifests(self) -> None:
-        """Load the files."""
+        """Load the requested files."""
         self._load_files(self._requested_files)
 
     def load_new_files(self) -> None:
@@ -191,7 +198,7 @@ class _Loader:
                 self._load_document(root)
 
     def search(self) -> None:
-        """Search the rest of the project for rules. Problems that do not concern rules are not reported."""
+        """Search the files that are not loaded for rules, and report only the problems of rules."""
         given = {os.path.realpath(file) for file in self._rule_files}
         for file in self._other_files:
             if given and os.path.realpath(file) in given:
@@ -204,11 +211,14 @@ class _Loader:
         return tuple(sorted(self._rules, key=lambda rule: rule.id))
 
     def all_overlays(self, *, rules_only: bool = False) -> None:
-        """Read the overlays. This must happen before manifests are loaded. Rules cannot have overlays."""
+        """Read the overlays of the environment. Call this method before manifests are loaded.
+
+        rules_only: whether to only check that no overlay is for a rule, because rules cannot have overlays.
+        """
         for path in self._project.environment.overlays:
             files = FileFinder(self._project.file, stated=self._project.stated)
             for file in files.find((path,)):
-                # a whole folder is one overlay: the order of the same resource in two files is undefined
+                # all files of a folder form one overlay, because the order of two files is undefined
                 documents = [root for root, _ in self._compose_file(file, rules_only=rules_only)]
                 resources = [root for root in documents if self._rule_filter.find_rule_kind(root) is None]
                 self.diagnostics += self._rule_filter.check_overlaid_rules(documents)
@@ -217,9 +227,9 @@ class _Loader:
             self.diagnostics += files.diagnostics
 
     def load_defaults(self) -> None:
-        """Read the Defaults of the whole project. This must happen before resources are loaded.
+        """Read the Defaults of the whole project. Call this method before resources are loaded.
 
-        Problems outside Defaults are reported when the files are loaded.
+        Problems with other documents are reported later, when the files are loaded.
         """
         rule_filter = RuleFilter((DEFAULTS,), self._reader)
         visited: set[str] = set()
@@ -237,7 +247,7 @@ class _Loader:
                     self.diagnostics += self.defaults.add(root, self._reader)
 
     def _compose_file(self, file: str, *, rules_only: bool) -> Iterator[tuple[Node, bool]]:
-        """Yield each document of a file, and whether the file contains the name of a rule kind."""
+        """Yield each document of a file, together with whether the file contains the name of a rule kind."""
         data = self._contents.of(file, self.diagnostics)
         if data is None or (rules_only and not self._rule_filter.passes(data)):
             return

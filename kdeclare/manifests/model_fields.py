@@ -1,4 +1,4 @@
-"""Look up fields of pydantic models by their path, to suggest corrections and to detect secrets."""
+"""Look up fields of Pydantic models by path, in order to suggest corrections and to detect secrets."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import UnionType
@@ -10,14 +10,14 @@ from kdeclare.core.secrets.secret_refs import Secret
 
 
 def find_field_names(model: type[BaseModel], path: Sequence[str | int]) -> Iterator[str]:
-    """Yield the names of the fields that a model has at a path of its data."""
+    """Yield the names of the fields that a model allows at a path in the data."""
     for annotation in _collect_annotations(model, path):
         for inner in _collect_models(annotation):
             yield from (field.alias or name for name, field in inner.model_fields.items())
 
 
 def find_choices(model: type[BaseModel], path: Sequence[str | int]) -> list[Any]:
-    """Return the literals that a field accepts."""
+    """Return the literals that the field at a path accepts."""
     choices: list[Any] = []
     pending = list(_collect_annotations(model, path))
     while pending:
@@ -29,16 +29,16 @@ def find_choices(model: type[BaseModel], path: Sequence[str | int]) -> list[Any]
 
 
 def is_showable(model: type[BaseModel], path: Sequence[str | int]) -> bool:
-    """Return whether the model accepts a scalar at this path that is not a secret.
+    """Return whether a model accepts a scalar at this path that is not a secret.
 
-    False for unknown fields, because their value may be a secret under a misspelled name.
+    Return False for an unknown field, because its name could be the misspelled name of a secret.
     """
     leaves = _collect_leaves_at(model, path)
     return Secret not in leaves and any(_is_scalar(leaf) for leaf in leaves)
 
 
 def is_secret_at(model: type[BaseModel], path: Sequence[str | int]) -> bool:
-    """Return whether the model accepts a secret at this path."""
+    """Return whether a model accepts a secret at this path."""
     return Secret in _collect_leaves_at(model, path)
 
 
@@ -50,7 +50,7 @@ def _collect_leaves_at(model: type[BaseModel], path: Sequence[str | int]) -> lis
 
 
 def _follow_step(annotation: Any, step: str | int) -> Iterator[Any]:
-    """Yield the annotations that one step leads to."""
+    """Yield the annotations of the values that a key or index leads to."""
     for leaf in _collect_leaves(annotation):
         if isinstance(leaf, type) and issubclass(leaf, BaseModel):
             fields = leaf.model_fields.items()
@@ -61,7 +61,7 @@ def _follow_step(annotation: Any, step: str | int) -> Iterator[Any]:
 
 
 def _collect_leaves(annotation: Any) -> Iterator[Any]:
-    """Yield the members of unions, annotated types without their metadata, and the types of literals."""
+    """Yield the plain types in an annotation: the members of unions, and the types of literals."""
     origin = get_origin(annotation)
     if hasattr(annotation, "__value__"):  # a type alias
         yield from _collect_leaves(annotation.__value__)
@@ -81,10 +81,10 @@ def _is_scalar(leaf: Any) -> bool:
 
 
 def _collect_annotations(model: type[BaseModel], path: Sequence[str | int]) -> list[Any]:
-    """Return the annotations that a path can lead to.
+    """Return the annotations of the values that a path can lead to.
 
-    A step into a list or a mapping does not change the result, because ``_collect_models`` descends into
-    both.
+    Indexes of lists and keys of plain mappings are ignored, because ``_collect_models`` searches lists and
+    mappings for models.
     """
     current: list[Any] = [model]
     for step in path:

@@ -1,7 +1,7 @@
 """Merge the overlays of one environment over a manifest, and fill in defaults.
 
-YAML nodes are merged, not plain data, so a problem of an overlaid field is reported at its position in the
-overlay. The kind and name of the manifest do not change.
+Overlays are merged as YAML nodes rather than as plain data, so that a problem with a field is reported at its
+position in the overlay. An overlay cannot change the kind and the name of a manifest.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ from kdeclare.manifests.syntax.nodes import find_child, find_position
 def identify(root: Node, reader: NodeReader) -> ResourceId | None:
     """Return the resource id of a document, or None if it cannot be determined.
 
-    Validation reports the cause.
+    The cause is reported later, when the document is validated.
     """
     kind, metadata = find_child(root, "kind"), find_child(root, "metadata")
     name = find_child(metadata[1], "name") if metadata else None
@@ -43,7 +43,10 @@ class Overlays:
         return bool(self._by_id)
 
     def add(self, roots: Sequence[Node], reader: NodeReader) -> list[Diagnostic]:
-        """Add the documents of one overlay. Each resource may occur only once in it."""
+        """Add the documents of one overlay, and return their problems.
+
+        An overlay can contain only one document for each resource.
+        """
         problems: list[Diagnostic] = []
         roots_by_resource: dict[ResourceId, Node] = {}
         for root in roots:
@@ -59,18 +62,18 @@ class Overlays:
         return problems
 
     def of(self, resource: ResourceId) -> tuple[Node, ...]:
-        """Return the documents to merge over a resource, in the order in which they are merged."""
+        """Return the documents to merge over the manifest of a resource, in merge order."""
         return tuple(self._by_id.get(resource, ()))
 
     def applied(self, resource: ResourceId | None, root: Node) -> Node:
-        """Return the document with the overlays of its resource merged over it, in their order."""
+        """Return a document with the overlays of its resource merged over it."""
         for overlay in self.of(resource) if resource is not None else ():
             self._used.add(resource)  # type: ignore[arg-type]
             root = merge(root, drop_identity(overlay))
         return root
 
     def unused(self) -> list[Diagnostic]:
-        """Return an error for each resource that an overlay names and no manifest declares."""
+        """Return an error for each resource that has an overlay, but no manifest."""
         return [
             error(
                 "unknown-overlay",
@@ -86,7 +89,7 @@ class Overlays:
 
 
 def merge(base: Node, overlay: Node) -> Node:
-    """Merge ``overlay`` over ``base``: mappings key by key; any other value replaces the one in ``base``."""
+    """Merge ``overlay`` over ``base``. Mappings are merged key by key; any other value is replaced."""
     if not isinstance(base, MappingNode) or not isinstance(overlay, MappingNode):
         return overlay
     pairs = list(base.value)
@@ -101,7 +104,7 @@ def merge(base: Node, overlay: Node) -> Node:
 
 
 def drop_identity(overlay: Node) -> Node:
-    """Return the part of an overlay that changes the document: all except apiVersion, kind and name."""
+    """Return an overlay without apiVersion, kind and name, which identify the resource."""
     pairs = [
         (key, _drop_keys(value, ("name",)) if key.value == "metadata" else value)
         for key, value in _drop_keys(overlay, ("apiVersion", "kind")).value
@@ -117,7 +120,7 @@ def _drop_keys(node: Node, keys: Sequence[str]) -> Node:
 
 
 def _check_overlay(root: Node, resource: ResourceId | None, reader: NodeReader) -> list[Diagnostic]:
-    """Return the problems that merging would hide: duplicate keys, and a different apiVersion."""
+    """Return the problems of an overlay that merging would hide: duplicate keys and a wrong apiVersion."""
     name = str(resource) if resource is not None else None
     duplicate_keys = [replace(p, resource=name) for p in reader.find_duplicate_keys(root)]
     version = find_child(root, "apiVersion")
@@ -155,7 +158,10 @@ def _build_duplicate_error(resource: ResourceId, first: Node, second: Node) -> D
 
 
 def fill(node: Node, lower: Node) -> Node:
-    """Add the values of ``lower`` that ``node`` does not set. Mappings are merged key by key."""
+    """Return ``node`` with the values of ``lower`` for the fields that ``node`` does not set.
+
+    Mappings are merged key by key.
+    """
     if not isinstance(node, MappingNode) or not isinstance(lower, MappingNode):
         return node
     lower_values = {key.value: value for key, value in lower.value if isinstance(key.value, str)}
@@ -171,9 +177,10 @@ def fill(node: Node, lower: Node) -> Node:
 def find_differences(
     a: Node, b: Node, modes: Modes, path: tuple[str, ...] = (), mode: int = VALUE
 ) -> Iterator[tuple[str, ...]]:
-    """Yield the paths that both specs set to different values. In string fields, quotes make no difference.
+    """Yield the paths that two specs set to different values. In string fields, quotes are ignored.
 
-    modes: how mappings and lists are read. mode: how a scalar is read.
+    modes: the modes in which mappings and lists are read.
+    mode: the mode in which ``a`` and ``b`` are read if they are scalars.
     """
     if isinstance(a, MappingNode) and isinstance(b, MappingNode):
         other_values = {key.value: value for key, value in b.value if isinstance(key.value, str)}
@@ -187,7 +194,7 @@ def find_differences(
 
 
 def has_field_value(spec: Node | None, field_name: str) -> bool:
-    """Return whether a field is set and not null."""
+    """Return whether a field of a spec is set to a value other than null."""
     pair = find_child(spec, field_name) if spec is not None else None
     return pair is not None and not (
         isinstance(pair[1], ScalarNode) and not pair[1].style and pair[1].value in ("", "~", "null")
@@ -195,9 +202,9 @@ def has_field_value(spec: Node | None, field_name: str) -> bool:
 
 
 def is_occupied(spec: Node | None, path: Sequence[str]) -> bool:
-    """Return whether a default cannot be filled in at a path.
+    """Return whether no default can be filled in at a path.
 
-    This is the case if the path is set, or if a node above it is not a mapping.
+    A path is occupied if it is set, or if a node above it is not a mapping.
     """
     node = spec
     for step in path:

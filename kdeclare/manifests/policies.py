@@ -1,4 +1,4 @@
-"""The fields that policies in manifests and in project files share, and the policies of a project file."""
+"""The fields that all policies share, and the policies that a project file declares."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,14 +30,14 @@ _NAMES = "Names, or regular expressions (RE2) between slashes that match whole n
 
 
 TOPIC = "Topic"
-"""The kind that a policy checks by default: KIP-201 defines policies for topics only."""
+"""The kind that a policy checks by default, because KIP-201 defines policies only for topics."""
 
 
 class SelectorSpec(BaseModel):
-    """``selector``: the names of resources, or ``/regular expressions/``, and labels.
+    """``selector``: the names and labels of the resources that a policy checks.
 
-    A resource must have all labels.
-    ``topics`` takes names of topics; ``names`` takes names of resources of any kind.
+    Names can be ``/regular expressions/``. A resource must have all of the labels. Use ``topics`` for the
+    names of topics, and ``names`` for the names of resources of any kind.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
@@ -51,7 +51,7 @@ class SelectorSpec(BaseModel):
 
 
 class PolicySpecBase(BaseModel):
-    """The fields that all policies have."""
+    """The fields of all policies, in manifests and in project files."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     severity: Severity = "deny"
@@ -60,7 +60,7 @@ class PolicySpecBase(BaseModel):
 
 
 class PolicyEntrySpec(PolicySpecBase):
-    """An element of ``spec.policies`` in a project file: a class and its settings."""
+    """An element of ``spec.policies`` in a project file: a policy class and its settings."""
 
     name: Annotated[str, Field(min_length=1)]
     class_name: str = Field(alias="class")
@@ -75,7 +75,7 @@ class PolicyEntrySpec(PolicySpecBase):
 
 
 def _suggest_class_path(text: str) -> str:
-    """Return a suggestion if a class is written without its module, or with a dot instead of the colon."""
+    """Return a suggestion if the module of a class is missing, or if the colon before its name is a dot."""
     module, _, name = text.rpartition(".")
     suggestion = f"{module or 'kdeclare.policy.rules'}:{name}"
     return f", for example {suggestion}" if _CLASS.fullmatch(suggestion) and name[0].isupper() else ""
@@ -83,10 +83,10 @@ def _suggest_class_path(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PolicyEntry:
-    """A policy of a project file.
+    """A policy that a project file declares.
 
-    config: the settings of the class, with scalars as YAML reads them.
-    places: the positions of the key and of the value, for each path within the entry.
+    config: the settings of the class. Scalars have the types that YAML gives them.
+    places: the source positions of the key and of the value, by path within the entry.
     """
 
     name: str
@@ -103,10 +103,11 @@ class PolicyEntry:
     )
 
     def where(self, path: SpecPath = (), *, key: bool = False) -> SourcePosition | None:
-        """Return the position of a part of this entry in the project file, for example ``("config", "max")``.
+        """Return the source position of a path in this entry, for example ``("config", "max")``.
 
-        If the path does not exist, return the position of the deepest existing part of it. key: return the
-        position of the last key instead of its value.
+        If the path does not exist, return the position of the deepest value that exists on the path.
+
+        key: whether to return the position of the last key in the path rather than that of its value.
         """
         for length in range(len(path), -1, -1):
             if path[:length] in self.places:
@@ -115,7 +116,7 @@ class PolicyEntry:
 
 
 def check_policy_name(name: str) -> Diagnostic | None:
-    """Return the problem of a policy's name, without a place; None if the name is valid."""
+    """Return an error without a position if the name of a policy is invalid; otherwise None."""
     if name == SYSTEM_POLICY:
         return error(
             "reserved-name",
@@ -170,8 +171,8 @@ def _build_entry(spec: PolicyEntrySpec, node: Node | None, reader: NodeReader) -
     return PolicyEntry(
         spec.name,
         spec.class_name,
-        # read again in other modes: the project's modes read a field such as `configs` as text at any depth,
-        # but in a policy's config only `labels` is text
+        # The modes for project files read fields such as `configs` as strings at any depth. In the config of
+        # a policy, only `labels` contains strings, so the config is read again in different modes.
         NodeReader(reader.scope, modes=_CONFIG_MODES).read(config) if config is not None else {},
         spec.severity,
         tuple(spec.actions),

@@ -1,4 +1,7 @@
-"""Kind `Project`: the manifests and environments of a project. This module also resolves one environment."""
+"""The `Project` kind, which lists the manifests and environments of a project.
+
+The module reads project files and resolves the references of one environment.
+"""
 
 import os
 from collections.abc import Mapping, Sequence, Set
@@ -48,23 +51,23 @@ MANIFESTS_FOLDER = "manifests"
 PROJECT_READ_HINT = "Pass the path of a readable project file with --project FILE."
 
 _CONNECTION_FIELDS = frozenset({"bootstrapServers", "clientConfig", "clientConfigFile", "providers"})
-"""Fields of an environment that are needed only to connect to its systems."""
+"""The fields of an environment that are needed only for connecting to its systems."""
 
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
 class ProviderSettings(BaseModel):
-    """Connection settings of systems other than Kafka. Each provider has one field.
+    """The connection settings of systems other than Kafka.
 
-    See `build_project_model`.
+    `build_project_model` adds one field for each provider.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class EnvironmentSpec(BaseModel):
-    """One environment: a cluster, and the settings that are specific to it."""
+    """One environment: a cluster, and the settings that are specific to this environment."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     bootstrapServers: str | None = None  # noqa: N815
@@ -83,7 +86,7 @@ class EnvironmentSpec(BaseModel):
 
 
 class ReferencesSpec(BaseModel):
-    """The references that manifests and the project file itself may use."""
+    """``spec.references``: the references that the manifests and the project file are allowed to use."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     env: list[str] = []
@@ -120,7 +123,7 @@ class ProjectSpec(BaseModel):
 
 
 class ProjectManifest(Envelope):
-    """A whole project file."""
+    """A complete project file."""
 
     kind: Literal["Project"]
     metadata: Metadata
@@ -130,10 +133,10 @@ class ProjectManifest(Envelope):
 def build_project_model(
     settings: Mapping[str, type[BaseModel]], plan_settings: Sequence[PlanSettings] = ()
 ) -> type[ProjectManifest]:
-    """Return the model of project files with the fields that providers add.
+    """Return the model of project files, including the fields that providers add.
 
-    settings: the models of the providers' connection settings, by provider name.
-    plan_settings: the settings that apply to all plans.
+    settings: the model of each provider's connection settings, by provider name.
+    plan_settings: the plan settings of providers, which become fields of the project and of each environment.
     """
     if not settings and not plan_settings:
         return ProjectManifest
@@ -149,17 +152,18 @@ def build_project_model(
 
 
 def _extend_model(model: type[_Model], fields: dict[str, Any]) -> type[_Model]:
-    """Return a model of the same name with added or replaced fields."""
+    """Return a model with the same name and docstring, and with these fields added or replaced."""
     return create_model(model.__name__, __base__=model, __doc__=model.__doc__, **fields)
 
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """The selected environment, with its references resolved. Values are excluded from the repr.
+    """The selected environment, with its references resolved. The repr omits values that can be secrets.
 
-    plan_settings: the plan settings of the environment and then of the project, by field.
-    request_deadline_s: how long the system may work on a request that has no timeout; None if not set.
-    providers: connection settings of systems other than Kafka, by provider name.
+    plan_settings: the plan settings by field: first those of the environment, then those of the project.
+    request_deadline_s: the time in seconds for which the system may work on a request that has no timeout, or
+        None if not set.
+    providers: the connection settings of systems other than Kafka, by provider name.
     place: the position of the environment in the project file.
     """
 
@@ -176,7 +180,7 @@ class Environment:
 
     @property
     def connection_fields(self) -> Mapping[str, object]:
-        """The connection fields that the environment itself sets, by field name; paths are resolved."""
+        """The connection fields that the environment sets for Kafka, by field name. Paths are resolved."""
         fields = {
             "bootstrapServers": self.bootstrap_servers,
             "clientConfig": self.client_config,
@@ -189,16 +193,16 @@ class Environment:
 class Project:
     """A project in one of its environments. Paths are resolved.
 
-    file: the project file, or None if only the paths on the command line are used.
-    manifests: the declared paths, or None if none are declared; then the folder ``manifests`` is used if it
-        exists.
-    state: a folder or a URI.
-    all_overlays: the overlays of all environments. They can be inside folders of manifests, but are not
-        manifests.
-    stated: the position of each path in the project file.
-    limits: the references that may be resolved.
-    scope: the names that the project may declare, change or import.
-    adopts: whether existing resources that differ from their manifest are adopted without --adopt.
+    file: the project file, or None if there is no project file.
+    manifests: the paths of the manifests, or None if the project file does not list any. In this case, the
+        folder ``manifests`` is used if it exists.
+    state: the folder or URI of the state.
+    all_overlays: the overlays of all environments. Overlays are not loaded as manifests, even if they are in
+        a folder of manifests.
+    stated: the position in the project file where each path is listed.
+    limits: the references that the project is allowed to use.
+    scope: the names that the project is allowed to declare, change or import.
+    adopts: whether existing resources that differ from their manifests are adopted without --adopt.
     """
 
     name: str = DEFAULT
@@ -218,11 +222,13 @@ class Project:
 def open_project(
     file: Path | None, env: str | None, environ: Mapping[str, str], *, offline: bool = False
 ) -> Project:
-    """Open a project file (default: ``kdeclare.yaml`` in the working directory, if any) in an environment.
+    """Read a project file, and return the project in one environment.
 
-    offline: whether to leave out the settings for connecting to the cluster and the state. Their references
-    can be secrets.
-    Raises KdeclareError with all problems of the file, or if there is no such environment.
+    file: the project file. Default: ``kdeclare.yaml`` in the working directory, if it exists.
+    env: the name of the environment. Default: the default environment of the project.
+    offline: whether to omit the settings for connecting to the cluster and the state, so that the secrets in
+        these settings are not needed.
+    Raises KdeclareError with all problems of the file, or if the environment does not exist.
     """
     path = _find_project_file(file)
     if path is None:
@@ -232,14 +238,17 @@ def open_project(
 
 
 def build_project_limits(declared: ReferencesSpec | None, environ: Mapping[str, str]) -> Limits:
-    """Return the limits of the project file and those of the trusted project file, if there is one."""
+    """Return the limits on references from the project file and, if there is one, the trusted project file.
+
+    declared: the ``spec.references`` of the project file, or None if it has no such field.
+    """
     file_limits = build_own_limits(_build_limits(declared) if declared is not None else None, environ)
     file = environ.get(TRUSTED_PROJECT)
     if not file:
         return file_limits
     try:
         trusted = read_project(Path(file)).spec.references or ReferencesSpec()
-    except KdeclareError:  # a broken trusted file must not block planning the change that repairs it
+    except KdeclareError:  # a broken trusted file must not block the plan for a change that repairs the file
         trusted = ReferencesSpec()
     return (*file_limits, replace(_build_limits(trusted), trusted=True))
 
@@ -249,9 +258,9 @@ def _build_limits(spec: ReferencesSpec) -> ReferenceLimits:
 
 
 def read_project_names(file: Path | None, env: str | None) -> tuple[str, str]:
-    """Return the names of the project and of its environment, without resolving references.
+    """Return the names of a project and of the chosen environment, without resolving references.
 
-    Raises KdeclareError as `open_project` does.
+    Raises KdeclareError for an invalid project file, or if the environment does not exist.
     """
     path = _find_project_file(file)
     if path is None:
@@ -266,7 +275,10 @@ def read_project_names(file: Path | None, env: str | None) -> tuple[str, str]:
 
 
 def find_manifest_roots(project: Project) -> Sequence[Path]:
-    """Return the declared files and folders of a project's manifests, or else the default folder."""
+    """Return the files and folders with a project's manifests.
+
+    If the project file does not list any, return the default folder if it exists.
+    """
     if project.manifests is not None:
         return project.manifests
     folder = project.folder / MANIFESTS_FOLDER
@@ -275,7 +287,7 @@ def find_manifest_roots(project: Project) -> Sequence[Path]:
 
 @dataclass(frozen=True, slots=True)
 class ProjectDocument:
-    """A project file with all its environments. It is valid, except that references were not resolved."""
+    """A valid project file with all its environments. References are not resolved yet."""
 
     file: Path
     name: str
@@ -283,14 +295,13 @@ class ProjectDocument:
     spec: ProjectSpec = field(repr=False)
 
     def within(self, env: str | None, environ: Mapping[str, str], *, offline: bool = False) -> Project:
-        """Return the project in one environment.
+        """Return the project in one environment, with references resolved.
 
-        Raises KdeclareError if the file has problems, or if there is no such environment.
-
-        offline: see `open_project`.
+        env, offline: see `open_project`.
+        Raises KdeclareError with all problems of the file, or if the environment does not exist.
         """
         name = _choose_environment(env, self.spec.defaultEnvironment, self.spec.environments, self.root)
-        # only the references of this environment are resolved: variables of other environments may be unset
+        # resolve only the references of this environment, because variables of the others might not be set
         limits = build_project_limits(self.spec.references, environ)
         reader = NodeReader(ReferenceContext(self.file.parent, environ, variables=None, limits=limits))
         needed = _select_environment(self.root, name)
@@ -308,7 +319,7 @@ class ProjectDocument:
 def read_project(file: Path) -> ProjectDocument:
     """Read a project file without choosing an environment.
 
-    Raises KdeclareError with all its problems.
+    Raises KdeclareError with all problems of the file.
     """
     root = load_document(file, "Project", PROJECT_READ_HINT)
     manifest = validate_document(_choose_model(root), root, NodeReader(context=None))
@@ -317,7 +328,7 @@ def read_project(file: Path) -> ProjectDocument:
 
 
 def _choose_model(root: Node) -> type[ProjectManifest]:
-    """Return the model for a project file; providers are imported only if it has settings for some."""
+    """Return the model for a project file. Import the providers only if the file has fields of providers."""
     environments = find_node(root, ("spec", "environments"))
     pairs = environments.value if isinstance(environments, MappingNode) else ()
     builtin_fields = EnvironmentSpec.model_fields.keys() - {"providers"}
@@ -335,7 +346,10 @@ def _collect_keys(node: Node | None) -> list[str]:
 def _collect_plan_settings(
     environment: EnvironmentSpec, project: ProjectSpec
 ) -> dict[str, tuple[BaseModel, ...]]:
-    """Return the values of the fields that providers added, by field name."""
+    """Return the values of the fields that providers added, by field name.
+
+    The value of the environment comes before the value of the project.
+    """
     environment_values = {
         name: value for name, value in environment if name not in EnvironmentSpec.model_fields
     }
@@ -346,9 +360,9 @@ def _collect_plan_settings(
 
 
 def _validate_names(manifest: ProjectManifest, root: Node) -> None:
-    """Raise KdeclareError for names that cannot be used as names of state folders.
+    """Raise KdeclareError if the name of the project or an environment cannot be used as a folder name.
 
-    A name that contains references is checked after they are resolved.
+    A project name that contains a reference is not checked until the reference is resolved.
     """
     name, environments = manifest.metadata.name, manifest.spec.environments
     names = [] if has_reference(name) else [("project", name, find_position(root, ("metadata", "name")))]
@@ -453,7 +467,7 @@ def _choose_environment(
 
 
 def _select_environment(root: Node, env: str) -> Node:
-    """Return the document without the other environments."""
+    """Return the document of a project with only one environment."""
     spec = find_child(root, "spec")
     environments = find_child(spec[1], "environments") if spec else None
     if spec is None or environments is None:
@@ -465,7 +479,7 @@ def _select_environment(root: Node, env: str) -> Node:
 
 
 def _drop_connection_fields(root: Node, env: str) -> Node:
-    """Return the document without the fields that are needed only to connect to the cluster or the state."""
+    """Return the document without the connection settings of the cluster and without the state."""
     spec = find_node(root, ("spec",))
     environments, environment = (find_node(root, ("spec", "environments", *more)) for more in ((), (env,)))
     if spec is None:

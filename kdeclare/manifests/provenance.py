@@ -1,6 +1,6 @@
-"""Find where resources are declared, and where each field of a resource comes from.
+"""Find the documents that declare each resource, and the source of each field of a resource.
 
-A field comes from a manifest, an overlay, defaults or a variable.
+The value of a field comes from a manifest, an overlay, defaults or a variable.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -36,12 +36,15 @@ from kdeclare.manifests.syntax.nodes import compose, find_node, find_position
 from kdeclare.manifests.syntax.substitution import ReferenceContext, find_reference_names, is_single_reference
 
 NodePath = tuple[str | int, ...]
-"""Keys and indexes, starting at the root of the document."""
+"""The path of a node: the keys and list indexes that lead from the root of the document to the node."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceDocument:
-    """One document of a file. index: its position in the file, from 0, counting empty documents."""
+    """One document of a file.
+
+    index: the index of the document in the file, from 0. Empty documents count as well.
+    """
 
     file: str
     index: int
@@ -52,9 +55,11 @@ class SourceDocument:
 class Source:
     """All documents that define one resource in an environment.
 
-    base: the manifest. overlays: the documents that are merged over the manifest, in this order.
-    elsewhere: the resource's documents in the overlays of other environments.
-    defaults: values for fields that neither the manifest nor an overlay sets, the highest priority first.
+    base: the manifest.
+    overlays: the documents to merge over the manifest, in merge order.
+    elsewhere: the documents for the resource in the overlays of other environments.
+    defaults: the values for fields that neither the manifest nor an overlay sets; the defaults with the
+        highest priority come first.
     """
 
     base: SourceDocument
@@ -68,11 +73,11 @@ class Source:
         return Layers(self.base.root, tuple(overlay.root for overlay in self.overlays), self.defaults)
 
     def at(self, path: NodePath) -> Node | None:
-        """Return the node at a path in the manifest and its overlays, or None if there is none."""
+        """Return the node at a path in the manifest with its overlays, or None if the path is not set."""
         return find_node(self.layers.merged, path)
 
     def place(self, path: NodePath) -> SourcePosition | None:
-        """Return the position of the key that takes effect at a path; None if nothing sets the path."""
+        """Return the position of the key that takes effect at a path, or None if the path is not set."""
         effective = self.layers.effective
         return find_position(effective, path, key=True) if find_node(effective, path) is not None else None
 
@@ -83,7 +88,10 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class ProjectSources:
-    """The sources of a project's resources. diagnostics: the problems of files that could not be read."""
+    """The sources of a project's resources, by resource id.
+
+    diagnostics: the problems that occurred when the files were read.
+    """
 
     by_id: Mapping[ResourceId, Source]
     diagnostics: tuple[Diagnostic, ...] = ()
@@ -92,9 +100,9 @@ class ProjectSources:
 def read_sources(
     project: Project, environ: Mapping[str, str], kinds: Mapping[str, Kind] | None = None
 ) -> ProjectSources:
-    """Return the documents of a project in its environment, without validating them.
+    """Return the documents of each resource in the environment of a project, without validation.
 
-    kinds: the kinds whose defaults are included.
+    kinds: the kinds for which Defaults are included. If None, no Defaults are included.
     """
     finder = _DocumentFinder(project, environ)
     bases = finder.within(
@@ -120,7 +128,7 @@ def read_sources(
 def _add_defaults(
     sources: Mapping[ResourceId, Source], kinds: Mapping[str, Kind], reader: NodeReader
 ) -> dict[ResourceId, Source]:
-    """Remove the Defaults, which are not resources, and add the values that they provide."""
+    """Return the sources of the resources with their inherited defaults, without the Defaults themselves."""
     defaults = Defaults(kinds)
     for resource, source in sources.items():
         if resource.kind == DEFAULTS:
@@ -134,14 +142,17 @@ def _add_defaults(
 
 
 class _DocumentFinder:
-    """Finds the documents in files."""
+    """Finds the documents of resources in files."""
 
     def __init__(self, project: Project, environ: Mapping[str, str]) -> None:
         self.diagnostics: list[Diagnostic] = []
         self._reader = build_reader(project, environ)
 
     def within(self, files: FileFinder, roots: Sequence[Path]) -> list[tuple[ResourceId, SourceDocument]]:
-        """Return all documents that name a resource, from these files and folders."""
+        """Return all documents in these files and folders, with the ids of their resources.
+
+        Documents whose resource cannot be determined are omitted.
+        """
         found = [one for file in files.find(roots) for one in self._compose_documents(file)]
         self.diagnostics += files.diagnostics
         return found
@@ -155,14 +166,14 @@ class _DocumentFinder:
 
 
 def build_reader(project: Project, environ: Mapping[str, str]) -> NodeReader:
-    """Return a reader that resolves references in the project's environment."""
+    """Return a reader that resolves references with the variables of the project's environment."""
     return NodeReader(
         ReferenceContext(project.folder, environ, project.environment.variables, limits=project.limits)
     )
 
 
 def find_variable_positions(project: Project) -> Mapping[str, SourcePosition]:
-    """Return the positions where the project file defines the environment's variables.
+    """Return the position in the project file where each variable of the environment is defined, by name.
 
     Raises KdeclareError if the file cannot be read.
     """
@@ -177,7 +188,7 @@ _PARTS = ("metadata", "spec")
 
 
 class Origin(StrEnum):
-    """The type of document that sets a field."""
+    """The type of the document that sets a field."""
 
     MANIFEST = "manifest"
     OVERLAY = "overlay"
@@ -186,7 +197,7 @@ class Origin(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FieldSource:
-    """The position of one document's value for a field."""
+    """A document that sets a field, and the position of the field in the document."""
 
     origin: Origin
     name: Annotated[
@@ -197,7 +208,7 @@ class FieldSource:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A reference in a value."""
+    """A reference (``${…}``) in the value of a field."""
 
     name: Annotated[str, Field(description="var.NAME, env.NAME or file.PATH")]
     place: Annotated[SourcePosition | None, Field(description="Where a variable is defined.")] = None
@@ -209,13 +220,16 @@ def _as_texts(path: NodePath) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class FieldOrigins:
-    """One field: its value, and the documents that set it.
+    """One field of a resource: its value, and the documents that set the field.
 
     value: a string, number, boolean or null, or a list or mapping of such values.
-    by_reference: whether the value comes from outside the project and is not shown; ``value`` is then the
-        value as written. Numbers in number fields are shown. A secret is only shown as written if it consists
-        of a single reference, because other text and project variables can be parts of the secret.
-    over: the positions of the overridden values, the highest precedence first.
+    secret: whether the value is a secret that is not shown; ``value`` is then None. A secret that consists of
+        a single reference is shown as this reference instead.
+    by_reference: whether the value contains values of environment variables or files. ``value`` then contains
+        the references as written. Numbers in number fields are resolved nevertheless.
+    by: the document whose value takes effect.
+    over: the documents whose values are overridden, the highest precedence first.
+    references: the references in the value.
     is_text: whether scalars in the value are strings even if they look like numbers or booleans.
     """
 
@@ -237,9 +251,9 @@ class FieldOrigins:
 
 @dataclass(frozen=True, slots=True)
 class EffectiveManifest:
-    """A resource as kdeclare plans it in an environment.
+    """A resource with all overlays and defaults, as kdeclare plans it in an environment.
 
-    fields: the fields of labels and spec, in their order.
+    fields: the fields of the labels and the spec, in document order.
     """
 
     project: str
@@ -256,10 +270,11 @@ def collect_field_origins(
     variables: Mapping[str, SourcePosition],
     is_secret: Callable[[NodePath], bool],
 ) -> tuple[FieldOrigins, ...]:
-    """Return all fields of a resource whose documents are valid.
+    """Return all fields of a resource, with the documents that set each field. The documents must be valid.
 
-    modes: how the documents are read.
-    variables: the positions of the definitions of the environment's variables.
+    modes: the modes for reading the documents.
+    variables: the position in the project file where each variable is defined, by name.
+    is_secret: a function that returns whether the field at a path can be a secret.
     """
     ordered_layers = tuple(_order_layers(resource_layers))
     field_origins = []
@@ -290,7 +305,7 @@ def collect_field_origins(
 
 
 def _order_layers(resource_layers: Layers) -> Iterator[tuple[Origin, str | None, Node]]:
-    """Yield the documents, the highest precedence first."""
+    """Yield the documents of a resource with their origins, the highest precedence first."""
     for overlay in reversed(resource_layers.overlays):
         yield Origin.OVERLAY, None, drop_identity(overlay)
     yield Origin.MANIFEST, None, resource_layers.base
@@ -301,9 +316,9 @@ def _order_layers(resource_layers: Layers) -> Iterator[tuple[Origin, str | None,
 def _find_statements(
     layers: Iterable[tuple[Origin, str | None, Node]], path: Sequence[str]
 ) -> Iterator[FieldSource]:
-    """Yield the positions where documents set a path.
+    """Yield the position of a field in each document that sets the field.
 
-    path: the keys as written, which `fill` and `merge` compare.
+    path: the keys as written in the documents.
     """
     for origin, name, root in layers:
         if find_node(root, path) is not None:
@@ -311,18 +326,18 @@ def _find_statements(
 
 
 _Leaf = tuple[tuple[ScalarNode, ...], Node, Modes]
-"""The keys of a value, the value, and how to read the value."""
+"""The keys that lead to a value, the node of the value, and the modes for reading the value."""
 
 
 def _collect_leaves(root: Node, modes: Modes) -> Iterator[_Leaf]:
-    """Yield the leaves of labels and spec: all values except non-empty mappings. A list is one value."""
+    """Yield all values in metadata and spec except non-empty mappings. A list is a single value."""
     for key, node in root.value:
         if key.value in _PARTS:
             yield from _collect_leaves_below((key,), node, modes)
 
 
 def _collect_leaves_below(keys: tuple[ScalarNode, ...], node: Node, outer_modes: Modes) -> Iterator[_Leaf]:
-    """Yield the leaves below a node. outer_modes: how the collection around the node is read."""
+    """Yield all values at or below a node. outer_modes: the modes for the mapping that contains the node."""
     modes = outer_modes.get_modes_below(keys[-1].value)
     if isinstance(node, MappingNode) and node.value:
         for key, value in node.value:
@@ -336,7 +351,7 @@ def _collect_leaves_below(keys: tuple[ScalarNode, ...], node: Node, outer_modes:
 
 
 def _parse_key(key: ScalarNode) -> str | int:
-    """Return a key as YAML reads it: an unquoted integer is a number."""
+    """Return a key as YAML reads it: as a number if it is an unquoted integer, otherwise as a string."""
     meaning = None if key.style else parse_scalar(key.value)
     number = meaning[0] if isinstance(meaning, tuple) else None
     return number if type(number) is int else str(key.value)
@@ -353,9 +368,9 @@ def _is_single_reference(value: Any) -> bool:
 
 
 def _restore_references(value: Any, *, as_written: bool) -> JsonValue:
-    """Replace resolved values with their references.
+    """Replace values from environment variables and files with their references.
 
-    as_written: whether to escape other strings that could be read as references.
+    as_written: whether to escape ``${`` in other strings, which could be mistaken for a reference.
     """
     if isinstance(value, dict):
         return {key: _restore_references(inner, as_written=as_written) for key, inner in value.items()}

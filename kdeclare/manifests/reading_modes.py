@@ -1,6 +1,7 @@
-"""Determine how the scalars of a document are read.
+"""Determine whether the scalars of a document are read as YAML values or as strings.
 
-The model of the kind defines this for the spec. The other fields are read in the same way for every kind.
+For scalars in the spec, the model of the kind determines the mode. The other fields of a document are read in
+the same way for every kind.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,25 +16,25 @@ from kdeclare.core.resources.raw_text import RawText
 from kdeclare.manifests.syntax.node_reader import KAFKA, TEXT, UNIFORM, VALUE, Modes
 
 _Option = tuple[Any, int]
-"""One of the types that a field accepts, and the mode that its marker sets."""
+"""A type that a field accepts, and the mode for reading scalars of this type."""
 
 
 def build_document_modes(spec: Modes) -> Modes:
-    """Return how to read a manifest. spec: how to read its spec."""
+    """Return the modes for reading a manifest. spec: the modes for reading its spec."""
     return Modes(VALUE, {"metadata": UNIFORM[TEXT], "spec": spec}, UNIFORM[VALUE])
 
 
 @cache
 def build_spec_modes(model: type[BaseModel]) -> Modes:
-    """Return how to read data for a model.
+    """Return the modes for reading the data of a model.
 
-    Scalars become values, but stay strings in fields marked `RawText`.
+    Scalars in fields that are marked with `RawText` remain strings. All other scalars become YAML values.
     """
     return _build_modes([(model, VALUE)], {})
 
 
 def can_be_secret_at(model: type[BaseModel], path: Sequence[str | int]) -> bool:
-    """Return whether a scalar at this path is a string that can be a secret."""
+    """Return whether a model reads the scalar at this path as a string that can be a secret."""
     modes = _build_modes([(model, VALUE)], {})  # not cached: document models are created for each load
     for step in path[:-1]:
         modes = modes.get_modes_below(step)
@@ -41,10 +42,10 @@ def can_be_secret_at(model: type[BaseModel], path: Sequence[str | int]) -> bool:
 
 
 def _build_modes(options: Sequence[_Option], modes_by_key: dict[tuple[tuple[int, int], ...], Modes]) -> Modes:
-    """Build the modes for a value of any of these types.
+    """Build the modes for reading a value that can have any of these types.
 
-    modes_by_key: the modes built so far, by the ids of the types, because not all types are hashable. For
-    models that contain themselves, these modes end the recursion.
+    modes_by_key: the modes that were already built, so that the recursion ends for models that contain
+        themselves. The keys contain the ids of the types, because not all types are hashable.
     """
     key = tuple(dict.fromkeys((id(leaf), mode) for leaf, mode in options))
     if key in modes_by_key:
@@ -64,7 +65,7 @@ def _build_modes(options: Sequence[_Option], modes_by_key: dict[tuple[tuple[int,
             for argument in arguments:
                 others += _collect_options(argument, mode)
     if not fields and all(leaf is Any for leaf, _ in others):
-        # the types below are unknown, so one mode applies to all: without a collection type, the outer mode
+        # the nested types are unknown, so one mode applies at all depths
         modes_by_key[key] = UNIFORM[max((mode for _, mode in others or options), default=VALUE)]
         return modes_by_key[key]
     built.mode = _choose_scalar_mode(others)
@@ -78,12 +79,12 @@ def _build_modes(options: Sequence[_Option], modes_by_key: dict[tuple[tuple[int,
 
 
 def _choose_scalar_mode(options: Iterable[_Option]) -> int:
-    """Return the most restrictive mode of all possible types."""
+    """Return the most restrictive mode of all types that a scalar can have."""
     return max((mode for leaf, mode in options if not _is_container(leaf)), default=VALUE)
 
 
 def _is_container(leaf: Any) -> bool:
-    """Return whether a type accepts no scalar except null, which reads the same in every mode."""
+    """Return whether a type accepts no scalars except null. Null is read in the same way in every mode."""
     return leaf in (dict, list, NoneType) or _is_model(leaf) or isinstance(get_origin(leaf), type)
 
 
@@ -104,7 +105,7 @@ def _collect_field_options(field: FieldInfo, mode: int) -> Iterator[_Option]:
 
 
 def _collect_options(annotation: Any, mode: int) -> Iterator[_Option]:
-    """Yield the members of unions, and the types that aliases and root models wrap."""
+    """Yield the types that an annotation allows. Unions, type aliases and root models are resolved."""
     origin = get_origin(annotation)
     if hasattr(annotation, "__value__"):
         yield from _collect_options(annotation.__value__, mode)

@@ -1,8 +1,8 @@
-"""Find rules: documents that declare no resource but apply to the whole project.
+"""Find rules: documents that do not declare a resource, but apply to the whole project (policies, defaults).
 
 Files outside the loaded paths are searched for rules, too. To keep the search fast, a file is parsed only if
-it contains the name of a rule kind or a value of `kind` that could be a misspelling of one. The kind of a
-rule must therefore be spelled out.
+it contains the name of a rule kind, or a value of ``kind`` that could be a misspelled rule kind. Therefore, a
+rule must not use a reference or an escape for its kind.
 """
 
 import re
@@ -30,16 +30,16 @@ _OVERLAY_ERRORS = {
         "Change the defaults themselves, or make an overlay for the resource.",
     )
 }
-"""The errors for overlays of rules, by kind: code, summary, and what to do instead."""
+"""The code, summary and hint of the error for an overlay of a rule, by kind."""
 
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _KIND_PATTERN = re.compile(rb"""kind["']?\s*:\s*["']?([^\s"',{}#]*(?:\{[^\s"',{}]*\})?)""")
-"""Matches the value of ``kind`` approximately; the parsed document is then checked exactly."""
+"""Finds the value of ``kind`` approximately in an unparsed file. The parsed document is checked exactly."""
 _NOT_PLAIN = re.compile(rb"[$*&!|>\\]")
 
 
 class RuleFilter:
-    """Distinguishes rules from other documents. It is true in a condition if there are kinds of rules."""
+    """Distinguishes rules from other documents. The filter is falsy if there are no kinds of rules."""
 
     def __init__(self, kinds: Iterable[str], reader: NodeReader) -> None:
         self.kinds = frozenset(kinds)
@@ -76,7 +76,7 @@ class RuleFilter:
         return is_candidate
 
     def find_rule_kind(self, root: Node) -> str | None:
-        """Return the rule kind of a document; None if it is not a rule."""
+        """Return the kind of a document if the document is a rule; otherwise None."""
         if not self.kinds:
             return None
         for node in _find_kind_nodes(root):
@@ -86,7 +86,7 @@ class RuleFilter:
         return None
 
     def hidden(self, kind: str, root: Node, *, seen: bool) -> Iterator[Diagnostic]:
-        """Yield an error for a rule whose kind a search of the project would not find.
+        """Yield an error for a rule whose kind is not spelled out, so that a search would not find the rule.
 
         seen: whether the file contains the name of a rule kind.
         """
@@ -130,7 +130,7 @@ class RuleFilter:
 
 
 def _find_kind_nodes(root: Node) -> Iterator[ScalarNode]:
-    """Yield the values of ``kind``; a duplicate key is reported elsewhere."""
+    """Yield the values of ``kind`` in a document. Duplicate keys are reported by other code."""
     if isinstance(root, MappingNode):
         for key, value in root.value:
             if key.value == "kind" and isinstance(value, ScalarNode):

@@ -1,4 +1,4 @@
-"""Convert pydantic's errors to diagnostics, with the position in the file and a suggested correction."""
+"""Convert Pydantic's errors to diagnostics with source positions and suggested corrections."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -20,7 +20,7 @@ from kdeclare.manifests.syntax.substitution import has_reference
 _EXPECTED = {
     "int": "a whole number",
     "float": "a number",
-    "string": "text",
+    "string": "a string",
     "bool": "true or false",
     "list": "a list",
     "tuple": "a list",
@@ -30,7 +30,7 @@ _EXPECTED = {
     "mapping": "a mapping",
     "model": "a mapping",
 }
-_SCALARS = ("a whole number", "a number", "text", "true or false")
+_SCALARS = ("a whole number", "a number", "a string", "true or false")
 
 BOUNDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "greater_than": lambda c: f"must be more than {c['gt']}",
@@ -45,12 +45,18 @@ BOUNDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "string_pattern_mismatch": lambda c: f"does not match the pattern {c['pattern']}",
     "finite_number": lambda _: "must be a finite number",
 }
-"""The requirement that a value violates, by error type. It is built from the error's context."""
+"""Functions that describe the violated requirement, by Pydantic's error type.
+
+Each function takes the context of the error.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class MaskedScalar:
-    """A secret scalar. Messages show only its type."""
+    """A secret scalar, of which messages show only the type.
+
+    what: the description of the type, such as "a number".
+    """
 
     what: str
 
@@ -62,11 +68,14 @@ def mask_scalar(value: str | float | bool) -> MaskedScalar:  # any scalar of YAM
     """Return a description of a secret that is safe to show in messages."""
     if isinstance(value, bool):
         return MaskedScalar("a boolean")
-    return MaskedScalar("text" if isinstance(value, str) else "a number")
+    return MaskedScalar("a string" if isinstance(value, str) else "a number")
 
 
 def find_expected_type(code: str) -> str | None:
-    """Return the type that a field expects if this error is about a wrong type; None otherwise."""
+    """Return a description of the type that a field expects, such as "a list".
+
+    code: Pydantic's error type. Return None if the error is not about a wrong type.
+    """
     for suffix in ("_type", "_parsing", "_from_float", "_parsing_size"):
         if code.endswith(suffix):
             return _EXPECTED.get(code.removesuffix(suffix))
@@ -82,7 +91,10 @@ def format_path(path: Sequence[str | int]) -> str:
 
 
 def format_received(value: Any, expected: Sequence[str]) -> str:
-    """Describe the value of a field without revealing anything that can be secret."""
+    """Describe the value of a field for a message, without revealing a possible secret.
+
+    expected: descriptions of the types that the field expects.
+    """
     if value is None:
         return "null"
     if isinstance(value, Referenced):
@@ -91,19 +103,22 @@ def format_received(value: Any, expected: Sequence[str]) -> str:
         return "a mapping"
     if isinstance(value, list):
         return "a list"
-    # a scalar in place of a mapping or a list can be anything, even a secret
+    # a scalar where a mapping or a list is expected is not shown, because it could be a secret
     if not all(word in _SCALARS for word in expected):
-        return "text" if isinstance(value, str) else "a single value"
-    return f"the text {format_value(value)}" if isinstance(value, str) else format_value(value)
+        return "a string" if isinstance(value, str) else "a single value"
+    return f"the string {format_value(value)}" if isinstance(value, str) else format_value(value)
 
 
 def build_type_hint(value: Any, expected: Sequence[str]) -> str:
-    """Return a hint for a value of a wrong type, if the correction is clear."""
+    """Return a hint for a value of a wrong type, or an empty string if the correction is not clear.
+
+    expected: descriptions of the types that the field expects.
+    """
     if value is None:
         return "Set a value, or remove the field."
     if isinstance(value, dict | list | Referenced):
         return ""
-    if expected == ["text"]:
+    if expected == ["a string"]:
         return "Put it in quotes."
     if isinstance(value, str):
         is_number_text = value.strip().lstrip("-").isdigit() and "a whole number" in expected
@@ -117,12 +132,12 @@ def _format_minimum(minimum: int, noun: str) -> str:
 
 
 def is_number(value: Any) -> bool:
-    """Return whether a value is a number; a boolean is not."""
+    """Return whether a value is a number. Booleans are not numbers here."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def format_value(value: Any) -> str:
-    """Format a scalar for a message. A value that comes from a reference is shown as the reference."""
+    """Format a scalar for a message. If a reference supplied the value, show the reference instead."""
     if isinstance(value, Referenced):
         return f"the value of {value.reference}"
     if isinstance(value, bool):
@@ -136,10 +151,10 @@ Location = tuple[str | int, ...]
 
 
 def build_diagnostics(e: ValidationError, model: type[BaseModel], data: Any, root: Node) -> list[Diagnostic]:
-    """Return all errors as diagnostics, in the order of the document's model.
+    """Convert validation errors to diagnostics, in the order of the fields in the model.
 
-    Values that could not be read are skipped, because they were already reported. The errors for the members
-    of a union are combined into one error.
+    Errors for unreadable values are omitted, because these values were already reported. The errors for the
+    members of a union are combined into one diagnostic.
     """
     merged: dict[tuple[Location, str], tuple[ErrorDetails, list[str]]] = {}
     for item in e.errors(include_url=False):
@@ -167,7 +182,7 @@ def _is_hidden(model: type[BaseModel], where: Location) -> bool:
 
 
 def _find_reference(root: Node, path: Location) -> str | None:
-    """Return the scalar at a path as written if it contains references; None otherwise."""
+    """Return the string at a path with its references unresolved, or None if it contains no reference."""
     node = root
     for step in path:
         pair = find_child(node, step)
@@ -178,7 +193,7 @@ def _find_reference(root: Node, path: Location) -> str | None:
 
 
 def find_affected_fields(e: ValidationError) -> set[str | int] | None:
-    """Return the fields of ``spec`` that have errors, or None if ``spec`` itself has an error."""
+    """Return the names of the ``spec`` fields that have errors, or None if ``spec`` itself is invalid."""
     fields: set[str | int] = set()
     for item in e.errors(include_url=False, include_context=False, include_input=False):
         if item["loc"][:1] != ("spec",):
@@ -190,9 +205,9 @@ def find_affected_fields(e: ValidationError) -> set[str | int] | None:
 
 
 def find_data_path(loc: Sequence[str | int], data: Any) -> Location:
-    """Return the steps of a location that exist in the data.
+    """Return the path in the data for the location of a Pydantic error.
 
-    Pydantic also inserts the names of union members.
+    The location can also contain the names of union members, which are not keys in the data.
     """
     path: list[str | int] = []
     for step in loc:
@@ -233,7 +248,7 @@ def _build_diagnostic(
             else bound(context)
         )
     elif "error" in context:
-        message = str(context["error"])  # the message of a validator that the model defines
+        message = str(context["error"])  # the message of a custom validator in the model
     else:
         message = item["msg"][:1].lower() + item["msg"][1:]
     text = f"'{name}' {message}." if bound else f"'{name}': {message.rstrip('.')}."
@@ -281,12 +296,12 @@ def _build_missing_field_error(loc: Location, path: Location, root: Node) -> Dia
 
 
 def _build_bad_key_error(path: Location, expected_words: list[str], root: Node) -> Diagnostic:
-    expected = " or ".join(expected_words) or "text"
+    expected = " or ".join(expected_words) or "a string"
     return error(
         "bad-key",
         "Wrong key type",
         f"The key '{path[-1] if path else ''}' of '{format_path(path[:-1])}' must be {expected}.",
-        hint="Put it in quotes." if expected == "text" else "",
+        hint="Put it in quotes." if expected == "a string" else "",
         place=find_position(root, path, key=True),
         subject=format_path(path),
     )

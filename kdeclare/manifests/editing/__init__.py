@@ -1,5 +1,5 @@
-"""Edit manifest files so that only the intended fields change; comments and layout stay.
+"""Edit manifest files so that only the intended fields change, and comments and layout are preserved.
 
-An edit replaces text at the positions of the parsed YAML nodes. The result is then parsed again and must
-contain the intended change and no other difference. If this cannot be achieved, the edit is refused.
+An edit replaces characters of the file at the positions of the parsed YAML nodes. The edited file is parsed
+again, and must differ from the original only by the intended change. Otherwise the edit is refused.
 """

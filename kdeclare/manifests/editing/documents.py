@@ -20,11 +20,12 @@ from kdeclare.manifests.syntax.nodes import compose, find_node
 _STR_TAG = "tag:yaml.org,2002:str"
 
 Tree = Any
-"""A dict, a list or, for a scalar, a tuple: its text, whether it is quoted, and its tag."""
+"""The content of a YAML node: a dict, a list or, for a scalar, a tuple of its string, whether the string is
+quoted, and its tag."""
 
 
 def build_tree(node: Node) -> Tree:
-    """Return the content of a node, with its aliases expanded."""
+    """Return the content of a node, with aliases expanded."""
     if isinstance(node, MappingNode):
         return {
             key.value if isinstance(key, ScalarNode) else str(key): build_tree(v) for key, v in node.value
@@ -40,7 +41,7 @@ def is_same_tree(first: Tree, second: Tree) -> bool:
 
 
 def is_edit_applied(old_root: Node, new_root: Node, edit: Edit) -> bool:
-    """Return whether ``new_root`` differs from ``old_root`` by this edit and nothing else."""
+    """Return whether ``new_root`` equals ``old_root`` except for exactly this edit."""
     expected_tree = build_tree(old_root)
     if isinstance(edit, PutEdit):
         edited_node = find_node(new_root, edit.path)
@@ -94,7 +95,7 @@ def _get_subtree(root: Tree, path: NodePath) -> Tree:
 
 
 def _set_subtree(root: Tree, path: NodePath, value: Tree) -> None:
-    """Set a value. Mappings that are missing on the path are created; they also replace null."""
+    """Set a value at a path. Create the mappings that are missing or null along the path."""
     for step in path[:-1]:
         if isinstance(root, list):
             root = root[int(step)]
@@ -114,11 +115,15 @@ _START = re.compile(rf"(?:\A|(?<=[{BREAKS}]))---(?=[ \t{BREAKS}]|\Z)")
 _END = re.compile(rf"(?:\A|(?<=[{BREAKS}]))(?:---|\.\.\.)(?=[ \t{BREAKS}]|\Z)")
 _MARKER_LINE = re.compile(r"\A---[ \t]*(?:\r\n|[\n\r])")
 _HEADER = re.compile(r"(?:#.*(?:\r\n|[\n\r]))+(?:[ \t]*(?:\r\n|[\n\r]))+")
-"""Comments at the top that a blank line follows. They belong to the file, not to its first document."""
+"""Comments at the top of a file, followed by a blank line. They describe the file, not its first document."""
 
 
 class EditRejected(Exception):
-    """A file that cannot be edited. edit: the edit that failed; None for the file as a whole."""
+    """Raised if a file cannot be edited.
+
+    document: the index of the document that cannot be edited.
+    edit: the edit that failed, or None if the edited file as a whole is not as expected.
+    """
 
     def __init__(self, document: int, edit: Edit | None) -> None:
         self.document = document
@@ -128,7 +133,11 @@ class EditRejected(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FileEdit:
-    """The bytes of a file before and after the edit; None where the file does not exist."""
+    """An edited file.
+
+    before: the bytes of the file before the edit, or None if the file is new.
+    after: the bytes after the edit, or None if the file is to be deleted.
+    """
 
     file: str
     before: bytes | None
@@ -139,7 +148,8 @@ class FileEdit:
 class _DocumentText:
     """The offsets of one document in its file.
 
-    begin: the start of the document, including its marker. start, end: the text between the markers.
+    begin: the start of the document, including the ``---`` before it.
+    start, end: the start and the end of the document without its markers.
     """
 
     root: Node
@@ -151,9 +161,11 @@ class _DocumentText:
 def rewrite_file(
     file: str, data: bytes, edits: Mapping[int, Sequence[Edit]], removed_indexes: frozenset[int] = frozenset()
 ) -> bytes | None:
-    """Return a file after documents were edited or removed, or None if no document is left.
+    """Return the bytes of a file with some documents edited or removed, or None if no document is left.
 
-    Documents are given by their index. Raises EditRejected, or KdeclareError if the file is not YAML.
+    edits: the edits of each document, by the index of the document.
+    removed_indexes: the indexes of the documents to remove.
+    Raises EditRejected if a document cannot be edited, and KdeclareError if the file is not valid YAML.
     """
     text, encoding = decode_text(data)
     documents = _split_documents(file, text)
@@ -212,7 +224,7 @@ def _split_documents(file: str, text: str) -> list[_DocumentText]:
 
 
 def _restore_header(text: str, first_document: _DocumentText, pieces: list[str]) -> list[str]:
-    """Keep the header and the leading marker of a file, if any, when its first document is removed."""
+    """Return the pieces of a file whose first document was removed, with the header and the first ``---``."""
     if first_document.start > first_document.begin:
         return [text[: first_document.start - len("---")], *pieces]
     header = _HEADER.match(text, 0, get_node_start(first_document.root))

@@ -1,4 +1,4 @@
-"""The resource whose manifest is edited, and the fields that are never edited."""
+"""The resource whose manifest is edited. Fields that are shared by an anchor or are references stay as is."""
 
 from collections.abc import Iterator, Mapping
 
@@ -26,7 +26,7 @@ _REFERENCE_ORIGINS = {
 
 @dataclass(frozen=True, slots=True)
 class LocatedEdit:
-    """An edit of one document."""
+    """An edit, together with the document to edit."""
 
     document: SourceDocument
     edit: Edit
@@ -36,8 +36,8 @@ class LocatedEdit:
 class EditSubject:
     """One resource to edit.
 
-    kind: the kind of the resource; it interprets the manifests.
-    variables: the position of each variable's definition in the project file.
+    kind: the kind of the resource, which interprets its manifests.
+    variables: the position in the project file where each variable is defined, by name.
     """
 
     id: ResourceId
@@ -47,14 +47,15 @@ class EditSubject:
     variables: Mapping[str, SourcePosition]
 
     def is_declared(self, path: NodePath) -> bool:
-        """Return whether the resource's own documents set a path of the spec to a value other than null."""
+        """Return whether the manifest or an overlay sets a path in the spec to a value other than null."""
         node = self.source.at(("spec", *path))
         return node is not None and not is_null(node)
 
     def edited(self, document: SourceDocument, edit: Edit) -> LocatedEdit:
-        """Return the edit if it is allowed.
+        """Return an edit of a document.
 
-        Raises KdeclareError (``aliased-field``, ``field-by-reference``) if it is not.
+        Raises KdeclareError if the edit would change a field that is shared by a YAML anchor
+        (``aliased-field``) or whose value is a reference (``field-by-reference``).
         """
         self._validate_not_shared(document, edit.path)
         node = find_node(document.root, edit.path)
@@ -63,7 +64,7 @@ class EditSubject:
         return LocatedEdit(document, edit)
 
     def split_elements(self, node: Node) -> list[str]:
-        """Return the elements of a list that is written as a YAML list or as one comma-separated string."""
+        """Return the elements of a list. The node is a YAML list or a comma-separated string."""
         value = self.reader.peek(node)
         parts = value.split(",") if isinstance(value, str) else value or []
         return [part.strip() for part in parts if part.strip()]
@@ -71,9 +72,9 @@ class EditSubject:
     def replace_elements(
         self, document: SourceDocument, path: NodePath, node: Node, elements: list[str]
     ) -> Iterator[LocatedEdit]:
-        """Yield edits that give a list these elements and keep its form.
+        """Yield the edits that change a list so that it contains exactly these elements, in any order.
 
-        The order of the elements is ignored.
+        A YAML list remains a YAML list, and a comma-separated string remains a string.
         """
         texts = self.split_elements(node)
         if set(texts) == set(elements):
@@ -143,7 +144,7 @@ def _find_key_position(document: SourceDocument, path: NodePath) -> SourcePositi
 
 
 def _walk_nodes(root: Node) -> Iterator[Node]:
-    """Yield a node and all nodes below it. An aliased node is yielded once for each place that uses it."""
+    """Yield a node and all nodes below it. An aliased node is yielded once for each alias."""
     yield root
     if not isinstance(root, ScalarNode):
         for item in root.value:
@@ -152,7 +153,7 @@ def _walk_nodes(root: Node) -> Iterator[Node]:
 
 
 def _find_shared_nodes(root: Node) -> frozenset[int]:
-    """Return the Python ids of the nodes that are used in several places. Nodes are not hashable by value."""
+    """Return the Python ids of the nodes that occur more than once in a document, because of an alias."""
     visited: set[int] = set()
     shared: set[int] = set()
     pending = [root]

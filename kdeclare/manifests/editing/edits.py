@@ -1,4 +1,4 @@
-"""The edits of a document, and the formatting of values as YAML text."""
+"""The types of edits of a document, and the formatting of values as YAML."""
 
 from collections.abc import Sequence
 
@@ -9,14 +9,18 @@ from kdeclare.core.resources.manifest_capabilities import (
 from kdeclare.core.resources.manifest_text import scalar
 
 NodePath = tuple[str | int, ...]
-"""Keys and indexes from the document's root down."""
+"""The path of a node: the keys and list indexes that lead from the root of the document to the node."""
 
 EditValue = Plain | list[Plain] | dict[str, list[Plain]]
 
 
 @dataclass(frozen=True, slots=True)
 class PutEdit:
-    """Set the value at a path, or add it after its siblings. Missing mappings above it are created."""
+    """Set the value at a path.
+
+    A key that does not exist yet is added after its siblings. Mappings that are missing along the path are
+    created.
+    """
 
     path: NodePath
     value: EditValue
@@ -34,8 +38,8 @@ class AppendEdit:
 class DropEdit:
     """Remove a key with its value, or an element of a list, together with the comment on the same line.
 
-    Comments above the item stay, because they can describe more than this item. The collection stays, too,
-    even if it becomes empty (``{}`` or ``[]``).
+    Comments above the item are kept, because they can describe more than this item. The mapping or list is
+    also kept, even if it becomes empty (``{}`` or ``[]``).
     """
 
     path: NodePath
@@ -48,7 +52,10 @@ SINGLE, DOUBLE = "'", '"'
 
 
 def format_scalar(value: Plain, style: str | None = None) -> str:
-    """Format a scalar. The quotes of ``style``, if any, are used if they can represent the scalar."""
+    """Format a scalar as YAML.
+
+    style: the preferred quote character, which is used if it can represent the scalar.
+    """
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -66,7 +73,7 @@ def format_scalar(value: Plain, style: str | None = None) -> str:
 
 
 def format_key(step: str | int, style: str | None = None) -> str:
-    """Format a key, in double quotes if ``style`` is the double quote."""
+    """Format a key as YAML, in double quotes if ``style`` is a double quote."""
     if isinstance(step, int):
         return str(step)
     scalar_text = scalar(step, text=True)
@@ -78,7 +85,7 @@ def format_key(step: str | int, style: str | None = None) -> str:
 
 
 def format_flow(value: EditValue) -> str:
-    """Format a value on one line."""
+    """Format a value as YAML on one line."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{format_key(k)}: {format_flow(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list):
@@ -87,16 +94,17 @@ def format_flow(value: EditValue) -> str:
 
 
 def format_nested_flow(steps: Sequence[str | int], value: EditValue, style: str | None = None) -> str:
-    """Format a value below nested keys on one line: ``a: {b: value}`` for the steps a and b."""
+    """Format a value with the keys that lead to it on one line: ``a: {b: value}`` for the steps a and b."""
     first, *rest = steps
     inner = "{" + format_nested_flow(rest, value, style) + "}" if rest else format_flow(value)
     return f"{format_key(first, style)}: {inner}"
 
 
 def format_nested_block(steps: Sequence[str | int], value: EditValue, column: int, width: int) -> list[str]:
-    """Format a value below nested keys, each key on its own line.
+    """Format a value with the keys that lead to it, each key on its own line.
 
-    The first line is indented to ``column``, and each further level by ``width`` more.
+    column: the indentation of the first line in spaces.
+    width: the number of spaces by which each further line is indented more.
     """
     lines = [" " * (column + n * width) + format_key(step) + ":" for n, step in enumerate(steps)]
     lines[-1] += f" {format_flow(value)}"

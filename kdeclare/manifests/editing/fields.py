@@ -1,4 +1,4 @@
-"""Turn the field values that a kind requests into edits of the documents that set these fields."""
+"""Convert the field edits of a kind to edits of the manifest or overlay that sets each field."""
 
 from collections.abc import Iterator, Sequence
 
@@ -25,7 +25,10 @@ _PARTS = ("append", "subtract")
 
 
 def locate_edits(subject: EditSubject, field_edit: FieldEdit) -> Iterator[LocatedEdit]:
-    """Yield the edits of documents. Raises KdeclareError for fields that are never edited."""
+    """Yield the edits of documents that carry out a field edit.
+
+    Raises KdeclareError if the field must not be edited.
+    """
     path = ("spec", *field_edit.path)
     match field_edit:
         case ValueEdit(value=value):
@@ -68,7 +71,7 @@ def _edit_value(subject: EditSubject, path: NodePath, value: Plain) -> Iterator[
 
 
 def _edit_list(subject: EditSubject, path: NodePath, elements: list[Plain]) -> Iterator[LocatedEdit]:
-    """Yield the edits for a list. In an existing list, only the elements that differ are edited."""
+    """Yield the edits that change a list to these elements. Elements that stay the same are not edited."""
     node = subject.source.at(path)
     if not isinstance(node, SequenceNode):
         documents = (
@@ -108,7 +111,10 @@ def _edit_setting(
 
 
 def _unset_setting(subject: EditSubject, path: NodePath) -> Iterator[LocatedEdit]:
-    """Remove the key. If a lower document sets it, too, write null ("no override") instead."""
+    """Yield the edit that removes a config key.
+
+    If a document of lower precedence also sets the key, set it to null ("no override") instead.
+    """
     node = subject.source.at(path)
     if node is None or is_null(node):
         return
@@ -140,7 +146,7 @@ def _edit_whole_value(subject: EditSubject, path: NodePath, new_value: JsonValue
 
 
 def _build_value(new_value: JsonValue) -> EditValue:
-    """Return the new value of a setting, in the form in which manifests write it."""
+    """Return the new value of a config in the form for manifests."""
     if isinstance(new_value, list):
         return list(as_texts(new_value))
     return new_value if new_value is None or isinstance(new_value, int) else as_text(new_value)
@@ -152,7 +158,7 @@ def _is_same_value(subject: EditSubject, path: NodePath, node: ScalarNode, new_v
 
 
 def _edit_parts(subject: EditSubject, path: NodePath, fields: Sequence[FieldChange]) -> Iterator[LocatedEdit]:
-    """Add elements to ``append`` or ``subtract``, and remove them from the opposite list."""
+    """Yield the edits that add elements to ``append`` or ``subtract`` and drop them from the other list."""
     source = subject.source
     nodes_by_part = {part: source.at((*path, part)) for part in _PARTS}
     elements_by_part = {

@@ -1,8 +1,8 @@
-"""The text of a file: its encoding, its lines as YAML counts them, and the spans of nodes in it.
+"""The text of a YAML file: its encoding, its lines, and the spans of its nodes.
 
-In PyYAML, the end mark of a block is where the next token begins, and an aliased node has the marks of its
-anchor. The spans of this module exclude the white space and comments after a node. The span of an aliased
-node is that of the alias.
+A span contains only the node, without the white space and comments that follow. The span of an aliased node
+is the span of the alias. PyYAML's end marks are different: the end mark of a block is the start of the next
+token, and an aliased node has the marks of its anchor.
 """
 
 import codecs
@@ -25,47 +25,47 @@ _MARKS = (
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """The encoding of a file. mark: the byte order mark, which is not part of the text."""
+    """The encoding of a file. mark: the byte order mark, which is not part of the decoded text."""
 
     mark: bytes
     codec: str
 
     def encode(self, text: str) -> bytes:
-        """Return the text as bytes in this encoding."""
+        """Encode a text, and put the byte order mark before it."""
         return self.mark + text.encode(self.codec)
 
 
 def decode_text(data: bytes) -> tuple[str, Encoding]:
-    """Return the text of a valid YAML file, and the encoding with which to write it back."""
+    """Return the text of a valid YAML file, and the encoding to use when the file is written again."""
     mark, codec = next(((m, c) for m, c in _MARKS if data.startswith(m)), (b"", "utf-8"))
     return data[len(mark) :].decode(codec), Encoding(mark, codec)
 
 
 def find_line_start(text: str, offset: int) -> int:
-    """Return the offset where the line of a character begins."""
+    """Return the offset of the start of the line that contains ``offset``."""
     return max(text.rfind(mark, 0, offset) for mark in BREAKS) + 1
 
 
 def find_line_end(text: str, offset: int) -> int:
-    """Return the offset where the line of a character ends, before its line break."""
+    """Return the offset of the end of the line that contains ``offset``, before the line break."""
     match = _BREAK.search(text, offset)
     return match.start() if match else len(text)
 
 
 def find_next_line(text: str, offset: int) -> int:
-    """Return the offset where the next line begins, or the text ends."""
+    """Return the offset of the start of the next line, or of the end of the text if there is no next line."""
     match = _BREAK.search(text, offset)
     return match.end() if match else len(text)
 
 
 def find_line_break(text: str) -> str:
-    """Return the line break that the text uses."""
+    """Return the first line break of the text, or a newline if the text has no line break."""
     match = _BREAK.search(text)
     return match[0] if match else "\n"
 
 
 def find_break_start(text: str, offset: int) -> int:
-    """Return the offset before the line break that ends at ``offset``, if there is one."""
+    """Return the start of the line break that ends at ``offset``, or ``offset`` if there is no line break."""
     if text[:offset].endswith("\r\n"):
         return offset - 2
     return offset - 1 if offset and text[offset - 1] in BREAKS else offset
@@ -76,21 +76,21 @@ _ALIAS = re.compile(r"\*[^\s,\[\]{}]+")
 
 
 class Span(NamedTuple):
-    """The offsets of a piece of text; the end is exclusive."""
+    """The start and end offsets of a node in the text of a file. The end is exclusive."""
 
     start: int
     end: int
 
 
 def get_node_start(node: Node) -> int:
-    """Return the offset where a node begins, including its anchor and tag."""
+    """Return the start offset of a node, before its anchor and tag."""
     return int(node.start_mark.index)
 
 
 def find_content_start(text: str, node: Node) -> int:
-    """Return the offset where a node begins after its anchor and tag.
+    """Return the start offset of a node's content, after its anchor and tag.
 
-    If nothing follows the anchor and tag on their line, return the offset where they end.
+    If no content follows on the line of the anchor and tag, return the end offset of the anchor and tag.
     """
     match = _PROPERTIES.match(text, get_node_start(node))
     if match is None:
@@ -102,12 +102,16 @@ def find_content_start(text: str, node: Node) -> int:
 
 
 def is_flow(node: CollectionNode) -> bool:
-    """Return whether a collection is written in brackets or braces."""
+    """Return whether a list is written in brackets, or a mapping in braces."""
     return bool(node.flow_style)
 
 
 def find_span(text: str, node: Node, earliest_start: int) -> Span:
-    """Return the span of a node that begins at or after ``earliest_start``."""
+    """Return the span of a node.
+
+    earliest_start: the end offset of the token before the node. If the node starts before this offset, it is
+    an anchor that is used by an alias, and the span of the alias is returned.
+    """
     if get_node_start(node) < earliest_start:
         match = _ALIAS.search(text, earliest_start)
         return Span(*match.span()) if match else Span(earliest_start, earliest_start)
@@ -119,7 +123,7 @@ def find_span(text: str, node: Node, earliest_start: int) -> Span:
 
 
 def collect_item_spans(text: str, node: CollectionNode) -> list[Span]:
-    """Return the spans of the pairs of a mapping or the elements of a list, without their dashes."""
+    """Return the span of each key-value pair of a mapping, or of each element of a list without its dash."""
     spans: list[Span] = []
     earliest_start = get_node_start(node)
     for item in node.value:

@@ -1,4 +1,4 @@
-"""Turn changes into the new contents of a project's files, including new manifests."""
+"""Edit the manifests of a project so that they declare given changes, and create new manifests."""
 
 import os
 from collections import defaultdict
@@ -34,9 +34,9 @@ from kdeclare.manifests.syntax.nodes import find_position
 
 
 def render_new_manifest(kind: Editable, change: Change) -> str:
-    """Return the manifest for a new resource, in the layout of ``kdeclare import``.
+    """Return the manifest for a new resource, in the same layout as ``kdeclare import`` writes.
 
-    Raises KdeclareError (``secret-not-written``).
+    Raises KdeclareError (``secret-not-written``) if the resource contains a secret.
     """
     for field in change.fields:
         validate_not_secret(change.id, field, field.path.partition(".")[2] or field.path)
@@ -46,8 +46,8 @@ def render_new_manifest(kind: Editable, change: Change) -> str:
 def choose_manifest_path(project: Project, resource: ResourceId) -> str:
     """Return the path for a new manifest.
 
-    The path is in the first manifest folder or, if it exists, in the subfolder for the kind. Raises
-    KdeclareError if there is no folder, or if the file already exists.
+    The path is in the first folder of manifests. If this folder has a subfolder for the kind (``topics``),
+    the path is in the subfolder. Raises KdeclareError if there is no folder, or if the file already exists.
     """
     folder = _get_manifest_folder(project)
     kind_folder = folder / f"{resource.kind.lower()}s"
@@ -83,9 +83,11 @@ def _get_manifest_folder(project: Project) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class ProjectEdits:
-    """The edited files and what to report about them.
+    """The edited files of a project.
 
-    files: ordered by name. shared: the names of the files that apply to all environments.
+    files: the edited files, ordered by name.
+    shared: the names of the edited files that apply to all environments.
+    notices: diagnostics to show to the user.
     """
 
     files: tuple[FileEdit, ...]
@@ -96,9 +98,9 @@ class ProjectEdits:
 def build_project_edits(
     project: Project, environ: Mapping[str, str], changes: Iterable[Change]
 ) -> ProjectEdits:
-    """Return the files to write so that the manifests of a project declare ``changes``.
+    """Return the edits of a project's files after which its manifests declare ``changes``.
 
-    Raises KdeclareError with an error for every change that cannot be written.
+    Raises KdeclareError with one or more errors for each change that cannot be written to the manifests.
     """
     collector = _EditCollector(project, environ)
     for change in changes:
@@ -107,7 +109,7 @@ def build_project_edits(
 
 
 class _EditCollector:
-    """Collects edits by file and document."""
+    """Collects the edits for several changes, by file and document."""
 
     def __init__(self, project: Project, environ: Mapping[str, str]) -> None:
         self._project = project
@@ -123,7 +125,7 @@ class _EditCollector:
         self._problems: list[Diagnostic] = []
 
     def add_change(self, change: Change) -> None:
-        """Find the edits for one change; `result` reports the problems of the change."""
+        """Collect the edits for one change. Problems are reported later, by `result`."""
         source = self._sources.by_id.get(change.id)
         kind = find_editable(change.id.kind)
         if change.action is Action.DELETE:
@@ -138,7 +140,7 @@ class _EditCollector:
             self._problems.append(_build_not_declared_error(change.id))
 
     def result(self) -> ProjectEdits:
-        """Return the edited files. Raises KdeclareError if changes cannot be written."""
+        """Return the edited files. Raises KdeclareError if a change cannot be written to the manifests."""
         found = [FileEdit(file, None, text) for file, text in self._new_files.items()]
         for file in {**self._edits, **self._removed}:
             try:
@@ -160,7 +162,10 @@ class _EditCollector:
             self._problems += refusal.diagnostics
 
     def _remove_documents(self, resource: ResourceId, source: Source | None) -> None:
-        """Remove the documents of a resource in all environments, because overlays require the manifest."""
+        """Remove the manifest of a resource, and its overlays in all environments.
+
+        An overlay without a manifest would be an error.
+        """
         if source is None:
             return
         self._problems += [problem for problem in self._sources.diagnostics if problem.is_error]

@@ -1,4 +1,4 @@
-"""Apply one edit to the text of one document, including edits of collections in brackets or braces."""
+"""Apply one edit to the YAML text of one document, in block style and in flow style (brackets and braces)."""
 
 import re
 from collections.abc import Sequence
@@ -37,11 +37,14 @@ from kdeclare.manifests.syntax.nodes import find_child, find_node
 _COMMA = re.compile(rf"[ \t{BREAKS}]*,")
 _SPACE = re.compile(r"[ \t]*")
 _REST = re.compile(rf"[ \t]*(?:(?<=[ \t])#.*)?(?=[{BREAKS}])")
-"""The text that can follow the last item on a line."""
+"""Matches white space and a comment after the last item on a line."""
 
 
 def insert_item(text: str, node: CollectionNode, item_text: str) -> str:
-    """Insert an item after the last one. It gets its own line if the last item has its own line."""
+    """Add an item to a list in brackets or a mapping in braces.
+
+    The new item is put on its own line if the last existing item is on its own line.
+    """
     if not node.value:
         offset = find_content_start(text, node) + 1
         return text[:offset] + item_text + text[offset:]
@@ -59,7 +62,10 @@ def insert_item(text: str, node: CollectionNode, item_text: str) -> str:
 
 
 def remove_item(text: str, node: CollectionNode, index: int) -> str:
-    """Remove an item and one comma, and also the item's lines if they contain nothing else."""
+    """Remove an item and one comma from a list in brackets or a mapping in braces.
+
+    If the lines of the item contain no other item, remove these lines as well.
+    """
     spans = collect_item_spans(text, node)
     item = spans[index]
     comma = _COMMA.match(text, item.end)
@@ -91,11 +97,11 @@ _WIDTH = 2
 
 
 class UnsupportedLayout(Exception):
-    """The edit is not possible without changing other text as well."""
+    """Raised if an edit is not possible without changing other parts of the document."""
 
 
 def splice_edit(text: str, root: Node, edit: Edit) -> str:
-    """Return the text after an edit. root: the parsed ``text``. Raises UnsupportedLayout."""
+    """Return the edited text of a document. root: the root node of ``text``. Raises UnsupportedLayout."""
     if isinstance(edit, PutEdit):
         return _splice_put(text, root, edit.path, edit.value)
     if isinstance(edit, AppendEdit):
@@ -104,7 +110,7 @@ def splice_edit(text: str, root: Node, edit: Edit) -> str:
 
 
 def is_null(node: Node) -> bool:
-    """Return whether a node is null, either written out or empty."""
+    """Return whether a node is null: an empty value, or a plain scalar such as ``null`` or ``~``."""
     return isinstance(node, ScalarNode) and not node.style and parse_scalar(node.value) == (None, None)
 
 
@@ -133,7 +139,7 @@ def _splice_put(text: str, root: Node, path: NodePath, value: EditValue) -> str:
 
 
 def _replace_node(text: str, root: Node, path: NodePath, new_text: str) -> str:
-    """Replace a node with ``new_text``; its anchor stays."""
+    """Replace the content of a node with ``new_text``, and keep the anchor of the node."""
     parent, node = find_node(root, path[:-1]) if path else None, find_node(root, path)
     pair = find_child(parent, path[-1]) if parent is not None else None
     if pair is None or node is None:
@@ -154,14 +160,14 @@ def _replace_node(text: str, root: Node, path: NodePath, new_text: str) -> str:
 
 
 def _replace_block(text: str, node: CollectionNode, key_end: int | None, new_text: str) -> str:
-    """Put ``new_text`` on the line of the key, and remove the lines of the block."""
+    """Replace a mapping or list in block style with ``new_text`` on the line of its key."""
     colon = _COLON.match(text, key_end) if key_end is not None else None
     end = find_line_end(text, find_span(text, node, 0).end)
     block_start = find_line_start(text, collect_item_spans(text, node)[0].start)
     if colon is None or block_start < colon.end():
         raise UnsupportedLayout
     offset = find_content_start(text, node) if text[get_node_start(node)] in "&!" else colon.end()
-    if end == len(text):  # the last line had no line break, so the one before it must not end with one
+    if end == len(text):  # the last line had no line break, so the new last line gets none either
         block_start = find_break_start(text, block_start)
     return f"{text[:offset]} {new_text}{text[offset:block_start]}{text[find_next_line(text, end) :]}"
 
@@ -173,7 +179,7 @@ def _find_block_comment(text: str, node: Node, start: int) -> str:
 
 
 def _insert_below(text: str, node: ScalarNode, lines: Sequence[str]) -> str:
-    """Replace a null with a block. The comment on the line of the key stays."""
+    """Replace a null value with lines below its key. A comment on the line of the key is kept."""
     start, end = find_content_start(text, node), find_span(text, node, 0).end
     head = text[:start].rstrip(" \t") if start < end else text[:start]
     offset = find_line_end(text, end)
@@ -208,12 +214,15 @@ def _splice_append(text: str, root: Node, edit: AppendEdit) -> str:
     dash = _DASH.fullmatch(text, find_line_start(text, first_start), first_start)
     if dash is None:
         raise UnsupportedLayout
-    # a comment in the column of the dashes can belong to the next key, which can start in that column, too
+    # a comment in the column of the dashes can belong to the next key, which can start in the same column
     return _insert_lines(text, node, len(dash[1]) + 1, [f"{dash[1]}- {element_text}"])
 
 
 def _insert_lines(text: str, node: CollectionNode, column: int, lines: Sequence[str]) -> str:
-    """Insert lines after the last item of a block and the comments below it that belong to the block."""
+    """Insert lines after the last item of a block, and after the comments of the block below this item.
+
+    column: the minimum indentation of a comment that belongs to the block.
+    """
     offset = find_line_end(text, collect_item_spans(text, node)[-1].end)
     comment = re.compile(rf" {{{column},}}#")
     while comment.match(text, find_next_line(text, offset)):
@@ -250,7 +259,7 @@ def _get_column(node: MappingNode) -> int:
 
 
 def _compute_indent_width(root: Node) -> int:
-    """Return by how many spaces each level of a document is indented."""
+    """Return the number of spaces by which a document indents each level."""
     if isinstance(root, MappingNode) and not is_flow(root):
         for key, value in root.value:
             if isinstance(value, MappingNode) and not is_flow(value) and value.value:

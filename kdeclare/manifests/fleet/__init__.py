@@ -1,4 +1,4 @@
-"""Kind `Fleet`: many clusters, each one an environment of a project or defined inline."""
+"""The `Fleet` kind: a group of clusters. A cluster is an environment of a project, or is defined inline."""
 
 from kdeclare.manifests.fleet.fleet_file import ClusterEntry, Fleet, Rollout, open_fleet, select_clusters
 from kdeclare.manifests.fleet.fleet_projects import open_cluster_project, validate_fleet

@@ -1,4 +1,4 @@
-"""Fleet files: their models, their validation, and the resulting fleet."""
+"""Read and validate fleet files."""
 
 import os
 import re
@@ -29,16 +29,18 @@ from kdeclare.manifests.syntax.substitution import ReferenceContext, Variable
 
 @dataclass(frozen=True, slots=True)
 class ClusterEntry:
-    """One cluster of a fleet. Paths are resolved; values are excluded from the repr.
+    """One cluster of a fleet. Paths are resolved. The repr omits values that can be secrets.
 
     project: the project file, or None if the cluster is defined inline.
     env: the environment of the project, or None for the default environment.
-    bootstrap_servers, client_config, client_config_file, state: with a project, these override its values;
-        None if not set. state is a folder or a URI.
-    selector: labels; only declared resources that have all of them are used.
-    source: the position of the name.
-    places: the positions of the fields; the key of a list element is ``field.index``.
-    unresolved: errors for references that cannot be resolved. They only matter if the cluster is used.
+    bootstrap_servers, client_config, client_config_file: the connection settings, or None if not set. They
+        override the settings of the project.
+    state: the folder or URI of the state, or None if not set. It overrides the state of the project.
+    selector: the labels that a declared resource must have to be used for this cluster.
+    source: the position of the cluster's name in the fleet file.
+    places: the position of each field. The key for an element of a list is ``field.index``.
+    unresolved: the errors for references that cannot be resolved. They are reported only if the cluster is
+        used.
     """
 
     name: str
@@ -60,11 +62,12 @@ class ClusterEntry:
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """The order in which clusters are changed.
+    """The order in which the clusters of a fleet are changed.
 
     canary: the labels of the clusters that are changed first.
-    batch_size: the number of clusters that start together, or None for as many as possible.
-    max_failures: the number of clusters that may fail before the rollout starts no more clusters.
+    batch_size: the number of clusters to change at a time after the canaries, or None for no limit.
+    max_failures: the number of failed clusters that are tolerated. If more clusters fail, the rollout does
+        not start any further clusters.
     """
 
     canary: Mapping[str, str] = field(default_factory=dict)
@@ -74,11 +77,13 @@ class Rollout:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """A fleet file that was read.
+    """The contents of a fleet file.
 
+    clusters: the selected clusters.
     max_concurrent: the maximum number of clusters to process at the same time.
-    all_overlays: the overlays of all inline clusters. They can be inside folders of manifests.
-    left_out: the names of the clusters in the file that were not selected.
+    all_overlays: the overlays of all inline clusters. Overlays are not loaded as manifests, even if they are
+        in a folder of manifests.
+    left_out: the names of the clusters that were not selected.
     """
 
     name: str
@@ -97,7 +102,7 @@ _INLINE_ONLY = ("manifests", "overlays", "variables")
 
 
 class ClusterSpec(BaseModel):
-    """An element of ``spec.clusters``: an environment of a project, or an inline definition of a cluster."""
+    """An element of ``spec.clusters``: an environment of a project, or a cluster that is defined inline."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     name: str
@@ -133,7 +138,7 @@ class FleetSpec(BaseModel):
 
 
 class FleetManifest(Envelope):
-    """A whole fleet file."""
+    """A complete fleet file."""
 
     kind: Literal["Fleet"]
     metadata: Metadata
@@ -141,7 +146,7 @@ class FleetManifest(Envelope):
 
 
 def check_fleet(spec: FleetSpec, root: Node) -> Iterator[Diagnostic]:
-    """Yield the problems of a fleet whose shape is valid."""
+    """Yield the problems of a fleet file that its model does not detect."""
     if not spec.clusters:
         yield error(
             "no-clusters",
@@ -162,9 +167,11 @@ def check_fleet(spec: FleetSpec, root: Node) -> Iterator[Diagnostic]:
 def find_unknown_label(
     selector: Mapping[str, str], clusters: Sequence[Mapping[str, str]]
 ) -> Diagnostic | None:
-    """Return an error, without a position, if no cluster has all labels.
+    """Return an error without a position if no cluster has all labels of a selector; otherwise None.
 
-    If no cluster has one of the labels, this label is the subject of the error.
+    If one of the labels does not occur in any cluster, its key is the subject of the error.
+
+    clusters: the labels of each cluster.
     """
     if not selector or any(selector.items() <= labels.items() for labels in clusters):
         return None
@@ -231,7 +238,7 @@ def _explain_bad_name(name: str) -> str:
 def _check_field_combinations(
     cluster: ClusterSpec, path: tuple[str | int, ...], root: Node
 ) -> Iterator[Diagnostic]:
-    """Yield an error for each field that excludes a field that is set or requires a field that is not set."""
+    """Yield an error for each combination of fields that is not allowed, and for missing fields."""
 
     def build_conflict_error(field: str, detail: str, hint: str) -> Diagnostic:
         return error(
@@ -283,16 +290,15 @@ _MODES = build_modes_by_name(
         "clientConfig": KAFKA,
     }
 )
-"""The fields of a fleet that are read as strings."""
+"""The modes for reading a fleet file. The scalars in these fields are read as strings."""
 _NOT_RESOLVED = ("undefined-variable", "unreadable-reference")
 
 
 def open_fleet(file: Path, environ: Mapping[str, str]) -> Fleet:
-    """Read a fleet file without opening projects. Raises KdeclareError with all its problems.
+    """Read a fleet file without opening the projects of its clusters.
 
-    A variable that is missing from ``environ`` is not an error yet, because the clusters that use the
-    variable
-    might not be selected: see ``ClusterEntry.unresolved``.
+    Raises KdeclareError with all problems of the file. A missing environment variable or file is not an error
+    yet, because the cluster that refers to it might not be selected. See ``ClusterEntry.unresolved``.
     """
     root = load_document(file, "Fleet", "Name the fleet file.")
     context = ReferenceContext(file.parent, environ, variables=None)
@@ -327,9 +333,10 @@ def open_fleet(file: Path, environ: Mapping[str, str]) -> Fleet:
 def _parse_fleet(
     root: Node, scope: ReferenceContext
 ) -> tuple[Any, list[Diagnostic], dict[int, tuple[Diagnostic, ...]]]:
-    """Return the data, its problems and, by cluster index, the errors for references that cannot be resolved.
+    """Return the data of a fleet file, its problems, and the errors for unresolved references.
 
-    A cluster with such errors keeps its references as written.
+    The errors are grouped by the index of the cluster. If a cluster has unresolved references, its data
+    contains all references as written.
     """
     clusters = find_node(root, ("spec", "clusters"))
     if not isinstance(clusters, SequenceNode):
@@ -355,9 +362,9 @@ def _parse_fleet(
 
 
 def _is_unresolved(problem: Diagnostic) -> bool:
-    """Return whether a problem is a missing variable or file.
+    """Return whether a problem is a missing environment variable or an unreadable file of a reference.
 
-    ``${var.NAME}`` does not count: fleet files cannot use it, and its error has no subject.
+    An error for ``${var.NAME}``, which fleet files cannot use, has no subject and does not count.
     """
     return problem.code in _NOT_RESOLVED and problem.subject is not None
 
@@ -415,8 +422,9 @@ def _collect_positions(cluster: Node | None) -> Iterator[tuple[str, SourcePositi
 def select_clusters(fleet: Fleet, names: Sequence[str], selector: Mapping[str, str]) -> Fleet:
     """Return the fleet with only the clusters that have one of these names and all of these labels.
 
-    Without ``names``, clusters of all names match. Without ``labels``, clusters with any labels match. Raises
-    KdeclareError for names and labels that no cluster has, and if no cluster has both.
+    names: the names of clusters. If empty, clusters with any name are selected.
+    selector: the required labels. If empty, clusters with any labels are selected.
+    Raises KdeclareError for a name or label that no cluster has, and if no cluster is selected.
     """
     cluster_names = [entry.name for entry in fleet.clusters]
     problems = [

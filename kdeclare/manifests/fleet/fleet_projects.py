@@ -1,4 +1,4 @@
-"""The projects of a fleet's clusters."""
+"""Open and check the projects of the clusters in a fleet."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -30,9 +30,10 @@ def open_cluster_project(
     environ: Mapping[str, str],
     read_file: Callable[[Path], ProjectDocument] = read_project,
 ) -> Project:
-    """Return the project of one cluster. Raises KdeclareError with all its problems.
+    """Return the project of one cluster. Raises KdeclareError with all problems of the project.
 
-    read_file: a function that reads a project file. Pass a caching function if many clusters share one file.
+    read_file: a function that reads a project file. If many clusters share a project file, pass a function
+    that caches the result.
     """
     if entry.unresolved:
         raise KdeclareError(*entry.unresolved)
@@ -52,9 +53,9 @@ def open_cluster_project(
 
 
 def validate_fleet(fleet: Fleet, environ: Mapping[str, str]) -> None:
-    """Open the project of every cluster. Raises one KdeclareError with all problems.
+    """Check the project of every cluster. Raises one KdeclareError with all problems.
 
-    Manifests are not read; only their paths are checked.
+    The existence of manifest files and folders is checked, but the manifests are not read.
     """
     read_cached = cache(_attempt_read)
     is_missing = cache(_is_missing)
@@ -114,7 +115,7 @@ def _require_document(document: ProjectDocument | KdeclareError) -> ProjectDocum
 
 
 def _relate_to_fleet_file(problem: Diagnostic, entry: ClusterEntry) -> Diagnostic:
-    """Return a project's problem. If it must be fixed in the fleet file, adjust its position and hint."""
+    """Return a problem of a project. If users must fix it in the fleet file, change its position or hint."""
     no_environment = problem.code == "unknown-environment"
     if no_environment and entry.env is None:
         hint = f"Set defaultEnvironment here, or 'env' of '{entry.name}' at {entry.source}."
@@ -144,9 +145,9 @@ def _check_paths(
 def _check_shared_state(
     project: Project, entry: ClusterEntry, states: dict[Path, ClusterEntry]
 ) -> Iterator[Diagnostic]:
-    """Yield an error if an earlier cluster uses the same state folder.
+    """Yield an error if the cluster has the same state folder as an earlier cluster.
 
-    states: earlier clusters by state folder.
+    states: the earlier clusters, by state folder. The cluster is added.
     """
     try:
         folder = resolve_folder(project.state, project.name, project.environment.name)

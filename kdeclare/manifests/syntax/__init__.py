@@ -1,1 +1,1 @@
-"""Read YAML as data with source positions: files, nodes, scalars, ``${…}`` references and their limits."""
+"""Read YAML files as data with source positions, and resolve ``${…}`` references within their limits."""

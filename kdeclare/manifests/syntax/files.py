@@ -1,5 +1,5 @@
 # ruff: noqa: PTH100, PTH112, PTH113, PTH116, PTH118, PTH123
-# os.path on strings: with thousands of files, pathlib would take a tenth of the total time
+# This module uses os.path: with thousands of files, pathlib would take a tenth of the total time.
 """Find and read the files that contain a project's manifests."""
 
 import os
@@ -19,11 +19,11 @@ _CHUNK = 1 << 16
 
 @dataclass(slots=True)
 class FileFinder:
-    """Finds the YAML files among files and folders, in a stable order, each once.
+    """Finds the YAML files in folders, in a stable order and without duplicates.
 
-    project_file: skipped wherever it is found, because it is not a manifest.
+    project_file: the project file, which is skipped because it is not a manifest.
     overlays: files and folders to skip, because overlays are not manifests.
-    stated: the position of each path in the project file, for errors about unreadable paths.
+    stated: the position in the project file where each path is listed, for errors about unreadable paths.
     """
 
     project_file: Path | None = None
@@ -33,7 +33,7 @@ class FileFinder:
     _visited: set[str] = field(default_factory=set)
 
     def find(self, roots: Iterable[Path]) -> Iterator[str]:
-        """Yield the files below ``roots``. For unreadable files, add diagnostics."""
+        """Yield the YAML files in the files and folders ``roots``. Add diagnostics for unreadable paths."""
         project = _make_absolute(self.project_file) if self.project_file is not None else None
         left_out = {_make_absolute(path) for path in self.overlays}
         for root in roots:
@@ -56,7 +56,7 @@ class FileFinder:
     ) -> Iterator[str]:
         real_path = os.path.realpath(folder)
         if real_path in parent_folders:
-            return  # a link to a parent folder, whose files are found anyway
+            return  # a link to a parent folder, which is already being searched
         parent_folders = (*parent_folders, real_path)
         try:
             with os.scandir(folder or ".") as directory:
@@ -103,12 +103,11 @@ class FileFinder:
 
 
 def build_file_name(resource: ResourceId) -> str:
-    """Return a file name for one resource.
+    """Return the name of the file for the manifest of a resource. Different names never yield the same file.
 
-    It is unique for each name, and manifests with this name are loaded.
-    Files whose name begins with a dot are not loaded. Such a name is prefixed with the kind and a plus, which
-    no topic name contains. Characters that legal names do not contain are escaped (``%2F``), because a
-    cluster can return any name, and a slash would lead out of the folder.
+    Files whose names begin with a dot are not loaded. If the name of the resource begins with a dot, the file
+    name therefore begins with the kind and a plus sign, which no topic name contains. Special characters are
+    escaped (``%2F``), because a cluster can return any name, and a slash would lead out of the folder.
     """
     kind, name = resource.kind.lower(), quote(resource.name, safe="")
     return f"{kind}+{name}.yaml" if name.startswith(".") else f"{name}.yaml"
@@ -128,9 +127,9 @@ def read_file(file: str, diagnostics: list[Diagnostic]) -> bytes | None:
 
 
 class FileContents:
-    """The contents of files, from the disk or from replacements. No file is read twice.
+    """Reads files, or returns replacements for their contents. No file is read twice.
 
-    replacements: contents to use instead of those on disk; None for a file that would be deleted.
+    replacements: the contents to use instead of those on disk, by file; None for a deleted file.
     """
 
     def __init__(self, replacements: Mapping[str, bytes | None]) -> None:
@@ -142,9 +141,9 @@ class FileContents:
         return (file for file in self._replacements if not os.path.lexists(file))
 
     def read_ahead(self, file: str) -> bytes | None:
-        """Return the bytes, and cache them for the next call of `of` for this file.
+        """Return the bytes of a file, and cache them for the next call of `of` for this file.
 
-        Return None if the file cannot be read; `of` then reports the error.
+        Return None if the file cannot be read. The error is reported by `of`.
         """
         data = self.of(file, [])
         if data is not None:
@@ -152,10 +151,7 @@ class FileContents:
         return data
 
     def of(self, file: str, diagnostics: list[Diagnostic]) -> bytes | None:
-        """Return the bytes without caching them.
-
-        If the file cannot be read, add a diagnostic and return None.
-        """
+        """Return the bytes of a file. If it cannot be read, add a diagnostic and return None."""
         if file in self._replacements:
             return self._replacements[file]
         ahead = self._ahead.pop(file, None)
@@ -172,7 +168,7 @@ def build_unreadable_error(file: str, e: OSError) -> Diagnostic:
 
 
 def _is_json_manifest(path: str) -> bool:
-    """Return whether a JSON file is a manifest of kdeclare; other JSON files are ignored."""
+    """Return whether a JSON file looks like a manifest of kdeclare. Other JSON files are ignored."""
     try:
         with open(path, "rb") as stream:
             head = stream.read(_HEAD)

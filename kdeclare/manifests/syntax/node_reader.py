@@ -1,8 +1,8 @@
-"""Convert composed nodes to plain data: resolve scalars, substitute references, check mappings.
+"""Convert YAML nodes to plain data: resolve scalars, substitute references, and check mappings.
 
-Plain scalars are read by the core schema of YAML 1.2. PyYAML, Go's YAML 2 and many editors follow 1.1, newer
-tools follow 1.2. A scalar that the two versions read differently is refused, because some of the tools that
-read a manifest would misread it.
+Plain scalars are read according to the core schema of YAML 1.2. PyYAML, Go's YAML 2 and many editors follow
+YAML 1.1; newer tools follow YAML 1.2. kdeclare refuses a scalar that the two versions read differently,
+because other tools could misread the manifest.
 """
 
 import re
@@ -50,10 +50,10 @@ _MAX_DIGITS = 400  # Python refuses to convert thousands of digits, and no confi
 class AmbiguousScalar:
     """A plain scalar that YAML 1.1 and 1.2 read differently.
 
-    what: how the two versions read the scalar, as the predicate of a sentence.
-    hint: the correction, without repeating the scalar.
-    exact: the correction, with the number that was probably intended.
-    shown: whether messages may show the scalar. It is one of a few words, so it cannot be a secret.
+    what: the predicate of a sentence that says how the two versions read the scalar.
+    hint: how to correct the scalar, without repeating its value.
+    exact: how to correct the scalar, with the number that was probably intended.
+    shown: whether messages may always show the scalar. True for words such as ``on``, which are not secrets.
     """
 
     what: str
@@ -63,19 +63,19 @@ class AmbiguousScalar:
 
 
 Meaning = tuple[Any, str | None]
-"""The value, and how a Kafka config with this value is written (None for null)."""
+"""The value of a scalar, and the string for a Kafka config with this value (None for null)."""
 
 
 def parse_scalar(text: str) -> Meaning | AmbiguousScalar:
-    """Return the meaning of an untagged plain scalar."""
+    """Interpret a plain scalar without a tag according to YAML 1.2."""
     if text in _NULLS:
         return None, None
     if text in _BOOLS:
         return _BOOLS[text], text.lower()
     if text in _OLD_BOOLS:
         boolean_text = "true" if text in _OLD_TRUE else "false"
-        hint = f"Write {boolean_text}, or put it in quotes to keep it as text."
-        return AmbiguousScalar("is a boolean in YAML 1.1 and text in YAML 1.2", hint, hint, shown=True)
+        hint = f"Write {boolean_text}, or put it in quotes to keep it as a string."
+        return AmbiguousScalar("is a boolean in YAML 1.1 and a string in YAML 1.2", hint, hint, shown=True)
     if text[0] not in "-+.0123456789":
         return text, text
     return _parse_number(text)
@@ -96,7 +96,7 @@ def _parse_number(text: str) -> Meaning | AmbiguousScalar:
 
 
 def _find_ambiguous_number(text: str) -> AmbiguousScalar | None:
-    quote_hint = "or put it in quotes to keep it as text."
+    quote_hint = "or put it in quotes to keep it as a string."
     if _LEADING_ZERO.fullmatch(text):
         number_text = text.lstrip("+-").lstrip("0")
         sign = "-" if text.startswith("-") else ""
@@ -108,39 +108,40 @@ def _find_ambiguous_number(text: str) -> AmbiguousScalar | None:
         )
     if _BINARY.fullmatch(text):
         return AmbiguousScalar(
-            "is a binary number in YAML 1.1 and text in YAML 1.2",
+            "is a binary number in YAML 1.1 and a string in YAML 1.2",
             f"Write it as a decimal number, {quote_hint}",
             f"Write {int(text, 0)}, {quote_hint}",
         )
     if "_" in text and _UNDERSCORES.fullmatch(text):
         return AmbiguousScalar(
-            "is a number in YAML 1.1 and text in YAML 1.2",
+            "is a number in YAML 1.1 and a string in YAML 1.2",
             f"Write it without underscores, {quote_hint}",
             f"Write {text.replace('_', '')}, {quote_hint}",
         )
     if _SEXAGESIMAL.fullmatch(text):
-        hint = "Put it in quotes to keep it as text, or write a decimal number."
-        return AmbiguousScalar("is a base-60 number in YAML 1.1 and text in YAML 1.2", hint, hint)
+        hint = "Put it in quotes to keep it as a string, or write a decimal number."
+        return AmbiguousScalar("is a base-60 number in YAML 1.1 and a string in YAML 1.2", hint, hint)
     if _TIMESTAMP.fullmatch(text):
         hint = "Put it in quotes."
-        return AmbiguousScalar("is a date in YAML 1.1 and text in YAML 1.2", hint, hint)
+        return AmbiguousScalar("is a date in YAML 1.1 and a string in YAML 1.2", hint, hint)
     return None
 
 
 VALUE: Final = 0
-"""Scalars become YAML values: null, booleans, numbers, text."""
+"""The mode in which scalars become YAML values: null, booleans, numbers and strings."""
 TEXT: Final = 1
-"""Scalars stay text as written (null stays null)."""
+"""The mode in which scalars remain strings exactly as written. Null remains null."""
 KAFKA: Final = 2
-"""Scalars stay text as in TEXT, but no message shows the text, because it can be a secret."""
+"""The mode for possible secrets: like TEXT, but messages never show the strings."""
 
 
 class Modes:
-    """How to read a value that is a mapping or a list.
+    """The modes for reading a mapping or a list.
 
-    mode: the mode of the scalars. scalars: exceptions to ``mode``, by key.
-    fields: how to read nested mappings and lists, by key.
-    rest: how to read mappings and lists that are in a list or whose key is not in ``fields``.
+    mode: the default mode for the scalars in the mapping or list.
+    scalars: the modes of scalars that are not read in the default mode, by key.
+    fields: the modes for nested mappings and lists, by key.
+    rest: the modes for mappings and lists whose key is not in ``fields``, and for those in a list.
     """
 
     __slots__ = ("fields", "mode", "rest", "scalars")
@@ -158,21 +159,21 @@ class Modes:
         return self.mode if self.scalars is None else self.scalars.get(key, self.mode)
 
     def get_modes_below(self, key: str | int) -> "Modes":
-        """Return how a mapping or a list under a key is read."""
+        """Return the modes for reading a mapping or a list under a key."""
         return self.fields.get(key, self.rest)
 
     @property
     def is_text(self) -> bool:
-        """True if every scalar in the value, at any depth, stays text."""
+        """Whether every scalar in the value, at any depth, remains a string."""
         return self in (UNIFORM[TEXT], UNIFORM[KAFKA])
 
 
 UNIFORM: Final = (Modes(VALUE), Modes(TEXT), Modes(KAFKA))
-"""Indexed by mode: all scalars at any depth are read in that mode."""
+"""For each mode, the modes for reading all scalars at any depth in that mode. Indexed by mode."""
 
 
 def build_modes_by_name(table: Mapping[str | int, int]) -> Modes:
-    """Return how to read documents in which fields of these names have a fixed mode at any depth."""
+    """Return modes in which fields with these names are read in a fixed mode at any depth of a document."""
     uniform_modes = [Modes(mode) for mode in (VALUE, TEXT, KAFKA)]
     fields = {name: uniform_modes[mode] for name, mode in table.items()}
     for modes in uniform_modes:
@@ -183,7 +184,7 @@ def build_modes_by_name(table: Mapping[str | int, int]) -> Modes:
 _PROJECT_MODES: Final = build_modes_by_name(
     {"metadata": TEXT, "labels": TEXT, "configs": KAFKA, "clientConfig": KAFKA}
 )
-"""For project files and policy tests. Manifests are read as their kind's model defines."""
+"""The modes for project files and policy tests. For manifests, the model of the kind defines the modes."""
 
 _STR_TAG = "tag:yaml.org,2002:str"
 _NATIVE_TAGS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq", _STR_TAG)
@@ -191,7 +192,7 @@ _CACHED = 20_000
 
 
 class BrokenScalar:
-    """Replaces the value of a scalar that could not be read, so that it causes only one error."""
+    """A placeholder for the value of an unreadable scalar, so that the scalar is reported only once."""
 
     def __repr__(self) -> str:
         return "?"
@@ -201,7 +202,7 @@ BROKEN: Final = BrokenScalar()
 
 
 def has_broken_value(value: Any) -> bool:
-    """Return whether a part of a value could not be read."""
+    """Return whether a value is, or contains at any depth, a scalar that could not be read."""
     if isinstance(value, dict):
         value = list(value.values())
     return any(map(has_broken_value, value)) if isinstance(value, list) else value is BROKEN
@@ -210,12 +211,13 @@ def has_broken_value(value: Any) -> bool:
 class NodeReader:
     """Reads documents one after another.
 
-    context: resolves references; None leaves them as written.
-    modes: how to read documents by default.
-    problems: the problems of all documents read since the list was last cleared.
-    broken: whether a scalar could not be read. Unreadable strings do not count, because the data omits them.
-    shows: a function that returns whether messages may quote the scalar of a node. By default, they may not
-    quote any scalar, because it can be a secret.
+    context: resolves references; if None, references are left as written.
+    modes: the default modes for reading documents.
+    problems: the problems of all documents that were read since the list was last cleared.
+    broken: whether the data contains an unreadable scalar. Unreadable scalars in string fields do not count,
+        because the data omits them.
+    shows: a function that returns whether messages may quote the scalar of a node. By default, messages quote
+        no scalars, because a scalar could be a secret.
     """
 
     def __init__(self, context: ReferenceContext | None, modes: Modes = _PROJECT_MODES) -> None:
@@ -228,7 +230,7 @@ class NodeReader:
         self._modes = modes
 
     def read(self, node: Node, modes: Modes | None = None) -> Any:
-        """Return the data of a node. A single scalar is read in the mode for scalars."""
+        """Return the data of a node. modes: the modes for reading the node, instead of the default modes."""
         modes = modes or self._modes
         if node.__class__ is ScalarNode:
             return self._read_scalar(node, modes.mode)
@@ -241,15 +243,15 @@ class NodeReader:
         )
 
     def peek(self, node: Node) -> Any:
-        """Return the data of a node with scalars as text, without reporting problems."""
+        """Return the data of a node with all scalars as strings, and discard the problems."""
         return self._read_aside(node, UNIFORM[TEXT])[0]
 
     def read_aside(self, node: Node, modes: Modes) -> tuple[Any, list[Diagnostic]]:
-        """Return the data of a node and its problems, separately from the document being read."""
+        """Return the data of a node and its problems, without adding the problems to ``problems``."""
         return self._read_aside(node, modes)
 
     def check_node(self, node: Node) -> list[Diagnostic]:
-        """Return the problems of a node without its data."""
+        """Return the problems of a node, without adding them to ``problems``."""
         return self._read_aside(node, self._modes)[1]
 
     def find_duplicate_keys(self, node: Node) -> list[Diagnostic]:
@@ -322,7 +324,7 @@ class NodeReader:
             return self._report_problem(replace(e.diagnostic, place=get_position(node)), mode)
         if mode or node.style or not isinstance(value, Referenced) or not is_single_reference(node.value):
             return value
-        # environment variables are text, so ``partitions: ${env.N}`` reads as if N's text were written there
+        # an environment variable is a string, but ``partitions: ${env.N}`` must become a number
         meaning = parse_scalar(value)
         if isinstance(meaning, AmbiguousScalar) or not isinstance(meaning[0], int | float):
             return value
@@ -349,7 +351,7 @@ class NodeReader:
         return BROKEN
 
     def _read_key(self, node: Node) -> str | int | None:
-        """Return a key that is not cached yet. If the key is invalid, report a problem and return None."""
+        """Read a key that is not in the cache. If the key is invalid, report a problem and return None."""
         if not isinstance(node, ScalarNode):
             self._report_bad_key(node, "is a list or a mapping")
             return None
@@ -375,7 +377,7 @@ class NodeReader:
             return None
         value = meaning[VALUE]
         if isinstance(value, bool | float) or value is None:
-            self._report_bad_key(node, "is null" if value is None else f"'{text}' is not text")
+            self._report_bad_key(node, "is null" if value is None else f"'{text}' is not a string")
             return None
         key: str | int = value
         if node.tag is None and len(self._keys) < _CACHED:
@@ -386,9 +388,9 @@ class NodeReader:
         self.problems.append(
             error(
                 "bad-key",
-                "Key is not text",
+                "Key is not a string",
                 f"The key {reason}.",
-                hint="Put it in quotes to use it as text.",
+                hint="Put it in quotes to use it as a string.",
                 place=get_position(node),
             )
         )
@@ -401,7 +403,7 @@ class NodeReader:
                 "unsupported-tag",
                 "YAML tags are not supported",
                 "The value has a tag ('!…'), which kdeclare does not interpret.",
-                hint="Remove the tag, and put the value in quotes if it is text.",
+                hint="Remove the tag, and put the value in quotes if it is a string.",
                 place=get_position(node),
             )
         )

@@ -1,7 +1,7 @@
-"""Parse YAML text into nodes with source positions, and find positions within a scalar.
+"""Parse YAML files into nodes with source positions, and find positions within a scalar.
 
-The C parser does not resolve tags (see `_Composer.resolve`), which halves the time. Marks contain the name of
-the file, so nodes of several files can be merged into one tree and keep their origin.
+The parser does not resolve tags (see `_Composer.resolve`), which halves the parsing time. The position of
+each node contains the name of the file, so that nodes of several files can be merged into one tree.
 """
 
 import re
@@ -24,7 +24,7 @@ _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U000100
 
 
 class _Stream:
-    """A byte stream with a file name, which the marks use."""
+    """A byte stream with a file name, which the parser stores in the positions of nodes."""
 
     __slots__ = ("_data", "name")
 
@@ -38,7 +38,7 @@ class _Stream:
 
 
 class _Composer(CParser):
-    """The C parser with empty hooks, because it calls them for every node."""
+    """The C parser without tag resolution. Its hooks are empty, because it calls them for every node."""
 
     def resolve(self, _kind: object, _value: object, _implicit: object) -> None:
         return None
@@ -51,9 +51,9 @@ class _Composer(CParser):
 
 
 class _BoundedComposer(_Composer):
-    """A `_Composer` with a depth limit.
+    """A parser that refuses documents that are nested too deeply.
 
-    Deep nesting overflows the C stack, which Python code cannot catch.
+    Without a limit, deep nesting would overflow the C stack, which Python code cannot catch.
     """
 
     _depth = 0
@@ -70,15 +70,16 @@ class _BoundedComposer(_Composer):
 
 
 def _can_be_deep(data: bytes) -> bool:
-    """Return whether the document could be nested too deeply. If not, its levels need not be counted.
+    """Return whether a document could be nested too deeply, so that its levels must be counted.
 
-    One of ``[ { - ?`` or a more deeply indented line opens a level; n such lines take at least n²/2 bytes.
+    A level is opened by one of ``[ { - ?`` or by a more deeply indented line. n such lines have at least n²/2
+    bytes.
     """
     return isqrt(2 * len(data)) + sum(map(data.count, (b"[", b"{", b"-", b"?"))) >= MAX_DEPTH
 
 
 def compose(file: str, data: bytes, diagnostics: list[Diagnostic]) -> Iterator[Node]:
-    """Yield the documents of a file, up to the first syntax error, which is added to ``diagnostics``."""
+    """Yield the documents of a file up to the first syntax error. Add errors to ``diagnostics``."""
     has_aliases = b"*" in data and b"&" in data
     try:
         composer = (_BoundedComposer if _can_be_deep(data) else _Composer)(_Stream(file, data))
@@ -96,16 +97,16 @@ def compose(file: str, data: bytes, diagnostics: list[Diagnostic]) -> Iterator[N
 
 
 def get_position(node: Node) -> SourcePosition:
-    """Return where a node starts."""
+    """Return the position where a node starts."""
     mark = node.start_mark
     return SourcePosition(mark.name, mark.line + 1, mark.column + 1)
 
 
 def find_position(root: Node, path: Sequence[str | int], *, key: bool = False) -> SourcePosition:
-    """Return the position of the node at ``path`` or, if it does not exist, of the deepest existing node
-    above it.
+    """Return the position of the node at ``path``. If the node does not exist, return the position of the
+    deepest node that exists on the path.
 
-    key: return the position of the last key instead of its value.
+    key: whether to return the position of the last key in the path rather than that of its value.
     """
     node: Node = root
     for index, step in enumerate(path):
@@ -119,7 +120,7 @@ def find_position(root: Node, path: Sequence[str | int], *, key: bool = False) -
 
 
 def find_node(root: Node, path: Sequence[str | int]) -> Node | None:
-    """Return the node at ``path``; None if there is none."""
+    """Return the node at ``path``, or None if the path does not exist."""
     node = root
     for step in path:
         pair = find_child(node, step)
@@ -130,7 +131,7 @@ def find_node(root: Node, path: Sequence[str | int]) -> Node | None:
 
 
 def find_path(root: Node, node: Node) -> tuple[str | int, ...] | None:
-    """Return the keys and indexes from ``root`` to this node object, or None if it is not below ``root``."""
+    """Return the path from ``root`` to this node object, or None if the node is not in the tree."""
     pending: list[tuple[Node, tuple[str | int, ...]]] = [(root, ())]
     while pending:
         current, path = pending.pop()
@@ -144,7 +145,10 @@ def find_path(root: Node, node: Node) -> tuple[str | int, ...] | None:
 
 
 def find_child(node: Node, step: str | int) -> tuple[Node | None, Node] | None:
-    """Return the key (None in a list) and the value that one step leads to; None if there is no child."""
+    """Return the key and the value under a step of a path, or None if there is no such child.
+
+    step: a key of a mapping, or an index of a list. In a list, the returned key is None.
+    """
     if isinstance(node, MappingNode):
         text = str(step)
         for pair in node.value:
@@ -157,15 +161,12 @@ def find_child(node: Node, step: str | int) -> tuple[Node | None, Node] | None:
 
 
 def _check_aliases(root: Node) -> Diagnostic | None:
-    """Return an error for recursive aliases and for aliases that expand to excessively many nodes."""
+    """Return an error if aliases are recursive or expand to too many nodes or levels; otherwise None."""
     measured: dict[int, tuple[int, int]] = {}
     recursive: list[Node] = []
 
     def measure(node: Node) -> tuple[int, int]:
-        """Count nodes and levels after aliases are expanded.
-
-        Anchors precede aliases, so the recursion ends.
-        """
+        """Return the number of nodes and levels below a node, with aliases expanded."""
         if isinstance(node, ScalarNode):
             return 1, 1
         measurement = measured.get(id(node))
@@ -237,7 +238,7 @@ def _find_syntax_hint(message: str, line: bytes) -> str:
     if b"\t" in line[: len(line) - len(line.lstrip())]:
         return "Indent with spaces; YAML does not allow tabs there."
     if "mapping values are not allowed" in message:
-        return "Put text that contains ': ' in quotes, and check the indentation."
+        return "Put a string that contains ': ' in quotes, and check the indentation."
     if "flow" in message and b"${" in line:
         return "Put ${…} in quotes inside { } or [ ]."
     if "anchor" in message or "alias" in message:
@@ -278,19 +279,21 @@ _QUOTED = {
     "'": re.compile(r"''|."),
     '"': re.compile(r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)|."),
 }
-"""A pattern for the source text of one character, by the quote around the scalar."""
+"""Patterns that match one character of a quoted scalar as written in the file, by quote character."""
 
 
 def find_position_within(node: Node, offset: int) -> SourcePosition:
-    """Return the position of a character of a scalar, or of the scalar itself if that cannot be determined.
+    """Return the position of a character in a scalar, or the start of the scalar if it cannot be determined.
 
-    The position can be determined in plain and quoted scalars on one line, and in literal blocks (``|``), up
-    to the first ``${…}``.
+    offset: the index of the character in the value of the scalar.
+    The position can be determined in plain and quoted scalars on one line and in literal blocks (``|``), but
+    not after a ``${…}``.
     """
     start = get_position(node)
     if not isinstance(node, ScalarNode) or has_reference(node.value[: offset + 1]):
         return start
-    offset = min(offset, len(node.value.rstrip()))  # an error at the end points right after the text
+    # an error at the end of the scalar is reported right after the last character
+    offset = min(offset, len(node.value.rstrip()))
     lines = _read_lines(start.file)
     if node.style == "|":
         return _find_block_position(node.value, offset, start, lines)
@@ -307,7 +310,10 @@ def _read_lines(file: str) -> list[str]:
 
 
 def _find_column(node: ScalarNode, offset: int, line: str, begin: int) -> int | None:
-    """Return the column, from 0. An anchor or a tag may precede the text."""
+    """Return the column of a character in a scalar on one line, counted from 0, or None if it is not found.
+
+    begin: the column where the node begins, which can be an anchor or a tag before the scalar.
+    """
     if not node.style:
         text_start = line.find(node.value, begin)
         return text_start + offset if text_start >= 0 else None
@@ -322,7 +328,7 @@ def _find_column(node: ScalarNode, offset: int, line: str, begin: int) -> int | 
 def _find_block_position(text: str, offset: int, start: SourcePosition, lines: list[str]) -> SourcePosition:
     line_index = text.count("\n", 0, offset)
     line = text.split("\n")[line_index]
-    file_line = start.line + line_index  # the text begins on the line after the ``|``
+    file_line = start.line + line_index  # the string begins on the line after the ``|``
     if file_line >= len(lines) or not lines[file_line].endswith(line):
         return start
     indent = len(lines[file_line]) - len(line)

@@ -1,4 +1,7 @@
-"""Limits on the ``${env.NAME}`` and ``${file.PATH}`` that a project's manifests may resolve (decision 24)."""
+"""Limits on the environment variables and files that ``${env.NAME}`` and ``${file.PATH}`` may use.
+
+See decision 24.
+"""
 
 import os
 import re
@@ -10,9 +13,9 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.secrets.secret_hashes import KEY_VARIABLE, OLD_KEY_VARIABLE
 
 TRUSTED_PROJECT = "KDECLARE_TRUSTED_PROJECT"
-"""The environment variable that names a second project file that must allow references.
+"""The environment variable with the path of the trusted project file, which must also allow all references.
 
-Normally, this is the project file of the base branch.
+The trusted project file is normally the project file of the base branch.
 """
 CI_VARIABLE = "CI"
 """The environment variable that GitHub, GitLab and most other CI services set in their jobs."""
@@ -25,9 +28,9 @@ _RUNNER_TOKENS = re.compile(
     "|CI_DEPENDENCY_PROXY_PASSWORD|CI_RUNNER_SHORT_TOKEN|GIT_CONFIG_VALUE_[0-9]+"
     "|KDECLARE_STATE_TOKEN|KDECLARE_BASE_TOKEN|KDECLARE_GITLAB_TOKEN|KDECLARE_CLIENT_PROPERTIES(_FILE)?"
 )
-"""Credentials of CI jobs and of the steps in ``ci``. No project can allow them."""
+"""Names of variables with credentials of CI jobs and of the steps in ``ci``. No project can allow them."""
 _OWN_KEYS = (KEY_VARIABLE, OLD_KEY_VARIABLE)
-"""Keys of secret hashes. A value that contains one would reveal the key to everyone who sees the value."""
+"""The variables with the keys for hashes of secrets. References to these variables would reveal the keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +38,9 @@ class ReferenceLimits:
     """The references that one project file allows.
 
     env: names of environment variables, or prefixes that end in ``*``.
-    files: files or folders, relative to the project's folder.
-    declared: whether the file has the field. Without the field, no reference is allowed.
-    trusted: whether this is the file that TRUSTED_PROJECT names, rather than the project file.
+    files: files or folders, relative to the folder of the project.
+    declared: whether the file has the field ``spec.references``. Without this field, no reference is allowed.
+    trusted: whether the limits come from the trusted project file (see TRUSTED_PROJECT).
     """
 
     env: tuple[str, ...] = ()
@@ -52,24 +55,25 @@ class ReferenceLimits:
         )
 
     def allows_file(self, path: Path, folder: Path) -> bool:
-        """Return whether a file may be read. folder: the project's folder."""
+        """Return whether a file may be read. folder: the folder of the project."""
         real_path = os.path.realpath(path)
         return any(_is_within(real_path, _resolve_allowed_path(entry, folder)) for entry in self.files)
 
 
 Limits = tuple[ReferenceLimits, ...]
-"""Every one of these limits must allow a reference. An empty tuple means that there is no limit."""
+"""Limits that must all allow a reference. If the tuple is empty, all references are allowed."""
 
 
 def is_automated(environ: Mapping[str, str]) -> bool:
-    """Return whether this is a job of a CI service."""
+    """Return whether kdeclare runs in a job of a CI service."""
     return environ.get(CI_VARIABLE, "").strip().lower() not in _FALSE
 
 
 def build_own_limits(declared: ReferenceLimits | None, environ: Mapping[str, str]) -> Limits:
     """Return the limits of a project file.
 
-    If the file has no `references` field, CI allows no references, and other systems allow all references.
+    declared: the limits in the ``references`` field of the file, or None if it has no such field. Without the
+    field, no references are allowed in CI jobs, and all references are allowed elsewhere.
     """
     if declared is not None:
         return (declared,)
@@ -77,7 +81,7 @@ def build_own_limits(declared: ReferenceLimits | None, environ: Mapping[str, str
 
 
 def explain_bad_entry(entry: str) -> str | None:
-    """Return the problem of an entry of ``references.env``; None if it is valid."""
+    """Return what is wrong with an entry of ``references.env``, or None if the entry is valid."""
     if _ENTRY.fullmatch(entry) is None:
         return f"use names of environment variables and prefixes such as KAFKA_*, not '{entry}'"
     if entry in _OWN_KEYS:
@@ -88,7 +92,7 @@ def explain_bad_entry(entry: str) -> str | None:
 
 
 def check_variable(name: str, limits: Limits) -> Diagnostic | None:
-    """Return the error for an environment variable that must not be resolved, or None."""
+    """Return the error for an environment variable that must not be used, or None if it is allowed."""
     if name in _OWN_KEYS:
         return error(
             "reference-not-allowed",
@@ -116,9 +120,10 @@ def check_variable(name: str, limits: Limits) -> Diagnostic | None:
 
 
 def check_file(name: str, path: Path, folder: Path, limits: Limits) -> Diagnostic | None:
-    """Return the error for a file that must not be read, or None if it may be read.
+    """Return the error for a file that must not be read, or None if it is allowed.
 
-    name: the path as in the reference. folder: the base folder for the paths in the limits.
+    name: the path as written in the reference.
+    folder: the folder that relative paths in the limits are resolved against.
     """
     if os.path.realpath(path).startswith("/proc/"):
         return error(
@@ -171,9 +176,9 @@ def _build_refusal_error(reference: str, limit: ReferenceLimits, entry: str, sub
 
 
 def _resolve_allowed_path(entry: str, folder: Path) -> str:
-    """Return the path of an entry.
+    """Return the absolute path of an entry in ``references.files``.
 
-    Links inside the project are not followed, because a change to the project could set them.
+    Symbolic links inside the project are not followed, because a change to the project could add such links.
     """
     project = os.path.realpath(folder)
     path = os.path.normpath(Path(project, entry))

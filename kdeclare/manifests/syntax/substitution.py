@@ -1,8 +1,8 @@
 """Resolve ``${var.NAME}``, ``${env.NAME}`` and ``${file.PATH}``.
 
 Placeholders with a colon (``${provider:path:key}``) belong to Kafka and are not changed. ``$${`` becomes
-``${``. A string from outside the manifests keeps its reference, so that a secret can be stored as its
-reference.
+``${``. Values of environment variables and files retain their references, so that kdeclare can store the
+reference instead of a secret.
 """
 
 import os
@@ -20,12 +20,16 @@ from kdeclare.manifests.syntax.reference_limits import Limits, check_file, check
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)(\}?)")
 _MAX_FILE_BYTES = 1 << 20
-"""Maximum size of a file for ``${file.PATH}``. Kafka accepts 32,767 bytes for a config value."""
+"""The maximum size of a file for ``${file.PATH}``. Kafka accepts at most 32,767 bytes as a config value."""
 _FORMS = "${var.NAME}, ${env.NAME} or ${file.PATH}"
 
 
 class Variable(NamedTuple):
-    """A project's variable: its value, and its value as a string for Kafka (or as a list of strings)."""
+    """A variable of an environment.
+
+    value: the value as YAML reads it.
+    text: the value in Kafka's spelling, as a string or a list of strings.
+    """
 
     value: Any
     text: Any
@@ -33,12 +37,14 @@ class Variable(NamedTuple):
 
 @dataclass(slots=True)
 class ReferenceContext:
-    """The values of the names in ``${…}``.
+    """The values and limits for resolving references (``${…}``).
 
-    folder: the base folder of ``${file.PATH}``.
-    variables: the variables, or None where variables cannot be used (inside a project file).
-    limits: the environment variables and files that may be resolved. The paths of files are relative to
-        ``root``, or to ``folder`` if ``root`` is None.
+    folder: the folder that paths in ``${file.PATH}`` are relative to.
+    environ: the environment variables.
+    variables: the values for ``${var.NAME}``, or None in a project file, which cannot use variables.
+    files: the contents of the files that were already read.
+    limits: the environment variables and files that references may use. Relative paths in the limits are
+        resolved against ``root``, or against ``folder`` if ``root`` is None.
     """
 
     folder: Path | str
@@ -50,7 +56,7 @@ class ReferenceContext:
 
 
 class UnresolvedReference(Exception):
-    """A reference that cannot be resolved. diagnostic: the error, without a position."""
+    """Raised if a reference cannot be resolved. diagnostic: the error, without a source position."""
 
     def __init__(self, diagnostic: Diagnostic) -> None:
         self.diagnostic = diagnostic
@@ -58,27 +64,29 @@ class UnresolvedReference(Exception):
 
 
 def has_reference(text: str) -> bool:
-    """Return whether ``substitute`` could change a string. This check is fast."""
+    """Return whether a string could contain a reference. This check is fast, but not exact."""
     return "${" in text
 
 
 def is_single_reference(text: str) -> bool:
-    """Return whether a string consists of one reference and nothing else."""
+    """Return whether a string consists of exactly one reference."""
     match = _REFERENCE.fullmatch(text)
     return match is not None and match[2] == "}"
 
 
 def find_reference_names(text: str) -> tuple[str, ...]:
-    """Return the names in the references of a string (``var.NAME``). Kafka's own placeholders are ignored."""
+    """Return the names in the references of a string, such as ``var.NAME``. Omit Kafka's placeholders."""
     contents = (match[1] for match in _REFERENCE.finditer(text) if match[2])
     return tuple(name for name in contents if ":" not in name)
 
 
 def substitute(text: str, context: ReferenceContext, *, as_text: bool) -> Any:
-    """Return a scalar with its references resolved. A single ``${var.NAME}`` has the type of the variable.
+    """Return a string with its references resolved.
 
-    as_text: whether to use a variable's text instead of its value.
-    Raises UnresolvedReference if a name is not defined or a file cannot be read.
+    If the string consists of a single ``${var.NAME}``, return the value of the variable in its own type.
+
+    as_text: whether to return Kafka's spelling of a single variable instead of its value.
+    Raises UnresolvedReference if a reference cannot be resolved or is not allowed.
     """
     whole_match = _REFERENCE.fullmatch(text)
     if whole_match and whole_match[2] and (whole_match[1] or "").startswith("var."):
@@ -94,7 +102,7 @@ def substitute(text: str, context: ReferenceContext, *, as_text: bool) -> Any:
         replacement = _resolve_match(match, context)
         is_from_outside = is_from_outside or isinstance(replacement, Referenced)
         values += (literal, replacement)
-        # the stored reference is resolved again later without variables, so their values are written out
+        # the references are stored and resolved again later, without variables: store the variables' values
         references += (
             literal,
             replacement.reference
@@ -151,7 +159,7 @@ def _resolve_match(match: re.Match[str], context: ReferenceContext) -> str:
         raise UnresolvedReference(
             error(
                 "bad-reference",
-                "Variable is not text",
+                "Variable is not a string",
                 f"'${{{name}}}' is used inside a string, but its value is {_format_type(text)}.",
                 hint="Make the reference the whole value, or give the variable a single value.",
             )
@@ -227,10 +235,10 @@ def _resolve_environment_variable(reference: str, context: ReferenceContext) -> 
 
 
 def _read_regular_file(path: Path) -> str:
-    """Return the text of a regular file. Raises OSError or ValueError.
+    """Return the contents of a regular file. Raises OSError or ValueError.
 
-    A FIFO would wait for a writer, and a device such as /dev/zero has no end. The open file is checked, so
-    that the path cannot be replaced in between.
+    Reading a FIFO would block until a writer opens it, and a device such as /dev/zero has no end. The check
+    uses the open file, because the file at the path could be replaced between a check and the read.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as stream:

@@ -521,7 +521,7 @@ class Own(TopicActionsPolicy):
             {"pattern": 1},
             ("pattern",),
             "wrong-type",
-            "'config.pattern' takes text, not 1.",
+            "'config.pattern' takes a string, not 1.",
             "Put it in quotes.",
         ),
         (

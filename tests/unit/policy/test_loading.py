@@ -207,7 +207,7 @@ def test_class_without_colon_is_rejected_with_suggestion(tmp_path: Path, class_n
             "{name: a, class: 'kdeclare.policy.rules:PartitionBounds', config: {max: five}}",
             "wrong-type",
             79,
-            "'config.max' takes a whole number, not the text 'five'.",
+            "'config.max' takes a whole number, not the string 'five'.",
         ),
         (
             "{name: a, class: 'kdeclare.policy.rules:BoundedConfigs', "
@@ -227,7 +227,7 @@ def test_class_without_colon_is_rejected_with_suggestion(tmp_path: Path, class_n
             "config: {class: 'kdeclare.policy.rules:PartitionBounds', config: {max: five}}}",
             "wrong-type",
             140,
-            "'config.max' takes a whole number, not the text 'five'.",
+            "'config.max' takes a whole number, not the string 'five'.",
         ),
         (
             "{name: a, class: 'own:New', selector: {topics: [b, '/[/']}}",

@@ -105,7 +105,7 @@ def test_rule_resolves_references() -> None:
             9,
             "A rule must be true or false, but the result of this one is a whole number.",
         ),
-        ("  rule: true", 1, 9, "'spec.rule' takes text, not true."),
+        ("  rule: true", 1, 9, "'spec.rule' takes a string, not true."),
         ('  rule: ""', 1, 9, "'spec.rule' needs at least one character."),
         ("  rule: topic != ''\n  rul: a", 2, 3, "There is no field 'rul' in 'spec'."),
         ("  rule: topic != ''\n  severity: error", 2, 13, "'spec.severity' takes deny or warn"),
