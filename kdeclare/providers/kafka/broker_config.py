@@ -89,11 +89,11 @@ from kdeclare.providers.kafka.risks import assess_broker_field
 CLUSTER_DEFAULTS = ConfigResource(ConfigScope.BROKER, "")
 
 HELD_BY_CLUSTER = frozenset({"min.insync.replicas"})
-"""Keys whose cluster-wide value cannot be deleted while eligible leader replicas are enabled."""
+"""Keys whose cluster-wide value cannot be deleted if the cluster uses eligible leader replicas (KIP-966)."""
 
 
 class BrokerConfigSpec(BaseModel):
-    """``spec`` of a BrokerConfig manifest."""
+    """The ``spec`` of a BrokerConfig manifest."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     configs: Annotated[
@@ -111,7 +111,7 @@ class BrokerConfigSpec(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class BrokerConfigBody:
-    """Declared dynamic configs."""
+    """The declared dynamic configs of one broker, or of the cluster-wide default."""
 
     configs: Mapping[str, ConfigValue] = field(default_factory=dict)
     remove_unmanaged: bool = False
@@ -199,7 +199,8 @@ class BrokerConfigKind:
             fields = tuple(map(assess_broker_field, configs.fields))
             risk = find_highest_risk(fields)
             change = Change(resource, Action.UPDATE, reason, risk, fields, desired.source)
-            # a key reset because of unmanagedConfigs: remove counts as adopted only before the first apply
+            # Resetting a key because of ``unmanagedConfigs: remove`` is an adoption only before the first
+            # apply.
             adopted_paths = [
                 f"configs.{key}" for key in configs.unowned if key in body.configs or owned is None
             ]
@@ -221,7 +222,10 @@ class BrokerConfigKind:
         live: LiveState,
         owned: OwnedRecord | None,
     ) -> Mapping[str, object] | None:
-        """Return the dynamic configs set on exactly this broker, or the cluster-wide configs."""
+        """Return the dynamic configs that are set on this broker, or the cluster-wide configs.
+
+        Return None if the broker is not registered.
+        """
         cluster, config_resource = live.get(KafkaState), _to_config_resource(resource.name)
         if not _is_registered(resource, cluster):
             return None
@@ -251,7 +255,7 @@ class BrokerConfigKind:
         owned: OwnedRecord | None,
         context: PlanContext,
     ) -> tuple[Operation, ...]:
-        """Plan one atomic operation, or several if a thread pool must be doubled or halved in steps."""
+        """Plan one atomic operation, or several operations if a thread pool must be resized in steps."""
         config_resource = _to_config_resource(change.id.name)
         cluster = live.get(KafkaState)
         stages = expand_thread_pools(
@@ -275,11 +279,11 @@ class BrokerConfigKind:
         return BrokerConfigRecord(merge_fields(get_applied(before), get_applied(after), keys))
 
     def is_self_contained(self, name: str, body: object) -> bool:
-        """Return True: the diff only needs the broker's own live configs."""
+        """Return True, because the diff only needs the live configs of this broker."""
         return True
 
     def find_live_key(self, name: str, body: object | None, owned: OwnedRecord | None) -> LiveKey:
-        """Return the key of the broker's configs."""
+        """Return the key of the live configs of the broker."""
         return LiveKey(BROKER_CONFIG, name)
 
     def list_facts(self, body: object, owned: OwnedRecord | None) -> DeclaredFacts | None:
@@ -319,7 +323,7 @@ class BrokerConfigKind:
         return render_declared_configs(change.fields)
 
     def is_same_value(self, path: SpecPath, text: str, value: JsonValue) -> bool:
-        """Return whether Kafka reads both strings as the same config value."""
+        """Return whether Kafka parses both strings to the same config value."""
         return isinstance(value, str) and load_catalog(self.config_scope).is_same_value(
             str(path[-1]), text, value
         )
@@ -337,7 +341,7 @@ class BrokerConfigKind:
         return [CLUSTER_DEFAULT, *map(str, sorted(broker.id for broker in brokers))]
 
     def export(self, connections: Connections, request: ExportRequest) -> Export:
-        """Return one manifest for the cluster default and for each broker, if they have overrides."""
+        """Return a manifest for the cluster-wide default and one for each broker, if it has overrides."""
         if request.is_selective:
             return Export({})
         cluster = connections.get(KafkaConnection).cluster
@@ -388,7 +392,7 @@ def _report_unknown_broker(resource: ResourceId, desired: DesiredResource, live:
 
 
 def _diff_undeclared(resource: ResourceId, configs: ConfigDiff) -> Difference:
-    """Return an update that resets the owned keys. The broker itself is not deleted."""
+    """Return the difference of an orphan: an update that resets the owned keys."""
     fields = tuple(map(assess_broker_field, configs.fields))
     return Difference(Change(resource, Action.UPDATE, Reason.ORPHANED, find_highest_risk(fields), fields))
 

@@ -24,11 +24,10 @@ from kdeclare.providers.kafka.port import (
 
 @dataclass(frozen=True, slots=True)
 class KafkaSelection:
-    """The topics (with their reassignments) and config keys to read.
+    """The topics (with their reassignments) and config keys that a plan needs.
 
-    every_topic: read all topics with their reassignments, because only the cluster knows which topics match a
-        pattern.
-    log_dirs: topics whose replicas' log directories are read as well.
+    every_topic: whether to read all topics with their reassignments, for example to match a pattern.
+    log_dirs: the topics for which the log directories of the replicas are also read.
     """
 
     topics: frozenset[str] = frozenset()
@@ -62,10 +61,10 @@ _ABSENT_ERRORS = frozenset({"INVALID_REPLICATION_FACTOR", POLICY_VIOLATION})
 
 @dataclass(frozen=True, slots=True)
 class TopicExistence:
-    """Which topics exist and which are absent, according to the controller.
+    """The response of the controller about the existence of topics: existing, absent and unknown topics.
 
-    unsettled: topics whose existence is unknown, because the principal may not create topics or the request
-        failed.
+    unsettled: the topics whose existence is unknown, because the principal is not permitted to create topics
+        or because the request failed.
     """
 
     exists: frozenset[str] = frozenset()
@@ -74,7 +73,7 @@ class TopicExistence:
 
 
 def check_existence(cluster: Cluster, names: Iterable[str]) -> TopicExistence:
-    """Ask the controller whether topics exist that no broker shows. Creates no topics and never raises."""
+    """Ask the controller whether topics exist. Sends a validate-only request and never raises."""
     topic_names = sorted(set(names))
     if not topic_names:
         return TopicExistence()
@@ -101,16 +100,16 @@ def read_topics_and_moves(
     move_topics: Sequence[str] | None,
     wait_policy: WaitPolicy | None = None,
 ) -> tuple[Mapping[str, Topic], Mapping[TopicPartition, Move]]:
-    """Return topics and their in-flight reassignments.
+    """Return topics and their in-flight reassignments. Raises Fault if the cluster does not respond.
 
-    names: the topics to read; None reads all. move_topics: the topics whose reassignments to read, a subset
-        of ``names``; None reads all, and an empty sequence sends no request.
+    names: the topics to read, or None for all topics.
+    move_topics: the topics whose reassignments to read (a subset of ``names``), or None for all topics. If
+        the sequence is empty, no request for reassignments is sent.
     wait_policy: how long to wait, before reading topics, until brokers have caught up with the controller.
 
-    Reassignments are listed before and after the topics are read. If a reassignment ended in between, its
-    topic may show the union of old and new replicas, so the topic is read again. Races remain with any order
-    of the two reads (KIP-860), but brokers check the replication factor of each request. Raises Fault if the
-    cluster does not respond.
+    Reassignments are listed before and after the topics are read. If a reassignment ended in between, the
+    topic is read again, because the first response can contain the union of old and new replicas. Any order
+    of the two requests has races (KIP-860), but brokers check the replication factor of each request.
     """
     reads_moves = move_topics is None or len(move_topics) > 0
     earlier_moves = cluster.list_earlier_moves() if reads_moves else frozenset[TopicPartition]()
@@ -151,14 +150,15 @@ def observe(
         try:
             topics, moves = read_topics_and_moves(cluster, names, _list_move_topics(query), wait_policy)
         except Fault as fault:
-            # a principal without Describe on the cluster lacks Alter as well, so it starts no reassignments
+            # A principal without Describe on the cluster has no Alter permission, so it cannot start
+            # reassignments.
             if fault.error != CLUSTER_AUTHORIZATION_FAILED:
                 raise
             topics, _ = read_topics_and_moves(cluster, names, (), wait_policy)
             sees_moves = False
     elif wait_policy is not None:
         cluster.await_committed(wait_policy)
-    # a list of all topics omits hidden topics, so a missing topic may still exist
+    # A list of all topics omits hidden topics, so a topic that is not listed can still exist.
     missing = sorted(query.topics - topics.keys()) if names is None else []
     hidden = cluster.find_hidden_topics(missing) if missing else frozenset()
     brokers = {str(broker.id) for broker in info.brokers}
@@ -174,7 +174,7 @@ def observe(
 
 
 def warn_moves_not_visible() -> Diagnostic:
-    """Return the warning for a plan whose `KafkaState.sees_moves` is false."""
+    """Return the warning for a plan that was made without permission to list reassignments."""
     return warning(
         "not-authorized",
         "Reassignments not visible",
@@ -188,7 +188,7 @@ def warn_moves_not_visible() -> Diagnostic:
 def collect_replica_dirs(
     log_dirs: Mapping[int, Sequence[LogDir]],
 ) -> dict[tuple[TopicPartition, int], ReplicaDirs]:
-    """Return the current and the future log directory of each replica."""
+    """Return the log directory of each replica, and the log directory to which it is being moved."""
     current_paths: dict[tuple[TopicPartition, int], str] = {}
     future_paths: dict[tuple[TopicPartition, int], str] = {}
     for broker, dirs in log_dirs.items():
@@ -202,7 +202,7 @@ def collect_replica_dirs(
 
 
 def _list_move_topics(query: KafkaSelection) -> Sequence[str] | None:
-    """Return the topics whose reassignments to read; None means all."""
+    """Return the topics whose reassignments have to be read, or None for all topics."""
     reads_all = query.every_topic or len(query.topics) > _MAX_NAMED_TOPICS
     return None if reads_all else sorted(query.topics)
 
@@ -228,14 +228,14 @@ def observe_expected(
     all_topics: bool = False,
     await_unsettled: bool = False,
 ) -> CollectResult:
-    """Read until brokers show every expected topic that exists, or the wait policy's limit is reached.
+    """Read until brokers show every expected topic that exists. Stop at the limit of the wait policy.
 
-    await_unsettled: also wait for topics whose existence is unknown. Raises Fault.
+    await_unsettled: whether to wait also for topics whose existence is unknown. Raises Fault.
     """
     started_at, delay_s = wait_policy.monotonic(), _FIRST_DELAY_S
     live = observe(cluster, query, all_topics=all_topics, wait_policy=wait_policy)
     while True:
-        # no broker will ever show a hidden topic to this principal
+        # No broker shows a hidden topic to this principal.
         missing = [n for n in expected if n not in live.hidden and not _is_visible(n, query, live)]
         existence = check_existence(cluster, missing)
         awaited_topics = existence.exists | existence.unsettled if await_unsettled else existence.exists
@@ -256,7 +256,7 @@ def _to_resource_ids(names: Iterable[str]) -> frozenset[ResourceId]:
 def _is_visible(name: str, query: KafkaSelection, live: KafkaState) -> bool:
     """Return whether brokers show the topic and its configs.
 
-    The configs can come from a different broker, which may be further behind the controller.
+    The configs can come from a different broker than the topic, with older metadata.
     """
     resource = ConfigResource(ConfigScope.TOPIC, name)
     return name in live.topics and (resource not in query.configs or resource in live.configs)
@@ -298,6 +298,6 @@ CLUSTER = Collector(
 
 
 def select_topics(selections: tuple[Selection, ...]) -> frozenset[str]:
-    """Return the topics selected by name."""
+    """Return the names of the topics in the selections."""
     merged = CLUSTER.merge(selections)
     return merged.topics if merged is not None else frozenset()

@@ -14,7 +14,7 @@ from kdeclare.providers.kafka.port import CLUSTER_AUTHORIZATION_FAILED
 
 @dataclass(frozen=True, slots=True)
 class QuotaSelection:
-    """The entities whose limits are to be read."""
+    """The entities whose limits a plan needs."""
 
     entities: frozenset[QuotaEntity] = frozenset()
 
@@ -25,16 +25,16 @@ class QuotaSelection:
 
 @dataclass(frozen=True, slots=True)
 class QuotaState:
-    """The limits by entity and key, for the entities that were read and have limits.
+    """The limits by entity and key. Entities without limits are missing.
 
-    is_visible: whether the principal may describe quotas; if not, ``limits`` is empty.
+    is_visible: whether the principal is permitted to describe quotas. If not, ``limits`` is empty.
     """
 
     limits: Mapping[QuotaEntity, Mapping[str, LiveLimit]] = field(default_factory=dict)
     is_visible: bool = True
 
     def of(self, entity: QuotaEntity) -> Mapping[str, LiveLimit]:
-        """Return the limits of one entity; empty if it has none."""
+        """Return the limits of one entity. The mapping is empty if the entity has no limits."""
         return self.limits.get(entity, {})
 
 
@@ -45,14 +45,14 @@ def _collect(connections: Connections, selection: QuotaSelection) -> QuotaState:
 def _collect_expected(
     connections: Connections, selection: QuotaSelection, expected: ExpectedObjects
 ) -> CollectResult:
-    """Read the selected quotas, or all of them if the plan counts unmanaged objects."""
+    """Read the selected quotas, or all quotas if the plan counts unmanaged objects."""
     if expected.reads_all_names:
         return CollectResult(read_quotas(connections))
     return CollectResult(_collect(connections, selection))
 
 
 def read_quotas(connections: Connections, entities: Sequence[QuotaEntity] | None = None) -> QuotaState:
-    """Return the limits of these entities; None returns every entity with limits. Raises Fault."""
+    """Return the limits of these entities, or of all entities if ``entities`` is None. Raises Fault."""
     try:
         limits_by_entity = connections.get(KafkaConnection).cluster.quotas(entities)
     except Fault as fault:
@@ -68,4 +68,4 @@ def read_quotas(connections: Connections, entities: Sequence[QuotaEntity] | None
 
 
 QUOTAS = Collector(QuotaSelection, _collect, read_expected=_collect_expected)
-"""Reads quotas only if a plan selects them. So a project without quotas needs no permission for quotas."""
+"""Reads quotas only if a plan selects them. Projects without quotas need no permission to read quotas."""

@@ -1,4 +1,4 @@
-"""The three-way diff of one entity's limits by key, and the record of owned limits."""
+"""Compute the three-way diff of the limits of one entity. Define the record of owned limits."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
@@ -33,7 +33,8 @@ Limits = Mapping[str, int | float | None]
 class QuotaRecord(OwnedRecord):
     """The owned limits of one entity.
 
-    entity: as returned by `QuotaEntity.to_json`. labels: used by policies to evaluate changes to an orphan.
+    entity: the entity in the form of `QuotaEntity.to_json`.
+    labels: the labels of the manifest. Policies use these labels if the resource becomes an orphan.
     """
 
     entity: Mapping[str, str | None]
@@ -47,7 +48,7 @@ class QuotaRecord(OwnedRecord):
 
 
 def find_entity(desired: DesiredResource | None, owned: OwnedRecord | None) -> QuotaEntity | None:
-    """Return the declared entity or, if there is none, the owned entity."""
+    """Return the declared entity or, if the resource is not declared, the owned entity."""
     if desired is not None:
         return desired.get_body(ClientQuotaBody).entity
     record = narrow_record(owned, QuotaRecord)
@@ -96,7 +97,7 @@ def diff_quota(
 
 
 def assess_limit(field: FieldChange) -> FieldChange:
-    """Return the field with its risk: a new or lower limit throttles clients that were not throttled."""
+    """Return the field with its risk. A new or lower limit is disruptive: it throttles more clients."""
     before, after = field.before, field.after
     if after is None or _is_not_lowered(before, after):
         return replace(field, risk=Risk.SAFE, cause="")
@@ -105,7 +106,7 @@ def assess_limit(field: FieldChange) -> FieldChange:
 
 
 def _diff_undeclared(resource: ResourceId, live_limits: JsonObject, applied: Limits) -> Difference:
-    """Delete the applied limits that still exist."""
+    """Return the difference of an orphan: an update that deletes the applied limits that still exist."""
     removed_keys = (key for key in sorted(applied) if applied[key] is not None and key in live_limits)
     fields = tuple(_build_field(key, FieldOp.DELETE, live_limits[key], None) for key in removed_keys)
     if not fields:
@@ -131,9 +132,9 @@ def _diff_key(
 def _is_adopted(
     field: FieldChange, body: ClientQuotaBody, live_limits: JsonObject, owned: QuotaRecord | None
 ) -> bool:
-    """Return whether a change takes over a limit that another client set.
+    """Return whether a field change takes over a limit that another client set.
 
-    A limit that is deleted because of ``unmanagedLimits: remove`` counts as adopted only before the first
+    If a limit is deleted because of ``unmanagedLimits: remove``, this is an adoption only before the first
     apply.
     """
     key = field.path.removeprefix(LIMIT_FIELD_PREFIX)
@@ -147,7 +148,7 @@ def _build_field(key: str, op: FieldOp, before: JsonValue, after: JsonValue) -> 
 
 
 def _is_same(one: JsonValue, other: JsonValue) -> bool:
-    """Return whether two limits are the same number, or both are absent."""
+    """Return whether two limits are equal, or both absent (None)."""
     return bool(one == other)
 
 

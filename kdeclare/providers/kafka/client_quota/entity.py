@@ -1,4 +1,4 @@
-"""Quota entities (users, client ids and IP addresses), and the limits that each type can have."""
+"""Quota entities (users, client ids and IP addresses), and the limits that each type of entity can have."""
 
 import math
 import re
@@ -21,32 +21,33 @@ class EntityType(StrEnum):
 
 
 _FIELDS = {EntityType.USER: "user", EntityType.CLIENT_ID: "clientId", EntityType.IP: "ip"}
-"""The field name of each type in manifests and plans."""
+"""The field name of each entity type in manifests and plans."""
 _ANY = "*"
 _WORDS = {EntityType.USER: "user", EntityType.CLIENT_ID: "client id", EntityType.IP: "IP address"}
 
 
 @dataclass(frozen=True, slots=True)
 class QuotaEntity:
-    """One quota entity. ``parts`` has a name for each type, in the order of types; None is the default.
+    """One quota entity.
 
-    A default entity differs from an entity with the name ``<default>``, which Kafka allows.
+    A default entity is not the same as an entity with the name ``<default>``, which Kafka allows.
+    parts: pairs of a type and a name, in the order of `EntityType`. The name None means the default entity.
     """
 
     parts: tuple[tuple[EntityType, str | None], ...]
 
     @classmethod
     def of(cls, names: Mapping[EntityType, str | None]) -> Self:
-        """Return the entity with these names by type; None is the default."""
+        """Return the entity with these names by type. The name None means the default entity."""
         return cls(tuple((type_, names[type_]) for type_ in EntityType if type_ in names))
 
     @classmethod
     def from_json(cls, json: Mapping[str, str | None]) -> Self:
-        """Return the entity that `to_json` has written."""
+        """Return the entity from the result of `to_json`."""
         return cls.of({type_: json[field] for type_, field in _FIELDS.items() if field in json})
 
     def to_json(self) -> dict[str, str | None]:
-        """Return the names by manifest field; null is the default."""
+        """Return the names by manifest field. The name None means the default entity."""
         return {_FIELDS[type_]: name for type_, name in self.parts}
 
     @classmethod
@@ -57,16 +58,16 @@ class QuotaEntity:
 
     @property
     def key(self) -> str:
-        """A unique string for the entity: ``user=alice,client-id=*``.
+        """A unique string for the entity, such as ``user=alice,client-id=*``.
 
-        Names are URL-encoded, as in Kafka itself. ``*`` stands for the default.
+        Names are URL-encoded, as in Kafka itself. ``*`` means the default entity.
         """
         texts = (_ANY if name is None else quote(name, safe="") for _, name in self.parts)
         return ",".join(f"{type_}={text}" for (type_, _), text in zip(self.parts, texts, strict=True))
 
     @property
     def is_ip(self) -> bool:
-        """Whether the entity is an IP address or the default IP address. These have separate limits."""
+        """Whether the entity is an IP address or the default IP address, which have separate limit keys."""
         return any(type_ is EntityType.IP for type_, _ in self.parts)
 
     def __str__(self) -> str:
@@ -81,12 +82,13 @@ DEFAULT_PAIR = QuotaEntity.of({EntityType.USER: None, EntityType.CLIENT_ID: None
 
 
 def list_shadowing_entities(entity: QuotaEntity) -> tuple[QuotaEntity, ...]:
-    """Return the entities whose limit for a key always takes precedence over this entity's limit.
+    """Return the entities whose limit for a key always takes precedence over the limit of this entity.
 
-    Brokers use the first entity with a limit: user with client id, user with default client id, user, default
-    user with client id, default user with default client id, default user, client id, default client id
-    (org.apache.kafka.server.quota.DefaultQuotaCallback in ClientQuotaManager). Every request has a user and a
-    client id, so a limit of an earlier default always applies before the limits of later entities.
+    Brokers use the limit of the first of these entities that has a limit: user with client id, user with
+    default client id, user, default user with client id, default user with default client id, default user,
+    client id, default client id (org.apache.kafka.server.quota.DefaultQuotaCallback in ClientQuotaManager).
+    Every request has a user and a client id, so a default entity takes precedence over all entities that
+    follow in this list.
     """
     names = dict(entity.parts)
     if entity.is_ip:
@@ -107,10 +109,11 @@ _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 @dataclass(frozen=True, slots=True)
 class LimitInfo:
-    """One key of a quota (org.apache.kafka.server.config.QuotaConfig).
+    """The properties of one key of a quota (org.apache.kafka.server.config.QuotaConfig).
 
-    is_for_ips: whether the key limits IP addresses, instead of users and client ids.
-    is_whole: whether brokers reject fractions. unit: the unit to display.
+    is_for_ips: True for a limit of IP addresses, False for a limit of users and client ids.
+    is_whole: whether brokers reject fractions.
+    unit: the unit that is shown to users.
     """
 
     is_for_ips: bool
@@ -128,14 +131,14 @@ LIMITS: Mapping[str, LimitInfo] = {
 
 
 def list_allowed_limits(*, is_for_ips: bool) -> list[str]:
-    """Return the keys that brokers accept for IP addresses, or for users and client ids."""
+    """Return the keys that brokers accept: for IP addresses, or for users and client ids."""
     return [key for key, info in LIMITS.items() if info.is_for_ips is is_for_ips]
 
 
 def parse_limit(key: str, raw: int | float | str) -> int | float:
     """Parse a declared limit. Raises ValueError with an explanation if brokers would reject the limit.
 
-    The explanation does not quote the value, which may come from outside the manifest.
+    The explanation does not quote the value, because the value can come from outside the manifest.
     """
     number: int | float | None = None
     if not isinstance(raw, str):
@@ -157,18 +160,18 @@ def parse_limit(key: str, raw: int | float | str) -> int | float:
 
 
 LiveLimit: TypeAlias = int | float | str
-"""A live limit. Brokers also accept ``inf`` and ``nan``, which are strings here because JSON lacks them."""
+"""A live limit. ``inf`` and ``nan``, which brokers accept, are strings because JSON has no such numbers."""
 
 
 def to_plan_limit(value: float) -> LiveLimit:
-    """Return a live limit as plans write it: whole numbers without a fraction."""
+    """Return a live limit in the form of plans: whole numbers as integers, ``inf`` and ``nan`` as strings."""
     if not math.isfinite(value):
         return str(value)
     return int(value) if value == int(value) else value
 
 
 def format_limit(key: str, value: JsonValue) -> str:
-    """Return a limit with its unit for display: ``10 MiB/s``."""
+    """Return a limit with its unit, such as ``10 MiB/s``."""
     info = LIMITS.get(key)
     if info is None or not isinstance(value, int | float):
         return str(value)

@@ -1,4 +1,4 @@
-"""Quotas in fleet snapshots and audits: one row per entity with limits, including default entities."""
+"""Client quotas in fleet snapshots and audits: one object per entity with limits."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,11 +25,11 @@ from kdeclare.providers.kafka.client_quota.spec import ClientQuotaBody
 from kdeclare.providers.kafka.port import CLUSTER_AUTHORIZATION_FAILED
 
 CLIENT_QUOTA = "ClientQuota"
-"""The type of live objects, which equals the name of the kind."""
+"""The type of live objects, which is also the name of the kind."""
 
 
 class QuotaCodec:
-    """See `LiveCodec`. Reading takes one request per cluster (DescribeClientQuotas)."""
+    """See `LiveCodec`. Reads the quotas of a cluster with one DescribeClientQuotas request."""
 
     name = "kafka-quotas"
     sorts = frozenset({CLIENT_QUOTA})
@@ -37,11 +37,11 @@ class QuotaCodec:
     groups = False
     context: tuple[object, ...] = ()
     nouns: Mapping[str, tuple[str, str]] = {}
-    """Empty, because reports on a cluster do not count quotas."""
+    """Empty, because the reports on clusters do not count quotas."""
     internal_marker: str | None = None
 
     def list_objects(self, connections: Connections) -> LiveListing:
-        """Read all entities with limits. Raises Fault, also if the principal may not see them."""
+        """Read all entities with limits. Raises Fault, also if the principal cannot describe quotas."""
         state = require_visible(read_quotas(connections))
         return LiveListing(None, _list_objects(state))
 
@@ -54,11 +54,11 @@ class QuotaCodec:
         return QuotaEntity.parse_key(key.key) in live.get(QuotaState).limits
 
     def find_identity(self, key: LiveKey, live: LiveState) -> str | None:
-        """Return None: quota entities have no identity that could change."""
+        """Return None, because quota entities have no id besides their name."""
         return None
 
     def is_reported(self, key: LiveKey, body: str) -> bool:
-        """Return True: Kafka sets no limits itself, so every limit is reported."""
+        """Return True, because Kafka itself sets no limits."""
         return True
 
     def flatten_body(self, sort: str, body: JsonObject) -> Mapping[str, JsonValue]:
@@ -66,7 +66,7 @@ class QuotaCodec:
         return {f"{LIMIT_FIELD_PREFIX}{key}": limit for key, limit in body.items()}
 
     def format_field_name(self, sort: str, path: str) -> str | None:
-        """Return None: limits have the same names as in plans."""
+        """Return None, because limits have the same names as in plans."""
         return None
 
 
@@ -77,11 +77,11 @@ class QuotaRules(AuditRules):
         self, resource: ResourceId, names: Sequence[str], live: LiveState
     ) -> Iterator[UnmanagedField]:
         """Return the limits that are neither declared nor owned."""
-        (limits,) = live.get(QuotaState).limits.values()  # each quota is compared on its own
+        (limits,) = live.get(QuotaState).limits.values()  # Each quota is compared separately.
         return (UnmanagedField(f"{LIMIT_FIELD_PREFIX}{key}", limits[key]) for key in names)
 
     def is_set_by_others(self, path: str, desired: DesiredResource, owned: OwnedRecord | None) -> bool:
-        """Return whether the field is a limit set by another client: neither declared nor owned."""
+        """Return whether another client set this limit, because the limit is neither declared nor owned."""
         key = path.removeprefix(LIMIT_FIELD_PREFIX)
         return (
             key not in desired.get_body(ClientQuotaBody).limits
@@ -90,7 +90,7 @@ class QuotaRules(AuditRules):
 
 
 def require_visible(state: QuotaState) -> QuotaState:
-    """Return the quotas if the principal may see them. Raises Fault if they are hidden."""
+    """Return the state unchanged. Raises Fault if the principal is not permitted to describe quotas."""
     if not state.is_visible:
         reason = "reading quotas requires DescribeConfigs on the cluster"
         raise Fault(CLUSTER_AUTHORIZATION_FAILED, reason)
@@ -98,10 +98,10 @@ def require_visible(state: QuotaState) -> QuotaState:
 
 
 def find_quota_key(body: ClientQuotaBody | None, owned: QuotaRecord | None) -> LiveKey | None:
-    """Return the key of the entity that a resource was last applied for, else of the declared entity.
+    """Return the key of the owned entity or, if the resource is not owned, of the declared entity.
 
-    If the manifest names a different entity than before, its changes are denied, so the old entity keeps its
-    limits.
+    If the manifest names a different entity than the last apply, kdeclare denies the change. Therefore, the
+    owned entity keeps its limits.
     """
     declared = body.entity if body is not None else None
     entity = owned.quota_entity if owned is not None else declared
@@ -109,7 +109,7 @@ def find_quota_key(body: ClientQuotaBody | None, owned: QuotaRecord | None) -> L
 
 
 def find_listed_entity(name: str, state: QuotaState) -> QuotaEntity | None:
-    """Return the entity with limits whose key is this name; None if there is no such entity."""
+    """Return the entity whose key is ``name``, or None if no entity with this key has limits."""
     try:
         entity = QuotaEntity.parse_key(name)
     except ValueError:
@@ -118,7 +118,10 @@ def find_listed_entity(name: str, state: QuotaState) -> QuotaEntity | None:
 
 
 def list_quota_facts(body: ClientQuotaBody, owned: QuotaRecord | None) -> DeclaredFacts | None:
-    """Return the facts of the declared limits of an entity; None if only the diff can decide."""
+    """Return the facts of the declared limits of an entity.
+
+    Return None if the audit has to compare the limits with the diff.
+    """
     if owned is not None and owned.quota_entity != body.entity:
         return None
     applied: Limits = owned.limits if owned is not None else {}

@@ -1,4 +1,4 @@
-"""Kind `ClientQuota`, with its exports and the quota fields that policies see."""
+"""The kind `ClientQuota`, its export to manifests, and the fields of quotas for policies."""
 
 import hashlib
 import re
@@ -53,7 +53,7 @@ from kdeclare.providers.kafka.client_quota.spec import (
 from kdeclare.providers.kafka.manifest_edits import is_setting_claimed
 
 DEFAULT_NAME = ""
-"""The name of a default entity in policies; no other entity has the empty name."""
+"""The name of a default entity in policies. No other entity has an empty name."""
 
 
 def _list_names() -> Mapping[str, type]:
@@ -74,7 +74,7 @@ QUOTA_WORDS = PolicyWords(
 
 
 def describe_quota(entity: QuotaEntity, limits: JsonObject) -> Mapping[str, object]:
-    """Return the fields that policies see for an entity with these limits; None means no limit."""
+    """Return the fields of an entity and its limits for policies. A limit of None means no limit."""
     return {
         "entity": {field: DEFAULT_NAME if name is None else name for field, name in entity.to_json().items()},
         "limits": {key: value for key, value in limits.items() if value is not None},
@@ -86,9 +86,9 @@ _WORDS = {EntityType.USER: "user", EntityType.CLIENT_ID: "client", EntityType.IP
 
 
 def export_quotas(live: QuotaState, request: ExportRequest) -> Export:
-    """Return a manifest for each entity with limits. The manifest's name is derived from the entity.
+    """Return a manifest for each entity with limits. The name of the manifest is derived from the entity.
 
-    If names are requested, they are matched with the names of users, client ids and addresses.
+    If the request contains names, select the entities whose user, client id or IP address matches a name.
     """
     if not live.is_visible:
         reason = "ClientQuota: the principal may not describe quotas"
@@ -149,7 +149,7 @@ def _render_limit(key: str, value: LiveLimit) -> Iterator[str]:
 
 
 def _make_name(entity: QuotaEntity) -> str:
-    """Return a readable name. It includes a hash if a different entity could have the same name."""
+    """Return a readable name for an entity, with a hash if the name could be ambiguous."""
     words = [word for type_, name in entity.parts for word in (_WORDS[type_], name or "default")]
     is_plain = all(
         name is None or (name != "default" and _PLAIN_NAME.fullmatch(name)) for _, name in entity.parts
@@ -169,7 +169,7 @@ def _escape(text: str) -> str:
 
 
 class ClientQuotaKind:
-    """Client quotas. Every user, client id and address counts as existing, so every change is an update."""
+    """The kind of client quotas. Entities always exist in Kafka, so every change is an update."""
 
     name = "ClientQuota"
     spec: type[BaseModel] = ClientQuotaSpec
@@ -242,7 +242,7 @@ class ClientQuotaKind:
         )
 
     def list_exclusive_settings(self, name: str, body: object) -> JsonObject:
-        """Return the entity, because only one manifest may declare the limits of an entity."""
+        """Return the entity as an exclusive setting, because only one manifest can declare its limits."""
         entity = narrow(body, ClientQuotaBody).entity
         return {f"the manifest for the limits of {entity}": f"ClientQuota/{name}"}
 
@@ -258,7 +258,7 @@ class ClientQuotaKind:
         live: LiveState,
         owned: OwnedRecord | None,
     ) -> Mapping[str, object] | None:
-        """Return the entity and its live limits. The name of an undeclared quota is its entity's key."""
+        """Return the entity and its live limits. The name of an undeclared quota is the key of its entity."""
         state = live.get(QuotaState)
         entity = find_entity(desired, owned)
         if entity is None:
@@ -266,15 +266,15 @@ class ClientQuotaKind:
         return None if entity is None else describe_quota(entity, state.of(entity))
 
     def select_every(self) -> Selections:
-        """Select no entity by name, because listing all objects reads every entity."""
+        """Return an empty selection, because the list of live objects reads all entities anyway."""
         return (QuotaSelection(),)
 
     def list_live(self, live: LiveState) -> Collection[str]:
-        """Return the keys of all entities with limits. Raises Fault if the principal may not see them."""
+        """Return the keys of all entities with limits. Raises Fault if quotas are hidden."""
         return [entity.key for entity in require_visible(live.get(QuotaState)).limits]
 
     def is_self_contained(self, name: str, body: object) -> bool:
-        """Return True: the diff only compares the limits of one entity."""
+        """Return True, because the diff only compares the limits of one entity."""
         return True
 
     def find_live_key(self, name: str, body: object | None, owned: OwnedRecord | None) -> LiveKey | None:

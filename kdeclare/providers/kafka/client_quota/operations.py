@@ -25,12 +25,12 @@ from kdeclare.providers.kafka.operations.kafka_operation_type import KafkaOperat
 
 EntityField = Annotated[str, Field(pattern="^(user|clientId|ip)$")]
 LimitArgument = int | float | Literal["inf", "nan"]
-"""A limit. The strings are values that brokers accept but that JSON numbers cannot express."""
+"""A limit. ``inf`` and ``nan``, which brokers accept, are strings because JSON has no such numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuotaOpArgs(Arguments):
-    """The change of one limit. value: None for DELETE."""
+    """The change to one limit. value: the new limit, or None for DELETE."""
 
     key: str
     op: Literal["SET", "DELETE"]
@@ -39,9 +39,9 @@ class QuotaOpArgs(Arguments):
 
 @dataclass(frozen=True, slots=True)
 class AlterQuotaArgs(Arguments):
-    """All changes to the limits of one entity, applied atomically.
+    """All changes to the limits of one entity. Brokers apply the changes atomically.
 
-    entity: names by type; None is the default.
+    entity: the names by type. The name None means the default entity.
     """
 
     entity: Annotated[Mapping[EntityField, str | None], Field(min_length=1)]
@@ -54,12 +54,12 @@ class AlterQuotaArgs(Arguments):
 
     @property
     def numbers(self) -> dict[str, float | None]:
-        """The limits as requests carry them."""
+        """The new limits by key, as in AlterClientQuotas requests. None removes a limit."""
         return {op.key: None if op.value is None else float(op.value) for op in self.ops}
 
 
 def make_quota_op(key: str, value: JsonValue) -> QuotaOpArgs:
-    """Return the op that sets the limit of a key; None removes the limit."""
+    """Return the change that sets the limit of a key, or that removes the limit if ``value`` is None."""
     return (
         QuotaOpArgs(key, "DELETE", None)
         if value is None
@@ -76,11 +76,11 @@ def _to_limit_argument(value: JsonValue) -> LimitArgument:
 
 
 QUOTA = "kafka.quota"
-"""The object type of quotas in footprints. The objects are named by the keys of entities."""
+"""The object type of quotas in footprints. The name of an object is the key of its entity."""
 
 
 class AlterQuota(KafkaOperationType):
-    """Change limits of one entity."""
+    """The operation type that changes limits of one entity."""
 
     name = "quota.alter"
     done_label = ("quota changed", "quotas changed")
@@ -96,27 +96,27 @@ class AlterQuota(KafkaOperationType):
         return "entity", str(_get_args(op).quota_entity)
 
     def compute_footprint(self, op: Operation) -> Footprint:
-        """Return a footprint that updates the entity's limits."""
+        """Return a footprint that updates the limits of the entity."""
         return [FootprintEntry(QUOTA, _get_args(op).quota_entity.key, Access.UPDATE)]
 
     def find_subjects(self, op: Operation) -> frozenset[ResourceId]:
-        """Return the resource itself, because quotas belong to no topic."""
+        """Return the resource of the operation, because quotas do not belong to a topic."""
         return frozenset({op.resource})
 
     def find_changed_resources(self, op: Operation) -> frozenset[ResourceId]:
-        """Return the resource itself."""
+        """Return the resource of the operation."""
         return frozenset({op.resource})
 
     def is_confined(self, op: Operation) -> bool:
-        """Return whether the operation belongs to a ClientQuota, which names its own entity."""
+        """Return whether the operation belongs to a ClientQuota, whose manifest names the changed entity."""
         return op.resource.kind == "ClientQuota"
 
     def select(self, op: Operation) -> Selections:
-        """Select the entity's limits."""
+        """Select the limits of the entity."""
         return (QuotaSelection(frozenset({_get_args(op).quota_entity})),)
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
-        """Return the live limits of the operation's keys; None means no limit."""
+        """Return the live limits of the keys that the operation changes. None means no limit."""
         limits = live.get(QuotaState).of(_get_args(op).quota_entity)
         return {item.key: limits.get(item.key) for item in _get_args(op).ops}
 
@@ -138,19 +138,19 @@ class AlterQuota(KafkaOperationType):
         return super().find_element(op, at)
 
     def without_elements(self, op: Operation, elements: Set[str]) -> Operation | None:
-        """Return the operation without the ops on these keys; None if no op is left."""
+        """Return the operation without the changes to these keys, or None if no change is left."""
         args = _get_args(op)
         remaining = tuple(item for item in args.ops if item.key not in elements)
         expect = {element: value for element, value in op.expect.items() if element not in elements}
         return replace(op, args=replace(args, ops=remaining), expect=expect) if remaining else None
 
     def claims(self, op: Operation) -> Mapping[str, str]:
-        """Return a name for each changed limit that is unique in the cluster."""
+        """Return a unique name within the cluster for each changed limit."""
         entity = _get_args(op).quota_entity.key
         return {item.key: f"quotas/{entity}/{item.key}" for item in _get_args(op).ops}
 
     def get_batch_key(self, op: Operation) -> str:
-        """Return the entity. If a request repeats an entity, brokers apply only the first entry."""
+        """Return the key of the entity. Brokers apply only the first entry if a request repeats an entity."""
         return _get_args(op).quota_entity.key
 
     def list_produced_claims(self, op: Operation) -> frozenset[str]:
@@ -173,7 +173,10 @@ class AlterQuota(KafkaOperationType):
         return {op.id: results[_get_args(op).quota_entity] for op in ops}
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Restore each limit that is still as the operation set it; report other limits as conflicts."""
+        """Return the changes that restore the earlier limits.
+
+        A limit that changed after the operation is not restored, but reported as a conflict.
+        """
         expected = self.expected_state(op)
         undo_ops: list[QuotaOpArgs] = []
         conflicts: list[str] = []

@@ -1,4 +1,4 @@
-"""Planning hooks for quotas that need more than one resource."""
+"""Planning hooks for client quotas that compare several resources."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -18,7 +18,7 @@ _KIND = "ClientQuota"
 
 
 class QuotaPlanning:
-    """The quotas of one plan: which manifest declares each entity, and which resource owned it before."""
+    """The client quotas of one plan: the manifests that declare entities, and the owning resources."""
 
     def __init__(self, inputs: PlanInputs) -> None:
         """Index the declared and owned entities of one plan."""
@@ -37,7 +37,7 @@ class QuotaPlanning:
     def withhold(
         self, resource: ResourceId, desired: DesiredResource | None, owned: OwnedRecord | None
     ) -> Difference | None:
-        """Leave quotas unchanged if the principal may not see them, because limits may exist."""
+        """Leave a quota unchanged if the principal cannot describe quotas: hidden limits may exist."""
         if resource.kind != _KIND or self._live is None or self._live.is_visible:
             return None
         return Difference(None, owned, diagnostics=(_report_hidden(resource, desired),))
@@ -49,7 +49,7 @@ class QuotaPlanning:
         owned: OwnedRecord | None,
         difference: Difference,
     ) -> Difference:
-        """Let a renamed manifest keep its owned limits. Ownership depends on the entity, not on the name."""
+        """Let a renamed manifest keep its owned limits, because ownership depends on the entity."""
         if resource.kind != _KIND or self._is_adhoc or self._live is None:
             return difference
         if desired is not None:
@@ -68,12 +68,12 @@ class QuotaPlanning:
             return Difference(
                 Change(resource, Action.FORGET, Reason.FORGOTTEN, Risk.SAFE), diagnostics=diagnostics
             )
-        # the changes of the renamed manifest can be denied or fail; until they succeed, keep the old record
+        # The changes of the renamed manifest can be denied or fail. Keep the old record until they succeed.
         orphan = Change(resource, Action.NO_OP, Reason.ORPHANED, Risk.SAFE)
         return Difference(orphan, owned, diagnostics=diagnostics)
 
     def check_shadowed_limits(self, compared: Sequence[ResourceComparison]) -> Iterator[Diagnostic]:
-        """Warn about declared limits that never apply, because another entity's limits take precedence."""
+        """Warn about declared limits that never apply because another limit takes precedence."""
         if self._live is None:
             return
         planned_limits = _compute_planned_limits(self._live, compared)
@@ -92,7 +92,7 @@ class QuotaPlanning:
                     )
 
     def count_unmanaged(self) -> int:
-        """Count the entities with limits that no manifest declares and kdeclare does not own."""
+        """Count the entities with live limits that are neither declared nor owned."""
         if self._live is None:
             return 0
         return len(self._live.limits.keys() - self._declared.keys() - self._owned.keys())
@@ -101,7 +101,7 @@ class QuotaPlanning:
 def _compute_planned_limits(
     live: QuotaState, compared: Sequence[ResourceComparison]
 ) -> Mapping[QuotaEntity, JsonObject]:
-    """Return the limits after the plan is applied."""
+    """Return the limits that the entities will have after the plan is applied."""
     planned_limits: dict[QuotaEntity, dict[str, JsonValue]] = {
         entity: dict(limits) for entity, limits in live.limits.items()
     }

@@ -106,7 +106,7 @@ class ClientQuotaSpec(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ClientQuotaBody:
-    """Declared limits of one entity; None declares that there is no limit."""
+    """The declared limits of one entity. None declares that there is no limit."""
 
     entity: QuotaEntity
     limits: Mapping[str, int | float | None] = field(default_factory=dict)
@@ -115,7 +115,7 @@ class ClientQuotaBody:
 
 
 def parse_quota(name: str, spec: ClientQuotaSpec) -> tuple[ClientQuotaBody, tuple[SpecProblem, ...]]:
-    """Return the body of a spec, and the mistakes that brokers would reject."""
+    """Return the body of a spec, and problems for values that brokers would reject."""
     resource = f"ClientQuota/{name}"
     entity = _parse_entity(spec.entity)
     problems = list(_check_entity(resource, spec.entity, entity))
@@ -144,7 +144,7 @@ def dump_quota(body: ClientQuotaBody) -> JsonObject:
 
 
 def bind_quota(json: JsonObject) -> ClientQuotaBody:
-    """Return the body that `dump_quota` has written."""
+    """Return the body from the result of `dump_quota`."""
     names = {field: as_text_or_none(name) for field, name in as_object(json["entity"]).items()}
     return ClientQuotaBody(
         QuotaEntity.from_json(names),

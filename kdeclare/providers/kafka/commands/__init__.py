@@ -1,1 +1,1 @@
-"""The ad hoc commands for Kafka and their output. Only entry points load this package."""
+"""The ad hoc commands for Kafka and their output. This package is only loaded through entry points."""

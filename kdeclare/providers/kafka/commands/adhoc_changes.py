@@ -1,4 +1,4 @@
-"""Change topics and configs ad hoc. One request can contain many changes (KIP-4)."""
+"""Change topics and configs ad hoc. One command can change many topics in one request (KIP-4)."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
@@ -40,10 +40,10 @@ from kdeclare.report.adhoc import AdhocLabels, AdhocResult
 from kdeclare.report.elements.values import format_count, join_nonempty
 
 RequestBuilder = Callable[[Cluster], AdhocRequest]
-"""Builds the request from the command line and the live cluster."""
+"""A function that builds an ad hoc request from the live cluster."""
 
 BodyBuilder = Callable[[AdhocTopicRequest], tuple[TopicBody, tuple[Diagnostic, ...]]]
-"""Builds the body of a topic from a request, with diagnostics about the request."""
+"""A function that builds the body of a topic from a request, and diagnostics about the request."""
 
 TOPIC_WORDING = AdhocLabels(
     ongoing="replicas are being moved",
@@ -62,9 +62,9 @@ def create_topics(
     *,
     if_not_exists: bool,
 ) -> AdhocResult | None:
-    """Create topics; return None if the user declined.
+    """Create topics. Return the result, or None if the user declined. Raises KdeclareError.
 
-    if_not_exists: skip topics that already exist, instead of failing for them. Raises KdeclareError.
+    if_not_exists: whether to skip topics that already exist, rather than report an error.
     """
 
     def build_request(cluster: Cluster) -> AdhocRequest:
@@ -90,10 +90,11 @@ def alter_topics(
     *,
     if_exists: bool,
 ) -> AdhocResult | None:
-    """Change topics as KIP-4 specifies; return None if the user declined.
+    """Change topics as KIP-4 specifies. Return the result, or None if the user declined.
 
-    A name can be a regular expression (see `topic_selection`), which selects all topics that it matches.
-    if_exists: skip topics that do not exist, instead of failing for them. Raises KdeclareError.
+    A name can be a regular expression (see `topic_selection`), which selects all matching topics. Raises
+    KdeclareError.
+    if_exists: whether to skip topics that do not exist, rather than report an error.
     """
 
     def build_request(cluster: Cluster) -> AdhocRequest:
@@ -149,7 +150,7 @@ def _build_command(build_request: RequestBuilder) -> AdhocCommand:
 
 
 def _filter_certain_errors(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """Return the errors, except those about unknown config keys: only the cluster knows all its keys."""
+    """Return the errors, except for unknown config keys, because the cluster can know more keys."""
     return tuple(d for d in diagnostics if d.is_error and d.code != UNKNOWN_CONFIG)
 
 
@@ -191,11 +192,11 @@ class _RequestDraft:
         self.desired.append(DesiredResource(item.resource, body, source=item.place))
 
     def fail(self, resource: ResourceId, problem: Diagnostic) -> None:
-        """Note that the request for a resource is invalid."""
+        """Record that the request for a resource is invalid."""
         self.failed[str(resource)] = (problem,)
 
     def add_missing(self, resource: ResourceId, *, if_exists: bool, diagnostic: Diagnostic) -> None:
-        """Note that a resource does not exist. With if_exists, it is skipped; otherwise, it fails."""
+        """Record that a resource does not exist. This is an error unless ``if_exists`` is set."""
         if if_exists:
             self.left_out[str(resource)] = _DOES_NOT_EXIST
         else:
@@ -235,16 +236,17 @@ def _warn_repeated(item: AdhocTopicRequest) -> Diagnostic:
 
 @dataclass(frozen=True, slots=True)
 class ExistingTopics:
-    """The existing topics that were read.
+    """The existing topics that an ad hoc command has read.
 
-    topics: at least the requested topics that exist. names: all topic names, if a requested topic is missing.
+    topics: the requested topics that exist, and possibly more topics.
+    names: the names of all topics. Empty unless a requested topic is missing.
     """
 
     topics: Mapping[str, Topic]
     names: frozenset[str] = frozenset()
 
     def find_matches(self, text: str) -> tuple[str, ...]:
-        """Return the topics that a name or expression matches; the argument itself if it matches none."""
+        """Return the topics that a name or expression matches. If none match, return the argument itself."""
         return select_named_topics([text], self.topics.keys()).found or (text,)
 
     def missing(self, text: str, place: SourcePosition | None = None) -> Diagnostic:
@@ -274,7 +276,7 @@ def alter_topic_configs(
     *,
     if_exists: bool,
 ) -> AdhocResult | None:
-    """Change configs of topics; see `alter_topics`. Raises KdeclareError."""
+    """Change the configs of topics in the same way as `alter_topics`. Raises KdeclareError."""
     requests = [AdhocTopicRequest(name, configs=configs) for name in names]
     return alter_topics(workspace, requests, options, apply_options, if_exists=if_exists)
 
@@ -315,9 +317,10 @@ def alter_broker_configs(
 
 @dataclass(frozen=True, slots=True)
 class TopicSummary:
-    """A topic after the change, as the metadata shows it.
+    """A summary of a topic in the metadata after the change.
 
-    factors: the distinct replication factors, sorted. leaderless: the number of partitions without a leader.
+    factors: the distinct replication factors of the partitions, sorted.
+    leaderless: the number of partitions without a leader.
     """
 
     schema_name = "SeenDocument"
@@ -348,7 +351,7 @@ class TopicSummary:
 
 
 def summarize_topic(resource: ResourceId, live: LiveState) -> TopicSummary | None:
-    """Return the summary of a topic; None if the resource is not a topic or does not exist."""
+    """Return the summary of a topic, or None if the resource is not an existing topic."""
     if not is_topic(resource):
         return None
     cluster = live.get(KafkaState)

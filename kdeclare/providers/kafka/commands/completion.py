@@ -25,7 +25,7 @@ _ENTITY_TYPES = ("topics", "brokers")
 
 
 def complete(place: CursorContext, names: Names) -> CompletionOffer | None:
-    """Return completions for a parameter of Kafka's commands; None for any other parameter."""
+    """Return completions for a parameter of Kafka's commands, or None for an unrelated parameter."""
     if place.wanted is None or (place.path[:1] not in _COMMANDS and place.path[:2] != _NEW_TOPIC):
         return None
     for spelling in place.wanted.spellings:
@@ -37,7 +37,7 @@ def complete(place: CursorContext, names: Names) -> CompletionOffer | None:
 
 
 def find_overrides(names: Names, resource: ConfigResource) -> Mapping[str, str | None]:
-    """Return the overrides of a resource; the value is None for sensitive keys."""
+    """Return the overrides of a resource. The value of a sensitive key is None."""
 
     def read_overrides(connections: Connections) -> Mapping[str, str | None]:
         configs_by_resource = connections.get(KafkaConnection).cluster.configs(
@@ -71,7 +71,7 @@ def _list_entities(place: CursorContext, names: Names) -> Iterable[CompletionVal
 
 
 def get_scope(place: CursorContext) -> ConfigScope:
-    """Return whether the command line is about topics or brokers."""
+    """Return the entity type of the command line: topics or brokers."""
     entity_type = place.first("entity_type") or ""
     is_about_brokers = (
         entity_type.startswith("broker") or "broker" in place.given or "broker_defaults" in place.given
@@ -93,7 +93,7 @@ def complete_settings(place: CursorContext, names: Names) -> CompletionOffer:
 
 
 def complete_list_settings(place: CursorContext, names: Names) -> CompletionOffer:
-    """Complete ``k=v,k=[v,v]``, only for keys of type list."""
+    """Complete ``k=v,k=[v,v]``. Only keys whose type is a list are suggested."""
     last_setting = split_settings(place.text)[-1]
     return _complete_setting(
         place, names, place.text[: len(place.text) - len(last_setting)], last_setting, only_lists=True
@@ -114,7 +114,7 @@ def split_settings(text: str) -> list[str]:
 
 
 def complete_keys(place: CursorContext, names: Names) -> CompletionOffer:
-    """Complete ``k,k`` with the keys that are set, or with all keys if the overrides cannot be read."""
+    """Complete ``k,k`` with the keys of the overrides, or with all keys if the overrides cannot be read."""
     prefix, comma, partial_text = place.text.rpartition(",")
     key_catalog, overrides = load_catalog(get_scope(place)), _find_current_overrides(place, names)
     used_texts = set(prefix.split(","))
@@ -178,7 +178,7 @@ def _format_hint(info: KeyInfo, current: str | None) -> str:
 
 
 def _find_current_overrides(place: CursorContext, names: Names) -> Mapping[str, str | None]:
-    """Return the overrides of the resource that the command line names; empty if it names none."""
+    """Return the overrides of the resource in the command line, or nothing if no resource is named."""
     scope = get_scope(place)
     arguments = [argument.name for argument in place.command.arguments]
     option_name = "broker" if scope is ConfigScope.BROKER else "topic"

@@ -1,4 +1,4 @@
-"""Read the live configs of topics and brokers, without changing anything or reading the state."""
+"""Read the live configs of topics and brokers, without the state. The functions here are read-only."""
 
 from collections.abc import Sequence
 
@@ -20,11 +20,11 @@ from kdeclare.providers.kafka.port import Cluster, ConfigQuery
 
 @dataclass(frozen=True, slots=True)
 class ResourceQuery:
-    """The resources whose configs are shown. All are of one type.
+    """The resources whose configs are shown: either topics or brokers.
 
+    Without ``names`` and ``default``, all topics or all brokers are shown.
     names: topic names and regular expressions, or broker ids.
     default: whether to show the cluster-wide defaults of brokers.
-    Without names or default, all resources of the type are shown.
     """
 
     scope: ConfigScope
@@ -35,10 +35,10 @@ class ResourceQuery:
 def describe_configs(
     workspace: Workspace, resource_query: ResourceQuery, *, everything: bool = False
 ) -> ConfigsView:
-    """Return the overrides of the resources. With ``everything``, return inherited values as well.
+    """Return the overrides of the resources. Raises KdeclareError.
 
-    ``everything`` queries the keys that kdeclare knows, by name. Newer brokers can have more keys.
-    Raises KdeclareError.
+    everything: whether to return inherited values as well. This covers only the keys in the catalog of
+        kdeclare. Newer brokers can have more keys.
     """
     with workspace.open_connections({"kafka": CONNECTION}) as connections:
         cluster = connections.get(KafkaConnection).cluster
@@ -51,7 +51,7 @@ def describe_configs(
     resources = tuple(
         ResourceConfigs(query.resource, dict(sorted(configs_by_resource[query.resource].items())))
         for query in queries
-        if query.resource in configs_by_resource  # a topic was possibly deleted in the meantime
+        if query.resource in configs_by_resource  # The topic may have been deleted in the meantime.
     )
     return ConfigsView(
         workspace.cluster_name,
@@ -79,7 +79,8 @@ def _resolve_topics(cluster: Cluster, names: Sequence[str]) -> list[str]:
 
 
 def _resolve_brokers(info: ClusterInfo, resource_query: ResourceQuery) -> tuple[list[str], list[str]]:
-    """Return the brokers that can be queried, and those that cannot. An empty name means the defaults."""
+    """Return the brokers that can be queried, and the brokers that cannot. An empty name means the defaults.
+    """
     covers_all = not resource_query.names and not resource_query.default
     registered_ids = [str(broker.id) for broker in info.brokers]
     ids = registered_ids if covers_all else list(dict.fromkeys(resource_query.names))

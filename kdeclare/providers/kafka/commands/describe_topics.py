@@ -1,4 +1,4 @@
-"""Read live topics and their partitions, without changing anything or reading the state."""
+"""Read live topics and their partitions, without the state. The functions here are read-only."""
 
 from base64 import urlsafe_b64encode
 from collections import Counter
@@ -33,7 +33,7 @@ from kdeclare.providers.kafka.port import Cluster, ConfigQuery, Configs, LogDir
 MIN_ISR_KEY = "min.insync.replicas"
 _MIN_ISR_CONDITIONS = frozenset({PartitionCondition.UNDER_MIN_ISR, PartitionCondition.AT_MIN_ISR})
 _MOVES_UNAVAILABLE = ("CLUSTER_AUTHORIZATION_FAILED", "UNSUPPORTED_VERSION")
-"""Errors of ListPartitionReassignments that are ignored, as Kafka's own tool does."""
+"""Errors of ListPartitionReassignments that kdeclare and Kafka's own tool ignore."""
 
 Moves = Mapping[TopicPartition, Move]
 
@@ -42,7 +42,7 @@ Moves = Mapping[TopicPartition, Move]
 class TopicQuery:
     """The topics to show.
 
-    names: exact names and regular expressions (see `topic_selection`); empty means all topics.
+    names: exact names and regular expressions (see `topic_selection`). If empty, all topics are shown.
     if_exists: whether to ignore a name that matches no topic. Otherwise, such a name is an error.
     """
 
@@ -52,10 +52,10 @@ class TopicQuery:
 
 
 class ReplicaSizes:
-    """Bytes by replica (DescribeLogDirs, KIP-113)."""
+    """The sizes of replicas in bytes (DescribeLogDirs, KIP-113)."""
 
     def __init__(self, log_dirs: Mapping[int, Sequence[LogDir]]) -> None:
-        """Index the sizes. log_dirs: the log directories of each broker that responded."""
+        """Index the sizes by replica. log_dirs: the log directories of each broker that responded."""
         self._sizes_by_broker: dict[int, dict[TopicPartition, int]] = {}
         self._arriving_by_broker: dict[int, dict[TopicPartition, int]] = {}
         self._partial_brokers: set[int] = set()
@@ -66,25 +66,25 @@ class ReplicaSizes:
                 self._partial_brokers.add(broker)
 
     def of(self, at: TopicPartition, brokers: Sequence[int]) -> tuple[int | None, ...]:
-        """Return the bytes of one partition's replicas, in the order of ``brokers``; None means unknown."""
+        """Return the sizes of a partition's replicas in bytes, in the order of ``brokers``. None: unknown."""
         return tuple(self._find_size(at, broker) for broker in brokers)
 
     def arriving(self, at: TopicPartition, brokers: Sequence[int]) -> int:
-        """Return the bytes of the copies that are moving to a different log directory of the same broker."""
+        """Return the size in bytes of replicas that are moving between log directories of a broker."""
         return sum(self._arriving_by_broker.get(broker, {}).get(at, 0) for broker in brokers)
 
     def _find_size(self, partition: TopicPartition, broker: int) -> int | None:
         held_sizes = self._sizes_by_broker.get(broker)
         if held_sizes is None:
             return None
-        # A replica that was not reported can be in an offline directory. If all directories are online, its
-        # copy has not started.
+        # A replica that the broker does not report can be in an offline log directory. If all log
+        # directories are online, the broker has not started to copy the replica.
         return held_sizes.get(partition, None if broker in self._partial_brokers else 0)
 
 
 @dataclass(frozen=True, slots=True)
 class _TopicSnapshot:
-    """The topics in order, their moves, and the configs and sizes that were requested."""
+    """The topics in order, their reassignments, and the requested configs and sizes."""
 
     topics: tuple[Topic, ...]
     moves: Moves
@@ -93,7 +93,7 @@ class _TopicSnapshot:
     problems: tuple[Diagnostic, ...]
 
     def find_min_isr(self, name: str) -> int | None:
-        """Return the effective ``min.insync.replicas``; None if it was not read."""
+        """Return the effective ``min.insync.replicas``, or None if it was not read."""
         entry = (self.configs or {}).get(name, {}).get(MIN_ISR_KEY)
         return int(entry.value) if entry is not None and entry.value is not None else None
 
@@ -101,10 +101,11 @@ class _TopicSnapshot:
 def list_topics(
     workspace: Workspace, query: TopicQuery, *, configs: bool = False, sizes: bool = False
 ) -> TopicListView:
-    """Return the topics without partitions. An expression that matches no topic is not an error.
+    """Return the topics without their partitions. Raises KdeclareError.
 
-    configs: whether to include overrides. sizes: whether to include sizes, which requires a request to every
-    broker. Raises KdeclareError.
+    An expression that matches no topics is not an error.
+    configs: whether to include overrides.
+    sizes: whether to include sizes, which requires a request to every broker.
     """
     with workspace.open_connections({"kafka": CONNECTION}) as connections:
         cluster = connections.get(KafkaConnection).cluster
@@ -126,11 +127,12 @@ def describe_topics(
     overridden: bool = False,
     sizes: bool = False,
 ) -> TopicsView:
-    """Return the topics with their partitions and configs.
+    """Return the topics with their partitions and configs. Raises KdeclareError.
 
-    conditions: if not empty, keep only partitions with any of these conditions, and only topics that have
-    such partitions. overridden: whether to keep only topics with overrides. sizes: whether to include sizes.
-    Raises KdeclareError.
+    conditions: if not empty, omit all partitions that meet none of these conditions, and topics without
+        remaining partitions.
+    overridden: whether to omit topics without overrides.
+    sizes: whether to include sizes.
     """
     ordered_conditions = tuple(sorted(conditions, key=list(PartitionCondition).index))
     with workspace.open_connections({"kafka": CONNECTION}) as connections:
@@ -138,7 +140,7 @@ def describe_topics(
         snapshot = _read_snapshot(workspace, cluster, query, configs=True, sizes=sizes)
     config_problems = [p for p in snapshot.problems if p.code == "configs-unknown"]
     if config_problems and (overridden or _MIN_ISR_CONDITIONS & set(ordered_conditions)):
-        # without the configs, the requested topics cannot be selected
+        # Without the configs, kdeclare cannot select the requested topics or partitions.
         raise KdeclareError(*(replace(problem, severity=Severity.ERROR) for problem in config_problems))
     details = []
     for topic in snapshot.topics:
@@ -188,7 +190,7 @@ def _read_snapshot(
 def _select_topics(
     workspace: Workspace, cluster: Cluster, query: TopicQuery, patterns_may_miss: bool
 ) -> tuple[tuple[Topic, ...], Moves, list[Diagnostic]]:
-    """Return the selected topics in order, with the current moves."""
+    """Return the selected topics in order, with their in-flight reassignments."""
     has_exact_names = bool(query.names) and not any(map(is_topic_pattern, query.names))
     names = list(dict.fromkeys(query.names)) if has_exact_names else None
     problems = []
@@ -204,14 +206,14 @@ def _select_topics(
     if missing and not query.if_exists:
         existing_names = (
             cluster.topics() if has_exact_names else topics
-        )  # all names are needed to suggest similar ones
+        )  # The names of all topics are needed to suggest similar names.
         raise KdeclareError(*(report_unknown_topic(name, sorted(existing_names)) for name in missing))
     selected_topics = (topics[name] for name in selection.found)
     return tuple(t for t in selected_topics if not (t.internal and query.exclude_internal)), moves, problems
 
 
 def _read_configs(cluster: Cluster, names: Sequence[str]) -> tuple[dict[str, Configs], list[Diagnostic]]:
-    """Return overrides and `MIN_ISR_KEY` by topic, and warnings for topics whose configs cannot be read."""
+    """Return the overrides and ``min.insync.replicas`` by topic, and warnings for unreadable configs."""
     queries = [
         ConfigQuery(ConfigResource(ConfigScope.TOPIC, name), frozenset({MIN_ISR_KEY}), overrides=True)
         for name in names
@@ -273,7 +275,7 @@ def _build_sizes(sizes: ReplicaSizes, topic: str, partitions: Sequence[Partition
 
 
 def _sum_known(sizes: Sequence[int | None]) -> int | None:
-    """Return the sum of the sizes; None if any size is unknown."""
+    """Return the sum of the sizes, or None if a size is unknown."""
     known_sizes = [size for size in sizes if size is not None]
     return sum(known_sizes) if len(known_sizes) == len(sizes) else None
 
