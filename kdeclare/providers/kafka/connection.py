@@ -1,4 +1,4 @@
-"""Connect to a Kafka cluster: addresses, client properties and the references in them."""
+"""Connect to a Kafka cluster: the addresses, the client properties, and references in client properties."""
 
 import logging
 import re
@@ -20,17 +20,17 @@ from kdeclare.core.secrets.secret_refs import is_sensitive_key
 from kdeclare.providers.kafka.port import QUOTA_EXCEEDED, QUOTA_HINT, Cluster
 
 _REFERENCE = re.compile(r"\$\{(env|file|command)\.([^{}]+)\}")
-"""A reference of kdeclare. Any other ``${…}`` is a Kafka placeholder or a literal part of a password."""
+"""A reference of kdeclare. Different forms of ``${…}`` are Kafka placeholders or parts of passwords."""
 _UNFINISHED_REFERENCE = re.compile(r"\$\{(env|file|command)\.")
 _JAAS = "sasl.jaas.config"
 _COMMAND_TIMEOUT_S = 30.0
 
 
 def read_client_config(file: Path, references: References, environ: Mapping[str, str]) -> dict[str, str]:
-    """Read the properties of a file and resolve their references, with paths relative to the file's folder.
+    """Read the properties of a file and resolve their references. Paths are relative to the file's folder.
 
-    environ: the environment variables of commands that references run. Raises KdeclareError if the file
-    cannot be read or a reference cannot be resolved. No message contains the value of a reference.
+    environ: the environment variables for commands that are run by references. Raises KdeclareError if the
+        file cannot be read or a reference cannot be resolved. Messages do not contain values of references.
     """
     from kdeclare.providers.kafka.client import read_properties  # most commands do not connect to a cluster
 
@@ -104,7 +104,7 @@ def _run_command(line: str, environ: Mapping[str, str]) -> str:
 
 
 def _report_bad_reference(location: str, scheme: str) -> Diagnostic:
-    """Report a malformed reference, which would otherwise be sent to the server as a literal password."""
+    """Report a malformed reference. Otherwise, it would be sent to the server as a literal password."""
     return error(
         "bad-reference",
         "Malformed reference",
@@ -138,7 +138,7 @@ CONFIG_OPTION = "command-config"
 
 
 class KafkaSettings(BaseModel):
-    """An environment's settings for its cluster, with the path of the client properties file resolved."""
+    """The settings of an environment for its cluster. The path of the client properties file is resolved."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     bootstrap_servers: str | None = Field(None, alias="bootstrapServers")
@@ -163,9 +163,9 @@ class KafkaConnection:
 
 @dataclass(frozen=True, slots=True)
 class KafkaTarget:
-    """The address of a cluster and the client properties to connect with.
+    """The address of a cluster and the client properties for the connection.
 
-    servers: empty if the properties contain ``bootstrap.servers``.
+    servers: the addresses of brokers, or empty if the properties contain ``bootstrap.servers``.
     """
 
     servers: str
@@ -194,7 +194,7 @@ def find_servers(settings: KafkaSettings, surroundings: ConnectionContext) -> st
 
 
 def read_client_properties(settings: KafkaSettings, surroundings: ConnectionContext) -> dict[str, str]:
-    """Return the client properties of an environment, overridden by those of the command line.
+    """Return the client properties of an environment. Properties from the command line take precedence.
 
     Raises KdeclareError if a file cannot be read or a reference in it cannot be resolved.
     """
@@ -212,7 +212,7 @@ def read_client_properties(settings: KafkaSettings, surroundings: ConnectionCont
 
 
 def locate_cluster(settings: KafkaSettings, surroundings: ConnectionContext) -> KafkaTarget:
-    """Return the address and client properties. Raises KdeclareError, also if no cluster is named."""
+    """Return the address and the client properties. Raises KdeclareError, also without a cluster address."""
     config = read_client_properties(settings, surroundings)
     servers = find_servers(settings, surroundings)
     if not (servers or config.get("bootstrap.servers")):
@@ -230,7 +230,7 @@ def locate_cluster(settings: KafkaSettings, surroundings: ConnectionContext) -> 
 
 
 def find_client_files(settings: KafkaSettings, options: Mapping[str, str]) -> Iterator[SettingsFile]:
-    """Yield the client properties files and the certificates that they name. Raises KdeclareError."""
+    """Yield the client properties files and the certificate files that they name. Raises KdeclareError."""
     from kdeclare.providers.kafka.client import read_properties
 
     config_option = options.get(CONFIG_OPTION)
@@ -246,7 +246,7 @@ def find_client_files(settings: KafkaSettings, options: Mapping[str, str]) -> It
 
 
 def explain_fault(fault: Fault, name: str) -> Diagnostic | None:
-    """Return a diagnostic for a refused request; None if the error name is not one of Kafka's."""
+    """Return a diagnostic for a refused request, or None if the error is not a Kafka error."""
     from kdeclare.providers.kafka.client.faults import is_error_name
 
     if not is_error_name(fault.error):

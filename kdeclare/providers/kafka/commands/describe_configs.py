@@ -79,8 +79,7 @@ def _resolve_topics(cluster: Cluster, names: Sequence[str]) -> list[str]:
 
 
 def _resolve_brokers(info: ClusterInfo, resource_query: ResourceQuery) -> tuple[list[str], list[str]]:
-    """Return the brokers that can be queried, and the brokers that cannot. An empty name means the defaults.
-    """
+    """Return the brokers that can and cannot be queried. An empty name means the cluster-wide defaults."""
     covers_all = not resource_query.names and not resource_query.default
     registered_ids = [str(broker.id) for broker in info.brokers]
     ids = registered_ids if covers_all else list(dict.fromkeys(resource_query.names))

@@ -46,8 +46,8 @@ def topic(
 ) -> ExitCode:
     """Write the manifest of a topic and print its path.
 
-    The manifest is validated first, as by kdeclare validate. The command does not contact a cluster and does
-    not overwrite files.
+    The manifest is first checked in the same way as by kdeclare validate. The command does not contact a
+    cluster, and it does not overwrite files.
     """
     from kdeclare.core.diagnostics import KdeclareError
     from kdeclare.core.resources.ids import ResourceId

@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from kdeclare.providers.kafka.commands.describe_configs import ResourceQuery
 
 Configs = Mapping[str, object]
-"""Configs as in a manifest. Each is a value, ``{append, subtract}``, or None for no override."""
+"""Configs as in a manifest. A config is a value, ``{append, subtract}``, or None for no override."""
 
 _COMMA_OUTSIDE_BRACKETS = re.compile(r",(?=[^\]]*(?:\[|$))")
-"""The expression with which ConfigCommand distinguishes commas between pairs from commas in ``[a,b]``."""
+"""The expression of ConfigCommand that tells commas between pairs from commas in ``[a,b]``."""
 _ENTITY_TYPES = ("topics", "brokers")
 _UNSUPPORTED_TYPES = ("users", "clients", "groups", "client-metrics", "ips", "broker-loggers")
 
 
 @dataclass(frozen=True, slots=True)
 class TopicNames:
-    """Topic names: arguments, and values of ``--topic`` as in Kafka's tools."""
+    """The topic names of a command: arguments, and values of ``--topic`` as in Kafka's tools."""
 
     names: Annotated[
         list[str] | None,
@@ -63,14 +63,14 @@ Deletions = Annotated[ChosenOptions, ProviderOptionsMarker(deletions=True, provi
 
 @dataclass(frozen=True, slots=True)
 class GuardOptions(OverrideOptions):
-    """Options for policy overrides, and the provider's options for broker validation and move guards."""
+    """Options for policy overrides, for validation by brokers, and for the guards of reassignments."""
 
     choices: Annotated[ChosenOptions, ProviderOptionsMarker(provider="kafka")] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class EntityOptions:
-    """Options of Kafka's tool that select topics or brokers, including the tool's short forms."""
+    """The options of Kafka's tool that select topics or brokers, including the short forms of the tool."""
 
     entity_type: Annotated[
         str | None, typer.Option(metavar="topics|brokers", help="Type of the resources.")
@@ -132,7 +132,7 @@ class EntityOptions:
 
 
 def _parse_broker_id(text: str) -> str:
-    """Return the id as Kafka writes it. Raises BadParameter if the text is not a broker id."""
+    """Return a broker id in Kafka's format. Raises BadParameter if the string is not a broker id."""
     broker_id = text.lstrip("0") or text[:1]
     if parse_broker_id(broker_id) is None:
         raise typer.BadParameter(
@@ -150,7 +150,7 @@ def _explain_unsupported(entity_type: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AfterChangeOptions:
-    """Options for what happens after the change."""
+    """The options of an ad hoc command about waiting and the manifest."""
 
     write_manifest: WriteManifest = False
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Do not wait for replica moves to finish.")] = (
@@ -167,7 +167,7 @@ class AfterChangeOptions:
 
 @dataclass(frozen=True, slots=True)
 class ConfigChangeOptions:
-    """Config changes: the options of kafka-configs, and two options for lists that kafka-configs lacks."""
+    """The options for config changes: those of kafka-configs, and two more options for lists."""
 
     add_config: Annotated[
         list[str] | None,
@@ -217,7 +217,7 @@ def _parse_brokers(part: str, text: str) -> tuple[int, ...]:
 
 
 def parse_pairs(option: str, texts: Iterable[str] | None) -> dict[str, str]:
-    """Parse ``k=v,k=[a,b]``; brackets enclose values that contain commas. Raises BadParameter."""
+    """Parse ``k=v,k=[a,b]``. Brackets enclose values that contain commas. Raises BadParameter."""
     pairs = parse_settings(
         option, (pair for text in texts or () for pair in _COMMA_OUTSIDE_BRACKETS.split(text))
     )
@@ -240,7 +240,7 @@ def merge_config_changes(
     appended_lists: Mapping[str, str],
     subtracted_lists: Mapping[str, str],
 ) -> Configs:
-    """Merge the changes into configs.
+    """Merge the changes of all options into one mapping of configs.
 
     Raises BadParameter if a key is changed more than once. Only append and subtract can be combined.
     """

@@ -1,4 +1,4 @@
-"""``kdeclare topic``: manage topics ad hoc, with the options of Kafka's TopicCommand and KIP-4's rules."""
+"""The command ``kdeclare topic``: manage topics with the options of TopicCommand and the rules of KIP-4."""
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -64,7 +64,7 @@ WithSizes = Annotated[bool, typer.Option("--sizes", help=_SIZES_HELP)]
 
 @dataclass(frozen=True, slots=True)
 class PartitionFilter:
-    """The partitions to show; with several options, partitions that match any of them."""
+    """The options that select partitions. A partition is shown if it matches any of the options."""
 
     under_replicated_partitions: Annotated[
         bool,
@@ -100,7 +100,7 @@ class PartitionFilter:
     ] = False
 
     def conditions(self) -> "frozenset[PartitionCondition]":
-        """Return the selected conditions; empty if the user passed no option."""
+        """Return the selected conditions. The set is empty if the user passed no option."""
         from kdeclare.providers.kafka.live import PartitionCondition
 
         given = {
@@ -227,7 +227,7 @@ FromFile = Annotated[
     typer.Option(
         metavar="FILE",
         help="A YAML or JSON file with a list 'topics' of {topic, partitions, replicationFactor, "
-        "assignments, configs}. The options supply what a topic does not set there.",
+        "assignments, configs}. The options apply to the fields that a topic in the file does not set.",
     ),
 ]
 
@@ -262,7 +262,7 @@ def create(
     reach: ConnectionOptions,
     console: Console,
 ) -> ExitCode:
-    """Create topics; each has its own result.
+    """Create topics, with a separate result for each topic.
 
     Options that are not given default to the brokers' defaults. Shows the plan and asks for confirmation;
     'kdeclare rollback' deletes the created topics that are still empty. kdeclare does not take ownership of
@@ -387,7 +387,7 @@ def _build_requests(
     assignment: str | None,
     configs: "Configs | Mapping[str, str]",
 ) -> "list[AdhocTopicRequest]":
-    """Build a request for each name and each entry of the file. Options set what an entry does not set."""
+    """Build a request for each name and each entry of the file. The options fill in unset fields."""
     from kdeclare.providers.kafka.topic.adhoc_request import AdhocTopicRequest
 
     replicas = parse_replica_assignment(assignment)
@@ -401,10 +401,10 @@ def _build_requests(
 
 
 def _complete_request(entry: "AdhocTopicRequest", defaults: "AdhocTopicRequest") -> "AdhocTopicRequest":
-    """Fill in the fields that an entry leaves unset from the options.
+    """Use the options to fill in the fields that are unset in an entry.
 
     Assignments and counts are mutually exclusive. If the entry has assignments, the counts in the options are
-    ignored; if the entry has counts, the assignments in the options are ignored.
+    ignored. If the entry has counts, the assignments in the options are ignored.
     """
     partitions, factor = entry.partitions, entry.replication_factor
     if entry.assignments:

@@ -23,10 +23,11 @@ _NAME = re.compile(r"[a-zA-Z0-9._-]*")
 
 @dataclass(frozen=True, slots=True)
 class TopicSelection:
-    """The topics that names and expressions select.
+    """The topics that the names and expressions of a command select.
 
-    found: each topic once, in the order of the names. The matches of one regular expression are sorted.
-    missing: the names that match no topic, as the user wrote them.
+    found: the topics without duplicates, in the order of the names. The matches of one regular expression are
+        sorted.
+    missing: the names that match no topics, as the user wrote them.
     """
 
     found: tuple[str, ...]
@@ -34,16 +35,16 @@ class TopicSelection:
 
 
 def is_topic_pattern(name: str) -> bool:
-    """Whether a name is a regular expression: it contains a character that is illegal in topic names.
+    """Return whether a name is a regular expression: it contains a character that is illegal in topic names.
 
-    A name with dots but no other special character is not a regular expression. Kafka's tools treat all names
-    as expressions: ``a.b`` also matches ``axb``.
+    A name whose only special characters are dots is not a regular expression. Kafka's tools treat every name
+    as an expression: ``a.b`` also matches ``axb``.
     """
     return _NAME.fullmatch(name) is None
 
 
 def select_named_topics(names: Sequence[str], existing_topics: Collection[str]) -> TopicSelection:
-    """Select topics by names and regular expressions; without names, all existing topics.
+    """Select topics by names and regular expressions. If no names are given, select all existing topics.
 
     A regular expression (RE2) must match the whole name. Raises KdeclareError (``bad-pattern``) if an
     expression is invalid.
@@ -101,15 +102,15 @@ class TopicEntry(BaseModel):
 
 
 class TopicsFile(BaseModel):
-    """The content of the file that --from-file names."""
+    """The content of the file that is passed to --from-file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     topics: list[TopicEntry]
-    version: int = 1  # a field that the files of Kafka's tools also have
+    version: int = 1  # The files of Kafka's tools also have this field.
 
 
 def load_requests(file: Path) -> tuple[AdhocTopicRequest, ...]:
-    """Return the requests in the order of the file, with unresolved references in their configs.
+    """Return the requests in the order of the file. References in configs are not resolved.
 
     Raises KdeclareError with all mistakes in the file.
     """

@@ -51,7 +51,7 @@ _CONFIG_COLUMNS = (
     Column("KAFKA'S SOURCE"),
 )
 _WIDE_TERMINAL = 120
-"""The minimum terminal width for also showing Kafka's names of config sources."""
+"""The minimum terminal width for which Kafka's names of config sources are also shown."""
 
 
 def render_configs(view: ConfigsView, width: int | None = None, style: Style = PLAIN) -> str:
@@ -124,11 +124,11 @@ CONDITION_LABELS: Mapping[PartitionCondition, str] = {
 }
 _CRITICAL_CONDITIONS = (PartitionCondition.OFFLINE, PartitionCondition.UNDER_MIN_ISR)
 _DEGRADED_CONDITIONS = frozenset({PartitionCondition.UNDER_REPLICATED, PartitionCondition.MOVING})
-"""Conditions with which "at min ISR" is shown. Without them, the topic is configured to be at min ISR."""
+"""Conditions together with which "at min ISR" is shown. If there are none, the configs explain it."""
 
 
 def format_factors(numbers: Sequence[int]) -> str:
-    """Format replication factors: ``3``, or ``2–3`` while partitions differ."""
+    """Format replication factors: ``3``, or ``2–3`` if the partitions have different replication factors."""
     return "–".join(map(str, dict.fromkeys((numbers[0], numbers[-1])))) if numbers else "0"
 
 
@@ -138,7 +138,7 @@ def format_bytes(count: int | None) -> str:
 
 
 def format_counts(counts: Mapping[PartitionCondition, int]) -> str:
-    """Format counts as ``1 offline, 2 moving``; empty if all partitions are healthy."""
+    """Format counts as ``1 offline, 2 moving``. Empty if all partitions are healthy."""
     listed_conditions = (c for c in CONDITION_LABELS if c is not PartitionCondition.AT_MIN_ISR)
     return join_nonempty(f"{counts[c]:,} {CONDITION_LABELS[c]}" for c in listed_conditions if counts.get(c))
 
@@ -161,7 +161,7 @@ def format_conditions(
 
 
 def explain_conditions(conditions: Collection[PartitionCondition]) -> Iterator[str]:
-    """Yield explanations of conditions that need one."""
+    """Yield explanations of conditions that are not self-explanatory."""
     if PartitionCondition.NOT_PREFERRED in conditions:
         yield "not preferred: led by a replica other than the first one, which is the preferred leader."
 

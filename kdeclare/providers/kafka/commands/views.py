@@ -1,4 +1,4 @@
-"""The topics and configs that ad hoc commands show; the JSON output has exactly this structure."""
+"""The topics and configs that ad hoc commands show. The JSON output has exactly the same structure."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -18,17 +18,17 @@ class ConfigDocument:
     """One config key of one resource."""
 
     key: str
-    value: Annotated[str | None, Field(description="Null if the key has no value, or a sensitive one.")]
+    value: Annotated[str | None, Field(description="Null if the key has no value or a sensitive value.")]
     source: Annotated[ConfigSource, Field(description="The config source, as in Kafka's DescribeConfigs.")]
     sensitive: bool
     read_only: bool
     beneath: Annotated[
-        str | None, Field(description="For a key set on a broker: the value that would apply without it.")
+        str | None, Field(description="The value that would apply if the key were not set on the broker.")
     ]
 
 
 def _dump_configs(entries: Mapping[str, ConfigEntry] | None) -> tuple[ConfigDocument, ...] | None:
-    """Return the keys, sorted by name. A sensitive value is null, because Kafka does not return it."""
+    """Return the keys, sorted by name. Sensitive values are None, because Kafka does not return them."""
     if entries is None:
         return None
     return tuple(
@@ -45,7 +45,7 @@ _ConfigsIfKnown = Annotated[
     PlainSerializer(_dump_configs, return_type=tuple[ConfigDocument, ...] | None),
 ]
 _Bytes = Annotated[
-    int | None, Field(description="Null if a broker did not report it, or a partition has no leader.")
+    int | None, Field(description="Null if a broker did not report the size or a partition has no leader.")
 ]
 
 
@@ -53,8 +53,9 @@ _Bytes = Annotated[
 class Sizes:
     """The size of a topic in bytes.
 
-    data: the size of the leader replicas; None if a broker did not report its sizes, or a partition has no
-    leader. on_disk: the size of all replicas, including copies that are moving between log directories.
+    data: the size of the leader replicas, or None if a broker did not report its sizes or a partition has no
+        leader.
+    on_disk: the size of all replicas, including copies that are moving between log directories.
     """
 
     schema_name = "SizesDocument"
@@ -73,31 +74,31 @@ class PartitionView:
     leader: Annotated[int | None, Field(description="Null if the partition is offline.")]
     replicas: Annotated[
         tuple[int, ...],
-        Field(description="The replicas in the metadata; during a move, the old and the new ones."),
+        Field(description="The replicas in the metadata; during a move, the old and the new replicas."),
     ]
     isr: Annotated[
         tuple[int, ...],
         Field(
-            description="The in-sync replicas as the leader sees them; without a leader, as the last one did."
+            description="The in-sync replicas according to the leader or, if offline, the last leader."
         ),
     ]
     adding: tuple[int, ...]
     removing: tuple[int, ...]
     target: Annotated[
-        tuple[int, ...], Field(description="Replicas after the move; the first is the preferred leader.")
+        tuple[int, ...], Field(description="Replicas after the move, starting with the preferred leader.")
     ]
     conditions: tuple[PartitionCondition, ...] = ()
     sizes: Annotated[
         tuple[int | None, ...] | None,
         Field(
-            description="Bytes of each of `replicas`, in the same order; null for a replica whose broker did "
-            "not report it. Null as a whole if sizes were not requested."
+            description="The size of each replica in bytes, in the order of `replicas`; null if its broker "
+            "did not report the size. Null instead of a list if sizes were not requested."
         ),
     ] = None
 
     @property
     def data(self) -> int | None:
-        """Bytes of the leader's replica; None if unknown."""
+        """The size of the leader replica in bytes, or None if unknown."""
         if self.sizes is None or self.leader not in self.replicas:
             return None
         return self.sizes[self.replicas.index(self.leader)]
@@ -105,7 +106,7 @@ class PartitionView:
 
 @dataclass(frozen=True, slots=True)
 class CountsDocument:
-    """Numbers of partitions by condition; one partition can have several conditions."""
+    """The number of partitions by condition. A partition can have several conditions."""
 
     offline: Annotated[int, Field(description="Partitions without a leader.")]
     under_min_isr: Annotated[
@@ -128,8 +129,9 @@ class TopicView:
     """One topic without its partitions.
 
     topic_id: None if the brokers do not support topic ids.
-    configs: overrides, and ``min.insync.replicas`` from any source; None if they were not requested or
-        cannot be read. overrides: the configs that are set on the topic itself.
+    configs: the overrides, and ``min.insync.replicas`` from any source. None if configs were not requested or
+        cannot be read.
+    overrides: the configs that are set on the topic itself.
     """
 
     schema_name = "TopicDocument"
@@ -139,13 +141,12 @@ class TopicView:
     internal: bool
     partition_count: int
     replication_factor: Annotated[
-        int | None, Field(description="Null while it differs between partitions.")
+        int | None, Field(description="Null while the partitions have different replication factors.")
     ] = field(init=False, default=None)
     factors: Annotated[
         tuple[int, ...],
         Field(
-            description="All replication factors of the partitions, sorted; for a moving partition, the one "
-            "after the move.",
+            description="The distinct replication factors of the partitions after all moves, sorted.",
             serialization_alias="replication_factors",
         ),
     ]
@@ -172,8 +173,10 @@ class TopicView:
 class TopicListView:
     """The topics of a cluster.
 
-    The topics are sorted by name, or in the requested order. with_configs, with_sizes: whether configs and
-    sizes were requested. diagnostics: messages about data that could not be read.
+    The topics are sorted by name, or in the requested order.
+    with_configs: whether configs were requested.
+    with_sizes: whether sizes were requested.
+    diagnostics: messages about data that could not be read.
     """
 
     cluster: str
@@ -200,8 +203,8 @@ class TopicDetail(TopicView):
 class TopicsView:
     """Topics with their partitions and configs.
 
-    only: the requested conditions of partitions; topics without such a partition are omitted. overridden:
-    whether only topics with overrides were requested.
+    only: the requested conditions of partitions. Topics without matching partitions are omitted.
+    overridden: whether only topics with overrides were requested.
     """
 
     cluster: str

@@ -1,1 +1,1 @@
-"""``kdeclare reassign`` works like kafka-reassign-partitions and adds a plan, a journal and rollback."""
+"""The command ``kdeclare reassign``: kafka-reassign-partitions with a plan, a journal and a rollback."""

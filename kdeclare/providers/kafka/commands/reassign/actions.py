@@ -1,4 +1,4 @@
-"""The actions of Kafka's kafka-reassign-partitions tool. kdeclare adds a plan, a journal and rollback."""
+"""The actions of Kafka's kafka-reassign-partitions tool, with a plan, a journal and a rollback."""
 
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -76,7 +76,8 @@ _POLL_S = 0.1
 class ReassignResult:
     """The result of --execute or --cancel.
 
-    run: the run; None if the user declined. problems: the failures, worded as by Kafka's tool.
+    run: the run, or None if the user declined.
+    problems: the failures, in the words of Kafka's tool.
     """
 
     run: ApplyResult | None
@@ -85,9 +86,9 @@ class ReassignResult:
 
 @dataclass(frozen=True, slots=True)
 class ReassignOptions:
-    """Options of --execute; see `plans.ExecutionRequest`.
+    """The options of --execute (see `plans.ExecutionRequest`).
 
-    start_timeout_s: how long to wait for moves between log directories to start.
+    start_timeout_s: how long to wait until moves between log directories have started, in seconds.
     """
 
     additional: bool = False
@@ -126,9 +127,9 @@ def execute(
     apply_options: ApplyOptions,
     write_text: TextWriter,
 ) -> ReassignResult:
-    """Start the moves without waiting for their end. Raises KdeclareError.
+    """Start the moves without waiting until they finish. Raises KdeclareError.
 
-    Waits until moves between log directories have started.
+    Waits only until moves between log directories have started.
     """
     with (
         open_active_policies(workspace, overrides=apply_options.overrides) as in_force,
@@ -183,9 +184,9 @@ def verify(
     *,
     keep_throttles: bool,
 ) -> None:
-    """Print the progress of moves. Once all have finished, remove the throttles that kdeclare set.
+    """Print the progress of moves. If all moves have finished, remove the throttles that kdeclare set.
 
-    command_name: the command that is shown to other users as the holder of the lock. Raises KdeclareError.
+    command_name: the command that other users see as the holder of the lock. Raises KdeclareError.
     """
     with workspace.open_connections() as connections:
         cluster = connections.get(KafkaConnection).cluster
@@ -211,7 +212,7 @@ def cancel(
     *,
     keep_throttles: bool,
 ) -> ReassignResult:
-    """Cancel those of the given moves that are active, and remove their throttles. Raises KdeclareError."""
+    """Cancel the given moves that are in progress, and remove their throttles. Raises KdeclareError."""
     with (
         open_active_policies(workspace, overrides=apply_options.overrides) as in_force,
         workspace.open_connections() as connections,
@@ -239,7 +240,7 @@ def cancel(
                 workspace, connections, plan, secrets, apply_options, in_force, notices, clean_up=False
             )
         else:
-            report(notices)  # an empty plan has no confirmation, which would show the diagnostics
+            report(notices)  # An empty plan is not confirmed, so its diagnostics have to be shown here.
         if run is None:
             return ReassignResult(None)
         denials = _list_denials(run)
@@ -275,10 +276,10 @@ def _build_request(
 def _build_execution_request(
     workspace: Workspace, assignments: Sequence[PartitionAssignment], options: ReassignOptions
 ) -> ExecutionRequest:
-    """Build the request.
+    """Build the request for a plan from the options.
 
-    The throttle of the environment's pace applies. Its other fields do not, because --execute does not wait
-    for batches.
+    The throttle comes from the options or from the pace of the environment. The other fields of the pace are
+    ignored, because --execute does not wait for batches.
     """
     plan_options = PlanOptions(Pace(throttle=options.throttle))
     pace = get_default_pace(complete_options(plan_options, workspace.project))
@@ -295,7 +296,7 @@ def _build_execution_request(
 def _observe_assignments(
     cluster: Cluster, assignments: Sequence[PartitionAssignment]
 ) -> tuple[KafkaState, Mapping[int, Sequence[LogDir]]]:
-    """Return the topics with their moves, and the log directories of all brokers with their replicas."""
+    """Return the topics with their moves, and the log directories of each broker with their replicas."""
     names = _list_topics(assignments)
     live = observe(cluster, KafkaSelection(names))
     log_dirs = cluster.log_dirs(sorted(names))
@@ -318,9 +319,9 @@ def _list_directories(assignments: Iterable[PartitionAssignment]) -> dict[Replic
 def _build_current_assignments(
     partitions: Iterable[TopicPartition], live: KafkaState, log_dirs: Mapping[int, Sequence[LogDir]]
 ) -> list[PartitionAssignment]:
-    """Return the current assignments, so that users can restore them.
+    """Return the current assignments in a form that users can restore.
 
-    For a partition that is already moving, this is its assignment before that move.
+    The assignment of a partition that is already moving is its assignment before the move.
     """
     dirs = collect_replica_dirs(log_dirs)
     assignments = []
@@ -336,10 +337,9 @@ def _build_current_assignments(
 def _find_started_partitions(
     run: ApplyResult, execution_request: ExecutionRequest, cluster: Cluster
 ) -> list[TopicPartition]:
-    """Return the partitions that are at their target or moving to it.
+    """Return the partitions that have reached their target or are moving to their target.
 
-    An operation that failed can still have started moves of some of its partitions, so the moves are read
-    again.
+    A failed operation can have started the moves of some partitions, so the partitions are read again.
     """
     staying = set(find_unmoved_partitions(run.plan))
     uncertain_partitions = {
@@ -385,7 +385,7 @@ def _await_dirs(
     options: ReassignOptions,
     write_text: TextWriter,
 ) -> tuple[Diagnostic, ...]:
-    """Poll until each replica is in its log directory or moving there, as Kafka's tool does."""
+    """Poll until each replica is in its target log directory or moving to it, as Kafka's tool does."""
     due_paths = {
         replica: path
         for replica, path in execution_request.directories.items()
@@ -436,7 +436,7 @@ def _build_verify_state(assignment: PartitionAssignment, live: KafkaState) -> Ve
 def _find_cancelled_partitions(run: ApplyResult, cluster: Cluster) -> list[TopicPartition]:
     """Return the partitions whose move was cancelled.
 
-    If the cluster refuses to cancel the move of one partition, it still cancels the moves of the rest.
+    Even if the cluster refuses to cancel the move of one partition, it cancels the other moves.
     """
     ops = [op for op in run.plan.operations if op.verb == _CANCEL_TYPE.name]
     requested = [TopicPartition.parse(name) for op in ops for name in get_targets(op)]

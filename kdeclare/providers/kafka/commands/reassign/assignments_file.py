@@ -1,9 +1,13 @@
 """Read and write the files of Kafka's kafka-reassign-partitions tool, with that tool's error messages.
 
-Everything that the tool rejects is rejected for the same reasons. kdeclare also rejects some input that the
-tool accepts. The tool ignores anything after the JSON. It detects topics, partitions, brokers and log
-directories that no cluster can have only late, sometimes after moves have started. It detects some mistakes
-for --execute, but not for --verify and --cancel. It accepts nesting that no valid file contains.
+kdeclare rejects all input that the tool rejects, for the same reasons. kdeclare also rejects some input that
+the tool accepts or rejects too late:
+
+- Anything after the JSON, which the tool ignores.
+- Illegal topics, partitions, brokers and log directories, which the tool sometimes rejects only after moves
+  have started.
+- Mistakes that the tool detects for --execute, but not for --verify and --cancel.
+- Nesting that no valid file contains.
 """
 
 import json
@@ -22,7 +26,7 @@ from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.topic.spec import is_legal_name
 
 VERSION = 1
-"""The only version of these files."""
+"""The only version of the file format."""
 MAX_INT = 2**31 - 1
 
 _MAX_SHOWN = 80
@@ -37,7 +41,7 @@ JsonPath = tuple[str | int, ...]
 
 
 class JsonSource:
-    """A JSON file and the mistakes found in it. Invalid values are read as None."""
+    """A JSON file and the mistakes in it. Invalid values are read as None."""
 
     def __init__(self, text: str, file: str) -> None:
         self._text = text
@@ -47,7 +51,7 @@ class JsonSource:
         self._children: dict[int, dict[str | int, int]] = {}
 
     def items(self, field: str) -> list[tuple[JsonPath, JsonValue]] | None:
-        """Return the elements of the list ``field``, with their paths; None if it is not a list.
+        """Return the elements of the list ``field`` with their paths, or None if the field is not a list.
 
         Raises KdeclareError if the file is not JSON or has an unsupported version.
         """
@@ -66,7 +70,7 @@ class JsonSource:
         return [((field, n), item) for n, item in enumerate(items)]
 
     def as_object(self, value: JsonValue, path: JsonPath) -> dict[str, JsonValue] | None:
-        """Return the value if it is an object; otherwise note a mistake and return None."""
+        """Return the value if it is an object. Otherwise, record a mistake and return None."""
         if isinstance(value, dict):
             return value
         self._add_type_problem("JSON object", value, path)
@@ -75,40 +79,40 @@ class JsonSource:
     def member(
         self, item: dict[str, JsonValue], name: str, path: JsonPath
     ) -> tuple[JsonPath, JsonValue] | None:
-        """Return a required field and its path. If the field is missing, note a mistake and return None."""
+        """Return a required field and its path. If the field is missing, record a mistake and return None."""
         if name in item:
             return (*path, name), item[name]
         self.wrong(path, "missing-field", "Missing field", f"No such field exists: `{name}`")
         return None
 
     def as_array(self, value: JsonValue, path: JsonPath) -> list[tuple[JsonPath, JsonValue]] | None:
-        """Return the elements of an array and their paths. If it is not an array, note a mistake."""
+        """Return the elements of an array and their paths. If the value is not an array, record a mistake."""
         if isinstance(value, list):
             return [((*path, n), item) for n, item in enumerate(value)]
         self._add_type_problem("`JSON array` value", value, path)
         return None
 
     def integer(self, value: JsonValue, path: JsonPath) -> int | None:
-        """Return the value if it is a 32-bit integer; otherwise note a mistake and return None."""
+        """Return the value if it is a 32-bit integer. Otherwise, record a mistake and return None."""
         if type(value) is int and -MAX_INT - 1 <= value <= MAX_INT:
             return value
         self._add_type_problem("`Integer` value", value, path)
         return None
 
     def string(self, value: JsonValue, path: JsonPath) -> str | None:
-        """Return the value if it is a string; otherwise note a mistake and return None."""
+        """Return the value if it is a string. Otherwise, record a mistake and return None."""
         if isinstance(value, str):
             return value
         self._add_type_problem("`String` value", value, path)
         return None
 
     def wrong(self, path: JsonPath, code: str, summary: str, detail: str) -> None:
-        """Note a mistake in the value at ``path``."""
+        """Record a mistake in the value at ``path``."""
         place = self._build_position(self._find_offset(path))
         self._problems.append(error(code, summary, f"{detail}{_format_path(path)}", place=place))
 
     def check(self) -> None:
-        """Raise KdeclareError if mistakes were noted."""
+        """Raise KdeclareError if mistakes were recorded."""
         if self._problems:
             raise KdeclareError(*self._problems)
 
@@ -145,7 +149,7 @@ class JsonSource:
         return SourcePosition(self._file, line, offset - self._lines[line - 1] + 1)
 
     def _find_offset(self, path: JsonPath) -> int:
-        """Return where a value begins. This parses the file again, so it is only used for mistakes."""
+        """Return the position of a value. Use this function only for mistakes: it parses the file again."""
         offset = _skip_space(self._text, 0)
         for step in path:
             if offset not in self._children:
@@ -159,7 +163,7 @@ def _reject_constant(constant: str) -> NoReturn:
 
 
 def _is_too_deep(value: JsonValue) -> bool:
-    """Whether the nesting is so deep that a search for a position could exceed Python's recursion limit."""
+    """Return whether the nesting is so deep that a recursive search could exceed Python's recursion limit."""
     level = [value]
     for _ in range(_MAX_DEPTH):
         nested = (v.values() if isinstance(v, dict) else v for v in level if isinstance(v, dict | list))
@@ -168,7 +172,7 @@ def _is_too_deep(value: JsonValue) -> bool:
 
 
 def _format_path(path: JsonPath) -> str:
-    """Format a path for display, such as `` (partitions[3].replicas)``; empty for the whole file."""
+    """Format a path for a message, such as `` (partitions[3].replicas)``. Empty for the whole file."""
     steps = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
     return f" ({steps.removeprefix('.')})" if steps else ""
 
@@ -179,7 +183,7 @@ def _skip_space(text: str, offset: int) -> int:
 
 
 def _find_children(text: str, offset: int) -> Iterator[tuple[str | int, int]]:
-    """Yield the key and the offset of each value in an object or array. The text must be valid JSON."""
+    """Yield the key and the offset of each value in an object or array of valid JSON."""
     decode = json.JSONDecoder().raw_decode
     is_object = text[offset] == "{"
     offset = _skip_space(text, offset + 1)
@@ -209,7 +213,8 @@ T = TypeVar("T")
 class PartitionAssignment:
     """The current or requested replicas of one partition.
 
-    log_dirs: the log directory of each replica (a path or ``any``); None if the file contains none.
+    log_dirs: the log directory of each replica (a path or ``any``), or None if the file has no log
+    directories.
     """
 
     partition: TopicPartition
@@ -241,7 +246,7 @@ def parse_assignments(text: str, file: str) -> tuple[PartitionAssignment, ...]:
 
 
 def parse_topics_to_move(text: str, file: str) -> tuple[str, ...]:
-    """Parse the file of ``--topics-to-move-json-file``; an empty list is allowed, as in Kafka's tool.
+    """Parse the file of ``--topics-to-move-json-file``. An empty list is allowed, as in Kafka's tool.
 
     Raises KdeclareError with all mistakes: ``json-syntax``, ``json-type``, ``missing-field``,
     ``unsupported-version``, ``illegal-topic-name``, ``duplicate-topic``.
@@ -280,7 +285,7 @@ def parse_broker_list(text: str) -> tuple[int, ...]:
 
 
 def dump_assignments(assignments: Iterable[PartitionAssignment]) -> str:
-    """Return the JSON that Kafka's tool prints and accepts, on one line, sorted by topic and partition."""
+    """Return the JSON format of Kafka's tool, on one line, sorted by topic and partition."""
     partitions = [
         {
             "topic": a.partition.topic,
@@ -393,7 +398,7 @@ def _parse_log_dirs(
 
 
 def _is_log_dir(log_dir: str) -> bool:
-    """Whether the string can be the path of a log directory, on any operating system."""
+    """Return whether the string can be the path of a log directory on any operating system."""
     is_absolute = PurePosixPath(log_dir).is_absolute() or PureWindowsPath(log_dir).is_absolute()
     return log_dir == ANY_LOG_DIR or is_absolute
 
@@ -417,5 +422,5 @@ def _find_duplicates(ids: Iterable[int]) -> list[int]:
 
 
 def _format_java_list(values: Iterable[object]) -> str:
-    """Format a list as Java does."""
+    """Format a list in the same way as Java."""
     return f"[{', '.join(map(str, values))}]"

@@ -1,4 +1,4 @@
-"""Checks and warnings of `kdeclare reassign`, worded as by Kafka's tool."""
+"""Checks and warnings of `kdeclare reassign`, in the words of Kafka's tool."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -44,7 +44,7 @@ _EXISTING_ASSIGNMENT = (
 
 
 def build_existing_moves_error() -> KdeclareError:
-    """Build the error that reports an in-flight reassignment."""
+    """Build the error for --execute while a reassignment is in progress."""
     diagnostic = denied("existing-assignment", "Reassignment in progress", _EXISTING_ASSIGNMENT)
     return KdeclareError(diagnostic, exit_code=ExitCode.DENIED)
 
@@ -101,7 +101,8 @@ def _validate_directories(
 ) -> None:
     """Raise KdeclareError for log directories that do not exist.
 
-    A broker that did not report its directories is skipped. It validates them when it handles the request.
+    A broker that did not report its directories is not checked. The broker itself validates the directories
+    in the request.
     """
     problems = []
     for (partition, broker), path in sorted(directories.items()):
@@ -119,7 +120,7 @@ def _validate_directories(
 
 
 TextWriter = Callable[[str], None]
-"""A function that writes one piece of the tool's output. Each piece ends with a newline."""
+"""A function that writes lines of the tool's output. The string ends with a newline."""
 DiagnosticsWriter = Callable[[Iterable[Diagnostic]], None]
 """A function that reports diagnostics separately from the tool's output."""
 
@@ -127,7 +128,7 @@ _CLEAR_THROTTLE = ClearThrottle()
 
 
 def render_throttle_limits(workspace: Workspace, execution_request: ExecutionRequest) -> str:
-    """Render the lines about the throttles that are in force; empty if there are none."""
+    """Render the lines about the current throttles, or nothing if there are no throttles."""
     state = workspace.store.read()
     own_entries: ThrottleEntries = get_move_cleanup(state).throttles
     rates_by_key = {key: {keys.get(key) for keys in own_entries.values()} for key in throttles.ALL_RATE_KEYS}
@@ -172,7 +173,7 @@ def clear_throttles(
     write_text: TextWriter,
     report: DiagnosticsWriter,
 ) -> None:
-    """Remove kdeclare's throttles of finished moves, and print what Kafka's tool prints."""
+    """Remove kdeclare's throttles of finished moves, and print the output of Kafka's tool."""
     cleanup_result = clean_up_workspace(workspace, connections, command_name)
     results = cleanup_result.run.results if cleanup_result.run else {}
     brokers: set[int] = set()
@@ -189,7 +190,7 @@ def clear_throttles(
 def check_foreign_throttles(
     workspace: Workspace, cluster: Cluster, topics: Iterable[str]
 ) -> tuple[Diagnostic, ...]:
-    """Warn about throttles that kdeclare did not set and keeps. Kafka's tool would also remove these."""
+    """Warn about throttles that kdeclare did not set and does not remove. Kafka's tool would remove them."""
     state = workspace.store.read()
     own_entries: ThrottleEntries = get_move_cleanup(state).throttles
     entities = [f"{ConfigScope.BROKER}/{broker.id}" for broker in cluster.describe().brokers]

@@ -1,4 +1,4 @@
-"""``kdeclare reassign`` accepts the options and files of kafka-reassign-partitions and prints its output."""
+"""The command ``kdeclare reassign``, with the options, files and output of kafka-reassign-partitions."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields
@@ -43,7 +43,7 @@ _ACTIONS_BY_OPTION = {
     "preserve_throttles": ("verify", "cancel"),
     "timeout": ("execute", "cancel"),
 }
-"""The actions that accept each option."""
+"""The actions by the option that they accept."""
 _REQUIRED_OPTIONS = {
     "generate": ("topics_to_move_json_file", "broker_list"),
     **dict.fromkeys(_FILE_ACTIONS, ("reassignment_json_file",)),
@@ -53,7 +53,7 @@ _TIMEOUT_MS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class ReassignAction:
-    """The action to perform; exactly one is required."""
+    """The options for actions. Exactly one action is required."""
 
     generate: Annotated[
         bool,
@@ -88,7 +88,7 @@ class ReassignAction:
 
 @dataclass(frozen=True, slots=True)
 class ReassignDetails:
-    """Options of the actions."""
+    """The options that the actions accept."""
 
     reassignment_json_file: Annotated[
         Path | None,
@@ -157,7 +157,7 @@ class ReassignDetails:
                 raise typer.BadParameter(text, param_hint=_format_option(name))
 
     def rate(self, name: str) -> int | None:
-        """Return a throttle; Kafka's default of -1 means none. Raises BadParameter if it is 0."""
+        """Return a throttle, or None for Kafka's default of -1. Raises BadParameter if the throttle is 0."""
         value: int | None = getattr(self, name)
         if value == 0:
             raise typer.BadParameter(
@@ -296,7 +296,7 @@ def _run(
     overrides: Mapping[str, str],
     action: "Callable[[ApplyOptions], ReassignResult]",
 ) -> ExitCode:
-    """Execute one run without waiting for moves. ``action`` prints the output of Kafka's tool."""
+    """Execute one run without waiting until moves finish. ``action`` prints the output of Kafka's tool."""
 
     def run_action(apply_options: "ApplyOptions") -> "ReassignResult | None":
         result = action(apply_options)
@@ -335,7 +335,7 @@ def _load_assignments(details: ReassignDetails) -> "tuple[PartitionAssignment, .
 
 
 def _read_file(file: Path) -> str:
-    """Return the text of a file. Raises KdeclareError if it cannot be read."""
+    """Return the content of a text file. Raises KdeclareError if the file cannot be read."""
     try:
         return file.read_bytes().decode()
     except OSError as problem:

@@ -1,8 +1,8 @@
 """The plans of `kdeclare reassign`: plans that move individual partitions, and plans that cancel moves.
 
-A plan that moves partitions is the plan of a temporary `Reassignment` resource. It also contains what a
-manifest cannot declare: log directories, a throttle for moves that are already in flight, and the denial of
-individual partitions.
+A plan that moves partitions is the plan of a temporary `Reassignment` resource. The plan also contains
+settings that a manifest cannot declare: log directories, a throttle for moves that are already in flight, and
+the denial of individual partitions.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -67,7 +67,7 @@ from kdeclare.providers.kafka.topic.diff import MOVE_IN_FLIGHT
 
 EXECUTE_RESOURCE = ResourceId("Reassignment", "reassign")
 RESIZED_RESOURCE = ResourceId("Reassignment", "resized")
-"""The resource for the partitions that are denied because their replication factor must not change."""
+"""The resource for partitions that are denied because their replication factor would change."""
 
 _SET_THROTTLE, _CLEAR_THROTTLE, _RELOCATE_TYPE = SetThrottle(), ClearThrottle(), RelocateReplicas()
 _BEFORE_MOVE = "throttles before a move"
@@ -81,10 +81,12 @@ Replica = tuple[TopicPartition, int]
 class ExecutionRequest:
     """The requested moves.
 
-    targets: replicas by partition. directories: log directories by partition and broker.
-    additional: whether to change the targets of moves in progress. resize: whether changes to the replication
-    factor are allowed. throttle, dirs_throttle: the maximum bytes per second between brokers and between log
-    directories.
+    targets: the target replicas by partition.
+    directories: the target log directories by partition and broker.
+    additional: whether to change the targets of moves in progress.
+    resize: whether changes to the replication factor are allowed.
+    throttle: the maximum bytes per second between brokers.
+    dirs_throttle: the maximum bytes per second between log directories.
     """
 
     targets: Mapping[TopicPartition, Replicas]
@@ -103,10 +105,11 @@ def build_execution_plan(
     secrets: SecretSource,
     progress: Progress,
 ) -> Plan:
-    """Plan the requested moves without changing anything.
+    """Plan the requested moves. Raises Fault if the cluster does not respond.
 
-    request: without any resources. live: the topics with their moves, and their log directories.
-    Raises Fault if the cluster does not respond, KdeclareError if the state belongs to another cluster.
+    Raises KdeclareError if the state belongs to a different cluster.
+    request: a request without resources.
+    live: the topics with their moves and their log directories.
     """
     resized_targets = {} if execution_request.resize else _find_resized(execution_request.targets, live)
     targets = tuple(
@@ -145,7 +148,7 @@ def build_execution_plan(
 
 
 def find_unmoved_partitions(plan: Plan) -> frozenset[TopicPartition]:
-    """Return the partitions that have a change but no operation: a guard or a policy denied the move."""
+    """Return the partitions whose move was denied by a guard or a policy: they have no operation."""
     moves = [op for op in plan.operations if is_reassignment(op)]
     moving_paths = {f"{REPLICAS_PREFIX}{name}" for op in moves for name in get_targets(op)}
     stated_paths = {
@@ -176,7 +179,7 @@ def _find_target_dir(live: KafkaState, replica: Replica) -> str | None:
 
 
 def _with_relocations(plan: Plan, relocations: Mapping[Replica, str], live: KafkaState) -> Plan:
-    """Add the log directory operation before the moves: brokers must know the directories first."""
+    """Add the operation that sets the log directories. It precedes the moves."""
     if not relocations:
         return plan
     op = build_relocate_operation(EXECUTE_RESOURCE, relocations, live)
@@ -237,8 +240,8 @@ def _with_throttle(
         ),
     )
     if in_flight:
-        # In-flight and new moves share the rates, so this plan must not clear the rates when its own moves
-        # have finished. A later command removes the rates once all moves have finished.
+        # In-flight and new moves share the throttle rates. Therefore, this plan must not remove the rates
+        # after its new moves. A later command removes the rates after all moves have finished.
         plan = replace(
             plan, operations=tuple(op for op in plan.operations if op.verb != _CLEAR_THROTTLE.name)
         )
@@ -266,7 +269,7 @@ def _build_move_entries(
 def _build_directory_entries(execution_request: ExecutionRequest, live: KafkaState) -> ThrottleEntries:
     """Return the throttle rate for brokers that copy replicas between log directories.
 
-    A replica that the move adds starts in its target directory, so it is not copied between directories.
+    A replica that the move adds is created in its target directory, so it is not copied between directories.
     """
     if execution_request.dirs_throttle is None:
         return {}
@@ -293,7 +296,7 @@ def _build_set_throttle(
 
 
 def _build_throttle_fields(op: Operation, throttle_state: KafkaState) -> tuple[FieldChange, ...]:
-    """Build one field per rate. Both values of the field come from the first broker that has the rate."""
+    """Build one field per throttle rate. The values of a field come from the first broker with the rate."""
     fields: dict[str, FieldChange] = {}
     for entity, keys in get_arguments(op, ThrottleArgs).entries.items():
         current_values = throttles.get_current_values(throttle_state, entity)
@@ -317,10 +320,10 @@ def _warn_foreign_throttles(foreign_rates: Mapping[str, str]) -> Iterable[Diagno
 
 
 def _with_fields(plan: Plan, fields: tuple[FieldChange, ...]) -> Plan:
-    """Add fields to the change of `EXECUTE_RESOURCE`; create the change if there is none.
+    """Add fields to the change of `EXECUTE_RESOURCE`. Create the change if it does not exist.
 
-    If the change was blocked because all of its moves were denied, it no longer is: the fields belong to an
-    operation.
+    The fields belong to an operation. Therefore, the change is no longer blocked, even if all of its moves
+    were denied.
     """
     if not fields:
         return plan
@@ -352,7 +355,7 @@ def _with_fields(plan: Plan, fields: tuple[FieldChange, ...]) -> Plan:
 
 
 def _with_denied(plan: Plan, resized_targets: Mapping[TopicPartition, Replicas], live: KafkaState) -> Plan:
-    """Add a blocked change for partitions whose replication factor would change, worded as by brokers."""
+    """Add a blocked change for partitions whose replication factor would change, in the words of brokers."""
     if not resized_targets:
         return plan
     current = {p: live.replicas(p) or () for p in sorted(resized_targets)}
@@ -402,9 +405,10 @@ def build_cancel_plan(
 ) -> Plan:
     """Plan to cancel the moves of ``partitions`` and the log directory moves of ``replicas``.
 
-    Partitions and replicas that are not being moved are ignored.
-    request: without any resources. live: the topics with their moves, and their log directories.
-    Raises KdeclareError if the state belongs to another cluster.
+    Partitions and replicas that are not being moved are ignored. Raises KdeclareError if the state belongs to
+    a different cluster.
+    request: a request without resources.
+    live: the topics with their moves and their log directories.
     """
     state = request.state
     if state is not None:
@@ -452,9 +456,9 @@ def _warn_cancel_grows(partition: TopicPartition, live: KafkaState) -> Diagnosti
 
 
 def _find_origin_dir(live: KafkaState, replica: Replica) -> str | None:
-    """Return the log directory that a replica is leaving, or None.
+    """Return the log directory that a replica is leaving, or None if the replica stays in its directory.
 
-    The result is also None for a replica that the cancelled move is adding, because cancelling removes it.
+    Return None for a replica that the cancelled move adds, because the cancellation removes the replica.
     """
     move = live.moves.get(replica[0])
     dirs = live.dirs.get(replica)

@@ -12,8 +12,9 @@ from kdeclare.providers.kafka.live import Move, ReplicaDirs
 class VerifyState:
     """The state of one partition compared with the requested replicas.
 
-    current: the current replicas; None if the partition does not exist.
-    moving: whether the partition is being reassigned, to any replicas.
+    current: the current replicas, or None if the partition does not exist.
+    moving: whether the partition is being reassigned, even if its target is different from the requested
+        replicas.
     """
 
     partition: TopicPartition
@@ -31,7 +32,7 @@ def render_proposal(current: Iterable[PartitionAssignment], proposed: Iterable[P
 
 
 def render_rollback_hint(current: Iterable[PartitionAssignment]) -> str:
-    """Render the first output of ``--execute``: the current replicas, as a file that can restore them."""
+    """Render the first output of ``--execute``: the current replicas, in the format of reassignment files."""
     return (
         f"Current partition replica assignment\n\n{dump_assignments(current)}\n\n"
         "Save this to use as the --reassignment-json-file option during rollback\n"
@@ -77,7 +78,7 @@ def _format_verify_state(state: VerifyState) -> str:
         return f"Reassignment of partition {state.partition} is still in progress."
     if state.current == state.target:
         return f"Reassignment of partition {state.partition} is completed."
-    # Kafka's tool prints the same for a missing partition, with an empty replica set.
+    # For a missing partition, Kafka's tool prints the same message with an empty replica set.
     current, target = _format_ids(state.current or ()), _format_ids(state.target)
     return (
         f"There is no active reassignment of partition {state.partition}, "
@@ -86,7 +87,7 @@ def _format_verify_state(state: VerifyState) -> str:
 
 
 def _format_names(partitions: Iterable[TopicPartition]) -> tuple[int, str]:
-    """Return the number of matching partitions, and their names."""
+    """Return the number of matching partitions and their names."""
     names = [str(partition) for partition in sorted(partitions)]
     return len(names), ",".join(names)
 
@@ -110,8 +111,8 @@ NO_MOVES = "None of the specified partition moves are active.\n"
 class DirState:
     """The state of one replica compared with the requested log directory.
 
-    dirs: the directories of the replica; None if the broker does not have the replica. is_silent: whether the
-    broker does not respond.
+    dirs: the directories of the replica, or None if the broker does not have the replica.
+    is_silent: whether the broker did not respond.
     """
 
     broker: int
@@ -127,12 +128,12 @@ class DirState:
 
 
 def render_dir_states(states: Iterable[DirState]) -> str:
-    """Render the output of ``--verify`` about log directories; an empty line if there are none to verify."""
+    """Render the output of ``--verify`` about log directories, or an empty line without log directories."""
     return "".join(f"{_format_dir_state(state)}\n" for state in sorted(states, key=_get_sort_key)) or "\n"
 
 
 def render_dirs_started(replicas: Iterable[DirState]) -> str:
-    """Render the lines for replicas that are in their target directory or moving to it."""
+    """Render the lines for replicas that are in their target directory or are moving to it."""
     # Kafka's tool also prints the space at the end of the line.
     return "".join(
         f"Successfully started moving log directory to {r.target} for replica {r.partition} "
@@ -142,7 +143,7 @@ def render_dirs_started(replicas: Iterable[DirState]) -> str:
 
 
 def render_dirs_not_started(replicas: Iterable[DirState]) -> str:
-    """Render the error for replicas that are neither in their target directory nor moving to it."""
+    """Render the error for replicas that have not started to move to their target directory."""
     names = [_format_replica(replica) for replica in sorted(replicas, key=_get_sort_key)]
     plural_suffix = "" if len(names) == 1 else "s"
     return f"Timed out before log directory move{plural_suffix} could be started for: {','.join(names)}"
@@ -159,7 +160,7 @@ def render_dirs_throttle_set(rate: int) -> str:
 
 
 def render_throttles_cleared(brokers: Collection[int], topics: Collection[str]) -> str:
-    """Render the last output of ``--verify`` and ``--cancel``; empty if no throttle was removed."""
+    """Render the last output of ``--verify`` and ``--cancel``. Empty if no throttle was removed."""
     text = ""
     if brokers:
         plural_suffix = "" if len(brokers) == 1 else "s"
