@@ -32,7 +32,7 @@ def read_client_config(file: Path, references: References, environ: Mapping[str,
     environ: the environment variables for commands that are run by references. Raises KdeclareError if the
         file cannot be read or a reference cannot be resolved. Messages do not contain values of references.
     """
-    from kdeclare.providers.kafka.client import read_properties  # most commands do not connect to a cluster
+    from kdeclare.providers.kafka.client import read_properties  # Most commands do not connect to a cluster.
 
     resolver = _ReferenceResolver(file, references, environ)
     return {name: resolver.value(name, value) for name, value in read_properties(file).items()}
@@ -52,7 +52,8 @@ class _ReferenceResolver:
             # a JAAS value is quoted, so quotes and backslashes in the secret must be escaped
             return re.sub(r'(["\'\\])', r"\\\1", found) if name == _JAAS else found
 
-        if left := _UNFINISHED_REFERENCE.search(_REFERENCE.sub("", text)):  # fail before any command runs
+        if left := _UNFINISHED_REFERENCE.search(_REFERENCE.sub("", text)):  # Report errors before any command
+        is run.
             raise KdeclareError(_report_bad_reference(f"{self._file}, {name}", left[1]))
         return _REFERENCE.sub(one, text)
 
@@ -179,7 +180,7 @@ class KafkaTarget:
 
 def connect_cluster(servers: str, config: Mapping[str, str], timeout_s: float, attempts: int) -> Cluster:
     """Connect to real brokers and retry failed requests. Raises KdeclareError."""
-    from kdeclare.providers.kafka.client import connect  # most commands do not connect to a cluster
+    from kdeclare.providers.kafka.client import connect  # Most commands do not connect to a cluster.
     from kdeclare.providers.kafka.client.cluster import RetryingCluster, log_retry
 
     cluster = connect(servers, config, timeout_s=timeout_s)
@@ -206,7 +207,7 @@ def read_client_properties(settings: KafkaSettings, surroundings: ConnectionCont
     for name, value in config.items():
         if is_sensitive_key(name):
             SCRUBBER.register(value)
-            for quoted in _QUOTED.findall(value):  # messages may contain only the password of a JAAS config
+            for quoted in _QUOTED.findall(value):  # Messages can quote this password alone.
                 SCRUBBER.register(quoted)
     return config
 

@@ -1,4 +1,4 @@
-"""The checks of `doctor` for a cluster: connection, identity, permissions and broker features."""
+"""The checks of `kdeclare doctor` for a Kafka cluster: connection, identity, permissions and features."""
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -36,7 +36,7 @@ _UNREACHABLE_CODE = "unreachable"
 
 
 def reach_cluster(servers: str, config: Mapping[str, str], timeout_s: float) -> Examinable:
-    """Connect to ``servers`` or, if empty, the servers in the client properties. Raises KdeclareError."""
+    """Connect to ``servers`` or, if empty, to the servers in the client properties. Raises KdeclareError."""
     from kdeclare.providers.kafka.client import connect
 
     return connect(servers, config, timeout_s=timeout_s)
@@ -47,7 +47,7 @@ def examine_cluster(request: ExaminationRequest) -> ExaminationResult:
     surroundings = request.surroundings
     if surroundings is None:
         return ExaminationResult((CheckSection("Cluster", (NOT_EXAMINED,)),))
-    # imported here because most commands do not connect to a cluster
+    # Imported here, because most commands do not connect to a cluster.
     from kdeclare.providers.kafka.client import resolve_config_providers
 
     settings = request.get_settings(KafkaSettings)
@@ -70,7 +70,7 @@ def examine_cluster(request: ExaminationRequest) -> ExaminationResult:
         return None
 
     try:
-        # not the resolved servers: errors would show a malformed address, which may be a secret
+        # Do not use the resolved servers: errors would show a malformed address, which can be a secret.
         cluster = reach_cluster(stated_servers, config, surroundings.timeout_s)
     except KdeclareError as problem:
         return ExaminationResult((CheckSection("Cluster", (_check_unreachable(problem),)),))
@@ -180,7 +180,7 @@ _MAX_NAMED_TOPICS = 3
 
 
 class AccessRight(NamedTuple):
-    """A permission: ACL operations that must all be granted.
+    """A permission: a set of ACL operations, all of which must be granted.
 
     needed: whether kdeclare always requires the permission.
     """
@@ -210,7 +210,7 @@ ON_TOPICS = (
 
 
 class Feature(NamedTuple):
-    """A broker feature, the API version that it requires, and what happens if brokers do not have it."""
+    """A broker feature, the API version that the feature requires, and the consequence if it is missing."""
 
     name: str
     api_key: int
@@ -374,7 +374,7 @@ def _join_operations(operations: list[str]) -> str:
 
 
 def _format_acl_operations(operations: list[str]) -> str:
-    """Spell ACL operations as the kafka-acls tool does, for example DescribeConfigs."""
+    """Format ACL operations in the same way as the kafka-acls tool, for example DescribeConfigs."""
     return " and ".join(name.title().replace("_", "") for name in operations)
 
 

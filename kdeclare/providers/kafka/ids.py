@@ -9,26 +9,26 @@ _MAX_INT = 2**31 - 1
 
 
 class ConfigScope(StrEnum):
-    """The Kafka config resource types that kdeclare uses (ConfigResource.Type)."""
+    """The types of Kafka config resources that kdeclare uses (ConfigResource.Type)."""
 
     TOPIC = "TOPIC"
     BROKER = "BROKER"
 
-    __hash__ = str.__hash__  # Enum.__hash__ is pure Python, and every config lookup calls it
+    __hash__ = str.__hash__  # Every config lookup needs a hash, and Enum.__hash__ is slow.
 
 
 class ConfigResource(NamedTuple):
-    """The resource that a config belongs to. A BROKER with an empty name is the cluster-wide default."""
+    """A Kafka resource that has configs. A BROKER with an empty name is the cluster-wide default."""
 
     scope: ConfigScope
     name: str
 
 
 def parse_broker_id(text: str) -> int | None:
-    """Parse a broker id, written as Kafka writes it: ASCII digits of an INT32, no leading zero.
+    """Parse a broker id in Kafka's format: the ASCII digits of an INT32 without a leading zero.
 
-    Returns None for anything else, such as ``²`` or ``01``. Kafka would reject it or treat it as a different
-    name.
+    Returns None for a different format, such as ``²`` or ``01``. Kafka would reject the string or treat it as
+    a different name.
     """
     if not (text.isascii() and text.isdecimal() and len(text) <= len(str(_MAX_INT))):
         return None
@@ -52,6 +52,6 @@ class TopicPartition(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "TopicPartition":
-        """Parse ``topic-partition``; the topic name may contain dashes."""
+        """Parse ``topic-partition``. The topic name can contain dashes."""
         topic, _, partition = text.rpartition("-")
         return cls(topic, int(partition))

@@ -1,4 +1,4 @@
-"""The live state of a cluster as plain data, independent of how it was read."""
+"""The live state of a cluster as data classes, independent of the client library."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -21,7 +21,7 @@ class ConfigSource(StrEnum):
 
 
 class ConfigType(StrEnum):
-    """The config key types that matter to a diff (ConfigDef.Type); all other types are SCALAR."""
+    """The types of config keys that a diff distinguishes (ConfigDef.Type). All other types are SCALAR."""
 
     LIST = "LIST"
     PASSWORD = "PASSWORD"
@@ -30,9 +30,9 @@ class ConfigType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """One described config key. A sensitive value is None: unknown, not unset.
+    """One described config key. The value of a sensitive key is None, because Kafka does not return it.
 
-    beneath: for a key that is set on a broker id, the value that would apply there without that override.
+    beneath: for a key that is set on a broker, the value that would apply without this override.
     """
 
     value: str | None
@@ -54,7 +54,7 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """One topic; ``partitions[i]`` is partition i. A re-created topic has a different id."""
+    """One topic. ``partitions[i]`` is partition i. If a topic is deleted and re-created, its id changes."""
 
     name: str
     topic_id: str
@@ -64,7 +64,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One partition's in-flight reassignment, as the controller lists it (ListPartitionReassignments)."""
+    """The in-flight reassignment of one partition (ListPartitionReassignments)."""
 
     replicas: tuple[int, ...]
     adding: tuple[int, ...]
@@ -72,14 +72,15 @@ class Move:
 
     @property
     def target(self) -> tuple[int, ...]:
-        """The replicas after the reassignment: listed − removing, in order."""
+        """The replicas after the reassignment, in order: the listed replicas without the removed replicas."""
         return tuple(r for r in self.replicas if r not in self.removing)
 
     @property
     def origin(self) -> tuple[int, ...]:
-        """The replicas before the reassignment, which canceling restores: listed − adding.
+        """The replicas before the reassignment: the listed replicas without the added replicas.
 
-        Their order may differ from the original order.
+        A cancellation of the reassignment restores these replicas. Their order can differ from the original
+        order.
         """
         return tuple(r for r in self.replicas if r not in self.adding)
 
@@ -88,8 +89,8 @@ class Move:
 class ReplicaDirs:
     """The log directories of one replica on its broker (KIP-113).
 
-    path: the log directory that holds the replica; None if it is in no online directory.
-    arriving: the log directory that the replica is being moved to, if any.
+    path: the log directory that holds the replica, or None if the replica is in an offline directory.
+    arriving: the log directory that the replica is being moved to, or None.
     """
 
     path: str | None
@@ -97,7 +98,7 @@ class ReplicaDirs:
 
     @property
     def final_path(self) -> str | None:
-        """The log directory that holds the replica once any move between directories has finished."""
+        """The log directory that holds the replica after a move between directories, if there is one."""
         return self.arriving or self.path
 
 
@@ -114,13 +115,13 @@ class Broker:
 
 @dataclass(frozen=True, slots=True)
 class ClusterInfo:
-    """Identity, brokers and capabilities of a cluster.
+    """The id, the brokers and the capabilities of a cluster.
 
     rf_guard: whether the brokers support AllowReplicationFactorChange (KIP-860).
-    principal: the principal that brokers authenticate kdeclare as (``User:alice``). None without
-        authentication. Also None with a TLS certificate, because only the brokers know how they map its name
-        to a principal.
-    version: the Kafka release of its metadata version (``4.1``); None if unknown.
+    principal: the principal that brokers authenticate kdeclare as (``User:alice``), or None without
+        authentication. Also None with a TLS certificate, because only the brokers know the principal for the
+        name in the certificate.
+    version: the Kafka release of the cluster's metadata version (``4.1``), or None if unknown.
     """
 
     id: str
@@ -131,7 +132,7 @@ class ClusterInfo:
 
     @property
     def serving_broker_ids(self) -> frozenset[int]:
-        """Ids of the brokers that are not fenced."""
+        """The ids of the brokers that are not fenced."""
         return frozenset(broker.id for broker in self.brokers if not broker.fenced)
 
 
@@ -140,11 +141,12 @@ class KafkaState:
     """The live state that a plan needs, at one point in time.
 
     topics: the requested topics that exist.
-    configs: by resource, every override and the keys that were requested by name.
+    configs: all overrides, and the keys that were requested by name, by resource.
     moves: in-flight reassignments of the requested partitions.
     dirs: log directories of the requested replicas, by partition and broker.
-    hidden: requested topics that the principal may not describe; whether they exist is unknown.
-    sees_moves: whether the principal may list reassignments; if not, ``moves`` is empty.
+    hidden: the requested topics that the principal is not permitted to describe. It is unknown whether these
+        topics exist.
+    sees_moves: whether the principal is permitted to list reassignments. If not, ``moves`` is empty.
     """
 
     cluster: ClusterInfo
@@ -156,10 +158,10 @@ class KafkaState:
     sees_moves: bool = True
 
     def replicas(self, partition: TopicPartition) -> tuple[int, ...] | None:
-        """Return the target of the partition's in-flight reassignment, or the replicas in the metadata.
+        """Return the target of the partition's in-flight reassignment or, if there is none, its replicas.
 
-        Returns None if the partition does not exist. Described replicas are a union during a reassignment, so
-        the replication factor must never be computed from them (KIP-860).
+        Returns None if the partition does not exist. During a reassignment, the replicas in the metadata are
+        the union of old and new replicas. Never compute the replication factor from this union (KIP-860).
         """
         move = self.moves.get(partition)
         if move is not None:
@@ -186,10 +188,12 @@ def list_conditions(
 ) -> tuple[PartitionCondition, ...]:
     """Return the conditions of a partition, in the order of `PartitionCondition`.
 
-    move: its in-flight reassignment. Replicas that are still being added are not expected in the ISR.
-    min_isr: the topic's effective ``min.insync.replicas``; None skips the conditions that depend on it.
-    Follows `org.apache.kafka.tools.TopicCommand.PartitionDescription`. The preferred leader is the first of
-    the replicas that the partition will have after its reassignment.
+    move: the in-flight reassignment of the partition. Replicas that are being added are not expected in the
+        ISR.
+    min_isr: the effective ``min.insync.replicas`` of the topic. If None, the conditions that depend on
+        ``min_isr`` are not checked.
+    The conditions are the same as in `org.apache.kafka.tools.TopicCommand.PartitionDescription`. The
+    preferred leader is the first replica after the reassignment.
     """
     expected_replicas = partition.replicas if move is None else move.origin
     target = partition.replicas if move is None else move.target

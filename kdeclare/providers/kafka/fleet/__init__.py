@@ -1,1 +1,1 @@
-"""Kafka in fleets: topics and dynamic configs as plain data, their facts, and the audit rules."""
+"""Kafka in fleets: topics and dynamic configs as plain data, facts about them, and the audit rules."""

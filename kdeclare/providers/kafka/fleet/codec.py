@@ -1,7 +1,7 @@
 """Convert the topics and dynamic configs of a whole cluster to canonical JSON and back to live state.
 
-If the configs of an object cannot be read, the object has an error instead of a body. Leaders and in-sync
-replicas are omitted, because they change all the time.
+If the configs of a topic or broker cannot be read, the object has an error instead of a body. The JSON does
+not contain leaders and in-sync replicas, because they change all the time.
 """
 
 import json
@@ -47,11 +47,11 @@ from kdeclare.providers.kafka.reassignment.placement_request import (
 
 _READ_ONLY_MODE = "read-only"
 _AT_ONCE = 5_000
-"""The number of resources whose configs are read together. It limits memory, not the size of requests."""
+"""The number of resources whose configs are read together. This limits the memory of kdeclare."""
 _INTERNAL_MARKER = '"internal":true'
-"""A string that occurs only in the bodies of internal topics. In a value, quotes would be escaped."""
+"""A string that occurs only in the bodies of internal topics, because JSON escapes quotes in values."""
 _LOST_ERRORS = ("NETWORK_EXCEPTION", "REQUEST_TIMED_OUT")
-"""Errors that mean that no broker responded."""
+"""The error codes for a cluster in which no broker responds."""
 
 
 def _refuse_to_place(
@@ -60,12 +60,12 @@ def _refuse_to_place(
     raise AssertionError("a resource with a placement strategy cannot be compared on its own")
 
 
-# Types of the parsed JSON bodies, which only this module writes. An audit reads millions of them, so their
-# values are typed here without being validated.
+# The types of the JSON bodies that this module writes. An audit reads millions of bodies, so the bodies are
+# not validated.
 
 
 class _EntryBody(TypedDict):
-    """One config entry; absent fields have default values."""
+    """One config entry. Fields with default values are omitted."""
 
     value: str | None
     source: NotRequired[str]
@@ -90,7 +90,7 @@ class _BrokerBody(TypedDict):
 
 
 class _TopicBody(_BrokerBody):
-    """A topic: replicas by partition in order, and in-flight reassignments by partition number."""
+    """A topic: its replicas in the order of partitions, and its in-flight reassignments by partition."""
 
     id: str
     partitions: list[list[int]]
@@ -160,12 +160,12 @@ class KafkaCodec:
         return key.key == CLUSTER_DEFAULT or key.key in {str(broker.id) for broker in state.cluster.brokers}
 
     def find_identity(self, key: LiveKey, live: LiveState) -> str | None:
-        """Return the topic id; None for broker configs and for topics without an id."""
+        """Return the topic id, or None for a broker config or for a topic without an id."""
         topic = live.get(KafkaState).topics.get(key.key) if key.sort == TOPIC else None
         return (topic.topic_id or None) if topic is not None else None
 
     def is_reported(self, key: LiveKey, body: str) -> bool:
-        """Return whether the object is a topic that is not internal; brokers always exist."""
+        """Return whether the object is a topic that is not internal. Broker configs are not reported."""
         return key.sort == TOPIC and _INTERNAL_MARKER not in body
 
     def flatten_body(self, sort: str, body: JsonObject) -> Mapping[str, JsonValue]:
@@ -204,13 +204,13 @@ def _list_objects(
 def build_topic_object(
     topic: Topic, entries: Mapping[str, ConfigEntry], moves: Mapping[TopicPartition, Move]
 ) -> LiveObject:
-    """Return one topic as stored in a snapshot. ``moves`` may contain the moves of the whole cluster."""
+    """Return one topic in the form of snapshots. ``moves`` can contain the moves of the whole cluster."""
     body = dump_live_topic(topic, entries, moves)
     return LiveObject(LiveKey(TOPIC, topic.name), body, facts=compute_topic_facts(topic, entries, moves))
 
 
 def build_broker_object(name: str, entries: Mapping[str, ConfigEntry]) -> LiveObject:
-    """Return the dynamic configs of one broker, or of the cluster-wide default, by its name in manifests."""
+    """Return the dynamic configs of one broker, or of the cluster-wide default, in the form of snapshots."""
     resource = to_config_resource(BROKER_CONFIG, name)
     body = {"configs": _dump_entries(resource, entries)}
     return LiveObject(LiveKey(BROKER_CONFIG, name), body, facts=compute_override_facts(resource, entries))
@@ -219,9 +219,9 @@ def build_broker_object(name: str, entries: Mapping[str, ConfigEntry]) -> LiveOb
 def _describe_configs(
     cluster: Cluster, resources: Iterable[ConfigResource]
 ) -> Iterator[tuple[ConfigResource, Configs | Fault]]:
-    """Yield the configs or the Fault of each resource, in order. Deleted resources are omitted.
+    """Yield the configs of each resource, or a Fault, in order. Deleted resources are omitted.
 
-    Once the cluster stops responding, the remaining resources get the same Fault without a request.
+    If the cluster stops responding, the remaining resources get the same Fault without further requests.
     """
     lost_fault: Fault | None = None
     resources = iter(resources)
@@ -251,7 +251,7 @@ def _explain_unreadable(fault: Fault) -> str:
 
 @cache
 def list_requested_keys(scope: ConfigScope) -> frozenset[str]:
-    """Return the keys to describe by name, because their inherited values are needed as well."""
+    """Return the keys whose inherited values are needed. Requests must name these keys."""
     return frozenset(
         k for k, info in load_catalog(scope).keys.items() if info.is_list and info.mode != _READ_ONLY_MODE
     )
@@ -260,7 +260,7 @@ def list_requested_keys(scope: ConfigScope) -> frozenset[str]:
 def dump_live_topic(
     topic: Topic, entries: Mapping[str, ConfigEntry], moves: Mapping[TopicPartition, Move]
 ) -> JsonObject:
-    """Return one topic as plain data. ``moves`` may contain the moves of the whole cluster."""
+    """Return one topic as plain data. ``moves`` can contain the moves of the whole cluster."""
     body: dict[str, JsonValue] = {
         "id": topic.topic_id,
         "partitions": [list(partition.replicas) for partition in topic.partitions],
@@ -283,7 +283,7 @@ def dump_live_topic(
 
 
 def dump_system(info: ClusterInfo) -> JsonObject:
-    """Return the identity and brokers of the cluster as plain data."""
+    """Return the id and the brokers of the cluster as plain data."""
     return {
         "id": info.id,
         "version": info.version,
@@ -328,8 +328,8 @@ def _dump_entries(entity: ConfigResource, entries: Mapping[str, ConfigEntry]) ->
 def _is_relevant(key: str, entry: ConfigEntry, keys: Catalog) -> bool:
     """Return whether the diff needs an inherited value.
 
-    A list patch can subtract inherited elements. The diff also needs to know which values the cluster hides,
-    and which keys have a different type in the cluster than in the catalog.
+    The diff needs inherited lists, because a list patch can subtract inherited elements. The diff also needs
+    values that the cluster hides, and keys whose type in the cluster differs from the catalog.
     """
     info = keys.get(key)
     if entry.sensitive:
@@ -363,9 +363,9 @@ def _bind_entries(entity: ConfigResource, bodies: Mapping[str, _EntryBody]) -> M
 
 @cache
 def _build_default_lists(resource_source: ConfigSource) -> Mapping[str, ConfigEntry]:
-    """Return the list keys with default values. Bodies omit these lists, but list patches start from them.
+    """Return the default values of list keys. Bodies omit these values, but list patches are based on them.
 
-    Returns none for the cluster-wide default, because Kafka describes only its overrides.
+    The result is empty for the cluster-wide default, because Kafka returns only its overrides.
     """
     if resource_source is ConfigSource.CLUSTER:
         return {}

@@ -1,8 +1,8 @@
-"""Facts of topics and BrokerConfigs: hashes that Spark compares to skip rows that cannot differ.
+"""Facts about topics and broker configs: hashes that Spark compares to skip resources without differences.
 
 A fact is about the partition count, the replication factor, the topic id, or one config key. A fact about a
-key states its value, all elements of its list, or one element of its list. If facts do not prove that a row
-has no difference, the diff compares the row.
+key is a hash of its value, of all elements of its list, or of one element of its list. If the facts do not
+prove that a resource and its live object are equal, the audit compares them with the diff.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ from kdeclare.providers.kafka.operations.alter_configs import CLUSTER_DEFAULT, g
 def compute_topic_facts(
     topic: Topic, entries: Mapping[str, ConfigEntry], moves: Mapping[TopicPartition, Move]
 ) -> LiveFacts:
-    """Return the facts of one live topic. ``moves`` may contain the moves of the whole cluster."""
+    """Return the facts about one live topic. ``moves`` can contain the moves of the whole cluster."""
     facts = compute_override_facts(ConfigResource(ConfigScope.TOPIC, topic.name), entries)
     sizes = {_count_target_replicas(topic, n, moves) for n in range(len(topic.partitions))}
     present_facts = [*facts.has, _hash_count("partitions", len(topic.partitions))]
@@ -47,7 +47,7 @@ def compute_topic_facts(
 
 
 def compute_override_facts(entity: ConfigResource, entries: Mapping[str, ConfigEntry]) -> LiveFacts:
-    """Return the facts of the overrides set on the resource itself."""
+    """Return the facts about the overrides that are set on the resource itself."""
     resource_source = get_own_source(entity)
     own_entries = {key: entry for key, entry in entries.items() if entry.source is resource_source}
     present_facts = [
@@ -62,9 +62,10 @@ def compute_declared_topic_facts(
     topic_id: str | None,
     configs: DeclaredFacts | None,
 ) -> DeclaredFacts | None:
-    """Return the facts of a declared topic; None if only the diff can decide.
+    """Return the facts about a declared topic, or None if the audit needs the diff.
 
-    partitions, factor, topic_id: None if not declared. configs: None if only the diff can decide.
+    partitions, factor, topic_id: None if the value is not declared.
+    configs: the facts about the declared configs, or None if the audit needs the diff.
     """
     if configs is None:
         return None
@@ -85,22 +86,23 @@ def compute_declared_override_facts(
     *,
     remove_unmanaged: bool,
 ) -> DeclaredFacts | None:
-    """Return the facts of declared configs; None if only the diff can decide, for example for secrets.
+    """Return the facts about declared configs, or None if the audit needs the diff.
 
-    owned: what was last applied, by key.
+    The audit needs the diff for secrets, for example.
+    owned: the values that were last applied, by key.
     """
     required_facts: list[int] = []
     forbidden_facts: list[int] = []
     for key, config_value in config_values.items():
         if _is_left_to_diff(scope, key, config_value):
-            return None  # an unsalted hash of a possible secret would reveal it
+            return None  # An unsalted hash could reveal a possible secret.
         if isinstance(config_value, Value):
             required_facts.append(_hash_whole_value(scope, key, config_value.value))
         elif isinstance(config_value, ListPatch):
             required_facts += [_hash_element(key, element) for element in config_value.append]
             forbidden_facts += [_hash_element(key, element) for element in config_value.subtract]
             if not set(get_own_elements(owned.get(key))) <= set(config_value.append):
-                return None  # kdeclare added elements that are no longer declared; the diff removes them
+                return None  # Elements that kdeclare added are no longer declared. The diff removes them.
     keys = {key for key, config_value in config_values.items() if not isinstance(config_value, Unset)}
     absent_keys = None if remove_unmanaged else list(map(_hash_key, sorted({*config_values, *owned} - keys)))
     return DeclaredFacts(required_facts, forbidden_facts, list(map(_hash_key, sorted(keys))), absent_keys)
@@ -118,9 +120,10 @@ def _hash_count(name: str, number: int) -> int:
 
 
 def _is_left_to_diff(scope: ConfigScope, key: str, config_value: ConfigValue) -> bool:
-    """Return whether only the diff can compare a value that may be secret or only subtracts from a list.
+    """Return whether the audit needs the diff for a declared value.
 
-    If a key has no override, facts do not show whether its inherited list contains an element.
+    This is the case for possible secrets, and for list patches that only subtract elements: if a key has no
+    override, no fact shows whether its inherited list contains an element.
     """
     if isinstance(config_value, Secret):
         return True
@@ -178,7 +181,7 @@ def _hash_key(key: str) -> int:
 
 TOPIC = "Topic"
 BROKER_CONFIG = "BrokerConfig"
-"""The types of live objects, which equal the names of the kinds."""
+"""The types of live objects, which are also the names of the kinds."""
 
 _CONFIGS = "configs."
 _UNKNOWN_KEY_MESSAGE = (
@@ -187,14 +190,14 @@ _UNKNOWN_KEY_MESSAGE = (
 
 
 def to_config_resource(sort: str, key: str) -> ConfigResource:
-    """Return the config resource of a live object."""
+    """Return the Kafka config resource of a live object."""
     if sort == TOPIC:
         return ConfigResource(ConfigScope.TOPIC, key)
     return ConfigResource(ConfigScope.BROKER, "" if key == CLUSTER_DEFAULT else key)
 
 
 def select_topic_keys(keys: Collection[LiveKey], names: Collection[str]) -> list[LiveKey]:
-    """Return the keys of topics with these names."""
+    """Return the keys of the topics with these names."""
     return [key for key in keys if key.sort == TOPIC and key.key in names]
 
 
@@ -204,7 +207,7 @@ def list_topic_names(keys: Iterable[LiveKey]) -> Iterator[str]:
 
 
 class ConfigAuditRules(AuditRules):
-    """Audit rules for resources with configs."""
+    """The audit rules for resources with configs."""
 
     def list_unmanaged(
         self, resource: ResourceId, names: Sequence[str], live: LiveState
@@ -221,12 +224,12 @@ class ConfigAuditRules(AuditRules):
             yield UnmanagedField(f"{_CONFIGS}{key}", find_override(live_configs, key))
 
     def is_set_by_others(self, path: str, desired: DesiredResource, owned: OwnedRecord | None) -> bool:
-        """Return whether the field is a config set by another client: neither declared nor owned."""
+        """Return whether another client set this config, because the config is neither declared nor owned."""
         key = path.removeprefix(_CONFIGS)
         return key not in {path, *get_declared_configs(desired), *get_applied(owned)}
 
     def describe_pending(self, resource: ResourceId, unset: Sequence[str]) -> str | None:
-        """Return a note if a key may not exist: neither the catalog nor the resource has it."""
+        """Return a note if a declared key is missing from the catalog, because the key may not exist."""
         keys = load_catalog(to_config_resource(resource.kind, resource.name).scope)
         key_infos = (keys.get(path.removeprefix(_CONFIGS)) for path in unset if path.startswith(_CONFIGS))
         return None if all(key_infos) else _UNKNOWN_KEY_MESSAGE

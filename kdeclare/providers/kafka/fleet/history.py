@@ -1,18 +1,19 @@
-"""Field paths and labels of topics and broker configs in the history of snapshots."""
+"""The field paths and labels of topics and broker configs in the history of a fleet."""
 
 from collections.abc import Mapping
 
 from kdeclare.core.jsontypes import JsonObject, JsonValue
 
 _KEY_PROPERTIES = ("type", "sensitive", "read_only")
-"""The properties of a config entry that are constant for its key."""
+"""The properties of a config entry that never change for a key."""
 
 
 def flatten_body(body: JsonObject) -> Mapping[str, JsonValue]:
-    """Return the fields of a body, by the same paths as in plans and findings.
+    """Return the fields of a body by path. Plans and findings use the same paths.
 
     Examples: ``configs.retention.ms``, ``partitions``, ``assignments.3`` (the replicas of partition 3),
-    ``moves.3`` (its in-flight reassignment), ``id``. Any other path is the sequence of keys to the field.
+        ``moves.3`` (the in-flight reassignment of partition 3), ``id``. All other paths are the keys that
+        lead to the field.
     """
     flat: dict[str, JsonValue] = {}
     for key, value in body.items():
@@ -29,7 +30,7 @@ def flatten_body(body: JsonObject) -> Mapping[str, JsonValue]:
 
 
 def _split_item(path: str, item: JsonValue, main_field: str) -> dict[str, JsonValue]:
-    """Return the fields of an item by path. The main field, if there is one, gets the path of the item."""
+    """Return the fields of an item by path. If the item has a main field, this field gets the item's path."""
     if not isinstance(item, dict) or main_field not in item:
         return {path: item}
     other_fields = {
@@ -39,7 +40,7 @@ def _split_item(path: str, item: JsonValue, main_field: str) -> dict[str, JsonVa
 
 
 def name_topic_field(path: str) -> str | None:
-    """Return the display name of a topic field; None if the path is displayed."""
+    """Return the display name of a topic field, or None if reports show the path."""
     if path == "id":
         return "topic id (re-created)"
     section, _, number = path.partition(".")
