@@ -49,11 +49,10 @@ class _ReferenceResolver:
 
         def one(match: re.Match[str]) -> str:
             found = self._resolve_reference(name, match)
-            # a JAAS value is quoted, so quotes and backslashes in the secret must be escaped
+            # A JAAS value is quoted, so quotes and backslashes in the secret must be escaped
             return re.sub(r'(["\'\\])', r"\\\1", found) if name == _JAAS else found
 
-        if left := _UNFINISHED_REFERENCE.search(_REFERENCE.sub("", text)):  # Report errors before any command
-        is run.
+        if left := _UNFINISHED_REFERENCE.search(_REFERENCE.sub("", text)):  # fail before any command runs
             raise KdeclareError(_report_bad_reference(f"{self._file}, {name}", left[1]))
         return _REFERENCE.sub(one, text)
 

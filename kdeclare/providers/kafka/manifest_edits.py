@@ -45,14 +45,14 @@ from kdeclare.providers.kafka.topic.diff import list_target_replicas
 
 
 def render_config_lines(live_configs: LiveConfigs, keys: Sequence[str]) -> list[str]:
-    """Return the ``configs:`` lines for the overrides of ``keys``; sensitive overrides become comments."""
+    """Return the ``configs:`` lines for the overrides of ``keys``. Sensitive overrides become comments."""
     return render_value_lines(
         {key: value for key in keys if (value := find_override(live_configs, key)) is not None}
     )
 
 
 def render_value_lines(values: Mapping[str, JsonValue]) -> list[str]:
-    """Return the ``configs:`` lines for values in the form of plans; no lines if there are no values."""
+    """Return the ``configs:`` lines for values in the form of plans, or no lines if there are no values."""
     lines: list[str] = []
     for key, value in values.items():
         if value == SENSITIVE_MASK:
@@ -68,9 +68,9 @@ def render_value_lines(values: Mapping[str, JsonValue]) -> list[str]:
 
 
 def count_omitted_configs(live: KafkaState, kept_keys: Collection[str] = ()) -> tuple[OmittedObjects, ...]:
-    """Count the overrides that imports leave out.
+    """Count the overrides that an import omits.
 
-    kept_keys: keys whose cluster-wide value cannot be deleted.
+    kept_keys: the keys whose cluster-wide value cannot be deleted.
     """
     counts: Counter[str] = Counter()
     for config_resource, entries in live.configs.items():
@@ -149,7 +149,7 @@ def find_config_edits(change: Change) -> Iterator[SettingEdit]:
 
 
 def find_topic_edits(change: Change, declared: DeclaredFields) -> ManifestEdits:
-    """Return edits of the assignments if the manifest declares assignments, else edits of the counts."""
+    """Return edits of the declared assignments or, if the manifest declares none, edits of the counts."""
     shape_fields = [field for field in change.fields if not field.path.startswith(CONFIG)]
     replicas, configs = _collect_replicas(shape_fields), tuple(find_config_edits(change))
     if declared.is_declared((_ASSIGNMENTS,)):
@@ -166,7 +166,8 @@ def find_topic_edits(change: Change, declared: DeclaredFields) -> ManifestEdits:
 def render_topic_spec(change: Change) -> Sequence[str]:
     """Return the spec of a new topic.
 
-    If the change has both counts and assignments, the counts were requested and the assignments computed.
+    If the change contains counts and assignments, declare the counts: the assignments were computed from
+    them.
     """
     fields = [field for field in change.fields if field.after is not None]
     spec_lines = [f"{field.path}: {field.after}" for field in fields if field.path in _COUNTS]
@@ -192,10 +193,10 @@ _Body = TypeVar("_Body", bound=_HasConfigs)
 def is_as_changed(
     dump: Callable[[_Body], JsonObject], before: _Body | None, after: _Body, change: Change, keys: Catalog
 ) -> bool:
-    """Return whether ``after`` declares what the change sets and otherwise equals ``before``.
+    """Return whether ``after`` declares the values of the change and equals ``before`` in all other fields.
 
-    before: None for a new manifest.
-    dump: converts a body to plain data, which does not contain the values of secrets.
+    before: the body before the edit, or None for a new manifest.
+    dump: a function that converts a body to plain data without the values of secrets.
     """
     json_after = dump(after)
     if not all(_is_stated(json_after, field, keys) for field in change.fields):
@@ -219,18 +220,18 @@ def _find_unchanged_secrets(
 
 
 def is_setting_claimed(field: FieldChange, document: JsonObject) -> bool:
-    """Return whether a body or record determines a setting ``SECTION.KEY``; see `ClaimsFields`.
+    """Return whether a body or record determines the value of a setting ``SECTION.KEY`` (see `ClaimsFields`).
 
-    A body or record that removes unmanaged settings determines every setting.
+    A body or record that removes unmanaged settings determines the values of all settings.
     """
     return has_value_at(field.path, document) or bool(document.get("removeUnmanaged"))
 
 
 def is_topic_field_claimed(field: FieldChange, document: JsonObject) -> bool:
-    """Return whether a body or record determines a field of a topic; see `ClaimsFields`.
+    """Return whether a body or record determines the value of a topic's field (see `ClaimsFields`).
 
-    Declared assignments also determine the counts. Declared counts also determine how many partitions and
-    replicas the assignments have.
+    Declared assignments also determine the counts. Declared counts also determine the number of partitions
+    and replicas in the assignments.
     """
     section = field.path.partition(".")[0]
     if section == "configs":
@@ -246,7 +247,7 @@ def is_topic_field_claimed(field: FieldChange, document: JsonObject) -> bool:
 
 
 def locate_topic_field(path: str) -> Sequence[SpecPath]:
-    """Return the paths where a manifest can declare a field; assignments also determine the counts."""
+    """Return the paths at which a manifest can declare a field. Assignments also declare the counts."""
     name, _, key = path.partition(".")
     exact: SpecPath = (name, key) if key else (name,)
     return (exact,) if name == "configs" else (exact, (_ASSIGNMENTS,))
@@ -291,13 +292,13 @@ def _report_unknown_replicas(change: Change, field: FieldChange) -> SpecProblem:
 
 
 def _is_stated(document: JsonObject, field: FieldChange, keys: Catalog) -> bool:
-    """Return whether a body declares the new value of a field, or leaves the field open."""
+    """Return whether a body declares the new value of a field, or does not declare the field."""
     name, _, key = field.path.partition(".")
     if name == "configs":
         return _is_config_stated(as_object(document["configs"]).get(key), key, field, keys)
     assignments = document.get(_ASSIGNMENTS)
     if name == _ASSIGNMENTS:
-        if assignments is None:  # the manifest declares counts, which the replica lists must match
+        if assignments is None:  # declared counts must match the replicas
             return document.get("replicationFactor") in (None, len(as_list(field.after)))
         return as_object(assignments).get(key) == field.after
     if name == "replicationFactor" and assignments is not None:
@@ -328,7 +329,7 @@ def _strip_elements(elements: JsonValue) -> set[str]:
 
 
 def _drop_changed_fields(document: JsonObject, change: Change) -> JsonObject:
-    """Return a body without the fields of a change and the fields derived from them."""
+    """Return a body without the fields of a change and without fields that are derived from these fields."""
     remaining = dict(document)
     configs = dict(as_object(document.get("configs", {})))
     assignments = dict(as_object(document.get(_ASSIGNMENTS, {})))

@@ -1,4 +1,4 @@
-"""Change configs (IncrementalAlterConfigs, KIP-339). Kafka applies all ops on one resource atomically."""
+"""Change configs (IncrementalAlterConfigs, KIP-339). Kafka applies all changes to a resource atomically."""
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
@@ -44,29 +44,29 @@ def get_config_resource(op: Operation) -> ConfigResource:
     return ConfigResource(_SCOPES[args.entity_type], args.entity_name)
 
 
-# A plan calls this function ten times per operation, and calling the enum would take most of that time.
+# A plan calls get_config_resource ten times per operation. Calling the enum would take most of the time.
 _SCOPES = {scope.value: scope for scope in ConfigScope}
 
 
 def list_ops(op: Operation) -> tuple[ConfigOpArgs, ...]:
-    """Return the ops on config keys that an operation contains."""
+    """Return the config changes (one per key) that an operation contains."""
     return get_arguments(op, AlterConfigsArgs).ops
 
 
 def list_config_topics(resource: ConfigResource) -> tuple[str, ...]:
-    """Return the name of the topic if the config resource is a topic; otherwise an empty string."""
+    """Return the name of the topic, or an empty tuple if the config resource is not a topic."""
     return (resource.name,) if resource.scope is ConfigScope.TOPIC else ()
 
 
 def get_own_source(resource: ConfigResource) -> ConfigSource:
-    """Return the config source that an override set on the resource itself has."""
+    """Return the config source of overrides that are set on the resource itself."""
     if resource.scope is ConfigScope.TOPIC:
         return ConfigSource.TOPIC
     return ConfigSource.BROKER if resource.name else ConfigSource.CLUSTER
 
 
 class AlterConfigs(KafkaOperationType):
-    """Changes config keys of one resource."""
+    """The operation type that changes the configs of one resource."""
 
     name = "configs.alter"
     done_label = ("resource configured", "resources configured")
@@ -80,7 +80,7 @@ class AlterConfigs(KafkaOperationType):
         return f"AlterConfigs on {target}"
 
     def is_confined(self, op: Operation) -> bool:
-        """Whether the operation belongs to the topic or broker whose configs it changes."""
+        """Return whether the operation belongs to the topic or broker whose configs it changes."""
         scope, name = get_config_resource(op)
         if scope is ConfigScope.TOPIC:
             return op.resource == ResourceId("Topic", name)
@@ -94,7 +94,7 @@ class AlterConfigs(KafkaOperationType):
         return (KafkaSelection(topics, {resource: ConfigQuery(resource, keys)}),)
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
-        """Return the overrides of the operation's keys; None means that the key has no override."""
+        """Return the overrides of the keys that the operation changes. None means no override."""
         state = live.get(KafkaState)
         resource = get_config_resource(op)
         live_configs = LiveConfigs(
@@ -107,13 +107,13 @@ class AlterConfigs(KafkaOperationType):
         return overrides | build_identity_view(list_config_topics(resource), state)
 
     def expected_state(self, op: Operation) -> View:
-        """Return the overrides after the ops, with lists resolved as Kafka does."""
+        """Return the overrides after the operation. Lists are changed in the same way as by Kafka."""
         catalog = load_catalog(get_config_resource(op).scope)
         results = {item.key: _compute_result(item, op.expect.get(item.key), catalog) for item in list_ops(op)}
         return {**op.expect, **results}
 
     def find_topic_effects(self, op: Operation) -> Mapping[str, TopicEffect]:
-        """Return the resulting overrides of a topic."""
+        """Return the overrides of the topic after the operation."""
         expected = self.expected_state(op)
         keys = [item.key for item in list_ops(op)]
         configs = {key: None if expected[key] is None else join_elements(expected[key]) for key in keys}
@@ -138,24 +138,24 @@ class AlterConfigs(KafkaOperationType):
         )
 
     def without_topics(self, op: Operation, topics: Set[str]) -> Operation | None:
-        """Return the operation unless its topic is in ``topics``. Kafka applies all its ops atomically."""
+        """Return the operation unless its topic is in ``topics``. The operation cannot be split."""
         return op if topics.isdisjoint(list_config_topics(get_config_resource(op))) else None
 
     def find_element(self, op: Operation, at: ValuePath) -> str:
-        """Return the config key that an op changes."""
+        """Return the config key that belongs to an argument."""
         if at[0] == "ops" and isinstance(at[1], int):
             return list_ops(op)[at[1]].key
         return super().find_element(op, at)
 
     def without_elements(self, op: Operation, elements: Set[str]) -> Operation | None:
-        """Return the operation without the ops on these keys; None if no op remains."""
+        """Return the operation without the changes to these keys, or None if no change remains."""
         args = get_arguments(op, AlterConfigsArgs)
         remaining = tuple(item for item in args.ops if item.key not in elements)
         expect = {element: value for element, value in op.expect.items() if element not in elements}
         return replace(op, args=replace(args, ops=remaining), expect=expect) if remaining else None
 
     def claims(self, op: Operation) -> Mapping[str, str]:
-        """Return one claim per key, and the claim of the topic's identity."""
+        """Return one claim per key, and a claim for the id of the topic."""
         scope, name = get_config_resource(op)
         key_claims = {item.key: f"configs/{scope}/{name}/{item.key}" for item in list_ops(op)}
         return key_claims | build_identity_claims(list_config_topics(get_config_resource(op)))
@@ -220,9 +220,9 @@ def _has_elements(current: JsonValue, elements: Sequence[str]) -> bool:
 
 
 def _invert_op(item: ConfigOpArgs, before: JsonValue, after: JsonValue) -> ConfigOpArgs:
-    """Return the op that changes ``after`` back to ``before``.
+    """Return the config change that restores ``before``.
 
-    For a list, the op adds or removes single elements if this restores the list exactly.
+    The change adds or removes single elements of a list if this restores the list exactly.
     """
     current_secret = item.value if isinstance(item.value, SecretRef) else None
     if before is None:
@@ -263,7 +263,7 @@ def _build_request(item: ConfigOpArgs, secrets: SecretSource) -> ConfigOp:
     if isinstance(value, SecretRef):
         value = secrets.reveal(value)
     elif isinstance(value, tuple):
-        # Kafka matches elements as they were set, including blanks, but describing a config hides the blanks.
+        # Kafka compares list elements with their blanks, but the blanks are missing in described configs.
         padded = [f" {element}" for element in value] if item.op == FieldOp.SUBTRACT else []
         value = ",".join([*value, *padded])
     return ConfigOp(item.key, FieldOp(item.op), value)

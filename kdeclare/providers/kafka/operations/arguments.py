@@ -22,16 +22,17 @@ OP_NAMES: Mapping[FieldOp, OpName] = {
     FieldOp.SUBTRACT: "SUBTRACT",
 }
 ConfigArgument = str | tuple[str, ...] | SecretRef | None
-"""The value of a config: a string, the elements of a list, or a secret; None if there is no value."""
+"""The value of a config: a string, the elements of a list, a secret, or None for no value."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteTopicArgs(TopicArgs):
     """A topic to delete.
 
-    topic_id: the id of the topic, so that a topic that was re-created with the same name is not deleted; None
-        deletes by name. require_empty: whether to keep the topic if it holds records. recreate: the creation
-        that this deletion undoes, if any. Journals of kdeclare 0.1 contain only the name.
+    topic_id: the id of the topic, or None to delete the topic by name. With an id, a topic that was
+        re-created with the same name is not deleted.
+    require_empty: whether to keep the topic if it holds records.
+    recreate: the creation that this deletion undoes, or None. Journals of kdeclare 0.1 contain only the name.
     """
 
     topic_id: str | None = None
@@ -41,7 +42,11 @@ class DeleteTopicArgs(TopicArgs):
 
 @dataclass(frozen=True, slots=True)
 class ConfigOpArgs(Arguments):
-    """One op on one key (KIP-339). value: the value; None for DELETE. was: the secret that is overwritten."""
+    """The change to one config key (KIP-339).
+
+    value: the new value, or None for DELETE.
+    was: the secret that the change overwrites, if there is one.
+    """
 
     key: str
     op: OpName
@@ -50,13 +55,13 @@ class ConfigOpArgs(Arguments):
 
     @property
     def elements(self) -> tuple[str, ...]:
-        """The elements that an APPEND or SUBTRACT names; empty for any other op."""
+        """The elements of an APPEND or SUBTRACT. Empty for SET and DELETE of a single value."""
         return self.value if isinstance(self.value, tuple) else ()
 
 
 @dataclass(frozen=True, slots=True)
 class AlterConfigsArgs(Arguments):
-    """Ops on one config resource, which Kafka applies atomically."""
+    """The changes to the configs of one resource. Kafka applies these changes atomically."""
 
     entity_type: Literal["TOPIC", "BROKER"]
     entity_name: str
@@ -74,14 +79,14 @@ class PartitionsArgs(Arguments):
 
 
 def make_config_argument(value: JsonValue) -> ConfigArgument:
-    """Convert the value of a field of a change to an argument."""
+    """Convert the value of a changed field to an argument."""
     if is_secret(value):
         return bind_secret_ref(value)
     return as_texts(value) if isinstance(value, list | tuple) else as_text_or_none(value)
 
 
 def show_config_argument(value: ConfigArgument) -> JsonValue:
-    """Convert an argument to the form that views and changes use. The argument must not be a secret."""
+    """Convert an argument to the form of views and changes. The argument must not be a secret."""
     if isinstance(value, SecretRef):
         return value.as_json()
     return list(value) if isinstance(value, tuple) else value

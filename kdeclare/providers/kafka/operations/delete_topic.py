@@ -1,4 +1,4 @@
-"""Delete topics by id. A topic that must be empty is not deleted if it holds records."""
+"""Delete topics by id. If a deletion requires an empty topic, a topic with records is not deleted."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -22,7 +22,7 @@ from kdeclare.providers.kafka.plan_options import get_kafka_options
 _MAX_NAMED = 5
 _HAS_RECORDS = "HAS_RECORDS"
 _NOT_VISIBLE = "NOT_VISIBLE"
-"""The error if a topic must be empty but no broker shows the topic, so that the deletion is not sent."""
+"""The error code for a topic that must be empty but that no broker shows. The topic is not deleted."""
 
 _RECREATED, _NO_ID_KNOWN, _NO_IDS = "recreated", "unproven", "no-topic-ids"
 _NOT_PROVEN = {
@@ -40,11 +40,11 @@ _NOT_PROVEN = {
         "Roll back with --delete-by-name to delete it anyway.",
     ),
 }
-"""Why kdeclare does not delete a topic that is possibly not the one that the run created, with a hint."""
+"""The reasons why kdeclare does not delete a topic that the run may not have created, with hints."""
 
 
 class DeleteTopic(TopicOperationType):
-    """Deletes a topic."""
+    """The operation type that deletes a topic."""
 
     name = "topic.delete"
     done_label = ("topic deleted", "topics deleted")
@@ -53,29 +53,29 @@ class DeleteTopic(TopicOperationType):
     contents = "records"
 
     def find_expected_objects(self, op: Operation) -> frozenset[ResourceId]:
-        """Return the topic if the operation knows its id."""
+        """Return the topic if the arguments contain its id."""
         return frozenset({ResourceId(TOPIC, get_topic_name(op))}) if _get_args(op).topic_id else frozenset()
 
     def is_confined(self, op: Operation) -> bool:
-        """Whether the operation belongs to its topic and expects the topic id that it deletes."""
+        """Return whether the operation belongs to its topic and expects the topic id of its arguments."""
         return super().is_confined(op) and _get_args(op).topic_id in (None, op.expect.get(self.element))
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
-        """Return the id of the topic. A topic that was re-created with the same name has a different id."""
+        """Return the id of the topic. A re-created topic with the same name has a different id."""
         state = live.get(KafkaState)
         topic = state.topics.get(get_topic_name(op))
         return {self.element: topic.topic_id if topic else "absent"}
 
     def expected_state(self, op: Operation) -> View:
-        """Return that the topic is absent."""
+        """Return a view in which the topic is absent."""
         return {self.element: "absent"}
 
     def find_topic_effects(self, op: Operation) -> Mapping[str, TopicEffect]:
-        """Return the deletion of the topic."""
+        """Return the effect that the topic is deleted."""
         return {get_topic_name(op): TopicEffect(deleted=True)}
 
     def is_repeatable(self, op: Operation) -> bool:
-        """Whether the operation deletes by id. A repeated request then deletes the same topic or none."""
+        """Return whether the operation deletes by id. A repeated request can then delete no other topic."""
         return _get_args(op).topic_id is not None
 
     def execute(
@@ -88,7 +88,7 @@ class DeleteTopic(TopicOperationType):
     ) -> Mapping[str, Result]:
         """Check that topics that must be empty hold no records, then send DeleteTopics.
 
-        A topic that no longer exists counts as deleted.
+        If the topic does not exist, the operation succeeds.
         """
         cluster = connections.get(KafkaConnection).cluster
         empty_required = [get_topic_name(op) for op in ops if _get_args(op).require_empty]
@@ -111,7 +111,7 @@ class DeleteTopic(TopicOperationType):
     def bind_to_created(
         self, op: Operation, created_id: str | None, live: LiveState, options: PlanOptions
     ) -> Operation | UnprovenDeletion:
-        """Bind the deletion to the topic id that the run received."""
+        """Return the deletion with the id of the created topic, or the reason why the deletion is unsafe."""
         topic = live.get(KafkaState).topics[get_topic_name(op)]
         if created_id is not None and created_id == topic.topic_id:
             bound = replace(
@@ -127,7 +127,7 @@ class DeleteTopic(TopicOperationType):
         return _report_record_counts(connections, ops)
 
     def find_losses(self, connections: Connections, ops: Sequence[Operation]) -> Mapping[str, Diagnostic]:
-        """Report topics that must be empty but hold records."""
+        """Report the topics that must be empty but hold records."""
         empty_required = [get_topic_name(op) for op in ops if _get_args(op).require_empty]
         counts = (
             connections.get(KafkaConnection).cluster.record_counts(empty_required) if empty_required else {}
@@ -150,7 +150,7 @@ class DeleteTopic(TopicOperationType):
 
 
 def needs_empty_topic(op: Operation) -> bool:
-    """Whether the operation only deletes a topic without records."""
+    """Return whether the operation deletes the topic only if the topic holds no records."""
     return isinstance(op.args, DeleteTopicArgs) and op.args.require_empty
 
 
@@ -185,8 +185,8 @@ def _warn_records(op: Operation, count: int) -> Diagnostic:
 def _report_record_counts(connections: Connections, ops: Sequence[Operation]) -> tuple[Diagnostic, ...]:
     """Report how many of the topics to be deleted hold records.
 
-    A deletion that undoes a creation is not counted, because it never deletes records. The counts are for
-    information only: if they cannot be read, the diagnostic says so, and the run continues.
+    Deletions that undo a creation are not counted, because they never delete records. If the numbers of
+    records cannot be read, the diagnostic reports this, and the run continues.
     """
     topics = sorted({get_topic_name(op) for op in ops if not needs_empty_topic(op)})
     if not topics:

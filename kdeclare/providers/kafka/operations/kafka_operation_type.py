@@ -1,6 +1,6 @@
-"""The common part of all operation types on a Kafka cluster, and their effects on topics.
+"""The base class of all operation types for Kafka clusters, and the effects of operations on topics.
 
-Topic policies (KIP-201) use the effects of resources and operations.
+Policies for topics (KIP-201) use the effects of resources and operations.
 """
 
 from collections.abc import Iterable, Mapping, Set
@@ -31,24 +31,23 @@ from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.port import POLICY_VIOLATION, QUOTA_EXCEEDED, QUOTA_HINT, TOPIC_EXISTS
 
 REPLICAS_FIELD_PREFIX = "replicas."
-"""The prefix of field paths about the replicas of one partition. The partition (``<topic>-<n>``) follows."""
+"""The prefix of the field path for the replicas of a partition, before ``<topic>-<n>``."""
 
 
 def find_field_topic(path: str) -> str | None:
-    """Return the topic whose replicas a field describes; None for any other field."""
+    """Return the topic if the field contains the replicas of a partition. Otherwise, return None."""
     partition = path.removeprefix(REPLICAS_FIELD_PREFIX)
     return None if partition == path else partition.rpartition("-")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class TopicEffect:
-    """The effect of an operation on one topic. Everything else about the topic stays unchanged.
+    """The effect of an operation on one topic. All properties that are not set here stay unchanged.
 
-    created, deleted: whether the operation creates or deletes the topic.
-    partitions, factor: the new partition count and replication factor; None means unchanged, or Kafka's
-        default for a new topic.
-    replicas: the new replicas, by partition; other partitions keep their replicas.
-    configs: the resulting overrides; None means no override.
+    created, deleted: whether the operation creates or deletes the topic. partitions, factor: the new
+        partition count and replication factor. None means unchanged or, for a new topic, Kafka's default.
+    replicas: the new replicas by partition. Partitions that are not listed keep their replicas.
+    configs: the overrides after the operation. None means no override.
     fields: the affected fields, as in a plan: ``partitions``, ``replicationFactor``, ``assignments``,
         ``configs.<key>``.
     """
@@ -64,10 +63,10 @@ class TopicEffect:
 
 @dataclass(frozen=True, slots=True)
 class StaticTopicState:
-    """The state of a topic that a resource declares, as if it created the topic.
+    """The state of a topic according to its manifest alone, as if the topic did not exist yet.
 
-    open: config keys whose value depends on the live topic if the topic already exists.
-    placed: whether kdeclare chooses the replicas of a new topic, which requires a cluster.
+    open: the config keys whose value depends on the live topic if the topic exists.
+    placed: whether kdeclare chooses the replicas of a new topic. This requires a connection to the cluster.
     """
 
     effect: TopicEffect
@@ -77,7 +76,7 @@ class StaticTopicState:
 
 @runtime_checkable
 class SupportsStaticTopicState(Protocol):
-    """A kind whose resources declare the state of topics."""
+    """The capability of kinds whose resources declare the state of topics."""
 
     def find_static_topic_state(self, name: str, body: Any) -> Mapping[str, StaticTopicState]:
         """Return the declared states by topic, without reading any cluster."""
@@ -85,16 +84,17 @@ class SupportsStaticTopicState(Protocol):
 
 @runtime_checkable
 class SupportsTopicEffects(Protocol):
-    """An operation type that changes topics."""
+    """The capability of operation types that change topics."""
 
     def find_topic_effects(self, op: Operation) -> Mapping[str, TopicEffect]:
         """Return the effects of ``op`` by topic."""
 
 
-# cached, because isinstance() with a protocol is slow, and a plan would call it thousands of times
+# The results are cached, because isinstance() with a protocol is slow, and a plan needs thousands of
+# results.
 
 
-@lru_cache(maxsize=1024)  # the cache is bounded, because each unknown operation type is a new object
+@lru_cache(maxsize=1024)  # Bounded, because each unknown operation type is a new object.
 def _find_effects_support(operation_type: object) -> SupportsTopicEffects | None:
     return operation_type if isinstance(operation_type, SupportsTopicEffects) else None
 
@@ -117,20 +117,20 @@ def find_effects(op: Operation) -> Mapping[str, TopicEffect]:
 
 
 def build_identity_view(topics: Iterable[str], live: KafkaState) -> dict[str, JsonValue]:
-    """Return view elements with topic ids, so that topics re-created with the same names are recognized."""
+    """Return the ids of topics as view elements. A re-created topic with the same name has a different id."""
     live_topics = {name: live.topics.get(name) for name in sorted(set(topics))}
     return {f"{IDENTITY}{name})": topic.topic_id if topic else None for name, topic in live_topics.items()}
 
 
 def build_identity_claims(topics: Iterable[str]) -> dict[str, str]:
-    """Return the claims of view elements about topic ids. No operation produces these claims."""
+    """Return the claims for the ids of topics. No operation produces these claims."""
     return {f"{IDENTITY}{name})": f"topic-id/{name}" for name in set(topics)}
 
 
 _CAUSES = {
     POLICY_VIOLATION: FaultCause.DENIED_BY_POLICY,
     TOPIC_EXISTS: FaultCause.EXISTS,
-    # Kafka returns the same error if a topic would get fewer partitions; the view shows which case it is
+    # Kafka also returns this error if a topic would get fewer partitions. The view distinguishes the cases.
     "INVALID_PARTITIONS": FaultCause.DONE_ALREADY,
     "UNKNOWN_TOPIC_OR_PARTITION": FaultCause.GONE_ALREADY,
 }
@@ -141,20 +141,20 @@ TOPIC = "Topic"
 
 
 class KafkaOperationType(OperationType):
-    """An operation on a Kafka cluster.
+    """The base class of operation types for Kafka clusters.
 
-    has_timeout: whether the request tells the brokers how long they can take to complete it.
+    has_timeout: whether the request contains a timeout for the brokers.
     """
 
     is_shown_late = True
     has_timeout: bool = False
 
     def find_right(self, op: Operation) -> str:
-        """Return the required ACL operation and its resource; empty if no message mentions them."""
+        """Return the required ACL operation and its resource, or an empty string if no message needs it."""
         return ""
 
     def compute_footprint(self, op: Operation) -> Footprint:
-        """Return the topics that the operation affects and that must exist."""
+        """Return a footprint that updates the topics of the operation."""
         return [FootprintEntry(TOPIC, topic, Access.UPDATE) for topic in sorted(self.find_topics(op))]
 
     def find_deadline_s(self, connections: Connections) -> float | None:
@@ -179,7 +179,7 @@ class KafkaOperationType(OperationType):
         return self.without_topics(op, topics)
 
     def without_topics(self, op: Operation, topics: Set[str]) -> Operation | None:
-        """Return the part of ``op`` that does not change these topics; None if nothing remains."""
+        """Return ``op`` without the changes to these topics, or None if no changes remain."""
         is_involved = any(changed.name in topics for changed in self.find_changed_resources(op))
         return None if is_involved and not self.is_auxiliary else op
 
@@ -188,7 +188,7 @@ class KafkaOperationType(OperationType):
         return frozenset(ResourceId("Topic", topic) for topic in find_effects(op))
 
     def explain(self, op: Operation, fault: Fault) -> Explanation:
-        """Explain a fault, based on the name of Kafka's error (`org.apache.kafka.common.protocol.Errors`)."""
+        """Explain a fault by the name of its Kafka error (`org.apache.kafka.common.protocol.Errors`)."""
         if fault.error.endswith("AUTHORIZATION_FAILED"):
             return Explanation(FaultCause.NOT_AUTHORIZED, self.find_right(op))
         if fault.error == QUOTA_EXCEEDED:

@@ -1,4 +1,4 @@
-"""The common part of operation types on partitions. For a moving partition, they use the target replicas."""
+"""The base class of operation types for partitions. The replicas of a moving partition are its target."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
@@ -24,21 +24,21 @@ from kdeclare.providers.kafka.operations.kafka_operation_type import (
 
 
 class PartitionsOperationType(KafkaOperationType):
-    """An operation type whose arguments are partitions with replicas."""
+    """The base class of operation types whose arguments are partitions with replicas."""
 
     def select(self, op: Operation) -> Selections:
         """Select the topics of the operation's partitions."""
         return (KafkaSelection(collect_topics(get_targets(op))),)
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
-        """Return the replicas of the partitions; for a moving partition, the target of the move."""
+        """Return the replicas of the partitions. For a moving partition, these are the target replicas."""
         state = live.get(KafkaState)
         targets = {p: state.replicas(TopicPartition.parse(p)) for p in get_targets(op)}
         replicas: dict[str, JsonValue] = {p: None if r is None else list(r) for p, r in targets.items()}
         return replicas | build_identity_view(collect_topics(get_targets(op)), state)
 
     def is_confined(self, op: Operation) -> bool:
-        """Whether the operation belongs to its topic, or to a Reassignment, which shows each partition."""
+        """Return whether the operation belongs to a Reassignment, or to the only topic of its partitions."""
         return is_confined_to_topics(op, collect_topics(get_targets(op)))
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
@@ -50,18 +50,18 @@ class PartitionsOperationType(KafkaOperationType):
         )
 
     def without_topics(self, op: Operation, topics: Set[str]) -> Operation | None:
-        """Return the operation without the partitions of ``topics``; None if no partition remains."""
+        """Return the operation without the partitions of ``topics``, or None if no partition remains."""
         names = get_targets(op)
         remaining = [name for name in names if TopicPartition.parse(name).topic not in topics]
         return select_partitions(self, op, remaining) if remaining else None
 
     def claims(self, op: Operation) -> Mapping[str, str]:
-        """Return one claim per partition, and the claims of the identities of the topics."""
+        """Return one claim per partition, and the claims for the ids of the topics."""
         partitions = get_targets(op)
         return {p: f"replicas/{p}" for p in partitions} | build_identity_claims(collect_topics(partitions))
 
     def get_batch_key(self, op: Operation) -> str:
-        """Return the operation's id, because no other operation claims its partitions; see `claims`."""
+        """Return the id of the operation, because no different operation claims its partitions."""
         return op.id
 
     def expected_state(self, op: Operation) -> View:
@@ -69,19 +69,19 @@ class PartitionsOperationType(KafkaOperationType):
         return {**op.expect, **list_replicas(get_targets(op))}
 
     def list_produced_claims(self, op: Operation) -> frozenset[str]:
-        """Return the claims of the replicas and leaders of the operation's partitions."""
+        """Return the claims for the replicas and leaders of the operation's partitions."""
         return frozenset(f"{what}/{p}" for p in get_targets(op) for what in ("replicas", "leader"))
 
 
 def select_partitions(operation_type: OperationType, op: Operation, names: Sequence[str]) -> Operation:
-    """Return a copy of ``op`` that contains only some of its partitions."""
+    """Return a copy of ``op`` with only the partitions in ``names``."""
     all_args = get_arguments(op, PartitionsArgs)
     if len(names) == len(all_args.partitions):
         return op
     elements = (
         *names,
         *build_identity_claims(collect_topics(names)),
-    )  # only the named partitions are looked up, because an operation can expect thousands
+    )  # Look up only the named partitions, because an operation can contain thousands.
     args = replace(all_args, partitions={name: all_args.partitions[name] for name in names})
     expect = {element: op.expect[element] for element in elements if element in op.expect}
     selected = replace(op, args=args, expect=expect)
@@ -91,7 +91,7 @@ def select_partitions(operation_type: OperationType, op: Operation, names: Seque
 
 
 def is_confined_to_topics(op: Operation, topics: Set[str]) -> bool:
-    """Whether an operation belongs to a Reassignment, which shows each partition, or only to their topic."""
+    """Return whether an operation belongs to a Reassignment, or to the only topic of its partitions."""
     kind, name = op.resource.kind, op.resource.name
     return kind == "Reassignment" or (kind == "Topic" and topics == {name})
 
@@ -102,7 +102,7 @@ def get_targets(op: Operation) -> Mapping[str, tuple[int, ...]]:
 
 
 def get_replicas_before(op: Operation, partition: str) -> tuple[int, ...]:
-    """Return the replicas that an operation expects a partition to have; empty if it does not exist."""
+    """Return the replicas that an operation expects for a partition. Empty if the partition is missing."""
     return as_ints(op.expect.get(partition) or ())
 
 
@@ -112,12 +112,12 @@ def list_replicas(targets: Mapping[str, tuple[int, ...]]) -> dict[str, list[int]
 
 
 def collect_topics(partitions: Iterable[str]) -> frozenset[str]:
-    """Return the topics of partitions, which are given as ``topic-n``."""
+    """Return the topics of partitions with names of the form ``topic-n``."""
     return frozenset(TopicPartition.parse(p).topic for p in partitions)
 
 
 def merge_results(partitions: Iterable[str], results: Mapping[TopicPartition, Result]) -> Result:
-    """Merge the results of an operation's partitions into the first fault and the number of more faults."""
+    """Merge the results of partitions into one result: the first fault, and the number of further faults."""
     faults = {p: results[TopicPartition.parse(p)] for p in partitions}
     refused = {p: fault for p, fault in faults.items() if fault is not None}
     if not refused:
@@ -129,7 +129,7 @@ def merge_results(partitions: Iterable[str], results: Mapping[TopicPartition, Re
 
 
 def build_move_effects(op: Operation) -> Mapping[str, TopicEffect]:
-    """Return the effects of a move, by topic. They include the replication factor if the move changes it."""
+    """Return the effects of a move by topic, including a changed replication factor."""
     replicas: dict[str, dict[int, tuple[int, ...]]] = {}
     fields: dict[str, set[str]] = {}
     for name, target in get_targets(op).items():

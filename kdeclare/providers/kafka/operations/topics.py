@@ -40,18 +40,19 @@ from kdeclare.providers.kafka.operations.kafka_operation_type import (
 from kdeclare.providers.kafka.port import ConfigQuery, NewPartitions, NewTopic, TopicArgs
 
 ASSIGNED_FIELDS = frozenset({"partitions", "replicationFactor", "assignments"})
-"""The fields of a topic that is created with assignments. These determine the counts of the topic."""
+"""The fields of a topic that is created with assignments. Assignments determine the counts."""
 
 
 def get_topic_name(op: Operation) -> str:
-    """Return the topic of an operation."""
+    """Return the name of the topic of an operation."""
     return get_arguments(op, TopicArgs).topic
 
 
 class TopicOperationType(KafkaOperationType):
-    """The common part of operation types on a whole topic.
+    """The base class of operation types for a whole topic.
 
-    element: the element of the view. right: the required ACL operation; empty if no message mentions it.
+    element: the name of the view's only element.
+    right: the required ACL operation, or an empty string if no message needs it.
     """
 
     element = "topic"
@@ -63,7 +64,7 @@ class TopicOperationType(KafkaOperationType):
         return self.right.format(topic=get_topic_name(op))
 
     def compute_footprint(self, op: Operation) -> Footprint:
-        """Return the topic and how the operation accesses it."""
+        """Return the topic and the type of access: create, update or delete."""
         access = (
             Access.CREATE
             if self.find_created_resource(op)
@@ -78,7 +79,7 @@ class TopicOperationType(KafkaOperationType):
         return ResourceId("Topic", get_topic_name(op))
 
     def is_confined(self, op: Operation) -> bool:
-        """Whether the operation belongs to its topic."""
+        """Return whether the operation belongs to its topic."""
         return op.resource == ResourceId("Topic", get_topic_name(op))
 
     def select(self, op: Operation) -> Selections:
@@ -86,7 +87,7 @@ class TopicOperationType(KafkaOperationType):
         return (KafkaSelection(frozenset({get_topic_name(op)})),)
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
-        """Return the partition count. Creations and deletions have no fields: their action is shown."""
+        """Return the partition count. The creation or deletion of a topic has no fields."""
         if not isinstance(op.args, NewPartitions):
             return ()
         return (FieldChange(self.element, FieldOp.CHANGE, op.expect.get(self.element), op.args.total),)
@@ -96,7 +97,7 @@ class TopicOperationType(KafkaOperationType):
         return None if get_topic_name(op) in topics else op
 
     def claims(self, op: Operation) -> Mapping[str, str]:
-        """Return one claim, which contains the name of the topic."""
+        """Return one claim with the name of the topic."""
         return {self.element: f"{self.element}/{get_topic_name(op)}"}
 
     def get_batch_key(self, op: Operation) -> str:
@@ -109,7 +110,7 @@ class TopicOperationType(KafkaOperationType):
 
 
 class CreateTopic(TopicOperationType):
-    """Creates a topic."""
+    """The operation type that creates a topic."""
 
     ABSENT: ClassVar[View] = {"topic": "absent", "partitions": None, "configs": None}
 
@@ -226,7 +227,7 @@ class CreateTopic(TopicOperationType):
 
 
 class IncreasePartitions(TopicOperationType):
-    """Adds partitions to a topic."""
+    """The operation type that adds partitions to a topic."""
 
     name = "partitions.increase"
     done_label = ("topic given more partitions", "topics given more partitions")
