@@ -148,24 +148,32 @@ def compare_plans(revisions: tuple[Revision, Revision], sizes: Sizes, comparison
 
 def compare_policies(revisions: tuple[Revision, Revision], sizes: Sizes, comparison: Comparison) -> None:
     """Record the figures of ``benchmarks.policies`` of each tree: rules on the changes of many topics."""
+    names: dict[int, str] = {}
     for number, revision in _by_turns(revisions, sizes.pairs):
         cost = revision.run(["benchmarks.policies", "--rounds", "3"], revision.folder)
-        for line in cost.output.splitlines()[2:] if number else ():
+        for row, line in enumerate(cost.output.splitlines()[2:]):
             by, _, each = (cell.strip() for cell in line.split("|")[3:6])
-            comparison.add_figure(f"policies, {by}", revision.name, float(each), "µs")
+            if number == 0:
+                names.setdefault(row, by)  # the new revision runs first; the names of the base can differ
+            else:
+                comparison.add_figure(f"policies, {names[row]}", revision.name, float(each), "µs")
 
 
 def compare_fleets(revisions: tuple[Revision, Revision], sizes: Sizes, comparison: Comparison) -> None:
     """Record the wall-clock figures of ``benchmarks.fleet`` of each tree, and its total cost."""
     size = [f"--clusters={sizes.fleet_clusters}", f"--topics={sizes.fleet_topics}"]
+    names: dict[int, str] = {}
     for number, revision in _by_turns(revisions, sizes.fleet_pairs):
         figures = revision.folder / "figures.json"
         data = [f"--data={revision.folder / 'fleet'}", *size]  # revisions can have different formats
         arguments = ["benchmarks.fleet", *data, "--rounds=1", "--only=warm", f"--json={figures}"]
         cost = revision.run(arguments, revision.folder, expected=(0, 1))  # 1: a target was missed
+        for row, figure in enumerate(json.loads(figures.read_text())["rows"]):
+            if number == 0:
+                names.setdefault(row, figure["what"])
+            else:
+                comparison.add_figure(f"fleet, {names[row]}", revision.name, figure["value"], figure["unit"])
         if number:
-            for row in json.loads(figures.read_text())["rows"]:
-                comparison.add_figure(f"fleet, {row['what']}", revision.name, row["value"], row["unit"])
             comparison.add_cost("fleet, all of it", revision.name, cost)
 
 
