@@ -157,29 +157,12 @@ def roll_back(
         open_active_policies(workspace, overrides=apply_options.overrides) as active_policies,
         workspace.open_connections() as connections,
         store.lock(apply_options.command),
-        keep_run_plans(store),
-        keep_finished_runs(store),
     ):
-        started_at = time.monotonic()
-        notices = (
-            *active_policies.diagnostics,
-            *_recover(workspace, connections, apply_options),
-        )
-        run, record = _find_run(workspace, run_id)
-        _check_system(workspace, connections, run)
         secrets = ProjectSecrets(workspace.project, workspace.environ)
-        plan = build_rollback_plan(
-            run,
-            record,
-            store.read(),
-            connections,
-            secrets,
-            options=complete_options(options or PlanOptions(), workspace.project),
-            allow_data_loss=allow_data_loss,
-            patience=WaitPolicy(apply_options.options.visibility_timeout_s, apply_options.progress).less(
-                time.monotonic() - started_at
-            ),
+        plan, recovery_notices = _recover_and_invert(
+            workspace, connections, run_id, apply_options, secrets, options, allow_data_loss=allow_data_loss
         )
+        notices = (*active_policies.diagnostics, *recovery_notices)
         plan = prune_denied_operations(plan, connections, store.read(), active_policies, apply_options)
         if out is not None:
             save_plan(plan, out)
@@ -188,6 +171,40 @@ def roll_back(
         return confirm_and_apply(
             workspace, connections, plan, secrets, apply_options, active_policies, notices
         )
+
+
+def _recover_and_invert(
+    workspace: Workspace,
+    connections: Connections,
+    run_id: str | None,
+    apply_options: ApplyOptions,
+    secrets: SecretSource,
+    options: PlanOptions | None,
+    *,
+    allow_data_loss: bool,
+) -> tuple[Plan, tuple[Diagnostic, ...]]:
+    """Recover interrupted runs, and return the plan that undoes a run, with the diagnostics of the recovery.
+
+    The plan of the undone run is not kept. It is as large as the returned plan, which the caller executes.
+    """
+    store = workspace.store
+    with keep_run_plans(store), keep_finished_runs(store):
+        started_at = time.monotonic()
+        notices = _recover(workspace, connections, apply_options)
+        run, record = _find_run(workspace, run_id)
+        _check_system(workspace, connections, run)
+        patience = WaitPolicy(apply_options.options.visibility_timeout_s, apply_options.progress)
+        plan = build_rollback_plan(
+            run,
+            record,
+            store.read(),
+            connections,
+            secrets,
+            options=complete_options(options or PlanOptions(), workspace.project),
+            allow_data_loss=allow_data_loss,
+            patience=patience.less(time.monotonic() - started_at),
+        )
+        return plan, notices
 
 
 def _check_system(workspace: Workspace, connections: Connections, plan: Plan) -> None:

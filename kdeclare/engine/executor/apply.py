@@ -1,7 +1,7 @@
 """Apply a plan: refuse stale operations, run the rest, and record what kdeclare owns afterwards."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
-from dataclasses import field
+from collections.abc import Collection, Iterator, Sequence, Set
+from dataclasses import field, replace
 from threading import Event
 from typing import Literal
 
@@ -19,7 +19,7 @@ from kdeclare.core.plans.state import State
 from kdeclare.core.progress import Progress
 from kdeclare.core.provider.registry import find_principal, get_operation_type
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.owned_record import OwnedRecord, is_protected
+from kdeclare.core.resources.owned_record import is_protected
 from kdeclare.core.resources.plan_capabilities import (
     PREVENT_DESTROY,
     find_undeletable,
@@ -50,7 +50,7 @@ from kdeclare.engine.executor.scheduler import Scheduler
 from kdeclare.engine.planning.planfile import render_plan_file
 from kdeclare.engine.planning.prune_denied import evaluate_and_prune, replay_overrides
 from kdeclare.engine.planning.request import limit_deletions
-from kdeclare.engine.state.port import StateStore, make_run_id
+from kdeclare.engine.state.port import Journal, StateStore, make_run_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,23 +90,24 @@ class Applier:
         _validate_plan_base(plan, state)
         if identity is not None:
             _validate_not_applied(identity, self.store)
-        text, own_identity = render_plan_file(plan)
-        identity = identity or own_identity
-        mismatches, live = self._find_stale(plan, state, options.visibility_timeout_s)
-        if mismatches and not skip_stale:
-            raise KdeclareError(*map(_report_stale, mismatches), exit_code=ExitCode.STALE)
-        validate_deletions(plan, state, live, self.store)
+        mismatches = self._check_live(plan, state, options.visibility_timeout_s, skip_stale=skip_stale)
         skipped_results = _build_skipped_results(plan, mismatches)
         ownership_problems = _report_stale_ownership(plan, mismatches)
         allowed_plan = limit_deletions(
             self._prune_denied(plan, state, skipped_results), state.resources if state else {}
         )
         ownership_problems += tuple(d for d in allowed_plan.diagnostics if d not in plan.diagnostics)
-        if allowed_plan is not plan:
-            plan, (text, _) = allowed_plan, render_plan_file(allowed_plan)
+        text, allowed_identity = render_plan_file(allowed_plan)
+        if identity is None:
+            identity = allowed_identity if allowed_plan is plan else render_plan_file(plan)[1]
+        plan = allowed_plan
         if not plan.operations and not plan.ownership:
             return ApplyResult(None, plan, {}, ownership_problems, identity=identity)
-        return self._run(plan, text, identity, state, skipped_results, ownership_problems, options)
+        run_id = make_run_id(self.clock.now(), identity, self.store.runs())
+        with self.store.begin_run(run_id, text) as journal:
+            del text  # as large as the plan, so not kept during the run
+            result = ApplyResult(run_id, plan, {}, ownership_problems, identity=identity)
+            return self._run(result, identity, state, journal, skipped_results, options)
 
     def _prune_denied(self, plan: Plan, state: State | None, skipped_ids: Collection[str]) -> Plan:
         """Return the plan without the changes that policies deny now.
@@ -118,32 +119,42 @@ class Applier:
             plan, self.connections, self.judge, records, replay_overrides(plan), skipped_ids
         )
 
-    def _find_stale(
-        self, plan: Plan, state: State | None, timeout_s: float
-    ) -> tuple[list[Mismatch], LiveState]:
-        """Return the mismatches with the plan, and the live state that was compared."""
+    def _check_live(
+        self, plan: Plan, state: State | None, timeout_s: float, *, skip_stale: bool
+    ) -> list[Mismatch]:
+        """Return the mismatches with the plan.
+
+        Raises KdeclareError for mismatches unless ``skip_stale``, for changed secrets, and for deletions of
+        protected resources.
+        """
         secret_errors = find_changed_secrets(plan.operations, self.secrets)
         if secret_errors:
             problems = [d for problem in secret_errors for d in problem.diagnostics]
             if any(d.code == KEY_MISSING for d in problems):
                 raise KdeclareError(*problems)  # not stale: only the key is missing
             raise KdeclareError(*problems, exit_code=ExitCode.STALE)
-        ownership_mismatches = find_stale_ownership(plan, state.resources if state else {})
         patience = WaitPolicy(timeout_s, self.progress, self.clock.monotonic, self.clock.sleep)
         observation = observe_operations(self.connections, plan.operations, patience)
-        return [*ownership_mismatches, *find_stale_live(plan.operations, observation)], observation.live
+        mismatches = [
+            *find_stale_ownership(plan, state.resources if state else {}),
+            *find_stale_live(plan.operations, observation),
+        ]
+        if mismatches and not skip_stale:
+            raise KdeclareError(*map(_report_stale, mismatches), exit_code=ExitCode.STALE)
+        validate_deletions(plan, state, observation.live, self.store)
+        return mismatches
 
     def _run(
         self,
-        plan: Plan,
-        text: str,
+        result: ApplyResult,
         identity: str,
         state: State | None,
+        journal: Journal,
         skipped_results: dict[str, OperationResult],
-        ownership_problems: tuple[Diagnostic, ...],
         options: RunOptions,
     ) -> ApplyResult:
-        run_id = make_run_id(self.clock.now(), identity, self.store.runs())
+        """Run the plan of ``result``, and return ``result`` with the results of the operations."""
+        plan = result.plan
         operations = [op for op in plan.operations if op.id not in skipped_results]
         skipped_results = {
             op.id: skipped_results[op.id] for op in plan.operations if op.id in skipped_results
@@ -156,32 +167,26 @@ class Applier:
             self.stop,
             self.request_deadline_s,
         )
-        with self.store.begin_run(run_id, text) as journal:
-            run_line = RunLine(
-                at=format_now(self.clock),
-                plan_id=identity,
-                who=self.who,
-                command=self.command,
-                undoes=plan.undoes,
-                overrides=self._list_overrides(plan, operations),
-            )
-            journal.append(as_json(run_line))
-            if skipped_results:
-                journal.append(as_json(build_end_line(format_now(self.clock), skipped_results.values())))
-            scheduler = Scheduler(operations, attempt, journal, self.clock, options, self.progress, self.stop)
-            results = {**skipped_results, **scheduler.run()}
-            result = ApplyResult(
-                run_id, plan, results, ownership_problems, interrupted=self.stop.is_set(), identity=identity
-            )
-            new_state = compute_next_state(plan, results, state)
-            if new_state is not None:
-                self.store.write(new_state)
-            if not any(r.status is Status.UNKNOWN for r in results.values()):
-                journal.append(
-                    as_json(
-                        build_finish_line(format_now(self.clock), _get_outcome(result), new_state or state)
-                    )
-                )
+        run_line = RunLine(
+            at=format_now(self.clock),
+            plan_id=identity,
+            who=self.who,
+            command=self.command,
+            undoes=plan.undoes,
+            overrides=self._list_overrides(plan, operations),
+        )
+        journal.append(as_json(run_line))
+        if skipped_results:
+            journal.append(as_json(build_end_line(format_now(self.clock), skipped_results.values())))
+        scheduler = Scheduler(operations, attempt, journal, self.clock, options, self.progress, self.stop)
+        results = {**skipped_results, **scheduler.run()}
+        result = replace(result, results=results, interrupted=self.stop.is_set())
+        new_state = compute_next_state(plan, results, state)
+        if new_state is not None:
+            self.store.write(new_state)
+        if not any(r.status is Status.UNKNOWN for r in results.values()):
+            finish_line = build_finish_line(format_now(self.clock), _get_outcome(result), new_state or state)
+            journal.append(as_json(finish_line))
         return result
 
     def _list_overrides(self, plan: Plan, operations: Sequence[Operation]) -> list[OverrideLine]:
@@ -321,8 +326,11 @@ def validate_deletions(plan: Plan, state: State | None, live: LiveState, store: 
     }
     if not deleted:
         return
-    created = _find_created_by(plan.undoes, store) if plan.undoes is not None else frozenset()
-    problems = list(_find_protected(deleted, created, state.resources if state else {}, live))
+    records = state.resources if state else {}
+    protected = {resource for resource in deleted if is_protected(records.get(str(resource)))}
+    if protected and plan.undoes is not None:
+        protected -= _find_created_by(plan.undoes, store)
+    problems = [*map(_report_protected_when_applied, sorted(protected)), *_find_undeletable(deleted, live)]
     if problems:
         raise KdeclareError(*problems, exit_code=ExitCode.DENIED)
 
@@ -342,19 +350,15 @@ def _report_unknown_run(run_id: str) -> Diagnostic:
     )
 
 
-def _find_protected(
-    deleted: Set[ResourceId],
-    created: Set[ResourceId],
-    records: Mapping[str, OwnedRecord],
-    live: LiveState,
-) -> Iterator[Diagnostic]:
-    for resource in sorted(deleted - created):
-        if is_protected(records.get(str(resource))):
-            yield _report_protected(resource, "lifecycle.preventDestroy was true when it was last applied.")
+def _find_undeletable(deleted: Set[ResourceId], live: LiveState) -> Iterator[Diagnostic]:
     for kind in sorted({resource.kind for resource in deleted}):
         names = {resource.name for resource in deleted if resource.kind == kind}
         for name, reason in find_undeletable(kind, names, live).items():
             yield _report_protected(ResourceId(kind, name), reason)
+
+
+def _report_protected_when_applied(resource: ResourceId) -> Diagnostic:
+    return _report_protected(resource, "lifecycle.preventDestroy was true when it was last applied.")
 
 
 def _report_protected(resource: ResourceId, reason: str) -> Diagnostic:

@@ -1,5 +1,6 @@
 """The lines of a run's journal, and the record that they add up to."""
 
+import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field
@@ -301,17 +302,17 @@ def read_run_plan(store: StateStore, run_id: str) -> Plan:
     """Read the plan that a run executed. Raises KdeclareError (``run-unreadable`` if it is damaged)."""
     with _explain_damage(store, run_id):
         text, kept_plans = store.read_plan_text(run_id), _kept_plans.get(store)
-        kept_plan = kept_plans.get(run_id) if kept_plans is not None else None
-        if kept_plan is not None and kept_plan[0] == text:
-            return kept_plan[1]
-        plan = parse_plan(text, f"run {run_id}")
-        if kept_plans is not None:
-            kept_plans[run_id] = (text, plan)
-        return plan
+        if kept_plans is None:
+            return parse_plan(text, f"run {run_id}")
+        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+        kept_plan = kept_plans.get(run_id)
+        if kept_plan is None or kept_plan[0] != digest:
+            kept_plan = kept_plans[run_id] = (digest, parse_plan(text, f"run {run_id}"))
+        return kept_plan[1]
 
 
-_kept_plans: WeakKeyDictionary[StateStore, dict[str, tuple[str, Plan]]] = WeakKeyDictionary()
-"""The plans that `keep_run_plans` caches, each with the text of its file, by run id."""
+_kept_plans: WeakKeyDictionary[StateStore, dict[str, tuple[bytes, Plan]]] = WeakKeyDictionary()
+"""The plans that `keep_run_plans` caches, each with the SHA-256 digest of its file, by run id."""
 
 
 @contextmanager
