@@ -1,6 +1,7 @@
 """Policies for topics (KIP-201) and other kinds: the interfaces that custom policies implement.
 
-`kdeclare.policy.rules` has policies that only need settings. Manifests of kind Policy need no code either.
+Policies without custom code are manifests of kind Policy, and the ready-made rules in
+`kdeclare.policy.rules`.
 """
 
 from kdeclare.core.resources.policy_subjects import ResourcePolicy, ResourceRequest

@@ -1,4 +1,4 @@
-"""Policies as a project configures them, and the selectors of the resources that they check."""
+"""The configured policies of a project, and the selectors that determine the resources to check."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
@@ -23,12 +23,12 @@ from kdeclare.manifests.policies import TOPIC
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """Selects resources of one kind by name and label. Without names and labels, it selects all of them.
+    """Selects resources of one kind by name and label. Without names and labels, all resources are selected.
 
     names: exact names, or regular expressions (RE2) between slashes that match whole names.
-    labels: a resource must have all of them.
+    labels: the labels that a resource must have.
 
-    Raises ValueError for an invalid regular expression; check with `find_bad_patterns` first.
+    Raises ValueError for an invalid regular expression. Call `find_bad_patterns` first to avoid the error.
     """
 
     names: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class Selector:
         object.__setattr__(self, "_patterns", patterns)
 
     def covers(self, request: PolicyRequest) -> bool:
-        """Return whether the resource of a request is selected. Labels are read only if needed."""
+        """Return whether the resource of a request is selected. Labels are read only if the name matches."""
         if self.names and not self._has_name(request.name):
             return False
         return not self.labels or self.labels.items() <= request.labels.items()
@@ -54,15 +54,15 @@ class Selector:
 
 
 def build_selector(names: Iterable[str], labels: Mapping[str, str], kind: str = TOPIC) -> Selector:
-    """Return a selector.
+    """Return a selector for these names, labels and kind.
 
-    All policies that check every topic share `EVERYTHING`, which needs no evaluation.
+    For all topics, return `EVERYTHING`. Requests are not compared with this selector, which saves time.
     """
     return Selector(tuple(names), labels, kind) if names or labels or kind != TOPIC else EVERYTHING
 
 
 def find_bad_patterns(names: Iterable[str], kind: str = TOPIC) -> Iterator[tuple[int, str]]:
-    """Yield the index and the problem of each entry that is not a valid name or regular expression."""
+    """Yield the index and the problem of each name or regular expression that is not valid."""
     words = find_policy_words(kind)
     for index, text in enumerate(names):
         if is_pattern(text):
@@ -77,7 +77,9 @@ def find_bad_patterns(names: Iterable[str], kind: str = TOPIC) -> Iterator[tuple
 def check_selector_kind(kind: str, topics: Iterable[str]) -> SpecProblem | None:
     """Return the problem of a selector's kind, or None if the kind is valid.
 
-    The path begins with ``selector``.
+    kind: the kind that the selector names.
+    topics: the topic names in the selector, which are valid only for the kind Topic.
+    The path of the problem begins with ``selector``.
     """
     policy_kinds = list_policy_kinds()
     if kind not in KINDS:
@@ -88,7 +90,7 @@ def check_selector_kind(kind: str, topics: Iterable[str]) -> SpecProblem | None:
         diagnostic = error("unknown-kind", "Unknown kind", f"The kind '{kind}' does not exist.", hint=hint)
         return SpecProblem(("selector", "kind"), diagnostic)
     if kind not in policy_kinds:
-        detail = f"Policies cannot check resources of kind {kind}, because its provider does not support it."
+        detail = f"The provider of {kind} does not support policies for resources of this kind."
         hint = f"Use {format_alternatives(policy_kinds)}, the kinds that policies support."
         diagnostic = error("kind-not-judged", "Kind not supported by policies", detail, hint=hint)
         return SpecProblem(("selector", "kind"), diagnostic)
@@ -107,7 +109,7 @@ EVERY_ACTION = frozenset(PolicyAction)
 
 
 class Policy(Protocol):
-    """A policy that can be evaluated: an instance of a custom class, or a rule."""
+    """A policy that can be evaluated: an instance of a policy class, or a rule."""
 
     def validate(self, request: Any) -> None:
         """Return None if the request is allowed. Raises PolicyViolation if it is not."""
@@ -117,12 +119,12 @@ class Policy(Protocol):
 
 
 class PolicyGroup(Protocol):
-    """Policies that can be evaluated together."""
+    """A group of policies that can be evaluated together."""
 
     def passes(self, policies: Sequence[Any], request: PolicyRequest) -> bool:
         """Return whether all these policies of the group allow a request.
 
-        False means that the policies must be evaluated one by one.
+        If the result is False, evaluate each policy separately to find the policies that deny the request.
         """
 
 
@@ -130,9 +132,10 @@ class PolicyGroup(Protocol):
 class ConfiguredPolicy:
     """One policy of a project, ready to be evaluated.
 
-    outcome: the outcome of a violation, deny or warn.
-    bounded: whether the evaluation always terminates. Expressions do; custom code gets a time limit.
-    group: the group of policies that can be evaluated together with this policy.
+    outcome: the outcome of a violation: deny or warn.
+    bounded: whether the evaluation is known to terminate. If False, as for custom code, the evaluation has a
+        time limit.
+    group: the group of policies that can be evaluated together with this policy, or None.
     """
 
     name: str
@@ -150,17 +153,14 @@ class ConfiguredPolicy:
         return self.selector.kind
 
     def covers(self, request: PolicyRequest) -> bool:
-        """Return whether the policy applies to a request for its kind.
-
-        Only the fields that are needed are read.
-        """
+        """Return whether the policy applies to a request for a resource of its kind."""
         if self.selector is not EVERYTHING and not self.selector.covers(request):
             return False
         return self.actions == EVERY_ACTION or request.action in self.actions
 
 
 def group_by_kind(policies: Iterable[ConfiguredPolicy]) -> dict[str, list[ConfiguredPolicy]]:
-    """Return policies by the kind that they check, in the order of `list_policy_kinds`."""
+    """Return the policies for each kind. The kinds are in the order of `list_policy_kinds`."""
     policies_by_kind: dict[str, list[ConfiguredPolicy]] = {}
     for item in policies:
         policies_by_kind.setdefault(item.kind, []).append(item)

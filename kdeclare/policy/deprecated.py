@@ -1,4 +1,4 @@
-"""Kafka's own policy interfaces, which KIP-201 deprecates, and adapters from these to the new interface."""
+"""Kafka's original policy interfaces, which KIP-201 deprecates, and adapters to the current interface."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -13,44 +13,46 @@ _CONFIGS = "configs."
 
 
 class ConfigScope(StrEnum):
-    """The types of Kafka config resource in use (ConfigResource.Type)."""
+    """The type of a Kafka config resource (ConfigResource.Type)."""
 
     TOPIC = "TOPIC"
     BROKER = "BROKER"
 
 
 class ConfigResource(NamedTuple):
-    """The resource of a config (org.apache.kafka.common.config.ConfigResource)."""
+    """The resource to which configs belong (org.apache.kafka.common.config.ConfigResource)."""
 
     scope: ConfigScope
     name: str
 
 
 class _Configurable:
-    """The common base of both deprecated interfaces.
+    """The common base class of both deprecated interfaces.
 
     An instance is constructed without arguments, configured once, and closed at the end.
     """
 
     def configure(self, configs: Mapping[str, Any]) -> None:
-        """Apply the settings of the project file. Every exception that this raises is shown to the user."""
+        """Apply the settings from the project file. If this raises an exception, users see its message."""
 
     def close(self) -> None:
         """Release the resources that ``configure`` or ``validate`` acquired."""
 
 
 class CreateTopicPolicy(_Configurable, ABC):
-    """A policy for the creation of topics (org.apache.kafka.server.policy.CreateTopicPolicy).
+    """A policy that checks new topics (org.apache.kafka.server.policy.CreateTopicPolicy).
 
-    Deprecated: `TopicActionsPolicy` gets the same data, and also checks modifications and deletions.
+    Deprecated: use `TopicActionsPolicy`, which gets the same data, and also checks modifications and
+    deletions.
     """
 
     @dataclass(frozen=True, slots=True)
     class RequestMetadata:
         """The topic to be created.
 
-        num_partitions, replication_factor: with broker defaults filled in; None if assignments are given.
-        replicas_assignments: broker ids by partition; None if the request has none.
+        num_partitions, replication_factor: the counts, including broker defaults; None if the request has
+            assignments.
+        replicas_assignments: the broker ids of each partition; None if the request has no assignments.
         configs: the configs in the request.
         """
 
@@ -66,15 +68,15 @@ class CreateTopicPolicy(_Configurable, ABC):
 
 
 class AlterConfigPolicy(_Configurable, ABC):
-    """A policy for config changes (org.apache.kafka.server.policy.AlterConfigPolicy).
+    """A policy that checks config changes (org.apache.kafka.server.policy.AlterConfigPolicy).
 
-    Kafka also calls it for the configs of new topics. Deprecated: it sees neither the previous value of a
-    config nor the rest of the topic; `TopicActionsPolicy` sees both.
+    As in Kafka, the policy also checks the configs of new topics. Deprecated: use `TopicActionsPolicy`, which
+    also gets the previous values of the configs and the other fields of the topic.
     """
 
     @dataclass(frozen=True, slots=True)
     class RequestMetadata:
-        """The configs of a resource that the request changes. None removes an override."""
+        """The resource of the request, and the configs to change. A config with the value None is unset."""
 
         resource: ConfigResource
         configs: Mapping[str, str | None]
@@ -85,7 +87,10 @@ class AlterConfigPolicy(_Configurable, ABC):
 
 
 class CreateTopicAdapter(TopicActionsPolicy):
-    """Passes creations to a CreateTopicPolicy as Kafka does, either as counts or as assignments."""
+    """Passes requests for new topics to a CreateTopicPolicy.
+
+    As in Kafka, the request contains either the counts or the assignments of the new topic.
+    """
 
     def __init__(self, policy: CreateTopicPolicy) -> None:
         self._policy = policy
@@ -95,7 +100,7 @@ class CreateTopicAdapter(TopicActionsPolicy):
         self._policy.configure(configs)
 
     def validate(self, request: RequestMetadata) -> None:
-        """Pass on creations. Kafka does not call the policy for other requests."""
+        """Pass on a request for a new topic. As in Kafka, the policy does not get other requests."""
         post = request.post_request_state
         if request.action is not Action.CREATE or post is None:
             return None
@@ -126,7 +131,7 @@ class AlterConfigAdapter(TopicActionsPolicy):
         self._policy.configure(configs)
 
     def validate(self, request: RequestMetadata) -> None:
-        """Pass on config changes. Kafka does not call the policy for a request without configs."""
+        """Pass on config changes. As in Kafka, the policy does not get a request without configs."""
         post = request.post_request_state
         keys = sorted(f.removeprefix(_CONFIGS) for f in request.changed if f.startswith(_CONFIGS))
         if post is None or not keys:
@@ -143,7 +148,7 @@ class AlterConfigAdapter(TopicActionsPolicy):
 
 
 AnyPolicy = TopicActionsPolicy | CreateTopicPolicy | AlterConfigPolicy | ResourcePolicy
-"""The types that can be configured as a policy."""
+"""The types of policies that a project file can name."""
 
 INTERFACES: tuple[type[AnyPolicy], ...] = (
     TopicActionsPolicy,
@@ -154,9 +159,9 @@ INTERFACES: tuple[type[AnyPolicy], ...] = (
 
 
 def find_interfaces(cls: type) -> tuple[type[AnyPolicy], ...]:
-    """Return the interfaces that a class inherits from.
+    """Return the policy interfaces that a class inherits from.
 
-    No custom code is run, because it could raise an exception.
+    The function runs no code of the class, because custom code could raise an exception.
     """
     lineage = type.__dict__["__mro__"].__get__(cls)
     return tuple(interface for interface in INTERFACES if interface in lineage)
@@ -170,21 +175,21 @@ class BothAdapter(TopicActionsPolicy):
         self._adapters = (CreateTopicAdapter(policy), AlterConfigAdapter(policy))
 
     def configure(self, configs: Mapping[str, Any]) -> None:
-        """Pass the settings on to the policy only once."""
+        """Pass the settings on to the policy, only once."""
         self._policy.configure(configs)
 
     def validate(self, request: RequestMetadata) -> None:
-        """Pass on the request in the form of each interface."""
+        """Pass on the request twice: once in the form of each interface."""
         for adapter in self._adapters:
             adapter.validate(request)
 
     def close(self) -> None:
-        """Close the policy only once."""
+        """Close the policy, only once."""
         self._policy.close()
 
 
 def adapt_policy(policy: AnyPolicy) -> TopicActionsPolicy | ResourcePolicy:
-    """Return the policy itself, or an adapter for a policy with a deprecated interface."""
+    """Return the policy itself, or an adapter if the policy has a deprecated interface."""
     interfaces = find_interfaces(type(policy))
     deprecated_policy: Any = policy
     if CreateTopicPolicy in interfaces and AlterConfigPolicy in interfaces:

@@ -1,4 +1,4 @@
-"""Evaluate the policies of a project for the effects of operations, one resource at a time."""
+"""Evaluate the policies of a project for the changes that the operations of a plan make."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -39,7 +39,7 @@ from kdeclare.policy.subjects import (
 
 @dataclass(slots=True)
 class SubjectEffects:
-    """The effects of a planned resource on a subject, which is the resource that policies check."""
+    """The effects of a planned resource on a subject. A subject is a resource that policies check."""
 
     resource: ResourceId
     subject: ResourceId
@@ -47,7 +47,7 @@ class SubjectEffects:
 
     @property
     def deletes(self) -> bool:
-        """Whether the effects delete the subject."""
+        """Whether the subject is deleted."""
         return any(effect.deleted for effect in self.find_topic_effects)
 
 
@@ -57,10 +57,11 @@ def evaluate_operations(
     context: PolicyContext,
     override: Override = lambda verdict: None,
 ) -> PolicyEvaluation:
-    """Evaluate every policy for every resource of its kind that the operations, in this order, change.
+    """Evaluate each policy for each resource of its kind that the operations change.
 
-    If several planned resources change one subject, each is evaluated on the result of the earlier ones,
-    except those that were denied. Raises Fault if a system does not respond.
+    operations: the operations in the order of their execution.
+    If several planned resources change the same subject, each change is evaluated as if the earlier changes
+    were applied, except for the changes that were denied. Raises Fault if a system does not respond.
     """
     policies_by_kind = group_by_kind(policies)
     subject_effects = collect_subject_effects(operations, policies_by_kind)
@@ -79,10 +80,10 @@ def evaluate_operations(
 
 
 def collect_subject_effects(operations: Sequence[Operation], kinds: Iterable[str]) -> list[SubjectEffects]:
-    """Return the effects of each resource on each subject of these kinds, in the order of evaluation.
+    """Return the effects of each planned resource on each subject of these kinds, in evaluation order.
 
-    Deletions come first, because they free capacity. All other effects are grouped by subject. For each
-    subject, they are in the order of the operations, which respects dependencies between resources.
+    Deletions come first, because they free capacity. The other effects are grouped by subject. The effects on
+    one subject are in the order of the operations.
     """
     effects_by_key: dict[tuple[str, str, str, str], SubjectEffects] = {}  # str keys have cached hashes
     kind_subjects = [(number, kind, get_policy_subjects(kind)) for number, kind in enumerate(kinds)]
@@ -123,8 +124,10 @@ def _start_reviews(subject_effects: Iterable[SubjectEffects], context: PolicyCon
 class _Evaluation:
     """The state of one evaluation.
 
-    prerequisites: by resource and subject, the earlier resources that changed the same subject. Without them,
-    the policies might have denied the change.
+    prerequisites: for each resource and subject, the planned resources whose changes to the same subject were
+        evaluated earlier. Without these changes, the policies might have denied the change.
+    changers: the planned resources whose changes to a subject were not denied, by kind and name of the
+        subject.
     """
 
     policies: Mapping[str, Sequence[ConfiguredPolicy]]
@@ -136,7 +139,7 @@ class _Evaluation:
     changers: dict[tuple[str, str], tuple[ResourceId, ...]] = field(default_factory=dict)
 
     def judge(self, item: SubjectEffects, asking: PolicyEvaluator) -> None:
-        """Evaluate the effects of a resource on a subject."""
+        """Evaluate the policies for the effects of one resource on one subject, and record the verdicts."""
         resource, subject = item.resource, item.subject
         review = self.reviews[subject.kind]
         request = review.make_request(subject.name, item.find_topic_effects)
@@ -161,7 +164,7 @@ def _collect_verdicts(
     review: Review,
     evaluator: PolicyEvaluator,
 ) -> tuple[list[Verdict], bool]:
-    """Return the verdict of each policy, and whether a policy objects."""
+    """Return the verdict of each policy, and whether at least one policy objects to the change."""
     name = str(subject_effects.resource)
     subject_name = (
         None
@@ -175,7 +178,7 @@ def _collect_verdicts(
         message = None if item.group in passing_groups else evaluator.ask(item, request)
         fault = review.fault
         if fault is not None:
-            raise fault  # even if the policy caught it
+            raise fault  # even if the policy caught the exception
         if message is None:
             verdicts.append(Verdict(item.name, name, VerdictOutcome.ALLOW, "", subject_name))
         else:
@@ -198,7 +201,7 @@ def _find_passing_groups(applicable: Sequence[ConfiguredPolicy], request: Policy
     try:
         return [group for group, policies in groups.items() if group.passes(policies, request)]
     except PolicyViolation:
-        return []  # the resource no longer exists: each policy must report it itself
+        return []  # the resource no longer exists: evaluate each policy separately, so that it reports this
 
 
 def _apply_override(verdict: Verdict, override: Override) -> Verdict:
@@ -211,7 +214,10 @@ def _find_predecessors(
     kinds: Iterable[str],
     prerequisites: Mapping[tuple[ResourceId, ResourceId], Sequence[ResourceId]],
 ) -> Mapping[str, Mapping[str, str]]:
-    """Return, for each operation, the operations whose effects its verdict relied on."""
+    """Return the operations that must run before each operation, because its verdict relies on their effects.
+
+    The keys are the ids of operations. The values are the ids of the predecessors, with a reason for each.
+    """
     if not prerequisites:
         return {}
     operation_ids: dict[tuple[ResourceId, ResourceId], list[str]] = {}
@@ -237,7 +243,7 @@ def _find_predecessors(
 
 @dataclass(frozen=True, slots=True)
 class ProjectPolicyGate(PolicyGate):
-    """A `PolicyGate` that evaluates a project's policies for the effects of operations."""
+    """A `PolicyGate` that evaluates the policies of a project."""
 
     policies: tuple[ConfiguredPolicy, ...] = ()
 
@@ -248,9 +254,9 @@ class ProjectPolicyGate(PolicyGate):
         selections: Selections,
         override: Override,
     ) -> PolicyEvaluation:
-        """Evaluate a draft.
+        """Evaluate the policies for a plan that is being made.
 
-        Policies see the live state that was read for the plan; more data is read on demand.
+        The policies see the live state that was read for the plan. Other data is read when a policy needs it.
         """
         if not self.policies or not operations:  # skip building the context, which covers all resources
             return PolicyEvaluation()
@@ -274,7 +280,7 @@ class ProjectPolicyGate(PolicyGate):
         owned: Mapping[str, OwnedRecord],
         override: Override,
     ) -> PolicyEvaluation:
-        """Evaluate a finished plan. Policies see the current state of the systems."""
+        """Evaluate the policies for a finished plan. The policies see the current state of the systems."""
         if not self.policies or not operations:
             return PolicyEvaluation()
         planned = ((item.id, item.before or item.after) for item in plan.ownership)
@@ -293,7 +299,10 @@ class ProjectPolicyGate(PolicyGate):
         owned: Mapping[str, OwnedRecord],
         ownership: Iterable[Ownership],
     ) -> Labels:
-        """Return the labels to store in the plan. If there are no policies, no labels are stored."""
+        """Return the labels to store in the plan, so that the policies can be evaluated again before apply.
+
+        If there are no policies, return no labels.
+        """
         kinds = group_by_kind(self.policies)
         if not kinds:
             return {}
@@ -308,7 +317,10 @@ class ProjectPolicyGate(PolicyGate):
         )
 
     def list_evaluated(self, operations: Sequence[Operation]) -> frozenset[tuple[ResourceId, str]]:
-        """Return the subjects that the operations affect, by the names that verdicts use."""
+        """Return each planned resource with each subject that it affects, in the form that verdicts use.
+
+        The subject is an empty string if it is the planned resource itself.
+        """
         subject_effects = collect_subject_effects(operations, group_by_kind(self.policies))
         return frozenset(
             (item.resource, "" if item.subject == item.resource else _format_subject(item.subject))

@@ -1,4 +1,4 @@
-"""The policy interface of KIP-201 in Python: one policy for the whole life of a topic."""
+"""The policy interface of KIP-201 in Python. One policy checks all changes during the life of a topic."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -9,14 +9,14 @@ from kdeclare.core.resources.policy_subjects import PolicyAction, PolicyViolatio
 __all__ = ["Action", "PolicyViolation", "RequestMetadata", "TopicActionsPolicy", "TopicState"]
 
 Action = PolicyAction
-"""The action on a topic (KIP-201 TopicActionsPolicy.Action)."""
+"""An action on a topic: CREATE, MODIFY or DELETE (KIP-201 TopicActionsPolicy.Action)."""
 
 
 class TopicState(Protocol):
     """A topic before or after a request (KIP-201 TopicActionsPolicy.TopicState).
 
-    Each property is fetched when it is first read, for all topics that are evaluated together. Properties
-    that no policy reads cause no requests to the brokers.
+    The value of a property is fetched when a policy first reads the property, for all topics that are
+    evaluated together. Properties that no policy reads cause no requests to the brokers.
     """
 
     @property
@@ -25,21 +25,21 @@ class TopicState(Protocol):
 
     @property
     def replication_factor(self) -> int:
-        """The number of replicas of each partition. If the partitions differ, it is the smallest number.
+        """The number of replicas of each partition, or the smallest number if it differs between partitions.
 
-        An in-flight reassignment counts as done: the target replicas are used (KIP-860).
+        During a reassignment, the target replicas are counted (KIP-860).
         """
 
     @property
     def replicas_assignments(self) -> Mapping[int, Sequence[int]]:
-        """Broker ids by partition, the preferred leader first.
+        """The broker ids of each partition, the preferred leader first.
 
-        Partitions that Kafka itself will place are left out.
+        Partitions whose replicas will be placed by Kafka are omitted.
         """
 
     @property
     def configs(self) -> Mapping[str, str]:
-        """The topic's config overrides, without broker defaults.
+        """The config overrides of the topic, without broker defaults.
 
         The elements of a list are joined by commas.
         """
@@ -48,12 +48,16 @@ class TopicState(Protocol):
 class RequestMetadata(Protocol):
     """One request for one topic (KIP-201 TopicActionsPolicy.RequestMetadata).
 
-    The members after `post_request_state` are additions of kdeclare. They, too, are fetched when first read.
+    The properties and methods after `post_request_state` are additions of kdeclare. Their values are also
+    fetched when a policy first reads them.
     """
 
     @property
     def action(self) -> Action:
-        """The action on the topic; MODIFY covers configs, partitions, replicas and the replication factor."""
+        """The action on the topic.
+
+        MODIFY includes changes to configs, partitions, replicas and the replication factor.
+        """
 
     @property
     def topic(self) -> str:
@@ -63,8 +67,8 @@ class RequestMetadata(Protocol):
     def principal(self) -> str | None:
         """The principal of the request in Kafka's form (``User:alice``), or None without authentication.
 
-        With TLS client authentication, it is also None, because only the brokers know how they map the name
-        in a certificate to a principal.
+        The principal is also None with TLS client authentication, because only the brokers know how to map
+        the name in a certificate to a principal.
         """
 
     @property
@@ -77,17 +81,17 @@ class RequestMetadata(Protocol):
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """The labels of the topic's manifest; on DELETE, the labels when it was last applied."""
+        """The labels of the topic's manifest. On DELETE, the labels when the topic was last applied."""
 
     @property
     def labels_before(self) -> Mapping[str, str]:
-        """The labels when the topic was last applied. Empty if the topic was never applied."""
+        """The labels of the topic when it was last applied. Empty if the topic was never applied."""
 
     @property
     def changed(self) -> frozenset[str]:
         """The changed fields: ``partitions``, ``replicationFactor``, ``assignments``, ``configs.<key>``.
 
-        On CREATE these are all declared fields; on DELETE there are none.
+        On CREATE, all declared fields. On DELETE, an empty set.
         """
 
     @property
@@ -96,12 +100,13 @@ class RequestMetadata(Protocol):
 
     @property
     def record_count(self) -> int:
-        """The number of offsets between the start and the end of the existing topic; 0 on CREATE."""
+        """The number of offsets between the start and the end of the topic's partitions. On CREATE, 0."""
 
     def partitions_of(self, labels: Mapping[str, str]) -> int:
-        """Return how many partitions all topics with these labels have after this request.
+        """Return the total number of partitions of all topics with these labels after this request.
 
-        Earlier changes of the plan count, unless they were denied. Deletions come first.
+        The number includes the changes of the plan that were evaluated earlier and not denied. Deletions are
+        evaluated first.
         """
 
 
@@ -109,18 +114,17 @@ class TopicActionsPolicy(ABC):
     """A policy that is evaluated before a topic is created, modified or deleted (KIP-201).
 
     An instance is constructed without arguments and configured once. ``validate`` is called for one topic at
-    a time, but not necessarily from the thread that configured it, nor always from the same thread.
+    a time, but the calls can come from different threads.
     """
 
     def configure(self, configs: Mapping[str, Any]) -> None:  # noqa: B027  most policies have no settings
-        """Apply the settings of the project file. Every exception that this raises is shown to the user."""
+        """Apply the settings from the project file. If this raises an exception, users see its message."""
 
     @abstractmethod
     def validate(self, request: RequestMetadata) -> None:
-        """Return None if the request is allowed.
+        """Return None if the request is allowed, and raise PolicyViolation if the request is not allowed.
 
-        Raises PolicyViolation if the request is not allowed. Any other exception or return value also denies
-        the request.
+        Any other exception or return value also denies the request.
         """
 
     def close(self) -> None:  # noqa: B027

@@ -1,4 +1,4 @@
-"""Run custom policy code: with a time limit, without access to stdout, and with its exceptions formatted."""
+"""Run custom policy code with a time limit and without access to stdout, and format its exceptions."""
 
 import logging
 import os
@@ -27,9 +27,10 @@ from kdeclare.policy.configured_policy import ConfiguredPolicy
 
 @contextmanager
 def isolate_stdout() -> Iterator[Callable[[], None]]:
-    """Reserve stdout for this thread; the output of other threads goes to stderr.
+    """Reserve stdout for the calling thread. The output of other threads goes to stderr.
 
-    Yields a function to call if a thread has to be abandoned, because that thread might continue to print.
+    Yields a function to call if another thread has to be abandoned. After this call, the output of other
+    threads is redirected even after the block, because the abandoned thread might still print.
     """
     original_stdout, lost_marks = sys.stdout, []
     sys.stdout = cast(IO[str], _ThreadStdout(original_stdout))
@@ -41,7 +42,7 @@ def isolate_stdout() -> Iterator[Callable[[], None]]:
 
 
 class _ThreadStdout:
-    """stdout for the thread that creates it, stderr for all others."""
+    """A stream that is stdout for the thread that creates the stream, and stderr for all other threads."""
 
     def __init__(self, stream: object) -> None:
         self._stream = stream
@@ -57,9 +58,9 @@ _LIBRARY_PREFIXES = ("<", *(f"{folder}{os.sep}" for folder in (*_LIBRARIES, Path
 
 
 def format_exception(exception: BaseException) -> str:
-    """Format an exception: ``ValueError: too short (policies/naming.py:12)``.
+    """Format an exception with its source position: ``ValueError: too short (policies/naming.py:12)``.
 
-    The position is omitted if no frame belongs to the policy's own code.
+    The position is omitted if the exception was not raised in, or passed through, custom policy code.
     """
     summary = f"{type(exception).__name__}: {_format_message(exception)}".removesuffix(": ")
     location = _find_location(exception)
@@ -72,7 +73,7 @@ def _format_message(exception: BaseException) -> str:
             return " ".join(str.split(convert(exception))).rstrip(".")
         except KeyboardInterrupt:
             raise
-        except BaseException:  # noqa: BLE001, S112  __str__ and __repr__ are custom code, too
+        except BaseException:  # noqa: BLE001, S112  __str__ and __repr__ can be custom code
             continue
     return ""
 
@@ -100,7 +101,7 @@ def _format_path(file: str) -> str:
 _log = logging.getLogger(__name__)
 
 LIMIT_S = 30.0
-"""Time limit of a policy for one resource, in seconds. The time for reading live data does not count."""
+"""The time limit of a policy for one resource, in seconds. The time for reading live state does not count."""
 _POLL_S = 0.05
 
 _Answer = str | BaseException | None
@@ -108,13 +109,17 @@ _Call = Callable[[], _Answer]
 
 
 class PolicyEvaluator:
-    """Evaluates policies. It is a context manager for the separate thread in which custom code runs.
+    """Evaluates policies. A context manager, which stops the separate thread in which custom code runs.
 
-    A policy that times out is not called again. Its remaining requests are denied.
+    A policy that times out is not called again, and its remaining requests are denied.
     """
 
     def __init__(self, limit_s: float | None = None, is_busy: Callable[[], bool] = lambda: False) -> None:
-        """limit_s: the time limit; None for `LIMIT_S`. is_busy: whether the policy is waiting for a read."""
+        """Create the evaluator.
+
+        limit_s: the time limit in seconds; None for `LIMIT_S`.
+        is_busy: a function that returns whether a policy is waiting for live state. This time does not count.
+        """
         self._limit_s = LIMIT_S if limit_s is None else limit_s
         self._is_busy = is_busy
         self._lost_policies: set[str] = set()
@@ -129,9 +134,9 @@ class PolicyEvaluator:
         self._calls.put(None)
 
     def ask(self, item: ConfiguredPolicy, request: PolicyRequest) -> str | None:
-        """Return the policy's objection to the request, or None if the policy allows the request.
+        """Return the message of a policy that denies a request, or None if the policy allows the request.
 
-        Raises Fault if the cluster failed to return data that the policy reads, and UnavailableError if the
+        Raises Fault if the system did not return data that the policy reads, and UnavailableError if the
         request does not contain the data.
         """
         if self._lost_policies and item.name in self._lost_policies:
@@ -164,7 +169,7 @@ class PolicyEvaluator:
                     remaining_s -= 0 if self._is_busy() else time.monotonic() - started_s
             mark_lost()
         self._lost_policies.add(policy.name)
-        # the thread is abandoned to this policy; the other policies get a new one
+        # the thread of this policy is abandoned; the other policies run in a new thread
         self._calls, self._answers, self._running = SimpleQueue(), SimpleQueue(), False
         return f"{_format_policy(policy)} timed out after {self._limit_s:g} s."
 
@@ -175,17 +180,17 @@ def _serve_calls(calls: SimpleQueue[_Call | None], answers: SimpleQueue[_Answer]
 
 
 def _format_policy(policy: ConfiguredPolicy) -> str:
-    """Return the policy's name and position, for messages about a policy that failed."""
+    """Return the name and position of a policy, for messages about its failure."""
     return f"Policy '{policy.name}'" + (f" ({policy.place})" if policy.place else "")
 
 
 def _evaluate_policy(policy: ConfiguredPolicy, request: PolicyRequest) -> _Answer:
-    """Return a violation's message, None, or an exception to raise in the waiting thread."""
+    """Return the message of a violation or failure, None, or an exception to raise in the calling thread."""
     try:
         return _find_objection(policy, request)
     except (Fault, UnavailableError, KeyboardInterrupt) as signal:
         return signal
-    except BaseException as failure:  # noqa: BLE001  every exception of custom code denies
+    except BaseException as failure:  # noqa: BLE001  any exception denies the request
         _log.info("Policy '%s' failed about '%s'", policy.name, request.name, exc_info=True)
         return f"{_format_policy(policy)} failed, so the request is denied: {format_exception(failure)}."
 
@@ -207,7 +212,7 @@ _thread_state = threading.local()
 
 
 class TimeLimitExceeded(Exception):
-    """A call that did not finish in time. Its thread is abandoned."""
+    """Raised if a call does not finish in time. The thread of the call is abandoned."""
 
 
 def is_loading() -> bool:
@@ -216,13 +221,13 @@ def is_loading() -> bool:
 
 
 def call_within_limit(call: Callable[[], _T]) -> _T:
-    """Run a call in a separate thread and return its result or raise its exception.
+    """Run a call in a separate thread, and return its result or raise its exception.
 
-    The output of the call goes to stderr, because stdout is reserved for data. Raises TimeLimitExceeded after
-    `LIMIT_S`, the limit of a policy for one resource.
+    The output of the call goes to stderr, because stdout is reserved for data. Raises TimeLimitExceeded if
+    the call does not finish within `LIMIT_S` seconds.
     """
     if is_loading():
-        return call()  # a policy within a policy: both share the limit
+        return call()  # a nested policy shares the time limit of the outer policy
     limit_s = LIMIT_S
     results: SimpleQueue[Callable[[], _T]] = SimpleQueue()
     with isolate_stdout() as mark_lost:
@@ -241,7 +246,7 @@ def _run_loading_call(call: Callable[[], _T], results: SimpleQueue[Callable[[], 
     _thread_state.loading = True
     try:
         value = call()
-    except BaseException as e:  # noqa: BLE001  raised again in the waiting thread
+    except BaseException as e:  # noqa: BLE001  raised again in the calling thread
         results.put(_make_raiser(e))
     else:
         results.put(lambda: value)

@@ -1,4 +1,4 @@
-"""Requests for resources of a `PolicySubject`. Their states are plain values by field."""
+"""Policy requests for resources of kinds that implement `PolicySubject`."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field
@@ -35,7 +35,7 @@ _T = TypeVar("_T")
 
 
 class PlainState(Mapping[str, object]):
-    """The fields of a resource. Collections without a value are empty."""
+    """The state of a resource: the values of its fields. Unset lists and mappings are empty."""
 
     def __init__(
         self,
@@ -47,8 +47,9 @@ class PlainState(Mapping[str, object]):
     ) -> None:
         """Create the state.
 
-        raise_missing: raises the error for an unknown field.
-        is_partial: whether collections can have more elements than ``values``. They are then unknown, too.
+        raise_missing: a function that raises the error for a field whose value is unknown.
+        is_partial: whether lists and mappings can have more elements than in ``values``. If so, their values
+            are unknown.
         """
         self._words, self._values, self._raise_missing, self._is_partial = (
             words,
@@ -81,7 +82,7 @@ class PlainState(Mapping[str, object]):
 
 @dataclass(frozen=True, slots=True)
 class PlainEffect:
-    """The effect of an operation on one resource."""
+    """The effect of one operation on one resource."""
 
     created: bool = False
     deleted: bool = False
@@ -89,7 +90,7 @@ class PlainEffect:
 
 
 def apply_effects(words: PolicyWords, values: Values, effects: Sequence[PlainEffect]) -> Values:
-    """Return the fields of a resource after these effects."""
+    """Return the values of a resource's fields after these effects."""
     result = dict(values)
     for change in (change for effect in effects for change in effect.fields):
         name, dot, key = change.path.partition(".")
@@ -111,7 +112,7 @@ def apply_effects(words: PolicyWords, values: Values, effects: Sequence[PlainEff
 
 
 def list_fields(words: PolicyWords, values: Values) -> frozenset[str]:
-    """Return the names of all fields that have a value, in the form of `PolicyRequest.changed`."""
+    """Return the names of all fields with a value, in the form of `PolicyRequest.changed`."""
     field_names: set[str] = set()
     for name, value in values.items():
         policy_field = words.fields.get(name)
@@ -127,7 +128,8 @@ def list_fields(words: PolicyWords, values: Values) -> frozenset[str]:
 class PlainRequest:
     """A request for one resource; see `PolicyRequest`.
 
-    find_before, find_after: functions that return the states, for actions that have these states.
+    find_before, find_after: functions that return the state before and after the request. ``find_before`` is
+        not called for CREATE, and ``find_after`` is not called for DELETE.
     find_principal: a function that returns the principal that kdeclare authenticates as.
     """
 
@@ -159,9 +161,9 @@ class PlainRequest:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredRequest(OfflineRequest):
-    """The request that applying a manifest will make.
+    """A request for the change that applying a manifest will make, as far as it is known without a system.
 
-    created: whether the request is for a resource that does not exist yet.
+    created: whether the resource is assumed not to exist yet.
     """
 
     name: str
@@ -173,31 +175,34 @@ class DeclaredRequest(OfflineRequest):
 
     @property
     def changed(self) -> frozenset[str]:
-        """The declared fields on CREATE. For other actions, they are unavailable."""
+        """The declared fields if the resource does not exist yet. Unavailable for an existing resource."""
         return list_fields(self.words, self.values) if self.created else self._raise_unavailable()
 
     @property
     def post_request_state(self) -> PlainState:
-        """The declared state. Collections of an existing resource can have more elements."""
+        """The declared state. If the resource exists, its lists and mappings are unavailable."""
         is_partial = not self.created
         return PlainState(self.words, self.values, lambda _: self._raise_unavailable(), is_partial=is_partial)
 
 
 @dataclass(frozen=True, slots=True)
 class PlainDeclaredSubject:
-    """The state of a resource that its own manifest declares; see `DeclaredSubject`."""
+    """A resource with the state that its manifest declares; see `DeclaredSubject`."""
 
     name: str
     words: PolicyWords
     values: Values
 
     def make_request(self, labels: LabelSet, *, created: bool) -> DeclaredRequest:
-        """Return the request that applying the manifest will make."""
+        """Return a request for the change that applying the manifest will make.
+
+        created: whether the resource is assumed not to exist yet.
+        """
         return DeclaredRequest(self.name, labels, self.words, self.values, created)
 
 
 class PlainReview:
-    """The requests for all resources of one kind; see `Review`."""
+    """Makes the requests for all resources of one kind that are evaluated together; see `Review`."""
 
     def __init__(self, kind: Kind, subject: PolicySubject, inputs: ReviewInputs) -> None:
         self._kind, self._subject, self._inputs = kind, subject, inputs
@@ -208,11 +213,14 @@ class PlainReview:
 
     @property
     def is_busy(self) -> bool:
-        """Whether data is currently being read from the system."""
+        """Whether data is being read from the system at the moment."""
         return self._is_reading
 
     def make_request(self, name: str, effects: Sequence[PolicyEffect]) -> PlainRequest:
-        """Return the request for these effects. The effects accepted so far are applied before them."""
+        """Return the request for the effects of operations on a resource.
+
+        The state before the request includes all effects that were accepted earlier.
+        """
         earlier_effects, own_effects = self._accepted.get(name, ()), _filter_plain_effects(effects)
         action = find_policy_action(effects)
 
@@ -235,11 +243,11 @@ class PlainReview:
         )
 
     def accept(self, name: str, effects: Sequence[PolicyEffect]) -> None:
-        """Record effects that were not denied."""
+        """Record the effects on a resource that no policy denied."""
         self._accepted[name] = (*self._accepted.get(name, ()), *_filter_plain_effects(effects))
 
     def make_existing_request(self, name: str, action: PolicyAction, among: Collection[str]) -> PlainRequest:
-        """Return a request that has the resource's current state both before and after."""
+        """Return a request in which the current state of the resource is the state before and after."""
         labels, values = self._inputs.labels.get(name, {}), self._read_values(name)
         is_creation = action is PolicyAction.CREATE
         return PlainRequest(
@@ -263,9 +271,9 @@ class PlainReview:
 
     @cached_property
     def _live(self) -> LiveState:
-        """The live state from the plan.
+        """The live state that was read for the plan.
 
-        Without it, the state of all resources evaluated together is read now.
+        Without a plan, the live state of all resources that are evaluated together is read on first use.
         """
         inputs = self._inputs
         if inputs.live is not None:
@@ -302,12 +310,13 @@ class PlainReview:
 
 
 class SnapshotReview(PlainReview):
-    """The requests for live resources of a snapshot. Their state is that of the snapshot."""
+    """Makes the requests for the resources in a snapshot, with their states in the snapshot."""
 
     def _find_principal(self) -> str | None:
-        """Raise Fault if the system has principals, or return None.
+        """Raise Fault if the system authenticates its users; otherwise return None.
 
-        A snapshot does not record the principal, and a rule would take None to mean "not authenticated".
+        A snapshot does not record the principal. If None were returned, rules would take the request for an
+        unauthenticated request.
         """
         provider = find_provider(self._kind.name)
         if provider is not None and provider.find_principal is not None:
@@ -317,25 +326,28 @@ class SnapshotReview(PlainReview):
 
 @dataclass(frozen=True, slots=True)
 class PlainSubjects:
-    """Makes the requests for resources of a kind that does not make them itself."""
+    """Makes the policy requests for a kind that does not make requests itself.
+
+    subject: the kind, as a `PolicySubject`.
+    """
 
     kind: Kind
     subject: PolicySubject
 
     @property
     def policy_words(self) -> PolicyWords:
-        """The fields that a rule for the kind can use."""
+        """The names and fields that rules for the kind can use."""
         return self.subject.policy_words
 
     def find_declared(self, desired: DesiredResource) -> Mapping[str, PlainDeclaredSubject]:
-        """Return the subjects that a manifest declares: its own resource, if it is of this kind."""
+        """Return the declared resource by name, or an empty mapping if it is of a different kind."""
         if desired.id.kind != self.kind.name:
             return {}
         values = self.subject.describe_declared(desired)
         return {desired.id.name: PlainDeclaredSubject(desired.id.name, self.policy_words, values)}
 
     def find_policy_effects(self, op: Operation) -> Mapping[str, PlainEffect]:
-        """Return the effects on resources of this kind that the type of the operation declares."""
+        """Return the effects of an operation on resources of this kind, by name of the resource."""
         operation_type = get_operation_type(op)
         if operation_type.is_auxiliary:
             return {}
@@ -351,13 +363,13 @@ class PlainSubjects:
         }
 
     def start_review(self, inputs: ReviewInputs) -> PlainReview:
-        """Start the requests for resources that are evaluated together."""
+        """Return the object that makes the requests for resources that are evaluated together."""
         return PlainReview(self.kind, self.subject, inputs)
 
     def review_snapshot(self, inputs: ReviewInputs) -> SnapshotReview:
-        """Start the requests for live resources of a snapshot.
+        """Return the object that makes the requests for the resources in a snapshot.
 
-        inputs: contains the live state of the snapshot.
+        inputs: the inputs of the evaluation, with the live state in the snapshot.
         """
         return SnapshotReview(self.kind, self.subject, inputs)
 
@@ -383,7 +395,7 @@ def select_known(
     desired: Mapping[str, DesiredResource],
     owned: Mapping[str, OwnedRecord],
 ) -> tuple[Selection, ...]:
-    """Return the selections with which to read the declared or owned resources of a kind."""
+    """Return the selections for reading the live state of resources that are declared or owned."""
     bodies = {name: desired[name].body if name in desired else None for name in sorted(names)}
     return tuple(s for name, body in bodies.items() for s in kind.select(name, body, owned.get(name)))
 
@@ -396,5 +408,5 @@ def _as_text(value: object) -> str:
     if isinstance(value, list | tuple):
         return ",".join(map(_as_text, value))
     if isinstance(value, dict):
-        return ""  # only the reference of a secret is known
+        return ""  # a secret, of which only the reference is known
     return str(value).lower() if isinstance(value, bool) else str(value)

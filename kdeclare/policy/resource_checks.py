@@ -1,4 +1,4 @@
-"""Evaluate policies without a plan, for declared or existing resources."""
+"""Evaluate policies for declared or existing resources, without a plan."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -24,7 +24,7 @@ from kdeclare.policy.subjects import PolicyContext, get_policy_subjects
 class CheckResult:
     """The verdicts of policies about resources.
 
-    open: pairs of policy and resource whose verdict requires data from a cluster.
+    open: the names of the policy and the resource for each verdict that requires data from a cluster.
     """
 
     verdicts: tuple[Verdict, ...] = ()
@@ -33,11 +33,11 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class StaticVerdicts:
-    """The objections of policies to manifests that can be determined without a cluster.
+    """The objections of policies to declared resources that can be determined without a cluster.
 
-    certain: objections to every change that results in the declared state. A resource that already has this
-        state is not changed, so policies are not evaluated for it.
-    created: objections that apply if the resource does not exist yet.
+    certain: the objections to any change that results in the declared state. If a resource already has this
+        state, it is not changed, and the objection does not apply.
+    created: the objections that apply only if the resource does not exist yet.
     """
 
     certain: tuple[Verdict, ...]
@@ -47,7 +47,7 @@ class StaticVerdicts:
 def find_static_verdicts(
     policies: Sequence[ConfiguredPolicy], desired: Iterable[DesiredResource]
 ) -> StaticVerdicts:
-    """Return the verdicts about declared resources that are known without a cluster."""
+    """Return the objections to declared resources that can be determined without a cluster."""
     certain: list[Verdict] = []
     created: list[Verdict] = []
     widened_policies = {id(policy): _widen_actions(policy) for policy in policies}
@@ -62,18 +62,18 @@ def find_static_verdicts(
                     try:
                         created += _evaluate_if_known(evaluator, policy, creation_request, item.id)
                     except UnavailableOffline:
-                        continue  # decided when planning
+                        continue  # the policy is evaluated when a plan is made
     return StaticVerdicts(_filter_objections(certain), _filter_objections(created))
 
 
 def _widen_actions(policy: ConfiguredPolicy) -> ConfiguredPolicy:
-    """Extend a policy for creations and modifications to all actions."""
+    """Return the policy, extended to all actions if it covers both CREATE and MODIFY."""
     covers_both = {PolicyAction.CREATE, PolicyAction.MODIFY} <= policy.actions
     return replace(policy, actions=EVERY_ACTION) if covers_both else policy
 
 
 def check_declared(policies: Sequence[ConfiguredPolicy], desired: Iterable[DesiredResource]) -> CheckResult:
-    """Evaluate policies for declared resources as if they were created now."""
+    """Evaluate policies for declared resources as if each resource were created now."""
     verdicts: list[Verdict] = []
     undecided: list[tuple[str, str]] = []
     with PolicyEvaluator() as evaluator:
@@ -95,7 +95,8 @@ def check_live(
 ) -> CheckResult:
     """Evaluate policies for existing resources, as if each were created in, or changed to, its current state.
 
-    progress: called with the number of finished resources. Raises Fault if a system does not respond.
+    progress: a function that is called with the number of finished resources after each resource.
+    Raises Fault if a system does not respond.
     """
     verdicts: list[Verdict] = []
     done_count = 0
@@ -113,8 +114,10 @@ def check_live(
 def check_existing(
     policies: Sequence[ConfiguredPolicy], kind: str, names: Sequence[str], review: Review
 ) -> Iterator[list[Verdict]]:
-    """Yield the verdicts of policies for each existing resource of their kind.
+    """Yield the list of verdicts about each existing resource of a kind.
 
+    policies: the policies for this kind.
+    names: the names of the resources.
     Raises Fault if a system does not respond.
     """
     among = frozenset(names)
@@ -136,7 +139,7 @@ def check_existing(
 def _collect_declared_subjects(
     desired: Iterable[DesiredResource], policies: Sequence[ConfiguredPolicy]
 ) -> Iterator[tuple[DesiredResource, DeclaredSubject, Sequence[ConfiguredPolicy]]]:
-    """Yield each declared resource with each of its subjects, and the policies for the subject's kind."""
+    """Yield each declared resource, each of its subjects, and the policies for the kind of the subject."""
     kinds = [(get_policy_subjects(kind), asked) for kind, asked in group_by_kind(policies).items()]
     for item in desired:
         for subjects, applicable in kinds:
@@ -147,10 +150,10 @@ def _collect_declared_subjects(
 def _evaluate_if_known(
     evaluator: PolicyEvaluator, policy: ConfiguredPolicy, request: UncertainRequest, resource: ResourceId
 ) -> list[Verdict]:
-    """Return the verdict of a policy.
+    """Return the verdict of a policy, or an empty list if the policy does not apply to the request.
 
-    Raises UnavailableOffline if the policy reads data that only a system has, even if it catches the
-    exception.
+    Raises UnavailableOffline if the policy reads data that is available only from a system, even if the
+    policy catches this exception.
     """
     request.withholding.forget()
     verdicts = _evaluate(evaluator, policy, request, resource)

@@ -1,4 +1,4 @@
-"""The kinds that policies can check, and the data that checking their resources needs."""
+"""The kinds that policies can check, and the data that is needed to evaluate policies for their resources."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import field
@@ -40,7 +40,10 @@ def _find_policy_subjects(kind: Kind) -> MakesPolicyRequests | None:
 
 
 def get_policy_subjects(kind: str) -> MakesPolicyRequests:
-    """Return the object that makes requests for a kind. Raises LookupError if policies do not support it."""
+    """Return the object that makes policy requests for a kind.
+
+    Raises LookupError if policies do not support the kind.
+    """
     resource_kind = KINDS.get(kind)
     subjects = _find_policy_subjects(resource_kind) if resource_kind is not None else None
     if subjects is None:
@@ -52,8 +55,9 @@ def get_policy_subjects(kind: str) -> MakesPolicyRequests:
 class PolicyContext:
     """The data for evaluating policies: connections, live state, and declared and owned resources.
 
-    live: the state that has been read for ``selections``; None if none has been read. labels: the future
-    labels. applied: the labels when resources were last applied.
+    live: the live state for ``selections``, or None if it has not been read yet.
+    labels: the labels of each resource after the change.
+    applied: the labels of each resource when it was last applied.
     """
 
     connections: Connections
@@ -65,7 +69,10 @@ class PolicyContext:
     applied: LabelsById = field(default_factory=dict)
 
     def start_review(self, kind: str, subjects: Mapping[PolicyAction, list[str]]) -> Review:
-        """Start the requests for resources of one kind."""
+        """Return the object that makes the requests for resources of one kind.
+
+        subjects: the names of the resources to check, by action.
+        """
         return get_policy_subjects(kind).start_review(
             ReviewInputs(
                 self.connections,
@@ -83,9 +90,10 @@ class PolicyContext:
 def read_existing(
     kinds: Iterable[str], context: PolicyContext
 ) -> tuple[LiveState, Selections, tuple[ResourceId, ...]]:
-    """Read all existing resources of these kinds that policies can check.
+    """Read all existing resources of these kinds, and return their live state, its selections and their ids.
 
-    For a kind that cannot list its resources, read the declared and owned ones. Raises Fault.
+    If a kind cannot list its resources, only declared and owned resources are read. Raises Fault if a system
+    does not respond.
     """
     kinds_by_name = {name: KINDS[name] for name in kinds}
     selections = tuple(s for kind in kinds_by_name.values() for s in _select_existing(kind, context))
@@ -124,7 +132,11 @@ def _resolve_names(
     desired: Mapping[str, DesiredResource],
     owned: Mapping[str, OwnedRecord],
 ) -> Collection[str]:
-    """Replace the keys of live objects with the names of their resources if they differ."""
+    """Return the names of existing resources.
+
+    keys: the keys of the live objects. If the key of a declared or owned resource differs from its name, the
+    key is replaced with the name.
+    """
     names = set(keys)
     for name in (*desired, *(owned.keys() - desired.keys())):
         body = desired[name].body if name in desired else None
@@ -136,19 +148,19 @@ def _resolve_names(
 
 
 def find_declared_labels(desired: Iterable[DesiredResource], owned: Mapping[str, OwnedRecord]) -> LabelsById:
-    """Return the declared labels of resources, or the last applied labels if undeclared."""
+    """Return the labels of each resource: the declared labels, or the last applied labels if undeclared."""
     return {**find_owned_labels(owned), **{d.id: d.labels for d in desired}}
 
 
 def find_planned_labels(owned: Mapping[str, OwnedRecord], ownership: Iterable[Ownership]) -> LabelsById:
-    """Return the labels from the ownership records of a plan, or else from the state."""
+    """Return the labels of each resource from the ownership changes of a plan, or else from the state."""
     records = ((str(item.id), item.after or item.before) for item in ownership)
     planned = {text: record for text, record in records if record is not None}
     return {**find_owned_labels(owned), **find_owned_labels(planned)}
 
 
 def find_owned_labels(owned: Mapping[str, OwnedRecord]) -> dict[ResourceId, LabelSet]:
-    """Return the labels of resources when they were last applied."""
+    """Return the labels of each resource when it was last applied."""
     return {
         ResourceId.parse(text): get_owned_labels(record)
         for text, record in owned.items()
@@ -157,12 +169,12 @@ def find_owned_labels(owned: Mapping[str, OwnedRecord]) -> dict[ResourceId, Labe
 
 
 def dump_labels(labels: LabelsById) -> Labels:
-    """Return labels by resource, as written in plan files: a topic is written as its name only."""
+    """Return labels in the form of plan files, where the key for a topic is only its name."""
     return {id_.name if id_.kind == TOPIC else str(id_): dict(found) for id_, found in labels.items()}
 
 
 def parse_labels(labels: Labels) -> LabelsById:
-    """Parse the result of `dump_labels`. Topic names contain no slash."""
+    """Parse the labels in a plan file. A key without a slash is the name of a topic."""
     return {
         ResourceId.parse(text) if "/" in text else ResourceId(TOPIC, text): found
         for text, found in labels.items()

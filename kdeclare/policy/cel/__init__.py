@@ -1,1 +1,1 @@
-"""Policies without code: CEL expressions, and the manifests of kind Policy that contain them."""
+"""Policies without code: CEL expressions, and the manifests of kind Policy that contain these expressions."""

@@ -1,4 +1,4 @@
-"""Static checks of a rule: how long its evaluation may take, and comparisons that can never be true."""
+"""Static checks of a rule: the cost of its evaluation, and comparisons that can never be true."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,17 +21,21 @@ from kdeclare.policy.cel.source import (
 from kdeclare.policy.cel.vocabulary import Vocabulary
 
 MAX_GROWTH = 50_000
-"""Maximum ratio of the size of an expression's values to the size of its input."""
+"""The maximum ratio of the size of an expression's values to the size of its input."""
 
 _ASSUMED_ELEMENTS = 1_000  # the assumed length of a list whose length is unknown
 _MAX_STEPS = 10_000  # evaluation stops after this many steps
 _ASSUMED_NAME_LENGTH = 100  # characters
-_LOOP_FACTOR = 5  # stricter limit in loops, which create their values again in every round
+_LOOP_FACTOR = 5  # makes the limit stricter inside a loop, which creates its values in every round
 _CLOSING = (")", "]", "}")
 
 
 class _LoopVariable(NamedTuple):
-    """The total size of a variable's values over all rounds of its loop, and the number of rounds."""
+    """The variable of a loop.
+
+    size: the total size of the variable's values in all rounds of the loop.
+    rounds: the number of rounds.
+    """
 
     size: float
     rounds: int
@@ -43,10 +47,10 @@ class _UnboundedLoop(Exception):
 
 
 def find_unbounded_loop(source: str) -> Token | None:
-    """Return a loop of an expression whose values could grow without bound; None if there is none.
+    """Return a loop whose values could grow without bound, or None if the expression has no such loop.
 
-    A loop that uses its variable twice, such as ``.map(x, x + x)``, doubles the size of its input. A chain of
-    thirty such loops exceeds any memory.
+    For example, ``.map(x, x + x)`` uses its variable twice and doubles the size of its input. With a chain of
+    thirty such loops, the values would no longer fit into memory.
     """
     pieces = tokenize(source)
     try:
@@ -66,8 +70,11 @@ class _SizeEstimator:
         self._opens = {end: begin for begin, end in self._closes.items()}
 
     def size(self, begin: int, end: int, held: Mapping[str, _LoopVariable], rounds: int, depth: int) -> float:
-        """Return the total size of the tokens between two indexes, evaluated ``rounds`` times.
+        """Return the total size of the values of the tokens from ``begin`` to ``end``.
 
+        held: the variables of the enclosing loops, by name.
+        rounds: the number of times that the tokens are evaluated.
+        depth: the number of enclosing loops other than ``map``.
         Raises _UnboundedLoop.
         """
         sizes: list[float] = [0.0] * (end - begin)
@@ -123,7 +130,10 @@ class _SizeEstimator:
         return size if is_map else receiver if loop.token.text == "filter" else 0
 
     def _find_receiver_start(self, index: int) -> int:
-        """Return the index where the expression begins that the loop at ``index`` iterates over."""
+        """Return the index of the first token of the expression that a loop iterates over.
+
+        index: the index of the loop's name.
+        """
         first = index
         while first > 0 and self._pieces[first - 1].text == ".":
             first -= 2
@@ -137,10 +147,10 @@ class _SizeEstimator:
         return max(first, 0)
 
     def _count_elements(self, first: int, index: int) -> int:
-        """Return the number of elements of the list that a loop iterates over.
+        """Return the number of elements that a loop iterates over.
 
-        The number is known only for a list literal, to which loops can be applied. Otherwise, return
-        _ASSUMED_ELEMENTS.
+        If the loop does not iterate over a list literal or the results of loops over a list literal, return
+        the assumed number.
         """
         if self._pieces[first].text != "[":
             return _ASSUMED_ELEMENTS
@@ -162,11 +172,15 @@ class _SizeEstimator:
 
 
 MAX_COST = 5_000_000
-"""Maximum cost of all matches of a rule for one topic, if each loop has the maximum number of rounds."""
+"""The maximum cost of all regular expression matches of a rule for one topic.
+
+Each loop is assumed to have the maximum number of rounds.
+"""
 
 _MAX_PATTERN_COST = 200_000  # RE2 rejects larger patterns
 _MATCH_COST = 40
-_ROUNDS_BY_DEPTH = (50, 1_000, 10_000)  # outside loops, in one, in several; many topics are evaluated
+# the assumed number of evaluations outside loops, in one loop and in nested loops; there can be many topics
+_ROUNDS_BY_DEPTH = (50, 1_000, 10_000)
 _IGNORE_CASE_FACTOR = 3  # (?i)
 _PIECE = re.compile(
     r"""\\[pP](?:\{[^}]*\}|.) | \[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]\\])*\] | \{(\d+)(?:,(\d*))?\} | \\. | .""",
@@ -177,9 +191,10 @@ _FLAG = re.compile(r"\(\?[a-zA-Z]*i")
 
 
 def find_slow_match(source: str, evaluate_literal: Callable[[str], str]) -> Token | None:
-    """Return the most expensive ``matches`` of a rule if all of them together could take too long, or None.
+    """Return the most expensive call of ``matches`` if all calls in a rule together could take too long.
 
-    evaluate_literal: returns the value of a string literal.
+    evaluate_literal: a function that returns the value of a string literal.
+    Return None if the calls are fast enough.
     """
     pieces = tokenize(source)
     bodies = [(loop.begin, loop.end) for loop in find_loops(pieces)]
@@ -204,7 +219,7 @@ def compute_pattern_cost(pattern: str) -> int:
     sums, last_costs = (
         [0],
         [0],
-    )  # by group: the cost so far, and that of the last piece, which may be repeated
+    )  # for each group: the cost so far, and the cost of the last piece, which can be repeated
     for match in _PIECE.finditer(pattern):
         text = match[0]
         if text == "(":
@@ -224,7 +239,10 @@ def compute_pattern_cost(pattern: str) -> int:
 
 
 def _compute_any_cost(texts: Iterable[str], *, joined: bool) -> int:
-    """Return the maximum cost of a pattern that is assembled from these strings."""
+    """Return the maximum cost of a pattern that can be assembled from these strings.
+
+    joined: whether the rule concatenates strings.
+    """
     texts = list(texts)
     repeats = (match for text in texts for match in _PIECE.finditer(text) if match[1] and joined)
     counts = map(_count_repetitions, repeats)
@@ -248,9 +266,9 @@ _EQUAL = ("==", "!=")
 def check_impossible_texts(
     source: str, evaluate_literal: Callable[[str], str], vocabulary: Vocabulary
 ) -> Iterator[RuleProblem]:
-    """Yield a problem for each comparison of ``action`` or ``changed`` with a string that it can never equal.
+    """Yield a problem for each string that is compared with ``action`` or ``changed``, but can never match.
 
-    evaluate_literal: returns the value of a string literal.
+    evaluate_literal: a function that returns the value of a string literal.
     """
     pieces = [*_pair_operators(tokenize(source)), *[Token("", len(source))] * 2]
     variables = {loop.variable for loop in find_loops(pieces)}
@@ -263,7 +281,7 @@ def check_impossible_texts(
 
 
 def _pair_operators(pieces: Sequence[Token]) -> Iterator[Token]:
-    """Join ``==`` and ``!=`` into one token each."""
+    """Yield the tokens with the two characters of ``==`` and ``!=`` joined into one token."""
     is_paired = False
     for token, next_token in zip(pieces, [*pieces[1:], Token("", 0)], strict=True):
         if not is_paired:
@@ -274,7 +292,10 @@ def _pair_operators(pieces: Sequence[Token]) -> Iterator[Token]:
 
 
 def _find_compared_texts(name: str, pieces: Sequence[Token], begin: int, end: int) -> Iterator[Token]:
-    """Yield the string literals in ``name == 'a'``, ``'a' == name`` and ``name in ['a', 'b']``."""
+    """Yield the string literals that are compared with a name.
+
+    Such comparisons are ``name == 'a'``, ``'a' == name`` and ``name in ['a', 'b']``.
+    """
     for index in range(begin, end):
         previous_text = pieces[index - 1].text if index else ""
         if pieces[index].text != name or previous_text == ".":
@@ -294,7 +315,7 @@ def _find_compared_texts(name: str, pieces: Sequence[Token], begin: int, end: in
 def _find_searched_texts(pieces: Sequence[Token]) -> Iterator[Token]:
     """Yield the string literals that are compared with elements of ``changed``.
 
-    They occur in ``'a' in changed`` and in loops over ``changed``.
+    Such comparisons are ``'a' in changed`` and comparisons in loops over ``changed``.
     """
     for index, token in enumerate(pieces):
         if token.text != "changed" or (index and pieces[index - 1].text == "."):
@@ -314,7 +335,7 @@ def _find_searched_texts(pieces: Sequence[Token]) -> Iterator[Token]:
 
 
 def _is_lone_text(pieces: Sequence[Token], index: int) -> bool:
-    """Return whether the token is a string literal that is not part of a larger expression."""
+    """Return whether a token is a string literal that is not part of a larger expression."""
     if index < 0 or not pieces[index].text or not is_text(pieces[index]):
         return False
     return pieces[index + 1].text not in ("+", ".", "[") and (not index or pieces[index - 1].text != "+")

@@ -1,4 +1,4 @@
-"""Translate the errors of the CEL compiler and evaluator into messages for the author of a rule."""
+"""Convert the errors of the CEL compiler and evaluator to messages for the author of a rule."""
 
 import re
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from kdeclare.policy.cel.source import tokenize
 from kdeclare.policy.cel.vocabulary import Vocabulary
 
 STATE = "State_"
-"""The prefix of the type of a state. The name of the state follows."""
+"""The prefix of the CEL type of a state. The name of the state follows, as in ``State_post``."""
 
 _FUNCTIONS = (
     *("all", "bool", "bytes", "contains", "double", "duration", "dyn", "endsWith", "exists", "exists_one"),
@@ -43,7 +43,7 @@ _WORDS |= {"=>": ">=", "=<": "<=", "<>": "!=", "NOT": "!"}
 
 @dataclass(frozen=True, slots=True)
 class RuleProblem:
-    """A problem of an expression. offset: the position of the problem in the expression, if known."""
+    """A problem in an expression. offset: the offset of the problem in the expression, or None if unknown."""
 
     detail: str
     hint: str = ""
@@ -51,7 +51,10 @@ class RuleProblem:
 
 
 def build_rule_problems(compiler_output: str, source: str, vocabulary: Vocabulary) -> tuple[RuleProblem, ...]:
-    """Convert the compiler output: the first syntax error, or all errors if the syntax is valid."""
+    """Return the problems in the compiler's output.
+
+    If the syntax of the expression is invalid, return only the first syntax error.
+    """
     compiler_errors = [
         (_compute_offset(source, int(m[1]), int(m[2])), m[3])
         for m in _ERROR.finditer(_CODE.sub("", compiler_output))
@@ -66,7 +69,7 @@ def build_rule_problems(compiler_output: str, source: str, vocabulary: Vocabular
     if not compiler_errors or "recursion" in compiler_output:
         return (RuleProblem(_explain_whole_rule(compiler_output)),)
     compiler_errors = [item for item in compiler_errors if "'*error*'" not in item[1]]
-    # if a loop is misspelled, its variable is unknown, too: report only the loop
+    # if the name of a loop is misspelled, its variable is also unknown: report only the name of the loop
     unknown_functions = [
         (at, text)
         for at, text in compiler_errors
@@ -80,7 +83,7 @@ def build_rule_problems(compiler_output: str, source: str, vocabulary: Vocabular
 
 
 def build_result_type_problem(kind: str) -> RuleProblem:
-    """Return the problem of an expression whose result is not a BOOL."""
+    """Return the problem of an expression whose result is not a boolean. kind: CEL's name of the type."""
     words = {"LIST": "a list", "MAP": "a mapping", "NULL": "null", "DYN": "a value of unknown type"}
     type_text = (
         words.get(kind.partition("<")[0])
@@ -89,7 +92,7 @@ def build_result_type_problem(kind: str) -> RuleProblem:
         or _format_type(kind)
     )
     hint = "Write a condition, for example a comparison, that is true for allowed requests."
-    return RuleProblem(f"A rule must be true or false, but the result of this one is {type_text}.", hint)
+    return RuleProblem(f"A rule must be true or false, but the result of this rule is {type_text}.", hint)
 
 
 def _compute_offset(source: str, line: int, column: int) -> int | None:
@@ -103,7 +106,7 @@ def _explain_whole_rule(compiler_output: str) -> str:
         return "The rule is nested too deeply."
     if "codepoint limit" in compiler_output:
         return "The rule is too long."
-    if compiler_output.startswith("compile()"):  # a TypeError: the compiler accepts every valid text
+    if compiler_output.startswith("compile()"):  # a TypeError: the compiler accepts any valid Unicode string
         return "The rule is not valid Unicode text."
     return f"The rule cannot be parsed: {_CODE.sub('', compiler_output).splitlines()[0].rstrip('.')}."
 
@@ -126,7 +129,10 @@ def _build_syntax_problem(message: str, offset: int, source: str) -> RuleProblem
 
 
 def _find_optional_syntax(message: str, source: str, vocabulary: Vocabulary) -> RuleProblem | None:
-    """Return the problem of ``[?'x']``, ``.?x`` and ``?.x``."""
+    """Return the problem of an unsupported optional lookup: ``[?'x']``, ``.?x`` or ``?.x``.
+
+    Return None if the expression does not contain an optional lookup.
+    """
     if not message.startswith("unsupported") and "expecting ':'" not in message:
         return None
     pieces = tokenize(source)
@@ -196,7 +202,7 @@ def _build_unknown_name_problem(name: str, offset: int, source: str, vocabulary:
 
 
 def _explain_misuse(name: str, is_after_dot: bool, arguments: str) -> tuple[str, str]:
-    """Return the detail and the hint for an existing function that is used incorrectly."""
+    """Return the detail and the hint for an incorrect call of an existing function."""
     argument_text = "(x, …)" if name in _LOOPS else "(…)"
     if is_after_dot and name in _LOOPS:
         hint = f"Write .{name}{argument_text}. For a mapping, x is a key."
@@ -239,7 +245,7 @@ def _explain_overload(
     operator = function.strip("_").lstrip("@")
     operand_types = [_format_type(kind) for kind in types]
     if function == "_?_:_":
-        detail = "The condition before '?' must be true or false, and both sides of ':' must have one type."
+        detail = "The condition before '?' must be true or false, and both sides of ':' must have the same type."
     elif len(operand_types) == 2:
         detail = (
             f"'{'[…]' if function == '_[_]' else operator}' does not accept "
@@ -271,13 +277,13 @@ def _suggest_conversion(types: set[str], source: str, vocabulary: Vocabulary) ->
 
 
 def _format_text_maps(vocabulary: Vocabulary) -> str:
-    """Return the names of the maps of strings, for a message: ``configs and labels``."""
+    """Return the names of all maps of strings, formatted for a message: ``configs and labels``."""
     map_names = [n for n in vocabulary.fields if vocabulary.words.fields[n].value_type == dict[str, str]]
     return f"{', '.join(map_names)} and labels" if map_names else "labels"
 
 
 def _format_key_noun(mapping: str) -> str:
-    """Return the noun for a key of a mapping: ``A config name`` for ``post.configs``."""
+    """Return the noun for the keys of a mapping, such as ``A config name`` for ``post.configs``."""
     name = mapping.rpartition(".")[2].strip().removesuffix("s")
     return f"{'An' if name[:1] in 'aeiou' else 'A'} {name} name"
 
@@ -323,9 +329,11 @@ _PLAIN_REASONS = {
 def explain_failure(
     message: str, source: str, vocabulary: Vocabulary, rule_position: SourcePosition | None = None
 ) -> str:
-    """Return the message of a violation.
+    """Return the message of the violation if a rule cannot be evaluated.
 
-    message: CEL's error. source: the text of the rule. rule_position: the position of the rule in its file.
+    message: CEL's error message.
+    source: the expression of the rule.
+    rule_position: the position of the rule in its file.
     """
     text = _ERROR_CODE.sub("", _ERROR_CODE.sub("", message)).rstrip(".")
     reason, suggestion = _explain_reason(text, source, vocabulary)
@@ -361,18 +369,18 @@ def _explain_missing_key(key: str, source: str, vocabulary: Vocabulary) -> tuple
     name = key.strip('"')
     quoted = re.escape(name)
     match = re.search(rf"([\w.]+)\s*(?:\[\s*[rR]?(['\"]){quoted}\2\s*\]|\.{quoted}\b)", source)
-    mapping = match[1] if match else "one of its mappings"
+    mapping = match[1] if match else "a mapping that the rule uses"
     return f"'{name}' is not in {mapping}", f"'{name}' in {match[1] if match else '…'} && …"
 
 
 def _explain_missing_number(key: str, source: str, vocabulary: Vocabulary) -> tuple[str, str]:
-    """Explain a missing key of a mapping with integer keys. Name the state whose mapping the rule uses."""
+    """Return the reason and a suggestion for a missing key of a mapping with integer keys."""
     for name, policy_field in vocabulary.words.fields.items():
         if get_args(policy_field.value_type)[:1] == (int,) and name in source:
             words = vocabulary.words
             side = words.after if f"{words.after}.{name}" in source else words.before
             return (
-                f"{key} is not among the {policy_field.elements} that it reads",
+                f"{key} is not one of the {policy_field.elements}",
                 f"{key} in {side}.{name} && …",
             )
-    return f"{key} is not in one of its mappings", f"{key} in … && …"
+    return f"{key} is not in a mapping that the rule uses", f"{key} in … && …"

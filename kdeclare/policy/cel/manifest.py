@@ -1,4 +1,4 @@
-"""Kind `Policy`: policies without code, declared in manifests."""
+"""The `Policy` kind: policies without code, declared in manifests."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import field
@@ -32,8 +32,8 @@ _MAX_SHOWN = 200
 class PolicySpec(PolicySpecBase):
     """``spec`` of a Policy manifest.
 
-    rule: a CEL expression. If it is false, the policy is violated.
-    message: the message of a violation (default: the rule).
+    rule: a CEL expression that is false if a request violates the policy.
+    message: the message that reports a violation (default: the rule).
     """
 
     rule: Annotated[str, Field(min_length=1)]
@@ -42,7 +42,7 @@ class PolicySpec(PolicySpecBase):
 
 @dataclass(frozen=True, slots=True)
 class PolicyBody:
-    """A declared policy as plain data. Its rule is not compiled yet."""
+    """A declared policy as plain data. The rule is not compiled."""
 
     rule: str
     message: str
@@ -55,9 +55,9 @@ class PolicyBody:
 
 
 class PolicyKind:
-    """Reads Policy manifests, and builds policies from them.
+    """Reads Policy manifests, and builds policies from these manifests.
 
-    The policies of one instance share the values that they read from a request.
+    All policies that one instance builds share the values that were read from a request.
     """
 
     name = "Policy"
@@ -68,7 +68,7 @@ class PolicyKind:
         self._group: RuleGroup | None = None
 
     def parse(self, name: str, spec: BaseModel) -> tuple[PolicyBody, tuple[SpecProblem, ...]]:
-        """Return the body of a spec, and its problems. Works offline."""
+        """Return the body of a spec, and the problems of the policy. Does not connect to any system."""
         spec = narrow(spec, PolicySpec)
         body = PolicyBody(
             rule=str(spec.rule),
@@ -83,9 +83,9 @@ class PolicyKind:
         return body, tuple(_check_policy(name, body))
 
     def configured(self, desired: DesiredResource) -> ConfiguredPolicy:
-        """Return the policy of a manifest.
+        """Return the policy that a manifest declares.
 
-        Raises RuleError, ValueError or LookupError if `parse` finds errors.
+        Raises RuleError, ValueError or LookupError if `parse` finds errors in the manifest.
         """
         from kdeclare.policy.cel.rule import CelPolicy, RuleGroup, compile_rule  # lazy, see `_check_policy`
 
@@ -134,7 +134,7 @@ def _build_rule_problem(problem: "RuleProblem") -> SpecProblem:
 
 
 def _check_null_states(inputs: RuleInputs, actions: frozenset[PolicyAction]) -> Iterator[SpecProblem]:
-    """Yield an error if the rule reads a state that is null for some actions and does not check for null."""
+    """Yield an error if the rule reads a state without a check for null, although the state can be null."""
     if "action" in inputs.names:
         return
     vocabulary = inputs.vocabulary
@@ -153,7 +153,7 @@ def _check_null_states(inputs: RuleInputs, actions: frozenset[PolicyAction]) -> 
     missing = " and ".join(f"'{side}' is null on {null_action_by_side[side]}" for side in open_sides)
     other_actions = actions - {null_action_by_side[side] for side in open_sides}
     remaining_actions = [action for action in PolicyAction if action in other_actions]
-    if not remaining_actions and len(actions) == 1:  # the rule would always be true if it checked for null
+    if not remaining_actions and len(actions) == 1:  # with a check for null, the rule would always be true
         is_before_state = vocabulary.is_before(open_sides[0])
         other_side = vocabulary.words.after if is_before_state else vocabulary.words.before
         noun = format_kind(vocabulary.kind)

@@ -1,4 +1,4 @@
-"""CEL rules: the values of their variables, their compilation, and the evaluation of many rules at once."""
+"""Compile CEL rules, read the values of their variables from requests, and evaluate many rules together."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
@@ -25,9 +25,11 @@ from kdeclare.policy.cel.vocabulary import NO_STATE, Vocabulary, get_vocabulary
 
 @dataclass(frozen=True, slots=True)
 class RuleInputs:
-    """The variables that a rule reads, by name. A field of a state has a name such as ``after.size``.
+    """The variables that a rule reads.
 
-    keys: the literal keys by mapping, for each mapping that the rule only accesses by literal keys.
+    names: the names of the variables. A field of a state has a dotted name, such as ``after.size``.
+    keys: the keys that the rule uses, by the name of the mapping. Contains only mappings that the rule
+        accesses only by literal keys.
     """
 
     vocabulary: Vocabulary
@@ -36,18 +38,19 @@ class RuleInputs:
 
 
 class Bindings:
-    """The variables of the current request. Rules that are evaluated for the same request share them.
+    """A cache for the values of variables, which all rules share that are evaluated for the same request.
 
-    A value is read only once for all rules.
+    Each value is read from the request only once.
     """
 
     def __init__(self) -> None:
         self._last: tuple[PolicyRequest | None, dict[str, object]] = (None, {})
 
     def of(self, request: PolicyRequest, wants: RuleInputs) -> dict[str, object]:
-        """Return the values of the wanted variables by name, without the fields of states that are null.
+        """Return the values of the variables in ``wants``, by name.
 
-        Errors raised while reading the request are not caught.
+        Fields of states that are null are omitted. Exceptions that occur when the request is read are not
+        caught.
         """
         last, known = self._last
         if last is not request:
@@ -61,7 +64,7 @@ class Bindings:
             else:
                 value = readers[name](request)
                 if name in wants.keys and isinstance(value, Mapping) and type(value) is not dict:
-                    # the rule needs only these keys, and not all other keys are always known
+                    # read only the keys that the rule needs, because other keys can be unavailable
                     values[name] = {key: str(value[key]) for key in wants.keys[name] if key in value}
                     continue
                 if name in converters and value is not NO_STATE and value is not None:
@@ -72,15 +75,19 @@ class Bindings:
         return values
 
     def forget(self) -> None:
-        """Forget the values of the last request."""
+        """Discard the values of the last request."""
         self._last = (None, {})
 
 
 MAX_LENGTH = 4_096
-"""Maximum length of a rule in characters."""
+"""The maximum length of a rule in characters."""
 SLOW_S, MAX_SLOW_S = 0.5, 5.0
-"""An evaluation that takes longer than SLOW_S seconds is slow; all slow ones of a policy may take MAX_SLOW_S
-together. The limits are generous, so that a rule is not blamed for a busy machine."""
+"""The limits on the evaluation time of a policy, in seconds.
+
+An evaluation that takes longer than SLOW_S is slow. If all slow evaluations of a policy together take longer
+than MAX_SLOW_S, the policy is no longer evaluated, and requests are denied. The limits are high, so that a
+busy machine does not cause denials.
+"""
 
 
 _WRAPPERS = {
@@ -89,11 +96,11 @@ _WRAPPERS = {
     int: "google.protobuf.Int64Value",
     float: "google.protobuf.DoubleValue",
 }
-"""The CEL types of scalars that can be null."""
+"""The CEL types of nullable scalars, by Python type."""
 
 
 class RuleError(Exception):
-    """An expression that is not a valid rule. problems: the reasons."""
+    """Raised if an expression is not a valid rule. problems: the problems of the expression."""
 
     def __init__(self, *problems: RuleProblem) -> None:
         self.problems = problems
@@ -101,14 +108,16 @@ class RuleError(Exception):
 
 
 class RuleEvaluationError(PolicyViolation):
-    """A rule could not be evaluated for a request, which is therefore denied."""
+    """The violation that denies a request for which a rule cannot be evaluated."""
 
 
 @dataclass(frozen=True, slots=True)
 class CelRule:
     """A compiled rule.
 
-    source: its text. inputs: the variables that it reads from a request.
+    source: the expression as written.
+    inputs: the variables that the rule reads from a request.
+    expression: the compiled expression.
     """
 
     source: str
@@ -117,14 +126,15 @@ class CelRule:
 
 
 class CelPolicy:
-    """Denies requests for which its rule is false or cannot be evaluated."""
+    """A policy that denies a request if its rule is false or cannot be evaluated."""
 
     def __init__(
         self, rule: CelRule, message: str, bindings: Bindings, rule_position: SourcePosition | None = None
     ) -> None:
         """Create the policy.
 
-        bindings: the variables, shared by all rules that are evaluated for the same requests.
+        message: the message of a violation.
+        bindings: the cache of variables that is shared by all rules that are evaluated for the same requests.
         rule_position: the position of the rule in its file.
         """
         self.rule = rule
@@ -145,7 +155,7 @@ class CelPolicy:
         started = perf_counter()
         try:
             result = self.rule.expression.eval(data=values).value()
-        except Exception as evaluation_error:  # noqa: BLE001  an evaluation that fails does not allow
+        except Exception as evaluation_error:  # noqa: BLE001  if the evaluation fails, the request is denied
             result = str(evaluation_error)
         elapsed_s = perf_counter() - started
         self._slow_s += elapsed_s if elapsed_s > SLOW_S else 0.0
@@ -163,7 +173,10 @@ class CelPolicy:
 
 
 def compile_rule(source: str, kind: str = TOPIC) -> CelRule:
-    """Compile a rule for a kind. Raises RuleError, and LookupError if policies do not support the kind."""
+    """Compile a rule for a kind.
+
+    Raises RuleError if the rule is not valid, and LookupError if policies do not support the kind.
+    """
     vocabulary = get_vocabulary(kind)
     if not source.strip():
         raise RuleError(RuleProblem("The rule is empty."))
@@ -172,7 +185,7 @@ def compile_rule(source: str, kind: str = TOPIC) -> CelRule:
         raise RuleError(RuleProblem(detail, "Split the rule into several policies, which all apply."))
     try:
         checked = _make_checker(vocabulary).compile(source)
-    except (RuntimeError, TypeError, ValueError) as compile_error:  # the latter two: not Unicode
+    except (RuntimeError, TypeError, ValueError) as compile_error:  # TypeError, ValueError: invalid Unicode
         raise RuleError(*build_rule_problems(str(compile_error), source, vocabulary)) from None
     result = checked.return_type().name()
     problems = (
@@ -189,10 +202,10 @@ def compile_rule(source: str, kind: str = TOPIC) -> CelRule:
 
 
 def join_rules(rules: Sequence[CelRule]) -> tuple[RuleInputs, Any] | None:
-    """Return one expression that is true if all rules are true, and its inputs.
+    """Return the inputs of a joined expression, and the expression, which is true if all rules are true.
 
-    Return None if the expression cannot be compiled. The expression can read whole mappings although the
-    rules only need some of the keys.
+    Return None if the joined expression cannot be compiled, for example because it is too long. The joined
+    expression reads whole mappings, even if the rules need only some of the keys.
     """
     source = " && ".join(f"({rule.source}\n)" for rule in rules)  # a rule may end in a comment
     vocabulary = rules[0].inputs.vocabulary  # all rules that are evaluated together are for the same kind
@@ -207,7 +220,7 @@ def join_rules(rules: Sequence[CelRule]) -> tuple[RuleInputs, Any] | None:
 def _check_beyond_types(source: str, vocabulary: Vocabulary) -> Iterator[RuleProblem]:
     loop = find_unbounded_loop(source)
     if loop is not None:
-        detail = "The loops of this rule could create values that exceed any memory."
+        detail = "The loops of this rule could create values that do not fit into memory."
         yield RuleProblem(detail, "Use the variable of each loop only once in the loop.", loop.offset)
     has_bad_pattern = False
     for _, literal in find_matches(tokenize(source)):
@@ -220,15 +233,15 @@ def _check_beyond_types(source: str, vocabulary: Vocabulary) -> Iterator[RulePro
     slow_token = None if has_bad_pattern else find_slow_match(source, _evaluate_literal)
     if slow_token is not None:
         detail = "The regular expressions of this rule could take too long."
-        hint = "Write shorter ones, reduce the repetitions {n}, or match outside of loops."
+        hint = "Write shorter expressions, reduce the repetitions {n}, or match outside of loops."
         yield RuleProblem(detail, hint, slow_token.offset)
     yield from check_impossible_texts(source, _evaluate_literal, vocabulary)
 
 
 def _find_variables(source: str, vocabulary: Vocabulary) -> Iterator[str]:
-    """Yield the variables that an expression uses.
+    """Yield the names of the variables that an expression uses.
 
-    Without such a variable, the expression does not compile.
+    A variable is in use if the expression cannot be compiled without the variable.
     """
     for name in vocabulary.readers:
         is_present = all(part in source for part in name.split("."))
@@ -263,11 +276,14 @@ def _evaluate_literal(literal: str) -> str:
 
 @cache
 def _make_checker(vocabulary: Vocabulary, excluded_name: str = "") -> Any:
-    """Return an environment with the types for checking expressions, without ``excluded_name``."""
-    from cel_expr_python import cel  # slow to import, so only on first use
+    """Return a CEL environment for checking the types of expressions.
+
+    excluded_name: a variable that the environment does not define.
+    """
+    from cel_expr_python import cel  # imported on first use, because the import is slow
 
     types = {name: _get_cel_type(known, cel.Type) for name, known in vocabulary.types.items()}
-    types["principal"] = cel.Type("google.protobuf.StringValue")  # a text or null
+    types["principal"] = cel.Type("google.protobuf.StringValue")  # a string or null
     types |= {n: cel.Type(w) for n in vocabulary.nullable if (w := _WRAPPERS.get(vocabulary.types[n]))}
     types |= {side: cel.Type.AbstractType(f"{STATE}{side}") for side in vocabulary.sides}
     types.pop(excluded_name, None)
@@ -276,10 +292,10 @@ def _make_checker(vocabulary: Vocabulary, excluded_name: str = "") -> Any:
 
 @cache
 def _make_runner(vocabulary: Vocabulary) -> Any:
-    """Return an environment for evaluation.
+    """Return a CEL environment for evaluating expressions.
 
-    Variables that can be null have the type dyn, because CEL does not accept null for the types used in
-    checks.
+    Variables that can be null have the type ``dyn``, because CEL does not accept null as a value of the types
+    that are used to check expressions.
     """
     from cel_expr_python import cel
 
@@ -316,8 +332,8 @@ class RuleGroup:
     def passes(self, policies: Sequence[CelPolicy], request: PolicyRequest) -> bool:
         """Return whether all these policies allow a request.
 
-        False means that each policy must be evaluated separately. Errors raised while reading the request are
-        not caught.
+        If the result is False, evaluate each policy separately to find the policies that deny the request.
+        Exceptions that occur when the request is read are not caught.
         """
         key = tuple(policies)
         if key not in self._joined_rules:
@@ -330,8 +346,8 @@ class RuleGroup:
         started = perf_counter()
         try:
             passed = expression.eval(data=values).value() is True
-        except Exception:  # noqa: BLE001  evaluating each rule on its own reports the error
+        except Exception:  # noqa: BLE001  reported when each rule is evaluated separately
             passed = False
         if perf_counter() - started > SLOW_S:
-            self._joined_rules[key] = None  # evaluating them one by one shows which rule is slow
+            self._joined_rules[key] = None  # evaluate the rules separately from now on, to find the slow rule
         return passed

@@ -1,4 +1,7 @@
-"""Find loops, patterns and keys in the text of a CEL expression, which the CEL checker does not report."""
+"""Find the loops, regular expressions and map keys in the source of a CEL expression.
+
+The type checker of CEL does not report this information.
+"""
 
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -18,14 +21,20 @@ _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
 class Token(NamedTuple):
-    """A token of an expression, and its offset."""
+    """A token of an expression, and its offset in the source."""
 
     text: str
     offset: int
 
 
 class Loop(NamedTuple):
-    """A loop such as ``.map(x, x + 1)``: its token index, name and variable, and the range of its body."""
+    """A loop such as ``.map(x, x + 1)``.
+
+    at: the index of the token with the name of the loop (``map``).
+    token: the token with the name of the loop.
+    variable: the name of the loop's variable.
+    begin, end: the range of token indexes of the loop's body.
+    """
 
     at: int
     token: Token
@@ -41,7 +50,7 @@ def tokenize(source: str) -> list[Token]:
 
 
 def find_loops(pieces: Sequence[Token]) -> Iterator[Loop]:
-    """Yield the loops among the tokens, in source order."""
+    """Yield the loops of an expression, in source order."""
     for index, token in enumerate(pieces[:-3]):
         if token.text in _LOOPS and pieces[index + 1].text == "(" and pieces[index + 3].text == ",":
             yield Loop(index, token, pieces[index + 2].text, index + 4, find_closing(pieces, index + 1))
@@ -53,7 +62,10 @@ def is_text(token: Token) -> bool:
 
 
 def find_matches(pieces: Sequence[Token]) -> Iterator[tuple[int, Token | None]]:
-    """Yield the token index of each use of ``matches``, and the pattern if it is a string literal."""
+    """Yield the token index and the pattern of each call of ``matches``.
+
+    The pattern is None unless it is a string literal.
+    """
     for index, token in enumerate(pieces[:-1]):
         if token.text == "matches" and pieces[index + 1].text == "(":
             argument_tokens = pieces[index + 2 : find_closing(pieces, index + 1)]
@@ -64,10 +76,11 @@ def find_matches(pieces: Sequence[Token]) -> Iterator[tuple[int, Token | None]]:
 
 
 def find_keys(source: str, mapping: str, sides: Collection[str]) -> list[Token] | None:
-    """Return the literal keys that an expression uses with a mapping such as ``post.configs``, in quotes.
+    """Return the tokens of the literal keys that an expression uses with a mapping such as ``post.configs``.
 
-    Return None if the expression might use the mapping in any way other than to look up literal keys or check
-    that they exist. sides: the names of the states.
+    sides: the names of the states.
+    Return None if the expression might use the mapping in other ways than to look up literal keys or to check
+    whether literal keys exist.
     """
     pieces = tokenize(source)
     side, _, name = mapping.partition(".")
@@ -76,7 +89,7 @@ def find_keys(source: str, mapping: str, sides: Collection[str]) -> list[Token] 
         if index == 0 or pieces[index - 1].text != "." or token.text.strip("`") != name:
             continue
         if index == 1 or (index > 2 and pieces[index - 3].text == ".") or pieces[index - 2].text not in sides:
-            return None  # (post).configs: the text does not show whose field it is
+            return None  # for example (post).configs: the tokens do not show which state has this field
         if pieces[index - 2].text != side:
             continue
         next_tokens = pieces[index + 1 : index + 5]
@@ -90,7 +103,7 @@ def find_keys(source: str, mapping: str, sides: Collection[str]) -> list[Token] 
 
 
 def _find_key_after(pieces: Sequence[Token]) -> Token | None:
-    """Return the key of ``['key']`` or ``.key``."""
+    """Return the key if the tokens begin with ``['key']`` or ``.key``; otherwise None."""
     texts = [token.text for token in (*pieces, Token("", 0), Token("", 0), Token("", 0))]
     if texts[0] == "[" and texts[1][-1:] in ("'", '"') and texts[2] == "]":
         return pieces[1]
@@ -98,21 +111,21 @@ def _find_key_after(pieces: Sequence[Token]) -> Token | None:
 
 
 def _find_key_before(pieces: Sequence[Token]) -> Token | None:
-    """Return the key of ``'key' in``, unless the key is a concatenation."""
+    """Return the key if the tokens end with ``'key' in``; otherwise, or for a concatenated key, None."""
     if len(pieces) > 1 and pieces[-1].text == "in" and pieces[-2].text[-1] in "'\"":
         return None if pieces[-3:-2] and pieces[-3].text == "+" else pieces[-2]
     return None
 
 
 def find_closing(pieces: Sequence[Token], opening_index: int) -> int:
-    """Return the index of the bracket that closes the one at ``opening_index``."""
+    """Return the index of the bracket that closes the bracket at ``opening_index``."""
     return (
         next((end for begin, end in find_brackets(pieces[opening_index:]) if begin == 0), 0) + opening_index
     )
 
 
 def find_brackets(pieces: Sequence[Token]) -> Iterator[tuple[int, int]]:
-    """Yield the indexes of opening and closing brackets, in the order in which they close."""
+    """Yield the indexes of each opening bracket and its closing bracket, in the order of closing brackets."""
     open_brackets: list[tuple[int, str]] = []
     for index, token in enumerate(pieces):
         if token.text in _CLOSING:

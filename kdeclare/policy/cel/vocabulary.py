@@ -1,4 +1,4 @@
-"""The names and types of the variables in rules for a kind, and how to read each variable from a request."""
+"""The variables that rules for a kind can use: names, types, and functions that read the values."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,9 +14,9 @@ from kdeclare.core.resources.policy_subjects import (
 )
 
 NO_STATE = object()
-"""The value of every field of a state that is null."""
+"""The value of all fields of a state that is null."""
 _PRESENT = "there"
-"""The value of a state that is not null; rules can only compare states with null."""
+"""The value of a state that is not null. Rules can only compare a state with null."""
 
 RequestReader = Callable[[PolicyRequest], object]
 Converter = Callable[[object], object]
@@ -28,19 +28,21 @@ _GENERAL_TYPES: Mapping[str, type] = {
     "resource.labels": dict[str, str],
     "resource.name": str,
 }
-"""The variables that are never null, for every kind."""
+"""The variables that are available for every kind and never null."""
 _RESOURCE = "resource"
 _TEXT_MAP = dict[str, str]
 
 
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """The variables of rules for one kind. A field of a state is a variable with a dot in its name.
+    """The variables that rules for one kind can use. A field of a state is a variable with a dot in its name.
 
-    sides: the names of the states; the value is true for the state before the change.
+    sides: the names of the states (such as ``pre`` and ``post``). The value is True for the state before the
+        change.
     types: the types of all variables except the states and ``principal``.
-    nullable: the names of those variables that can be null.
-    converters: functions for variables whose values CEL does not accept unchanged.
+    nullable: the names of the variables in ``types`` that can be null.
+    readers: the functions that read the values of the variables from a request.
+    converters: the functions that convert values to types that CEL accepts, for the variables that need it.
     """
 
     kind: str
@@ -80,7 +82,7 @@ class Vocabulary:
         object.__setattr__(self, "sides", sides)
         object.__setattr__(self, "types", types)
         object.__setattr__(self, "readers", readers)
-        # except for labels, variables other than fields are already strings
+        # variables that are not fields are already strings, except for labels
         convertible_types = {
             name: known for name, known in types.items() if "." in name or known == _TEXT_MAP
         }
@@ -96,30 +98,30 @@ class Vocabulary:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The top-level names of an expression, as documented."""
+        """The documented names of the top-level variables."""
         kind_names = {self.words.before, self.words.after, self.words.subject or _RESOURCE}
         return tuple(sorted({"action", "changed", "labels", "principal", *kind_names}))
 
     @property
     def all_variables(self) -> tuple[str, ...]:
-        """All variables, as documented."""
+        """The documented names of all variables."""
         sides = (self.words.before, self.words.after)
         return (*self.names, *(f"{side}.{name}" for side in sides for name in self.fields))
 
     @property
     def text_maps(self) -> tuple[str, ...]:
-        """The fields of all states that are mappings with strings as keys."""
+        """The fields of all states that are mappings with string keys."""
         maps = [name for name, known in self.words.fields.items() if is_text_mapping(known)]
         return tuple(f"{side}.{name}" for side in self.sides for name in maps)
 
     @property
     def example_map(self) -> str:
-        """A mapping in which a key can be missing. Hints use it as an example."""
+        """A mapping in which a key can be missing, as an example for hints."""
         maps = [name for name in self.fields if is_text_mapping(self.words.fields[name])]
         return f"{self.words.after}.{maps[0]}" if maps else "labels"
 
     def is_before(self, side: str) -> bool:
-        """Return whether this is the name of the state before the change."""
+        """Return whether ``side`` is the name of the state before the change."""
         return self.sides[side]
 
 
@@ -155,7 +157,7 @@ def _make_field_reader(is_before: bool, read: Callable[[object], object]) -> Req
 def _find_converter(value_type: type) -> Converter | None:
     """Return a function that converts values to types that CEL accepts, or None if no conversion is needed.
 
-    For example, a string from a reference is an instance of a subclass of str.
+    For example, a string that comes from a reference has a subclass of str, which CEL does not accept.
     """
     if value_type == _TEXT_MAP:
         return _as_texts

@@ -1,1 +1,1 @@
-"""Load the policies of a project, and report all failures of custom code."""
+"""Load the policies of a project, and report the failures of custom code."""

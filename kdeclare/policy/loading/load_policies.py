@@ -1,4 +1,4 @@
-"""Load the policies of a project: classes from the project file, and manifests of kind Policy."""
+"""Load the policies of a project: the classes that the project file names, and the Policy manifests."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -36,15 +36,15 @@ _UNBOUNDED_RULE = "kdeclare.policy.rules.lifelong"
 """The only ready-made rule that runs custom code."""
 
 _KEY_PROBLEMS = frozenset({"unknown-field", "bad-key"})
-"""Problems of a key rather than of its value."""
+"""The codes of problems with a key rather than with its value."""
 
 
 def load_policies(
     project: Project, rules: Sequence[DesiredResource], kind: PolicyKind
 ) -> tuple[tuple[ConfiguredPolicy, ...], tuple[Diagnostic, ...]]:
-    """Return the usable policies, beginning with those of the project file, and the problems of all policies.
+    """Return the usable policies and the problems of all policies. Policies of the project file come first.
 
-    rules: the Policy manifests. A manifest with an error is left out, because its error was already reported.
+    rules: the Policy manifests. Policies with errors are omitted, because their errors were already reported.
     The caller must close the policies, even if some of the diagnostics are errors.
     """
     loader = _PolicyLoader()
@@ -63,7 +63,7 @@ def load_policies(
 
 @dataclass(frozen=True, slots=True)
 class _NamedPolicy:
-    """The name and position of a policy, for messages. The policy might be unusable."""
+    """The name and position of a policy for messages. The policy can be unusable."""
 
     name: str
     place: SourcePosition | None
@@ -71,9 +71,10 @@ class _NamedPolicy:
 
 @dataclass(slots=True)
 class _PolicyLoader:
-    """The policies loaded so far.
+    """Loads policies one after the other, and collects them.
 
-    old: topic policies with a deprecated interface. new: topic policies with the current interface.
+    old: the topic policies with a deprecated interface.
+    new: the topic policies with the current interface.
     """
 
     policies: list[ConfiguredPolicy] = field(default_factory=list)
@@ -82,7 +83,7 @@ class _PolicyLoader:
     new: list[_NamedPolicy] = field(default_factory=list)
 
     def entry(self, entry: PolicyEntry) -> None:
-        """Add a policy of the project file."""
+        """Load and add a policy that the project file names."""
         problems = list(_check_selector(entry))
         try:
             made = make_policy(entry.class_name)
@@ -96,7 +97,7 @@ class _PolicyLoader:
             self.policies.append(_build_policy(entry, made))
 
     def add_manifest(self, desired: DesiredResource, kind: PolicyKind) -> None:
-        """Add the policy of a manifest."""
+        """Add the policy that a manifest declares."""
         body = desired.get_body(PolicyBody)
         if body.kind == TOPIC:
             self.new.append(_NamedPolicy(desired.id.name, desired.source))
@@ -130,14 +131,14 @@ def _build_policy(entry: PolicyEntry, policy: AnyPolicy) -> ConfiguredPolicy:
 
 
 def _is_bounded(cls: type) -> bool:
-    """Return whether a class is a ready-made rule, rather than a different class with the same name."""
+    """Return whether a class is a ready-made rule of kdeclare that runs no custom code."""
     module = str(cls.__module__)
     module_names = vars(sys.modules[module]) if module.startswith(_RULES) and module in sys.modules else {}
     return module_names.get(cls.__name__) is cls and module != _UNBOUNDED_RULE
 
 
 def _is_already_reported(desired: DesiredResource, kind: PolicyKind) -> bool:
-    """Return whether the errors of a policy were reported with its manifest."""
+    """Return whether the errors of a policy were already reported when its manifest was loaded."""
     body = desired.get_body(PolicyBody)
     names = {"topics": list(body.topics), "names": list(body.names)}
     selector = {"labels": dict(body.labels), "kind": body.kind} | {key: n for key, n in names.items() if n}
@@ -159,7 +160,7 @@ def _build_unusable_error(desired: DesiredResource, e: Exception) -> Diagnostic:
 
 
 def _collect_modules(entry: PolicyEntry) -> Iterator[str]:
-    """Yield the modules that an entry names, including those of policies within its settings."""
+    """Yield the modules that an entry of the project file names, including modules of nested policies."""
     config: Any = {"class": entry.class_name, "config": entry.config}
     while isinstance(config, dict) and isinstance(config.get("class"), str):
         yield get_module_name(config["class"])
@@ -187,7 +188,7 @@ def _check_selector(entry: PolicyEntry) -> Iterator[SpecProblem]:
 
 
 def _check_class_kind(entry: PolicyEntry, policy: AnyPolicy) -> Iterator[SpecProblem]:
-    """Yield an error for a topic policy that does not select topics and for a ResourcePolicy that does."""
+    """Yield an error if a topic policy selects a different kind, or if a ResourcePolicy selects topics."""
     is_resource_policy = ResourcePolicy in find_interfaces(type(policy))
     if is_resource_policy and entry.kind == TOPIC:
         detail = f"'{entry.class_name}' is a ResourcePolicy, which checks kinds other than Topic."
@@ -237,9 +238,9 @@ def _build_deprecated_warning(
 def _check_conflicts(
     deprecated_policies: Sequence[_NamedPolicy], current_policies: Sequence[_NamedPolicy]
 ) -> Iterator[Diagnostic]:
-    """Yield errors if a project has both deprecated and current topic policies.
+    """Yield errors if a project has topic policies with deprecated interfaces and with the current interface.
 
-    The errors are at each deprecated policy and at the first current one.
+    There is one error for each deprecated policy, and one for the first policy with the current interface.
     """
     if not deprecated_policies or not current_policies:
         return

@@ -1,7 +1,7 @@
-"""Make modules importable from a project's folder while its policies are loaded.
+"""Make the modules in a project's folder importable while the policies of the project are loaded.
 
-The folder must not shadow libraries that a policy imports, or modules that kdeclare imports in other threads
-at the same time.
+The modules in the folder must not shadow libraries that a policy imports, or modules that kdeclare imports in
+other threads at the same time.
 """
 
 import importlib
@@ -25,15 +25,17 @@ _MAX_MODULES = 500
 
 _lock = RLock()
 _imported: dict[str, ModuleType] = {}
-"""The modules that were last imported from a project's folder."""
+"""The modules that were imported from the folder of the current project, by name."""
 
 
 @contextmanager
 def make_importable(folder: Path, modules: Iterable[str]) -> Iterator[None]:
-    """Let threads that load policies import modules from ``folder`` that do not exist elsewhere.
+    """Make the modules in ``folder`` importable within the block, in threads that load policies.
 
-    modules: the dotted names that will be imported. Imported modules stay loaded until the next project is
-    loaded. A policy must import what it needs at the top of its module.
+    modules: the dotted names of the modules with policy classes.
+    Modules that also exist outside the folder are not imported from the folder. Imported modules stay loaded
+    until another project is loaded. A policy must import other modules in the folder at the top of its
+    module, because they are not importable after the block.
     """
     finder = _FolderFinder(folder.resolve(), {name.partition(".")[0] for name in modules})
     with _lock:
@@ -49,9 +51,9 @@ def make_importable(folder: Path, modules: Iterable[str]) -> Iterator[None]:
 
 
 def explain_ambiguity(module: str) -> str | None:
-    """Return a predicate that says what else has the name of a module in the project's folder.
+    """Explain why the name of a module in the project's folder is ambiguous.
 
-    Return None if the name is unambiguous.
+    Return the predicate of a sentence, such as "is an installed module", or None if the name is unambiguous.
     """
     finder = _find_active_finder()
     top = module.partition(".")[0]
@@ -67,7 +69,7 @@ def explain_ambiguity(module: str) -> str | None:
 
 
 def find_modules() -> list[str]:
-    """Return the dotted names of the modules in the project's folder, up to a maximum depth and number."""
+    """Return the dotted names of the modules in the project's folder, limited in depth and number."""
     finder = _find_active_finder()
     return (
         [] if finder is None else list(islice(_collect_modules(finder.folder, "", _MAX_DEPTH), _MAX_MODULES))
@@ -75,9 +77,10 @@ def find_modules() -> list[str]:
 
 
 class _FolderFinder(MetaPathFinder):
-    """Finds the top-level modules of a folder.
+    """Finds the top-level modules in a project's folder.
 
-    policy_modules: the modules that policies name. found: the modules that were found here.
+    policy_modules: the top-level names of the modules with policy classes.
+    found: the names of the modules that were imported from the folder.
     """
 
     def __init__(self, folder: Path, policy_modules: set[str]) -> None:
@@ -88,7 +91,7 @@ class _FolderFinder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """See MetaPathFinder. Python finds submodules itself, because it knows the package's path."""
+        """Find a top-level module. Python finds submodules itself by the path of their package."""
         if path is not None or fullname in _EXCLUDED_MODULES or not is_loading():
             return None
         spec = PathFinder.find_spec(fullname, [str(self.folder)])
@@ -101,9 +104,9 @@ class _FolderFinder(MetaPathFinder):
         return spec
 
     def elsewhere(self, name: str) -> ModuleSpec | None:
-        """Return the spec of a module outside the folder.
+        """Return the spec of a module with this name outside the folder, or None if there is no such module.
 
-        The spec of a folder without ``__init__`` has no loader.
+        The spec of a package without ``__init__`` has no loader.
         """
         for finder in list(sys.meta_path):
             spec = None if isinstance(finder, _FolderFinder) else finder.find_spec(name, None)
@@ -112,7 +115,7 @@ class _FolderFinder(MetaPathFinder):
         return None
 
     def _should_yield(self, spec: ModuleSpec) -> bool:
-        """Return whether the spec is a folder without ``__init__`` that no policy names."""
+        """Return whether a spec is a package without ``__init__`` that contains no policy classes."""
         return spec.loader is None and spec.name not in self._policy_modules
 
 
@@ -121,7 +124,7 @@ def _find_active_finder() -> _FolderFinder | None:
 
 
 def _unload_modules() -> None:
-    """Unload the modules of the previous project, because the next one may have modules of the same names."""
+    """Unload the modules of the previous project, because the next project can use the same module names."""
     for name, module in _imported.items():
         if sys.modules.get(name) is module:
             del sys.modules[name]

@@ -1,4 +1,4 @@
-"""Build a policy from ``module:Class`` and its settings, and report all failures of its code."""
+"""Create and configure a policy of the class ``module:Class``, and report the failures of its code."""
 
 import importlib
 import inspect
@@ -42,7 +42,7 @@ _RULES_MODULE = "kdeclare.policy.rules"
 
 
 class UnusablePolicy(Exception):
-    """A policy that cannot be used. The paths of its problems begin with ``class`` or ``config``."""
+    """Raised if a policy cannot be used. The paths of the problems begin with ``class`` or ``config``."""
 
     def __init__(self, *problems: SpecProblem) -> None:
         self.problems = problems
@@ -50,12 +50,16 @@ class UnusablePolicy(Exception):
 
 
 def get_module_name(class_name: str) -> str:
-    """Return the module of ``module:Class``."""
+    """Return the name of the module from a class path of the form ``module:Class``."""
     return class_name.partition(":")[0]
 
 
 def make_policy(class_name: str, interfaces: tuple[type[AnyPolicy], ...] = INTERFACES) -> AnyPolicy:
-    """Return a new instance of a class that implements one of the interfaces. Raises UnusablePolicy."""
+    """Create an instance of a policy class. Raises UnusablePolicy.
+
+    class_name: the class path, in the form ``module:Class``.
+    interfaces: the interfaces of which the class must implement at least one.
+    """
     module, _, name = class_name.partition(":")
     if not all(part.isidentifier() for part in (*module.split("."), name)):
         hint = "Write 'policies.naming:Class' for a class in policies/naming.py next to the project file."
@@ -76,7 +80,7 @@ def make_policy(class_name: str, interfaces: tuple[type[AnyPolicy], ...] = INTER
 
 
 def configure_policy(policy: AnyPolicy, class_name: str, settings: Mapping[str, Any]) -> None:
-    """Give a policy its settings. Raises UnusablePolicy."""
+    """Call the ``configure`` method of a policy with its settings. Raises UnusablePolicy."""
 
     def configure_instance() -> None:
         try:
@@ -99,7 +103,7 @@ def _import_module(name: str) -> ModuleType:
             return importlib.import_module(name)
         except ModuleNotFoundError as e:
             if e.name is None or not f"{name}.".startswith(f"{e.name}."):
-                raise  # the module exists, but something that it imports does not
+                raise  # the module exists, but a module that it imports does not exist
             raise _build_missing_module_error(e.name, name) from None
 
     return _attempt(import_named, f"'{name}' cannot be imported", _CLASS_PATH)
@@ -144,7 +148,7 @@ def _get_class(module: ModuleType, name: str, interfaces: tuple[type[AnyPolicy],
 
 
 def _is_implementation(item: object, interfaces: tuple[type[AnyPolicy], ...]) -> bool:
-    # not isinstance, which would run code of the item
+    # isinstance could run custom code of the item
     if not issubclass(type(item), type) or item in INTERFACES:
         return False
     return any(i in interfaces for i in find_interfaces(item))  # type: ignore[arg-type]  # it is a type
@@ -207,9 +211,9 @@ _NO_TAG = ""
 
 
 def build_problems(e: ValidationError, policy: object, settings: Mapping[str, Any]) -> list[SpecProblem]:
-    """Return all validation errors; their paths begin with ``config``, the field of the settings.
+    """Convert the validation errors of a policy's settings to problems whose paths begin with ``config``.
 
-    policy: the policy. If it has a ``settings_model``, the model is used to suggest corrections.
+    policy: the policy. If the policy has a ``settings_model``, the model is used to suggest corrections.
     """
     model = getattr(policy, "settings_model", None)
     settings_type = model if isinstance(model, type) and issubclass(model, BaseModel) else dict[str, Any]
@@ -251,8 +255,11 @@ def _nest_error(item: ErrorDetails) -> InitErrorDetails:
 
 
 def _build_tree(data: Any, path: SpecPath, paths: list[SpecPath]) -> Node:
-    """Build nodes from plain data. The line of a node is the index of its path in ``paths``, so that
-    diagnostics with node positions can be mapped back to paths."""
+    """Build YAML nodes from plain data.
+
+    The line number of each node is the index of its path in ``paths``, so that the position of a diagnostic
+    can be converted back to a path.
+    """
     paths.append(path)
     mark = Mark("", 0, len(paths) - 1, 0, None, 0)
     if isinstance(data, Mapping):

@@ -1,4 +1,4 @@
-"""Ready-made rules: policies that a project names and configures, without custom code."""
+"""Ready-made rules: policy classes of kdeclare that a project file names and configures."""
 
 from kdeclare.policy.rules.configs import AllowedConfigs, BoundedConfigs, ForbiddenConfigs, RequiredConfigs
 from kdeclare.policy.rules.lifelong import CreationRuleForLife

@@ -1,4 +1,4 @@
-"""The common parts of ready-made rules: settings, labels, and formatting of messages."""
+"""Base classes of the ready-made rules, and functions that compare labels and format messages."""
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
@@ -11,17 +11,17 @@ from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata, 
 
 
 class Settings(BaseModel):
-    """The settings of a rule in the project file; unknown fields are errors."""
+    """The settings of a rule in the project file. Unknown fields are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class NoSettings(Settings):
-    """The settings of a rule that has none."""
+    """The settings of a rule that has no settings."""
 
 
 def as_text(raw: Any) -> Any:
-    """Return a number or a boolean as the string that labels and Kafka use. Other values are not changed."""
+    """Convert a number or a boolean to a string, as in labels and Kafka configs. Keep other values."""
     if isinstance(raw, bool):
         return str(raw).lower()
     return str(raw) if isinstance(raw, int | float) else raw
@@ -30,7 +30,7 @@ def as_text(raw: Any) -> Any:
 Text = Annotated[
     str, BeforeValidator(as_text), Field(json_schema_extra={"type": ["string", "number", "boolean"]})
 ]
-"""A string that can be written as a number or a boolean, as in a manifest's labels."""
+"""A string that can also be written as a number or a boolean, like the labels of a manifest."""
 
 S = TypeVar("S", bound=Settings)
 
@@ -42,13 +42,17 @@ class Rule(TopicActionsPolicy, Generic[S]):
     settings: S
 
     def configure(self, configs: Mapping[str, Any]) -> None:
-        """Apply the settings. Raises pydantic's ValidationError if they are invalid."""
+        """Validate and apply the settings. Raises Pydantic's ValidationError."""
         self.settings = self.settings_model.model_validate(dict(configs))
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A violation by a topic: the field, in the form of `RequestMetadata.changed`, and a message."""
+    """A violation of a rule by a topic.
+
+    field: the field that violates the rule, in the form of `RequestMetadata.changed`.
+    text: the message.
+    """
 
     field: str
     text: str
@@ -57,17 +61,17 @@ class Violation:
 class StateRule(Rule[S]):
     """A rule for the state of a topic.
 
-    A creation must satisfy the rule. A modification is denied only for violations that it causes. Such a
-    violation is in a field that the modification changes, and did not exist in the same form before.
+    A new topic must satisfy the rule. A modification is denied only if it changes a field that violates the
+    rule, or causes a violation that did not exist in the same form before.
     """
 
     @abstractmethod
     def concerns(self, field: str) -> bool:
-        """Return whether a change to the field can violate the rule. If not, no state is read."""
+        """Return whether a change to the field can violate the rule. Otherwise, the states are not read."""
 
     @abstractmethod
     def find_violations(self, topic: str, state: TopicState) -> Iterable[Violation]:
-        """Return all violations by a topic in this state."""
+        """Return all violations of the rule by a topic in this state."""
 
     def validate(self, request: RequestMetadata) -> None:
         """See `TopicActionsPolicy.validate`."""
@@ -95,7 +99,7 @@ def has_or_had_labels(request: RequestMetadata, labels: Mapping[str, str]) -> bo
 
 
 def format_labelled_topics(labels: Mapping[str, str]) -> str:
-    """Return the noun for the topics with these labels, for a message."""
+    """Return a phrase for the topics with these labels, such as ``topics labeled team=blue``."""
     label_text = ", ".join(f"{key}={value}" for key, value in sorted(labels.items()))
     return f"topics labeled {label_text}" if labels else "topics"
 
@@ -105,7 +109,7 @@ _MAX_VALUE_LENGTH = 60
 
 
 def format_count(number: int, noun: str) -> str:
-    """Format a count: ``1 partition``, ``1,200 partitions``."""
+    """Format a number with its noun: ``1 partition``, ``1,200 partitions``."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
@@ -118,11 +122,11 @@ def format_list(items: Iterable[object], last: str = "and") -> str:
 
 
 def format_partitions(numbers: Iterable[int]) -> str:
-    """Format partitions by number, as the beginning of a sentence."""
+    """Format partition numbers as the beginning of a sentence: ``Partitions 0, 1 and 2``."""
     sorted_numbers = sorted(numbers)
     return f"Partition{'s' if len(sorted_numbers) > 1 else ''} {format_list(sorted_numbers)}"
 
 
 def format_setting(key: str, value: str) -> str:
-    """Format a config with its value, as Kafka's tools do."""
+    """Format a config as Kafka's tools do: ``key=value``. A long value is truncated."""
     return f"{key}={value if len(value) <= _MAX_VALUE_LENGTH else value[: _MAX_VALUE_LENGTH - 1] + '…'}"

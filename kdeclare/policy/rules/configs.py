@@ -14,7 +14,7 @@ from kdeclare.policy.interface import TopicState
 from kdeclare.policy.rules.base import S, Settings, StateRule, Violation, as_text, format_list, format_setting
 
 _SIMILARITY = 0.9
-"""The similarity of two keys above which one is taken for a misspelling of the other."""
+"""The similarity above which an unknown key is assumed to be a misspelled known key."""
 
 
 def _join_elements(raw: Any) -> Any:
@@ -29,7 +29,7 @@ ConfigText = Annotated[
     BeforeValidator(_join_elements),
     Field(json_schema_extra={"type": ["string", "number", "boolean", "array"]}),
 ]
-"""The whole value of a config, as written in a manifest. The elements of a list are joined by commas."""
+"""The value of a config as a string. The elements of a list are joined by commas."""
 
 
 Number = int | Annotated[float, Field(allow_inf_nan=False)]
@@ -37,7 +37,7 @@ Number = int | Annotated[float, Field(allow_inf_nan=False)]
 
 
 def parse_number(text: str) -> int | float | None:
-    """Return a string as a number, or None if it is not a finite number."""
+    """Convert a string to a number, or return None if the string is not a finite number."""
     for convert in (int, float):
         try:
             parsed = convert(text)
@@ -48,7 +48,7 @@ def parse_number(text: str) -> int | float | None:
 
 
 def is_same_value(key: str, first: str, second: str) -> bool:
-    """Return whether two config values are equivalent, such as ``0.5`` and ``0.50``, or reordered lists."""
+    """Return whether two config values are equivalent, such as ``0.5`` and ``0.50`` or reordered lists."""
     return first == second or _normalize_value(key, first) == _normalize_value(key, second)
 
 
@@ -64,9 +64,9 @@ def _normalize_value(key: str, value: str) -> object:
 
 
 def validate_keys(keys: Iterable[str]) -> None:
-    """Raise ValueError for a key that looks misspelled, because its rule would never apply.
+    """Raise ValueError if a key looks misspelled, because a rule for this key would never apply.
 
-    A key that resembles no known key is assumed to belong to a newer Kafka version.
+    If an unknown key does not resemble a known key, it is assumed to belong to a newer version of Kafka.
     """
     known_keys = _get_known_keys()
     for key in keys:
@@ -78,7 +78,7 @@ def validate_keys(keys: Iterable[str]) -> None:
 
 
 def _get_known_keys() -> Mapping[str, type]:
-    """Return the known topic configs of Kafka, with the types of their values."""
+    """Return the types of the values of Kafka's known topic configs, by key."""
     words = find_policy_words(TOPIC)
     configs = words.fields["configs"] if words is not None else None
     return configs.keys() if configs is not None and configs.keys is not None else {}
@@ -103,17 +103,17 @@ class ConfigRule(StateRule[S]):
         return True
 
     def find_violations(self, topic: str, state: TopicState) -> Iterator[Violation]:
-        """Yield at most one violation for each key."""
+        """Yield the violations by a topic, at most one for each key."""
         for key, text in self.wrong(state.configs):
             yield Violation(_PREFIX + key, f"{topic} would {text}.")
 
     @abstractmethod
     def wrong(self, configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-        """Yield each violating key, and a predicate for the message."""
+        """Yield each key that violates the rule, and the end of the message, such as ``not set KEY; …``."""
 
 
 class RequiredConfigsSettings(Settings):
-    """configs: keys that must be set, each with its required value; null allows any value."""
+    """configs: the required value of each config, by key. Null allows any value."""
 
     configs: Annotated[dict[str, ConfigText | None], Field(min_length=1)]
 
@@ -125,7 +125,7 @@ class RequiredConfigsSettings(Settings):
 
 
 class RequiredConfigs(ConfigRule[RequiredConfigsSettings]):
-    """Requires some configs to be set, either to any value or to a certain value."""
+    """Requires configs to be set, either to any value or to a particular value."""
 
     settings_model = RequiredConfigsSettings
 
@@ -134,7 +134,7 @@ class RequiredConfigs(ConfigRule[RequiredConfigsSettings]):
         return key in self.settings.configs
 
     def wrong(self, configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-        """Yield the keys that are missing or do not have the required value."""
+        """Yield the keys that are not set or do not have the required value."""
         for key, wanted in self.settings.configs.items():
             value = configs.get(key)
             if value is None:
@@ -144,7 +144,7 @@ class RequiredConfigs(ConfigRule[RequiredConfigsSettings]):
 
 
 class ForbiddenConfigsSettings(Settings):
-    """keys: the configs that must not be set."""
+    """keys: the keys of the configs that must not be set."""
 
     keys: Annotated[list[str], Field(min_length=1)]
 
@@ -156,7 +156,7 @@ class ForbiddenConfigsSettings(Settings):
 
 
 class ForbiddenConfigs(ConfigRule[ForbiddenConfigsSettings]):
-    """Forbids overrides of some configs, so that broker defaults apply."""
+    """Forbids overrides of particular configs, so that broker defaults apply."""
 
     settings_model = ForbiddenConfigsSettings
 
@@ -171,7 +171,7 @@ class ForbiddenConfigs(ConfigRule[ForbiddenConfigsSettings]):
 
 
 class AllowedConfigsSettings(Settings):
-    """keys: the configs that may be set in addition to those in ``configs``; if omitted, all may be set.
+    """keys: the keys of the configs that are allowed in addition to ``configs``. If omitted, all are allowed.
 
     configs: the allowed values by key. A list is one value: ``[[compact], [compact, delete]]`` allows these
     two values, but not ``[delete]``.
@@ -189,16 +189,16 @@ class AllowedConfigsSettings(Settings):
 
 
 class AllowedConfigs(ConfigRule[AllowedConfigsSettings]):
-    """Allows only some configs to be set, or some only to certain values."""
+    """Restricts the configs that can be set, or the values of particular configs."""
 
     settings_model = AllowedConfigsSettings
 
     def names(self, key: str) -> bool:
-        """Return whether the rule checks this key: all keys if only some are allowed."""
+        """Return whether the rule checks this key. If only some keys are allowed, all keys are checked."""
         return self.settings.keys is not None or key in self.settings.configs
 
     def wrong(self, configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-        """Yield the keys that must not be set, and those with values that are not allowed."""
+        """Yield the keys that must not be set, and the keys with values that are not allowed."""
         keys, values = self.settings.keys, self.settings.configs
         for key, value in sorted(configs.items()):
             if key in values:
@@ -241,11 +241,11 @@ class BoundedConfigsSettings(Settings):
 
 
 class BoundedConfigs(ConfigRule[BoundedConfigsSettings]):
-    """Keeps numeric configs, if they are set, within bounds.
+    """Requires the values of numeric configs, if set, to be within bounds.
 
     For retention (``retention.ms``, ``retention.bytes`` and their ``local.`` variants), -1 means "no limit"
-    and is greater than any number. For the ``local.`` variants, -2 means "same as the other config" and is
-    not checked; set bounds for the other config instead.
+    and is greater than any number. For the ``local.`` variants, -2 means "same as the config without
+    ``local.``" and is not checked. Set bounds for the config without ``local.`` instead.
     """
 
     settings_model = BoundedConfigsSettings

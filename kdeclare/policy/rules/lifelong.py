@@ -1,4 +1,4 @@
-"""Enforce a creation rule for the whole life of a topic (KIP-201, example 1)."""
+"""Enforce a rule for new topics during the whole life of each topic (KIP-201, example 1)."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -17,7 +17,7 @@ _ASSIGNMENTS = "assignments"
 
 
 class CreationRuleForLifeSettings(Settings):
-    """class: the policy for creations, as ``module:Class``. config: its settings."""
+    """class: the policy class for new topics, as ``module:Class``. config: the settings of this policy."""
 
     class_name: str = Field(alias="class")
     config: dict[str, Any] = {}  # noqa: RUF012  frozen
@@ -25,7 +25,7 @@ class CreationRuleForLifeSettings(Settings):
 
 @dataclass(frozen=True, slots=True)
 class CreationView:
-    """A request that presents one of a topic's states as a creation.
+    """A request that presents a state of an existing topic as if the topic were created in that state.
 
     assigned: whether the request has replica assignments instead of counts.
     """
@@ -41,39 +41,39 @@ class CreationView:
 
     @property
     def topic(self) -> str:
-        """The topic of the request."""
+        """The topic of the original request."""
         return self.request.topic
 
     @property
     def principal(self) -> str | None:
-        """The principal of the request."""
+        """The principal of the original request."""
         return self.request.principal
 
     @property
     def pre_request_state(self) -> None:
-        """None, because the topic does not exist before a creation."""
+        """None, because a topic does not exist before it is created."""
         return
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """The labels of the request."""
+        """The labels of the original request."""
         return self.request.labels
 
     @property
     def labels_before(self) -> Mapping[str, str]:
-        """Empty, because the topic does not exist before a creation."""
+        """Empty, because a topic does not exist before it is created."""
         return {}
 
     @property
     def changed(self) -> frozenset[str]:
-        """All fields that the topic has."""
+        """All fields that the state of the topic has."""
         counts = ("partitions", "replicationFactor")
         configs = (f"configs.{key}" for key in self.post_request_state.configs)
         return frozenset((_ASSIGNMENTS,) if self.assigned else counts).union(configs)
 
     @property
     def racks(self) -> Mapping[int, str | None]:
-        """The racks of the request."""
+        """The racks of the original request."""
         return self.request.racks
 
     @property
@@ -82,25 +82,26 @@ class CreationView:
         return 0
 
     def partitions_of(self, labels: Mapping[str, str]) -> int:
-        """Return the count of the request."""
+        """Return the number of partitions according to the original request."""
         return self.request.partitions_of(labels)
 
 
 class CreationRuleForLife(Rule[CreationRuleForLifeSettings]):
-    """Denies modifications after which a topic would violate its creation rule (KIP-201, example 1).
+    """Denies changes after which a topic would violate a rule for new topics (KIP-201, example 1).
 
-    The creation rule is another policy, a TopicActionsPolicy or CreateTopicPolicy. It is evaluated for
-    creations, and for the result of each modification as if the topic were created in that state. A
-    modification is denied if this result is denied, unless the state before the modification is denied with
-    the same message. If replicas are moved, the policy is evaluated once with counts and once with
-    assignments, because a CreateTopicPolicy gets either counts or assignments.
+    The rule for new topics is a TopicActionsPolicy or CreateTopicPolicy. It is also evaluated for the result
+    of each modification, as if the topic were created in that state. A modification is denied if the rule
+    denies the result, unless the rule denies the previous state with the same message.
+
+    If a modification moves replicas, the rule is evaluated twice, once with counts and once with assignments,
+    because a CreateTopicPolicy gets either counts or assignments.
     """
 
     settings_model = CreationRuleForLifeSettings
     _policy: Policy
 
     def configure(self, configs: Mapping[str, Any]) -> None:
-        """Construct and configure the other policy. Raises ValidationError or UnusablePolicy."""
+        """Create and configure the policy for new topics. Raises ValidationError or UnusablePolicy."""
         super().configure(configs)
         name = self.settings.class_name
         policy = make_policy(name, (TopicActionsPolicy, CreateTopicPolicy))
@@ -123,7 +124,7 @@ class CreationRuleForLife(Rule[CreationRuleForLifeSettings]):
                 raise violation
 
     def close(self) -> None:
-        """Close the other policy."""
+        """Close the policy for new topics."""
         self._policy.close()
 
     def _find_violation(self, request: RequestMetadata) -> PolicyViolation | None:

@@ -1,4 +1,4 @@
-"""Rules for replicas: ``min.insync.replicas``, and the number of racks that replicas are spread over."""
+"""Rules for ``min.insync.replicas`` and for the number of racks over which replicas are spread."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated
@@ -22,7 +22,7 @@ _FIELD = f"configs.{_MIN_ISR}"
 
 
 class MinInsyncReplicasSettings(Settings):
-    """min: the smallest value that a topic may set."""
+    """min: the minimum value of ``min.insync.replicas``."""
 
     min: Annotated[int, Field(ge=1)] | None = None
 
@@ -30,18 +30,21 @@ class MinInsyncReplicasSettings(Settings):
 class MinInsyncReplicas(StateRule[MinInsyncReplicasSettings]):
     """Requires ``min.insync.replicas``, if it is set, to be below the replication factor.
 
-    Otherwise a single broker failure blocks all producers that use acks=all. A topic that does not set it is
-    not checked; use `RequiredConfigs` to require it.
+    Otherwise, the failure of a single broker blocks all producers that use acks=all. A topic that does not
+    set this config is not checked. Use `RequiredConfigs` to require that the config is set.
     """
 
     settings_model = MinInsyncReplicasSettings
 
     def concerns(self, field: str) -> bool:
-        """Return whether the field is the config, or determines the replication factor."""
+        """Return whether the field is ``min.insync.replicas`` or determines the replication factor."""
         return field in (_FIELD, "replicationFactor", "assignments")
 
     def find_violations(self, topic: str, state: TopicState) -> Iterator[Violation]:
-        """Yield the violations of both bounds. The replication factor is read only if the config is set."""
+        """Yield the violations of the minimum and of the replication factor.
+
+        The replication factor is read only if the config is set.
+        """
         text = state.configs.get(_MIN_ISR)
         if text is None:
             return
@@ -66,10 +69,12 @@ class MinRacksSettings(Settings):
 class MinRacks(Rule[MinRacksSettings]):
     """Requires the replicas of every partition to be spread over a minimum number of racks.
 
-    Brokers without a rack do not count. Partitions that Kafka will place are denied if Kafka might not reach
-    the minimum: if the cluster has fewer racks, or if the partitions have fewer replicas, not counting those
-    that brokers without a rack may get. A modification is denied only for partitions whose brokers it changes
-    and for those that it adds.
+    Brokers without a rack do not count. A modification is checked only for the partitions that it adds and
+    the partitions whose brokers it changes.
+
+    If Kafka will place the replicas, the request is denied if Kafka might not reach the minimum. This is the
+    case if the cluster has fewer racks, or if the partitions have fewer replicas, not counting the replicas
+    that brokers without a rack might get.
     """
 
     settings_model = MinRacksSettings

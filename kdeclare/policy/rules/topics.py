@@ -30,23 +30,23 @@ def _compile_pattern(raw: Any, validate_text: ValidatorFunctionWrapHandler) -> s
         Pattern(text)
     except ValueError as pattern_error:
         reason = str(pattern_error)
-        if isinstance(raw, Referenced):  # messages must not show its value
+        if isinstance(raw, Referenced):  # messages must not show the value of a reference
             reason = f"{reason.partition(' in ')[0]} in the value of {raw.reference}"
         raise ValueError(f"this is not a regular expression (RE2): {reason}") from None
     return raw if isinstance(raw, Referenced) else text
 
 
 class NamePatternSettings(Settings):
-    """pattern: a regular expression (RE2). message: a description of valid names, for users."""
+    """pattern: a regular expression (RE2). message: a description of valid names, which users see."""
 
     pattern: Annotated[str, WrapValidator(_compile_pattern)]
     message: str = ""
 
 
 class NamePattern(Rule[NamePatternSettings]):
-    """Requires the whole name of a new topic to match a pattern.
+    """Requires the whole name of a new topic to match a regular expression.
 
-    Names never change, so existing topics are not checked.
+    Existing topics are not checked, because the name of a topic cannot change.
     """
 
     settings_model = NamePatternSettings
@@ -83,23 +83,26 @@ class BoundsSettings(Settings):
         return self
 
     def explain_broken_bound(self, number: int, verb: str) -> str | None:
-        """Return the requirement that a number violates, such as ``may have at most 48``; None if valid."""
+        """Return the requirement that a number violates, such as ``may have at most 48``.
+
+        Return None if the number is within the bounds.
+        """
         if self.min is not None and number < self.min:
             return f"must {verb} at least {self.min:,}"
         return f"may {verb} at most {self.max:,}" if self.max is not None and number > self.max else None
 
 
 class PartitionBounds(StateRule[BoundsSettings]):
-    """Keeps the number of partitions within bounds."""
+    """Requires the number of partitions to be within bounds."""
 
     settings_model = BoundsSettings
 
     def concerns(self, field: str) -> bool:
-        """Return whether the field is the partition count."""
+        """Return whether the field is the number of partitions."""
         return field == "partitions"
 
     def find_violations(self, topic: str, state: TopicState) -> Iterator[Violation]:
-        """Yield at most one violation."""
+        """Yield a violation if the number of partitions is out of bounds."""
         count = state.num_partitions
         requirement = self.settings.explain_broken_bound(count, "have")
         if requirement:
@@ -109,7 +112,7 @@ class PartitionBounds(StateRule[BoundsSettings]):
 
 
 class ReplicationFactorBounds(StateRule[BoundsSettings]):
-    """Keeps the number of replicas of every partition within bounds."""
+    """Requires the number of replicas of every partition to be within bounds."""
 
     settings_model = BoundsSettings
 
@@ -118,7 +121,10 @@ class ReplicationFactorBounds(StateRule[BoundsSettings]):
         return field in ("replicationFactor", "assignments")
 
     def find_violations(self, topic: str, state: TopicState) -> Iterator[Violation]:
-        """Yield one violation for each number of replicas that is out of bounds."""
+        """Yield one violation for each number of replicas that is out of bounds.
+
+        Partitions with the same number of replicas are reported together.
+        """
         partitions_by_size: dict[int, list[int]] = {}
         for partition, replicas in state.replicas_assignments.items():
             partitions_by_size.setdefault(len(replicas), []).append(partition)
@@ -143,16 +149,16 @@ class ReplicationFactorBounds(StateRule[BoundsSettings]):
 
 
 class NoPartitionIncreaseSettings(Settings):
-    """labels: the labels of the topics to check, all of which a topic must have."""
+    """labels: the labels that a topic must have to be checked."""
 
     labels: dict[str, Text] = {"keyed": "true"}  # noqa: RUF012  frozen
 
 
 class NoPartitionIncrease(Rule[NoPartitionIncreaseSettings]):
-    """Denies adding partitions to labeled topics (KIP-201, example 2).
+    """Denies adding partitions to topics with particular labels (KIP-201, example 2).
 
-    After partitions are added, new records can go to a different partition than earlier records with the same
-    key. A topic that loses the labels in the same change is still checked.
+    After partitions are added, a new record can go to a different partition than earlier records with the
+    same key. If a change removes the labels from a topic, the topic is still checked for this change.
     """
 
     settings_model = NoPartitionIncreaseSettings
@@ -180,8 +186,9 @@ _Budget = Annotated[int, Field(ge=0)]
 class PartitionBudgetSettings(Settings):
     """The settings of the rule.
 
-    label: the label whose values are the teams. max: the maximum number of partitions of each team.
-    budgets: different maximum numbers for some teams.
+    label: the key of the label that names the team of a topic.
+    max: the maximum number of partitions of each team.
+    budgets: the maximum numbers for particular teams, by team. They take precedence over ``max``.
     """
 
     label: Annotated[str, Field(min_length=1)] = "team"
@@ -196,10 +203,10 @@ class PartitionBudgetSettings(Settings):
 
 
 class PartitionBudget(Rule[PartitionBudgetSettings]):
-    """Limits the total number of partitions of all topics with the same value of a label.
+    """Limits the total number of partitions of all topics of a team. A label names the team of each topic.
 
-    Partitions are counted as they will be after the whole plan, so a plan that exceeds the limit is denied
-    for all topics to which it adds partitions. Topics without the label are not checked.
+    A change that adds partitions is denied if the total would exceed the limit. The total includes the
+    changes of the plan that were evaluated earlier and not denied. Topics without the label are not checked.
     """
 
     settings_model = PartitionBudgetSettings
@@ -223,7 +230,7 @@ class PartitionBudget(Rule[PartitionBudgetSettings]):
 
 
 class NoDeleteSettings(Settings):
-    """labels: the labels of the topics to check, all of which a topic must have (default: all topics)."""
+    """labels: the labels that a topic must have to be checked (default: all topics are checked)."""
 
     labels: dict[str, Text] = {}  # noqa: RUF012  frozen
 
@@ -243,9 +250,9 @@ class NoDelete(Rule[NoDeleteSettings]):
 
 
 class NoDeleteWithRecords(Rule[NoSettings]):
-    """Denies the deletion of topics that have records.
+    """Denies the deletion of topics that contain records.
 
-    Records are counted by offsets. A compacted topic can have fewer records than offsets.
+    The number of records is estimated from offsets. A compacted topic can have fewer records.
     """
 
     settings_model = NoSettings

@@ -1,1 +1,1 @@
-"""Test cases for policies, and their execution."""
+"""Load and run test cases for policies."""

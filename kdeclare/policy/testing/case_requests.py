@@ -1,4 +1,4 @@
-"""Requests from the test cases of a policy's author."""
+"""Policy requests that are built from test cases. A test case can leave fields of a request unset."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
@@ -16,14 +16,14 @@ from kdeclare.policy.interface import Action
 from kdeclare.policy.plain_requests import PlainRequest, PlainState, Values, list_fields
 
 _ASSIGNMENT_FIELDS = frozenset({"partitions", "replicationFactor", "assignments"})
-"""The changed fields of a creation with assignments, from which the counts follow."""
+"""The changed fields if a topic is created with assignments, which also determine the counts."""
 
 Labels = frozenset[tuple[str, str]]
-"""Labels as pairs, for use as a key."""
+"""Labels as key-value pairs, in a form that can be used as a key."""
 
 
 class MissingCaseField(UnavailableError):
-    """A policy reads a field that the case does not set.
+    """Raised if a policy reads a field that the test case does not set.
 
     field_name: the name of the field in the file.
     """
@@ -35,12 +35,15 @@ class MissingCaseField(UnavailableError):
 
 @dataclass(frozen=True, slots=True)
 class CaseState:
-    """A topic before or after the change, as far as a case describes it.
+    """A topic before or after the change, as described by a test case.
 
-    name: ``pre`` or ``post``, for messages about missing fields. partitions, factor: None if not set.
-    replicas: the given assignments by partition. overrides: None if the case does not have this state.
-    states_factor: whether the factor is set itself, rather than derived from the replicas.
-    withholding: the tracker of the request.
+    name: ``pre`` or ``post``, for messages about missing fields.
+    partitions, factor: the partition count and the replication factor; None if unknown.
+    replicas: the assignments in the case, by partition.
+    overrides: the config overrides; None if the case does not describe this state.
+    states_factor: whether the case sets the replication factor explicitly. Otherwise, it is derived from the
+        assignments.
+    withholding: records that a policy reads a missing field; shared with the request.
     """
 
     name: str
@@ -53,23 +56,23 @@ class CaseState:
 
     @property
     def num_partitions(self) -> int:
-        """The value in the case, or the number of assignments."""
+        """The number of partitions in the case, or else the number of assignments."""
         return self._require_value(self.partitions, "partitions")
 
     @property
     def replication_factor(self) -> int:
-        """The value in the case, or the one derived from the assignments."""
+        """The replication factor in the case, or else the factor that is derived from the assignments."""
         return self._require_value(self.factor, "replicationFactor")
 
     @property
     def replicas_assignments(self) -> Mapping[int, Sequence[int]]:
-        """The assignments in the case. Kafka places all partitions without an assignment."""
+        """The assignments in the case. Partitions without an assignment will be placed by Kafka."""
         self._require_state()
         return dict(self.replicas)
 
     @property
     def configs(self) -> Mapping[str, str]:
-        """The overrides in the case. As in a manifest, the topic has no other overrides."""
+        """The config overrides in the case. As in a manifest, the topic has no other overrides."""
         self._require_state()
         return dict(self.overrides or {})
 
@@ -86,12 +89,14 @@ class CaseState:
 
 @dataclass(frozen=True, slots=True)
 class CaseRequest:
-    """One request for one topic, as far as a case describes it; see `policy.interface.RequestMetadata`.
+    """A request for one topic, as described by a test case; see `policy.interface.RequestMetadata`.
 
-    stated: the changed fields, if the case sets them; otherwise they follow from the states.
-    given_labels, given_before: the labels after and before; None for ``given_before`` means "the same".
-    rack_of, records, sums: None, or a missing key, means "not set".
-    withholding: tracks the fields that the current policy reads and the case does not set.
+    given_labels, given_before: the labels after and before the change. If ``given_before`` is None, the
+        labels do not change.
+    stated: the changed fields that the case lists; None if they are derived from the states.
+    rack_of, records: the racks by broker, and the number of records; None if the case does not set them.
+    sums: the total number of partitions for each combination of labels that the case sets.
+    withholding: records that the current policy reads a field that the case does not set.
     """
 
     action: Action
@@ -108,7 +113,7 @@ class CaseRequest:
     withholding: UnavailableTracker = field(default_factory=UnavailableTracker, compare=False)
 
     def __post_init__(self) -> None:
-        """Let the states report missing fields to the tracker of the request."""
+        """Make the states report missing fields to the tracker of the request."""
         for name in ("pre_request_state", "post_request_state"):
             state: CaseState | None = getattr(self, name)
             if state is not None:
@@ -126,14 +131,17 @@ class CaseRequest:
 
     @property
     def labels_before(self) -> Mapping[str, str]:
-        """The previous labels in the case, or else the same labels; none on CREATE."""
+        """The labels before the change in the case, or else the unchanged labels. Empty on CREATE."""
         if self.given_before is not None:
             return dict(self.given_before)
         return {} if self.action is Action.CREATE else self.labels
 
     @property
     def changed(self) -> frozenset[str]:
-        """The changed fields in the case, or those that differ between the states; on CREATE all fields."""
+        """The changed fields in the case, or else the fields that differ between the states.
+
+        On CREATE, all fields of the new topic.
+        """
         if self.stated is not None:
             return self.stated
         post = self.post_request_state
@@ -154,7 +162,7 @@ class CaseRequest:
 
     @property
     def record_count(self) -> int:
-        """The number of records in the case; 0 on CREATE."""
+        """The number of records in the case. On CREATE, 0."""
         if self.action is Action.CREATE:
             return 0
         if self.records is None:
@@ -162,7 +170,7 @@ class CaseRequest:
         return self.records
 
     def partitions_of(self, labels: Mapping[str, str]) -> int:
-        """Return the count in the case for exactly these labels."""
+        """Return the number of partitions that the case sets for exactly these labels."""
         count = self.sums.get(frozenset(labels.items()))
         if count is None:
             label_text = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
@@ -197,9 +205,11 @@ def _find_changed_configs(pre: Mapping[str, str], post: Mapping[str, str]) -> se
 
 @dataclass(frozen=True, slots=True)
 class CaseResource:
-    """The parts of a resource of a kind other than Topic that a case describes.
+    """A request for a resource of a kind other than Topic, as described by a test case.
 
-    before, after: the fields of the states; None if not set. labels_before: None means "the same".
+    labels_before: the labels before the change; None if the labels do not change.
+    before, after: the values of the fields before and after the change; None if the case does not set them.
+    changed: the changed fields that the case lists; None if they are derived from the states.
     """
 
     kind: str
@@ -213,7 +223,7 @@ class CaseResource:
     changed: frozenset[str] | None = None
 
     def make_request(self) -> PlainRequest:
-        """Return the request. Raises LookupError if policies do not support the kind."""
+        """Return the request for policies. Raises LookupError if policies do not support the kind."""
         words = find_policy_words(self.kind)
         if words is None:
             raise LookupError(f"policies cannot check resources of kind {self.kind}")

@@ -1,4 +1,4 @@
-"""Run test cases against policies and compare the verdicts with the expected ones."""
+"""Evaluate policies for test cases, and compare the verdicts with the expected verdicts."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -21,10 +21,11 @@ _SEVERITY_ORDER = tuple(VerdictOutcome)
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """The result of a case.
+    """The result of a test case.
 
-    outcome: the most severe verdict; allow if no policy was evaluated; None if a policy gave no verdict.
-    problems: messages for failures other than an unexpected verdict.
+    outcome: the outcome of the most severe verdict; ALLOW if no policy was evaluated; None if a policy failed
+        to give a verdict.
+    problems: the messages for failures other than an unexpected outcome.
     """
 
     case: Case
@@ -34,12 +35,12 @@ class CaseResult:
 
     @property
     def passed(self) -> bool:
-        """Whether the result is as expected."""
+        """Whether the outcome is as expected and there are no other problems."""
         return self.outcome is self.case.expect and not self.problems
 
 
 def check_case_policies(cases: Iterable[Case], policies: Iterable[ConfiguredPolicy]) -> list[Diagnostic]:
-    """Return an error for each case that names an unknown policy."""
+    """Return an error for each test case that names an unknown policy."""
     policy_names = [item.name for item in policies]
     return [
         error(
@@ -61,9 +62,11 @@ def check_case_policies(cases: Iterable[Case], policies: Iterable[ConfiguredPoli
 def run_cases(
     policies: Sequence[ConfiguredPolicy], cases: Iterable[Case], limit_s: float | None = None
 ) -> tuple[CaseResult, ...]:
-    """Evaluate the policies for each case as planning does; return the results in the same order.
+    """Evaluate the policies for each test case as for a plan. Return the results in the order of the cases.
 
-    In a plan, a policy that fails denies the request. A case cannot expect such a failure and does not pass.
+    limit_s: the time limit of a policy for one case, in seconds; None for the default.
+    If a policy fails, a plan denies the request. In contrast, a test case then does not pass, even if it
+    expects the request to be denied.
     """
     observed_policies = [(item, _ObservedPolicy(item.policy)) for item in policies]
     with PolicyEvaluator(limit_s) as evaluator:
@@ -71,7 +74,7 @@ def run_cases(
 
 
 class _ObservedPolicy:
-    """A policy that records whether it gave a verdict or failed."""
+    """A wrapper for a policy, which records whether the policy gave a verdict or failed."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
@@ -108,7 +111,7 @@ def _run_case(
         case.request.withholding.forget()
         try:
             message = evaluator.ask(replace(item, policy=policy), case.request)
-            case.request.withholding.tell()  # even if the policy caught the exception
+            case.request.withholding.tell()  # raises, even if the policy caught the exception
         except MissingCaseField as missing_field:
             unanswered.append(f"policy {item.name} reads '{missing_field.what}', which the case does not set")
             continue
@@ -124,7 +127,7 @@ def _run_case(
 
 
 def _explain_evaluation(case: Case, verdicts: Iterable[Verdict]) -> tuple[str, ...]:
-    """Return a problem if a policy was evaluated unexpectedly, or was expected but not evaluated."""
+    """Return a problem if a policy was evaluated although the case expects none to be, or the reverse."""
     policy_names = [v.policy for v in verdicts]
     if case.asked is None or case.asked == bool(policy_names):
         return ()

@@ -1,4 +1,4 @@
-"""The spec of PolicyTest manifests: requests, and the expected results of the policies."""
+"""The spec of PolicyTest manifests, which contain requests and the expected results of the policies."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
@@ -49,11 +49,14 @@ def _validate_field(text: str) -> str:
 
 
 ChangedField = Annotated[str, AfterValidator(_validate_field), Field(json_schema_extra={"pattern": _FIELD})]
-"""A field in the form of `RequestMetadata.changed`."""
+"""The name of a changed field, in the form of `RequestMetadata.changed`."""
 
 
 class StateSpec(_StrictModel):
-    """A topic before or after the change. Assignments imply partitions and replicationFactor."""
+    """A topic before or after the change.
+
+    If ``assignments`` are set, ``partitions`` and ``replicationFactor`` can be omitted.
+    """
 
     partitions: _Count | None = None
     replicationFactor: _Count | None = None  # noqa: N815
@@ -62,10 +65,11 @@ class StateSpec(_StrictModel):
 
 
 class RequestSpec(_StrictModel):
-    """One request; `policy.interface.RequestMetadata` documents the fields.
+    """One request. `policy.interface.RequestMetadata` documents the fields.
 
-    kind: the kind of the resource. A topic has ``topic``, ``pre`` and ``post``; resources of other kinds have
-    ``name``, ``before`` and ``after``, with the fields that rules for the kind can use.
+    kind: the kind of the resource. A request for a topic has ``topic``, ``pre`` and ``post``. A request for a
+    resource of a different kind has ``name``, ``before`` and ``after``, with the fields that rules for this
+    kind can use.
     """
 
     kind: Annotated[str, Field(min_length=1)] = TOPIC
@@ -97,9 +101,10 @@ class RequestSpec(_StrictModel):
 
 
 class CaseSpec(_StrictModel):
-    """A request, and the expected result of the policies.
+    """A test case: a request, and the expected result of the policies.
 
-    asked: whether a policy must be evaluated. If the case names a policy, the default is true.
+    asked: whether a policy must be evaluated for the request. If the case names a policy, the default is
+    true.
     """
 
     name: Annotated[str, Field(min_length=1)]
@@ -118,7 +123,7 @@ class PolicyTestSpec(_StrictModel):
 
 
 def parse_labels(text: str) -> frozenset[tuple[str, str]]:
-    """Parse labels of the form ``key=value,key=value``. Raises ValueError for any other form."""
+    """Parse labels of the form ``key=value,key=value``. Raises ValueError for strings of any other form."""
     pairs = [part.partition("=") for part in text.split(",")]
     if not all(key.strip() and sign for key, sign, _ in pairs):
         raise ValueError(f"write labels as in 'team=blue' or 'team=blue,tier=gold', not '{text}'")
@@ -126,10 +131,10 @@ def parse_labels(text: str) -> frozenset[tuple[str, str]]:
 
 
 def merge_request(case: RequestSpec, defaults: RequestSpec) -> RequestSpec:
-    """Merge a case's request over the defaults of its manifest.
+    """Merge the request of a test case over the defaults of its manifest.
 
-    Mappings are merged. Defaults that do not apply to the case's action, such as a state or a number of
-    records, are ignored.
+    Mappings are merged key by key. Defaults that do not apply to the action of the request are ignored. For
+    example, a number of records does not apply to CREATE.
     """
     stated_fields = case.model_dump(exclude_unset=True)
     common_fields = defaults.model_dump(exclude_unset=True)
@@ -144,7 +149,7 @@ def merge_request(case: RequestSpec, defaults: RequestSpec) -> RequestSpec:
 
 
 def find_contradictions(case: CaseSpec, merged: RequestSpec) -> Iterator[tuple[SpecPath, str]]:
-    """Yield the contradictions in a case: each one's path in the case, and a sentence."""
+    """Yield each contradiction in a test case: its path in the case, and a message."""
     yield from _check_kind(case.request, merged)
     for name in _find_absent_fields(merged.action):
         if getattr(case.request, name):
@@ -164,14 +169,14 @@ def find_contradictions(case: CaseSpec, merged: RequestSpec) -> Iterator[tuple[S
 
 
 def _find_absent_fields(action: str | None) -> tuple[str, ...]:
-    """Return the fields that requests with this action do not have."""
+    """Return the fields that a request with this action cannot have."""
     if action == Action.CREATE:
         return "pre", "before", "records", "labelsBefore"
     return ("post", "after", "changed") if action == Action.DELETE else ()
 
 
 def _check_kind(stated: RequestSpec, merged: RequestSpec) -> Iterator[tuple[SpecPath, str]]:
-    """Yield the fields of a request that do not exist for its kind."""
+    """Yield the path and a message for each field of a request that its kind does not have."""
     words = find_policy_words(merged.kind)
     if words is None:
         policy_kinds = list_policy_kinds()

@@ -1,4 +1,4 @@
-"""Load test cases from files with PolicyTest manifests, with all problems of the files."""
+"""Load test cases from PolicyTest manifests, and report all problems of the files."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -38,11 +38,12 @@ _MergedCase = tuple[CaseSpec, RequestSpec]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One request, and the expected result of the policies.
+    """A test case: one request, and the expected result of the policies.
 
-    test: the name of the manifest of the case. policy: the only policy to evaluate; None for all.
-    message: a string that the message of a verdict must contain.
-    asked: whether a policy must be evaluated, or None if it does not matter.
+    test: the name of the PolicyTest manifest that contains the case.
+    policy: the name of the only policy to evaluate; None for all policies.
+    message: a string that the message of a verdict must contain, or None.
+    asked: whether a policy must be evaluated for the request; None if both are accepted.
     """
 
     test: str
@@ -58,13 +59,13 @@ class Case:
 
 
 class PolicyTestKind:
-    """Reads PolicyTest manifests. Each body consists of cases whose requests are merged over the defaults."""
+    """Reads PolicyTest manifests. The body is a list of cases, with defaults merged into their requests."""
 
     name = POLICY_TEST
     spec: type[BaseModel] = PolicyTestSpec
 
     def parse(self, name: str, spec: BaseModel) -> tuple[tuple[_MergedCase, ...], tuple[SpecProblem, ...]]:
-        """Return the cases, and all problems except those of the shape."""
+        """Return the cases, and the problems that the model of the spec does not detect."""
         spec = narrow(spec, PolicyTestSpec)
         merged_cases = tuple((case, merge_request(case.request, spec.defaults)) for case in spec.cases)
         problems = [
@@ -78,9 +79,9 @@ class PolicyTestKind:
 def load_cases(
     paths: Iterable[Path], project: Project, environ: Mapping[str, str]
 ) -> tuple[tuple[Case, ...], tuple[Diagnostic, ...]]:
-    """Return the cases of files and folders, and all problems as diagnostics; raises no errors.
+    """Return the test cases in files and folders, and their problems as diagnostics.
 
-    References resolve as in the project's manifests.
+    References are resolved in the same way as in the manifests of the project.
     """
     diagnostics: list[Diagnostic] = []
     context = ReferenceContext(project.folder, environ, project.environment.variables, limits=project.limits)

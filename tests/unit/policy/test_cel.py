@@ -215,7 +215,7 @@ def test_rule_passes_on_exceptions_of_reads() -> None:
         ),
         ("pre.configs.x == '1'", MODIFIED, "'x' is not in pre.configs"),
         ("labels.team == 'x'", MODIFIED, "'team' is not in labels"),
-        ("labels['te' + 'am'] == 'x'", MODIFIED, "'team' is not in one of its mappings"),
+        ("labels['te' + 'am'] == 'x'", MODIFIED, "'team' is not in a mapping that the rule uses"),
         ("post.assignments[9].size() > 1", MODIFIED, "9 in post.assignments"),
         (
             "pre.partitions > 1",

@@ -35,7 +35,7 @@ def find_problem(rule: str) -> RuleProblem:
 )
 def test_compile_rule_rejects_exponential_growth(rule: str) -> None:
     found = find_problem(rule)
-    assert "exceed any memory" in found.detail
+    assert "do not fit into memory" in found.detail
     assert found.offset is not None
     assert rule[found.offset :].startswith(("map", "exists"))
 
@@ -190,7 +190,7 @@ def test_compile_rule_reports_all_mistakes() -> None:
     ],
 )
 def test_compile_rule_requires_boolean_result(rule: str, kind: str) -> None:
-    assert find_problem(rule).detail == f"A rule must be true or false, but the result of this one is {kind}."
+    assert find_problem(rule).detail == f"A rule must be true or false, but the result of this rule is {kind}."
 
 
 @pytest.mark.parametrize("rule", ["", "  \n "])

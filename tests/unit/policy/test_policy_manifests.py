@@ -103,7 +103,7 @@ def test_rule_resolves_references() -> None:
             "  rule: post.partitions",
             1,
             9,
-            "A rule must be true or false, but the result of this one is a whole number.",
+            "A rule must be true or false, but the result of this rule is a whole number.",
         ),
         ("  rule: true", 1, 9, "'spec.rule' takes a string, not true."),
         ('  rule: ""', 1, 9, "'spec.rule' needs at least one character."),
