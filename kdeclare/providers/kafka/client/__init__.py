@@ -1,8 +1,8 @@
-"""The adapter to a real Kafka cluster over kafka-python. No other package imports kafka-python."""
+"""Access to real Kafka clusters with kafka-python. No other package imports kafka-python."""
 
 from kdeclare.providers.kafka.client.kafka_package import defer_package
 
-defer_package()  # must run before any module below imports kafka-python
+defer_package()  # must run before the modules below import kafka-python
 
 from kdeclare.providers.kafka.client.cluster import KafkaCluster  # noqa: E402
 from kdeclare.providers.kafka.client.connect import connect  # noqa: E402

@@ -1,4 +1,4 @@
-"""The `Cluster` over kafka-python, and a `Cluster` that retries the failed requests of any `Cluster`."""
+"""`KafkaCluster`, which implements `Cluster` with kafka-python, and `RetryingCluster`, which adds retries."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
@@ -49,18 +49,18 @@ class KafkaCluster:
         diagnostics: tuple[Diagnostic, ...] = (),
         principal: str | None = None,
     ) -> None:
-        """Use an open connection. principal: the client's principal, if its properties determine it."""
+        """Use the open connections of ``wire``. principal: the client's principal; None if it is unknown."""
         self._wire = wire
         self._principal = principal
         self._freshness = Freshness(wire)
         self.diagnostics = diagnostics
 
     def describe(self) -> ClusterInfo:
-        """Send DescribeCluster (KIP-700), which includes fenced brokers from version 2 on (KIP-1073)."""
+        """Send DescribeCluster (KIP-700). Version 2 and later also return fenced brokers (KIP-1073)."""
         return replace(describe_cluster(self._wire), principal=self._principal)
 
     def deadline_s(self) -> float:
-        """Return the timeout in requests; see `Wire.request_timeout_ms`."""
+        """Return the timeout that requests send to brokers, in seconds; see `Wire.request_timeout_ms`."""
         return self._wire.request_timeout_ms / 1000
 
     def is_caught_up(self) -> bool:
@@ -68,19 +68,19 @@ class KafkaCluster:
         return self._freshness.is_caught_up()
 
     def await_committed(self, wait_policy: WaitPolicy) -> None:
-        """Send the requests of `is_caught_up` until brokers have caught up; see `Freshness`."""
+        """Repeat the requests of `is_caught_up` until brokers have caught up; see `Freshness`."""
         self._freshness.await_committed(wait_policy)
 
     def topics(self, names: Sequence[str] | None = None) -> Mapping[str, Topic]:
-        """Send Metadata, without creating topics automatically."""
+        """Send Metadata with automatic topic creation disabled."""
         return _topics.describe_topics(self._wire, self._freshness, names)
 
     def find_hidden_topics(self, names: Sequence[str]) -> frozenset[str]:
-        """Send Metadata with topic names. The response then distinguishes hidden and missing topics."""
+        """Send Metadata with topic names, so that the response distinguishes hidden from missing topics."""
         return _topics.find_hidden_topics(self._wire, names)
 
     def configs(self, queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Configs]:
-        """Send DescribeConfigs, spread over all brokers; a broker's own configs come from that broker."""
+        """Send DescribeConfigs to several brokers; a broker's own configs are read from that broker."""
         return require_all_configs(self.describe_configs_partially(queries))
 
     def describe_configs_partially(
@@ -94,7 +94,7 @@ class KafkaCluster:
         return _reassignments.list_moves(self._wire, self._freshness, topics)
 
     def list_earlier_moves(self) -> Set[TopicPartition]:
-        """Return the moves that were listed before brokers had last caught up; else the current moves."""
+        """Return the partitions that were moving before brokers last caught up, or else the current ones."""
         earlier_moves = self._freshness.get_earlier_moves()
         return self.moves().keys() if earlier_moves is None else earlier_moves
 
@@ -106,7 +106,7 @@ class KafkaCluster:
             return _topics.create_topics(self._wire, topics, validate_only)
 
     def delete_topics(self, targets: Mapping[str, str | None]) -> Mapping[str, Result]:
-        """Send DeleteTopics, by id if known (KIP-516)."""
+        """Send DeleteTopics. A topic is identified by its id (KIP-516), or by its name if the id is None."""
         with self._mark_written():
             return _topics.delete_topics(self._wire, targets)
 
@@ -144,7 +144,10 @@ class KafkaCluster:
         allow_replication_factor_change: bool,
         unguarded: bool = False,
     ) -> Mapping[TopicPartition, Result]:
-        """Send AlterPartitionReassignments (KIP-455), which brokers guard from version 1 on (KIP-860)."""
+        """Send AlterPartitionReassignments (KIP-455). The replication factor guard requires version 1.
+
+        See KIP-860 for the guard.
+        """
         with self._mark_written():
             return _reassignments.reassign(
                 self._wire,
@@ -154,7 +157,7 @@ class KafkaCluster:
             )
 
     def record_counts(self, topics: Sequence[str]) -> Mapping[str, int]:
-        """Send ListOffsets (earliest and latest) to the leaders."""
+        """Send ListOffsets for the earliest and latest offsets to the partition leaders."""
         return count_records(self._wire, self._freshness, topics)
 
     def elect_leaders(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, Result]:
@@ -163,18 +166,18 @@ class KafkaCluster:
             return _reassignments.elect_leaders(self._wire, partitions)
 
     def log_dirs(self, topics: Sequence[str] | None = None) -> Mapping[int, tuple[LogDir, ...]]:
-        """Send DescribeLogDirs (KIP-113) to every broker; volume sizes need version 4 (KIP-827)."""
+        """Send DescribeLogDirs (KIP-113) to every broker. Volume sizes require version 4 (KIP-827)."""
         return _log_dirs.describe_log_dirs(self._wire, self._freshness, topics)
 
     def move_log_dirs(
         self, targets: Mapping[tuple[TopicPartition, int], str]
     ) -> Mapping[tuple[TopicPartition, int], Result]:
-        """Send AlterReplicaLogDirs (KIP-113) to each broker for its own replicas."""
+        """Send AlterReplicaLogDirs (KIP-113). Each broker receives the request for its own replicas."""
         with self._mark_written():
             return _log_dirs.move_log_dirs(self._wire, targets)
 
     def examine(self) -> Examination:
-        """Read versions, features and authorized operations (KIP-430) from one broker. Raises Fault."""
+        """Read API versions, features and authorized operations (KIP-430) from one broker. Raises Fault."""
         return examine_broker(self._wire)
 
     def close(self) -> None:
@@ -183,7 +186,7 @@ class KafkaCluster:
 
     @contextmanager
     def _mark_written(self) -> Iterator[None]:
-        """Make later reads wait for this write, even if its outcome is unknown."""
+        """Make later reads wait until brokers show this write, even if its outcome is unknown."""
         try:
             yield
         finally:
@@ -197,7 +200,7 @@ _log = logging.getLogger(__name__)
 
 
 def log_retry(retry: Retry) -> None:
-    """Log a retry. Every tenth wait for a quota is logged as a warning, so that users see long waits."""
+    """Log a retry. The first and then every tenth retry after a quota error is logged as a warning."""
     if retry.fault.error == QUOTA_EXCEEDED and retry.attempt % 10 == 1:
         remaining_text = f"; {retry.items} left" if retry.items else ""
         _log.warning("%s%s: waiting until brokers accept more changes", retry.fault.message, remaining_text)
@@ -206,7 +209,7 @@ def log_retry(retry: Retry) -> None:
 
 
 class RetryingCluster:
-    """A `Cluster` that retries requests, or items of requests, that fail with a RETRIABLE fault.
+    """A `Cluster` that retries if a request, or an item of a request, fails with a RETRIABLE fault.
 
     See `RetryPolicy` for the number of attempts and the backoff. Thread-safe if ``cluster`` is.
     """
@@ -398,7 +401,7 @@ class RetryingCluster:
 
 
 def _find_longest_throttle(faults: Iterable[Fault]) -> Fault:
-    """Return the fault with the longest throttle time; any fault if none has a throttle time."""
+    """Return the fault with the longest throttle time. If no fault has a throttle time, return any fault."""
     return max(faults, key=lambda fault: fault.retry_after_s)
 
 

@@ -28,16 +28,19 @@ _OPS = {FieldOp.SET: 0, FieldOp.DELETE: 1, FieldOp.APPEND: 2, FieldOp.SUBTRACT: 
 """org.apache.kafka.clients.admin.AlterConfigOp.OpType"""
 
 _TOPICS_PER_REQUEST = 250
-"""Topics per DescribeConfigs request, so that all brokers share the work. 100 to 500 are equally fast."""
+"""The maximum number of topics per DescribeConfigs request. A low number lets all brokers share the work.
+
+Values from 100 to 500 are equally fast.
+"""
 
 
 def describe_configs(
     wire: Wire, freshness: Freshness, queries: Sequence[ConfigQuery]
 ) -> dict[ConfigResource, Configs | Fault]:
-    """Return the configs or the Fault of each existing resource.
+    """Return each existing resource with its configs or its Fault.
 
-    If a request for one broker's own configs fails, only that broker gets the Fault. If any other request
-    fails, its Fault is raised.
+    If a request for one broker's own configs fails, the Fault is returned for that broker only. If any other
+    request fails, its Fault is raised.
     """
     queries_by_resource = _merge_queries(queries)
     live_brokers = wire.brokers()
@@ -86,7 +89,7 @@ def describe_configs(
 def _select_existing(
     results: Iterable[DescribeConfigsResult],
 ) -> Iterator[tuple[ConfigResource, Configs | Fault]]:
-    """Yield the configs or the Fault of each existing resource."""
+    """Yield each existing resource with its configs or its Fault."""
     for item in results:
         if item.error_code == 0:
             yield item.resource, item.entries
@@ -96,7 +99,7 @@ def _select_existing(
 
 
 def _merge_queries(queries: Iterable[ConfigQuery]) -> dict[ConfigResource, ConfigQuery]:
-    """Merge the queries of each resource, because Kafka describes a resource only once per request."""
+    """Merge queries for the same resource, because Kafka describes a resource only once per request."""
     merged: dict[ConfigResource, ConfigQuery] = {}
     for query in queries:
         earlier = merged.get(query.resource)
@@ -108,17 +111,17 @@ def _merge_queries(queries: Iterable[ConfigQuery]) -> dict[ConfigResource, Confi
 
 
 def _find_broker_id(resource: ConfigResource) -> int | None:
-    """Return the broker that must receive requests for a resource; None means any broker.
+    """Return the id of the broker that must receive requests about a resource; None if any broker can.
 
-    Also None for a broker name that is not an id.
+    The result is also None for a broker resource whose name is not a broker id.
     """
     return parse_broker_id(resource.name) if resource.scope is ConfigScope.BROKER else None
 
 
 def _find_not_serving_fault(wire: Wire, broker: int) -> Fault | None:
-    """Return the Fault of a registered broker that metadata does not list; None if no such broker exists.
+    """Return a Fault for a registered broker that metadata does not list; None for an unregistered broker.
 
-    Raises Fault.
+    Raises Fault if the cluster cannot be described.
     """
     if all(known.id != broker for known in describe_cluster(wire).brokers):
         return None
@@ -148,8 +151,8 @@ def alter_configs(
 ) -> dict[ConfigResource, Result]:
     """Send IncrementalAlterConfigs and return a result for each resource.
 
-    A broker's own configs go to that broker, which validates them. The configs of other resources go to
-    the controller, 500 resources per request. Raises Fault if there is only one request and it fails.
+    A broker's own configs go to that broker, which validates them. The configs of other resources go to the
+    controller, 500 resources per request. Raises Fault if exactly one request is sent and the request fails.
     """
     items_by_broker: dict[int | None, list[ConfigAlteration]] = {}
     for item in items:

@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from kdeclare.providers.kafka.client.oauth import TokenProvider
 
 _STAGGER_S = 0.25
-"""Delay before trying the next address, so that an unresponsive address does not use up the time."""
+"""The seconds before the next address is also tried, in case the current address does not respond."""
 
 _HOST = re.compile(r"\[[^][]+\]|[^][:]+")
-"""A host name or address. An IPv6 address needs brackets to separate it from the port."""
+"""A host name or IP address. An IPv6 address must be in brackets, to separate it from the port."""
 
 _DEFAULTS: Mapping[str, Any] = {
     "client_id": "kdeclare",
     # requests are pipelined, and kafka-python rejects requests over this limit instead of queueing them
     "max_in_flight_requests_per_connection": 1000,
     "receive_message_max_bytes": 2**30,
-    # the default backoff grows to 30 s, longer than any wait of kdeclare
+    # kafka-python's default backoff grows to 30 s, longer than kdeclare waits for a connection
     "reconnect_backoff_ms": 50,
     "reconnect_backoff_max_ms": 1000,
     "api_version": None,
@@ -49,11 +49,11 @@ def connect(
     timeout_s: float = 10.0,
     request_timeout_s: float = 30.0,
 ) -> KafkaCluster:
-    """Connect to a cluster by ``host:port[,host:port…]``.
+    """Connect to a cluster with addresses of the form ``host:port[,host:port…]``.
 
     client_config: Kafka client properties. ``bootstrap.servers`` is used if ``bootstrap_servers`` is empty;
         ``request.timeout.ms`` overrides ``request_timeout_s``.
-    timeout_s: how long to wait for one of the addresses to respond.
+    timeout_s: the seconds to wait until one of the addresses responds.
     Raises KdeclareError: ``unreachable`` with the problem of each address, ``client-properties``,
     ``no-token``.
     """
@@ -91,7 +91,8 @@ def connect(
 def _silence_client_log() -> None:
     """Silence kafka-python, unless a level is set for its logger ``kafka``.
 
-    DEBUG is never allowed, because it logs whole requests with passwords and sensitive configs.
+    The level DEBUG is raised to INFO, because DEBUG logs whole requests, with passwords and sensitive
+    configs.
     """
     log = logging.getLogger("kafka")
     if log.level == logging.NOTSET:
@@ -103,8 +104,8 @@ def _silence_client_log() -> None:
 def _parse_servers(text: str, *, in_properties: bool = False) -> list[str]:
     """Parse addresses of the form ``host:port``. Raises KdeclareError.
 
-    in_properties: whether the addresses come from client properties. Errors do not show such an address,
-        because it may be a misplaced secret.
+    in_properties: whether the addresses come from client properties. Error messages then omit the address,
+        because it can be a misplaced secret.
     """
     servers = [part.strip() for part in text.split(",") if part.strip()]
     for number, server in enumerate(servers, start=1):
@@ -137,7 +138,7 @@ def _parse_servers(text: str, *, in_properties: bool = False) -> list[str]:
 
 
 class _ClusterOpener:
-    """Tries the addresses in order, and moves on if an address fails or is slow."""
+    """Tries the bootstrap addresses in order: the next one after a failure or a short delay."""
 
     def __init__(self, wire: Wire, *, tls: bool, sasl: bool) -> None:
         self._wire = wire
@@ -149,9 +150,9 @@ class _ClusterOpener:
         self._is_open = False
 
     def within(self, timeout_s: float) -> None:
-        """Open the cluster. Raises KdeclareError if no address works in time."""
+        """Open the cluster. Raises KdeclareError if no address works within ``timeout_s``."""
         timeout_at = time.monotonic() + timeout_s
-        # not `run`, which has no time limit: a name lookup blocks the event loop
+        # `run` has no time limit, and a name lookup can block the event loop
         self._wire.spawn(self._try_all_addresses, timeout_at)
         self._finished.wait(timeout_s + 0.2)
         if self._is_open:

@@ -28,15 +28,15 @@ class ListenerProtocol(StrEnum):
 
 
 def probe_protocol(host: str, port: int) -> ListenerProtocol:
-    """Probe an address without and with TLS, for at most four seconds. Never raises."""
+    """Probe an address without TLS and then with TLS, for at most four seconds. Never raises."""
     reply = b""
     with contextlib.suppress(OSError), socket.create_connection((host, port), _PROBE_TIMEOUT_S) as raw:
         raw.sendall(_API_VERSIONS_REQUEST)
         while len(reply) < 8 and (received := raw.recv(8)):
             reply += received
-    if reply[4:8] == bytes(4):  # our correlation id, after the length
+    if reply[4:8] == bytes(4):  # the correlation id of the request, after the length
         return ListenerProtocol.KAFKA
-    if reply.startswith(b"\x15\x03"):  # an alert
+    if reply.startswith(b"\x15\x03"):  # a TLS alert
         return ListenerProtocol.TLS
     if reply.startswith(b"HTTP"):
         return ListenerProtocol.HTTP
@@ -88,7 +88,7 @@ _NO_ANSWER = AddressProblem("connected, but no response in time", f"{_ADDRESS_HI
 _REACHED_HINTS = {hint: hint for hint in (_TRUST_HINT, _LOGIN_HINT, _MECHANISM_HINT, _RENEW_HINT)} | {
     _NO_ANSWER.hint: _SILENT_HINT
 }
-"""For each hint about an address, the hint to give once a broker has responded at its advertised address."""
+"""By hint about a bootstrap address: the hint for the same problem at a broker's advertised address."""
 _NAME_HINT = (
     "Use a host name that is in the certificate, or set ssl.endpoint.identification.algorithm= (empty) to "
     "disable the check."
@@ -115,7 +115,7 @@ def explain_connection_error(exc: BaseException, *, tls: bool) -> AddressProblem
 
 
 def explain_broker_error(exc: BaseException, advertised: str, *, tls: bool) -> AddressProblem:
-    """Explain an exception if an address responded but the brokers it advertises cannot be used."""
+    """Explain an exception from connecting to the advertised brokers, after an address responded."""
     problem = explain_connection_error(exc, tls=tls)
     cause = f"it responds, but no broker is usable at its advertised address ({advertised}): {problem.what}"
     return AddressProblem(
@@ -136,7 +136,7 @@ def _explain_login(exc: BaseException, text: str) -> AddressProblem | None:
 
 
 def is_closed_by_peer(exc: BaseException) -> bool:
-    """Return whether the peer closed the connection or spoke a different protocol, so that a probe helps."""
+    """Return whether the peer closed the connection or does not speak Kafka; a probe can then tell why."""
     text = "; ".join(str(arg) for arg in getattr(exc, "args", ()))
     is_closed = re.search("socket disconnected|Connection reset", text) is not None
     return is_closed or isinstance(exc, client_errors.InvalidReceiveError)

@@ -1,7 +1,7 @@
-"""Describe a cluster: brokers, release, API versions, features and granted operations (KIP-430, KIP-584).
+"""Describe a cluster: brokers, release, API versions, features and authorized operations (KIP-430, KIP-584).
 
-The release is that of the cluster metadata, from the finalized feature ``metadata.version`` (KIP-778).
-Brokers may run a newer release, because operators raise the level manually after upgrading all brokers.
+The release is derived from the finalized feature ``metadata.version`` (KIP-778). Brokers can run a newer
+release, because operators raise the feature level manually after all brokers are upgraded.
 """
 
 import logging
@@ -35,7 +35,10 @@ _RELEASES = {
     "4.2": 28,
     "4.3": 30,
 }
-"""The first level of each release (org.apache.kafka.server.common.MetadataVersion of 4.3.1)."""
+"""The first ``metadata.version`` level of each release.
+
+Source: org.apache.kafka.server.common.MetadataVersion of Kafka 4.3.1.
+"""
 _UNKNOWN_LEVEL = 31
 _OPERATIONS = {
     3: "READ",
@@ -53,13 +56,16 @@ _OPERATIONS = {
 _NOT_PROVIDED = {31}
 """The decoded bits of the value that means "not provided": only the sign bit is set."""
 _TOPIC_OPERATIONS_MIN_VERSION = 8
-"""The first version of Metadata that returns authorized operations of topics."""
+"""The first Metadata version whose response contains authorized operations of topics."""
 
 _log = logging.getLogger(__name__)
 
 
 def describe_cluster(wire: Wire) -> ClusterInfo:
-    """Return the id, brokers and release, and whether brokers can guard reassignments. Raises Fault."""
+    """Return the cluster id, brokers and release, and whether brokers support the replication factor guard.
+
+    Raises Fault.
+    """
     has_guard = wire.get_max_version(AlterPartitionReassignmentsRequest.API_KEY) >= 1
     if wire.get_max_version(DescribeClusterRequest.API_KEY) >= 0:
         request, read_info = _build_cluster_request(), partial(_read_cluster_info, has_guard)
@@ -119,7 +125,10 @@ def _get_node_id(broker: Any) -> int:
 
 
 def examine_broker(wire: Wire) -> Examination:
-    """Return the features and permissions that one broker reports. Raises Fault if no broker responds."""
+    """Return the API versions, features and permissions that one broker reports.
+
+    Raises Fault if no broker responds.
+    """
     versions = wire.versions()
     return Examination(
         versions,
@@ -134,7 +143,7 @@ def examine_broker(wire: Wire) -> Examination:
 
 
 def list_operation_names(codes: Set[int] | None) -> frozenset[str] | None:
-    """Return the names of these operations; None if the broker or kafka-python does not report them."""
+    """Return the names of these ACL operations; None if the broker or kafka-python does not report them."""
     if codes is None or codes == _NOT_PROVIDED:
         return None
     return frozenset(name for code, name in _OPERATIONS.items() if code in codes)
@@ -181,6 +190,6 @@ def _read_topic_rights(response: Any) -> dict[str, frozenset[str]] | None:
 
 
 def find_release(level: int) -> str:
-    """Return the release that introduced a ``metadata.version`` level, or the level if it is unknown."""
+    """Return the release of a ``metadata.version`` level. For an unknown level, return the level itself."""
     releases = [name for name, first in _RELEASES.items() if first <= level < _UNKNOWN_LEVEL]
     return releases[-1] if releases else f"{METADATA_VERSION} {level}"

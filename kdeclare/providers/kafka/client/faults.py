@@ -25,7 +25,7 @@ _JAVA_NAMES = {
     128: "INVALID_REGULAR_EXPRESSION",
     129: "REBOOTSTRAP_REQUIRED",
 }
-"""Names in org.apache.kafka.common.protocol.Errors that kafka-python lacks or spells differently."""
+"""Names of org.apache.kafka.common.protocol.Errors that kafka-python does not have or spells differently."""
 
 _RETRIABLE = frozenset(
     {
@@ -45,18 +45,18 @@ _RETRIABLE = frozenset(
         "REBOOTSTRAP_REQUIRED",
     }
 )
-"""Transient errors. UNKNOWN_TOPIC_OR_PARTITION is retriable in Java, but kdeclare does not retry it."""
+"""Transient errors. The Java client also retries UNKNOWN_TOPIC_OR_PARTITION, but kdeclare does not."""
 
 _PERMISSION_MESSAGE = re.compile(r"Request Request\(.*\) needs (\w+) permission\.?", re.DOTALL)
-"""The broker's message (kafka.server.AuthHelper), which contains the whole request in parentheses."""
+"""The broker's message about a missing permission (kafka.server.AuthHelper), with the whole request."""
 
 _QUOTA_MESSAGE = (
     "the controller mutation quota (controller_mutation_rate) of this user or client is exhausted"
 )
-"""The message of the quota error, which brokers send without a message."""
+"""The message for a quota error, because brokers send this error without a message."""
 
 _UNKNOWN_OUTCOME = frozenset({"REQUEST_TIMED_OUT", "NETWORK_EXCEPTION", "UNKNOWN_SERVER_ERROR"})
-"""Errors after which the broker may already have forwarded the request to the controller."""
+"""Errors that are possible even though the broker has forwarded the request to the controller."""
 
 
 def get_error_name(code: int) -> str:
@@ -75,9 +75,10 @@ def is_error_name(name: str) -> bool:
 
 
 def build_fault_from_code(code: int, message: str | None, *, changes: bool, throttle_ms: int = 0) -> Fault:
-    """Build the Fault of an error code in a broker's response.
+    """Build the Fault for an error code in a broker's response.
 
-    changes: whether the request changes anything. throttle_ms: the throttle time of the response.
+    changes: whether the request changes anything. throttle_ms: the throttle time in the response, in
+    milliseconds.
     """
     name = get_error_name(code)
     if name == QUOTA_EXCEEDED:
@@ -94,9 +95,10 @@ def build_fault_from_code(code: int, message: str | None, *, changes: bool, thro
 
 
 def build_fault_from_exception(exc: BaseException, *, sent: bool, changes: bool) -> Fault:
-    """Build the Fault of a client exception. ``sent``: whether any byte of the request may have been sent.
+    """Build the Fault for an exception of the client.
 
-    A request that changes nothing or was never sent can be retried.
+    sent: whether any byte of the request was possibly sent. A request that changes nothing or was never sent
+    can be retried.
     """
     if isinstance(exc, Fault):
         return exc
@@ -111,7 +113,7 @@ def build_fault_from_exception(exc: BaseException, *, sent: bool, changes: bool)
 
 
 def build_unanswered_fault() -> Fault:
-    """Build the Fault of an item that the response omits, so that its outcome is unknown."""
+    """Build the Fault for an item that the response omits. The outcome of the item is unknown."""
     return Fault("UNKNOWN_SERVER_ERROR", "the broker's response omits this item", FaultKind.UNKNOWN)
 
 

@@ -1,9 +1,9 @@
-"""Ensure that reads show at least what the controller had committed when they began.
+"""Ensure that a read shows everything that the controller had committed before the read began.
 
-With KRaft, a broker answers reads from its own copy of the metadata, which trails the controller by
-milliseconds, or by seconds after thousands of topics were created. Two numbers show how far behind it is: the
-high watermark of the metadata log (DescribeQuorum, KIP-595), and the offset that the broker's copy has
-reached, which ApiVersions returns as FinalizedFeaturesEpoch (KIP-584).
+With KRaft, a broker responds from its own copy of the metadata. The copy lags behind the controller by
+milliseconds, or by seconds after thousands of topics were created. Two offsets show how far the copy lags
+behind. The first is the high watermark of the metadata log (DescribeQuorum, KIP-595). The second is the
+offset that the broker's copy has reached, which ApiVersions returns as FinalizedFeaturesEpoch (KIP-584).
 """
 
 import logging
@@ -23,11 +23,17 @@ from kdeclare.providers.kafka.client.wire import Wire
 from kdeclare.providers.kafka.ids import TopicPartition
 
 _VALID_FOR_S = 1.0
-"""How long brokers count as up to date, unless this client writes or a reassignment ends in the meantime."""
+"""The seconds for which brokers count as up to date after they were checked.
+
+A write by this client or the end of a reassignment ends this period early.
+"""
 _ALL_BROKERS_WAIT_S = 0.5
-"""How long to wait for all brokers. After that, only brokers that are up to date are used."""
+"""The seconds to wait for all brokers. After this time, only brokers that are up to date are used."""
 _MAX_WAIT_S = 30.0
-"""The default wait for any up-to-date broker, initially and after a write; then any broker is used."""
+"""The default limit, in seconds, of the wait for one up-to-date broker at the start and after a write.
+
+After this time, brokers are used even if none of them is up to date.
+"""
 _POLL_S = 0.01
 _MAX_POLL_S = 0.2
 
@@ -54,32 +60,36 @@ class Freshness:
         self._max_wait_s = _MAX_WAIT_S
 
     def mark_written(self) -> None:
-        """Record a possible write. Brokers then no longer count as up to date."""
+        """Record a possible write of this client. Brokers then count as outdated until the next check."""
         self._write_count += 1
 
     def record_moves(self, ongoing: Collection[TopicPartition]) -> None:
         """Record the in-flight reassignments that the controller listed.
 
-        Until a broker knows that a reassignment has ended, it shows the union of old and new replicas. So
-        brokers no longer count as up to date if a reassignment is only in the previous list, or if there is
-        no previous list.
+        A broker that does not know yet that a reassignment has ended shows the union of old and new replicas.
+        Therefore, brokers count as outdated if a reassignment of the previous list is not in this list, or if
+        there is no previous list.
         """
         if self._listed_moves is None or not self._listed_moves <= frozenset(ongoing):
             self._write_count += 1
         self._listed_moves, self._moves_listed_at = frozenset(ongoing), time.monotonic()
 
     def get_earlier_moves(self) -> frozenset[TopicPartition] | None:
-        """Return the moves that were listed shortly before brokers had caught up, or later.
+        """Return the partitions that were listed as moving shortly before brokers had caught up, or later.
 
-        Later lists are included because the second of two reads of a topic may still show a move that began
-        and ended in between. Returns None if there is no such list, or if brokers must be checked again.
+        The latest list is included, because the second of two reads of a topic can still show a move that
+        began and ended between the reads. Return None if there is no list from before brokers had caught up,
+        or if the brokers must be checked again.
         """
         if self._earlier_moves is None or not self._is_recent(self._write_count):
             return None
         return self._earlier_moves | (self._listed_moves or frozenset())
 
     def nodes(self, must: Collection[int] = ()) -> list[int]:
-        """Return the brokers to read from, including those of ``must`` that are up. Raises Fault."""
+        """Return the ids of the brokers to read from. First wait, within limits, for the brokers of ``must``.
+
+        Raises Fault.
+        """
         if not self._can_check:
             return self._wire.brokers()
         with self._lock:
@@ -93,10 +103,10 @@ class Freshness:
             return list(self._selected_brokers)
 
     def await_committed(self, wait_policy: WaitPolicy) -> None:
-        """Wait until any broker has everything that is committed now, so that later reads need not wait.
+        """Wait until a broker has all metadata that is committed now, so that later reads do not wait.
 
-        wait_policy: how long to wait, at most `_MAX_WAIT_S`. The limit also applies to later waits.
-        Raises Fault.
+        wait_policy: the time limit, at most `_MAX_WAIT_S`. The limit also applies to later waits. Raises
+        Fault.
         """
         self._max_wait_s = min(_MAX_WAIT_S, wait_policy.limit_s)
         if not self._can_check:
@@ -107,9 +117,9 @@ class Freshness:
                 self._check_brokers(write_count, set(), self._max_wait_s, wait_policy.progress)
 
     def is_caught_up(self) -> bool:
-        """Return whether the brokers used for reads have everything that is committed now. Raises Fault.
+        """Return whether the brokers that serve reads have all metadata that is committed now. Raises Fault.
 
-        Waits only briefly. To wait longer, call the method again.
+        The wait is short. To wait longer, call the method again.
         """
         if self._can_check:
             with self._lock:
@@ -126,8 +136,8 @@ class Freshness:
         self._earlier_moves = self._listed_moves if has_recent_list else None
         caught_up = self._await_caught_up(required, limit_s, progress)
         if not caught_up and write_count == self._checked_write_count:
-            # On a busy cluster, all brokers may be behind again. The brokers that were selected by the last
-            # check have at least what was committed then.
+            # On a busy cluster, all brokers can have fallen behind again. The brokers that the last check
+            # selected have all metadata that was committed at that time.
             caught_up = [node for node in self._selected_brokers if node in self._wire.brokers()]
         self._selected_brokers = caught_up or self._wire.brokers()
         self._checked_write_count, self._checked_at = write_count, time.monotonic()
@@ -139,7 +149,7 @@ class Freshness:
             committed = self._wire.send_one(_build_quorum_request(), _read_high_watermark)
         except Fault as fault:
             if fault.error in ("UNSUPPORTED_VERSION", "CLUSTER_AUTHORIZATION_FAILED"):
-                _log.info("cannot check how recent the responses of brokers are: %s", fault)
+                _log.info("cannot check whether brokers are up to date: %s", fault)
                 self._can_check = False
                 return []
             raise
@@ -163,7 +173,7 @@ class Freshness:
                 progress(CATCH_UP_MESSAGE, len(caught_up), len(live_brokers))
             time.sleep(min(_MAX_POLL_S, max(_POLL_S, waited_s / 10)))
         if pending:
-            _log.info("brokers that trail the controller: %s", sorted(pending))
+            _log.info("brokers that lag behind the controller: %s", sorted(pending))
         self._has_fresh_brokers = bool(caught_up)
         return sorted(caught_up)
 

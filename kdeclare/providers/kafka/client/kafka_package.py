@@ -1,8 +1,8 @@
-"""Import kafka-python without its consumers and producers, which take a third of its import time.
+"""Import kafka-python without its consumers and producers, to save a third of the import time.
 
-``import kafka.net`` first runs the package ``kafka``, which imports everything. This module registers the
-package without running it, so that its modules can be imported on their own. The package runs when other
-code, such as a policy in Python, accesses a name that is not one of its modules.
+``import kafka.net`` first executes the package ``kafka``, which imports all modules. This module registers
+the package without executing it, so that single modules can be imported. The package is executed when other
+code, such as a policy in Python, accesses a name in the package that is not a module.
 """
 
 import sys
@@ -13,10 +13,10 @@ _NAME = "kafka"
 
 
 class _DeferredPackage(ModuleType):
-    """The package ``kafka`` before its code runs."""
+    """The package ``kafka`` before its code was executed."""
 
     def __getattr__(self, name: str) -> object:
-        """Run the package to get a name that it defines. Modules of the package must be imported instead."""
+        """Execute the package to return one of its names. A module must be imported before it is accessed."""
         if find_spec(f"{_NAME}.{name}") is not None:
             raise AttributeError(f"module '{_NAME}.{name}' has not been imported")
         spec = self.__spec__
@@ -29,7 +29,7 @@ class _DeferredPackage(ModuleType):
 
 
 def defer_package() -> None:
-    """Allow importing single modules of kafka-python, unless the whole package has been imported."""
+    """Allow importing single modules of kafka-python, unless the whole package was already imported."""
     spec = find_spec(_NAME) if _NAME not in sys.modules else None
     if spec is not None:
         package = module_from_spec(spec)

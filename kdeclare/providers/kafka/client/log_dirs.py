@@ -55,14 +55,14 @@ def describe_log_dirs(
 
 
 def _refresh_for_new_brokers(wire: Wire) -> None:
-    """Refresh the metadata if a new or restarted broker is missing, so that the next request includes it."""
+    """Refresh the metadata if an unfenced broker is missing, so that the next request includes the broker."""
     known_brokers = wire.brokers()
     if any(broker.id not in known_brokers and not broker.fenced for broker in describe_cluster(wire).brokers):
         wire.request_refresh()
 
 
 def _list_partitions(wire: Wire, freshness: Freshness, names: Sequence[str]) -> PartitionIndexes:
-    """Return all partitions of the existing topics, because a request for topics must list partitions."""
+    """Return all partitions of the existing topics: DescribeLogDirs requires the partitions of each topic."""
     return {
         name: range(len(topic.partitions)) for name, topic in describe_topics(wire, freshness, names).items()
     }
@@ -105,14 +105,14 @@ def _read_log_dir(result: Any) -> LogDir:
 
 
 def _normalize_size(size: int | None) -> int | None:
-    """Return the bytes of a volume; None for -1, which means that the broker does not report them."""
+    """Return the bytes of a volume; None if the broker does not report the size and returns -1."""
     return None if size is None or size < 0 else size
 
 
 def move_log_dirs(wire: Wire, targets: Mapping[Replica, str]) -> dict[Replica, Result]:
     """Send AlterReplicaLogDirs to the affected brokers and return a result for each replica.
 
-    REPLICA_NOT_AVAILABLE is not retried, because the broker remembers the directory.
+    REPLICA_NOT_AVAILABLE is not retried, because the broker keeps the directory for the future replica.
     """
     live_brokers = set(wire.brokers())
     results: dict[Replica, Result] = dict.fromkeys(targets)

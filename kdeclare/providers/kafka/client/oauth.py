@@ -31,7 +31,7 @@ _TOKEN_URL_KEY = "sasl.oauthbearer.token.endpoint.url"
 _CREDENTIALS_PREFIX = "sasl.oauthbearer.client.credentials."
 _RETRIEVERS = ("", "DefaultJwtRetriever", "ClientCredentialsJwtRetriever", "FileJwtRetriever")
 _REFRESH_FACTOR = 0.8
-"""The share of its lifetime after which a token is renewed (Kafka: sasl.login.refresh.window.factor)."""
+"""The fraction of a token's lifetime after which it is renewed (Kafka: sasl.login.refresh.window.factor)."""
 _DEFAULT_LIFETIME_S = 300.0
 """The assumed lifetime of a token if the endpoint does not report one."""
 _MAX_TIMEOUT_MS = (1 << 31) - 1
@@ -48,10 +48,10 @@ class Token(NamedTuple):
 
 
 class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
-    """A token provider for kafka-python, which reuses a token for most of its lifetime."""
+    """A token provider for kafka-python. It reuses a token for most of the token's lifetime."""
 
     def __init__(self, fetch: Callable[[], Token], extensions: Mapping[str, str]) -> None:
-        """Create a provider that has no token yet. fetch: requests a token; may raise KdeclareError."""
+        """Create a provider that has no token yet. fetch: requests a token; can raise KdeclareError."""
         super().__init__()
         self._fetch = fetch
         self._extensions = dict(extensions)
@@ -68,7 +68,7 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
             self._fresh_until = time.monotonic() + _REFRESH_FACTOR * token.lifetime_s
 
     def token(self) -> str:
-        """Return the token for kafka-python, renewed if necessary. Raises kafka-python's error on failure."""
+        """Return the token; renew it first if necessary. Raises SaslAuthenticationFailedError."""
         if time.monotonic() >= self._fresh_until:
             try:
                 self.first()
@@ -82,7 +82,7 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Follows no redirects, because the secret is only for the configured endpoint."""
+    """Refuses redirects, because the secret must only be sent to the configured endpoint."""
 
     def redirect_request(self, *_: object) -> None:
         """Return None, so that urllib raises an HTTPError instead of following the redirect."""
@@ -90,7 +90,7 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 
 @dataclass(frozen=True, slots=True)
 class _Endpoint:
-    """A token endpoint and the client credentials for it."""
+    """A token endpoint and its client credentials."""
 
     url: str
     client_id: str
@@ -101,7 +101,7 @@ class _Endpoint:
     properties: Mapping[str, str] = field(repr=False)
 
     def ask(self) -> Token:
-        """Request a token. Raises KdeclareError; no message contains the secret."""
+        """Request a token. Raises KdeclareError. Error messages never contain the secret."""
         pair = (self.client_id, self.secret)
         user, secret = map(urllib.parse.quote_plus, pair) if self.urlencoded else pair
         form = {"grant_type": "client_credentials"} | ({"scope": self.scope} if self.scope else {})
@@ -164,7 +164,7 @@ def warn_plain_http(properties: Mapping[str, str]) -> tuple[Diagnostic, ...]:
 
 
 def build_token_provider(properties: Mapping[str, str], jaas: Mapping[str, str]) -> TokenProvider:
-    """Build the token provider that properties and JAAS options describe, without requesting a token.
+    """Build the token provider that properties and JAAS options describe. Does not request a token yet.
 
     Raises KdeclareError.
     """
@@ -221,7 +221,10 @@ def _build_endpoint(properties: Mapping[str, str], jaas: Mapping[str, str], url:
 
 
 def _parse_timeout_s(properties: Mapping[str, str]) -> float:
-    """Return one timeout for connecting and reading. In Kafka, each has its own timeout (default: 10 s)."""
+    """Return one timeout, in seconds, for connecting and reading.
+
+    The result is the longer of Kafka's two timeouts, or 10 s if neither of them is set.
+    """
     names = ("sasl.login.connect.timeout.ms", "sasl.login.read.timeout.ms")
     for name in names:
         text = properties.get(name, "1").strip()
@@ -246,7 +249,7 @@ def _read_token_file(path: Path) -> Token:
 
 
 def _explain_http_error(exc: urllib.error.HTTPError) -> str:
-    """Return the error in the response (RFC 6749, section 5.2) or, if there is none, the HTTP reason."""
+    """Return the error in the response body (RFC 6749, section 5.2); the HTTP reason if it is unreadable."""
     try:
         content = json.loads(exc.read(_MAX_RESPONSE_BYTES))
         return ": ".join(str(content[name]) for name in ("error", "error_description") if name in content)
@@ -306,7 +309,7 @@ def _make_deadline_connection(
 
 
 class DeadlineHttpHandler(urllib.request.HTTPHandler):
-    """Opens ``http:`` URLs, with a deadline of ``timeout_s`` for each response."""
+    """Opens ``http:`` URLs. Each response must arrive completely within ``timeout_s`` seconds."""
 
     def __init__(self, timeout_s: float) -> None:
         super().__init__()
@@ -319,7 +322,7 @@ class DeadlineHttpHandler(urllib.request.HTTPHandler):
 
 
 class DeadlineHttpsHandler(urllib.request.HTTPSHandler):
-    """Opens ``https:`` URLs, with a deadline of ``timeout_s`` for each response."""
+    """Opens ``https:`` URLs. Each response must arrive completely within ``timeout_s`` seconds."""
 
     def __init__(self, context: ssl.SSLContext, timeout_s: float) -> None:
         super().__init__(context=context)

@@ -1,7 +1,7 @@
-"""Read Kafka client properties, as Kafka's own tools accept them, and convert them for kafka-python.
+"""Read Kafka client properties as Kafka's own tools do, and convert them for kafka-python.
 
 Sources: org.apache.kafka.clients.CommonClientConfigs, SslConfigs, SaslConfigs. Files are parsed as in
-java.util.Properties, with Kafka's config providers (KIP-297, KIP-421).
+java.util.Properties. Kafka's config providers are supported (KIP-297, KIP-421).
 """
 
 import os
@@ -35,7 +35,7 @@ def _parse_pairs(text: str) -> list[tuple[str, str]]:
     pairs = []
     for line in _split_logical_lines(text):
         match = re.match(r"((?:\\.|[^\\=:\s])*)[ \t\f]*[=:]?[ \t\f]*(.*)", line, re.DOTALL)
-        assert match is not None  # every part of the pattern may be empty
+        assert match is not None  # every part of the pattern can be empty
         pairs.append((_unescape(match[1]), _unescape(match[2])))
     return pairs
 
@@ -69,20 +69,20 @@ def _unescape(text: str) -> str:
 
 _PROVIDER_PACKAGE = "org.apache.kafka.common.config.provider."
 _PLACEHOLDER = re.compile(r"\$\{([^}:]*):(?:([^}]*?):)?([^}]*)\}")
-"""A placeholder; its ``path`` ends at the first colon (org.apache.kafka.common.config.ConfigTransformer)."""
+"""A placeholder, such as ``${file:PATH:KEY}``. The path ends at the first colon (ConfigTransformer)."""
 
 ConfigProvider = Callable[[str, str], str | None]
-"""Returns the value for a path and key, or None if it does not exist."""
+"""A function that returns the value for a path and a key, or None if the value does not exist."""
 
 
 def resolve_config_providers(
     properties: Mapping[str, str], environ: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """Replace the placeholders in property values, without resolving the replaced values again.
+    """Replace the placeholders in property values. Placeholders in the replaced values are not resolved.
 
-    As in Kafka, placeholders of a provider that ``config.providers`` does not name are left unchanged.
-    environ: the environment variables; those of the process by default. Raises KdeclareError for a provider
-    that is not one of Kafka's own, and for a value that does not exist.
+    As in Kafka, a placeholder is left unchanged if ``config.providers`` does not name its provider. environ:
+    the environment variables; by default, those of the process. Raises KdeclareError if a provider is not one
+    of Kafka's own, or if a value does not exist.
     """
     environ = os.environ if environ is None else environ
     builtin_providers = {
@@ -143,7 +143,7 @@ def _read_file_value(path: str, key: str) -> str | None:
 
 
 def _read_directory_value(path: str, key: str) -> str | None:
-    """Return the content of the file that is named after the key, as in a secret mounted by Kubernetes."""
+    """Return the content of the file whose name is the key, as in a mounted Kubernetes Secret."""
     file = Path(path, key)
     if file.parent != Path(path) or not file.is_file():
         return None
@@ -179,7 +179,7 @@ _CLIENT_ARGUMENTS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "metadata.max.age.ms": ("metadata_max_age_ms", _parse_number),
     "client.dns.lookup": ("client_dns_lookup", _parse_dns_lookup),
 }
-"""Properties with an equivalent argument of kafka-python, and the conversion of their values."""
+"""For each property with an equivalent kafka-python argument: the argument, and the value's converter."""
 
 _HANDLED = re.compile(
     r"bootstrap\.servers|security\.protocol|ssl\.(truststore|keystore)\.(location|password|type)|"
@@ -194,7 +194,7 @@ _IGNORED = re.compile(
     r"metadata\.recovery\..*|metrics?\..*|enable\.metrics\.push|auto\.include\.jmx\.reporter|"
     r"ssl\.protocol|ssl\.(trust|key)manager\.algorithm|ssl\.allow\..*|sasl\.(login|kerberos|oauthbearer)\..*"
 )
-"""Properties without effect in kdeclare that can be ignored safely."""
+"""Properties that kdeclare does not use and that can be ignored safely."""
 _UNSUPPORTED = re.compile(
     r"security\.providers|bootstrap\.controllers|sasl\.(client\.callback\.handler|login)\.class"
 )
@@ -204,7 +204,7 @@ _UNSUPPORTED = re.compile(
 def build_client_arguments(properties: Mapping[str, str]) -> tuple[dict[str, Any], tuple[Diagnostic, ...]]:
     """Return the arguments for kafka-python, and warnings about properties without effect.
 
-    Raises KdeclareError for a property that kdeclare cannot honor. No message contains a secret.
+    Raises KdeclareError for a property that kdeclare cannot honor. Error messages never contain a secret.
     """
     properties = resolve_config_providers(properties)
     protocol = properties.get("security.protocol", "PLAINTEXT").strip().upper()
@@ -254,7 +254,7 @@ _LOGIN_MODULES = {
 _CALLBACK_HANDLER = re.compile(
     r"org\.apache\.kafka\.common\.security\.oauthbearer\.(secured\.)?OAuthBearerLoginCallbackHandler"
 )
-"""Kafka's own handlers, which request tokens from an endpoint (KIP-768). No other handlers are supported."""
+"""The supported callback handlers: only Kafka's own, which request tokens from an endpoint (KIP-768)."""
 _JAAS = re.compile(
     r"\s*(?P<module>[\w.]+)\s+(?:required|requisite|sufficient|optional)(?P<options>\s.*)?;\s*", re.DOTALL
 )

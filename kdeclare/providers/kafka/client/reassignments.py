@@ -22,7 +22,7 @@ _NO_GUARD_MESSAGE = (
     "AlterPartitionReassignments API. Consider re-sending the request without the option or updating "
     "the server version"
 )
-"""The wording of KIP-860."""
+"""The error message that KIP-860 specifies."""
 
 
 def list_moves(wire: Wire, freshness: Freshness, names: Sequence[str] | None) -> dict[TopicPartition, Move]:
@@ -66,7 +66,7 @@ def reassign(
     def build_request(batch: list[TopicPartition]) -> Any:
         return AlterPartitionReassignmentsRequest(
             timeout_ms=wire.request_timeout_ms,
-            # version 0 lacks this field and kafka-python would drop it, hence min_version
+            # in version 0, which has no such field, kafka-python would drop it; min_version prevents this
             allow_replication_factor_change=allow_replication_factor_change,
             topics=_build_reassignable_topics({partition: targets[partition] for partition in batch}),
             min_version=_GUARDED_VERSION if is_guarded else None,

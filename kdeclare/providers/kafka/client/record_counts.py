@@ -23,20 +23,20 @@ _PARTITIONS_PER_REQUEST = 2000
 _CONSUMER_REPLICA_ID = -1
 """The replica id of a client that is not a broker."""
 _LEADER_WAIT_S = 5.0
-"""How long one call waits for leaders to take over; `RetryingCluster` makes several calls."""
+"""The seconds that one call waits for partition leaders. `RetryingCluster` makes several calls."""
 _FIRST_POLL_S = 0.05
 _MAX_POLL_S = 0.5
 
 _UNKNOWN_TOPIC = get_error_name(UNKNOWN_TOPIC_OR_PARTITION)
 _Offsets = Mapping[TopicPartition, int | Fault]
-"""The offset or record count of each partition, or a fault that is worth a retry."""
+"""The offset or record count of each partition, or a Fault if the request can be repeated."""
 
 
 def count_records(wire: Wire, freshness: Freshness, names: Sequence[str]) -> dict[str, int]:
     """Count the records of each topic that exists. Raises Fault.
 
-    Metadata names the leader of a new partition before the broker acts as leader, up to seconds before if
-    hundreds of partitions were created together. The requests for such partitions are repeated with new
+    Metadata can name the leader of a new partition before that broker acts as leader, even seconds before if
+    hundreds of partitions were created together. Requests for such partitions are repeated with refreshed
     metadata, as in Kafka's own Admin client (PartitionLeaderStrategy).
     """
     topics_by_name = describe_topics(wire, freshness, names)
@@ -74,7 +74,10 @@ def count_records(wire: Wire, freshness: Freshness, names: Sequence[str]) -> dic
 def _count_partitions(
     wire: Wire, topics_by_name: Mapping[str, Topic], partitions: Iterable[TopicPartition]
 ) -> _Offsets:
-    """Return the record count of each partition, or its fault. Raises Fault for errors that are permanent."""
+    """Return the record count of each partition, or a Fault if the request can be repeated.
+
+    Raises Fault for permanent errors.
+    """
     counts: dict[TopicPartition, int | Fault] = {}
     partitions_by_leader: dict[int, list[TopicPartition]] = {}
     for partition in partitions:
@@ -87,7 +90,7 @@ def _count_partitions(
             partitions_by_leader.setdefault(leader, []).append(partition)
     requests = {
         leader: [
-            # The end is requested last, so that a record written in between is counted.
+            # The end offset is requested last, so that records written between the requests are counted.
             _build_offsets_request(batch, spec, wire)
             for batch in batch_items(led_partitions, _PARTITIONS_PER_REQUEST)
             for spec in (OffsetSpec.EARLIEST, OffsetSpec.LATEST)
@@ -131,7 +134,10 @@ def _build_offsets_request(partitions: Iterable[TopicPartition], spec: int, wire
 
 
 def _read_offsets(response: Any) -> _Offsets:
-    """Return the offset of each partition, or its fault. Raises Fault for errors that are permanent."""
+    """Return the offset of each partition, or a Fault if the request can be repeated.
+
+    Raises Fault for permanent errors.
+    """
     offsets: dict[TopicPartition, int | Fault] = {}
     for topic in response.topics:
         for partition in topic.partitions:
@@ -141,7 +147,7 @@ def _read_offsets(response: Any) -> _Offsets:
                 fault = build_fault_from_code(
                     partition.error_code, f"offsets of {topic_partition}", changes=False
                 )
-                # retry if the leader does not know a topic yet that the metadata contains
+                # the topic is in the metadata, so retry if the leader does not know it yet
                 if fault.kind is not FaultKind.RETRIABLE and fault.error != _UNKNOWN_TOPIC:
                     raise fault
                 offsets[topic_partition] = fault

@@ -93,7 +93,7 @@ def _load_client_identity(context: ssl.SSLContext, properties: Mapping[str, str]
 
 
 def _load_identity(context: ssl.SSLContext, pem: str, password: str, property_name: str) -> None:
-    """Load a certificate and key from a private temporary file. OpenSSL reads keys only from files."""
+    """Load a certificate and key from a private temporary file, because OpenSSL requires a file."""
     descriptor, pem_path = tempfile.mkstemp(suffix=".pem")
     try:
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
@@ -105,7 +105,7 @@ def _load_identity(context: ssl.SSLContext, pem: str, password: str, property_na
 
 def _load_cert_chain(context: ssl.SSLContext, path: str, password: str, property_name: str) -> None:
     try:
-        # a callable: for None, OpenSSL would prompt for the password on the terminal
+        # a function, because OpenSSL prompts on the terminal if the password is None
         context.load_cert_chain(path, password=lambda: password)
     except (ssl.SSLError, ValueError) as exc:
         raise build_property_error(
@@ -117,7 +117,7 @@ def _load_cert_chain(context: ssl.SSLContext, path: str, password: str, property
 
 
 def _normalize_pem(text: str, name: str) -> str:
-    """Put each part of PEM text on its own line. A properties file may contain the text on a single line."""
+    """Put each part of PEM data on its own line. In a properties file, PEM data can be on a single line."""
     content = text.encode(errors="ignore")
     if not _is_pem(content):
         raise build_property_error(name, "it is not PEM text")
@@ -132,7 +132,7 @@ def _normalize_pem(text: str, name: str) -> str:
 _JAVA_ONLY_STORES = {b"\xfe\xed\xfe\xed": "JKS", b"\xce\xce\xce\xce": "JCEKS"}
 """The first bytes of stores that only Java can read."""
 _DER_SEQUENCE = b"\x30"
-"""The first byte of DER, and so of PKCS12."""
+"""The first byte of DER data. PKCS12 stores are DER data."""
 
 
 class _Identity(NamedTuple):
@@ -148,7 +148,7 @@ def _is_pem(content: bytes) -> bool:
 
 
 def _decode_pem(content: bytes) -> str:
-    """Return PEM as ASCII for OpenSSL; text between the sections may contain other characters."""
+    """Return PEM data as ASCII for OpenSSL. Drop other characters, which can occur between the sections."""
     return content.decode("ascii", "ignore")
 
 
@@ -160,7 +160,7 @@ def _read_truststore(properties: Mapping[str, str], path: str) -> str:
     content = _read_store("truststore", path)
     if _is_pem(content):
         return _decode_pem(content)
-    from cryptography.hazmat.primitives.serialization import Encoding  # a rarely used import of 40 ms
+    from cryptography.hazmat.primitives.serialization import Encoding  # takes 40 ms, rarely used
 
     store = _open_pkcs12(properties, "truststore", path, content)
     certificates = [item.certificate for item in (store.cert, *store.additional_certs) if item is not None]

@@ -41,7 +41,7 @@ _PARTITION_STRUCT = Struct(">hiii")  # error code, index, leader, leader epoch
 _INT_LIST_STRUCTS = [Struct(f">{size}i") for size in range(32)]
 _VERSION_WITH_ERROR_CODE = 13
 
-# Minimum sizes of repeated items: fixed fields, plus one byte for each string, array and set of tags.
+# Minimum bytes of repeated items: the fixed fields, and one byte per string, array and tag section.
 _MIN_BROKER_BYTES = 11
 _MIN_TOPIC_BYTES = 26
 _MIN_PARTITION_BYTES = 18
@@ -49,7 +49,7 @@ _INTEGER_BYTES = 4
 
 
 _NO_ID = str(UUID(int=0))
-"""The id in the metadata of topics that have no id, because they are older than KIP-516."""
+"""The id that metadata contains for a topic without an id. Such topics were created before KIP-516."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def _decode_bytes(data: bytes, version: int) -> Iterable[TopicResult]:
 
 
 _PartitionCache = dict[tuple[int, tuple[int, ...], tuple[int, ...]], Partition]
-"""Partitions by leader, replicas and in-sync replicas, so that equal partitions share one object."""
+"""Partitions by leader, replicas and in-sync replicas. Equal partitions share one object."""
 
 
 def _read_partitions(data: bytes, pos: int, cache: _PartitionCache) -> tuple[tuple[Partition, ...], int]:
@@ -194,10 +194,9 @@ def _build_metadata_request(names: list[str] | None) -> Any:
 def create_topics(wire: Wire, items: Sequence[NewTopic], validate_only: bool) -> dict[str, Outcome]:
     """Send CreateTopics and return a result for each name. Raises Fault.
 
-    Uses the highest version that the broker supports. From version 6 on, brokers return
-    THROTTLING_QUOTA_EXCEEDED for a strict mutation quota instead of delaying the response (KIP-599). From
-    version 7 on, responses contain the ids of the created topics, but also 1.1 kB of configs per topic
-    (KIP-525).
+    Requests use the highest version that the broker supports. From version 6 on, a broker with a strict
+    mutation quota returns THROTTLING_QUOTA_EXCEEDED instead of delaying the response (KIP-599). From version
+    7 on, the response contains the ids of the created topics, and also 1.1 kB of configs per topic (KIP-525).
     """
     ids: dict[str, str] = {}
 
@@ -308,7 +307,7 @@ def create_partitions(wire: Wire, items: Sequence[NewPartitions], validate_only:
 
 def _build_added_partitions(item: NewPartitions) -> Any:
     topic_class = CreatePartitionsRequest.CreatePartitionsTopic
-    assignments = None  # Kafka places the replicas; it rejects an empty list
+    assignments = None  # Kafka then places the replicas, but rejects an empty list
     if item.assignments is not None:
         assignments = [
             topic_class.CreatePartitionsAssignment(broker_ids=list(brokers)) for brokers in item.assignments

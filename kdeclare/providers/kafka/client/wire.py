@@ -1,8 +1,8 @@
-"""Send requests over kafka-python's connections from any thread, batching items into bounded requests.
+"""Send requests through kafka-python's connections from any thread, in batches of limited size.
 
-Only this module uses kafka-python's private parts (connection manager and event loop), whose version is
-pinned. It avoids KafkaAdminClient, which loses per-item errors and messages, hides why a bootstrap fails, and
-rejects a sixth in-flight request instead of queueing it.
+Only this module uses internals of kafka-python (connection manager and event loop), so the version of
+kafka-python is pinned. KafkaAdminClient is not used, because it loses errors and messages of single items,
+hides why a bootstrap fails, and rejects a sixth in-flight request instead of queueing it.
 """
 
 import struct
@@ -30,23 +30,23 @@ Request: TypeAlias = Any
 Response: TypeAlias = Any
 
 _UNREADABLE_FAULT_KINDS = {True: FaultKind.UNKNOWN, False: FaultKind.REFUSED}
-"""The fault kind of an unreadable response, by whether the request changes anything."""
+"""The fault kind for an unreadable response. The key is whether the request changes anything."""
 _UNREADABLE_ERRORS = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, struct.error)
-"""Errors raised for an unreadable response: ValueError by our decoders, any of them by kafka-python."""
+"""Errors for an unreadable response. kdeclare's decoders raise ValueError; kafka-python, any of these."""
 MAX_THROTTLE_S = 600.0
-"""The longest wait for a throttled connection. Brokers do not respond until the throttle time ends."""
+"""The longest wait for a throttled connection, in seconds. Brokers respond only after the throttle time."""
 _PAUSE_POLL_S = 0.005
-"""The interval for polling a connection that is paused by a quota or a full buffer."""
+"""The interval, in seconds, for polling a connection that is paused by a quota or a full buffer."""
 ITEMS_PER_REQUEST = 500
 RECORDS_PER_REQUEST = 5000
-"""Half the limit of a KRaft controller per request (QuorumController.MAX_RECORDS_PER_USER_OP)."""
+"""Half of what a KRaft controller accepts per request (QuorumController.MAX_RECORDS_PER_USER_OP)."""
 
 
 class _ConnectionManager(KafkaConnectionManager):  # type: ignore[misc]
-    """A connection manager whose connections deliver their last data before they close.
+    """A connection manager whose connections deliver all received data before they close.
 
-    kafka-python drops data that arrives together with the end of a connection, such as the response of a
-    broker that rejects an authentication.
+    kafka-python drops data that arrives together with the end of a connection, such as a broker's response to
+    a failed authentication.
     """
 
     async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:
@@ -65,7 +65,7 @@ class Wire:
     """Open connections to one cluster."""
 
     def __init__(self, arguments: Mapping[str, Any], *, request_timeout_s: float) -> None:
-        """Start the event loop's thread without sending anything. ``arguments`` are kafka-python's."""
+        """Start the event loop's thread without sending anything. arguments: passed to kafka-python."""
         self._net = NetworkSelector(**arguments)
         self._manager = _ConnectionManager(self._net, **arguments)
         self._timeout_s = request_timeout_s
@@ -74,15 +74,15 @@ class Wire:
 
     @property
     def request_timeout_ms(self) -> int:
-        """How long a broker may work on a request, in milliseconds. The client itself waits longer."""
+        """The time that a broker has for a request, in milliseconds. The client itself waits longer."""
         return max(1, int(self._timeout_s * 900))
 
     def brokers(self) -> list[int]:
-        """Return the ids of the brokers that are up, according to the last metadata."""
+        """Return the ids of the brokers that are up, according to the latest metadata."""
         return [broker.node_id for broker in self._manager.cluster.brokers()]
 
     def cluster_id(self) -> str:
-        """Return the cluster id, according to the last metadata."""
+        """Return the cluster id, according to the latest metadata."""
         return self._manager.cluster.cluster_id or ""
 
     def request_refresh(self) -> None:
@@ -105,12 +105,12 @@ class Wire:
         nodes: Sequence[int] | None = None,
         window: int = 2,
     ) -> list[T | Fault]:
-        """Send requests with ``window`` in flight per broker; return responses in the order of the requests.
+        """Send requests, up to ``window`` in flight per broker; return the responses in request order.
 
         nodes: the brokers that share the requests. Each request goes to the first free broker; requests of
-            unreachable brokers go to reachable brokers. None means the controller, or any broker with KRaft,
-            because such a broker forwards requests.
-        read: converts each response to a value. Runs on the event loop; may raise Fault.
+            unreachable brokers go to reachable brokers. None means the controller or, with KRaft, any broker,
+            because brokers forward such requests.
+        read: converts each response to a value. Runs on the event loop; can raise Fault.
         changes: whether the requests change anything. Such requests are never sent twice.
         """
         if not requests:
@@ -144,7 +144,10 @@ class Wire:
         return self.run(self._send_each, requests, read_response, changes)
 
     def get_max_version(self, api_key: int) -> int:
-        """Return the highest version of an API that a broker supports; -1 if it has none. Raises Fault."""
+        """Return the highest version of an API that a broker supports; -1 if it does not support the API.
+
+        Raises Fault.
+        """
         return self.versions().get(api_key, -1)
 
     def versions(self) -> dict[int, int]:
@@ -163,7 +166,7 @@ class Wire:
             self._net.close()
 
     async def bootstrap(self, node: str, timeout_at: float) -> None:
-        """Read the metadata from one bootstrap address. Raises the original exception."""
+        """Read the metadata from one bootstrap address. Raises kafka-python's exceptions unchanged."""
         connection = await self._connect(node, timeout_at)
         try:
             metadata_read = self._manager.call_soon(self._manager.cluster.refresh_metadata, node)
@@ -267,7 +270,10 @@ class Wire:
             ) from exc
 
     async def _get_any_connection(self, timeout_at: float) -> Any:
-        """Return the controller's connection, else any broker's. Raises the error of the last attempt."""
+        """Return a connection to the controller or, if that fails, to any broker.
+
+        Raises the error of the last attempt.
+        """
         cluster = self._manager.cluster
         nodes = self.brokers()
         controller_id = cluster.controller.node_id if cluster.controller else None
@@ -280,7 +286,10 @@ class Wire:
         raise last_error
 
     async def _get_ready_connection(self, node: int, timeout_at: float | None = None) -> Any:
-        """Return a connection that accepts requests now. Raises a KafkaError that names the address."""
+        """Return a connection that accepts requests now.
+
+        Raises KafkaError with the address in the message.
+        """
         timeout_at = timeout_at or self._compute_setup_deadline()
         try:
             connection = await self._connect(node, timeout_at)
@@ -300,7 +309,8 @@ class Wire:
 
     async def _connect(self, node: int | str, timeout_at: float) -> Any:
         delay = self._manager.connection_delay(node)
-        if delay:  # kafka-python refuses connections during its backoff, which `connect` keeps short
+        if delay:  # kafka-python does not connect during its backoff, which `connect` keeps short
+
             await self._net.sleep(min(delay, max(0.0, timeout_at - time.monotonic())))
         connection = self._manager.get_connection(node, timeout_ms=_compute_remaining_ms(timeout_at))
         try:
@@ -323,7 +333,7 @@ class Wire:
 
 
 def _compute_throttle_end(connection: Any) -> float:
-    """Return the time at which a broker has stopped throttling a connection; 0 without throttling."""
+    """Return the monotonic time at which a broker stops throttling a connection; 0 if it is not throttled."""
     throttle_end: float = connection._throttle_time
     return min(throttle_end, time.monotonic() + MAX_THROTTLE_S) + 0.1 if throttle_end else 0.0
 
@@ -340,7 +350,8 @@ def batch_items(
 ) -> list[list[T]]:
     """Split items into batches of at most ``size`` items and `RECORDS_PER_REQUEST` metadata records.
 
-    count_metadata_records: returns the number of records of an item. An item above the limit is sent alone.
+    count_metadata_records: a function that returns the number of records of an item. An item with more
+    records than the limit is sent alone.
     """
     batches: list[list[T]] = []
     batch_records = RECORDS_PER_REQUEST
@@ -366,13 +377,15 @@ def send_batches(
     nodes: Sequence[int] | None = None,
     has_quota: bool = False,
 ) -> dict[K, Result]:
-    """Send items to the controller, or to ``nodes``, and return a result for each.
+    """Send items to the controller, or to ``nodes``, and return a result for each item.
 
-    get_key: the key of an item. read_codes: key, error code and message of each item in a response.
+    get_key: returns the key of an item.
+    read_codes: returns the key, error code and message of each item in a response.
     has_quota: whether the requests count against the controller mutation quota. Such requests are sent one
-        after the other: after a rejection, the broker delays the next request for the throttle time.
-    Raises Fault if there is only one request and it fails. If one of several requests fails, each of its
-    items gets the fault.
+        after the other, because a broker that rejects a request delays the next request for the throttle
+        time.
+    Raises Fault if exactly one request is sent and the request fails. If one of several requests fails, its
+    Fault is the result of each of its items.
     """
 
     def read_results(response: Any) -> Mapping[K, Result]:

@@ -1,8 +1,9 @@
-"""Decode DescribeConfigs responses, reduced to the requested entries.
+"""Decode only the requested entries of DescribeConfigs responses.
 
-A full describe of a topic returns some 35 entries, of which a plan needs the few that are set on the topic
-itself. The remaining entries have the same bytes for every topic of a response. So they are not decoded: many
-entries at once are compared with the bytes of an earlier topic, and skipped if they are equal.
+A full description of a topic has about 35 entries. A plan needs only the few entries that are set on the
+topic itself. The remaining entries usually have the same bytes for every topic of a response, so they are not
+decoded. Instead, many entries at once are compared with the bytes of an earlier topic, and skipped if they
+are equal.
 """
 
 import sys
@@ -37,16 +38,16 @@ _SOURCES = {
 }
 """org.apache.kafka.common.requests.DescribeConfigsResponse.ConfigSource"""
 
-# Minimum sizes of repeated items: fixed fields, plus one byte for each string, array and set of tags.
+# Minimum bytes of repeated items: the fixed fields, and one byte per string, array and tag section.
 _MIN_RESULT_BYTES = 7
 _MIN_ENTRY_BYTES = 9
 _MIN_SYNONYM_BYTES = 4
 
 _MAX_ENTRIES = 2000
-"""The maximum number of entries in a template. A topic has some 35 entries, a broker some 350."""
+"""The maximum number of entries in a template. A topic has about 35 entries, a broker about 350."""
 
 _MAX_VARIANTS = 8
-"""The maximum number of values per key to compare with; more comparisons take longer than decoding."""
+"""The maximum number of known overrides per key. Comparing with more takes longer than decoding."""
 
 _TYPES = {7: ConfigType.LIST, 9: ConfigType.PASSWORD}
 """org.apache.kafka.common.requests.DescribeConfigsResponse.ConfigType"""
@@ -63,7 +64,7 @@ class DescribeConfigsResult:
 
 
 class _Synonym(NamedTuple):
-    """One synonym of an entry, with kafka-python's field names. The first synonym takes precedence."""
+    """One synonym of a config entry, with kafka-python's field names. The first synonym takes precedence."""
 
     name: str
     value: str | None
@@ -71,7 +72,7 @@ class _Synonym(NamedTuple):
 
 
 class _DecodedEntry(NamedTuple):
-    """One decoded entry: its key, its value, and whether it is set on the resource itself."""
+    """One decoded entry: its key, its value, and whether it is an override on the resource."""
 
     key: str
     value: ConfigEntry
@@ -83,7 +84,7 @@ def decode_configs(
 ) -> list[DescribeConfigsResult]:
     """Decode a response to ``queries``, from bytes or from kafka-python's objects.
 
-    Raises MalformedResponse, also if the response contains a resource that was not requested.
+    Raises MalformedResponse for an invalid response, or if a resource in the response was not requested.
     """
     if isinstance(response, RawResponse):
         return decode_all(lambda: _decode_bytes(response.body, queries))
@@ -91,16 +92,17 @@ def decode_configs(
 
 
 def _get_own_source(resource: ConfigResource) -> ConfigSource:
-    """Return the source of entries that are set on the resource itself."""
+    """Return the config source of overrides on this resource."""
     if resource.scope is ConfigScope.TOPIC:
         return ConfigSource.TOPIC
     return ConfigSource.BROKER if resource.name else ConfigSource.CLUSTER
 
 
 def _find_value_beneath(key: str, source: ConfigSource, synonyms: Iterable[Any]) -> str | None:
-    """Return the value that would apply without the override on a broker id.
+    """Return the value that a broker would have without the override on its id.
 
-    Ignores synonyms with different keys, because their units may differ.
+    Return None if there is no such override or no such value. Synonyms with different keys are ignored,
+    because their units can differ.
     """
     if source is not ConfigSource.BROKER:
         return None
@@ -154,9 +156,10 @@ class _EntryTemplate:
     """The entries of an earlier resource, used to recognize equal entries of the next resource.
 
     chunks: the bytes of each entry. joined: all chunks concatenated. starts[i]: the offset of the i-th chunk
-    in ``joined``; the last item is the length of ``joined``. variants[i]: overrides that resources have
-    instead of the i-th entry, with their bytes, because many resources set the same value. A resource with
-    more than `_MAX_ENTRIES` entries is decoded without a template, to save memory.
+    in ``joined``; the last item is the length of ``joined``. variants[i]: overrides that earlier resources
+    had instead of the i-th entry, with their bytes, because many resources set the same value.
+
+    A resource with more than `_MAX_ENTRIES` entries is decoded without a template, to save memory.
     """
 
     def __init__(self, own_source: ConfigSource) -> None:
@@ -170,7 +173,7 @@ class _EntryTemplate:
         self._own_positions: list[int] = []
 
     def read(self, data: bytes, pos: int, query: ConfigQuery) -> tuple[dict[str, ConfigEntry], int]:
-        """Return the requested entries of one resource, and the position after all its entries."""
+        """Return the requested entries of one resource, and the position after its last entry."""
         left, pos = read_count(data, pos, _MIN_ENTRY_BYTES)
         if left > _MAX_ENTRIES:
             return self._decode_without_template(data, pos, left, query)
@@ -246,7 +249,7 @@ class _EntryTemplate:
         return selected, pos
 
     def _replace_entry(self, position: int, entry: _DecodedEntry, chunk: bytes) -> None:
-        """Replace an override in the template with the inherited entry, which most resources have."""
+        """Replace an override in the template with the inherited entry, which is more common."""
         self._entries[position] = entry
         self._chunks[position] = chunk
         self._rebuild_index()
@@ -259,7 +262,7 @@ class _EntryTemplate:
     def _collect_from(
         self, first_position: int, keys: frozenset[str], overrides: bool, selected: dict[str, ConfigEntry]
     ) -> None:
-        """Collect the requested entries of the template from ``first_position`` on."""
+        """Add the requested entries of the template, from ``first_position`` on, to ``selected``."""
         for key in keys:
             position = self._positions.get(key, -1)
             if position >= first_position:

@@ -1,12 +1,12 @@
-"""Raw responses, and readers of Kafka's flexible wire format (KIP-482).
+"""Undecoded responses, and functions that read Kafka's flexible wire format (KIP-482).
 
-This is a fast path for responses that kafka-python decodes slowly. The header of a request determines the
-class that decodes its response: the subclasses below return `RawResponse` for the versions that our decoders
-support, and kafka-python's own class for any other version. Each reader returns a value and the position
-after it.
+These functions decode the responses that kafka-python decodes slowly. The header of a request determines the
+class that decodes the response. The header classes below select `RawResponse` for the versions that
+kdeclare's decoders support, and kafka-python's own class for all other versions.
 
-No reader goes beyond the end of the data or trusts a length: it compares item counts with the remaining
-bytes, so that the cost of a response is at most proportional to its size.
+Each ``read_`` function returns the value and the position after the value. No function reads beyond the end
+of the data: each length and item count is compared with the number of remaining bytes. The cost of decoding
+is therefore at most proportional to the size of the response.
 """
 
 import struct
@@ -23,11 +23,11 @@ _MAX_UVARINT_BYTES = 5  # 5 bytes encode 32 bits
 
 
 class MalformedResponse(ValueError):
-    """The only error of our decoders: the bytes are not a response of the expected version."""
+    """The bytes are not a response of the expected version. kdeclare's decoders raise no other error."""
 
 
 def decode_all(decode: Callable[[], Iterable[T]]) -> list[T]:
-    """Return all items of a decoder. Raises MalformedResponse, and no other exception, for invalid bytes."""
+    """Return all items that ``decode`` yields. For invalid bytes, raise only MalformedResponse."""
     try:
         return list(decode())
     except MalformedResponse:
@@ -53,7 +53,7 @@ def read_uvarint(data: bytes, pos: int) -> tuple[int, int]:
 
 
 def read_count(data: bytes, pos: int, min_item_bytes: int) -> tuple[int, int]:
-    """Read the length of a compact array, 0 for null. ``min_item_bytes``: the minimum size of an item."""
+    """Read the length of a compact array; 0 for null. ``min_item_bytes``: the minimum size of an item."""
     size, pos = read_uvarint(data, pos)
     count = max(0, size - 1)
     if count * min_item_bytes > len(data) - pos:
@@ -62,7 +62,7 @@ def read_count(data: bytes, pos: int, min_item_bytes: int) -> tuple[int, int]:
 
 
 def read_string(data: bytes, pos: int) -> tuple[str | None, int]:
-    """Read a compact nullable string, which starts with its length plus one, or 0 for null."""
+    """Read a compact nullable string. The first number is the length plus one, or 0 for null."""
     size, pos = read_uvarint(data, pos)
     if size == 0:
         return None, pos
@@ -82,7 +82,7 @@ def skip_string(data: bytes, pos: int) -> int:
 
 
 def skip_tags(data: bytes, pos: int) -> int:
-    """Return the position after the tagged fields. Our decoders use none of them."""
+    """Return the position after the tagged fields, which kdeclare's decoders do not use."""
     count, pos = read_uvarint(data, pos)
     for _ in range(count):
         _, pos = read_uvarint(data, pos)
@@ -106,7 +106,7 @@ METADATA_VERSIONS = frozenset({11, 12, 13})
 
 
 class RawResponse:
-    """The raw body of a response. kafka-python reads ``throttle_time_ms``."""
+    """The undecoded body of a response. kafka-python requires the attribute ``throttle_time_ms``."""
 
     __slots__ = ("body", "throttle_time_ms", "version")
 
@@ -145,19 +145,19 @@ class _RawCreateTopicsHeader(RequestHeader, init=False):  # type: ignore[misc,ca
 
 
 class RawCreateTopicsRequest(CreateTopicsRequest, init=False):  # type: ignore[misc,call-arg]
-    """A CreateTopicsRequest whose response is a RawResponse if our decoder supports the version."""
+    """A CreateTopicsRequest that returns a RawResponse for the versions that kdeclare decodes itself."""
 
     header_class = _RawCreateTopicsHeader
 
 
 class RawDescribeConfigsRequest(DescribeConfigsRequest, init=False):  # type: ignore[misc,call-arg]
-    """A DescribeConfigsRequest whose response is a RawResponse if our decoder supports the version."""
+    """A DescribeConfigsRequest that returns a RawResponse for the versions that kdeclare decodes itself."""
 
     header_class = _RawConfigsHeader
 
 
 class RawMetadataRequest(MetadataRequest, init=False):  # type: ignore[misc,call-arg]
-    """A MetadataRequest whose response is a RawResponse if our decoder supports the version."""
+    """A MetadataRequest that returns a RawResponse for the versions that kdeclare decodes itself."""
 
     header_class = _RawMetadataHeader
 
