@@ -1,6 +1,7 @@
-"""The three-way diff of declared, live and owned configs, which returns KIP-339 ops.
+"""The three-way diff of declared, live and owned configs. The result contains KIP-339 ops.
 
-It compares overrides, never effective values: a key set to its default differs from an unset key.
+The diff compares overrides, never effective values: a key that is set to its default differs from an unset
+key.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +34,10 @@ NEVER_RESET = frozenset(
         "replica.alter.log.dirs.io.max.bytes.per.second",
     }
 )
-"""Throttles of reassignments. Other clients often set them, so they are reset only if kdeclare owns them."""
+"""Throttles of reassignments.
+
+Other clients often set throttles, so kdeclare resets only those that it owns.
+"""
 
 ConfigOverride: TypeAlias = str | list[str] | None
 """An override as plans write it: a string, list elements, `SENSITIVE_MASK`, or None for unset."""
@@ -41,10 +45,10 @@ ConfigOverride: TypeAlias = str | list[str] | None
 
 @dataclass(frozen=True, slots=True)
 class LiveConfigs:
-    """The live configs of one resource, and how to interpret them.
+    """The live configs of one resource, and the information that is needed to interpret them.
 
-    source: the config source of an override on exactly this resource.
-    undeletable: keys that the cluster refuses to delete.
+    source: the config source of an override on exactly this resource. undeletable: keys that the cluster
+    refuses to delete.
     """
 
     resource: str
@@ -58,13 +62,13 @@ class LiveConfigs:
 class ConfigDiff:
     """The result of a config diff.
 
-    fields: ordered by key, with APPEND before SUBTRACT for the same key.
-    owned: what kdeclare is responsible for after the change, by key.
+    fields: the field changes, ordered by key. For the same key, APPEND comes before SUBTRACT.
+    owned: the owned configs after the change, by key.
     unmanaged: overrides that are neither declared nor owned; they are left unchanged.
     drifted: owned keys whose live value differs from what was last applied.
     kept: owned keys that are no longer declared and that the cluster refuses to delete.
-    unowned: keys that would change although kdeclare does not own their override.
-    literal_secrets: keys that are declared with a literal value, and that the cluster reports as sensitive
+    unowned: keys with a live override that is not owned and that would change.
+    literal_secrets: keys that are declared with a literal value. The cluster reports these keys as sensitive,
         although the catalog does not.
     """
 
@@ -84,7 +88,7 @@ def diff_configs(
     *,
     reset_unmanaged: bool,
 ) -> ConfigDiff:
-    """Compute the ops that change live overrides to declared overrides, and the resulting ownership."""
+    """Compute the ops that turn live overrides into declared overrides, and the resulting ownership."""
     fields: list[FieldChange] = []
     unmanaged: list[str] = []
     kept: list[str] = []
@@ -133,7 +137,7 @@ def diff_configs(
 
 
 def _is_settled(live: LiveConfigs, key: str, config_value: ConfigValue, record: Applied | None) -> bool:
-    """Return whether the live, declared and last applied value are the same: a fast path for most keys."""
+    """Return whether the live, declared and last applied values are equal: a fast path for most keys."""
     entry = live.live.get(key)
     return (
         entry is not None
@@ -150,7 +154,7 @@ def _list_changed_keys(fields: Sequence[FieldChange]) -> Mapping[str, None]:
 
 
 def find_override(live: LiveConfigs, key: str) -> ConfigOverride:
-    """Return the override on exactly this resource; None if unset."""
+    """Return the override of a key on exactly this resource; None if the key is unset."""
     entry = live.live.get(key)
     if entry is None or entry.source is not live.source:
         return None
@@ -158,7 +162,7 @@ def find_override(live: LiveConfigs, key: str) -> ConfigOverride:
 
 
 def to_plan_value(key: str, entry: ConfigEntry, catalog: Catalog) -> str | list[str]:
-    """Return an entry's value as plans write it. A null from Kafka means hidden, not unset."""
+    """Return the value of an entry in the form used in plans. A null from Kafka means hidden, not unset."""
     if entry.sensitive or entry.value is None:
         return SENSITIVE_MASK
     if is_list_key(key, entry, catalog):
@@ -167,14 +171,17 @@ def to_plan_value(key: str, entry: ConfigEntry, catalog: Catalog) -> str | list[
 
 
 def split_elements(value: ConfigOverride) -> list[str]:
-    """Return the elements of an override, none if it is hidden. A string may contain a plug-in's list."""
+    """Return the list elements of an override; empty if the override is hidden or unset.
+
+    A string is split into elements, because it can be the value of a plug-in's list.
+    """
     if value is None or value == SENSITIVE_MASK:
         return []
     return list(split_list(value)) if isinstance(value, str) else value
 
 
 def is_list_key(key: str, entry: ConfigEntry | None, catalog: Catalog) -> bool:
-    """Return whether a key is LIST-typed; the live cluster takes precedence over the catalog."""
+    """Return whether a key has the type LIST. The live cluster takes precedence over the catalog."""
     if entry is not None and entry.type in (ConfigType.LIST, ConfigType.PASSWORD):
         return entry.type is ConfigType.LIST
     info = catalog.get(key)
@@ -209,7 +216,10 @@ def _diff_declared(
 def _is_as_declared(
     secret: Secret, entry: ConfigEntry | None, before: ConfigOverride, record: Applied | None
 ) -> bool:
-    """Return whether a secret is as declared. An unreadable value is assumed to be as last applied."""
+    """Return whether the live value of a secret is the declared value.
+
+    If the cluster hides the live value, it is assumed to be the value that was last applied.
+    """
     if before is None or entry is None:
         return False
     if secret.doubtful and not entry.sensitive and entry.value is not None:
@@ -220,7 +230,7 @@ def _is_as_declared(
 def _find_hidden_secrets(
     live: LiveConfigs, config_values: Mapping[str, ConfigValue], owned: Mapping[str, Applied]
 ) -> dict[str, Secret]:
-    """Return the values that are secret only because the cluster hides them, mostly configs of plug-ins."""
+    """Return the values that are secret only because the cluster hides them. Most are configs of plug-ins."""
     secrets: dict[str, Secret] = {}
     for key, config_value in config_values.items():
         if isinstance(config_value, Value) and _is_hidden(live, key):
@@ -232,7 +242,7 @@ def _find_hidden_secrets(
 
 
 def _as_hidden_secret(live: LiveConfigs, key: str, config_value: Value, record: Applied | None) -> Secret:
-    """Return a value as a secret, even if the catalog lists its key as not sensitive."""
+    """Return a value as a secret, even if the catalog does not list its key as sensitive."""
     secret = replace(config_value.hidden, doubtful=False) if config_value.hidden else as_secret(config_value)
     SCRUBBER.register(secret.value)
     if secret.digest:
@@ -243,7 +253,7 @@ def _as_hidden_secret(live: LiveConfigs, key: str, config_value: Value, record: 
 
 
 def _is_hidden(live: LiveConfigs, key: str) -> bool:
-    """Return whether the cluster hides the value of a key, or will hide it once it is set."""
+    """Return whether the cluster hides the value of a key, or will hide the value once the key is set."""
     entry = live.live.get(key)
     if entry is not None:
         return entry.sensitive
@@ -269,7 +279,7 @@ def _diff_whole_list(key: str, declared_elements: Sequence[str], before: ConfigO
 def _diff_list_patch(
     live: LiveConfigs, key: str, patch: ListPatch, before: ConfigOverride, record: Applied | None
 ) -> list[FieldChange]:
-    """Append missing elements and then subtract surplus elements, so that the list is never empty."""
+    """Append missing elements first and then subtract surplus elements, so that the list is never empty."""
     fields: list[FieldChange] = []
     current_elements = split_elements(before)
     current = {e.strip() for e in current_elements}
@@ -296,14 +306,17 @@ def _diff_list_patch(
 
 
 def _diff_undeclared(key: str, before: ConfigOverride, record: Applied | None) -> list[FieldChange]:
-    """Remove an override that is no longer declared, or only the owned elements of a partly declared list."""
+    """Remove an override that is no longer declared.
+
+    If only a list patch was declared, remove the owned elements.
+    """
     if before is None or record is None:
         return []
     if isinstance(record, AppliedListPatch):
         own = set(get_own_elements(record)) & {e.strip() for e in split_elements(before)}
         return [_build_subtract(key, before, own)] if own else []
     if isinstance(record, AppliedValue) and record.value is None:
-        return []  # null was declared: there was no override to remove
+        return []  # null was last applied, so kdeclare does not own the current override
     return [_build_field(key, FieldOp.DELETE, before, None)]
 
 
@@ -312,7 +325,7 @@ def _build_append(key: str, before: list[str], elements: list[str]) -> FieldChan
 
 
 def _build_subtract(key: str, before: str | list[str], elements: set[str]) -> FieldChange:
-    """Subtract elements as they are written in the live value, because Kafka matches them exactly."""
+    """Subtract elements in the form that the live value contains, because Kafka matches elements exactly."""
     current_elements = split_elements(before)
     removed = [e for e in current_elements if e.strip() in elements]
     return _build_field(
@@ -327,7 +340,7 @@ def _build_field(
 
 
 def _build_record(config_value: ConfigValue, before: ConfigOverride, record: Applied | None) -> Applied:
-    """Return the owned value after ``config_value`` is applied to a key with the override ``before``."""
+    """Return the owned value of a key after ``config_value`` is applied to the override ``before``."""
     if isinstance(config_value, Unset):
         return AppliedValue(None)
     if isinstance(config_value, Secret):

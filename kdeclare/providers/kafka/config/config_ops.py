@@ -1,4 +1,7 @@
-"""Convert config changes to `configs.alter` operations, several for large changes of a thread pool."""
+"""Convert config changes to `configs.alter` operations.
+
+Large changes of a thread pool need several operations.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -27,12 +30,12 @@ _ALTER = AlterConfigs()
 
 
 def filter_config_fields(fields: Iterable[FieldChange]) -> list[FieldChange]:
-    """Return the fields that are configs."""
+    """Return the field changes of configs."""
     return [field for field in fields if field.path.startswith(CONFIG_FIELD_PREFIX)]
 
 
 def get_config_key(field: FieldChange) -> str:
-    """Return the config key of a field's path: the part after the first dot."""
+    """Return the config key in the path of a field: the characters after the first dot."""
     return field.path.removeprefix(CONFIG_FIELD_PREFIX)
 
 
@@ -43,7 +46,7 @@ def build_config_operations(
     applied: Mapping[str, Applied],
     live: KafkaState,
 ) -> list[Operation]:
-    """Build one atomic operation per non-empty stage; each depends on the previous one.
+    """Build one atomic operation per non-empty stage. Each operation depends on the previous operation.
 
     applied: the owned configs of the resource.
     """
@@ -72,7 +75,10 @@ def build_config_operations(
 
 
 def group_by_occurrence(fields: Iterable[FieldChange]) -> list[list[FieldChange]]:
-    """Group fields into stages that contain each key once: stage n has the n-th field of a key (KIP-339)."""
+    """Group fields into stages. Stage n contains the n-th field of each key.
+
+    Each stage contains a key only once, because a request must not repeat a key (KIP-339).
+    """
     stages: list[list[FieldChange]] = []
     next_stages: dict[str, int] = {}
     for field in fields:
@@ -112,7 +118,7 @@ THREAD_POOLS = frozenset(
 def expand_thread_pools(
     stages: Sequence[Sequence[FieldChange]], live: Mapping[str, ConfigEntry]
 ) -> list[list[FieldChange]]:
-    """Return the stages, with more stages for thread pools that change by more than a factor of two."""
+    """Return the stages, with additional stages for thread pools that change by more than a factor of two."""
     expanded: list[list[FieldChange]] = [[] for _ in stages]
     for number, stage in enumerate(stages):
         for field in stage:
@@ -124,7 +130,7 @@ def expand_thread_pools(
 
 
 def _expand_steps(field: FieldChange, live: Mapping[str, ConfigEntry]) -> Iterator[FieldChange]:
-    """Yield doublings or halvings of a thread pool, and then the field itself."""
+    """Yield the steps that double or halve the size of a thread pool, and then the field itself."""
     key = get_config_key(field)
     if key not in THREAD_POOLS:
         yield field

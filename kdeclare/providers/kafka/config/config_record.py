@@ -1,6 +1,7 @@
 """Owned configs: the values that were last applied, by key.
 
-States contain thousands of owned configs, so this module reads and writes them without a validator.
+A state can contain thousands of owned configs. For speed, this module converts them from and to JSON without
+a validation library.
 """
 
 from collections.abc import Mapping
@@ -19,16 +20,17 @@ CONFIGS = "configs"
 
 @dataclass(frozen=True, slots=True)
 class AppliedValue(Arguments):
-    """The whole value that was applied to a key: a string, list elements, or None for "no override"."""
+    """The complete value that was applied to a key: a string, list elements, or None for "no override"."""
 
     value: str | tuple[str, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
 class AppliedListPatch(Arguments):
-    """The elements that were applied to a list of which only a part is declared.
+    """A list patch that was applied to a key.
 
-    added: the elements that kdeclare added; the other elements of ``append`` already existed.
+    append, subtract: the elements that the list must and must not contain. added: the elements that kdeclare
+    added; the other elements of ``append`` existed before.
     """
 
     append: tuple[str, ...]
@@ -61,13 +63,16 @@ class ConfigsRecord(CodedRecord):
 
 
 def get_applied(owned: OwnedRecord | None) -> Mapping[str, Applied]:
-    """Return the owned configs of a record. Raises TypeError if it is not a record of configs."""
+    """Return the owned configs of a record. Raises TypeError if the record is not a record of configs."""
     record = narrow_record(owned, ConfigsRecord)
     return record.configs if record is not None else {}
 
 
 def bind_applied(json: JsonValue) -> Mapping[str, Applied]:
-    """Return the configs of a record in a file. Raises ValueError with the position and the problem."""
+    """Convert the configs of a record from JSON.
+
+    Raises ValueError with the path of a value and the problem.
+    """
     if not isinstance(json, dict):
         raise ValueError(f"{CONFIGS}: not an object")
     return {key: _bind_one(key, value) for key, value in json.items()}
@@ -95,12 +100,12 @@ def _make_value(value: str | tuple[str, ...] | None) -> AppliedValue:
 
 
 def dump_applied(configs: Mapping[str, Applied]) -> JsonObject:
-    """Return the configs of a record in their JSON form."""
+    """Convert the configs of a record to JSON."""
     return {key: dump_one(applied) for key, applied in configs.items()}
 
 
 def dump_one(applied: Applied) -> JsonObject:
-    """Return the owned value of one key in its JSON form."""
+    """Convert the owned value of one key to JSON."""
     if isinstance(applied, AppliedValue):
         value = applied.value
         return {"value": list(value) if isinstance(value, tuple) else value}
@@ -112,7 +117,7 @@ def dump_one(applied: Applied) -> JsonObject:
 def get_own_elements(applied: Applied | None) -> tuple[str, ...]:
     """Return the owned list elements: the added elements, or all elements if the whole list is declared.
 
-    An element that existed before its list patch was first applied is not owned.
+    An element that existed before the list patch was first applied is not owned.
     """
     if isinstance(applied, AppliedListPatch):
         return applied.added

@@ -41,9 +41,10 @@ _READ_ONLY = "read-only"
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """The whole value: a string, or the elements of a list.
+    """A complete config value: a string, or the elements of a list.
 
-    hidden: the value as a secret, for a key that may be sensitive. It is used if the cluster hides the value.
+    hidden: the value as a secret, for a key that is possibly sensitive. The secret is used if the cluster
+    hides the value.
     """
 
     value: str | tuple[str, ...]
@@ -76,7 +77,7 @@ UNMANAGED_DESCRIPTION = (
 
 @runtime_checkable
 class HasDeclaredConfigs(Protocol):
-    """A body of any kind that declares configs."""
+    """A body that declares configs. Several kinds have such a body."""
 
     @property
     def configs(self) -> Mapping[str, ConfigValue]:
@@ -93,7 +94,7 @@ def get_declared_configs(desired: DesiredResource) -> Mapping[str, ConfigValue]:
 def parse_config_values(
     resource: str, configs: Mapping[str, Any], catalog: Catalog
 ) -> tuple[dict[str, ConfigValue], tuple[SpecProblem, ...]]:
-    """Parse a ``configs`` mapping. Returns the values by key and the problems (paths within ``spec``)."""
+    """Parse a ``configs`` mapping. Return the values by key, and problems with paths relative to ``spec``."""
     config_values: dict[str, ConfigValue] = {}
     problems: list[SpecProblem] = []
     for key, raw in configs.items():
@@ -113,10 +114,10 @@ def parse_config_values(
 
 
 def _with_hidden_secret(key: str, config_value: ConfigValue, catalog: Catalog) -> ConfigValue:
-    """Return the value, with its form as a secret if the cluster may hide it.
+    """Return the value. If the cluster can hide the value, also add its form as a secret.
 
-    The cluster may hide the values of keys that the catalog does not contain. In a scope where this can
-    happen, the form is also added to every reference.
+    The cluster can hide the value of a key that the catalog does not contain. In a scope where this can
+    happen, the secret form is also added to every value that comes from a secret reference.
     """
     if not isinstance(config_value, Value):
         return config_value
@@ -214,16 +215,16 @@ def _parse_scalar(
 
 @lru_cache(maxsize=4096)  # most topics of a project declare the same values
 def _parse_plain(type_name: str, text: str) -> Value | None:
-    """Parse a literal string for a key of a known type. Return None if the value needs a full check."""
+    """Parse a literal string for a key of a known type. Return None if the value needs a complete check."""
     if type_name in ("PASSWORD", "LIST") or not text.isascii() or len(text) > _MAX_BYTES:
         return None
     return None if _explain_type_mismatch(text, type_name) else Value(text)
 
 
 def as_secret(config_value: Value, *, doubtful: bool = False) -> Secret:
-    """Return the value as a secret that is not hashed yet. List elements are joined to one string.
+    """Return the value as a secret that is not hashed yet. List elements are joined into one string.
 
-    doubtful: whether only the cluster knows if the value is sensitive.
+    doubtful: whether only the cluster can tell if the value is sensitive.
     """
     text = config_value.value if isinstance(config_value.value, str) else ",".join(config_value.value)
     reference = text.reference if isinstance(text, Referenced) else None
@@ -233,14 +234,14 @@ def as_secret(config_value: Value, *, doubtful: bool = False) -> Secret:
 
 
 def is_secrecy_unknown(key: str, config_value: ConfigValue, catalog: Catalog) -> bool:
-    """Return whether a value may be sensitive, and only the cluster can tell."""
+    """Return whether only the cluster can tell if a value is sensitive."""
     if catalog.get(key) is not None or not isinstance(config_value, Value):
         return False
     return catalog.can_hide_unknown_keys or isinstance(config_value.value, Referenced)
 
 
 def warn_literal_secret(resource: str, key: str, place: SourcePosition | None = None) -> Diagnostic:
-    """Return the warning for a secret that is written literally in a manifest."""
+    """Return the warning for a secret that a manifest contains in plain text."""
     return warning(
         LITERAL_SECRET,
         "Secret in a manifest",
@@ -311,7 +312,7 @@ def to_config_text(raw: Any) -> str:
 
 
 def join_elements(value: JsonValue) -> str:
-    """Return a config value as a string that Kafka accepts, with list elements joined by commas."""
+    """Return a config value as a string that Kafka accepts. List elements are joined with commas."""
     return ",".join(value) if isinstance(value, list | tuple) else str(value)
 
 
@@ -319,7 +320,10 @@ _INTEGER_BITS = {"SHORT": 16, "INT": 32, "LONG": 64}
 
 
 def _explain_type_mismatch(text: str, type_name: str) -> str | None:
-    """Describe the values that the type accepts; None if it accepts ``text`` (ConfigDef.parseType)."""
+    """Describe the values that a type accepts.
+
+    Return None if the type accepts ``text`` (ConfigDef.parseType).
+    """
     text = text.strip()
     if type_name == "BOOLEAN":
         return None if text.lower() in ("true", "false") else "true or false"
@@ -351,17 +355,19 @@ _UNSET = Unset()
 
 
 def dump_config_values(config_values: Mapping[str, ConfigValue], catalog: Catalog) -> dict[str, JsonValue]:
-    """Return each value as a string, list elements, ``{append, subtract}``, a secret's hash, or null.
+    """Convert each value to JSON: a string, list elements, ``{append, subtract}``, a secret's hash, or null.
 
-    A value that the cluster may hide because its key is unknown is also hashed. A list patch is not hashed:
-    Kafka accepts patches only for known lists, whose values are visible. If the state has a hash of the same
-    value, that hash is used. The hash is empty if the secrets have not been hashed.
+    A value is also hashed if its key is unknown, so that the cluster can hide the value. A list patch is
+    never hashed, because Kafka accepts patches only for known lists, whose values are visible.
+
+    If the state has a hash of the same value, the result contains that hash. If the secrets are not hashed
+    yet, the hash is empty.
     """
     return {key: _dump_value(key, config_value, catalog) for key, config_value in config_values.items()}
 
 
 def bind_config_values(json: JsonObject) -> dict[str, ConfigValue]:
-    """Return the values that `dump_config_values` has written. Secrets have only their hashes."""
+    """Read values from the JSON of `dump_config_values`. A secret then has a hash, but no value."""
     return {key: _bind_value(value) for key, value in json.items()}
 
 

@@ -1,8 +1,9 @@
 """Ad hoc requests to create or alter one topic, with the semantics of KIP-4.
 
-See KIP-4, "Create Topic Request" and "Alter Topic Request". Assignments take precedence over the counts, and
-partitions that do not exist are added. Without assignments, the replication factor applies to all partitions,
-including added partitions. Without a replication factor, only the added partitions are placed.
+See KIP-4, "Create Topic Request" and "Alter Topic Request". If a topic is altered, assignments take
+precedence over counts, and assigned partitions that do not exist are added. Without assignments, the
+replication factor applies to all partitions, including added partitions. With only a partition count, only
+the added partitions are placed.
 """
 
 from collections.abc import Mapping
@@ -23,10 +24,10 @@ Assignments = Mapping[int, tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True)
 class AdhocTopicRequest:
-    """A request about one topic. Fields that are None or empty request nothing.
+    """A request for one topic. A field that is None or empty requests no change.
 
     configs: as in the ``configs`` of a manifest: a value, ``{append, subtract}``, or None for no override.
-    place: the position of the request, if it comes from a file.
+    place: the position of the request, if the request comes from a file.
     """
 
     topic: str
@@ -49,7 +50,7 @@ class AdhocTopicRequest:
 
 
 def build_created_topic(request: AdhocTopicRequest) -> tuple[TopicBody, tuple[Diagnostic, ...]]:
-    """Return the topic to create, and the problems of the request. Does not check whether the topic exists.
+    """Return the topic to create, and the problems of the request. Do not check whether the topic exists.
 
     As in Kafka's implementation of KIP-4, assignments and counts cannot be combined.
     """
@@ -69,7 +70,7 @@ def build_altered_topic(
 ) -> tuple[TopicBody, tuple[Diagnostic, ...]]:
     """Return the requested state of a topic, with errors and warnings.
 
-    partition_count: how many partitions the topic has now.
+    partition_count: the current number of partitions of the topic.
     """
     resource = str(request.resource)
     config_values, config_problems = parse_config_values(

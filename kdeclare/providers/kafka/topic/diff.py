@@ -1,4 +1,4 @@
-"""The three-way diff of one topic. Plans and fleet audits share it, because it makes no requests."""
+"""The three-way diff of one topic, for plans and fleet audits. The diff makes no requests."""
 
 from collections.abc import Sequence
 
@@ -62,7 +62,7 @@ def diff_topic(
     if desired is None:
         return _release_recreated(resource) if recreated else _diff_undeclared(resource, topic, owned)
     if recreated:
-        owned = None  # it is a different topic, to which kdeclare never applied anything
+        owned = None  # kdeclare never applied anything to the new topic
     body = desired.get_body(TopicBody)
     entries = live.configs.get(ConfigResource(ConfigScope.TOPIC, resource.name), {}) if topic else {}
     live_configs = LiveConfigs(str(resource), entries, ConfigSource.TOPIC, load_catalog(ConfigScope.TOPIC))
@@ -77,9 +77,10 @@ def diff_topic(
 
 
 def is_recreated(owned: TopicRecord | None, topic: Topic | None) -> bool:
-    """Return whether the applied topic is gone and a different topic has its name.
+    """Return whether the applied topic was deleted and a different topic now has its name.
 
-    Returns False if the state or the cluster has no topic id, because only ids can prove it.
+    Return False if the state or the cluster has no topic id, because only ids can prove that the topics
+    differ.
     """
     applied_id = owned.topicId if owned is not None else None
     return bool(applied_id and topic is not None and topic.topic_id and topic.topic_id != applied_id)
@@ -102,7 +103,7 @@ def _place_replicas(
 
 
 def _build_record(desired: DesiredResource, configs: ConfigDiff, topic: Topic | None) -> TopicRecord:
-    """Return the owned record after the change. The run adds the id of a topic that it creates."""
+    """Return the owned record after the change. If the run creates the topic, it adds the topic id later."""
     body = desired.get_body(TopicBody)
     assignments = body.assignments
     return TopicRecord(
@@ -191,7 +192,7 @@ def _diff_update(
 
 
 def _find_moving_partitions(live: KafkaState, topic: Topic) -> list[int]:
-    """Return the partitions of a topic with an in-flight reassignment."""
+    """Return the numbers of the topic's partitions that are being reassigned."""
     if not live.moves:
         return []
     return [n for n in range(len(topic.partitions)) if TopicPartition(topic.name, n) in live.moves]
@@ -204,7 +205,7 @@ def _diff_shape(
     current: Sequence[Replicas],
     placement: tuple[Replicas, ...],
 ) -> tuple[list[FieldChange], list[Diagnostic]]:
-    """Compare partitions, replication factor and assignments. Returns the differences and the problems."""
+    """Compare partitions, replication factor and assignments. Return the differences and the problems."""
     body = desired.get_body(TopicBody)
     count = len(current)
     fields: list[FieldChange] = []
@@ -226,14 +227,17 @@ def _diff_shape(
 
 
 def list_target_replicas(live: KafkaState, topic: Topic) -> list[tuple[int, ...]]:
-    """Return the replicas of each partition, or the target of its in-flight reassignment (KIP-860)."""
+    """Return the replicas of each partition.
+
+    If a partition is moving, return its target replicas (KIP-860).
+    """
     if not live.moves:
         return [partition.replicas for partition in topic.partitions]
     return [live.replicas(TopicPartition(topic.name, n)) or () for n in range(len(topic.partitions))]
 
 
 def _find_shape_drift(current: Sequence[Replicas], owned: TopicRecord | None) -> list[str]:
-    """Return the paths, other than configs, whose live value differs from what was last applied."""
+    """Return the paths of fields, except configs, whose live value differs from the last applied value."""
     if owned is None:
         return []
     paths: list[str] = []
@@ -260,7 +264,7 @@ def _warn_recreated(desired: DesiredResource) -> Diagnostic:
 
 
 def _release_recreated(resource: ResourceId) -> Difference:
-    """End the ownership of a topic that no longer exists and so cannot be deleted."""
+    """End the ownership of a deleted topic whose name now belongs to a different topic."""
     diagnostic = warning(
         RECREATED,
         "Topic re-created",
@@ -297,7 +301,7 @@ def _diff_undeclared(resource: ResourceId, topic: Topic | None, owned: TopicReco
 
 
 def _show_applied(applied: Applied) -> JsonValue:
-    """Return the value to show for a config key of a deleted topic; None for secrets."""
+    """Return the last applied value of a config, to show when the topic is deleted; None for secrets."""
     if isinstance(applied, SecretRef):
         return None
     value = applied.append if isinstance(applied, AppliedListPatch) else applied.value
@@ -328,7 +332,7 @@ def _report_fewer_partitions(resource: ResourceId, desired: DesiredResource, cou
 
 
 def report_no_placement(resource: str, reason: str, place: SourcePosition | None) -> Diagnostic:
-    """Return the error for a placement that is impossible."""
+    """Return the error for an impossible placement."""
     return error("no-placement", "Replicas cannot be placed", reason, place=place, resource=resource)
 
 
@@ -357,7 +361,7 @@ def _report_move_in_flight(
 def report_move_under_way(
     resource: str, moving_partitions: Sequence[TopicPartition], live: KafkaState
 ) -> Diagnostic:
-    """Return the note about an in-flight reassignment that blocks no change and is not drift."""
+    """Return the diagnostic for an in-flight reassignment that blocks no change and is not drift."""
     first = moving_partitions[0]
     other_count = len(moving_partitions) - 1
     others = "" if not other_count else f" and {other_count} more partition{'s' if other_count > 1 else ''}"
@@ -378,7 +382,7 @@ def is_min_isr_increase(field: FieldChange) -> bool:
 
 
 def _check_brokers(resource: ResourceId, desired: DesiredResource, live: KafkaState) -> list[Diagnostic]:
-    """Report brokers in declared assignments that the cluster does not have."""
+    """Report brokers in declared assignments that do not exist in the cluster."""
     assignments = desired.get_body(TopicBody).assignments
     if not assignments:
         return []
@@ -400,7 +404,7 @@ def _check_brokers(resource: ResourceId, desired: DesiredResource, live: KafkaSt
 
 
 def check_min_isr(desired: DesiredResource, live_factor: int | None = None) -> tuple[Diagnostic, ...]:
-    """Warn if min.insync.replicas exceeds the replication factor, which Kafka accepts.
+    """Warn if min.insync.replicas exceeds the replication factor. Kafka accepts this combination.
 
     See docs/kafka-observed.md for the consequences.
     """

@@ -104,13 +104,13 @@ class TopicRules(ConfigAuditRules):
     """Audit rules for topics: a partition count cannot decrease."""
 
     def find_impossible(self, desired: DesiredResource, live: LiveState) -> ImpossibleField:
-        """Return the partition count, which cannot decrease."""
+        """Return the live and the declared partition count. The count cannot decrease."""
         topic = live.get(KafkaState).topics[desired.id.name]
         return ImpossibleField("partitions", len(topic.partitions), desired.get_body(TopicBody).partitions)
 
 
 class TopicKind:
-    """Topics, with the semantics of KIP-4 as Kafka implements them."""
+    """The kind `Topic`, with the semantics of KIP-4 as Kafka implements it."""
 
     name = "Topic"
     spec: type[BaseModel] = TopicSpec
@@ -137,7 +137,7 @@ class TopicKind:
         return parse_topic(name, narrow(spec, TopicSpec))
 
     def select(self, name: str, body: object | None, owned: OwnedRecord | None) -> Selections:
-        """Select the topic, its declared and owned config keys, and all its other overrides."""
+        """Select the topic, its declared and owned config keys, and all other overrides of the topic."""
         body = narrow_optional(body, TopicBody)
         resource = ConfigResource(ConfigScope.TOPIC, name)
         keys = frozenset(body.configs if body else ()) | frozenset(get_applied(owned))
@@ -161,7 +161,7 @@ class TopicKind:
         return assess_topic_field(action, field)
 
     def is_rated_by_live_state(self, field: FieldChange) -> bool:
-        """Return whether a config is unset before or after the change, so that the broker's value applies."""
+        """Return whether a config is unset before or after the change. The broker's value then applies."""
         return field.path.startswith(CONFIG_FIELD_PREFIX) and None in (field.before, field.after)
 
     def normalize_field(self, resource: ResourceId, field: FieldChange) -> FieldChange:
@@ -195,11 +195,14 @@ class TopicKind:
         return {name: PlacementConstraint(strategy=body.strategy)} if body.strategy else {}
 
     def find_static_topic_state(self, name: str, body: object) -> Mapping[str, StaticTopicState]:
-        """Return the state of the topic as far as it follows from the manifest alone."""
+        """Return the properties of the topic that follow from the manifest alone."""
         return {name: build_static_topic_state(narrow(body, TopicBody))}
 
     def find_declared(self, desired: DesiredResource) -> Mapping[str, DeclaredTopic]:
-        """Return the topic that the resource declares. A resource of a different kind may declare several."""
+        """Return the topic that the resource declares.
+
+        Resources of other kinds can declare several topics.
+        """
         return {name: DeclaredTopic(name, state) for name, state in find_static_topic_state(desired).items()}
 
     def find_policy_effects(self, op: Operation) -> Mapping[str, TopicEffect]:
@@ -221,11 +224,11 @@ class TopicKind:
         return start_snapshot_review(live, names, labels)
 
     def select_every(self) -> Selections:
-        """Select nothing, because policies select the live state that they need."""
+        """Select nothing: each policy selects the live state that it needs."""
         return ()
 
     def list_live(self, live: LiveState) -> Collection[str]:
-        """Return the topics that are not internal."""
+        """Return the names of the topics that are not internal."""
         return [topic.name for topic in live.get(KafkaState).topics.values() if not topic.internal]
 
     def find_field_subject(self, path: str) -> str | None:
@@ -255,7 +258,10 @@ class TopicKind:
         done: tuple[Operation, ...],
         all_done: bool,
     ) -> OwnedRecord | None:
-        """See `Kind`. A creation makes all fields owned; other operations, only the fields they change."""
+        """See `Kind`. Creating a topic makes all fields owned.
+
+        Other operations own only the fields they change.
+        """
         if any(op.verb == "topic.delete" for op in done):
             return None
         old, new = narrow_topic(before), narrow_topic(after)
@@ -277,7 +283,7 @@ class TopicKind:
     def record_identity(
         self, record: OwnedRecord | None, done: tuple[Operation, ...], created_ids: Mapping[str, str | None]
     ) -> OwnedRecord | None:
-        """Return the record with the created topic's id; if the id is unknown, the next apply adds it."""
+        """Add the id of the created topic to the record. If the id is unknown, the next apply adds it."""
         created = next((op for op in done if op.verb == "topic.create"), None)
         applied = narrow_topic(record)
         if applied is None or created is None:
@@ -290,13 +296,13 @@ class TopicKind:
         return None if applied is None else replace(applied, topicId=None)
 
     def find_undeletable(self, names: Collection[str], live: LiveState) -> Mapping[str, str]:
-        """Return the names that are internal topics of Kafka, with the reason why they cannot be deleted."""
+        """Return the names of internal topics, with the reason why internal topics cannot be deleted."""
         topics = live.get(KafkaState).topics
         internal = (name for name in sorted(names) if name in topics and topics[name].internal)
         return dict.fromkeys(internal, "It is an internal topic of Kafka.")
 
     def is_self_contained(self, name: str, body: object) -> bool:
-        """Return whether no placement strategy decides the location of the topic's replicas."""
+        """Return whether no placement strategy is declared. A strategy requires the whole cluster."""
         return narrow(body, TopicBody).strategy is None
 
     def find_live_key(self, name: str, body: object | None, owned: OwnedRecord | None) -> LiveKey:
@@ -304,7 +310,7 @@ class TopicKind:
         return LiveKey(TOPIC, name)
 
     def list_facts(self, body: object, owned: OwnedRecord | None) -> DeclaredFacts | None:
-        """Return the facts of counts, id and configs; None for declared assignments, which have no facts."""
+        """Return the facts of the counts, id and configs; None if the manifest declares assignments."""
         body = narrow(body, TopicBody)
         if body.assignments is not None:
             return None
@@ -316,7 +322,7 @@ class TopicKind:
         return compute_declared_topic_facts(body.partitions, body.replication_factor, topic_id, configs)
 
     def find_concerned(self, name: str, body: object, keys: Collection[LiveKey]) -> list[LiveKey]:
-        """Return the topic's key if the manifest constrains the location of replicas."""
+        """Return the topic's key if the manifest constrains the topic's replicas."""
         return select_topic_keys(
             keys, self.find_placement_constraints(name, narrow(body, TopicBody), list_topic_names(keys))
         )
@@ -369,7 +375,7 @@ class TopicKind:
 
 
 def _with_shape(record: TopicRecord, after: TopicRecord) -> TopicRecord:
-    """Return the record with the counts and assignments that ``after`` declares."""
+    """Return the record with the counts and assignments that ``after`` contains."""
     return replace(
         record,
         partitions=record.partitions if after.partitions is None else after.partitions,
@@ -381,7 +387,7 @@ def _with_shape(record: TopicRecord, after: TopicRecord) -> TopicRecord:
 
 
 def build_static_topic_state(body: TopicBody) -> StaticTopicState:
-    """Return the partitions, replicas and overrides of the topic as if it were created from its manifest."""
+    """Return the partitions, replicas and overrides that a topic created from the manifest would have."""
     replicas = body.assignments or {}
     sizes = {len(brokers) for brokers in replicas.values()}
     configs = {

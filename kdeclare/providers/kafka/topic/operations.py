@@ -1,6 +1,6 @@
-"""The operations of a topic change, with the dependencies among them and among topics with colliding names.
+"""Build the operations of a topic change with their dependencies, and handle colliding and renamed topics.
 
-Kafka cannot rename topics, so a new name for an existing topic creates a new, empty topic.
+Kafka cannot rename topics. If the name in a manifest changes, a new, empty topic is created.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -53,7 +53,7 @@ _ASSIGNMENTS_PREFIX = "assignments."
 def build_topic_operations(
     change: Change, body: TopicBody | None, live: KafkaState, owned: TopicRecord | None, placer: Placer
 ) -> tuple[Operation, ...]:
-    """Build a creation, a deletion, or an update of configs, partitions and replicas in a safe order."""
+    """Build operations that create, delete or update a topic. Updates are in a safe order."""
     if change.action is Action.CREATE and body is not None:
         return (_build_creation(change, body),)
     topic = live.topics.get(change.id.name)
@@ -66,7 +66,7 @@ def build_topic_operations(
 
 def _build_creation(change: Change, body: TopicBody) -> Operation:
     assignments = _collect_assignments(change)
-    # `after` of the last field of a key is the final value, even if list patches are declared
+    # the last field of a key has the final value in `after`, even if list patches are declared
     configs = (
         (get_config_key(field), make_config_argument(field.after))
         for field in filter_config_fields(change.fields)
@@ -123,7 +123,7 @@ def _build_update(
 
 
 def _collect_assignments(change: Change) -> dict[int, tuple[int, ...]]:
-    """Return the replicas by partition in a change. They are declared, or placed by a strategy."""
+    """Return the new replicas of each partition in a change. They are declared, or placed by a strategy."""
     assignment_fields = [f for f in change.fields if f.path.startswith(_ASSIGNMENTS_PREFIX)]
     return {int(f.path.removeprefix(_ASSIGNMENTS_PREFIX)): as_ints(f.after) for f in assignment_fields}
 
@@ -141,7 +141,7 @@ def _build_increase(
         return None
     added_replicas = None
     if target is not None:
-        # Kafka requires as many replicas as partition 0 has now; the reassignment adds more
+        # a new partition must have as many replicas as partition 0 has now; the reassignment adds more
         brokers = [b.id for b in live.cluster.brokers if not b.fenced]
         added_replicas = tuple(
             _resize_replicas(replicas, len(current[0]), brokers) for replicas in target[count:]
@@ -175,7 +175,7 @@ def _build_reassignments(
     increase: Operation | None,
     live: KafkaState,
 ) -> tuple[Operation, ...]:
-    """Build guarded reassignments of unchanged size first, then unguarded ones for changed replica counts."""
+    """Build a guarded reassignment for unchanged replica counts, then an unguarded one for changed counts."""
     differing = {n: target[n] for n in range(len(start)) if tuple(start[n]) != tuple(target[n])}
     same_size = {n: t for n, t in differing.items() if len(t) == len(start[n])}
     resized = {n: t for n, t in differing.items() if len(t) != len(start[n])}
@@ -204,7 +204,7 @@ def _order_operations(
     owned: TopicRecord | None,
     live: KafkaState,
 ) -> tuple[Operation, ...]:
-    """Order operations: lower min.insync.replicas before the replication factor, and raise it afterwards."""
+    """Order operations: min.insync.replicas is lowered before the replication factor, and raised after it."""
     fields = filter_config_fields(change.fields)
     resized = [op for op in moves if get_arguments(op, ReassignArgs).allow_replication_factor_change]
     min_isr_fields = [f for f in fields if resized and get_config_key(f) == MIN_ISR_KEY]
@@ -232,7 +232,7 @@ _MIN_SIMILARITY = 0.6
 
 
 def check_colliding_names(desired: Sequence[DesiredResource]) -> Iterator[Diagnostic]:
-    """Find declared topics whose names differ only in ``.`` and ``_``. Kafka does not create the second."""
+    """Report declared topics whose names differ only in ``.`` and ``_``. Kafka creates only one of them."""
     first_declared: dict[str, DesiredResource] = {}
     for item in desired:
         if not is_topic(item.id):
@@ -254,10 +254,10 @@ def check_colliding_names(desired: Sequence[DesiredResource]) -> Iterator[Diagno
 def order_colliding_names(
     operations: tuple[Operation, ...], live: Mapping[str, Topic]
 ) -> tuple[tuple[Operation, ...], list[Diagnostic]]:
-    """Create a topic after the deletion of the topic that its name collides with, or deny the creation.
+    """Create a topic after a topic with a colliding name is deleted. Without a deletion, deny the new topic.
 
-    Kafka refuses 'a.b' while 'a_b' exists, because their metrics have the same name. Without this dependency,
-    the old topic could be deleted and the new one still be refused.
+    Kafka refuses 'a.b' while 'a_b' exists, because the metrics of both topics have the same name. Without
+    this dependency, Kafka could refuse the new topic although the plan deletes the old topic.
     """
     creations = {
         op.id: name for op in operations if get_operation_type(op).creates and (name := _find_topic_name(op))
@@ -290,7 +290,7 @@ def order_colliding_names(
 
 
 def _find_topic_name(op: Operation) -> str:
-    """Return the name of the topic that an operation creates or deletes, else an empty string."""
+    """Return the name of the topic that an operation creates or deletes; empty for other operations."""
     resource = get_operation_type(op).find_object(op)
     return resource.name if resource is not None and is_topic(resource) else ""
 
@@ -300,7 +300,7 @@ def check_renames(
 ) -> Iterator[Diagnostic]:
     """Warn about new topics that look like renamed topics: similar name, same declaration.
 
-    reported: the diagnostics so far, so that a rename is reported only once.
+    reported: the earlier diagnostics, so that each rename is reported only once.
     """
     reported_resources = {d.resource for d in reported if d.code in (RENAME, NAME_COLLISION)}
     undeclared = [i for i in compared if i.desired is None and _is_topic(i)]
@@ -338,7 +338,7 @@ def _is_new(item: ResourceComparison) -> bool:
 def _group_by_declaration(
     items: Sequence[ResourceComparison], record: Callable[[ResourceComparison], OwnedRecord | None]
 ) -> dict[str, list[ResourceComparison]]:
-    """Group topics by declaration, ignoring the topic id and preventDestroy."""
+    """Group topics with the same declaration, ignoring the topic id and preventDestroy."""
     groups: dict[str, list[ResourceComparison]] = {}
     for item in items:
         owned = narrow_topic(record(item))

@@ -20,10 +20,10 @@ from kdeclare.providers.kafka.config.config_record import CONFIGS, ConfigsRecord
 
 @dataclass(frozen=True, slots=True)
 class TopicRecord(ConfigsRecord):
-    """What was last applied to a topic; None for fields that were not declared.
+    """The last applied fields of a topic. Fields that were not declared are None.
 
-    topicId: the id of the topic; None if it is not known yet.
-    labels: used by policies to evaluate a deletion.
+    topicId: the id of the topic; None if the id is not known yet. labels: used by policies to evaluate a
+    deletion.
     """
 
     preventDestroy: bool = False  # noqa: N815
@@ -72,7 +72,10 @@ class TopicRecord(ConfigsRecord):
 
 
 def narrow_topic(owned: OwnedRecord | None) -> TopicRecord | None:
-    """Return the record as a TopicRecord; None if there is none. Raises TypeError for a different kind."""
+    """Return the record as a TopicRecord; None if there is no record.
+
+    Raises TypeError for a record of another kind.
+    """
     return narrow_record(owned, TopicRecord)
 
 
@@ -96,7 +99,7 @@ _BINDERS: Mapping[str, Callable[[JsonValue], object]] = {
 
 
 def _explain_invalid_record(json: JsonObject) -> str:
-    """Return the first problem in a record that cannot be read."""
+    """Return the first problem in an invalid record."""
     for name, value in json.items():
         if name not in _BINDERS:
             return f"{name}: unknown field"

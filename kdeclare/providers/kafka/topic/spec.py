@@ -105,7 +105,7 @@ class TopicSpec(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class TopicBody:
-    """A declared topic. A field of None is not declared, so a new topic gets the broker default."""
+    """A declared topic. Undeclared fields are None; a new topic gets the broker default for them."""
 
     partitions: int | None = None
     replication_factor: int | None = None
@@ -119,7 +119,7 @@ class TopicBody:
 
 
 def parse_topic(name: str, spec: TopicSpec) -> tuple[TopicBody, tuple[SpecProblem, ...]]:
-    """Return the body of a spec and its problems, without contacting a cluster."""
+    """Convert a spec to a body. Also return the problems that can be found without a cluster."""
     resource = f"Topic/{name}"
     problems = [SpecProblem(NAME, item) for item in _check_name(resource, name)]
     config_values, config_problems = parse_config_values(

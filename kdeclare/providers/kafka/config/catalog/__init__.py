@@ -1,7 +1,7 @@
-"""The catalog of Kafka's config keys: type, default and how each can be changed.
+"""The catalog of Kafka's config keys, with their types and defaults, and how each key can be changed.
 
-`scripts/generate_catalog.py` writes `topic.json` and `broker.json` from a running broker. They are
-used for offline checks only; data from a live cluster takes precedence.
+`scripts/generate_catalog.py` reads the keys from a running broker and writes `topic.json` and `broker.json`.
+The catalog is used for offline checks only. Data from a live cluster takes precedence over the catalog.
 """
 
 import json
@@ -21,9 +21,10 @@ _INTEGER_TYPES = frozenset({"INT", "SHORT", "LONG"})
 class KeyInfo:
     """One config key.
 
-    type: name of the ConfigDef.Type. default: the key's own default; None if it has none.
-    mode: ``topic`` for a topic key; for a broker key ``read-only``, ``per-broker``, ``per-listener`` (on a
-        broker id, with a listener prefix) or ``cluster-wide``.
+    type: the name of the ConfigDef.Type.
+    default: the key's own default; None if the key has no default.
+    mode: for a topic key, ``topic``. For a broker key, ``read-only``, ``per-broker``, ``per-listener`` (set
+        on a broker id, with a listener prefix) or ``cluster-wide``.
     """
 
     type: str
@@ -43,20 +44,21 @@ class KeyInfo:
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """The keys of one scope by name."""
+    """The config keys of one scope (topics or brokers), by name."""
 
     scope: ConfigScope
     keys: Mapping[str, KeyInfo]
 
     @property
     def can_hide_unknown_keys(self) -> bool:
-        """Whether Kafka accepts keys that it does not know and hides their values."""
+        """Whether Kafka accepts unknown keys and hides their values."""
         return self.scope is ConfigScope.BROKER
 
     def get(self, key: str) -> KeyInfo | None:
-        """Return the entry of ``key``, which may have a listener and a mechanism prefix; None if unknown.
+        """Return the entry for ``key``; None if the key is unknown.
 
-        See `kdeclare.providers.kafka.config.catalog.prefixes`.
+        The key can have a listener prefix and a mechanism prefix; see
+        `kdeclare.providers.kafka.config.catalog.prefixes`.
         """
         info = self.keys.get(key)
         if info is not None or self.scope is not ConfigScope.BROKER:
@@ -69,7 +71,10 @@ class Catalog:
         return KeyInfo(base_info.type, base_info.default, mode)
 
     def may_be_secret(self, key: str) -> bool:
-        """Return whether Kafka hides the value; for an unknown key, whether its name looks sensitive."""
+        """Return whether Kafka hides the value of a key.
+
+        For an unknown key, return whether its name looks sensitive.
+        """
         info = self.get(key)
         if info is not None:
             return info.is_secret
@@ -77,12 +82,15 @@ class Catalog:
         return "password" in key.lower() or any(key.lower().endswith(f".{name}") for name in secrets)
 
     def get_default_elements(self, key: str) -> tuple[str, ...]:
-        """Return the default elements of a key. APPEND and SUBTRACT on an unset key use them (KIP-339)."""
+        """Return the default elements of a key.
+
+        APPEND and SUBTRACT on an unset key start from them (KIP-339).
+        """
         info = self.get(key)
         return split_list(info.default) if info and info.default else ()
 
     def normalize(self, key: str, text: str) -> str:
-        """Return the canonical form of a value. Kafka describes the parsed value, not the original string."""
+        """Return the canonical form of a value. Kafka also returns values in a canonical form."""
         info = self.get(key)
         try:
             if info is None:
@@ -96,18 +104,18 @@ class Catalog:
             return text
 
     def is_same_value(self, key: str, a: str, b: str) -> bool:
-        """Return whether two strings are the same value for Kafka."""
+        """Return whether Kafka reads two strings as the same value."""
         return a == b or self.normalize(key, a) == self.normalize(key, b)
 
 
 def split_list(text: str) -> tuple[str, ...]:
-    """Split a LIST value into non-empty elements, without trimming: Kafka matches elements exactly."""
+    """Split a LIST value into its non-empty elements. Keep spaces, because Kafka matches elements exactly."""
     return tuple(part for part in text.split(",") if part)
 
 
 @cache
 def load_catalog(scope: ConfigScope) -> Catalog:
-    """Return the catalog of one scope. Each catalog is read only once."""
+    """Return the catalog of one scope. Each catalog file is read only once."""
     text = files(__name__).joinpath(f"{scope.lower()}.json").read_text()
     keys = {
         name: KeyInfo(item["type"], item["default"], item["mode"])
@@ -117,7 +125,10 @@ def load_catalog(scope: ConfigScope) -> Catalog:
 
 
 def is_likely_secret_key(key: str) -> bool:
-    """Return whether Kafka hides the value of a key; for an unknown key, whether its name looks sensitive."""
+    """Return whether Kafka hides the value of a key.
+
+    For an unknown key, return whether its name looks sensitive.
+    """
     infos = [info for scope in ConfigScope if (info := load_catalog(scope).get(key))]
     if infos:
         return any(info.is_secret for info in infos)
@@ -127,8 +138,8 @@ def is_likely_secret_key(key: str) -> bool:
 def is_secret_setting(setting: TypedSetting) -> bool | None:
     """Return whether Kafka hides the value of a key that was typed on the command line.
 
-    Checks the keys of all scopes. Returns None for an unknown key, and for positional arguments of commands,
-    which are not settings.
+    Checks the keys of all scopes. Returns None for an unknown key, and for a positional argument of a
+    command, which is not a setting.
     """
     if not setting.option:
         return None

@@ -1,6 +1,6 @@
 """Editor help for config keys: descriptions, and allowed values if there are only a few.
 
-Brokers do not report allowed values, so they are listed here for editors; Kafka itself validates values.
+Brokers do not report allowed values, so this module lists them for editors. Kafka itself validates values.
 """
 
 import json
@@ -36,7 +36,7 @@ _LISTENER_PREFIXED = tuple(f".{key}" for key in _CHOICES if key.startswith(("sas
 
 
 def list_choices(catalog: Catalog, key: str) -> tuple[str, ...]:
-    """Return the few values that a key or a list element can have; empty if there are many."""
+    """Return the allowed values of a key, or of its list elements; empty if there are more than a few."""
     info = catalog.get(key)
     if info is None:
         return ()
@@ -60,8 +60,8 @@ _MODE_NOTES = {
 def make_schema_extra(scope: ConfigScope) -> Callable[[JsonSchemaValue], None]:
     """Return a ``json_schema_extra`` hook that adds a property for each config key that can be declared.
 
-    Other keys stay allowed, because newer brokers may have them. The catalog is read only when a schema is
-    built.
+    The schema still allows other keys, because newer brokers can have more keys. The catalog is read only
+    when a schema is built.
     """
 
     def add(schema: JsonSchemaValue) -> None:
@@ -76,7 +76,7 @@ def make_schema_extra(scope: ConfigScope) -> Callable[[JsonSchemaValue], None]:
 
 
 def render_key_docs(catalog: Catalog, key: str) -> str:
-    """Return the description of a key, its type and default, and where to declare it.
+    """Return the description, type and default of a key, and where to declare the key.
 
     Raises KeyError for a key that cannot be declared.
     """
@@ -107,13 +107,13 @@ def _build_value_schema(catalog: Catalog, key: str) -> JsonSchemaValue:
 
 
 def _list_schema_choices(catalog: Catalog, key: str, info: KeyInfo) -> list[str | bool]:
-    """Return the allowed values as YAML values."""
+    """Return the allowed values of a key, with the types that they have in YAML."""
     return [True, False] if info.type == "BOOLEAN" else list(list_choices(catalog, key))
 
 
 @cache
 def load_meanings(scope: ConfigScope) -> Mapping[str, str]:
-    """Return a short description of each declarable key of a scope. The file is read only once."""
+    """Return a short description of each key of a scope that can be declared. The file is read only once."""
     meanings_by_scope: dict[str, dict[str, str]] = json.loads(
         files(__package__).joinpath("meanings.json").read_text()
     )

@@ -1,8 +1,8 @@
-"""Prefixes of broker config keys: ``listener.name.<listener>.`` and, for SASL, ``<mechanism>.`` after it.
+"""Prefixes of broker config keys: ``listener.name.<listener>.``, followed by ``<mechanism>.`` for SASL keys.
 
-Brokers accept and store any key with such a prefix, but read only the keys that Kafka documents for it
-(AbstractConfig.valuesWithPrefixOverride, SaslChannelBuilder, SocketServer). The listener and mechanism must
-be in lower case; brokers never read a key with an upper-case prefix.
+Brokers accept and store any key with such a prefix, but read only the keys that Kafka documents for the
+prefix (AbstractConfig.valuesWithPrefixOverride, SaslChannelBuilder, SocketServer). The listener and the
+mechanism must be in lower case, because brokers never read a key with an upper-case prefix.
 """
 
 import re
@@ -23,7 +23,7 @@ _MECHANISM_INDEPENDENT = ("sasl.enabled.mechanisms", "sasl.mechanism.")
 def strip_prefix(key: str, catalog_keys: Collection[str]) -> str | None:
     """Return the key of ``catalog_keys`` that ``key`` sets for one listener.
 
-    Returns None if Kafka does not document such a key.
+    Returns None if Kafka does not document ``key``.
     """
     match = _LISTENER.fullmatch(key)
     if match is None or match["prefix"] != match["prefix"].lower():
