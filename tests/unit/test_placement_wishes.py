@@ -233,7 +233,7 @@ class TestRackLayout:
         assert explain_rack_layout(make_brokers("a", "a", "b", None)) == (
             "Broker 3 has no rack and counts as a rack of its own.",
             "The racks have unequal sizes: a has brokers 0 and 1; b has broker 2. When replicas are "
-            "spread over racks, the brokers of rack b hold more of them than the others.",
+            "spread over racks, the brokers of rack b hold more replicas than the brokers of other racks.",
         )
 
 

@@ -29,7 +29,7 @@ class MovesWatch:
         self._live: KafkaState | None = None
 
     def look(self) -> tuple[Diagnostic, ...]:
-        """Read the moves and their topics."""
+        """Read the moves in flight, and the topics whose partitions are moving."""
         diagnostics: tuple[Diagnostic, ...] = ()
         moves: Mapping[TopicPartition, Move] = {}
         try:
@@ -42,7 +42,7 @@ class MovesWatch:
         return diagnostics
 
     def describe(self, runs: RecentRuns) -> Activity:
-        """Return the moves in flight, their progress and the runs that requested them."""
+        """Return the moves in flight, their progress and the runs that started them."""
         live = self._live
         if live is None:
             raise LookupError("look() has not been called")
@@ -74,7 +74,7 @@ def _format_throttle_note(count: int) -> str:
 
 
 def _find_run_ids(runs: RecentRuns) -> _RunIdsByTarget:
-    """Return the latest run for each partition and target of a move."""
+    """Return the id of the latest run that started each move, by partition and target of the move."""
     run_ids: dict[tuple[str, tuple[int, ...]], str] = {}
     for run_id, operations in runs.find():
         for op in operations:

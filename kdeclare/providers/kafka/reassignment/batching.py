@@ -1,9 +1,11 @@
 """Split replica moves into batches with a temporary throttle and a final preferred leader election.
 
-Kinds determine the target of each partition. This module builds the steps that a careful operator would
-take. Moves that share a pace form a *group*. Each manifest that sets a pace has its own group, and one more
-group contains the moves of all manifests that set no pace. Groups with a throttle run one after the other,
-since a broker has only one throttle rate.
+The kinds determine the target of each partition. This module builds the steps that a careful operator would
+take to reach the targets.
+
+Moves that share a pace form a *group*. Each manifest that sets a pace has its own group. One more group
+contains the moves of all manifests that do not set a pace. Groups with a throttle run one after the other,
+because a broker has only one throttle rate.
 """
 
 import itertools
@@ -49,7 +51,7 @@ from kdeclare.providers.kafka.reassignment.pace import Pace
 from kdeclare.providers.kafka.reassignment.pending_move_cleanup import PendingMoveCleanup, ThrottleEntries
 
 SHARED_RESOURCE = ResourceId("Moves", "topics")
-"""The resource that is shown for the steps of a group if the group moves replicas of several resources."""
+"""The resource that is shown for the steps of a group whose moves belong to several resources."""
 
 _SET_THROTTLE, _CLEAR_THROTTLE = SetThrottle(), ClearThrottle()
 
@@ -60,7 +62,8 @@ Batch = list[Operation]
 class MoveGroup:
     """Moves that share a pace.
 
-    name: the name, unique among the groups. resource: the resource that is shown for the steps of the group.
+    name: the unique name of the group.
+    resource: the resource that is shown for the steps of the group.
     awaits: the ids of the steps that wait for in-flight moves of other clients.
     """
 
@@ -71,7 +74,7 @@ class MoveGroup:
     awaits: frozenset[str] = frozenset()
 
     def awaited(self, op: Operation) -> dict[str, str]:
-        """Return those steps of ``awaits`` that ``op``, a move of the group, depends on, with the reasons."""
+        """Return the steps of ``awaits`` that a move of the group depends on, each with the reason."""
         return {id_: why for id_, why in op.needs.items() if id_ in self.awaits}
 
 
@@ -84,7 +87,7 @@ def batch_moves(
 ) -> tuple[tuple[Operation, ...], list[Diagnostic]]:
     """Split the moves into batches. Return all operations in any order, and diagnostics about the moves.
 
-    default_pace: the pace of moves whose manifest sets none. move_cleanup: the pending cleanup of earlier
+    default_pace: the pace of moves whose manifest sets no pace. move_cleanup: the pending cleanup of earlier
     runs. Raises Fault if the cluster does not respond.
     """
     move_groups = group_moves(operations, default_pace)
@@ -97,7 +100,7 @@ def batch_moves(
 
 
 def group_moves(operations: Iterable[Operation], default_pace: Pace) -> tuple[MoveGroup, ...]:
-    """Group the moves that the operations contain. The groups are in the order in which they run."""
+    """Group the moves among the operations. Return the groups in the order in which they run."""
     moves_by_group: dict[str, list[Operation]] = defaultdict(list)
     await_ids: set[str] = set()
     for op in operations:
@@ -115,7 +118,7 @@ def group_moves(operations: Iterable[Operation], default_pace: Pace) -> tuple[Mo
 
 
 def build_throttle_entries(group: MoveGroup, live: KafkaState) -> ThrottleEntries:
-    """Build all throttle entries of a group. The result is empty without a throttle or copied replicas."""
+    """Build all throttle entries of a group; empty if the group has no throttle or copies no replicas."""
     if group.pace.throttle is None:
         return {}
     return throttles.build_entries(
@@ -130,8 +133,9 @@ def build_move_steps(
     throttle_state: KafkaState,
     move_cleanup: PendingMoveCleanup,
 ) -> tuple[tuple[Operation, ...], list[Diagnostic]]:
-    """Build the steps of the moves. Return them with all other operations, and diagnostics about the moves.
+    """Build the steps of the moves.
 
+    Return these steps with all other operations, and diagnostics about moves.
     throttle_state: the current throttles (see `throttles.build_selection`), and the current state of the
         moves in ``move_cleanup``.
     """
@@ -180,14 +184,17 @@ def build_move_steps(
 
 
 def _with_edges(op: Operation, needs: Mapping[str, str], follows: Mapping[str, str]) -> Operation:
-    """Add dependencies to a move. A step that only waits is returned unchanged: its dependencies are set."""
+    """Add dependencies to a move.
+
+    A step that only waits already has its dependencies, and stays unchanged.
+    """
     if not is_reassignment(op):
         return op
     return replace(op, needs={**op.needs, **needs}, follows={**op.follows, **follows})
 
 
 def _build_timeout_pace(pace: Pace) -> Pace | None:
-    """Return a pace that sets only the timeout of ``pace``; None if ``pace`` has no timeout."""
+    """Return a pace with the timeout of ``pace`` and no other fields; None if ``pace`` has no timeout."""
     return Pace(timeout_s=pace.timeout_s) if pace.timeout_s is not None else None
 
 
@@ -204,7 +211,7 @@ def _list_transfers(group: MoveGroup, live: KafkaState) -> Iterable[throttles.Re
 
 
 def _split_batches(group: MoveGroup, part_ids: dict[str, list[str]]) -> list[Batch]:
-    """Split the moves so that no batch has more partitions than the batch size."""
+    """Split the moves of a group into batches. No batch has more partitions than the batch size."""
     batch_size = group.pace.batch_size
     moves = [_with_pace(op, group) for op in group.moves]
     if batch_size is None:
@@ -238,7 +245,7 @@ def _select_part(
 ) -> Operation:
     """Return a copy of a move that contains only the partitions ``names``.
 
-    used_ids: ids that the copy must not get. A rollback splits moves that may be such copies themselves.
+    used_ids: ids that the copy must not get. In a rollback, a move that is split can itself be such a copy.
     """
     own_ids = part_ids.setdefault(op.id, [])
     free_ids = (id_ for n in itertools.count(len(own_ids) + 1) if (id_ := f"{op.id}/{n}") not in used_ids)
@@ -253,7 +260,7 @@ def _build_pending_batch(
 ) -> list[Batch]:
     """Build a batch that waits for the moves that an earlier run left in flight.
 
-    Without a batch size, nothing waits for these moves.
+    Without a batch size, the result is empty and nothing waits for these moves.
     """
     own_partitions = {p for op in group.moves for p in get_targets(op)}
     moves_in_flight = {
@@ -271,9 +278,10 @@ def _build_pending_batch(
 
 
 def _order_batches(batches: list[Batch]) -> list[Batch]:
-    """Let each batch wait for all moves of the previous batch.
+    """Make each batch wait for all moves of the previous batch.
 
-    This includes moves that an operation started although it failed for other partitions.
+    If an operation fails for some of its partitions, the next batch still waits for the moves of its other
+    partitions.
     """
     result = batches[:1]
     predecessors: dict[str, str] = {}
@@ -297,7 +305,7 @@ def _build_barrier(
 ) -> Operation:
     """Build the step that waits for a batch.
 
-    The step has no expectations, so that the next batch runs even if this batch fails.
+    The step has no expectations, so that the next batch runs even if the previous batch fails.
     """
     targets = {name: target for op in previous_batch for name, target in get_targets(op).items()}
     group = find_group(previous_batch[0]) or SHARED_RESOURCE
@@ -317,7 +325,7 @@ def _with_predecessors(op: Operation, needs: Mapping[str, str]) -> Operation:
 def _find_shared_moves(
     entries: ThrottleEntries, throttle_state: KafkaState, move_cleanup: PendingMoveCleanup
 ) -> Iterable[str]:
-    """Return the moves of an earlier run whose throttle rates this run changes.
+    """Return the partitions that an earlier run is still moving, if this run changes their throttle rates.
 
     The rates are removed once the moves of both runs have finished.
     """
@@ -339,11 +347,12 @@ def _build_throttle_steps(
     after_moves: Mapping[str, str],
     after_previous: Mapping[str, str],
 ) -> list[Operation]:
-    """Build the step that sets a throttle and the step that clears it.
+    """Build the step that sets a throttle and the step that clears the throttle.
 
     after_previous: the dependency on the previous group.
-    The clearing step has no expectations, so that it can be repeated if its outcome is unknown. If the
-    cluster already has all entries, there is no clearing step, and the setting step changes nothing: it only
+
+    The clearing step has no expectations, so that the step can be repeated if its outcome is unknown. If the
+    cluster already has all entries, there is no clearing step. The setting step then changes nothing and only
     checks that the entries are still set.
     """
     args = ThrottleArgs({}, tuple(sorted(partitions)), _build_timeout_pace(group.pace))
@@ -392,7 +401,7 @@ def _build_election(group: MoveGroup, live: KafkaState, after_moves: Mapping[str
 
 
 def _with_parts(op: Operation, part_ids: Mapping[str, list[str]]) -> Operation:
-    """If ``op`` depends on a move that was split, let it depend on all parts of the move instead."""
+    """If ``op`` depends on a move that was split into parts, make ``op`` depend on all parts."""
     if not any(len(part_ids.get(id_, ())) > 1 for id_ in op.needs):
         return op
     needs = {part: why for id_, why in op.needs.items() for part in part_ids.get(id_, [id_])}
@@ -409,7 +418,7 @@ def _check_throttle(
             "no-throttle",
             "Moves without a throttle",
             f"{copied_count} partition{'s are' if copied_count > 1 else ' is'} "
-            f"copied as fast as the brokers can.",
+            "copied as fast as the brokers allow.",
             hint="Set a throttle in the Reassignment, or under reassignments in the project file.",
             resource=resource,
         )
@@ -423,7 +432,7 @@ def _check_throttle(
             "Throttle set by another client",
             f"kdeclare did not set the replication throttle of {rate} bytes per second on "
             f"broker{'s' if len(brokers) > 1 else ''} {names}. "
-            f"The throttle is left unchanged, and limits these moves there instead of the requested "
+            f"kdeclare leaves the throttle unchanged, so it applies to the moves instead of the requested "
             f"{group.pace.throttle} bytes per second.",
             hint="Remove the throttle with kafka-configs if it is no longer needed.",
             resource=resource,

@@ -1,6 +1,6 @@
 """Cleanup after finished moves: remove throttles that are no longer needed, and elect preferred leaders.
 
-This includes moves of runs that crashed.
+Moves of crashed runs are included.
 """
 
 from collections.abc import Collection
@@ -28,7 +28,10 @@ _CLEAR = ClearThrottle()
 
 
 def find_cleanup(request: CleanupRequest) -> Cleanup | None:
-    """Find throttles that no move needs anymore, and preferred leaders to elect. Raises Fault."""
+    """Return the cleanup of unneeded throttles and due leader elections; None if no cleanup is pending.
+
+    Raises Fault.
+    """
     move_cleanup = bind_move_cleanup(request.pending)
     if not move_cleanup:
         return None
@@ -99,10 +102,10 @@ def build_cleanup_operations(
 
 
 def _is_election_due(partition: TopicPartition, preferred_leader: int, live: KafkaState) -> bool:
-    """Whether the election need not wait any longer.
+    """Whether the election can be removed from the pending cleanup or run now.
 
-    Either the preferred leader can be elected now, or the election is obsolete: the partition no longer
-    exists, or a different replica is the preferred leader.
+    The preferred leader can be elected now, or the election is obsolete, because the partition no longer
+    exists or a different replica is the preferred leader.
     """
     if partition in live.moves:
         return False

@@ -24,7 +24,7 @@ _SIZES_INTERVAL_S = 2.0
 _RATE_WINDOW_S = 30.0
 
 Sizes = Mapping[TopicPartition, Mapping[int, int]]
-"""Bytes of each replica, by partition and broker."""
+"""The size of each replica in bytes, by partition and broker."""
 
 
 class MoveMeter:
@@ -35,7 +35,7 @@ class MoveMeter:
     ) -> None:
         """Create the meter without sending a request.
 
-        planned_copies: how many new replicas each partition gets, for all partitions that will be moved.
+        planned_copies: the number of new replicas of each partition, for all partitions that will be moved.
         """
         self._planned_copies = dict(planned_copies or {})
         self._cluster = cluster
@@ -43,7 +43,7 @@ class MoveMeter:
         self._tracked: set[TopicPartition] = set()
         self._open_partitions: set[TopicPartition] = (
             set()
-        )  # partitions that were still moving at the last look
+        )  # partitions that were still moving in the last call of `look`
         self._partitions_total = len(self._planned_copies)
         self._copied_total = 0
         self._bytes_total = 0
@@ -55,13 +55,13 @@ class MoveMeter:
         self._measured_at: float | None = None
 
     def look(self, live: KafkaState, partitions: Collection[TopicPartition]) -> MoveProgress:
-        """Return the progress of the partitions.
+        """Return the progress of the moves of ``partitions``.
 
-        live: the topics of the partitions, and their moves.
-        Replica sizes are read only at intervals. They are unknown if the cluster does not return them.
+        live: the topics of the partitions, and the moves in flight. Replica sizes are read only at intervals,
+        and are unknown if the cluster does not return them.
         """
         now = self._clock.monotonic()
-        # a difference of sets would iterate over all planned partitions at every look
+        # a difference of sets would iterate over all planned partitions in every call
         self._partitions_total += sum(
             p not in self._tracked and p not in self._planned_copies for p in set(partitions)
         )
@@ -113,7 +113,7 @@ class MoveMeter:
             self._set_expected(partition, full_size * len(move.adding))
             self._set_copied(partition, copied)
 
-    # Totals are updated incrementally, to avoid summing over thousands of partitions at every look.
+    # Totals are updated incrementally, to avoid summing over thousands of partitions in every call of `look`.
 
     def _set_expected(self, partition: TopicPartition, size: int) -> None:
         self._bytes_total += size - self._expected_bytes.get(partition, 0)
@@ -164,7 +164,7 @@ def build_pending_part(live: KafkaState, partition: TopicPartition, is_stalled: 
 
 
 def read_replica_sizes(cluster: Cluster, topics: Collection[str]) -> Sizes:
-    """Return the bytes of all replicas of these topics. Return nothing if the cluster returns no sizes."""
+    """Return the bytes of all replicas of these topics; empty if the cluster does not return sizes."""
     sizes: dict[TopicPartition, dict[int, int]] = {}
     try:
         log_dirs_by_broker = cluster.log_dirs(sorted(topics))
@@ -195,7 +195,8 @@ _CLEANUP_LATER = (
     "this step."
 )
 _OVERRIDDEN = (
-    "The move ended, but the replicas are not the requested ones: another client cancelled or changed it."
+    "The move ended, but the partition does not have the requested replicas: another client cancelled or "
+    "changed the move."
 )
 _MAX_NAMED = 3
 
@@ -208,7 +209,7 @@ class MoveCompletion(Completion):
         return bool(_find_moving_partitions(op, live.get(KafkaState)))
 
     def find_limit_s(self, op: Operation) -> float | None:
-        """Return the timeout in the pace of ``op``."""
+        """Return the timeout in the pace of ``op``, in seconds."""
         return get_pace(op).timeout_s
 
     def report_started(self, op: Operation) -> OperationResult:
@@ -261,10 +262,10 @@ def is_reassignment(op: Operation) -> bool:
 
 
 class MoveTracker:
-    """The progress of the moves of one run, or of the moves by other clients that block the run."""
+    """Tracks the moves of one run, or the moves of other clients that block the run."""
 
     def __init__(self, meter: MoveMeter) -> None:
-        """Report the progress that ``meter`` measures."""
+        """Create a tracker for the progress that ``meter`` measures."""
         self._meter = meter
 
     def look(
@@ -282,7 +283,7 @@ def _find_moving_partitions(op: Operation, live: KafkaState) -> tuple[str, ...]:
 
 
 def _count_copies(operations: Iterable[Operation]) -> dict[TopicPartition, int]:
-    """Return how many new replicas each moved partition gets."""
+    """Return the number of new replicas of each partition that is moved."""
     return {
         TopicPartition.parse(name): len(set(after) - set(get_replicas_before(op, name)))
         for op in operations

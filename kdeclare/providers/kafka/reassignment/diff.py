@@ -146,7 +146,7 @@ def _check_names(resource: ResourceId, desired: DesiredResource, live: KafkaStat
         warning(
             "no-such-topics",
             "Pattern matches no topic",
-            f"No topic name matches {text} as a whole. This is expected if the topics are yet to be created.",
+            f"{text} matches no complete topic name. This is expected if the topics do not exist yet.",
             hint="Check the regular expression.",
             place=desired.source,
             resource=str(resource),
@@ -175,7 +175,7 @@ def _report_unknown_brokers(
 def _check_target(
     resource: ResourceId, desired: DesiredResource, live: KafkaState, target: Target, current: Replicas | None
 ) -> Diagnostic | None:
-    """Return the problem that blocks the move of one partition, or None."""
+    """Return the problem that blocks the move of one partition; None if there is no problem."""
     body = desired.get_body(ReassignmentBody)
     partition = target.partition
     broker_ids = {broker.id for broker in live.cluster.brokers}
@@ -197,7 +197,7 @@ def _check_target(
         code, summary = EXPECTED_REPLICAS, "Unexpected current replicas"
         detail = (
             f"{partition} is on {list(current)}, but the manifest expects {list(target.expected)}. "
-            "Another client has moved the replicas since."
+            "Another client has moved the replicas in the meantime."
         )
         hint = "Check their current placement and update expectedReplicas."
     elif partition in live.moves:

@@ -57,7 +57,7 @@ _REASSIGN = ReassignPartitions()
 
 
 class ReassignmentKind:
-    """The kind `Reassignment`. It owns nothing. Once its targets are reached, a plan contains no changes."""
+    """The kind `Reassignment`. A Reassignment owns nothing. Plans are empty once its targets are reached."""
 
     name = "Reassignment"
     spec: type[BaseModel] = ReassignmentSpec
@@ -99,7 +99,7 @@ class ReassignmentKind:
         return [ResourceId("Topic", topic) for topic in sorted(narrow(body, ReassignmentBody).names)]
 
     def normalize_field(self, resource: ResourceId, field: FieldChange) -> FieldChange:
-        """Return the field unchanged: operations use the same names for partitions."""
+        """Return the field unchanged, because operations use the same names for partitions as fields."""
         return field
 
     def find_proven_fields(self, change: Change, evidence: Evidence) -> Set[str]:
@@ -107,7 +107,7 @@ class ReassignmentKind:
         return find_proven_reassignment_fields(evidence)
 
     def list_exclusive_settings(self, name: str, body: object) -> JsonObject:
-        """Return fields for the replicas of the partitions and the replication factors of their topics."""
+        """Return the declared replicas of partitions, and the replication factors of their topics."""
         body = narrow(body, ReassignmentBody)
         replicas: dict[str, JsonValue] = {
             f"replicas of {t.partition}": list(t.replicas) for t in body.targets

@@ -34,9 +34,9 @@ _GIB = 2**30
 def check_disk_capacity(operations: Sequence[Operation], cluster: Cluster, pace: Pace) -> list[Diagnostic]:
     """Return a denial for each resource whose moves exceed the free disk space of a broker (KIP-827).
 
-    A broker deletes outgoing replicas only after the incoming replicas are complete. The deletion therefore
-    frees space for later batches only. If a broker does not report its free space, the space is assumed to be
-    sufficient. pace: the pace of moves whose manifest sets none.
+    A broker deletes outgoing replicas only after the incoming replicas are complete, so the deletion frees
+    space only for later batches. If a broker does not report its free space, the space is assumed to be
+    sufficient. pace: the pace of moves whose manifest sets no pace.
     """
     moves = [op for op in operations if is_reassignment(op)]
     topics = {
@@ -46,7 +46,7 @@ def check_disk_capacity(operations: Sequence[Operation], cluster: Cluster, pace:
         return []
     try:
         log_dirs = cluster.log_dirs(sorted(topics))
-    except Fault:  # the principal possibly lacks the permission
+    except Fault:  # for example, because the principal does not have the permission
         return []
     sizes = _collect_sizes(log_dirs)
     batch_size = min((get_pace(op).over(pace).batch_size or len(sizes) for op in moves), default=0)
@@ -87,7 +87,7 @@ def _collect_sizes(log_dirs: Mapping[int, Sequence[LogDir]]) -> dict[TopicPartit
 def _compute_needed_bytes(
     moves: Iterable[Operation], sizes: Mapping[TopicPartition, int], batch_size: int
 ) -> dict[int, int]:
-    """Return the most bytes that each broker needs at a time: for all moves, or for its largest batch."""
+    """Return the most bytes that each broker needs: for all moves together, or for its largest batch."""
     arriving_sizes: dict[int, list[int]] = {}
     leaving_bytes: Counter[int] = Counter()
     for op in moves:
@@ -113,8 +113,8 @@ def _report_no_room(resource: str, broker: int, needed_bytes: int, free_bytes: i
     return denied(
         NO_ROOM,
         "Not enough disk space",
-        f"The moves of this plan need up to {needed_bytes / _GIB:.1f} GiB more at a time on broker {broker}, "
-        f"which has {free_bytes / _GIB:.1f} GiB left.",
+        f"At their peak, the moves of this plan need {needed_bytes / _GIB:.1f} GiB more disk space on broker "
+        f"{broker}, which has {free_bytes / _GIB:.1f} GiB left.",
         hint="Choose other brokers or smaller batches, or free disk space. Pass --no-preflight to skip this "
         "check.",
         resource=resource,
@@ -122,14 +122,14 @@ def _report_no_room(resource: str, broker: int, needed_bytes: int, free_bytes: i
 
 
 def with_client_guard(op: Operation) -> Operation:
-    """Let kdeclare check the replication factor of a move, because the brokers do not support this guard."""
+    """Make kdeclare check the replication factor of a move, because the brokers do not support the guard."""
     if not is_reassignment(op):
         return op
     return replace(op, args=replace(get_arguments(op, ReassignArgs), client_guard=True))
 
 
 def is_unguarded(op: Operation, live: KafkaState) -> bool:
-    """Whether a move needs the replication factor guard, but neither the brokers nor kdeclare check it."""
+    """Whether a move needs the replication factor guard, but the brokers and kdeclare do not check it."""
     args = op.args
     wants_guard = isinstance(args, ReassignArgs) and not args.allow_replication_factor_change
     return wants_guard and not live.cluster.rf_guard and not get_arguments(op, ReassignArgs).client_guard
@@ -144,7 +144,7 @@ def report_unguarded(op: Operation) -> Diagnostic:
         "AlterPartitionReassignments API. Consider re-sending the request without the option or updating the "
         f"server version. {op.resource} is therefore not reassigned.",
         hint="Upgrade the brokers to Kafka 4.1, or pass --rf-guard=client: kdeclare then compares the "
-        "replication factors itself right before the request, but does not detect a change in between.",
+        "replication factors itself right before the request, but cannot detect a later change.",
         resource=str(op.resource),
     )
 
@@ -183,7 +183,7 @@ def add_await_steps(
 def _find_blocking_targets(
     operations: Sequence[Operation], moves: Mapping[str, Mapping[TopicPartition, Move]]
 ) -> Mapping[str, tuple[int, ...]]:
-    """Return the in-flight moves of the operations' partitions, with their targets.
+    """Return the in-flight moves that affect partitions of the operations, with the targets of these moves.
 
     moves: all in-flight moves, by topic, in order.
     """
@@ -203,9 +203,10 @@ def _find_blocking_targets(
 
 
 def drop_duplicate_moves(operations: Sequence[Operation]) -> tuple[tuple[Operation, ...], list[Diagnostic]]:
-    """Drop moves until each partition is moved only once. Return the operations, and warnings about drops.
+    """Drop duplicate moves of a partition.
 
-    If resources of several kinds move the same partition, only the kind that is registered first moves it.
+    Return the operations that remain, and warnings about dropped moves. If resources of several kinds move
+    the same partition, only the kind that is registered first moves it.
     """
     ranks = {name: rank for rank, name in enumerate(KINDS)}
     movers: dict[str, Operation] = {}

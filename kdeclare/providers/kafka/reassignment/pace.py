@@ -58,7 +58,10 @@ class PaceSpec(BaseModel):
     ] = None
     timeout: Annotated[
         Duration | None,
-        Field(description="How long to wait for one batch, such as 2h; the run then continues without it."),
+        Field(
+            description="How long to wait for a batch to finish, such as 2h. After this time, the run "
+            "continues."
+        ),
     ] = None
 
 
@@ -81,13 +84,13 @@ class Pace(Arguments):
         return self != Pace()
 
     def over(self, other: "Pace") -> "Pace":
-        """Return this pace, with its unset fields taken from ``other``."""
+        """Return this pace. Fields that are not set are taken from ``other``."""
         mine = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
         return Pace(**{f.name: getattr(other, f.name) for f in fields(other)} | mine)
 
 
 def bind_pace(json: JsonObject) -> Pace:
-    """Read a pace that `dump_arguments` wrote. Raises TypeError if it is not valid."""
+    """Read a pace that `dump_arguments` wrote. Raises TypeError if the pace is not valid."""
     pause, timeout = json.get("pause_s"), json.get("timeout_s")
     return Pace(
         as_int_or_none(json.get("throttle")),
@@ -108,7 +111,10 @@ def get_default_pace(options: PlanOptions) -> Pace:
 
 
 def complete_pace(options: PlanOptions, pace_specs: Sequence[BaseModel]) -> PlanOptions:
-    """Fill the unset fields of the options' pace from the specs. Earlier specs take precedence."""
+    """Use the specs to fill in the pace fields that the options leave unset.
+
+    Earlier specs take precedence.
+    """
     pace = get_default_pace(options)
     for spec in pace_specs:
         if isinstance(spec, PaceSpec):

@@ -1,4 +1,4 @@
-"""The sections of the state's pending cleanup that are about replica moves."""
+"""Replica moves in the pending cleanup of the state: throttles, leader elections and unfinished moves."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
@@ -15,7 +15,8 @@ from kdeclare.core.plans.state import PendingCleanup, State
 class ThrottledReplicas(Arguments):
     """Elements that kdeclare added to a topic's list of throttled replicas.
 
-    elements: the added elements (``partition:broker``). fresh: whether the list was unset before.
+    elements: the added elements (``partition:broker``). fresh: whether the list was unset before the
+    addition.
     """
 
     elements: tuple[str, ...]
@@ -40,7 +41,7 @@ class PendingMoveCleanup:
 
     throttles: throttles that kdeclare set and has not removed yet.
     elections: the preferred leaders that must be elected, by partition (``topic-n``).
-    moves: partitions whose move kdeclare started, but which were possibly still moving at the end of the run.
+    moves: partitions that kdeclare started to move and that were possibly still moving at the end of the run.
     """
 
     throttles: ThrottleEntries = field(default_factory=dict)
@@ -52,7 +53,7 @@ class PendingMoveCleanup:
         return bool(self.throttles or self.elections or self.moves)
 
     def merge_into(self, cleanup: PendingCleanup) -> PendingCleanup:
-        """Return the pending cleanup with these sections."""
+        """Return a copy of ``cleanup`` with these sections about moves."""
         return with_moves(with_elections(with_throttles(cleanup, self.throttles), self.elections), self.moves)
 
 
@@ -71,37 +72,37 @@ def get_move_cleanup(state: State | None) -> PendingMoveCleanup:
 
 
 def bind_throttles(cleanup: PendingCleanup) -> ThrottleEntries:
-    """Return the throttles that kdeclare has not removed yet. Raises KdeclareError if they cannot be read."""
+    """Return the throttles that kdeclare has not removed yet. Raises KdeclareError for an invalid section."""
     return _bind_section(cleanup, _THROTTLES, _bind_entries, {})
 
 
 def with_throttles(cleanup: PendingCleanup, throttles: ThrottleEntries) -> PendingCleanup:
-    """Return the pending cleanup with these throttles."""
+    """Return a copy of the pending cleanup with these throttles."""
     return _with_section(cleanup, _THROTTLES, {e: _dump_keys(keys) for e, keys in throttles.items()})
 
 
 def bind_elections(cleanup: PendingCleanup) -> Mapping[str, int]:
-    """Return the preferred leaders to elect. Raises KdeclareError if they cannot be read."""
+    """Return the preferred leaders to elect. Raises KdeclareError for an invalid section."""
     return _bind_section(cleanup, _ELECTIONS, _bind_leaders, {})
 
 
 def with_elections(cleanup: PendingCleanup, elections: Mapping[str, int]) -> PendingCleanup:
-    """Return the pending cleanup with these elections."""
+    """Return a copy of the pending cleanup with these elections."""
     return _with_section(cleanup, _ELECTIONS, elections)
 
 
 def bind_moves(cleanup: PendingCleanup) -> tuple[str, ...]:
-    """Return the partitions that were possibly still moving. Raises KdeclareError if they are unreadable."""
+    """Return the partitions that were possibly still moving. Raises KdeclareError for an invalid section."""
     return _bind_section(cleanup, _MOVES, as_texts, ())
 
 
 def with_moves(cleanup: PendingCleanup, moves: Iterable[str]) -> PendingCleanup:
-    """Return the pending cleanup with these moves."""
+    """Return a copy of the pending cleanup with these moves."""
     return _with_section(cleanup, _MOVES, list(moves))
 
 
 def _with_section(cleanup: PendingCleanup, name: str, section: JsonValue) -> PendingCleanup:
-    """Replace one section. The result contains all sections, or none if all are empty."""
+    """Return a copy with one section replaced. It has all sections about moves, or none if all are empty."""
     sections = {_THROTTLES: cleanup.get(_THROTTLES, {}), _ELECTIONS: cleanup.get(_ELECTIONS, {})}
     sections |= {_MOVES: cleanup.get(_MOVES, [])} | {name: section}
     other_sections = {other: value for other, value in cleanup.items() if other not in sections}

@@ -1,4 +1,4 @@
-"""The request for a placement of replicas, and the protocol of the function that computes it.
+"""The request for a placement of replicas, and the protocol of functions that compute a placement.
 
 Plans use `providers.kafka.reassignment.placement.LoadAwarePlacer`.
 """
@@ -24,7 +24,7 @@ Replicas = tuple[int, ...]
 class Strategy(StrEnum):
     """Placement rules for the replicas of a topic's partitions, with the names that topicctl uses.
 
-    An assignment satisfies a rule or violates it; a satisfied rule requires no change.
+    If an assignment satisfies the rule, nothing is changed.
     """
 
     ANY = "any"  # any broker
@@ -37,16 +37,17 @@ class Strategy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PlacementRequest:
-    """The requirements for an assignment; the default request accepts every assignment.
+    """The requirements for an assignment. The default request accepts every assignment.
 
     partitions: the number of partitions of each topic; None keeps the current number.
-    replication_factor: None keeps the number of replicas of each partition.
-    strategy: the rule to satisfy; None spreads newly chosen replicas over racks and moves no other replica.
+    replication_factor: the number of replicas of each partition; None keeps the current number.
+    strategy: the rule to satisfy. With None, newly chosen replicas are spread over racks, and no other
+        replica is moved.
     racks: for STATIC_IN_RACK, the rack of each partition, in order.
-    excluded_brokers: brokers that must not hold replicas (a drain). Replicas on brokers that are not
-        registered are also replaced in partitions that change anyway.
-    rebalance: move replicas and preferred leaders until they are spread as evenly as possible over the
-        permitted brokers.
+    excluded_brokers: brokers that must not hold replicas (a drain). If a partition changes anyway, its
+        replicas on unregistered brokers are also replaced.
+    rebalance: whether to move replicas and preferred leaders until they are spread as evenly as possible over
+        the permitted brokers.
     fixed: partitions that must not change, by topic.
     """
 
@@ -63,7 +64,7 @@ PLACEMENT_DESCRIPTION = "The rule that determines which brokers hold the replica
 
 
 class PlacementSpec(BaseModel):
-    """The rule in a manifest; for static-in-rack, ``racks`` lists the rack of each partition."""
+    """The placement rule in a manifest. For static-in-rack, ``racks`` lists the rack of each partition."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     strategy: Annotated[
@@ -71,7 +72,8 @@ class PlacementSpec(BaseModel):
         Field(
             description="any: any brokers. balanced-leaders: equal numbers of preferred leaders in all "
             "racks. in-rack: each partition in one rack. cross-rack: each partition on as many racks as "
-            "possible. static: as in assignments. static-in-rack: each partition in its rack of racks."
+            "possible. static: as in assignments. static-in-rack: each partition in the rack that racks "
+            "lists for it."
         ),
     ]
     racks: Annotated[list[str], Field(description="For static-in-rack: the rack of each partition.")] = []
@@ -87,10 +89,12 @@ class PlacementSpec(BaseModel):
 class PlacementConstraint:
     """The constraints of a declared resource on the replicas of one topic.
 
-    brokers: the brokers that the resource assigns replicas to. excluded_brokers: the brokers that must not
-    hold replicas. only: the only brokers that are allowed to hold replicas. strategy: the rule that the
-    resource enforces. exact: whether it sets the replicas of individual partitions. rebalance: whether it
-    spreads replicas evenly.
+    brokers: the brokers that the resource assigns replicas to.
+    excluded_brokers: the brokers that must not hold replicas.
+    only: the only brokers that are allowed to hold replicas.
+    strategy: the rule that the resource enforces.
+    exact: whether the resource sets the replicas of individual partitions.
+    rebalance: whether the resource spreads replicas evenly.
     """
 
     brokers: frozenset[int] = frozenset()
@@ -101,7 +105,10 @@ class PlacementConstraint:
     rebalance: bool = False
 
     def explain_conflict(self, other: "PlacementConstraint") -> str:
-        """Return why two constraints conflict, so that each would undo the other; empty if they do not."""
+        """Return why two constraints conflict; empty if they do not.
+
+        If they conflict, each of the two resources would undo the changes of the other.
+        """
         return self._explain_refusal(other) or other._explain_refusal(self)
 
     def _explain_refusal(self, other: "PlacementConstraint") -> str:
@@ -133,14 +140,15 @@ class Placer(Protocol):
     ) -> Mapping[str, tuple[Replicas, ...]]:
         """Return the replicas of every partition of every topic, in order. Pure and deterministic.
 
-        brokers: all registered brokers. current: the replicas of the existing partitions, without replicas
-        that a move is adding; a topic without partitions is new. Raises PlacementError.
+        brokers: all registered brokers. current: the replicas of the existing partitions; for a partition
+        that is moving, the target replicas of the move. A topic without partitions is new. Raises
+        PlacementError.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class PlacementContext:
-    """The part of a plan's context that places replicas; all resources of the plan share it."""
+    """The placer of a plan. All resources of the plan share it."""
 
     place: Placer
 
@@ -152,11 +160,11 @@ class HasPlacementConstraints(Protocol):
     def find_placement_constraints(
         self, name: str, body: Any, topics: Iterable[str]
     ) -> Mapping[str, PlacementConstraint]:
-        """Return the constraints of a resource on those of the given topics that the resource affects."""
+        """Return the resource's constraints by topic, for the given topics that the resource affects."""
 
 
 def find_constraints(resource: DesiredResource, topics: Iterable[str]) -> Mapping[str, PlacementConstraint]:
-    """Return the constraints of a declared resource on those of the given topics that it affects."""
+    """Return a declared resource's constraints by topic, for the given topics that the resource affects."""
     kind = _find_constraints_support(KINDS[resource.id.kind])
     return (
         kind.find_placement_constraints(resource.id.name, resource.body, topics) if kind is not None else {}
@@ -173,7 +181,7 @@ def check_placement_conflicts(
 ) -> list[Diagnostic]:
     """Report declared resources with conflicting constraints on the replicas of a topic.
 
-    existing_topics: topics that are known to exist. A longer list can reveal more conflicts, but not fewer.
+    existing_topics: topics that are known to exist. With more topics, more conflicts can be found.
     """
     resources = sorted(declared, key=lambda d: (d.id.kind, d.id.name))
     topics = _list_topic_names(resources, existing_topics)
@@ -193,14 +201,14 @@ def check_placement_conflicts(
 
 
 def _list_topic_names(declared: Iterable[DesiredResource], existing_topics: Iterable[str]) -> frozenset[str]:
-    """Return the names of existing topics and of all declared resources, because these can be topics."""
+    """Return the names of existing topics and of all declared resources, which can be topics."""
     return frozenset(existing_topics).union(d.id.name for d in declared)
 
 
 def collect_excluded_brokers(
     declared: Iterable[DesiredResource], live: KafkaState
 ) -> dict[str, frozenset[int]]:
-    """Return for each topic the brokers that at least one resource excludes."""
+    """Return the brokers that at least one resource excludes, by topic."""
     resources = list(declared)
     topics = _list_topic_names(resources, live.topics)
     broker_ids = frozenset(broker.id for broker in live.cluster.brokers)

@@ -11,7 +11,7 @@ from kdeclare.providers.kafka.reassignment.operations.arguments import find_grou
 from kdeclare.providers.kafka.reassignment.pace import Pace
 
 _MAX_BROKERS = 30
-"""The maximum number of brokers listed."""
+"""The maximum number of brokers in the section."""
 
 
 def build_moves_section(operations: Iterable[Operation]) -> PlanSection | None:
@@ -47,7 +47,7 @@ def _format_pace(pace: Pace, partitions: int) -> str:
 
 
 def _build_broker_lines(moves: Sequence[Operation]) -> list[SectionLine]:
-    """Return for each broker the replicas gained and lost, and the change in its number of leaders."""
+    """Return lines with the replicas that each broker gains and loses, and its change in leaders."""
     gains: Counter[int] = Counter()
     losses: Counter[int] = Counter()
     leadership_changes: Counter[int] = Counter()

@@ -20,9 +20,10 @@ def compute_proposal(
 ) -> dict[TopicPartition, tuple[int, ...]]:
     """Compute replicas that spread the partitions of ``topics`` evenly over ``brokers`` only.
 
+    live: all topics, with the moves of ``topics``. Raises KdeclareError: ``no-rack``, ``not-enough-brokers``.
+
     Unlike Kafka's tool, kdeclare proposes only moves that improve the balance. If a partition is already
     moving to permitted brokers, the proposal keeps the target of that move.
-    live: all topics, with the moves of ``topics``. Raises KdeclareError: ``no-rack``, ``not-enough-brokers``.
     """
     if not topics:
         return {}

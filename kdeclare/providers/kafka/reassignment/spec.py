@@ -34,7 +34,7 @@ BrokerIds = Annotated[list[BrokerId], Field(min_length=1)]
 
 
 class PartitionSpec(BaseModel):
-    """The requested replicas of one partition. With ``expectedReplicas``, only these are replaced."""
+    """The requested replicas of one partition. ``expectedReplicas`` must match the current replicas."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     topic: Annotated[str, Field(description="The name of the topic.")]
@@ -45,7 +45,8 @@ class PartitionSpec(BaseModel):
     expectedReplicas: Annotated[  # noqa: N815
         BrokerIds | None,
         Field(
-            description="The brokers that currently hold the partition; if other brokers do, it is not moved."
+            description="The brokers that currently hold the replicas of the partition. If they differ, the "
+            "partition is not moved."
         ),
     ] = None
 
@@ -54,9 +55,10 @@ class ReassignmentSpec(PaceSpec):
     """``spec`` of a Reassignment manifest: individual partitions, or topics with a rule.
 
     topics: names, or regular expressions (RE2) between slashes. An expression must match the whole name of a
-    topic; it also matches internal topics. drain: brokers that must not hold replicas of the topics.
-    targetBrokers: the only brokers that can hold replicas of the topics. rebalance: whether to spread
-    replicas and preferred leaders evenly.
+        topic, and also matches internal topics.
+    drain: brokers that must not hold replicas of the topics.
+    targetBrokers: the only brokers that can hold replicas of the topics.
+    rebalance: whether to spread replicas and preferred leaders evenly.
     """
 
     partitions: Annotated[
@@ -86,7 +88,7 @@ class ReassignmentSpec(PaceSpec):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The target replicas of one partition, in order, and the replicas that it must have before the move."""
+    """The target replicas of one partition, in order, and the replicas that are required before the move."""
 
     partition: TopicPartition
     replicas: tuple[int, ...]
@@ -118,11 +120,14 @@ class ReassignmentBody:
 
     @property
     def has_patterns(self) -> bool:
-        """Whether the topics include patterns. Only a cluster shows which topics a pattern matches."""
+        """Whether the topics include patterns.
+
+        The topics that a pattern matches are known only from a cluster.
+        """
         return any(map(is_pattern, self.topics))
 
     def filter_topics(self, topics: Iterable[str]) -> list[str]:
-        """Return the given topics that match, in order."""
+        """Return those of the given topics that the names or patterns match, sorted by name."""
         patterns = [compile_pattern(text[1:-1]) for text in self.topics if is_pattern(text)]
         return sorted(t for t in topics if t in self.topics or any(p.matches(t) for p in patterns))
 

@@ -22,7 +22,10 @@ from kdeclare.providers.kafka.reassignment.pending_move_cleanup import (
 
 RATE_KEYS = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 LOG_DIRS_RATE_KEY = "replica.alter.log.dirs.io.max.bytes.per.second"
-"""The rate of a broker for replicas that move between its log directories. Kafka uses no list for these."""
+"""The rate of a broker for replicas that move between its log directories.
+
+Kafka needs no list for this rate.
+"""
 ALL_RATE_KEYS = (*RATE_KEYS, LOG_DIRS_RATE_KEY)
 LEADER_REPLICAS_KEY = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS_KEY = "follower.replication.throttled.replicas"
@@ -49,7 +52,7 @@ class ReplicaTransfer:
 def build_transfer(
     partition: TopicPartition, replicas: tuple[int, ...], move: Move | None, target: tuple[int, ...]
 ) -> ReplicaTransfer:
-    """Return which brokers send and receive data if a partition moves to ``target``.
+    """Return the brokers that send and receive data if a partition moves to ``target``.
 
     move: the in-flight move of the partition, if any.
 
@@ -92,7 +95,7 @@ def build_entries(
 
 @dataclass(frozen=True, slots=True)
 class MissingThrottles:
-    """The missing entries of a throttle, and the existing rates that it relies on.
+    """The missing entries of a throttle, and the existing rates that the throttle relies on.
 
     entries: the entries to set. relies_on: existing rates that are kept, by entity and key. foreign_rates:
     the rates in ``relies_on`` that kdeclare did not set, by entity.
@@ -111,9 +114,9 @@ def find_missing(
 ) -> MissingThrottles:
     """Return the entries of ``required`` that are not set yet.
 
-    own_entries: entries that kdeclare set earlier. Only these rates are changed. declared_configs: configs
-    (``configs/TOPIC/orders/<key>``) that the same plan sets because a manifest declares them. No entry is
-    set for these configs.
+    own_entries: entries that kdeclare set earlier. Existing rates are changed only if kdeclare set them.
+    declared_configs: configs (``configs/TOPIC/orders/<key>``) that the same plan sets because a manifest
+        declares them. No entry is set for these configs.
     """
     missing_entries: dict[str, dict[str, ThrottleValue]] = {}
     relies_on: dict[str, dict[str, str]] = {}
@@ -193,7 +196,7 @@ def get_current_values(live: KafkaState, entity: str) -> dict[str, ConfigOverrid
 
 
 def build_selection(entities: Iterable[str], topics: Iterable[str] = ()) -> KafkaSelection:
-    """Select the throttles on these entities. Brokers that are down are omitted when they are read."""
+    """Select the throttles on these entities. A read omits brokers that are down."""
     configs = {}
     for entity in entities:
         resource = parse_entity(entity)
@@ -212,7 +215,7 @@ def parse_entity(entity: str) -> ConfigResource:
 def merge_entries(
     earlier: ThrottleEntries, later: ThrottleEntries, *, is_certain: bool = True
 ) -> ThrottleEntries:
-    """Merge entries. A rate in ``later`` replaces the earlier rate; if it is not certain, both are kept."""
+    """Merge entries. A rate in ``later`` replaces the earlier rate. If it is not certain, keep both rates."""
     result: dict[str, dict[str, ThrottleValue]] = {entity: dict(keys) for entity, keys in earlier.items()}
     for entity, keys in later.items():
         merged_keys = result.setdefault(entity, {})
@@ -249,8 +252,9 @@ def find_unneeded_entries(
 ) -> ThrottleEntries:
     """Return the entries of ``own_entries`` that no in-flight move needs anymore.
 
-    A rate is needed as long as a list that is kept contains a replica on that broker. A rate is also needed
-    on ``involved_brokers``, which take part in a move: another client may have set the list for that move.
+    The rate of a broker is needed as long as a list that is kept contains a replica on the broker. The rate
+    is also needed on ``involved_brokers``, which take part in a move, because another client possibly set the
+    list for that move.
     """
     needed_entries: dict[str, dict[str, ThrottleValue]] = {}
     needed_brokers = {str(broker) for broker in involved_brokers}
@@ -289,7 +293,7 @@ def _is_element_needed(
 def split_unreachable(
     entries: ThrottleEntries, down_brokers: Collection[int]
 ) -> tuple[ThrottleEntries, tuple[int, ...]]:
-    """Return the entries on reachable resources, and those of the ``down_brokers`` that have entries."""
+    """Return the entries on reachable resources, and the ids of the ``down_brokers`` that have entries."""
     held_entities = {entity for entity in entries if _find_broker_id(entity) in down_brokers}
     return {e: k for e, k in entries.items() if e not in held_entities}, tuple(
         sorted(b for entity in held_entities if (b := _find_broker_id(entity)) is not None)
@@ -302,5 +306,5 @@ def _find_broker_id(entity: str) -> int | None:
 
 
 def list_brokers(entries: ThrottleEntries) -> tuple[int, ...]:
-    """Return the brokers with a rate."""
+    """Return the ids of the brokers that have a rate."""
     return tuple(sorted(b for entity in entries if (b := _find_broker_id(entity)) is not None))

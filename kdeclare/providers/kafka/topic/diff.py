@@ -257,7 +257,7 @@ def _warn_recreated(desired: DesiredResource) -> Diagnostic:
         RECREATED,
         "Topic re-created",
         f"Topic '{desired.id.name}' was deleted and re-created outside kdeclare since it was last applied. "
-        "The new topic equals its manifest, so apply takes ownership of it. The earlier records are gone.",
+        "The new topic matches its manifest, so apply takes ownership of it. The earlier records are gone.",
         place=desired.source,
         resource=str(desired.id),
     )

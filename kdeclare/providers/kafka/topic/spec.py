@@ -61,8 +61,8 @@ class TopicLifecycle(BaseModel):
     adopt: Annotated[
         bool,
         Field(
-            description="Take over and change an existing topic that differs from the manifest and was never "
-            "applied."
+            description="Take ownership of an existing topic that differs from the manifest and was never "
+            "applied, and change it."
         ),
     ] = False
 
@@ -178,7 +178,10 @@ def _check_placement(resource: str, spec: TopicSpec) -> list[SpecProblem]:
         messages.append((("placement",), "'assignments' can only be combined with the strategy 'static'."))
     needs_racks = placement.strategy == "static-in-rack"
     if needs_racks != bool(placement.racks):
-        text = "Strategy 'static-in-rack' requires 'racks' (one per partition); no other strategy accepts it."
+        text = (
+            "Strategy 'static-in-rack' requires 'racks' (one per partition); other strategies do not accept "
+            "'racks'."
+        )
         messages.append((("placement",), text))
     if not is_static and (spec.partitions is None or spec.replicationFactor is None):
         text = "A placement requires 'partitions' and 'replicationFactor' to place a new topic."

@@ -24,8 +24,9 @@ class ReassignArgs(PartitionsArgs):
     """Partitions with their target replicas.
 
     client_guard: whether kdeclare checks the replication factor itself, because the brokers cannot (KIP-860).
-    pace: the pace of the moves, and of the moves that undo them. pause_s: the seconds to wait between the end
-        of all dependencies and the first request. group: the name of the group of moves that share the pace.
+    pace: the pace of the moves, and of the moves that undo them.
+    pause_s: the seconds to wait after all dependencies have finished, before the first request.
+    group: the name of the group of moves that share the pace.
     """
 
     allow_replication_factor_change: bool
@@ -37,7 +38,7 @@ class ReassignArgs(PartitionsArgs):
 
 @dataclass(frozen=True, slots=True)
 class MovesArgs(PartitionsArgs):
-    """Partitions with a move in flight, each with the target of the move or the replicas left by a cancel."""
+    """Partitions with a move in flight. For each: the target of the move, or the replicas after a cancel."""
 
     pace: Annotated[Pace | None, OMIT_NONE] = None
 
@@ -61,8 +62,8 @@ class RelocateArgs(Arguments):
 class ThrottleArgs(Arguments):
     """Throttles to set or clear; see `providers.kafka.reassignment.pending_move_cleanup.ThrottleEntries`.
 
-    partitions: the partitions whose moves are throttled. relies_on: the existing rates that must stay in
-    force, by entity and key.
+    partitions: the partitions whose moves are throttled. relies_on: the existing rates that must not change
+    during the moves, by entity and key.
     """
 
     entries: Mapping[_ThrottledEntity, Mapping[_ThrottleKey, ThrottleValue]]
@@ -79,12 +80,12 @@ def list_partitions(op: Operation) -> Collection[str]:
 
 
 def get_pace(op: Operation) -> Pace:
-    """Return the pace of an operation; an empty pace if it has none."""
+    """Return the pace of an operation; an empty pace if the operation has no pace."""
     if isinstance(op.args, ReassignArgs | MovesArgs | ElectArgs | ThrottleArgs):
         return op.args.pace or Pace()
     return Pace()
 
 
 def find_group(op: Operation) -> str | None:
-    """Return the name of the operation's group of moves, which share a pace; None if it has no group."""
+    """Return the name of the group of moves that an operation belongs to; None if it belongs to no group."""
     return op.args.group if isinstance(op.args, ReassignArgs) else None

@@ -96,9 +96,10 @@ class ElectLeaders(KafkaOperationType):
         *,
         validate_only: bool,
     ) -> Mapping[str, Result]:
-        """Send ElectLeaders for partitions whose leader is not the requested one.
+        """Send ElectLeaders for partitions whose leader is not the requested leader.
 
-        A partition that has a different preferred leader, for example because a move failed, is skipped.
+        Skip a partition whose preferred leader differs from the requested leader, for example because a move
+        failed.
         """
         cluster = connections.get(KafkaConnection).cluster
         topics = cluster.topics(sorted({t for op in ops for t in collect_topics(_get_leaders(op))}))
@@ -124,7 +125,7 @@ class ElectLeaders(KafkaOperationType):
         return UndoResult()
 
     def update_cleanup(self, op: Operation, status: Status, before: PendingCleanup) -> PendingCleanup:
-        """Keep an election in the pending cleanup while it waits for moves or for the preferred leader."""
+        """Keep the election in the pending cleanup until it is done. It can wait for moves or a broker."""
         own_leaders = _get_leaders(op)
         pending_elections = bind_elections(before)
         if status in (Status.STARTED, Status.UNKNOWN, Status.FAILED, Status.DENIED):

@@ -82,9 +82,9 @@ class AwaitMoves(PartitionsOperationType):
 class CancelMoves(PartitionsOperationType):
     """Cancels moves in flight.
 
-    partitions: the replicas that each partition has after the cancel. These are the listed replicas without
-    the replicas that were being added, in the listed order. The order can differ from the order before the
-    move. If the target of the move was changed, the partition keeps the replicas of all its targets.
+    partitions: the replicas of each partition after the cancel. These are the listed replicas without the
+    replicas that were being added, in the listed order. This order can differ from the order before the move.
+    If the target was changed during the move, the partition keeps the replicas of all its targets.
     """
 
     name = "moves.cancel"
@@ -98,7 +98,7 @@ class CancelMoves(PartitionsOperationType):
         return op.resource.kind == "Reassignment"
 
     def list_placements(self, op: Operation) -> Sequence[Placement]:
-        """Return the replicas before and after the cancel; those before include the replicas being added."""
+        """Return the replicas before the cancel (including replicas being added) and after the cancel."""
         placements: list[Placement] = []
         for name, target in get_targets(op).items():
             leaving = [broker for broker in get_replicas_before(op, name) if broker not in target]
@@ -117,7 +117,7 @@ class CancelMoves(PartitionsOperationType):
         *,
         validate_only: bool,
     ) -> Mapping[str, Result]:
-        """Send AlterPartitionReassignments without replicas.
+        """Send AlterPartitionReassignments with null as the replicas, which cancels moves.
 
         It is not a failure if a move has already finished.
         """
@@ -162,7 +162,7 @@ Replicas = tuple[int, ...]
 
 
 class ReassignPartitions(PartitionsOperationType):
-    """Moves partitions. The replication factor guard is on unless the operation allows a different factor."""
+    """Moves partitions. The replication factor guard is on, unless the operation allows a factor change."""
 
     name = "partitions.reassign"
     done_label = ("reassignment done", "reassignments done")
@@ -172,7 +172,7 @@ class ReassignPartitions(PartitionsOperationType):
     manner = frozenset({"pace", "pause_s", "group", "client_guard"})
 
     def find_pause_s(self, op: Operation) -> float:
-        """Return the pause between the previous batch and this operation."""
+        """Return the pause between the previous batch and this operation, in seconds."""
         return float(_get_args(op).pause_s or 0)
 
     def count_ongoing_parts(self, op: Operation) -> Mapping[ResourceId, int]:
@@ -199,9 +199,9 @@ class ReassignPartitions(PartitionsOperationType):
         *,
         validate_only: bool,
     ) -> Mapping[str, Result]:
-        """Send one request per guard mode.
+        """Send separate requests for operations with and without the guard.
 
-        An operation that disables the guard must not disable it for other operations.
+        An operation that disables the guard must not disable the guard for other operations.
         """
         cluster = connections.get(KafkaConnection).cluster
         results: dict[str, Result] = {}
@@ -213,7 +213,10 @@ class ReassignPartitions(PartitionsOperationType):
         return results
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Reassign the recorded replicas in their recorded order, which a cancel alone would not restore."""
+        """Move partitions back to the recorded replicas, in the recorded order.
+
+        A cancel would not restore the order.
+        """
         if has_other_object(op, now):
             return UndoResult(conflicts=("the topic itself",))
         replicas_to_restore: dict[str, Replicas] = {}
@@ -243,7 +246,7 @@ class ReassignPartitions(PartitionsOperationType):
         )
 
     def update_cleanup(self, op: Operation, status: Status, before: PendingCleanup) -> PendingCleanup:
-        """Keep moves that are possibly in flight in the pending cleanup.
+        """Keep a move in the pending cleanup while it is possibly in flight.
 
         Brokers accept or refuse each partition separately (KIP-455), so an operation that failed for one
         partition can still be moving its other partitions.
@@ -293,19 +296,20 @@ def _cancel_blocking_moves(
     targets: Mapping[TopicPartition, Replicas],
     expected: Mapping[TopicPartition, Replicas],
 ) -> tuple[dict[TopicPartition, Result], set[TopicPartition]]:
-    """Cancel in-flight moves that Kafka would not redirect to the targets.
+    """Cancel in-flight moves that Kafka cannot redirect to the new targets.
 
-    Returns the partitions that cannot be moved, with their faults, and the partitions for which the guard
-    must be off. A move that is not in the plan belongs to another client and is left alone.
+    Return the partitions that cannot be moved, with their faults, and the partitions for which the guard must
+    be off. A move that is not in the plan belongs to another client and is left alone.
+
     After a cancel, a partition can have more replicas than before the move. The guard would compare the
-    target with that larger number, and refuse a target that restores the original replication factor.
+    target with this larger number, and refuse a target that restores the original replication factor.
     """
     moves = cluster.moves(sorted({partition.topic for partition in targets}))
     moves_in_flight = {
         p: moves[p] for p, target in targets.items() if p in moves and moves[p].target != target
     }
     results: dict[TopicPartition, Result] = {
-        p: Fault("MOVE_IN_FLIGHT", f"Another client has started to move it to {list(move.target)}.")
+        p: Fault("MOVE_IN_FLIGHT", f"Another client is moving the partition to {list(move.target)}.")
         for p, move in moves_in_flight.items()
         if move.target != expected[p]
     }
@@ -327,9 +331,9 @@ def _cancel_blocking_moves(
 def can_redirect(move: Move, target: Replicas) -> bool:
     """Whether Kafka can change the target of an in-flight move to ``target`` correctly.
 
-    If the new target adds no replicas, Kafka keeps its stored list of replicas to add, and likewise its list
-    of replicas to remove. The move then continues to its old target, or stops
-    (ReplicationControlManager.changePartitionReassignment).
+    If the new target adds no replicas, Kafka keeps the stored list of replicas to add. If the new target
+    removes no replicas, Kafka keeps the stored list of replicas to remove. In these cases, the move can
+    continue to the old target, or stop (ReplicationControlManager.changePartitionReassignment).
     """
     adding = set(target).difference(move.replicas) or set(move.adding)
     removing = set(move.replicas).difference(target) or set(move.removing)
@@ -344,7 +348,8 @@ class RelocateReplicas(KafkaOperationType):
     """Moves replicas to a different log directory of the same broker.
 
     The broker continues the move after its response. If the broker does not have the replica yet, it keeps
-    the directory in memory only. The operation therefore runs right before the reassignment.
+    the target directory in memory only. Therefore, this operation runs right before the reassignment that
+    creates the replica.
     """
 
     name = "replicas.relocate"
@@ -353,7 +358,7 @@ class RelocateReplicas(KafkaOperationType):
     is_shown_late = False  # each broker itself reports its directories, without delay
 
     def is_confined(self, op: Operation) -> bool:
-        """Whether the operation belongs to a Reassignment, whose changes show each replica."""
+        """Whether the operation belongs to a Reassignment, because its changes show each replica."""
         return op.resource.kind == "Reassignment"
 
     def select(self, op: Operation) -> Selections:
@@ -365,7 +370,7 @@ class RelocateReplicas(KafkaOperationType):
         )
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
-        """Return the directory of each replica once its move has finished; None if it does not exist."""
+        """Return the directory of each replica after its move; None if the replica does not exist."""
         state = live.get(KafkaState)
         dirs_by_replica = {name: state.dirs.get(parse_replica(name)) for name in _get_paths(op)}
         return {name: dirs.final_path if dirs else None for name, dirs in dirs_by_replica.items()}
@@ -426,7 +431,7 @@ class RelocateReplicas(KafkaOperationType):
         }
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Move the replicas back. Replicas that did not exist before are removed with the reassignment."""
+        """Move the replicas back. Undoing the reassignment removes replicas that did not exist before."""
         paths_to_restore: dict[str, str] = {}
         conflicts = []
         for name, path in _get_paths(op).items():

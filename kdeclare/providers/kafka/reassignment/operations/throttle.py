@@ -40,7 +40,7 @@ BROKER_DOWN = "BROKER_NOT_AVAILABLE"
 
 
 class ThrottleOperationType(KafkaOperationType):
-    """The common part of setting and clearing throttles."""
+    """The base class of the operation types that set and clear throttles."""
 
     is_auxiliary = True
 
@@ -50,7 +50,10 @@ class ThrottleOperationType(KafkaOperationType):
         return (throttles.build_selection(sorted(entities), collect_topics(_get_args(op).partitions)),)
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
-        """Return the rates, and the elements of the lists that kdeclare sets, without other elements."""
+        """Return the rates, and the elements that kdeclare sets in lists.
+
+        Other elements of the lists are omitted.
+        """
         state = live.get(KafkaState)
         view: dict[str, JsonValue] = {}
         for entity, keys in _get_entries(op).items():
@@ -148,7 +151,7 @@ class SetThrottle(ThrottleOperationType):
         return {op.id: _alter_configs(cluster, _get_entries(op), _build_put) for op in ops}
 
     def update_cleanup(self, op: Operation, status: Status, before: PendingCleanup) -> PendingCleanup:
-        """Add the operation's entries, even if it is unknown which entries took effect."""
+        """Add the operation's entries to the pending cleanup, even if their effect is unknown."""
         if status in (Status.INTERRUPTED, Status.SKIPPED, Status.STALE):
             return before
         is_certain = status is Status.DONE
@@ -159,7 +162,7 @@ class SetThrottle(ThrottleOperationType):
 
 
 class ClearThrottle(ThrottleOperationType):
-    """Removes throttle entries once none of the partitions is moving. Rates of other clients stay."""
+    """Removes throttle entries once none of the partitions is moving. Keeps the rates of other clients."""
 
     name = "throttle.clear"
     cleanup_label = "removed their throttle"
@@ -214,8 +217,8 @@ def _build_claims(entries: Mapping[str, Iterable[str]]) -> dict[str, str]:
 def remove_throttles(cluster: Cluster, entries: ThrottleEntries) -> Result:
     """Remove those ``entries`` that exist. Return a fault if a broker with entries is down.
 
-    SUBTRACT can leave an empty list as an override. If kdeclare created the list, a second request unsets it.
-    An element that another client adds between the two requests is lost.
+    SUBTRACT can leave an empty list as an override. If kdeclare created the list, a second request removes
+    the override. An element that another client adds between the two requests is lost.
     """
     fenced_brokers = [broker.id for broker in cluster.describe().brokers if broker.fenced]
     reachable_entries, down_brokers = throttles.split_unreachable(entries, fenced_brokers)
@@ -239,7 +242,10 @@ def _is_fresh(value: ThrottleValue) -> bool:
 
 
 def _filter_present(cluster: Cluster, entries: ThrottleEntries) -> ThrottleEntries:
-    """Return the entries that are currently set. A rate counts only if it has the value that kdeclare set."""
+    """Return the entries that are currently set.
+
+    Ignore a rate that differs from the rate that kdeclare set.
+    """
     result: dict[str, dict[str, ThrottleValue]] = {}
     for entity, current_values in _read_current_values(cluster, entries).items():
         for key, value in entries[entity].items():
@@ -306,7 +312,7 @@ def _build_unset(key: str, value: ThrottleValue) -> ConfigOp:
 
 
 def _alter_configs(cluster: Cluster, entries: ThrottleEntries, make_op: _ConfigOpFactory) -> Result:
-    """Send one request for all entities. Return the first fault, ignoring topics that were deleted."""
+    """Send one request for all entities. Return the first fault, but ignore faults of deleted topics."""
     alterations = [
         ConfigAlteration(
             throttles.parse_entity(entity), tuple(make_op(key, value) for key, value in keys.items())

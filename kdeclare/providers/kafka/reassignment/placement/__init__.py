@@ -1,10 +1,14 @@
 """Compute placements that satisfy the strategy, move few replicas, and spread replicas evenly. Pure.
 
-`place_replicas` works in stages. The first stage (`slots`) applies replication factors, drains and the rack
-constraints of the strategy. The next stage spreads replicas over racks, if the strategy requires this. The
-last stage chooses the preferred leaders (`leaders`). A rebalance also repeats `rebalance` until it improves
-nothing more. All stages change the same `WorkingAssignment` (`assignment`), which contains the slots and the
-numbers of replicas by broker and by topic.
+`place_replicas` works in stages:
+
+- `slots` applies replication factors, drains and the rack constraints of the strategy.
+- If the strategy requires it, replicas are spread over racks.
+- `leaders` chooses the preferred leaders.
+- For a rebalance, the functions of `rebalance` run repeatedly, until they change nothing more.
+
+All stages change the same `WorkingAssignment` (`assignment`), which contains the slots and the numbers of
+replicas by broker and by topic.
 """
 
 from kdeclare.providers.kafka.reassignment.placement.assignment import Load

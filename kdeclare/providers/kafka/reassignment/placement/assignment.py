@@ -12,8 +12,11 @@ Rack = str | None
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """By broker id: the number of replicas of topics that are not being placed, and the number of preferred
-    leaders among these replicas."""
+    """The load of each broker from topics that are not being placed.
+
+    replicas: the number of replicas, by broker id. leaders: the number of preferred leaders among these
+    replicas.
+    """
 
     replicas: Mapping[int, int] = field(default_factory=dict)
     leaders: Mapping[int, int] = field(default_factory=dict)
@@ -21,11 +24,13 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class BrokerSet:
-    """The brokers.
+    """The brokers, and which of them can get replicas.
 
-    racks: the rack of every registered broker. usable: brokers that can get new replicas. by_rack: the usable
-    brokers, by rack. excluded_brokers: brokers that must not hold replicas. load: the replicas of topics that
-    are not being placed.
+    racks: the rack of every registered broker.
+    usable: brokers that can get new replicas.
+    by_rack: the usable brokers, by rack.
+    excluded_brokers: brokers that must not hold replicas.
+    load: the replicas of topics that are not being placed.
     """
 
     racks: Mapping[int, Rack]
@@ -61,8 +66,11 @@ Swap = tuple[int, int, int]
 
 
 TopicRanks = tuple[list[tuple[int, int]], list[tuple[int, int]]]
-"""Two heaps of topics. They are ordered by the number of replicas that the taker has of a topic, minus the
-number that the giver has. The second heap contains topics of which only leaders can be moved."""
+"""Two heaps of topics, for one giver and one taker.
+
+The heaps are ordered by the number of replicas of a topic on the taker, minus the number on the giver. The
+second heap contains the topics of which only leaders can be moved.
+"""
 
 FOLLOWER_COST = 2
 """The cost of moving a follower; see `WorkingAssignment.compute_cost`."""
@@ -72,10 +80,14 @@ FOLLOWER_COST = 2
 class Slot:
     """The replicas of one partition during placement.
 
-    topic: the number of the partition's topic. kept: the replicas that stay. wanted: how many more brokers
-    must be chosen from ``pool``. chosen: the brokers that have been chosen. spreads_racks: whether to spread
-    the replicas over racks. origin: the original replicas, leader first, if moves have a cost. Keeping an
-    original replica costs nothing.
+    topic: the number of the partition's topic.
+    kept: the replicas that stay.
+    pool: the brokers that can be chosen.
+    wanted: the number of brokers to choose, in addition to the kept replicas.
+    chosen: the brokers that have been chosen.
+    spreads_racks: whether to spread the replicas over racks.
+    origin: the original replicas, leader first, if moves have a cost. An original replica that stays costs
+        nothing.
     """
 
     topic: int
@@ -91,19 +103,22 @@ class Slot:
 
     @property
     def replicas(self) -> Replicas:
-        """All replicas: the kept replicas first, then the chosen ones."""
+        """All replicas: first the kept replicas, then the chosen replicas."""
         return (*self.kept, *self.chosen)
 
 
 class WorkingAssignment:
     """Slots, with indexes and counters of their replicas.
 
-    racks: the rack of every broker that can appear. down: fenced brokers, which are chosen last, regardless
-    of racks. weight: the weight of each broker; among otherwise equal brokers, the smallest weight wins.
-    count: the number of replicas of each broker. topic_counts: the same by topic and broker. held: the slots
-    of chosen replicas, by broker and topic. incoming: the slots of replicas that moved to a broker, by
-    broker. outgoing: the slots of replicas that moved away from a broker, by broker. topic_ranks: the topics
-    to swap, by giver and taker; see `TopicRanks`.
+    racks: the rack of every broker that can appear.
+    down: fenced brokers. They are chosen last, regardless of racks.
+    weight: the weight of each broker. Among otherwise equal brokers, the smallest weight wins.
+    count: the number of replicas of each broker.
+    topic_counts: the number of replicas by topic and broker.
+    held: the slots of chosen replicas, by broker and topic.
+    incoming: by broker, the slots of replicas that moved to the broker.
+    outgoing: by broker, the slots of replicas that moved away from the broker.
+    topic_ranks: the topics to swap, by giver and taker; see `TopicRanks`.
     """
 
     def __init__(
@@ -142,7 +157,7 @@ class WorkingAssignment:
         self._update_counts(index, broker, 1)
 
     def move(self, swaps: Iterable[Swap]) -> None:
-        """Move chosen replicas to different brokers, as the swaps say."""
+        """Apply swaps, each of which moves a chosen replica to a different broker."""
         for index, giver, taker in swaps:
             seat = self.slots[index]
             seat.chosen.remove(giver)
@@ -188,7 +203,7 @@ class WorkingAssignment:
             yield from indices
 
     def can_swap(self, index: int, giver: int, taker: int) -> bool:
-        """Whether ``taker`` can replace ``giver`` in a slot without a worse spread over racks."""
+        """Whether ``taker`` can replace ``giver`` in a slot without making the spread over racks worse."""
         slot = self.slots[index]
         if taker not in slot.pool or taker in slot.chosen or taker in slot.kept:
             return False

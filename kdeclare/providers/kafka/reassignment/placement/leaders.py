@@ -26,11 +26,11 @@ def choose_leaders(
     drafts: Sequence[PartitionDraft],
     brokers: dict[int, Rack],
 ) -> list[bool]:
-    """Choose the leader of every partition and put it first. Return whether each partition had a choice.
+    """Choose each partition's leader and put it first. Return for each partition whether there was a choice.
 
     A leader whose replica stays remains the leader. If a leader is on an unregistered broker, the first
-    remaining replica becomes the leader. If the replica of any other leader is removed, either the first
-    remaining replica or a new replica becomes the leader, whichever balances leaders better.
+    remaining replica becomes the leader. If the replica of any other leader is removed, the leader is either
+    the first remaining replica or a new replica. The choice is the replica that balances leaders better.
     """
     slots = [_build_leader_slot(broker_set, part) for part in drafts]
     assignment = _build_leader_assignment(broker_set, brokers, slots)
@@ -46,7 +46,7 @@ def balance_leaders(
     drafts: Sequence[PartitionDraft],
     brokers: dict[int, Rack],
 ) -> None:
-    """Reorder replicas until preferred leaders are balanced. Leaders on fenced brokers stay."""
+    """Reorder replicas until preferred leaders are balanced. Leaders on fenced brokers remain leaders."""
     slots = []
     for draft in drafts:
         leader = draft.after[0]
@@ -60,7 +60,7 @@ def balance_leaders(
 
 
 def _build_leader_slot(broker_set: BrokerSet, draft: PartitionDraft) -> Slot:
-    """Build the slot of a partition's leader: with a fixed leader, or with candidates."""
+    """Build the slot for a partition's leader. The leader is either fixed, or chosen from candidates."""
     replicas_before, replicas = draft.before, draft.after
     kept = tuple(r for r in replicas_before if r in replicas)
     if kept and (kept[0] == replicas_before[0] or replicas_before[0] not in broker_set.racks):
@@ -97,7 +97,7 @@ def _balance_leader_assignment(
 
 
 def _make_rack_filter(broker_set: BrokerSet, assignment: WorkingAssignment) -> TransferFilter:
-    """Build a filter that rejects transfers which would unbalance a topic's leaders over racks."""
+    """Build a filter that rejects transfers that make a topic's spread of leaders over racks less even."""
 
     def count_rack_leaders(topic: int, broker: int) -> int:
         topic_counts, rack = assignment.topic_counts[topic], broker_set.racks[broker]
@@ -113,7 +113,7 @@ def _make_rack_filter(broker_set: BrokerSet, assignment: WorkingAssignment) -> T
 def balance_leaders_over_racks(
     broker_set: BrokerSet, drafts: Sequence[PartitionDraft], is_free: Sequence[bool]
 ) -> None:
-    """Balance each topic's leaders over racks, so that their numbers differ by at most one.
+    """Balance each topic's leaders, so that the numbers of leaders in two racks differ by at most one.
 
     First change the leaders of partitions that had a choice, then reorder replicas, then move leaders. A
     partition with a replica on an unregistered broker is left unchanged, because Kafka would refuse the
@@ -154,7 +154,10 @@ def _reorder_leaders(
     movable_drafts: Sequence[PartitionDraft],
     members: Sequence[PartitionDraft],
 ) -> None:
-    """Balance leaders over racks by reordering replicas. This is a rebalance of racks instead of brokers."""
+    """Balance leaders over racks by reordering replicas.
+
+    The algorithm is a rebalance with racks as brokers.
+    """
     rack_numbers = {rack: n for n, rack in enumerate(racks)}
     slots = []
     movable_ids = {id(part) for part in movable_drafts if part.after[0] in broker_set.usable}
@@ -184,7 +187,7 @@ def _relocate_leaders(
     replicas: Counter[int],
     leaders: Counter[int],
 ) -> None:
-    """Balance leaders over racks by moving leaders to brokers of racks that have too few.
+    """Balance leaders over racks by moving leaders to brokers in racks that have too few leaders.
 
     A leader never moves to a rack that already has a replica of the partition, even on a fenced broker.
     """
@@ -212,8 +215,8 @@ def _relocate_leaders(
 def order_replicas(leader: int, previous: Replicas, replicas: Replicas) -> Replicas:
     """Order replicas: the leader, then kept replicas in their old order, then new replicas in ring order.
 
-    The ring starts at the leader. In any fixed order, all partitions of a leader would fail over to the same
-    broker.
+    The ring of broker ids starts at the leader. With a fixed order, all partitions of a leader would fail
+    over to the same broker.
     """
     kept = [r for r in dict.fromkeys((leader, *previous)) if r in replicas]
     return (*kept, *sorted(set(replicas).difference(kept), key=lambda b: (b < leader, b)))

@@ -1,4 +1,4 @@
-"""The sequence of placement stages."""
+"""Run the stages of a placement."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ from kdeclare.providers.kafka.reassignment.placement.slots import (
 from kdeclare.providers.kafka.reassignment.placement_request import PlacementRequest, Strategy
 
 _LEADER_WEIGHT = 1 << 32
-"""A number larger than any number of replicas. A weight compares leaders first and replicas second."""
+"""A number larger than any number of replicas, so that weights compare leaders first and replicas second."""
 
 
 def place_replicas(
@@ -44,23 +44,25 @@ def place_replicas(
     """Return the replicas, preferred leader first, of every partition of every topic. Deterministic.
 
     brokers: all registered brokers. Only brokers that are neither fenced nor drained get new replicas.
-    current: the replicas of the existing partitions. For a partition that is moving, these are not the
-        listed replicas, which also include the replicas being added.
+    current: the replicas of the existing partitions. For a partition that is moving, these are the target
+        replicas of the move.
     load: the replicas and leaders of topics that are not being placed. Among equally good brokers, the least
         loaded broker is chosen.
 
-    Priorities, in this order: the strategy; minimal movement; even numbers of replicas per broker, for all
-    topics together and then for each topic; and the same for preferred leaders.
+    Priorities, in this order: the strategy; few moves; even numbers of replicas per broker, first for all
+    topics together and then for each topic; even numbers of preferred leaders per broker, in the same way.
 
     New replicas are spread over as many racks as possible, as evenly as possible. All brokers without a rack
     count as one rack, so this rule has no effect if no broker has a rack. Existing replicas are moved between
     racks only if the strategy or a rebalance requires it.
 
     A partition that already satisfies the request stays unchanged. A partition with too few replicas keeps
-    them in order and gets new replicas at the end. A partition with too many replicas keeps its preferred
-    leader. It first loses replicas on fenced brokers, and then the replicas whose loss leaves the most racks.
-    The order of the rest stays. A partition that changes cannot keep a replica on an unregistered broker,
-    since Kafka refuses such a target. A rack strategy or a rebalance replaces such a replica.
+    its replicas in order and gets new replicas at the end. A partition with too many replicas keeps its
+    preferred leader. Replicas on fenced brokers are removed first, and then the replicas whose removal leaves
+    the most racks. The remaining replicas stay in order.
+
+    A partition that changes cannot keep a replica on an unregistered broker, because Kafka refuses such a
+    target. A rack strategy or a rebalance replaces such a replica.
 
     Raises PlacementError, including its subclasses FewerPartitions and NotEnoughBrokers.
     """
@@ -89,8 +91,8 @@ def _fill_and_balance(
     broker_set: BrokerSet, drafts: Sequence[PartitionDraft], slots: Sequence[Slot], racks: dict[int, Rack]
 ) -> None:
     """Fill all slots and balance the chosen replicas."""
-    # Among equal brokers, those that lead few partitions come first. Otherwise, a new partition could have no
-    # such replica to choose as its leader.
+    # Among equal brokers, prefer brokers that lead few partitions. Otherwise, a new partition could have no
+    # replica on such a broker, and so no suitable leader.
     leader_counts = Counter(seat.kept[0] for seat in slots if seat.kept)
     weights = {b: leader_counts[b] * _LEADER_WEIGHT + broker_set.load.replicas.get(b, 0) for b in racks}
     assignment = WorkingAssignment(slots, racks, broker_set.racks.keys() - broker_set.usable, weights)
@@ -118,10 +120,10 @@ def _spread_over_racks(
 def _rebalance(
     broker_set: BrokerSet, request: PlacementRequest, drafts: Sequence[PartitionDraft], racks: dict[int, Rack]
 ) -> None:
-    """Balance replicas and then leaders, until nothing improves anymore.
+    """Balance replicas and then leaders, and repeat this until nothing improves anymore.
 
-    No step worsens the result of an earlier step, so the loop terminates. Balancing its result again changes
-    nothing.
+    No step makes the result of an earlier step worse, so the loop terminates. Balancing the result again
+    changes nothing.
     """
     while True:
         previous = [part.after for part in drafts]
@@ -154,17 +156,20 @@ def _rebalance_replicas(
 
 
 class LoadAwarePlacer:
-    """Places topics with regard to the replicas in the cluster and to earlier placements.
+    """Places topics, and takes the replicas in the cluster and earlier placements into account.
 
     excluded_by_topic: for each topic, the brokers that must not get new replicas, because a different
-    declared resource would move the replicas away again. has_moved: whether any placement differs from the
-    current replicas.
+        declared resource would move the replicas away again.
+    has_moved: whether any placement differs from the current replicas.
     """
 
     def __init__(
         self, live: KafkaState, excluded_by_topic: Mapping[str, frozenset[int]] | None = None
     ) -> None:
-        """Create the placer. Replicas are counted only when needed, because most plans move no replica."""
+        """Create the placer.
+
+        Replicas are counted only when they are needed, because most plans move no replica.
+        """
         self._uncounted_live: KafkaState | None = live
         self._excluded_by_topic = excluded_by_topic or {}
         self.has_moved = False
@@ -241,7 +246,7 @@ class LoadAwarePlacer:
 def explain_rack_layout(brokers: Sequence[Broker]) -> tuple[str, ...]:
     """Explain the effects of brokers without a rack and of racks of unequal size.
 
-    Returns nothing if no broker has a rack, because rack rules then have no effect.
+    The result is empty if no broker has a rack, because rack rules then have no effect.
     """
     racks: dict[str, list[int]] = {}
     rackless_ids: list[int] = []
@@ -271,7 +276,7 @@ def _explain_unequal_racks(racks: dict[str, list[int]]) -> tuple[str, ...]:
     )
     return (
         f"The racks have unequal sizes: {sizes_text}. When replicas are spread over racks, the brokers of "
-        f"{racks_text} hold more of them than the others.",
+        f"{racks_text} hold more replicas than the brokers of other racks.",
     )
 
 

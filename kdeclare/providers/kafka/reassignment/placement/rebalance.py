@@ -13,19 +13,21 @@ from kdeclare.providers.kafka.reassignment.placement.assignment import (
 from kdeclare.providers.kafka.reassignment.placement.swaps import find_best_swap
 
 _ReachedFrom = Mapping[int, tuple[int, int]]
-"""For each broker that a path reaches: the slot of the last swap, and the giver of that swap."""
+"""By broker that a path reaches: the slot of the last swap, and the giver of that swap."""
 
 TransferFilter = Callable[[int, int, int], bool]
-"""A filter of transfers: takes the number of a topic, the giver and the taker."""
+"""A function that returns whether a transfer is allowed. Arguments: topic number, giver and taker."""
 
 
 def balance_replicas(assignment: WorkingAssignment, brokers: Iterable[int]) -> None:
-    """Swap replicas until the replica counts of brokers cannot be balanced better.
+    """Swap replicas until the replica counts of the brokers are as equal as possible.
 
-    A swap requires a taker with at least two replicas fewer than the giver. Where no single swap is possible,
-    a swap in one slot can make a swap in a different slot possible, so paths of several swaps are searched.
-    After a search without a result, the start of the search and all brokers that it reached are finished: no
-    path through them leads to a broker with few enough replicas.
+    A swap requires a taker with at least two replicas fewer than the giver. If no single swap is possible, a
+    swap in one slot can make a swap in a different slot possible. So paths of several swaps are also
+    searched.
+
+    If a search finds no path, the first broker of the search and all brokers that the search reached are not
+    searched again: no path through these brokers leads to a broker with few enough replicas.
     """
     remaining = set(brokers)
     counts, weights = assignment.count, assignment.weight
@@ -49,10 +51,10 @@ def balance_replicas(assignment: WorkingAssignment, brokers: Iterable[int]) -> N
 def balance_topics(
     assignment: WorkingAssignment, brokers: Iterable[int], is_allowed: TransferFilter | None = None
 ) -> None:
-    """Swap until no topic can be balanced better without unbalancing the totals of brokers.
+    """Swap until no topic can be balanced better without making the total counts of brokers less equal.
 
-    Where a swap in one topic would unbalance the totals, a swap in a second topic compensates for it, if the
-    second topic stays equally balanced.
+    If a swap in one topic would make the totals less equal, a swap in a second topic compensates for the
+    first swap, provided that the second topic stays as balanced as it is.
     """
     broker_ids = set(brokers)
     has_changed = True
@@ -66,7 +68,7 @@ def balance_topics(
 def balance_within_topics(
     assignment: WorkingAssignment, brokers: Iterable[int], is_allowed: TransferFilter
 ) -> None:
-    """Balance like `balance_replicas`, but only along paths within one topic, if the filter allows them."""
+    """Balance like `balance_replicas`, but only along paths within one topic that the filter allows."""
     broker_ids = set(brokers)
     counts = assignment.count
     has_changed = True
@@ -120,7 +122,7 @@ def _find_compensating_swaps(
     broker_ids: set[int],
     is_allowed: TransferFilter | None,
 ) -> list[Swap] | None:
-    """Find swaps in other topics that restore the totals of both brokers without unbalancing these topics."""
+    """Find swaps in other topics that restore the totals of both brokers. The other topics stay balanced."""
     giver, taker = ends
     swaps: list[Swap] = []
     for other in assignment.held[giver]:
@@ -180,7 +182,7 @@ def _find_reachable(
     topic: int | None = None,
     target_count: int = -1,
 ) -> tuple[dict[int, tuple[int, int]], int | None]:
-    """Find the brokers that paths of swaps lead to. Stop at one with at most ``target_count`` replicas.
+    """Find the brokers that paths of swaps reach. Stop at a broker with at most ``target_count`` replicas.
 
     Only the shortest paths are used, so that no two swaps of a path use the same slot.
     """

@@ -1,7 +1,7 @@
-"""Build the slots of partitions as the strategy requires, and choose the first replicas greedily.
+"""Build the slots of partitions as the strategy requires, and choose the initial replicas greedily.
 
-The strategy determines which racks a partition can use, which of its replicas violate the rule, and why a
-placement is impossible.
+The strategy determines the racks that a partition can use, the replicas that violate the rule, and the reason
+why a placement is impossible.
 """
 
 import random
@@ -19,7 +19,7 @@ from kdeclare.providers.kafka.reassignment.placement.assignment import (
 from kdeclare.providers.kafka.reassignment.placement_request import PlacementError, PlacementRequest, Strategy
 
 RequiredRack = tuple[Rack] | None
-"""The rack that a partition must be in, if there is one."""
+"""The rack that a partition must be in, as a tuple with one element; None if any rack is allowed."""
 
 
 def should_spread(request: PlacementRequest) -> bool:
@@ -33,9 +33,10 @@ def should_spread_existing(request: PlacementRequest) -> bool:
 
 
 class RackConstraints:
-    """The rack that each partition must be in, if the strategy requires one.
+    """The rack that each partition must be in, if the strategy requires a rack.
 
-    load: the number of replicas of all topics, by broker. It influences the racks chosen for new partitions.
+    load: the number of replicas of all topics, by broker. New partitions are placed in racks with little
+    load.
     """
 
     def __init__(self, broker_set: BrokerSet, request: PlacementRequest, load: Mapping[int, int]) -> None:
@@ -46,7 +47,7 @@ class RackConstraints:
         )
 
     def home(self, topic: str, partition: int, replicas: Replicas, factor: int) -> RequiredRack:
-        """Return the required rack; None if any broker is allowed. Raises PlacementError."""
+        """Return the required rack; None if any rack is allowed. Raises PlacementError."""
         if self._request.strategy is Strategy.STATIC_IN_RACK:
             return (self._get_listed_rack(topic, partition, replicas, factor),)
         if self._request.strategy is Strategy.IN_RACK:
@@ -73,7 +74,11 @@ class RackConstraints:
         return rack
 
     def _choose_rack(self, topic: str, partition: int, replicas: Replicas, factor: int) -> Rack:
-        """Choose a large enough rack: the leader's, else the one with most replicas, else the emptiest."""
+        """Choose a rack that is large enough.
+
+        The order of preference: the rack of the leader, the rack with the most replicas of the partition, the
+        emptiest rack.
+        """
         racks = self._broker_set.racks
         current_racks = [racks[r] for r in replicas if r in racks]
         capacities = {
@@ -117,11 +122,11 @@ def _format_replica_count(factor: int) -> str:
 def build_spread_slot(
     broker_set: BrokerSet, topic: int, replicas: Replicas, load: Mapping[int, int]
 ) -> Slot | None:
-    """Build a slot that spreads a partition over racks with few moves. Return None if it is spread already.
+    """Build a slot that spreads a partition over racks with few moves; None if it is already spread.
 
-    Replicas are removed from the fullest rack, but never the leader: first a replica on a fenced broker, then
-    the replica on the broker with the most replicas (``load``). The fullest rack always contains a follower,
-    because it holds at least two replicas.
+    Replicas are removed from the fullest rack, but the leader is never removed. A replica on a fenced broker
+    is removed first, and then the replica on the broker with the most replicas (``load``). The fullest rack
+    always contains a follower, because it holds at least two replicas.
     """
     kept, removed_count = [*replicas], 0
     rack_usage = Counter(broker_set.racks.get(r) for r in replicas)
@@ -140,7 +145,7 @@ def build_spread_slot(
 def _find_uneven_racks(
     rack_usage: Counter[Rack], free_counts: Mapping[Rack, int]
 ) -> tuple[Rack, Rack] | None:
-    """Return the fullest rack and the emptiest rack with a free broker, if they differ by 2 or more."""
+    """Return the fullest rack and the emptiest rack with a free broker; None if they differ by 0 or 1."""
     highest = max(rack_usage.values())
     if highest < 2:
         return None
@@ -160,7 +165,10 @@ def validate_static(
     current: Sequence[Replicas],
     partition_count: int,
 ) -> None:
-    """Check that explicit assignments satisfy the request. Raises PlacementError if they do not."""
+    """Check that explicit assignments satisfy the request.
+
+    Raises PlacementError if the request is not satisfied.
+    """
     for partition in range(partition_count):
         replicas = current[partition] if partition < len(current) else ()
         excluded_replicas = broker_set.excluded_brokers.intersection(replicas)
@@ -208,10 +216,12 @@ class FewerPartitions(PlacementError):
 class PartitionDraft:
     """One partition during placement.
 
-    topic: the number of its topic. before: its current replicas; empty for a new partition. slot: the
-    replicas that stay, and the replicas to choose. pool: all brokers that can hold the partition; empty if it
-    is fixed. fixed: whether the partition must not change. after: the replicas chosen up to now, preferred
-    leader first.
+    topic: the number of the partition's topic.
+    before: the current replicas of the partition; empty for a new partition.
+    slot: the replicas that stay, and the replicas to choose.
+    pool: all brokers that can hold the partition; empty if the partition is fixed.
+    fixed: whether the partition must not change.
+    after: the replicas that are chosen so far, preferred leader first.
     """
 
     topic: int
@@ -228,7 +238,7 @@ def build_drafts(
     current: Mapping[str, Sequence[Replicas]],
     load: Mapping[int, int],
 ) -> list[PartitionDraft]:
-    """Return drafts of all requested partitions, by topic and number. Raises PlacementError.
+    """Return drafts of all requested partitions, ordered by topic and number. Raises PlacementError.
 
     load: the number of replicas of all topics, by broker.
     """
@@ -267,7 +277,7 @@ def build_drafts(
 
 
 def _resolve_factor(request: PlacementRequest, name: str, reference_replicas: Sequence[int]) -> int:
-    """Return the requested factor, or the current factor of the partition or of the reference replicas."""
+    """Return the requested replication factor or, without a request, the number of reference replicas."""
     factor = request.replication_factor or len(reference_replicas)
     if factor < 1:
         raise PlacementError(f"{name} is new, but its replication factor is not set")
@@ -282,7 +292,7 @@ def _build_draft(
     replicas_before: Replicas,
     factor: int,
 ) -> PartitionDraft:
-    """Build the draft of a partition: the replicas that stay, and the brokers to choose new ones from."""
+    """Build the draft of a partition: the replicas that stay, and the brokers for new replicas."""
     name, topic, number = identity
     pool = (
         broker_set.usable if required_rack is None else broker_set.by_rack.get(required_rack[0], frozenset())
@@ -330,10 +340,16 @@ _CostGroups = list[tuple[Rack, int, frozenset[int]]]
 def fill_slots(assignment: WorkingAssignment) -> None:
     """Choose brokers for every slot that needs more replicas.
 
-    Each choice is greedy and prefers, in this order: a broker that is not fenced; the rack with the fewest
-    replicas of the slot; the fewest replicas of all topics; the fewest of this topic; the rack with the
-    fewest replicas of all, so that later partitions find brokers with few replicas in several racks; the
-    smallest weight; a broker that held the partition before.
+    Each choice is greedy and prefers, in this order:
+
+    - a broker that is not fenced
+    - the rack with the fewest replicas of the slot
+    - the broker with the fewest replicas of all topics
+    - the broker with the fewest replicas of the slot's topic
+    - the rack with the fewest replicas of all topics, so that brokers with few replicas remain in several
+      racks
+    - the broker with the smallest weight
+    - a broker that held a replica of the partition before
     """
     # Ties between equal brokers are broken pseudo-randomly. A fixed pattern would let the same brokers share
     # many partitions.
@@ -355,7 +371,10 @@ def fill_slots(assignment: WorkingAssignment) -> None:
 
 
 def _group_pool(assignment: WorkingAssignment, slot: Slot) -> _CostGroups:
-    """Group the brokers of a pool that always have the same cost; return each group's rack and base cost."""
+    """Group the brokers of a pool that always have equal costs.
+
+    Return the rack and base cost of each group.
+    """
     groups: dict[tuple[Rack, int], set[int]] = {}
     for broker in sorted(slot.pool):
         rack = assignment.racks[broker] if slot.spreads_racks else None

@@ -13,12 +13,12 @@ from kdeclare.providers.kafka.reassignment.placement.assignment import (
 def find_best_swap(
     assignment: WorkingAssignment, giver: int, taker: int, topic: int | None = None
 ) -> Swap | None:
-    """Return the best swap between two brokers, in one topic or in all topics; None if none is possible.
+    """Return the best swap between two brokers, in one topic or in all topics; None if no swap is possible.
 
-    The best swaps move a replica that has already moved: back, or to a different broker. Next come swaps that
-    do not unbalance a topic, because each unbalanced topic requires one more move later. Among these, swaps
-    of followers come before swaps of leaders. Remaining ties are decided by topic: the giver's replicas must
-    exceed the taker's by as many as possible.
+    The best swaps move a replica that was already moved, either back or to a different broker. The next best
+    swaps do not unbalance a topic, because each unbalanced topic requires one more move later. Among equally
+    good swaps, swaps of followers come before swaps of leaders. Then the topic decides: the difference
+    between the giver's and the taker's number of replicas must be as large as possible.
     """
     restoring_swap = _find_restoring_swap(assignment, giver, taker, topic)
     if restoring_swap is not None:
@@ -91,7 +91,7 @@ def _find_swap_in_ranked_topics(
 def _find_first_topic(
     assignment: WorkingAssignment, giver: int, taker: int, heap: list[tuple[int, int]], limit: int
 ) -> int | None:
-    """Update ranks that have risen. Then return the first topic if its rank is below the limit."""
+    """Update the ranks that have risen. Then return the first topic if its rank is below the limit."""
     while heap and heap[0][0] < limit:
         rank, topic = heap[0]
         counts = assignment.topic_counts[topic]
@@ -105,7 +105,7 @@ def _find_first_topic(
 def _rank_topics(assignment: WorkingAssignment, giver: int, taker: int) -> list[tuple[int, int]]:
     """Return a heap of the giver's topics, ordered by how many more replicas the giver has than the taker.
 
-    Ranking is slow, so the heap is kept across swaps until it is empty.
+    Ranking is slow, so the heap is used for several swaps, until it is empty.
     """
     topic_counts = assignment.topic_counts
     ranked = [
