@@ -46,10 +46,11 @@ Progress = Callable[[str, int, int], None]
 def run_doctor(
     options: WorkspaceOptions, progress: Progress, environ: Mapping[str, str] | None = None
 ) -> DoctorView:
-    """Run all checks. Changes nothing; problems become failed checks instead of exceptions.
+    """Run all checks without changing anything. Problems become failed checks instead of exceptions.
 
-    Sections are ordered by dependency: the systems that a provider builds on come before it.
-    environ: the environment variables; None means those of the process.
+    Sections are ordered by dependency: if a provider builds on other systems, the sections of these systems
+    come before its own.
+    environ: the environment variables; None means the variables of the process.
     """
     environ = os.environ if environ is None else environ
     progress("Checking this machine", 0, 0)
@@ -104,7 +105,7 @@ def _check_connection(
     settings: BaseModel,
     surroundings: ConnectionContext,
 ) -> Iterator[Check]:
-    """Check that a system can be connected to and read: the checks for a provider without `examine`."""
+    """Check that a system can be reached and read. This is the default for providers without `examine`."""
     name = "Connection"
     try:
         connection = connection_type.make_target(settings, surroundings).open(surroundings.timeout_s)
@@ -127,7 +128,7 @@ def _check_connection(
         yield Check(name, CheckStatus.FAILED, fault.message or fault.error)
 
 
-# this machine: Python, and Java for what needs it
+# this machine: Python, and Java for the commands that need it
 
 _JAVA_PURPOSE = "only kdeclare sandbox and kdeclare fleet (Spark)"
 _JAVAC_PURPOSE = "only kdeclare connect plugin"
@@ -160,7 +161,7 @@ def _check_java(environ: Mapping[str, str]) -> tuple[Check, ...]:
 # the project file and its manifests
 
 _ProjectCheck = tuple[CheckSection, Workspace | None, LoadedManifests | None]
-"""The checks; the workspace and the loaded manifests, if there are any."""
+"""The section of checks, the workspace, and the manifests. The last two are None if they were not loaded."""
 
 
 def _check_project(options: WorkspaceOptions, environ: Mapping[str, str]) -> _ProjectCheck:
@@ -178,7 +179,7 @@ def _check_project(options: WorkspaceOptions, environ: Mapping[str, str]) -> _Pr
         skipped_check = Check(
             "Project file",
             CheckStatus.SKIPPED,
-            f"there is no {PROJECT_FILE} in this folder: commands then need --bootstrap-server and the paths "
+            f"there is no {PROJECT_FILE} in this folder, so commands need --bootstrap-server and the paths "
             "of manifests",
         )
         return CheckSection("Project", (skipped_check,)), workspace, None
@@ -206,7 +207,7 @@ def _check_manifests(manifests: LoadedManifests) -> Check:
 
 
 def _check_state(workspace: Workspace, options: WorkspaceOptions, system_ids: Sequence[str]) -> CheckSection:
-    """Check the store, the lock, and whether the state belongs to one of the reachable systems."""
+    """Check the state store and its lock, and that the state belongs to one of the reachable systems."""
     project = workspace.project
     folder = resolve_folder(options.state or project.state, project.name, project.environment.name)
     try:

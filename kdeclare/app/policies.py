@@ -43,7 +43,7 @@ class ActivePolicies:
 
 @contextmanager
 def open_project_policies(project: Project, rules: Sequence[DesiredResource]) -> Iterator[ActivePolicies]:
-    """Yield the policies of a project file and of manifests; errors in them are diagnostics."""
+    """Yield the policies of a project file and of manifests. Errors in the policies become diagnostics."""
     if not (project.policies or rules):
         yield ActivePolicies()
         return
@@ -65,8 +65,8 @@ def open_active_policies(
 ) -> Iterator[ActivePolicies]:
     """Yield all policies of the project. Raises KdeclareError if any of them has errors.
 
-    rules: the loaded manifests of policies; None loads those of the project.
-    overrides: the reasons by name of the policies to override; an unknown name raises KdeclareError.
+    rules: the loaded policy manifests; None loads the policy manifests of the project.
+    overrides: the policies to override, by name, each with the reason. An unknown name raises KdeclareError.
     """
     if rules is None:
         rules, rule_problems = load_rules(workspace.project, RULES, workspace.environ)
@@ -87,7 +87,7 @@ def _check_overrides(policies: Sequence[ConfiguredPolicy], overrides: Mapping[st
     diagnostics = []
     for name in overrides:
         if name == SYSTEM_POLICY:
-            detail = f"The policy '{name}' is that of the brokers, which kdeclare cannot override."
+            detail = f"The brokers enforce the policy '{name}', so kdeclare cannot override it."
             hint = f"Remove --override-policy {name}, or change the policy on the brokers."
             diagnostics.append(error("unknown-policy", "Policy cannot be overridden", detail, hint=hint))
         elif name not in policy_names:

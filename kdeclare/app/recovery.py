@@ -31,7 +31,7 @@ from kdeclare.engine.state.port import StateStore
 NO_PLAN_OPTIONS = PlanOptions()
 
 _UNWRITABLE_STATE_CODES = frozenset({"state-no-access", "disk-full", "state-io", "state-no-locks"})
-"""Errors of a state folder that cannot be written; commands that change nothing continue despite them."""
+"""Codes of errors about a state folder that cannot be written. Commands that change nothing continue."""
 
 
 def recover_before_plan(
@@ -57,14 +57,16 @@ def recover_if_possible(
     progress: Progress = ignore_progress,
     wait: bool = False,
 ) -> tuple[Diagnostic, ...]:
-    """Recover crashed runs; a run that is still in progress is only reported. Raises Fault.
+    """Recover crashed runs. If a run is still in progress, only report it. Raises Fault.
 
-    command: the command, shown to other users while the lock is held. clean_up: also run the pending cleanup
-    instead of only reporting it (a plan must not change anything). wait: wait until brokers no longer work on
-    requests of the run; otherwise a run with such requests stays open.
+    command: the command, shown to other users while the lock is held.
+    clean_up: whether to run the pending cleanup. A plan only reports it, because a plan must not change
+    anything.
+    wait: whether to wait until brokers no longer work on requests of the crashed run. Otherwise, a run with
+    such requests is not closed.
 
-    An unreadable run and a state folder that cannot be written are only warnings here, because the command
-    does not change anything.
+    Errors about an unreadable run or a state folder that cannot be written become warnings, because the
+    command does not change anything.
     """
     store = workspace.store
     state = store.read()
@@ -113,10 +115,11 @@ def recover_under_lock(
     progress: Progress = ignore_progress,
     visibility_timeout_s: float = VISIBLE_WITHIN_S,
 ) -> tuple[Diagnostic, ...]:
-    """Recover earlier runs and clean up after them; the caller holds the lock. Raises Fault.
+    """Recover earlier runs and clean up after them. The caller holds the lock. Raises Fault.
 
-    Before and after the cleanup, wait until brokers show the changes: a throttle that is not visible yet
-    would not be removed, and a removed one that is still visible would be mistaken for another client's.
+    Wait until brokers show the changes, once before and once after the cleanup. Otherwise, the cleanup would
+    not remove a throttle that is not visible yet, and a removed throttle that is still visible would be
+    mistaken for a throttle of another client.
     """
     with keep_finished_runs(workspace.store):
         notices, is_certain = _settle_runs(workspace, connections, progress, wait=True)
@@ -138,7 +141,7 @@ def _await_visibility(
 def _settle_runs(
     workspace: Workspace, connections: Connections, progress: Progress, *, wait: bool
 ) -> tuple[tuple[Diagnostic, ...], bool]:
-    """Return notices of the recovery, and whether all outcomes are certain.
+    """Recover runs. Return notices about them, and whether all outcomes are certain.
 
     Raises KdeclareError if the state is lost.
     """
@@ -161,7 +164,7 @@ def clean_up_workspace(
     options: PlanOptions = NO_PLAN_OPTIONS,
     patient: bool = False,
 ) -> CleanupResult:
-    """Remove what finished reassignments no longer need (see `run_cleanup`); the caller holds the lock.
+    """Run the pending cleanup of earlier runs (see `run_cleanup`). The caller holds the lock.
 
     Raises Fault.
     """
@@ -190,7 +193,7 @@ def clean_up_workspace(
 def clean_up_after_run(
     workspace: Workspace, connections: Connections, command: str
 ) -> tuple[Diagnostic, ...]:
-    """Clean up after a run; if the cluster stops responding, warn, so that the run's result is not lost."""
+    """Clean up after a run. If the cluster does not respond, warn instead of losing the run's result."""
     try:
         return report_cleanup(clean_up_workspace(workspace, connections, command))
     except Fault as fault:
@@ -198,7 +201,7 @@ def clean_up_after_run(
 
 
 class _NoSecrets:
-    """A `SecretSource` for cleanups, whose operations need no secrets."""
+    """A `SecretSource` for cleanups. Their operations do not need secrets."""
 
     def reveal(self, secret: SecretRef) -> str:
         """See `SecretSource`."""
@@ -291,8 +294,8 @@ def _build_pending_cleanup_info() -> Diagnostic:
     return info(
         "left-by-moves",
         "Cleanup from an earlier run is pending",
-        "An earlier run started work that may still be in progress. What the work needs is removed "
-        "when it ends.",
+        "An earlier run started work that may still be in progress. Temporary settings of this work are "
+        "removed when the work ends.",
         hint="Run kdeclare status --watch to follow the work and clean up; the next apply cleans up, too.",
     )
 

@@ -37,7 +37,8 @@ from kdeclare.manifests.syntax.substitution import resolve_reference
 class ProjectSecrets:
     """A `SecretSource` that resolves references again, relative to the project.
 
-    known: values by hash, from manifests loaded in this process; they include literal secrets.
+    known: the values of secrets by hash, from manifests that this process loaded. They include literal
+    secrets.
     """
 
     project: Project
@@ -55,7 +56,7 @@ class ProjectSecrets:
                 error(
                     "literal-secret",
                     "Literal secret is not available",
-                    "The plan has a secret that was a literal in a manifest, so the plan lacks its value.",
+                    "The value of a secret was a literal in a manifest, so the plan does not contain it.",
                     hint="Write ${env.NAME} or ${file.PATH}, or apply the manifests without a plan file.",
                 )
             )
@@ -98,7 +99,7 @@ def seal_secrets(
     connections: Connections,
     progress: Progress,
 ) -> tuple[tuple[DesiredResource, ...], ProjectSecrets]:
-    """Add the hashes of secrets to desired resources; return them and the source of the secrets' values.
+    """Return the desired resources with hashes of their secrets, and the source of the secrets' values.
 
     Raises KdeclareError if a key is missing, and Fault if the id of a system cannot be read.
     """
@@ -116,10 +117,10 @@ def seal_secrets(
 
 
 def make_secret_hasher(workspace: Workspace, state: State | None, cluster_id: str) -> SecretHasher:
-    """Return the hasher for new hashes.
+    """Return the hasher for secrets.
 
-    The salt is the lineage of the state. Before the first state, it consists of the cluster id and the names
-    of the project and environment.
+    Its salt is the lineage of the state. If there is no state yet, the salt consists of the cluster id and
+    the names of the project and environment.
     """
     if state is not None:
         return SecretHasher(state.lineage, workspace.secret_key_id)

@@ -113,8 +113,8 @@ def test_stale_plan_names_all_failed_expectations_and_applies_nothing() -> None:
     problem = catch_refusal(world, plan)
     assert problem.exit_code is ExitCode.STALE
     assert [get_detail(d) for d in problem.diagnostics] == [
-        'Topic/a retention.ms: planned on "1", but now it is "7". Nothing was applied.',
-        'Topic/b retention.ms: planned on "1", but now it is "8". Nothing was applied.',
+        'Topic/a retention.ms was "1" when the plan was made, but is now "7". Nothing was applied.',
+        'Topic/b retention.ms was "1" when the plan was made, but is now "8". Nothing was applied.',
     ]
     assert all("--skip-stale" in d.hint for d in problem.diagnostics)
 
@@ -136,7 +136,7 @@ def test_plan_is_stale_after_topic_creation_by_others() -> None:
     problem = catch_refusal(world, plan)
     assert problem.exit_code is ExitCode.STALE
     assert get_detail(problem.diagnostics[0]).startswith(
-        'Topic/c topic: planned on "absent", but now it is "present"'
+        'Topic/c topic was "absent" when the plan was made, but is now "present"'
     )
 
 
@@ -163,7 +163,7 @@ def test_plan_is_stale_after_ownership_change() -> None:
     )
     problem = catch_refusal(world, plan)
     assert problem.exit_code is ExitCode.STALE
-    assert get_detail(problem.diagnostics[0]).startswith("Topic/a ownership: planned on")
+    assert get_detail(problem.diagnostics[0]).startswith("Topic/a ownership was ")
 
 
 def test_plan_is_not_stale_after_unrelated_changes() -> None:

@@ -157,7 +157,7 @@ def test_plan_has_broker_verdicts_and_apply_does_the_rest(
     assert "--override-policy" not in said, "that would not help"
     override = project("apply", "--yes", "--override-policy", "broker", "--reason", "please")
     assert override.code is ExitCode.ERROR
-    assert "The policy 'broker' is that of the brokers, which kdeclare cannot override." in override.err
+    assert "The brokers enforce the policy 'broker', so kdeclare cannot override it." in override.err
     ran = project.run_denied("apply", "--yes", "--format", "json")
     assert project.read_verdicts(ran) == verdicts
     assert json.loads(ran.out)["counts"]["done"] == 2

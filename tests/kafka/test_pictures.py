@@ -234,7 +234,7 @@ def test_run_page_has_outcomes_of_the_run(desktop: WatchedPage, release: Release
     assert f"{run['counts']['done']} of {total} operations" in " ".join(facts.split())
     assert "ann@laptop" in facts
     assert (read_tile(page, "stale"), read_tile(page, "skipped")) == ("1", "1")
-    assert 'planned on not set, but now it is "lz4"' in page.locator("#risky").inner_text()
+    assert 'was not set when the plan was made, but is now "lz4"' in page.locator("#risky").inner_text()
     never = sum(step["begun"] is None for step in run["steps"])
     assert f"{never} operations not started" in page.locator("#times-note").inner_text()
     moves = page.locator(".time", has_text="partitions.reassign")

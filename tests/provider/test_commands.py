@@ -143,7 +143,7 @@ def test_saved_plan_is_stale_after_concurrent_change(kdeclare: CommandLine) -> N
     set_rollout(kdeclare, "dark-mode", 77)
     ran = kdeclare("apply", "it.plan", "--yes")
     assert ran.code == 4
-    assert "Flag/dark-mode rollout: planned on 10, but now it is 77." in ran.err
+    assert "Flag/dark-mode rollout was 10 when the plan was made, but is now 77." in ran.err
     assert read_flags(kdeclare) == {"dark-mode": 77}
     assert kdeclare("apply", "it.plan", "--yes", "--skip-stale").code == 5
     assert read_flags(kdeclare) == {"dark-mode": 77, "search": 1}
@@ -165,7 +165,7 @@ def test_rollback_with_conflict_keeps_concurrent_change(kdeclare: CommandLine) -
     ran = kdeclare("rollback", "--yes")
     assert ran.code == 5
     assert (
-        "Flag/dark-mode: rollout is no longer as the run left it, so it is left unchanged."
+        "Flag/dark-mode: rollout was changed after the run, so the rollback leaves it unchanged."
         in ran.err + ran.out
     )
     assert read_flags(kdeclare) == {"dark-mode": 77}

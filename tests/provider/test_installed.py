@@ -84,7 +84,7 @@ def test_saved_plan_is_stale_per_field(kdeclare: Project) -> None:
     change_object(kdeclare, "dark-mode", rollout=10, description="Other")  # not what the plan is about
     change_object(kdeclare, "dark-mode", rollout=77, description="Night")
     stale = kdeclare("apply", "second.plan", "--yes", code=4)
-    assert "Flag/dark-mode rollout: planned on 10, but now it is 77." in stale
+    assert "Flag/dark-mode rollout was 10 when the plan was made, but is now 77." in stale
     kdeclare("apply", "second.plan", "--yes", "--skip-stale", code=5)
     assert read_flags(kdeclare) == {"dark-mode": 77, "search": 1}
 
@@ -100,7 +100,9 @@ def test_runs_are_listed_rolled_back_and_cleaned_up(kdeclare: Project) -> None:
     assert "Flag/dark-mode" in kdeclare("history", runs[-1]["run_id"])
     change_object(kdeclare, "dark-mode", rollout=77, description="Day")
     conflict = kdeclare("rollback", "--yes", code=5)
-    assert "Flag/dark-mode: rollout is no longer as the run left it, so it is left unchanged." in conflict
+    assert (
+        "Flag/dark-mode: rollout was changed after the run, so the rollback leaves it unchanged." in conflict
+    )
     assert read_flags(kdeclare) == {"dark-mode": 77}
     assert not [p for p in kdeclare.folder.rglob("*") if p.is_file() and p.suffix != ".db" and _has_secret(p)]
 

@@ -1,6 +1,6 @@
 """Write ad hoc changes back into the manifests that declare the resources.
 
-Edited manifests are loaded again: they must declare the changed values and nothing else may differ.
+The edited manifests are loaded to verify that they declare the changed values and that nothing else differs.
 """
 
 import os
@@ -42,7 +42,7 @@ _WRITABLE_ACTIONS = (Action.CREATE, Action.UPDATE, Action.DELETE)
 
 @dataclass(frozen=True, slots=True)
 class PreparedEdits:
-    """Prepared edits of files, sorted by name, that are not written yet.
+    """Edits of manifest files, sorted by file name, that are prepared but not written yet.
 
     notices: diagnostics for the user.
     """
@@ -53,8 +53,8 @@ class PreparedEdits:
     def write(self) -> None:
         """Write the files, each one atomically.
 
-        Raises KdeclareError if a file has changed since the edits were prepared (then no file is written), or
-        cannot be written.
+        Raises KdeclareError if a file cannot be written, or if a file changed after the edits were prepared.
+        In the second case, no file is written.
         """
         changed_files = [edit.file for edit in self.files if _read_content(edit.file) != edit.before]
         if changed_files:
@@ -71,9 +71,11 @@ class PreparedEdits:
 def prepare_edits(workspace: Workspace, changes: Iterable[Change]) -> PreparedEdits:
     """Prepare the edits of the project's manifests for completed or planned ``changes``.
 
-    Skips changes that are blocked, forget a resource or do nothing. Call this before the cluster is changed,
-    because it detects all reasons to refuse an edit. If only some changes succeed, prepare the edits again
-    for these. Raises KdeclareError with everything that cannot be written, and for manifests with errors.
+    Changes that are blocked, release a resource or do nothing are skipped. Call this function before the
+    cluster is changed, because it finds all reasons to refuse an edit. If only some changes succeed in the
+    cluster, call it again with these changes.
+    Raises KdeclareError with a diagnostic for each edit that is not possible, and if the manifests have
+    errors.
     """
     written_changes = [
         change for change in changes if change.action in _WRITABLE_ACTIONS and change.blocked is None
@@ -88,7 +90,7 @@ def prepare_edits(workspace: Workspace, changes: Iterable[Change]) -> PreparedEd
 
 
 def read_project_sources(workspace: Workspace) -> ProjectSources:
-    """Return where the project declares its resources; empty for a project without a file."""
+    """Return the sources of the declared resources. They are empty if there is no project file."""
     return read_sources(workspace.project, workspace.environ, KINDS)
 
 
@@ -115,13 +117,13 @@ def find_declared_positions(
 
 
 def _find_field_position(source: Source, kind: str, path: str) -> SourcePosition | None:
-    """Return the position of a field, None if it is not declared."""
+    """Return the position of a field in its manifest, or None if the field is not declared."""
     positions = (source.place(("spec", *steps)) for steps in locate_field(kind, path))
     return next((place for place in positions if place is not None), None)
 
 
 def _warn_shared_manifests(project: Project, shared_files: Sequence[str]) -> list[Diagnostic]:
-    """Build the notice about edited manifests that other environments share."""
+    """Return a notice if other environments of the project use the edited manifests, too."""
     environments = (
         read_project(project.file).spec.environments if project.file is not None and shared_files else {}
     )
@@ -140,7 +142,7 @@ def _warn_shared_manifests(project: Project, shared_files: Sequence[str]) -> lis
 
 
 def _read_content(file: str) -> bytes | None:
-    """Read the current content of a file, None if it does not exist. Raises KdeclareError."""
+    """Return the content of a file, or None if the file does not exist. Raises KdeclareError."""
     try:
         return Path(file).read_bytes()
     except FileNotFoundError:
@@ -150,7 +152,10 @@ def _read_content(file: str) -> bytes | None:
 
 
 def _write_edit(edit: FileEdit) -> None:
-    """Write an edit: replace the target of a link and keep its permissions; never replace by a new file."""
+    """Write an edit, without overwriting a file that the edit creates.
+
+    If the file is a link, its target is replaced. A replaced file keeps its permissions.
+    """
     target = Path(os.path.realpath(edit.file))
     if edit.after is None:
         Path(edit.file).unlink()
@@ -173,7 +178,7 @@ def _build_changed_error(files: Sequence[str]) -> Diagnostic:
 
 def _build_write_error(file: str, problem: OSError, written_edits: Sequence[FileEdit]) -> Diagnostic:
     earlier_words = (
-        f" Written before that: {', '.join(edit.file for edit in written_edits)}." if written_edits else ""
+        f" Already written: {', '.join(edit.file for edit in written_edits)}." if written_edits else ""
     )
     return error(
         "not-written",
@@ -184,9 +189,12 @@ def _build_write_error(file: str, problem: OSError, written_edits: Sequence[File
 
 
 def check_outcome(before: LoadedManifests, after: LoadedManifests, changes: Iterable[Change]) -> None:
-    """Verify that the edits declare ``changes`` only. Raises KdeclareError (``not-as-wanted``)."""
+    """Verify that the edited manifests declare ``changes`` and that nothing else differs.
+
+    Raises KdeclareError (``not-as-wanted``).
+    """
     known_problems = {_build_problem_key(problem) for problem in before.diagnostics}
-    # keys that are not in the catalogue are no errors here: the cluster decides, and it accepted the change
+    # an unknown config key is not an error here: the cluster decides about it, and it accepted the change
     new_errors = [
         d
         for d in after.diagnostics

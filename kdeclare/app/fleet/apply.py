@@ -1,4 +1,7 @@
-"""Apply the saved plans of a fleet in waves, on the driver, with the same executor as every other apply."""
+"""Apply the saved plans of a fleet in waves, with the same code as ``kdeclare apply``.
+
+This runs on the driver, not in Spark tasks.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -44,16 +47,16 @@ ConfirmFleet = Callable[[FleetPlan, Waves], bool]
 """Shows the clusters to apply, wave by wave, and returns whether to continue."""
 
 ReportCluster = Callable[[AppliedCluster, int, int], None]
-"""Takes each finished cluster, the number of finished clusters and the total number."""
+"""Called for each finished cluster, with the number of finished clusters and the total number of clusters."""
 
 
 @dataclass(frozen=True, slots=True)
 class FleetApplyOptions:
     """Options of a fleet apply.
 
-    adopt: whether plans may adopt resources because they were made with ``--adopt``.
-    rollout: overrides the rollout of the fleet file by the options of the command line. stopping: called from
-    a signal handler after the first Ctrl-C.
+    adopt: whether to apply plans that adopt resources because they were made with ``--adopt``.
+    rollout: a function that applies the options of the command line to the rollout in the fleet file.
+    stopping: called from a signal handler after the first Ctrl-C.
     """
 
     command: str
@@ -67,7 +70,7 @@ class FleetApplyOptions:
 
 @dataclass
 class _RolloutState:
-    """The progress of a rollout; only the driver's main thread writes to it."""
+    """The progress of a rollout. Only the driver's main thread changes it."""
 
     storage: Storage
     planned_at: str
@@ -78,10 +81,10 @@ class _RolloutState:
     failed_canaries: list[AppliedCluster] = field(default_factory=list)
 
     def add(self, result: AppliedCluster, plan_id: str | None) -> None:
-        """Add the result of a cluster. A finished cluster is recorded, so that the next apply skips it.
+        """Add the result of a cluster, and record a finished cluster, so that the next apply skips it.
 
-        A canary with a denied change is not recorded, because the change was not tried: it stops the next
-        apply, too.
+        A canary with a denied change is not recorded, because the change was not tried. The canary then stops
+        the next apply, too.
         """
         self.results[result.name] = result
         failed_canary = result.name in self.canaries and not result.status.is_done
@@ -97,9 +100,9 @@ class _RolloutState:
 def apply_fleet(
     options: FleetOptions, apply_options: FleetApplyOptions, environ: Mapping[str, str]
 ) -> FleetApply | None:
-    """Apply the plans that ``fleet plan`` saved; return None if the user declines. Raises KdeclareError.
+    """Apply the plans that ``fleet plan`` saved. Return None if the user declines. Raises KdeclareError.
 
-    Skips clusters that an earlier apply of the same plans has finished.
+    Clusters that an earlier apply of the same plans finished are skipped.
     """
     started_at = monotonic()
     fleet = open_selected_fleet(options, environ)
@@ -143,7 +146,7 @@ def split_waves(fleet: Fleet, names: Sequence[str], rollout: Rollout) -> Waves:
 
 
 def _find_canaries(fleet: Fleet, rollout: Rollout) -> frozenset[str]:
-    """Return the names of the canary clusters, planned or not."""
+    """Return the names of all canary clusters, including clusters without a plan."""
     if not rollout.canary:
         return frozenset()
     return frozenset(e.name for e in fleet.clusters if rollout.canary.items() <= e.labels.items())
@@ -152,7 +155,7 @@ def _find_canaries(fleet: Fleet, rollout: Rollout) -> frozenset[str]:
 def _require_planned_canaries(fleet: Fleet, fleet_plan: FleetPlan, rollout: Rollout) -> None:
     """Raise KdeclareError if no cluster matches the canary labels, or if a canary has no plan.
 
-    Otherwise, other clusters would be changed first.
+    Without this check, other clusters would be changed before the canaries.
     """
     label_error = find_unknown_label(rollout.canary, [entry.labels for entry in fleet.clusters])
     if label_error is not None:
@@ -171,7 +174,7 @@ def _require_planned_canaries(fleet: Fleet, fleet_plan: FleetPlan, rollout: Roll
 
 
 def _check_adoption(fleet_plan: FleetPlan, plans: Mapping[str, Plan], *, adopt: bool) -> None:
-    """Raise KdeclareError if plans and apply disagree on ``--adopt`` and the difference matters."""
+    """Raise KdeclareError if a plan adopts resources and only one of plan and apply has ``--adopt``."""
     if adopt == fleet_plan.adopt:
         return
     affected_names = [
@@ -195,7 +198,7 @@ def _check_adoption(fleet_plan: FleetPlan, plans: Mapping[str, Plan], *, adopt: 
 
 
 def _has_work(cluster: PlannedCluster, plan_file: PlanFile) -> bool:
-    """Return whether a plan has changes, or takes ownership of resources that already match."""
+    """Return whether a plan changes resources or their ownership."""
     return cluster.changes > 0 or bool(plan_file.plan.ownership)
 
 
@@ -213,7 +216,7 @@ def _record_unapplied(fleet_plan: FleetPlan, cluster_names: Set[str], rollout_st
 
 @dataclass(frozen=True, slots=True)
 class _FleetRun:
-    """A fleet apply in progress. halted: set when no further clusters may start."""
+    """A fleet apply in progress. halted: an event that is set when no further clusters may start."""
 
     locator: ClusterLocator
     plans: Mapping[str, PlanFile]
@@ -227,7 +230,7 @@ class _FleetRun:
     def run_waves(self, waves: Waves) -> str | None:
         """Apply wave after wave, until a canary or too many clusters have failed.
 
-        Returns why it ended early, if it did.
+        Return the reason if the rollout ended early, otherwise None.
         """
         finished_count, total_count = 0, sum(map(len, waves))
         for number, wave in enumerate(waves, start=1):
@@ -260,10 +263,10 @@ class _FleetRun:
 
     @contextmanager
     def _run_wave(self, number: int, wave: Sequence[str]) -> Iterator[Iterator[AppliedCluster]]:
-        """Run a wave and yield the clusters as they finish, without those that were not started.
+        """Run a wave, and yield the result of each started cluster when the cluster finishes.
 
-        If a result cannot be recorded, or after an unexpected exception, the rest of the wave is not started.
-        The second Ctrl-C does not wait for running clusters.
+        If a result cannot be recorded, or on any other exception, no further clusters of the wave are
+        started. After a second Ctrl-C, running clusters are not awaited.
         """
         pool = ThreadPoolExecutor(min(self.max_concurrent, len(wave)), thread_name_prefix="apply")
         try:
@@ -295,7 +298,7 @@ class _FleetRun:
             return AppliedCluster(
                 name, number, _find_status(problem), message=summarize_diagnostics(problem.diagnostics)
             )
-        assert apply_result is not None  # the default confirms without a question
+        assert apply_result is not None  # only `confirm` can return None, and the default never declines
         return _build_applied_cluster(name, number, apply_result)
 
 
@@ -303,7 +306,7 @@ def _explain_failed_canaries(failed_canaries: Sequence[AppliedCluster]) -> str:
     """Explain why a rollout stopped after its canaries."""
     names = ", ".join(f"{cluster.name} ({cluster.status.value})" for cluster in failed_canaries)
     return (
-        f"Not all canaries are done: {names}. No other cluster starts before them, regardless of "
+        f"Not all canaries are done: {names}. Until they are done, no other cluster starts, regardless of "
         "--max-failures. Fix the canary and plan again, or choose other canaries with --canary."
     )
 

@@ -1,8 +1,9 @@
-"""An archive of a fleet's files, for tasks on other machines.
+"""An archive of a fleet's files, for Spark tasks on other machines.
 
 The archive contains secrets. It is never written to a file, and is sent with the code of the tasks over
 connections that Spark encrypts. A task unpacks the files, in the same layout as on the driver, into a
-temporary folder of Spark. That folder is deleted when the executor or the application ends, even by a crash.
+temporary folder of Spark. This folder is deleted when the Spark executor or the application ends, even after
+a crash.
 """
 
 import atexit
@@ -44,12 +45,16 @@ def pack(
     command_config: Path | None = None,
     state: str | None = None,
 ) -> bytes:
-    """Pack the archive, a zip file in memory.
+    """Return the archive as a zip file in memory.
 
-    It contains the fleet file; the projects with their manifests, overlays and policies; the files for
-    connections to systems; the states with their last runs, which may be unfinished after a crash; the files
-    referenced by ``${file.PATH}``; and the referenced variables of ``environ``.
-    command_config, state: values for all clusters, see `ClusterLocator`. Raises KdeclareError.
+    The archive contains:
+
+    - the fleet file, and the projects with their manifests, overlays and policies
+    - the files for connections to systems, and the files referenced by ``${file.PATH}``
+    - the states, each with its last run, which may be unfinished after a crash
+    - the variables of ``environ`` that the files reference
+
+    command_config, state: settings for all clusters, see `ClusterLocator`. Raises KdeclareError.
     """
     archive_contents = _ArchiveContents(
         environ, {} if command_config is None else {"command-config": str(command_config)}
@@ -59,7 +64,7 @@ def pack(
     for entry in fleet.clusters:
         try:
             project = open_cluster_project(entry, fleet, environ, read_cached_project)
-        except KdeclareError:  # reported by the task of the cluster, which reads the same files
+        except KdeclareError:  # the cluster's task reads the same files and reports the error
             archive_contents.add(entry.project)
         else:
             archive_contents.project(project, state)
@@ -67,9 +72,9 @@ def pack(
 
 
 class _ArchiveContents:
-    """The contents of the archive. Links in paths are not resolved; missing files are left out.
+    """The contents of the archive. Links in paths are not resolved, and missing files are left out.
 
-    files: absolute paths. variables: the referenced variables that are set.
+    files: absolute paths. variables: the environment variables that the files reference and that are set.
     """
 
     def __init__(self, environ: Mapping[str, str], options: Mapping[str, str]) -> None:
@@ -81,12 +86,15 @@ class _ArchiveContents:
         self._visited: set[object] = set()
 
     def add(self, file: Path | None) -> None:
-        """Add a file."""
+        """Add a file if it exists."""
         if file is not None and file.is_file():
             self.files.add(os.path.abspath(file))  # noqa: PTH100  # does not resolve links
 
     def text(self, file: Path, folder: Path) -> None:
-        """Add a file and what it references; references to files are relative to ``folder``."""
+        """Add a file, with the files and variables that it references.
+
+        folder: the folder that references to files are relative to.
+        """
         if not self._is_first_visit((file, folder)) or not file.is_file():
             return
         self.add(file)
@@ -128,7 +136,7 @@ class _ArchiveContents:
         for provider in load_providers():
             if provider.connection is None:
                 continue
-            with suppress(KdeclareError):  # reported by the task that connects
+            with suppress(KdeclareError):  # the task that connects reports the error
                 settings = read_settings(provider.name, provider.connection, project)
                 for connection_file in provider.connection.list_files(settings, self._options):
                     if connection_file.holds_references:
@@ -151,7 +159,8 @@ class _ArchiveContents:
 def _list_policy_files(folder: Path) -> Iterator[Path]:
     """List the files that a project's policies can import or read.
 
-    These are the modules beside the project file, and packages with their data, but not virtual environments.
+    These are the Python modules next to the project file, and all files of the packages there. Virtual
+    environments are left out.
     """
     for current_folder, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if _is_package(Path(current_folder, name))]
@@ -161,7 +170,7 @@ def _list_policy_files(folder: Path) -> Iterator[Path]:
 
 
 def _is_package(folder: Path) -> bool:
-    """Return whether Python can import modules from the folder by name."""
+    """Return whether Python can import the folder as a package."""
     is_cache = folder.name == "__pycache__"
     return folder.name.isidentifier() and not is_cache and not (folder / "pyvenv.cfg").exists()
 
@@ -196,19 +205,23 @@ def _add_member(zip_file: zipfile.ZipFile, file: str, name: str) -> None:
 
 
 CONTENTS = "environ.json"
-"""The metadata. ``driver``: the driver's working folder; ``cwd``: its path in the archive; ``variables``."""
+"""The archive's file with metadata.
+
+``driver``: the working folder on the driver. ``cwd``: the path of this folder in the archive.
+``variables``: the environment variables.
+"""
 FILES = "files"
-"""The folder of all files, which keep their positions relative to each other."""
+"""The archive's folder for all files. Their paths relative to each other are unchanged."""
 
 _SPARK_FOLDERS = "SPARK_LOCAL_DIRS"
-"""The variable with Spark's temporary folders for a Python task, separated by commas."""
+"""The environment variable with Spark's temporary folders for a Python task, separated by commas."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnpackedArchive:
     """An unpacked archive.
 
-    folder: the counterpart of the driver's working folder ``cwd`` on this machine.
+    cwd: the working folder on the driver. folder: the folder on this machine that corresponds to ``cwd``.
     """
 
     folder: Path
@@ -218,8 +231,8 @@ class UnpackedArchive:
     def enter(self) -> None:
         """Change the working folder of the process, so that relative paths are the same as on the driver.
 
-        Packages that Spark has shipped are imported by paths relative to the previous working folder, so
-        links to them are created.
+        Python imports the packages that Spark shipped by paths relative to the previous working folder. Links
+        in the new working folder keep these paths valid.
         """
         if Path.cwd() == self.folder:
             return
@@ -230,7 +243,7 @@ class UnpackedArchive:
         os.chdir(self.folder)
 
     def moved(self, path: Path) -> Path:
-        """Convert a path on the driver to the path of the same file, relative to ``folder``."""
+        """Return the path of a file of the driver, relative to ``folder``."""
         return Path(os.path.relpath(path, self.cwd)) if path.is_absolute() else path
 
     def map_project(self, project: Project) -> Project:
@@ -268,15 +281,15 @@ def find_state_folder(location: str) -> Path | None:
 _unpacked_archives: dict[bytes, UnpackedArchive] = {}
 """The archives that this process has unpacked, by hash."""
 _entered_archives: list[UnpackedArchive] = []
-"""The archives that this process has entered, innermost last."""
+"""The archives that this process has entered (see `enter_archive`), innermost last."""
 
 
 @contextmanager
 def enter_archive(archive: bytes) -> Iterator[None]:
-    """Inside the block, make relative paths of this process the same as on the driver.
+    """Work in the unpacked archive inside the block, so that relative paths are the same as on the driver.
 
-    Unpacks an archive once per process. Raises KdeclareError if it cannot be unpacked, for example because
-    the disk is full.
+    An archive is unpacked once per process. Raises KdeclareError if it cannot be unpacked, for example
+    because the disk is full.
     """
     key = hashlib.sha256(archive).digest()
     if key not in _unpacked_archives:
@@ -300,7 +313,7 @@ def get_entered_archive() -> UnpackedArchive:
             "no-archive",
             "Files of the fleet are missing",
             "The archive with the fleet's files has not been unpacked on the machine of this task.",
-            hint="Report this as a bug of kdeclare.",
+            hint="Report this as a bug in kdeclare.",
         )
     )
 

@@ -72,9 +72,10 @@ def read_snapshot_record(storage: Storage, snapshot_id: str) -> SnapshotRecord:
 
 
 def parse_live_key(text: str) -> LiveKey:
-    """Parse the name of a topic, or KIND/NAME of another object; topic names never contain a slash.
+    """Parse the name of a topic, or ``KIND/NAME`` for an object of any other kind.
 
-    NAME is the name of the object, which can differ from that of its resource. Raises KdeclareError.
+    A topic name never contains a slash. NAME is the name of the live object, which can differ from the name
+    of its resource. Raises KdeclareError.
     """
     kind, slash, name = text.partition("/")
     if not slash:
@@ -87,12 +88,12 @@ def parse_live_key(text: str) -> LiveKey:
 
 
 def build_unknown_object_error(cluster: str, key: LiveKey, snapshots: int) -> Diagnostic:
-    """Build the error for an object that no snapshot has."""
+    """Return the error for an object that is not in any snapshot."""
     if key.sort == TOPIC:
         detail = f"No snapshot has a topic '{key.key}' in cluster '{cluster}' (snapshots: {snapshots})."
         return error("no-such-topic", "No such topic", detail, hint="Check the name of the topic.")
     detail = f"No snapshot has {key.sort} '{key.key}' in cluster '{cluster}' (snapshots: {snapshots})."
-    hint = "Use the name of the object in the snapshot. Findings of unmanaged objects show such names."
+    hint = "Use the name of the object in the snapshot, as in audit findings about unmanaged objects."
     return error("no-such-object", "No such object", detail, hint=hint)
 
 

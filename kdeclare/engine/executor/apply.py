@@ -1,4 +1,4 @@
-"""Apply a plan: refuse stale operations, run the rest, and record what kdeclare owns afterwards."""
+"""Apply a plan: refuse stale operations, run the others, and record the resources that kdeclare owns."""
 
 from collections.abc import Collection, Iterator, Sequence, Set
 from dataclasses import field, replace
@@ -55,11 +55,11 @@ from kdeclare.engine.state.port import Journal, StateStore, make_run_id
 
 @dataclass(frozen=True, slots=True)
 class Applier:
-    """Everything needed to apply plans: connections, a store whose lock the caller holds, and settings.
+    """Applies plans. The caller holds the lock of ``store``.
 
-    who, command: recorded in the history. evaluate: the policies, which evaluate every change again against
-    the current state of the systems. stop: set by the caller to stop the run gracefully. request_deadline_s:
-    see `Attempt`.
+    who, command: the user and the command, for the history.
+    judge: the policies. They evaluate every change again against the current state of the systems.
+    stop: an event that the caller sets to stop the run gracefully. request_deadline_s: see `Attempt`.
     """
 
     store: StateStore
@@ -81,10 +81,10 @@ class Applier:
         skip_stale: bool = False,
         identity: str | None = None,
     ) -> ApplyResult:
-        """Run ``plan``. Raises Fault, and KdeclareError if the plan must not run (exit code 1 or 4).
+        """Run ``plan``. Raises Fault, and KdeclareError if the plan must not run (exit code 1, 3 or 4).
 
-        identity: the plan's id if it was read from a file; such a plan is applied only once.
-        Checks every expectation before sending the first request.
+        identity: the plan's id if the plan was read from a file. Such a plan is applied only once.
+        All expectations are checked before the first request is sent.
         """
         state = self.store.read()
         _validate_plan_base(plan, state)
@@ -122,10 +122,10 @@ class Applier:
     def _check_live(
         self, plan: Plan, state: State | None, timeout_s: float, *, skip_stale: bool
     ) -> list[Mismatch]:
-        """Return the mismatches with the plan.
+        """Return the mismatches between the plan and the current state.
 
-        Raises KdeclareError for mismatches unless ``skip_stale``, for changed secrets, and for deletions of
-        protected resources.
+        Raises KdeclareError for mismatches (except with ``skip_stale``), for changed secrets, and for deletions
+        of protected resources.
         """
         secret_errors = find_changed_secrets(plan.operations, self.secrets)
         if secret_errors:
@@ -221,7 +221,7 @@ def _get_outcome(result: ApplyResult) -> Literal["complete", "partial", "interru
 
 
 def _validate_plan_base(plan: Plan, state: State | None) -> None:
-    """Refuse a plan that cannot be applied, whatever the live state. Raises KdeclareError."""
+    """Refuse a plan that cannot be applied for reasons other than the live state. Raises KdeclareError."""
     if plan.has_errors:
         errors = [d for d in plan.diagnostics if d.is_error]
         raise KdeclareError(*errors, exit_code=ExitCode.STALE if plan.is_stale else ExitCode.ERROR)
@@ -246,7 +246,10 @@ def _validate_plan_base(plan: Plan, state: State | None) -> None:
 
 
 def _validate_not_applied(identity: str, store: StateStore) -> None:
-    """Refuse a saved plan that a run has already applied. A run that had no effect does not count."""
+    """Refuse a saved plan that a run has already applied. Raises KdeclareError.
+
+    A run does not count if it began operations and none of them had an effect.
+    """
     for run_id in store.runs():
         if identity[:8] not in run_id:
             continue
@@ -277,11 +280,15 @@ def _report_stale(mismatch: Mismatch) -> Diagnostic:
 
 def _format_mismatch(mismatch: Mismatch) -> str:
     planned, current = format_value(mismatch.planned), format_value(mismatch.now)
-    return f"{mismatch.resource} {mismatch.element}: planned on {planned}, but now it is {current}."
+    subject = f"{mismatch.resource} {mismatch.element}"
+    return f"{subject} was {planned} when the plan was made, but is now {current}."
 
 
 def _build_skipped_results(plan: Plan, mismatches: Sequence[Mismatch]) -> dict[str, OperationResult]:
-    """Return results for stale operations, operations of resources with stale ownership, and dependents."""
+    """Return the results of operations to skip.
+
+    These are stale operations, operations of resources with a stale ownership record, and their dependents.
+    """
     resources = {item.resource for item in mismatches if not item.operation}
     mismatches_by_operation = {item.operation: item for item in mismatches if item.operation}
     results: dict[str, OperationResult] = {}
@@ -289,7 +296,8 @@ def _build_skipped_results(plan: Plan, mismatches: Sequence[Mismatch]) -> dict[s
         cause = next((need for need in op.needs if need in results), None)
         if op.id in mismatches_by_operation or str(op.resource) in resources:
             mismatch = mismatches_by_operation.get(op.id)
-            text = _format_mismatch(mismatch) if mismatch else "Its ownership has changed since the plan."
+            message = "Its ownership has changed since the plan was made."
+            text = _format_mismatch(mismatch) if mismatch else message
             results[op.id] = OperationResult(op.id, Status.STALE, "stale", text)
         elif cause is not None:
             results[op.id] = OperationResult(op.id, Status.SKIPPED, None, f"It depends on {cause}.", cause)
@@ -315,8 +323,8 @@ def validate_deletions(plan: Plan, state: State | None, live: LiveState, store: 
     """Refuse a plan that deletes a protected resource. Raises KdeclareError (exit code 3).
 
     live: the live state of the objects that the plan's operations touch.
-    A rollback may delete a protected resource that its run created. A rollback of an unknown run is refused
-    (exit code 4).
+    A rollback may delete a protected resource that the undone run created. A rollback of an unknown run is
+    refused (exit code 4).
     """
     if plan.undoes is not None and plan.undoes not in store.runs():
         raise KdeclareError(_report_unknown_run(plan.undoes), exit_code=ExitCode.STALE)

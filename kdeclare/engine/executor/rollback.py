@@ -40,15 +40,16 @@ UNRESTORED_CODES = frozenset({CONFLICT, IRREVERSIBLE, HAS_RECORDS, PENDING})
 """Codes of diagnostics for changes that a rollback does not undo (exit code 5)."""
 
 RETRIABLE_CODES = frozenset({HAS_RECORDS, PENDING})
-"""The codes in `UNRESTORED_CODES` after which another rollback of the same run can succeed."""
+"""The codes in `UNRESTORED_CODES` for which another rollback of the same run can succeed later."""
 
 
 @dataclass(frozen=True, slots=True)
 class _UndoStep:
-    """One operation of the run, and its inverse (None: nothing to do, or it cannot be undone).
+    """One operation of the run, and its inverse.
 
-    is_pending: the created object is not shown, but the system does not confirm that it is absent.
-    unproven: why the created object is not deleted.
+    inverse: None if there is nothing to undo or the operation cannot be undone.
+    is_pending: whether the system does not show the created object, and does not confirm that it is absent.
+    unproven: the reason why the created object is not deleted.
     """
 
     original: Operation
@@ -69,10 +70,10 @@ def build_rollback_plan(
     allow_data_loss: bool,
     patience: WaitPolicy | None = None,
 ) -> Plan:
-    """Return the plan that undoes ``record``. Its diagnostics name what cannot be undone.
+    """Return the plan that undoes ``record``. Its diagnostics report the changes that cannot be undone.
 
-    options: options for individual systems. patience: how long to wait for systems to show what the run
-    created. Raises Fault.
+    options: options for individual systems. patience: how long to wait for systems to show the objects that
+    the run created. Raises Fault.
     """
     begun_ids = set(record.begun)
     begun_operations = [op for op in run.operations if op.id in begun_ids and _needs_undo(op, record)]
@@ -121,9 +122,10 @@ def build_rollback_plan(
 
 
 def _needs_undo(op: Operation, record: RunRecord) -> bool:
-    """Return whether there can be anything to undo. A request that was refused as a whole changed nothing.
+    """Return whether the operation may have changed something.
 
-    If a reassignment was refused for one partition, its other partitions may be moving (KIP-455).
+    A request that was refused as a whole changed nothing. A reassignment can be refused for one partition
+    while its other partitions are moving (KIP-455).
     """
     result = record.results.get(op.id)
     if result is None or get_operation_type(op).goes_on or result.is_partial:
@@ -140,7 +142,10 @@ def _build_steps(
     *,
     allow_data_loss: bool,
 ) -> list[_UndoStep]:
-    """Go through the run backwards. Each step sees the state in which later steps are already undone."""
+    """Return the undo steps, from the last operation of the run to the first.
+
+    Each step is computed for the state in which the later operations are already undone.
+    """
     overlay: dict[str, JsonValue] = {}
     steps: list[_UndoStep] = []
     hidden_objects, live = observation.pending | observation.unsettled, observation.live
@@ -181,7 +186,7 @@ def _adjust_for_acknowledgment(op: Operation, record: RunRecord, view: View) -> 
 
 
 def _bind_step(step: _UndoStep, record: RunRecord, live: LiveState, options: PlanOptions) -> _UndoStep:
-    """Bind deletions to the ids in the journal; objects that the run may not have created are kept."""
+    """Bind a deletion to the id in the journal. Keep an object that the run may not have created."""
     inverse = step.inverse
     if inverse is None or not get_operation_type(inverse).deletes:
         return step
@@ -252,7 +257,7 @@ def _drop_elements(op: Operation, elements: Set[str]) -> Operation | None:
 
 
 def _link_inverses(steps: Sequence[_UndoStep]) -> list[Operation]:
-    """Return the inverse operations, with the edges of the run reversed."""
+    """Return the inverse operations. Their dependencies are the reverse of the run's dependencies."""
     inverses = {step.original.id: step.inverse for step in steps if step.inverse}
     needs: dict[str, dict[str, str]] = {}
     for step in steps:
@@ -286,7 +291,7 @@ def _report_unrestored(step: _UndoStep, element: str, code: str) -> Diagnostic:
         return warning(
             CONFLICT,
             "Changed since by another client",
-            f"{resource}: {element} is no longer as the run left it, so it is left unchanged.",
+            f"{resource}: {element} was changed after the run, so the rollback leaves it unchanged.",
             hint="Change it manually, or declare the value that it should have and apply.",
             resource=resource,
             subject=element,
@@ -309,8 +314,8 @@ def _report_pending(op: Operation) -> Diagnostic:
     return warning(
         PENDING,
         "Not visible yet",
-        f"The run created {op.resource}, but the system does not show it yet. It is neither deleted nor "
-        "treated as absent, because it exists or its existence is unknown.",
+        f"The run created {op.resource}, but the system does not show it yet. The rollback does not "
+        "delete it now.",
         hint="Roll back again once the system shows it, or wait longer with --visibility-timeout.",
         resource=str(op.resource),
     )
@@ -340,7 +345,10 @@ def _build_changes(operations: Sequence[Operation]) -> tuple[Change, ...]:
 
 
 def _build_change(id_: ResourceId, operations: Sequence[Operation]) -> Change:
-    """Build a change. Undoing has its own risks: lowering a retention that the run raised deletes records."""
+    """Build a change with its risk.
+
+    A rollback has risks of its own. For example, lowering a retention that the run raised deletes records.
+    """
     action = find_resource_action(operations)
     fields = tuple(f for op in operations for f in get_operation_type(op).fields(op))
     fields = tuple(assess_field(id_.kind, action, f) for f in fields)
@@ -351,10 +359,10 @@ def _build_change(id_: ResourceId, operations: Sequence[Operation]) -> Change:
 def _build_ownership(
     run: Plan, record: RunRecord, steps: Sequence[_UndoStep], resources: Mapping[str, OwnedRecord]
 ) -> Iterable[Ownership]:
-    """Yield the ownership records from before the run. Fields that stay changed are no longer owned.
+    """Yield the ownership changes that restore the records from before the run.
 
-    A topic that is kept because it contains records stays owned. Fields that later runs took ownership of
-    stay owned, too.
+    Fields that stay changed are no longer owned, with two exceptions: a topic that is kept because it
+    contains records stays owned, and so do fields that later runs took ownership of.
     """
     expected_records = compute_owned(
         run, record.results, {str(o.id): o.before for o in run.ownership if o.before}
@@ -382,9 +390,9 @@ def _build_ownership(
 def _with_current_hashes(
     kind: str, before: OwnedRecord | None, current: OwnedRecord | None, steps: Iterable[_UndoStep]
 ) -> OwnedRecord | None:
-    """Return the record; secrets that the run did not set keep their current hashes.
+    """Return the record ``before``. Secrets that the run did not set keep their current hashes.
 
-    Both hashes are of the same value, but the earlier one may need a key that has been retired.
+    Both hashes are of the same value, but the earlier hash may need a key that has been retired.
     """
     if not find_records(before):
         return before

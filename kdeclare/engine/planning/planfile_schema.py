@@ -1,7 +1,7 @@
 """The plan document as types that pydantic validates: the required shape of a plan file.
 
-Strict and closed: a field that this version does not know may carry meaning, so it is refused. Typed dicts
-instead of models, because models take four times as long for thousands of operations.
+A field that this version does not know is refused, because it may carry meaning. The types are typed dicts,
+because models take four times as long for thousands of operations.
 """
 
 from functools import cache
@@ -76,7 +76,7 @@ class SummaryDocument(TypedDict):
 
 @with_config(CLOSED)
 class FieldDocument(TypedDict):
-    """One field. before and after are whole values, ``value`` the elements of APPEND or SUBTRACT."""
+    """The change of one field. before, after: the whole values. value: the elements of APPEND or SUBTRACT."""
 
     path: str
     op: Literal["SET", "DELETE", "APPEND", "SUBTRACT", "change"]
@@ -106,7 +106,7 @@ class ChangeDocument(TypedDict):
 
 @with_config(CLOSED)
 class InverseDocument(TypedDict):
-    """The operation that undoes another one."""
+    """The inverse of an operation, which undoes it."""
 
     verb: str
     args: dict[str, JsonValue]
@@ -121,13 +121,13 @@ class OperationDocument(TypedDict):
     resource: ResourceText
     needs: list[str]
     follows: NotRequired[
-        Annotated[list[str], Field(description="Operations that must end before it, with any outcome.")]
+        Annotated[list[str], Field(description="Operations that must end first, with any outcome.")]
     ]
     reasons: NotRequired[
-        Annotated[dict[str, str], Field(description="Why each of needs and follows has to come first.")]
+        Annotated[dict[str, str], Field(description="Why each operation in needs and follows comes first.")]
     ]
     args: dict[str, JsonValue]
-    expect: Annotated[dict[str, JsonValue], Field(description="The live state that it was planned on.")]
+    expect: Annotated[dict[str, JsonValue], Field(description="The live state when the plan was made.")]
     inverse: NotRequired[InverseDocument]
     irreversible: NotRequired[str]
 
@@ -183,7 +183,7 @@ class PlanDocument(TypedDict):
         str,
         Field(
             pattern="^[0-9a-f]{64}$",
-            description="SHA-256 of the canonical JSON of all but plan_id, created_at and signature.",
+            description="SHA-256 of the canonical JSON without plan_id, created_at and signature.",
         ),
     ]
     created_at: str | None

@@ -458,7 +458,7 @@ def test_write_failure_reports_files_already_written(
     (found,) = refused.value.diagnostics
     assert found.code == "not-written"
     assert found.detail == (
-        "manifests/topics/orders.yaml: no space left on device. Written before that: manifests/a.yaml."
+        "manifests/topics/orders.yaml: no space left on device. Already written: manifests/a.yaml."
     )
 
 
