@@ -1,12 +1,13 @@
 """The Python API of kdeclare: the functions that the commands call.
 
-Nothing here prints, prompts or exits. Log messages go to the logger ``kdeclare``, and the program decides
-where they are written. A command named in client properties (``${command.LINE}``) gets no input and writes to
-the program's standard error.
+These functions do not print, prompt or exit. Log messages go to the logger ``kdeclare``, and the calling
+program decides where they are written. A command named in client properties (``${command.LINE}``) gets no
+input and writes to the program's standard error.
 
-Failures that a user can act on are raised as `KdeclareError`, with the diagnostics that the command would
-print and the exit code that it would return. The names in ``__all__`` keep their meaning within a major
-version. All other modules are internal, except `kdeclare.policy`, which is for policy authors.
+Failures that a user can act on are raised as `KdeclareError`, with the diagnostics that the corresponding
+command would print and the exit code that this command would return. The names in ``__all__`` keep their
+meaning within a major version. All other modules are internal, except `kdeclare.policy`, which is for policy
+authors.
 """
 
 import logging

@@ -24,7 +24,7 @@ class Java:
 
 
 def find_java(environment: Mapping[str, str] | None = None) -> str:
-    """Return the path of a ``java`` of version 17 or later, from JAVA_HOME or else from PATH.
+    """Return the path of a ``java`` of version 17 or later, from JAVA_HOME if it is set, otherwise from PATH.
 
     Raises KdeclareError ``java-missing`` or ``java-too-old``.
     """
@@ -32,7 +32,10 @@ def find_java(environment: Mapping[str, str] | None = None) -> str:
 
 
 def get_installed_java(environment: Mapping[str, str] | None = None) -> Java:
-    """Return the ``java`` that `find_java` finds, with its version. Starts Java. Raises the same errors."""
+    """Return the ``java`` that `find_java` finds, with its version. Starts Java.
+
+    Raises the same errors as `find_java`.
+    """
     environment = os.environ if environment is None else environment
     java = _find_candidate(environment)
     version = _read_version(java)
@@ -49,7 +52,7 @@ def get_installed_java(environment: Mapping[str, str] | None = None) -> Java:
 
 
 def parse_major_version(text: str) -> int | None:
-    """Return the major version in the output of ``java -version`` (``"1.8.0_402"`` is 8), or None."""
+    """Return the major version in the output of ``java -version``, or None. ``"1.8.0_402"`` is version 8."""
     match = re.search(r'version "(?:1\.)?(\d+)', text)
     return int(match.group(1)) if match else None
 

@@ -1,1 +1,1 @@
-"""Composition root: one function per use case; only this package chooses concrete adapters."""
+"""The use cases of kdeclare, one function each. Only this package chooses implementations of interfaces."""

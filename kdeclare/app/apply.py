@@ -1,4 +1,4 @@
-"""Apply manifests or a saved plan, and roll back runs, always under the lock of the state."""
+"""Apply manifests or a saved plan, or roll back a run. Each of these holds the lock of the state."""
 
 import signal
 import time
@@ -44,11 +44,11 @@ from kdeclare.engine.planning.prune_denied import evaluate_and_prune
 from kdeclare.engine.planning.request import PlanScope
 
 Confirm = Callable[[Plan, tuple[Diagnostic, ...]], bool]
-"""Shows the plan and the notices of the recovery before it, and returns whether to continue."""
+"""Shows the plan, with the notices from recovering earlier runs, and returns whether to continue."""
 
 
 def confirm_always(plan: Plan, notices: tuple[Diagnostic, ...]) -> bool:
-    """Confirm every plan without a question; the run itself rejects a plan with errors."""
+    """Confirm every plan without asking. The run itself rejects a plan with errors."""
     return True
 
 
@@ -56,10 +56,12 @@ def confirm_always(plan: Plan, notices: tuple[Diagnostic, ...]) -> bool:
 class ApplyOptions:
     """Options of a run.
 
-    command: the command line or the program, for the history. confirm: see `Confirm`.
-    stopping: called from a signal handler after the first Ctrl-C. overrides: policies that a rollback
-    overrides, each with the reason (those of a plan are in its `PlanScope`). stop: an event that ends the run
-    in order when set; without it, Ctrl-C does so if the run is in the main thread.
+    command: the command line, or the name of the calling program, for the history. confirm: see `Confirm`.
+    stopping: called from a signal handler after the first Ctrl-C.
+    overrides: for a rollback or an ad hoc command, the policies to override, each with the reason. For
+    manifests, use `PlanScope`.
+    stop: an event that stops the run gracefully when it is set. If None, Ctrl-C stops the run gracefully if
+    the run is in the main thread.
     """
 
     command: str
@@ -75,11 +77,12 @@ class ApplyOptions:
 def apply_manifests(
     workspace: Workspace, paths: Sequence[Path], scope: PlanScope, apply_options: ApplyOptions
 ) -> ApplyResult | None:
-    """Plan and apply under the lock; return None if ``apply_options.confirm`` declines.
+    """Plan and apply manifests under the lock. Return None if ``apply_options.confirm`` declines.
 
-    paths: files or folders; all manifests of the project if empty.
-    Raises KdeclareError if nothing was done: manifests or a plan with errors, a cluster or state that cannot
-    be read, or a lock that another process holds (exit code 6). Failures during the run are in the result.
+    paths: files or folders with manifests; if empty, all manifests of the project.
+    Raises KdeclareError if the run did not start: the manifests or the plan have errors, the cluster or the
+    state cannot be read, or another process holds the lock (exit code 6). Failures during the run are in the
+    result.
     """
     pending_connections = workspace.connect()
     try:
@@ -108,10 +111,10 @@ def apply_manifests(
 
 
 def apply_saved(workspace: Workspace, file: PlanFile, apply_options: ApplyOptions) -> ApplyResult | None:
-    """Apply exactly the plan of a plan file; return None if ``apply_options.confirm`` declines.
+    """Apply exactly the plan of a plan file. Return None if ``apply_options.confirm`` declines.
 
-    Raises KdeclareError, with nothing done, as `apply_manifests` does, for a plan of another environment or
-    cluster, and for a plan that was already applied or is stale (exit code 4).
+    Raises KdeclareError if the run did not start: for the same reasons as `apply_manifests`, if the plan is
+    for a different environment or cluster, or if the plan was already applied or is stale (exit code 4).
     """
     plan = file.plan
     _reject_outdated_plan(file)
@@ -143,12 +146,14 @@ def roll_back(
     options: PlanOptions | None = None,
     out: Path | None = None,
 ) -> ApplyResult | None:
-    """Undo a run (None: the last one); with ``out``, only save the plan and return None.
+    """Undo a run. With ``out``, only save the plan for the rollback and return None.
 
-    allow_data_loss: delete topics that the run created even if they hold records. options: see `PlanScope`.
-    Values that another client has changed since are left unchanged and reported in the plan's diagnostics.
-    Also returns None if ``apply_options.confirm`` declines.
-    Raises KdeclareError as `apply_manifests` does, and for an unknown run.
+    run_id: the run to undo; None means the last run. options: see `PlanScope`.
+    allow_data_loss: whether to delete topics that the run created even if they hold records.
+    Values that another client changed after the run are left unchanged and reported in the plan's
+    diagnostics.
+    Return None, too, if ``apply_options.confirm`` declines.
+    Raises KdeclareError for the same reasons as `apply_manifests`, and if there is no such run.
     """
     store = workspace.store
     if run_id is None and not store.runs():
@@ -208,10 +213,10 @@ def _recover_and_invert(
 
 
 def _check_system(workspace: Workspace, connections: Connections, plan: Plan) -> None:
-    """Raise KdeclareError for a plan of a different system. Raises Fault if a system does not respond."""
+    """Raise KdeclareError if the plan is for a different system, and Fault if a system does not respond."""
     expected_id = plan.cluster.id
     actual_id = identify_system(observe(connections, ()), expected_id)
-    # the id can be that of a system that is observed only if an operation belongs to it
+    # the plan's id may belong to a system that is observed only if an operation uses it
     if expected_id not in ("", actual_id):
         actual_id = (
             identify_system(observe(connections, select_all(plan.operations)), expected_id) or actual_id
@@ -226,7 +231,10 @@ def prune_denied_operations(
     active_policies: ActivePolicies,
     apply_options: ApplyOptions,
 ) -> Plan:
-    """Remove the operations that policies deny from a plan that was not made from manifests. Raises Fault."""
+    """Return the plan of a rollback or an ad hoc command without the operations that policies deny.
+
+    Raises Fault if a system does not respond.
+    """
     owned = state.resources if state else {}
     return evaluate_and_prune(
         plan, connections, active_policies.judge, owned, lambda v: apply_options.overrides.get(v.policy)
@@ -246,10 +254,10 @@ def _recover(
 
 
 def is_manifest_rollback(workspace: Workspace, apply_result: ApplyResult) -> bool:
-    """Return whether a run has undone changes from manifests, which may still declare them.
+    """Return whether a run rolled back changes from manifests, which may still declare these changes.
 
-    False if it has undone an ad hoc change or a rollback: undoing a rollback restores the manifests' values.
-    Raises KdeclareError.
+    Return False if it rolled back an ad hoc change or another rollback, because undoing a rollback restores
+    the values of the manifests. Raises KdeclareError.
     """
     undone_run_id = apply_result.plan.undoes
     has_effect = any(result.is_good for result in apply_result.results.values())
@@ -270,11 +278,12 @@ def confirm_and_apply(
     *,
     clean_up: bool = True,
 ) -> ApplyResult | None:
-    """Ask for confirmation and run the plan; return None if the user declines. The caller holds the lock.
+    """Ask for confirmation and run the plan. Return None if the user declines. The caller holds the lock.
 
-    active_policies: the policies that are checked again at apply.
-    notices: diagnostics from before the plan was made. identity: the id of a plan read from a file.
-    clean_up: after the run, remove what this run or an earlier one has left and no longer needs.
+    active_policies: the policies, which are evaluated again before the run.
+    notices: diagnostics from before the plan was made. identity: the plan's id if the plan was read from a
+    file.
+    clean_up: whether to run the pending cleanup of this run and of earlier runs afterwards.
     Raises KdeclareError.
     """
     if not apply_options.confirm(plan, (*notices, *_announce_losses(connections, plan))):
@@ -291,7 +300,7 @@ def confirm_and_apply(
         stop=stop,
         request_deadline_s=workspace.request_deadline_s,
     )
-    is_worker_thread = current_thread() is not main_thread()  # Python sets signal handlers in the main thread
+    is_worker_thread = current_thread() is not main_thread()  # only it can set signal handlers
     with (
         nullcontext()
         if apply_options.stop or is_worker_thread
@@ -312,7 +321,7 @@ def confirm_and_apply(
 
 
 def _announce_losses(connections: Connections, plan: Plan) -> tuple[Diagnostic, ...]:
-    """Return the operation types' notices about data that the plan deletes, for the confirmation."""
+    """Return notices about the data that the plan deletes, to show before the confirmation."""
     operations_by_type: dict[str, list[Operation]] = {}
     for op in plan.operations:
         operations_by_type.setdefault(op.verb, []).append(op)
@@ -325,7 +334,10 @@ def _announce_losses(connections: Connections, plan: Plan) -> tuple[Diagnostic, 
 
 @contextmanager
 def handle_interrupts(stop: Event, on_stop: Callable[[], None]) -> Iterator[None]:
-    """Handle Ctrl-C inside the block: the first one stops the run in order, the second one like a crash."""
+    """Handle Ctrl-C in the block.
+
+    The first Ctrl-C stops the run gracefully. The second one interrupts the run like a crash.
+    """
 
     def handle_signal(number: int, _: object) -> None:
         if stop.is_set():

@@ -1,6 +1,6 @@
-"""The connections of a command to the systems of an environment: opened when needed, and closed once.
+"""Open the connections of a command to the systems of an environment when needed, and close them once.
 
-A shell keeps connections from one command to the next if they support it.
+In a kdeclare shell, a connection that supports it stays open for later commands.
 """
 
 import logging
@@ -52,19 +52,19 @@ class ProjectReferences:
 
 
 class ConnectionKeeper(Protocol):
-    """Keeps connections for further commands."""
+    """Keeps connections open for later commands."""
 
     def open(self, target: Target, timeout_s: float) -> object:
-        """Return a connection; only the keeper closes it if it is `Keepable`. Raises KdeclareError."""
+        """Return a connection. Only the keeper closes a `Keepable` connection. Raises KdeclareError."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opener:
     """Opens the connection of one provider.
 
-    makes, is_always_needed: see `ConnectionType`. open: raises KdeclareError.
-    is_kept: whether the shell keeps the connection for later commands, if it is `Keepable`, and closes it.
-    is_named: whether the environment configures the system, or has to: see `Connections`.
+    makes, is_always_needed: see `ConnectionType`. open: a function that opens it or raises KdeclareError.
+    is_kept: whether a keeper keeps a `Keepable` connection open for later commands, and closes it.
+    is_named: whether the environment configures the system or must configure it; see `Connections`.
     """
 
     makes: type[object]
@@ -75,14 +75,14 @@ class Opener:
 
 
 class PendingConnections:
-    """The connections of one command, each opened when it is first needed.
+    """The connections of one command. Each connection is opened when it is first needed.
 
     Connections that every command needs start to open in the background immediately, while files are read.
-    The caller closes the object.
+    The caller must close this object.
     """
 
     def __init__(self, openers: Sequence[Opener] = (), open_connections: Connections | None = None) -> None:
-        """open_connections: connections that are already open; their owner closes them."""
+        """open_connections: connections that are already open. Their owner closes them."""
         open_connections = open_connections or Connections()
         self._pending = [
             _PendingConnection(opener) for opener in openers if not open_connections.holds(opener.makes)
@@ -95,7 +95,10 @@ class PendingConnections:
             pending.begin()
 
     def get(self) -> Connections:
-        """Return the connections after those that every command needs are open. Raises KdeclareError."""
+        """Wait until the connections that every command needs are open, and return all connections.
+
+        Raises KdeclareError.
+        """
         for pending in self._find_needed():
             pending.get()
         return self._connections
@@ -119,7 +122,7 @@ class _PendingConnection:
         self._future: Future[object] | None = None
 
     def begin(self) -> Future[object]:
-        """Start to connect, unless that has already started."""
+        """Start to connect if this has not been done yet."""
         with self._lock:
             if self._future is None:
                 pool = ThreadPoolExecutor(1, thread_name_prefix="connect")
@@ -128,7 +131,7 @@ class _PendingConnection:
             return self._future
 
     def get(self) -> object:
-        """Return the connection. Raises the exception of the failed attempt to connect."""
+        """Return the connection. If connecting failed, raise the exception of that attempt."""
         return self.begin().result()
 
     def close(self) -> None:
@@ -153,8 +156,8 @@ def find_openers(
 ) -> tuple[Opener, ...]:
     """Return the openers for the connections of all installed providers. Raises KdeclareError.
 
-    A system that is normally always needed is optional (``is_named`` is False) if the environment configures
-    only other systems: the project then uses it only if a resource or an operation belongs to it.
+    A system that every command normally needs is optional (``is_named`` is False) if the environment
+    configures only other systems. It is then used only for resources and operations that belong to it.
     """
     connection_types = {p.name: p.connection for p in load_providers() if p.connection is not None}
     openers = make_openers(connection_types, project, surroundings, keeper)
@@ -167,7 +170,7 @@ def find_openers(
 def is_left_out(
     name: str, connection_type: AnyConnectionType, project: Project, surroundings: ConnectionContext
 ) -> bool:
-    """Return whether an environment configures systems, but not this one."""
+    """Return whether the environment configures other systems but not this one."""
     other_systems = project.environment.providers.keys() - {name}
     if not connection_type.is_always_needed or not other_systems or surroundings.options:
         return False
@@ -249,7 +252,7 @@ def translate_faults(environment_name: str) -> Iterator[None]:
 
 
 def explain_fault(fault: Fault, environment_name: str) -> Diagnostic:
-    """Explain a Fault of a whole request, if possible with the explanation of its provider."""
+    """Return the diagnostic for a Fault of a whole request, from its provider if the provider has one."""
     for provider in reversed(load_providers()):
         diagnostic = (
             provider.connection.explain(fault, environment_name) if provider.connection is not None else None
@@ -277,15 +280,15 @@ _log = logging.getLogger(__name__)
 _CHECK_TIMEOUT_S = 2.0
 """Timeout for checking that a cached connection still works."""
 _MAX_CONNECTIONS = 4
-"""Maximum number of cached connections; beyond it, the least recently used one is closed."""
+"""Maximum number of cached connections. Beyond it, the least recently used connection is closed."""
 
 
 class ConnectionCache:
-    """A cache of connections that still respond.
+    """A thread-safe cache of connections that still respond.
 
-    Callers must not close a `Keepable` connection. A connection that no longer responds is opened again
-    within the timeout of the call. Errors are then the same as for a first connection, and a system that has
-    moved to another address is found. Thread-safe.
+    Callers must not close a `Keepable` connection. A cached connection that no longer responds is replaced
+    with a new connection, within the timeout of the call. This finds a system that has moved to a different
+    address, and raises the same errors as a first connection.
     """
 
     def __init__(self) -> None:
@@ -319,7 +322,7 @@ class ConnectionCache:
             previous = self._connections.pop(target, connection)
             self._connections[target] = connection  # most recently used last
             evicted = list(self._connections.items())[:-_MAX_CONNECTIONS]
-        if previous is not connection:  # two threads have opened one at the same time
+        if previous is not connection:  # two threads connected at the same time
             _close_in_background(previous)
         for item in evicted:
             self._evict(*item)
@@ -348,7 +351,7 @@ def _is_answering(connection: Keepable, timeout_s: float) -> bool:
 
 
 def _close_in_background(connection: object) -> None:
-    """Close a connection in the background, because closing an unresponsive one can take long."""
+    """Close a connection in the background, because an unresponsive connection can take long to close."""
 
     def close() -> None:
         if isinstance(connection, Closable):

@@ -37,15 +37,15 @@ from kdeclare.report.run.views import (
 
 
 def list_runs(workspace: Workspace, limit: int | None = None) -> tuple[RunSummary, ...]:
-    """List the runs, latest first, at most ``limit`` of them. Raises KdeclareError.
+    """List at most ``limit`` runs, latest first. Raises KdeclareError.
 
-    A run that cannot be read is listed as ``unreadable`` with the reason.
+    A run that cannot be read is listed as ``unreadable``, with the reason.
     """
     return tuple(itertools.islice(iterate_runs(workspace), limit))
 
 
 def iterate_runs(workspace: Workspace) -> Iterator[RunSummary]:
-    """Yield the runs, latest first, reading one at a time. Raises KdeclareError."""
+    """Yield the runs, latest first. Each run is read when it is needed. Raises KdeclareError."""
     store = workspace.store
     rollbacks: dict[str, list[_Rollback]] = {}
     for run_id in reversed(store.runs()):
@@ -67,7 +67,7 @@ def iterate_runs(workspace: Workspace) -> Iterator[RunSummary]:
 class _Rollback:
     """A summary of a run that rolled back an earlier run.
 
-    had_effect: whether an operation changed anything, not counting auxiliary operations.
+    had_effect: whether an operation had an effect. Auxiliary operations count only if there are no others.
     """
 
     run_id: str
@@ -78,7 +78,7 @@ class _Rollback:
     def has_undone(self, target: RunSummary) -> bool:
         """Return whether the rollback undid any change of the earlier run.
 
-        If the target only took ownership, releasing the ownership is the whole rollback.
+        If the earlier run only took ownership, the rollback only needs to release this ownership.
         """
         if not self.has_operations:
             return self.is_over and not target.done
@@ -86,7 +86,10 @@ class _Rollback:
 
 
 def _build_rollback(record: RunRecord, plan: Plan) -> _Rollback:
-    """Build the summary of a rollback; auxiliary operations (throttles, elections) count only if alone."""
+    """Build the summary of a rollback.
+
+    Auxiliary operations, such as throttles and elections, count only if there are no other operations.
+    """
     primary_operations = [
         op for op in plan.operations if not get_operation_type(op).is_auxiliary
     ] or plan.operations
@@ -139,7 +142,7 @@ def load_plan_document(workspace: Workspace, name: str) -> JsonObject:
 
 
 def build_unknown_run_error(name: str, runs: Sequence[str], *, or_plan: bool = False) -> KdeclareError:
-    """Build the error for a name that is not in ``runs``. or_plan: a plan file was also allowed."""
+    """Build the error for a name that is not in ``runs``. or_plan: whether a plan file is also allowed."""
     run_words = "run of this project and environment"
     explanation = f"neither a {run_words} nor a plan file" if or_plan else f"not a {run_words}"
     return KdeclareError(
@@ -190,7 +193,7 @@ def build_steps(run_id: str, entries: tuple[JsonValue, ...], plan: Plan) -> tupl
     ended_at: dict[str, datetime] = {}
     for journal_line in parse_lines(run_id, entries):
         if isinstance(journal_line, BeginLine):
-            # an operation that was sent again keeps its first time
+            # if an operation was sent several times, the first time counts
             begun_at = dict.fromkeys(journal_line.ids, _parse_time(journal_line.at)) | begun_at
         elif isinstance(journal_line, EndLine):
             ended_at |= dict.fromkeys(
@@ -221,5 +224,5 @@ def _parse_time(text: str) -> datetime:
 
 
 def _parse_run_time(run_id: str) -> datetime:
-    """Return the start time of a run from its id, for a journal without lines."""
+    """Return the start time in the id of a run, for a run whose journal does not contain it."""
     return datetime.strptime(run_id[:16] + "+0000", "%Y%m%dT%H%M%SZ%z")

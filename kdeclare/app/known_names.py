@@ -14,7 +14,10 @@ _Answer = TypeVar("_Answer")
 
 
 def ask_systems(workspace: Workspace, question: Callable[[Connections], _Answer]) -> _Answer:
-    """Connect to the systems of the environment and return the answer to a question. Raises KdeclareError."""
+    """Call ``question`` with connections to the environment's systems, and return its result.
+
+    Raises KdeclareError.
+    """
     with workspace.open_connections() as connections:
         return question(connections)
 
@@ -36,7 +39,7 @@ def list_environment_names(project: Path | None) -> tuple[str, ...]:
 
 
 def find_project_names(project: Path | None, env: str | None) -> tuple[str, str] | None:
-    """Return the names of the project and its environment; None if they do not exist or cannot be read."""
+    """Return the names of the project and its environment, or None if the project file cannot be read."""
     try:
         return read_project_names(project, env)
     except KdeclareError:

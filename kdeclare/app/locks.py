@@ -7,7 +7,7 @@ from kdeclare.core.plans.state import LockInfo
 
 
 def find_lock_holder(workspace: Workspace) -> LockInfo | None:
-    """Return the holder of the lock, None if it is free. Raises KdeclareError."""
+    """Return the holder of the lock, or None if the lock is free. Raises KdeclareError."""
     return workspace.store.read_holder()
 
 

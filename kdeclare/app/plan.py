@@ -34,7 +34,7 @@ CHECKS = (check_declared,)
 
 @dataclass(frozen=True, slots=True)
 class PlanResult:
-    """A plan, the secrets of its manifests, and notices of the recovery before it."""
+    """A plan, the secrets of its manifests, and notices from recovering earlier runs."""
 
     plan: Plan
     secrets: ProjectSecrets
@@ -44,11 +44,12 @@ class PlanResult:
 def load_manifests(
     workspace: Workspace, paths: Sequence[Path] = (), instead: Mapping[str, bytes | None] | None = None
 ) -> LoadedManifests:
-    """Load the manifests without connecting to a cluster. Errors are in the diagnostics, never raised.
+    """Load the manifests without connecting to a cluster. Errors become diagnostics and are never raised.
 
-    paths: files or folders; all manifests of the project if empty. An unreadable path is a diagnostic, too.
-    instead: contents to use for files instead of those on the disk, to check an edit before it is written;
-        None for a file that the edit deletes. New files are included.
+    paths: files or folders with manifests; if empty, all manifests of the project. An unreadable path becomes
+    a diagnostic, too.
+    instead: the content of files to use instead of the content on disk, to check an edit before it is
+    written. None stands for a file that the edit deletes. New files are included.
     """
     return load_project_manifests(workspace.project, paths, KINDS, workspace.environ, CHECKS, RULES, instead)
 
@@ -60,10 +61,10 @@ def make_plan(
     progress: Progress = ignore_progress,
     what: str = "plan",
 ) -> PlanResult:
-    """Load the manifests, recover earlier runs, observe and plan, without applying anything.
+    """Load the manifests, recover earlier runs, read the live state and make a plan. Nothing is applied.
 
     paths: see `load_manifests`. what: the command, shown to other users while the lock is held.
-    Raises KdeclareError for manifests with errors, and if the cluster or the state cannot be read. Errors
+    Raises KdeclareError if the manifests have errors, or if the cluster or the state cannot be read. Errors
     that only the cluster reveals are in the plan's diagnostics (`Plan.has_errors`).
     """
     pending_connections = workspace.connect()
@@ -83,7 +84,7 @@ def make_plan(
 
 
 def load_valid_manifests(workspace: Workspace, paths: Sequence[Path]) -> LoadedManifests:
-    """Load the manifests. Raises KdeclareError for errors, except those that the cluster must decide."""
+    """Load the manifests. Raises KdeclareError if they have errors that do not depend on the cluster."""
     loaded = load_manifests(workspace, paths)
     if has_mistakes(loaded):
         with open_project_policies(workspace.project, loaded.rules) as active_policies:
@@ -92,7 +93,7 @@ def load_valid_manifests(workspace: Workspace, paths: Sequence[Path]) -> LoadedM
 
 
 def has_mistakes(manifests: LoadedManifests) -> bool:
-    """Return whether the manifests have errors that do not depend on the cluster, so no plan is possible."""
+    """Return whether errors in the manifests make a plan impossible, whatever the state of the cluster."""
     return any(d.is_error and d.code != UNKNOWN_SETTING for d in manifests.diagnostics)
 
 
@@ -129,14 +130,14 @@ def plan_manifests(
 
 
 def complete_options(options: PlanOptions, project: Project) -> PlanOptions:
-    """Complete the chosen plan options with those of the environment."""
+    """Complete the plan options with the settings of the environment."""
     for settings in find_plan_settings():
         options = settings.complete(options, project.environment.plan_settings.get(settings.field, ()))
     return options
 
 
 def save_plan(plan: Plan, path: Path) -> str:
-    """Write a plan file and return the plan's id. Raises KdeclareError, also for a literal secret."""
+    """Write a plan file and return the plan's id. Raises KdeclareError, for example for a literal secret."""
     _reject_literal_secrets(plan)
     return write_plan(plan, path, datetime.now(UTC))
 

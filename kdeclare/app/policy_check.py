@@ -23,7 +23,10 @@ from kdeclare.report.policy import PolicyCheckView, PolicyTestView
 
 
 def check_manifests(workspace: Workspace, paths: Sequence[Path]) -> PolicyCheckView:
-    """Check the declared resources as if they were created now, without a system. Raises KdeclareError."""
+    """Check the declared resources as if they were being created now, without connecting to a system.
+
+    Raises KdeclareError.
+    """
     manifests = load_valid_manifests(workspace, paths)
     with open_active_policies(workspace, manifests.rules) as active_policies:
         result = check_declared(active_policies.policies, manifests.desired)
@@ -37,7 +40,7 @@ def check_manifests(workspace: Workspace, paths: Sequence[Path]) -> PolicyCheckV
 def check_cluster(workspace: Workspace, paths: Sequence[Path], progress: Progress) -> PolicyCheckView:
     """Check all live resources of the policies' kinds, except internal ones. Raises KdeclareError.
 
-    Labels come from the manifests, if there are any, otherwise from the last applied state.
+    Labels come from the manifests, if the project has any, and otherwise from the last applied state.
     """
     manifests = _load_manifests_if_any(workspace, paths)
     desired = manifests.desired if manifests else ()
@@ -78,7 +81,7 @@ def _check_live(
 
 
 def _find_kinds(active_policies: ActivePolicies) -> tuple[str, ...]:
-    """Return the kinds that the policies apply to."""
+    """Return the kinds that the policies apply to, or only topics if there are no policies."""
     return tuple(group_by_kind(active_policies.policies)) or (TOPIC,)
 
 

@@ -1,4 +1,4 @@
-"""Start, stop and inspect a sandbox; settings that are not given keep their current values."""
+"""Start, stop and inspect a sandbox. Settings that a request leaves out keep their current values."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -11,12 +11,12 @@ from kdeclare.sandbox import GroupSettings, GroupStatus, SandboxSettings, Sandbo
 Progress = Callable[[str], None]
 
 Sandbox = SandboxStatus | GroupStatus
-"""One cluster in the folder itself, or several in its subfolders."""
+"""A sandbox with one cluster in the folder itself, or with several clusters in subfolders."""
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxRequest:
-    """Requested settings of a sandbox; None keeps the value of the existing sandbox, or is the default."""
+    """Requested settings of a sandbox. None keeps the value of an existing sandbox, or is the default."""
 
     clusters: int | None = None
     brokers: int | None = None

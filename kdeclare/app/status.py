@@ -18,16 +18,16 @@ from kdeclare.engine.ongoing_work import describe_ongoing_work
 from kdeclare.report.run.views import RunSummary, StatusView, UnfinishedRun
 
 _RECENT_RUNS = 20
-"""Number of recent runs in which to look for the run that started ongoing work."""
+"""Number of recent runs to search for the run that started ongoing work."""
 
 StatusReport = tuple[StatusView, tuple[Diagnostic, ...]]
 """The status, and notices of recovery and cleanup."""
 
 
 def watch_status(workspace: Workspace, *, clean_up: bool) -> Iterator[StatusReport]:
-    """Yield the current status, without end, each time after recovering crashed runs. Raises KdeclareError.
+    """Yield the current status again and again. Crashed runs are recovered before each reading.
 
-    clean_up: also run the pending cleanup of earlier work.
+    clean_up: whether to run the pending cleanup of earlier work, too. Raises KdeclareError.
     """
     with workspace.open_connections() as connections:
         watches = start_watches(connections)
@@ -64,7 +64,7 @@ def _read_status(
 
 
 def _find_latest_runs(workspace: Workspace) -> tuple[list[RunSummary], RunSummary | None]:
-    """Return the unfinished runs after the last finished run, and that finished run."""
+    """Return the unfinished runs since the last finished run, and the last finished run or None."""
     unfinished_runs: list[RunSummary] = []
     for run in iterate_runs(workspace):
         if run.ended is not None:
@@ -75,7 +75,10 @@ def _find_latest_runs(workspace: Workspace) -> tuple[list[RunSummary], RunSummar
 
 
 def _list_recent_work(workspace: Workspace) -> Iterator[tuple[str, Sequence[Operation]]]:
-    """Yield the operations of recent runs whose work continues after the request, skipping damaged runs."""
+    """Yield the recent runs, each with its operations whose work continues after their requests.
+
+    Damaged runs are skipped.
+    """
     for run_id in workspace.store.runs()[: -_RECENT_RUNS - 1 : -1]:
         with suppress(KdeclareError):
             operations = read_run_plan(workspace.store, run_id).operations

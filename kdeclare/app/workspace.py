@@ -31,9 +31,9 @@ TIMEOUT_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceOptions:
-    """The options that all commands with a cluster share; None if not given.
+    """The options that all commands with a cluster share. None means that the option is not given.
 
-    timeout_s: how long to wait for the cluster; None is `TIMEOUT_S`.
+    timeout_s: how long to wait for the cluster, in seconds; None is `TIMEOUT_S`.
     """
 
     project: Path | None = None
@@ -51,7 +51,8 @@ class WorkspaceOptions:
     def over(self, defaults: "WorkspaceOptions") -> "WorkspaceOptions":
         """Return these options, completed with ``defaults``.
 
-        If these options name another project or environment, the servers of the defaults are not used.
+        If these options name a project, only the timeout of ``defaults`` is used. If they name only an
+        environment, the project, the state and the timeout of ``defaults`` are used.
         """
         if self.project is not None:
             defaults = WorkspaceOptions(timeout_s=defaults.timeout_s)
@@ -63,11 +64,11 @@ class WorkspaceOptions:
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """Project, environment and state. `open_connections` and `connect` connect to the systems.
+    """The project, environment and state of a command, and functions to connect to the systems.
 
-    cluster_name: the name of the environment in messages.
-    connect: starts to connect; the connections already retry requests.
-    connect_only: the same for the given providers only; None if there is no quicker way.
+    cluster_name: the name of the cluster in messages, such as its bootstrap servers.
+    connect: a function that starts to connect to all systems. The connections retry failed requests.
+    connect_only: a function that connects only to the systems of some providers; None if that is not faster.
     """
 
     project: Project
@@ -90,10 +91,10 @@ class Workspace:
     def open_connections(
         self, connection_types: Mapping[str, AnyConnectionType] | None = None
     ) -> Iterator[Connections]:
-        """Yield the connections. Raises KdeclareError, also for Faults inside the block.
+        """Yield the connections. Raises KdeclareError, also in place of a Fault inside the block.
 
-        connection_types: the connection types of the needed providers, by name. If they are given, no
-        provider has to be loaded, which saves a tenth of a second.
+        connection_types: the connection types of the needed providers, by name. If given, the providers are
+        not loaded, which saves a tenth of a second.
         """
         connect_only = self.connect_only
         pending_connections = (
@@ -109,7 +110,7 @@ class Workspace:
 
     @property
     def request_deadline_s(self) -> float:
-        """How many seconds a system may work on a request that has no timeout of its own."""
+        """How long a system may work on a request that has no timeout of its own, in seconds."""
         deadline_s = self.project.environment.request_deadline_s
         return REQUEST_DEADLINE_S if deadline_s is None else deadline_s
 
@@ -127,8 +128,10 @@ def open_workspace(
 ) -> Workspace:
     """Read the project file and locate the state, without connecting to a system.
 
-    environ: the variables for ``${env.NAME}``. connections: open connections, used instead of new ones of the
-        same class; the caller closes them. keeper: keeps connections from one command to the next.
+    environ: the variables for ``${env.NAME}``.
+    connections: connections that are already open, for use instead of new connections of the same class. The
+    caller closes them.
+    keeper: keeps connections open from one command to the next.
     Raises KdeclareError for an invalid project file, an unknown environment, and an invalid location of the
     state.
     """
@@ -145,7 +148,7 @@ def build_workspace(
     keeper: ConnectionKeeper | None = None,
     attempts: int | None = None,
 ) -> Workspace:
-    """Build the workspace of an open project; ignore the project file and environment in ``options``.
+    """Build the workspace of an open project. The project file and environment in ``options`` are ignored.
 
     connections, keeper: see `open_workspace`. attempts: see `ConnectionContext`.
     Raises KdeclareError.
@@ -167,7 +170,7 @@ def build_workspace(
 def build_surroundings(
     project: Project, options: WorkspaceOptions, environ: Mapping[str, str], attempts: int | None = None
 ) -> ConnectionContext:
-    """Build the context for connections, apart from the environment's own settings."""
+    """Build the context for opening connections. It does not include the environment's own settings."""
     command_config = options.command_config
     options_by_name = {
         "bootstrap-server": options.bootstrap_server,
@@ -185,7 +188,7 @@ def build_surroundings(
 
 
 def format_user_at_host() -> str:
-    """Return user@host, for the history and for the holder of the lock."""
+    """Return ``user@host`` of this process, for the history and for the holder of the lock."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):

@@ -1,4 +1,4 @@
-"""Remove what finished work left behind in a system, with a separate plan that is journaled as usual."""
+"""Remove temporary settings of finished work from a system. This is a run of its own, with a journal."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ NO_OPTIONS = PlanOptions()
 
 @dataclass(frozen=True, slots=True)
 class CleanupResult:
-    """The result of a cleanup: the run that removed something, if any, and the work still in progress."""
+    """The result of a cleanup: its run, or None if nothing was removed, and the work still in progress."""
 
     run: ApplyResult | None
     ongoing: tuple[str, ...]
@@ -32,7 +32,7 @@ def run_cleanup(
     options: PlanOptions = NO_OPTIONS,
     patient: bool = False,
 ) -> CleanupResult:
-    """Remove what earlier runs left behind and what is no longer needed. The caller holds the state lock.
+    """Remove temporary settings of earlier runs that are no longer needed. The caller holds the state lock.
 
     patient: see `CleanupRequest`. Raises Fault if a system does not respond.
     """

@@ -20,7 +20,7 @@ class Observation:
 
 
 def observe(connections: Connections, selections: Iterable[Selection]) -> LiveState:
-    """Read the selected objects and the identity of each system. Raises Fault if one does not respond."""
+    """Read the selected objects and the identity of each system. Raises Fault if one fails to respond."""
     requested = tuple(selections)
     parts = (
         collector.collect(connections, requested) for collector in find_collectors(connections, requested)
@@ -31,7 +31,7 @@ def observe(connections: Connections, selections: Iterable[Selection]) -> LiveSt
 def observe_owned(
     connections: Connections, selections: Iterable[Selection], owned: Iterable[str], patience: WaitPolicy
 ) -> Observation:
-    """Read the selected objects and all names, until every selected object that is owned is visible.
+    """Read the selected objects and the names of all objects, until all selected owned objects are visible.
 
     owned: resource ids. Raises Fault if a system does not respond.
     """
@@ -48,9 +48,9 @@ def observe_expected(
     *,
     await_unsettled: bool = False,
 ) -> Observation:
-    """Read the selected objects until each of ``objects`` that exists is visible, or patience runs out.
+    """Read the selected objects until the existing ``objects`` are visible or ``patience`` runs out.
 
-    await_unsettled: also wait for objects whose existence cannot be checked.
+    await_unsettled: whether to wait for objects whose existence cannot be checked, too.
     Raises Fault if a system does not respond.
     """
     expected = ExpectedObjects(patience, objects=frozenset(objects), await_unverifiable=await_unsettled)
@@ -65,7 +65,7 @@ def select_all(operations: Iterable[Operation]) -> list[Selection]:
 def identify_system(live: LiveState, preferred_id: str = "") -> str:
     """Return the id of the system that plans and states are bound to; empty if no system has an id.
 
-    preferred_id: returned if any of the systems has this id.
+    preferred_id: the id to return if one of the systems has it.
     """
     system_ids = [
         id_ for id_ in (collector.identify(live) for collector in load_collectors()) if id_ is not None

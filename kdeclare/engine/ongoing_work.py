@@ -11,10 +11,10 @@ from kdeclare.engine.observation import observe, select_all
 
 
 def describe_ongoing_work(connections: Connections, runs: RecentRuns) -> Activity | None:
-    """Return the operations of recent runs whose `Completion` says that the work continues.
+    """Return the operations of recent runs whose `Completion` reports that their work continues.
 
-    None if no connected provider without a `watch` has such operations. Raises Fault if a system does not
-    respond.
+    Return None if no connected provider without a `watch` has such operations. Raises Fault if a system does
+    not respond.
     """
     operation_types = {
         operation_type.name
@@ -52,7 +52,7 @@ def _needs_default_watch(provider: Provider) -> bool:
 
 
 def _list_oldest_first(runs: RecentRuns) -> Iterator[tuple[str, Operation]]:
-    """Yield the operations of recent runs, oldest first, so the latest one about a resource comes last."""
+    """Yield the operations of recent runs, oldest first. The latest operation on a resource comes last."""
     for run_id, operations in reversed(list(runs.find())):
         for op in operations:
             yield run_id, op

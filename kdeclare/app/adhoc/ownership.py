@@ -22,8 +22,9 @@ from kdeclare.engine.planning.adhoc import ClaimedChange, find_claimed_changes
 
 @dataclass(frozen=True, slots=True)
 class ResourceOwnership:
-    """declared: the declared resources, by id. owned: the records of the state, by resource id.
+    """The resources that manifests declare or that kdeclare owns.
 
+    declared: the declared resources, by id. owned: the records in the state, by resource id.
     unread: whether some manifests cannot be read.
     """
 
@@ -32,11 +33,11 @@ class ResourceOwnership:
     unread: bool = False
 
     def with_labels(self, desired: Iterable[DesiredResource]) -> tuple[DesiredResource, ...]:
-        """Add the declared or owned labels to resources, because policies use them."""
+        """Return the resources with their labels from the manifests or the state, for use by policies."""
         return tuple(replace(item, labels=self._find_labels(str(item.id))) for item in desired)
 
     def protected(self, removals: Iterable[ResourceId]) -> frozenset[ResourceId]:
-        """Return the resources that a manifest protects (``preventDestroy``), applied or not."""
+        """Return the removals that a manifest protects (``preventDestroy``), even if it was never applied."""
         return frozenset(id_ for id_ in removals if self._encode_declared(str(id_)).get("preventDestroy"))
 
     def _find_labels(self, resource: str) -> Mapping[str, str]:
@@ -49,7 +50,7 @@ class ResourceOwnership:
 
 
 def load_ownership(workspace: Workspace) -> ResourceOwnership:
-    """Load the declared and owned resources. Raises KdeclareError for a broken state."""
+    """Load the declared and owned resources. Raises KdeclareError if the state cannot be read."""
     state = workspace.store.read()
     owned_records = state.resources if state else {}
     if workspace.project.file is None:
@@ -63,7 +64,7 @@ def load_ownership(workspace: Workspace) -> ResourceOwnership:
 def warn_owned_changes(
     workspace: Workspace, plan: Plan, ownership: ResourceOwnership
 ) -> tuple[Diagnostic, ...]:
-    """Build warnings for changes of an ad hoc plan to declared or owned resources, for the confirmation."""
+    """Return warnings, for the confirmation, about planned ad hoc changes to declared or owned resources."""
     notices = (_build_unreadable_warning(),) if ownership.unread and plan.has_changes else ()
     claimed_changes = find_claimed_changes(plan.changes, ownership.declared.values(), ownership.owned)
     declared_changes = [item.change for item in claimed_changes if item.place]
@@ -79,7 +80,7 @@ def warn_owned_changes(
 def _with_field_position(
     claimed: ClaimedChange, positions: Mapping[tuple[ResourceId, str], SourcePosition]
 ) -> ClaimedChange:
-    """Replace the position of the resource by that of the first declared field."""
+    """Return the change with the position of its first declared field, if there is one."""
     field_positions = (positions.get((claimed.change.id, path)) for path in claimed.fields)
     return replace(claimed, place=next((place for place in field_positions if place), claimed.place))
 

@@ -1,4 +1,4 @@
-"""Resolve references in the settings of ad hoc commands, as in manifests."""
+"""Resolve references such as ``${env.NAME}`` in the settings of ad hoc commands, as in manifests."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,7 +10,7 @@ from kdeclare.manifests.syntax.substitution import ReferenceContext, UnresolvedR
 def resolve_references(
     workspace: Workspace, settings: Mapping[str, object], resource: str
 ) -> dict[str, object]:
-    """Return settings with their references resolved, including those inside lists and mappings.
+    """Return the settings with all references resolved, including references inside lists and mappings.
 
     Raises UnresolvedReference with a diagnostic that names the resource.
     """

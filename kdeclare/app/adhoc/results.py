@@ -1,4 +1,4 @@
-"""Results of an ad hoc command by resource."""
+"""Build the result of an ad hoc command for each resource."""
 
 from collections.abc import Callable, Iterable, Mapping
 
@@ -26,7 +26,7 @@ _WORST_FIRST = {
 def build_result_without_plan(
     failed: Mapping[str, tuple[Diagnostic, ...]], left_out: Mapping[str, str]
 ) -> AdhocResult:
-    """Build the result if every resource failed or was skipped before a plan was made."""
+    """Build the result of a command for which every resource failed or was skipped before planning."""
     return AdhocResult(None, (*_build_unplanned_items(failed, left_out),), failed)
 
 
@@ -50,9 +50,10 @@ def build_result(
     verified: VerificationResult | None,
     summarize: Summarize,
 ) -> AdhocResult:
-    """Build the result of each resource.
+    """Build the result of a command from its plan and its run.
 
-    resource_ids: the planned resources. failed, left_out: resources without a plan; see `AdhocRequest`.
+    resource_ids: the planned resources. failed, left_out: the resources that were not planned; see
+    `AdhocRequest`.
     """
     items = [
         _build_item(apply_result, id_, verified, summarize) for id_ in resource_ids if str(id_) not in failed

@@ -1,4 +1,4 @@
-"""Run an ad hoc command: plan, ask for confirmation, apply and verify. The resources do not become owned."""
+"""Run an ad hoc command: plan, ask for confirmation, apply and verify. Ownership does not change."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field, replace
@@ -32,9 +32,11 @@ from kdeclare.report.manifest.manifest_diff import render_manifest_diff
 class AdhocRequest:
     """The resources that an ad hoc command changes.
 
-    desired, removals: resources to change and to delete. failed: the diagnostics of resources that cannot be
-    changed. left_out: the reasons of resources to skip. diagnostics: about the other resources. Each resource
-    occurs in exactly one of the first four.
+    desired: the resources to create or change. removals: the resources to delete.
+    failed: the diagnostics of each resource that cannot be changed; planning can add to it.
+    left_out: the reason for skipping each resource that needs no change.
+    diagnostics: diagnostics that are not in ``failed``.
+    The provider puts each resource into exactly one of the first four fields.
     """
 
     desired: tuple[DesiredResource, ...] = ()
@@ -45,7 +47,7 @@ class AdhocRequest:
 
     @property
     def has_remaining(self) -> bool:
-        """Whether any resource to change or delete has not failed."""
+        """Whether at least one resource to change or delete has not failed."""
         ids = {str(desired.id) for desired in self.desired} | {str(id_) for id_ in self.removals}
         return not ids <= self.failed.keys()
 
@@ -58,8 +60,9 @@ def _summarize_nothing(resource: ResourceId, live: LiveState) -> ItemSummary | N
 class AdhocCommand:
     """One ad hoc command of a provider.
 
-    ask: builds the request from the command line and the live state. Raises KdeclareError and Fault.
-    summarize: returns a summary of a resource after the change, None if there is nothing to show.
+    ask: a function that builds the request from the command line and the live state. It raises KdeclareError
+    or Fault.
+    summarize: a function that summarizes a resource after the change, or returns None to show nothing.
     words: the provider's labels for actions and results.
     """
 
@@ -72,9 +75,10 @@ class AdhocCommand:
 class AdhocOptions:
     """The options of one ad hoc command line.
 
-    scope: guards, preflight and options of providers. verify_s: how many seconds to wait until the changes
-    are visible. write: also write the changes into the manifests. tell: shows the planned edits of manifests
-    before the confirmation.
+    scope: the guards, the preflight and the options of providers.
+    verify_s: the maximum number of seconds to wait until the changes are visible.
+    write: whether to write the changes into the manifests as well.
+    tell: a function that shows the planned edits of manifests before the confirmation.
     """
 
     scope: PlanScope = field(default_factory=PlanScope)
@@ -86,7 +90,10 @@ class AdhocOptions:
 def run_adhoc(
     workspace: Workspace, command: AdhocCommand, options: AdhocOptions, apply_options: ApplyOptions
 ) -> AdhocResult | None:
-    """Plan, ask, apply and verify; return None if the user declines. Raises KdeclareError."""
+    """Plan the request, ask for confirmation, apply the plan and verify the changes.
+
+    Return None if the user declines. Raises KdeclareError.
+    """
     with (
         open_active_policies(workspace, overrides=apply_options.overrides) as active_policies,
         workspace.open_connections() as connections,
@@ -176,7 +183,7 @@ def _collect_failures(failed: Mapping[str, Sequence[Diagnostic]]) -> tuple[Diagn
 def _verify(
     connections: Connections, apply_result: ApplyResult, timeout_s: float, hint: str
 ) -> tuple[VerificationResult | None, tuple[Diagnostic, ...]]:
-    """Return the verification, or the reason why there is none. A reassignment is verified by its target."""
+    """Verify the changes. Return the result, or None with a warning if they cannot be verified."""
     done_operations = [
         op for op in apply_result.plan.operations if (r := apply_result.results.get(op.id)) and r.is_good
     ]
@@ -200,7 +207,7 @@ def _build_unverified_warning(reason: str, hint: str) -> Diagnostic:
 
 
 def _write_manifests(workspace: Workspace, result: AdhocResult) -> AdhocResult:
-    """Write the applied changes into the manifests; a failure here does not revert them in the cluster."""
+    """Write the applied changes into the manifests. If this fails, the changes in the cluster remain."""
     changed_resources = {item.resource for item in result.items if item.outcome in CHANGED_OUTCOMES}
     changes = result.run.plan.changes if result.run else ()
     try:
@@ -221,7 +228,7 @@ def _write_manifests(workspace: Workspace, result: AdhocResult) -> AdhocResult:
 def _report_unwritten_manifests(
     result: AdhocResult, written_resources: Collection[str]
 ) -> Iterator[Diagnostic]:
-    """Report resources that were changed only partly, whose manifests are therefore not written."""
+    """Report resources whose manifests are not written because only some of their operations were done."""
     apply_result = result.run
     for op in apply_result.plan.operations if apply_result else ():
         operation_result = apply_result.results.get(op.id) if apply_result else None

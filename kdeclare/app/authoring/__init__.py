@@ -1,1 +1,1 @@
-"""Use cases for manifests: create, import, validate, show, write back changes, and schemas for editors."""
+"""Use cases for manifests: create, import, validate and show them, edit them, and build their schemas."""

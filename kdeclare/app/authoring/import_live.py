@@ -21,7 +21,7 @@ from kdeclare.manifests.syntax.files import build_file_name
 
 @dataclass(frozen=True, slots=True)
 class ImportResult:
-    """One resource: the text of its manifest, and the file for it."""
+    """An imported resource: the content of its manifest, and the file for this manifest."""
 
     id: ResourceId
     file: Path
@@ -33,10 +33,10 @@ def import_cluster(
     match: str | None = None,
     tell: Callable[[Sequence[OmittedObjects]], None] = lambda left_out: None,
 ) -> tuple[ImportResult, ...]:
-    """Generate manifests of all live objects, or of those whose whole name matches ``match``.
+    """Generate manifests for all live objects, or for the objects whose full name matches ``match``.
 
-    match: a regular expression (RE2). tell: takes the objects that were left out.
-    Raises KdeclareError for an invalid ``match``, and if a system cannot be read.
+    match: a regular expression (RE2). tell: called with the objects that were left out.
+    Raises KdeclareError if ``match`` is invalid or a system cannot be read.
     """
     pattern = _compile_match(match)
     results: list[ImportResult] = []
@@ -65,7 +65,7 @@ def _build_result(kind: str, name: str, text: str) -> ImportResult:
 
 
 def write_manifests(imported: Iterable[ImportResult], folder: Path) -> None:
-    """Write the manifests below ``folder`` without overwriting files. Raises KdeclareError."""
+    """Write the manifests to ``folder`` without overwriting files. Raises KdeclareError."""
     results = list(imported)
     existing_files = [folder / item.file for item in results if (folder / item.file).exists()]
     if existing_files:

@@ -67,10 +67,10 @@ class ProjectScaffold:
 def create_project(folder: Path, name: str | None, servers: str | None, *, example: bool) -> ProjectScaffold:
     """Write a project file, a folder for manifests and .gitignore.
 
-    name: the name of the project (default: that of the folder). servers: the bootstrap servers of its only
-    environment (default: those of a sandbox). example: whether to write an example topic, commented out; none
-    is written if manifests already exist.
-    Raises KdeclareError; an existing project is not changed.
+    name: the name of the project; by default the name of the folder.
+    servers: the bootstrap servers of the project's only environment; by default the servers of a sandbox.
+    example: whether to write an example topic, commented out. It is not written if manifests already exist.
+    Raises KdeclareError. An existing project is not changed.
     """
     project_file = folder / PROJECT_FILE
     project_name = name if name is not None else _derive_project_name(folder)
@@ -107,7 +107,7 @@ def create_project(folder: Path, name: str | None, servers: str | None, *, examp
 
 @dataclass(frozen=True, slots=True)
 class SpecLine:
-    """A line in the spec of a new manifest, and its option on the command line, for messages."""
+    """A line in the spec of a new manifest, and the command-line option to name in messages about it."""
 
     text: str
     option: str
@@ -131,8 +131,8 @@ def create_manifest(
 ) -> NewManifest:
     """Write the manifest of a resource that no manifest declares yet.
 
-    The caller has validated the name, which becomes part of a path. Raises KdeclareError, without writing
-    anything, if the manifests would not be valid with the new one.
+    The caller must validate the name first, because it becomes part of a path. Raises KdeclareError and
+    writes nothing if the new manifest would make the project invalid.
     """
     project = open_project(project_file, env, environ)
     # without a project file, validate the new manifest with the manifests in the default folder
@@ -163,23 +163,23 @@ def create_manifest(
 
 
 def _is_in_file(path: str, diagnostic: Diagnostic) -> bool:
-    """Return whether a diagnostic is in the file; a YAML error has a position but no resource."""
+    """Return whether a diagnostic has a position in the file. A YAML error has a position but no resource."""
     return diagnostic.place is not None and diagnostic.place.file == path
 
 
 def _attribute_to_option(diagnostic: Diagnostic, options: Mapping[tuple[str, int], str]) -> Diagnostic:
-    """Replace the position in the file, which is not written, with the command-line option."""
+    """Name the command-line option in place of the position in the new file, which is not written."""
     option = options.get((diagnostic.place.file, diagnostic.place.line)) if diagnostic.place else None
     return replace(diagnostic, place=None, detail=f"{option}: {diagnostic.detail}") if option else diagnostic
 
 
 def _quote_flow_scalar(text: str) -> str:
-    """Return the text as a string scalar in YAML flow style."""
+    """Return the text as a YAML string in flow style."""
     return text if _ADDRESS_PATTERN.fullmatch(text) else scalar(text, text=True)
 
 
 def _has_manifests(folder: Path) -> bool:
-    """Return whether the folder has YAML files other than the example of an earlier init."""
+    """Return whether the folder has YAML files other than the example that an earlier init wrote."""
     return any(Path(file).name != _EXAMPLE_FILE for file in FileFinder().find([folder]))
 
 
@@ -188,7 +188,7 @@ def _derive_project_name(folder: Path) -> str:
 
 
 def _build_ignore_lines(file: Path) -> bytes:
-    """Return the lines to append to .gitignore; bytes, because the file may have any encoding."""
+    """Return the lines to append to .gitignore. They are bytes, because the file can have any encoding."""
     current = file.read_bytes() if file.exists() else b""
     missing_lines = [line for line in _IGNORED_PATTERNS if line not in current.splitlines()]
     separator = b"\n" if missing_lines and current and not current.endswith(b"\n") else b""

@@ -31,12 +31,15 @@ def list_schema_kinds() -> tuple[str, ...]:
 
 
 def list_overlay_kinds() -> tuple[str, ...]:
-    """List the kinds that overlays can change: resources, but not rules and defaults of all environments."""
+    """List the kinds that overlays can change: the kinds of resources, but not policies or defaults."""
     return (*KINDS,)
 
 
 def build_manifest_schema(kind: str | None) -> JsonSchemaValue:
-    """Build the schema of one kind, or of all kinds in a file. Raises KeyError for an unknown kind."""
+    """Return the schema for manifests of one kind, or of all kinds if ``kind`` is None.
+
+    Raises KeyError for an unknown kind.
+    """
     if kind is None:
         return build_json_schema(_find_declarable_kinds())
     full_schema = build_json_schema(
@@ -49,7 +52,10 @@ def build_manifest_schema(kind: str | None) -> JsonSchemaValue:
 
 
 def build_overlay_file_schema(kind: str | None) -> JsonSchemaValue:
-    """Build the schema of overlays of one kind, or of all kinds. Raises KeyError for an unknown kind."""
+    """Return the schema for overlays of one kind, or of all kinds if ``kind`` is None.
+
+    Raises KeyError for an unknown kind.
+    """
     full_schema = build_json_schema(KINDS if kind is None else {kind: KINDS[kind]})
     resources = [
         alternative for alternative in full_schema["oneOf"] if _find_document_model(alternative) is None
@@ -60,6 +66,6 @@ def build_overlay_file_schema(kind: str | None) -> JsonSchemaValue:
 
 
 def _find_document_model(alternative: JsonSchemaValue) -> str | None:
-    """Return the name of the alternative's model if it is the model of a whole file."""
+    """Return the name of the model of an alternative, or None if the model is not for a whole file."""
     name = get_definition_name(alternative)
     return name if name in _DOCUMENT_MODELS.values() else None

@@ -31,7 +31,10 @@ from kdeclare.manifests.reading_modes import build_document_modes, build_spec_mo
 from kdeclare.manifests.syntax.nodes import find_position
 
 _MIN_PARTIAL_LENGTH = 4
-"""A shorter secret is only compared with whole values, because it occurs inside too many strings."""
+"""Minimum length of a secret to search for inside values.
+
+A shorter secret occurs in too many strings, so it is compared only with whole values.
+"""
 
 
 def show_manifest(
@@ -39,7 +42,7 @@ def show_manifest(
 ) -> EffectiveManifest:
     """Return a resource with overlays, defaults and variables applied, without connecting to a cluster.
 
-    Raises KdeclareError for a resource that is not declared or has errors, and if there is no project.
+    Raises KdeclareError if the resource is not declared or has errors, or if there is no project.
     """
     project = open_project(project_file, env, environ, offline=True)
     if project.file is None:
@@ -78,17 +81,19 @@ def _require_declared(manifests: LoadedManifests, resource: ResourceId) -> tuple
 def _is_about(problem: Diagnostic, resource: ResourceId) -> bool:
     """Return whether a problem can affect the resource.
 
-    Problems of defaults can, and so can those without a resource: an unreadable document may be an overlay.
+    Problems in defaults can affect every resource. Problems that name no resource can, too: for example, an
+    unreadable document may be an overlay for this resource.
     """
     resource_name = problem.resource
     return resource_name is None or resource_name == str(resource) or resource_name.startswith(f"{DEFAULTS}/")
 
 
 def _find_hidden_fields(desired: DesiredResource, leaves: Mapping[NodePath, Any]) -> set[NodePath]:
-    """Find the fields of a spec that hold a secret, by the spec's model and by the secrets in the body.
+    """Find the fields of a spec to hide because they hold a secret.
 
-    If the field of a secret in the body is unknown, every field that contains its text is hidden. If no field
-    contains it, the kind derived the secret from other fields, and the whole spec is hidden.
+    The spec's model marks some of these fields. The others are found by the secrets in the body. If the field
+    of a secret in the body is unknown, every field that contains the secret is hidden. If no field contains
+    it, the kind derived the secret from several fields, and the whole spec is hidden.
     """
     model = KINDS[desired.id.kind].spec
     hidden = {
@@ -98,15 +103,15 @@ def _find_hidden_fields(desired: DesiredResource, leaves: Mapping[NodePath, Any]
     }
     for secret_path, secret in find_secrets(desired.body):
         if secret.value and not (secret.doubtful and _is_beside_value(desired.body, secret_path)):
-            SCRUBBER.register(secret.value)  # covers keys and parts of other texts, which are not fields
+            SCRUBBER.register(secret.value)  # also hides the secret in keys and inside other strings
             hidden.update(_find_fields(desired, secret_path, secret, leaves) or leaves)
     return hidden
 
 
 def _is_beside_value(body: object, secret_path: NodePath) -> bool:
-    """Return whether the body has the value itself at the path, which is shown, and the secret beside it.
+    """Return whether the body has the plain value at the path, with the secret stored beside it.
 
-    This is the case for a value that the system may turn out to treat as sensitive.
+    The plain value is shown in this case: only the system can tell whether the value is sensitive.
     """
     value: Any = body
     for step in secret_path:
@@ -128,7 +133,7 @@ def _find_fields(
 
 
 def _has_secret_text(value: Any, secret: str) -> bool:
-    """Return whether a field contains a secret: as its text, as part of it, or split into list elements."""
+    """Return whether a field contains a secret: as a whole value, inside a value, or split into a list."""
     texts = [str(scalar) for _, scalar in _list_scalars(value, ())]
     if any(text == secret or (len(secret) >= _MIN_PARTIAL_LENGTH and secret in text) for text in texts):
         return True
@@ -136,7 +141,7 @@ def _has_secret_text(value: Any, secret: str) -> bool:
 
 
 def _list_leaves(value: Any, path: NodePath = ()) -> Iterator[tuple[NodePath, Any]]:
-    """Yield the fields that are shown as one value: everything except non-empty mappings."""
+    """Yield each field with its path. Non-empty mappings are split into their fields; lists are not."""
     if isinstance(value, dict) and value:
         for key, inner in value.items():
             yield from _list_leaves(inner, (*path, key))

@@ -21,7 +21,7 @@ from kdeclare.policy.resource_checks import StaticVerdicts, find_static_verdicts
 from kdeclare.report.run.views import ValidationView
 
 WOULD_DENY = "policy-if-created"
-"""The code of a policy violation if a resource is created; the policy may allow it if the resource exists."""
+"""The code for a policy violation by creating a resource. The policy may allow an existing resource."""
 
 
 def validate(
@@ -30,10 +30,11 @@ def validate(
     paths: Sequence[Path] = (),
     environ: Mapping[str, str] = os.environ,
 ) -> ValidationView:
-    """Run all checks that need no cluster; errors in manifests are in the result, with their positions.
+    """Run all checks that do not need a cluster. Errors in manifests are in the result, with their positions.
 
-    project_file, env: None is ``kdeclare.yaml`` in the working folder, and its default environment.
-    paths: files or folders; all manifests of the project if empty.
+    project_file: None means ``kdeclare.yaml`` in the working folder. env: None means the default environment
+    of the project.
+    paths: files or folders with manifests; if empty, all manifests of the project.
     Raises KdeclareError for an invalid project file or an unknown environment.
     """
     project = open_project(project_file, env, environ, offline=True)
@@ -49,7 +50,7 @@ def validate(
 
 
 def _check_statically(manifests: LoadedManifests) -> Iterator[Diagnostic]:
-    """Yield the diagnostics of a plan that do not depend on the cluster, if a plan is possible."""
+    """Yield the diagnostics that a plan would have on any cluster, or none if the manifests have errors."""
     if has_mistakes(manifests):
         return
     for resource in manifests.desired:

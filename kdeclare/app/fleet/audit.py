@@ -1,4 +1,4 @@
-"""Audit a fleet: find drift with its age, policy violations, and the owners of the resources."""
+"""Audit a fleet: find drift and its age, policy violations, and the owners of resources."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -53,7 +53,8 @@ _LATEST = "latest"
 def list_audits(storage: Storage, since: str | None) -> tuple[str, ...]:
     """List the ids of all audits in a folder, oldest first.
 
-    since: an id, ``latest``, or None. Raises KdeclareError if there is no such audit.
+    since: the id of an audit that must exist, ``latest`` or None. Raises KdeclareError if this audit does not
+    exist.
     """
     audit_ids = list_record_ids(storage, AUDITS)
     if since not in (None, _LATEST, *audit_ids):
@@ -80,7 +81,7 @@ def list_audits(storage: Storage, since: str | None) -> tuple[str, ...]:
 
 
 def find_earlier_audits(storage: Storage, since: str | None) -> EarlierAudits | None:
-    """Return the latest audit of a folder and the one to compare with; None if there are no audits yet.
+    """Return the latest audit in a folder, and the audit to compare with. Return None if there are no audits.
 
     since: see `list_audits`. Raises KdeclareError.
     """
@@ -120,7 +121,10 @@ def evaluate_objects(
     labels: LabelsByResource,
     known_resources: KnownResources = NO_KNOWN_RESOURCES,
 ) -> ClusterEvaluation:
-    """Evaluate policies on objects of a snapshot, given by the names of their resources."""
+    """Evaluate policies for live objects of a snapshot.
+
+    objects: the ids of their resources.
+    """
     results: list[ClusterEvaluation] = []
     for kind, kind_policies in group_by_kind(policies).items():
         labels_by_name = {item.name: mine for item, mine in labels.items() if item.kind == kind}
@@ -150,7 +154,7 @@ def evaluate_objects(
 def _evaluate_policies(
     policies: Sequence[ConfiguredPolicy], kind: str, start_review: Callable[[], Review], names: Sequence[str]
 ) -> ClusterEvaluation:
-    """Evaluate all policies at once, or one by one if any of them needs data that no snapshot has."""
+    """Evaluate all policies together, or one by one if a policy needs data that snapshots do not contain."""
     try:
         verdict_groups = check_existing(policies, kind, names, start_review())
         return ClusterEvaluation([verdict for verdicts in verdict_groups for verdict in verdicts])
@@ -175,8 +179,9 @@ _DECLARED = ClusterTable("declared", DECLARED, "Reading manifests", by_cluster=F
 class AuditOptions:
     """Options of an audit.
 
-    snapshot: the folder and the id (or ``latest``) of the snapshot to use as live state; None reads the
-        clusters. since: the id of the audit to compare with; None is the latest audit in the folder.
+    snapshot: the folder and the id (or ``latest``) of the snapshot to use as live state. If None, the audit
+    reads the clusters.
+    since: the id of the audit to compare with; None is the latest audit in the folder.
     unmanaged_keys: whether undeclared config keys of declared resources are findings.
     """
 
@@ -186,7 +191,7 @@ class AuditOptions:
 
 
 DEFAULT_AUDIT_OPTIONS = AuditOptions()
-"""Read the clusters, and compare with the latest audit in the folder."""
+"""The default options: read the clusters, and compare with the latest audit in the folder."""
 
 
 def audit_fleet(
@@ -195,11 +200,11 @@ def audit_fleet(
     environ: Mapping[str, str] = os.environ,
     progress: Progress = ignore_progress,
 ) -> Audit:
-    """Compare every cluster with its manifests, and write tables and reports below ``options.out``.
+    """Compare every cluster with its manifests, and write tables and reports to ``options.out``.
 
     Runs on Spark and needs Java. The results are written completely or not at all. An unreachable cluster is
-    in the audit with its error. Raises KdeclareError for an invalid fleet file, folder or earlier audit, and
-    if Spark fails.
+    in the results with its error. Raises KdeclareError if the fleet file, a folder or an earlier audit is
+    invalid, or if Spark fails.
     """
     from kdeclare.fleet.spark.audit import AUDIT_TABLES, summarize_audit, write_findings
     from kdeclare.fleet.spark.progress import report_progress
@@ -245,7 +250,7 @@ def _build_tables(
 
 
 def _read_remembered(job: FleetJob, audit_id: str) -> "DataFrame":
-    """Read the findings of an audit, and earlier findings that the audit did not check again."""
+    """Read the findings of an audit, including earlier findings that the audit did not check again."""
     from kdeclare.fleet.spark.audit import MEMORY_TABLES
     from kdeclare.fleet.spark.tables import read_table
 
@@ -261,7 +266,7 @@ def _build_table_path(table: str, audit_id: str) -> str:
 
 
 def _check_local_folders(options: FleetOptions, audit_options: AuditOptions) -> None:
-    """Check local folders before Spark is started, which is slow. Raises KdeclareError."""
+    """Check local folders first, because starting Spark is slow. Raises KdeclareError."""
     results_storage = find_local_storage(options.out)
     if results_storage is not None:
         list_audits(results_storage, audit_options.since)
@@ -294,7 +299,7 @@ def _read_live_table(job: FleetJob, bench: "Workbench", audit_options: AuditOpti
 
 
 def _build_missing_rows(job: FleetJob, record: SnapshotRecord) -> list[Row]:
-    """Build rows for clusters that are not in a snapshot and are therefore unknown."""
+    """Build rows that mark the clusters missing from a snapshot as unreachable."""
     known_names = {cluster.name for cluster in record.clusters}
     reason = f"Snapshot {record.snapshot_id} does not include this cluster."
     return [
@@ -305,7 +310,7 @@ def _build_missing_rows(job: FleetJob, record: SnapshotRecord) -> list[Row]:
 
 
 def _render_reports(audit: Audit) -> Mapping[str, str]:
-    """Render the reports of the folder, and last the record, whose existence completes the audit."""
+    """Return the contents of the reports by path. The record comes last: it marks the audit as complete."""
     document = dump_summary(audit.summary)
     return {
         "report.html": render_audit_page(audit),

@@ -1,4 +1,4 @@
-"""Locate one cluster of a fleet from a task: the names of its files, and on other machines the files."""
+"""Open the clusters of a fleet in Spark tasks, on the driver's machine or on other machines."""
 
 import os
 from collections.abc import Mapping
@@ -17,17 +17,17 @@ from kdeclare.manifests.fleet import ClusterEntry, Fleet, open_cluster_project, 
 from kdeclare.manifests.project import ProjectDocument, read_project
 
 _ATTEMPTS = 3
-"""Maximum attempts for a request that a cluster does not answer; few, because other clusters are waiting."""
+"""Maximum number of attempts for an unanswered request. It is low because other clusters are waiting."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterLocator:
-    """Opens the clusters of a fleet on the driver or on any executor. Picklable.
+    """Opens the clusters of a fleet on the driver or in any Spark task. Picklable.
 
-    file: the fleet file. timeout_s: the timeout for a response from a cluster.
+    file: the fleet file. timeout_s: the timeout for a response from a cluster, in seconds.
     command_config: a file of client properties for all clusters. state: overrides the state of the projects.
-    archive: the result of `archive.pack`, which contains secrets; None if the task sees the driver's files.
-    providers: the providers of the driver, which tasks then use as well; None uses the installed ones.
+    archive: the result of `archive.pack`, which contains secrets; None if tasks can read the driver's files.
+    providers: the driver's providers, for use in tasks; None uses the installed providers.
     """
 
     file: str
@@ -40,32 +40,36 @@ class ClusterLocator:
     def load_providers(self) -> None:
         """Import the providers. Raises KdeclareError if a provider is missing.
 
-        Call this before the task changes its working folder, because Spark's import path can be relative.
+        Call this function before the task changes its working folder, because Spark's import path can be
+        relative.
         """
         if self.providers is not None:
             use_providers(self.providers)
         load_providers()
 
     def with_archive(self, archive: bytes) -> "ClusterLocator":
-        """Return a locator for executors on other machines, which read all files from this archive."""
+        """Return a locator for tasks on other machines. It reads all files from this archive."""
         return replace(self, archive=archive)
 
     def files(self) -> AbstractContextManager[None]:
-        """Make the files available inside the block, in which the other methods must be called."""
+        """Make the files available inside the block.
+
+        Use all other methods only inside this block, except `load_providers`.
+        """
         return nullcontext() if self.archive is None else enter_archive(self.archive)
 
     @property
     def environ(self) -> Mapping[str, str]:
-        """The environment variables for references. Raises KdeclareError."""
+        """The environment variables that references can name. Raises KdeclareError."""
         archive = self._find_archive()
         return os.environ if archive is None else archive.environ
 
     def fleet(self) -> Fleet:
-        """Return the fleet, read once per process unless its file changes. Raises KdeclareError."""
+        """Return the fleet. A process reads the fleet file again only if it changes. Raises KdeclareError."""
         return self._open_fleet()[0]
 
     def entry(self, name: str) -> ClusterEntry:
-        """Return the entry of one cluster. Raises KdeclareError, also for an unknown name."""
+        """Return the fleet file's entry for a cluster. Raises KdeclareError, also if there is no entry."""
         _, by_name = self._open_fleet()
         if name in by_name:
             return by_name[name]
@@ -75,7 +79,7 @@ class ClusterLocator:
         )
 
     def workspace(self, name: str) -> Workspace:
-        """Open the project, state and cluster of one entry without connecting. Raises KdeclareError."""
+        """Return the workspace of a cluster, without connecting to the cluster. Raises KdeclareError."""
         archive, environ, entry = self._find_archive(), self.environ, self.entry(name)
         state, config = self.state, Path(self.command_config) if self.command_config else None
         if archive is None:
@@ -92,7 +96,7 @@ class ClusterLocator:
         return build_workspace(project, options, environ, attempts=_ATTEMPTS)
 
     def _find_archive(self) -> UnpackedArchive | None:
-        """Return the entered archive if files come from one."""
+        """Return the entered archive, or None if the files do not come from an archive."""
         return None if self.archive is None else get_entered_archive()
 
     def _open_fleet(self) -> "_OpenedFleet":
@@ -120,7 +124,7 @@ def _read_project_file(absolute: Path, file: Path, modified_ns: int) -> ProjectD
 
 
 def _read_modified_ns(file: Path) -> int:
-    """Return the modification time of a file as a cache key; an unreadable file fails when it is opened."""
+    """Return the modification time of a file as a cache key, or 0 if the file cannot be read."""
     try:
         return file.stat().st_mtime_ns
     except OSError:

@@ -1,6 +1,6 @@
-"""Functions that Spark tasks run: they convert one cluster, or its project, to rows.
+"""Functions that Spark tasks run: they read one cluster, or its project, into rows of a table.
 
-Any error becomes the row of the cluster itself, so that it does not affect other clusters.
+If this fails, the row of the cluster itself contains the error, so that other clusters are not affected.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,15 +40,16 @@ from kdeclare.manifests.fleet import ClusterEntry
 
 
 def read_live(locator: ClusterLocator, name: str) -> Iterator[pa.RecordBatch]:
-    """Read the live state of one cluster as batches of `rows.LIVE`, or a row with the error if that fails."""
+    """Read the live state of one cluster as batches of `rows.LIVE`. On failure, a row has the error."""
     return batch_rows(_generate_live_rows(locator, name), LIVE)
 
 
 def read_declared(locator: ClusterLocator, name: str) -> Iterator[pa.RecordBatch]:
     """Read the declared and owned resources of one cluster as batches of `rows.DECLARED`.
 
-    If the project or its state is invalid, there is only the cluster's own row, with the error. Otherwise
-    that row has ``always`` set if the project has policies, which must be evaluated for all resources.
+    If the project or its state is invalid, the only row is the row of the cluster itself, with the error.
+    Otherwise this row has ``always`` set if the project has policies, because policies must be evaluated for
+    all resources.
     """
     return batch_rows(_generate_declared_rows(locator, name), DECLARED)
 
@@ -77,7 +78,7 @@ def _generate_declared_rows(locator: ClusterLocator, name: str) -> Iterator[Row]
             manifests, state = load_valid_manifests(workspace, ()), workspace.store.read()
             with open_active_policies(
                 workspace, manifests.rules
-            ) as active_policies:  # errors are reported now
+            ) as active_policies:  # raises the errors in policies
                 has_policies = bool(active_policies.policies)
             desired = _seal_desired(workspace, manifests.desired, state)
     except KdeclareError as problem:
@@ -99,7 +100,10 @@ def _generate_declared_rows(locator: ClusterLocator, name: str) -> Iterator[Row]
 def _seal_desired(
     workspace: Workspace, desired: Sequence[DesiredResource], state: State | None
 ) -> Sequence[DesiredResource]:
-    """Add hashes of secrets for the comparison; without a state, there are no stored hashes to match."""
+    """Return the resources with hashes of their secrets.
+
+    If there is no state, there are no stored hashes to reuse.
+    """
     owned_records = state.resources if state is not None else {}
     require_key(list_stored_hashes(owned_records))
     if not has_secrets(desired):

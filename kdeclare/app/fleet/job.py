@@ -1,4 +1,7 @@
-"""Shared parts of fleet commands: the fleet, its results, Spark, and tables from one task per cluster."""
+"""Code that fleet commands share: open the fleet, its results and Spark, and collect tables.
+
+A table is collected with one Spark task per cluster.
+"""
 
 import secrets
 from collections.abc import Iterator, Mapping
@@ -33,9 +36,10 @@ if TYPE_CHECKING:
 class FleetOptions:
     """The options that fleet commands share.
 
-    clusters, selector: the selected clusters; all clusters if both are empty. master: the Spark master; None
-    is that of Spark's own settings, or this machine. conf: settings of Spark. shared_folders: whether local
-    folders are mounted on every executor at the same path.
+    clusters, selector: the names and the labels of the selected clusters; all clusters if both are empty.
+    master: the Spark master. If None, it is the master in Spark's own settings or else this machine.
+    conf: settings of Spark.
+    shared_folders: whether local folders are mounted on every Spark executor at the same path.
     """
 
     fleet: Path
@@ -50,7 +54,7 @@ class FleetOptions:
 
 @dataclass(frozen=True, slots=True)
 class FleetJob:
-    """A fleet and a running Spark. locator: passed to tasks to open the clusters."""
+    """A fleet and a Spark session. locator: passed to tasks, which use it to open the clusters."""
 
     fleet: Fleet
     locator: ClusterLocator
@@ -72,7 +76,7 @@ class FleetJob:
 
 
 def open_selected_fleet(options: FleetOptions, environ: Mapping[str, str]) -> Fleet:
-    """Open the selected part of the fleet and validate its projects. Raises KdeclareError."""
+    """Return the fleet with the selected clusters only, and validate its projects. Raises KdeclareError."""
     fleet = select_clusters(open_fleet(options.fleet, environ), options.clusters, options.selector)
     validate_fleet(fleet, environ)
     return fleet
@@ -82,9 +86,10 @@ def open_selected_fleet(options: FleetOptions, environ: Mapping[str, str]) -> Fl
 def open_fleet_job(
     options: FleetOptions, environ: Mapping[str, str], progress: Progress, snapshot_folder: str | None = None
 ) -> Iterator[FleetJob]:
-    """Yield a fleet and a running Spark. Raises KdeclareError for an invalid fleet before Spark is started.
+    """Open the fleet, start Spark, and yield a job with both.
 
-    snapshot_folder: a folder that is read in addition to ``options.out``, if any.
+    Raises KdeclareError for an invalid fleet before Spark is started.
+    snapshot_folder: a folder that is read in addition to ``options.out``, or None.
     """
     from kdeclare.fleet.spark.hadoop import open_storage
     from kdeclare.fleet.spark.settings import has_local_tasks
@@ -94,7 +99,7 @@ def open_fleet_job(
     fleet = open_selected_fleet(options, environ)
     local_storage = find_local_storage(options.out)
     if local_storage is not None:
-        local_storage.names("")  # reports a file in place of the folder before Spark is started
+        local_storage.names("")  # raises an error before Spark is started if this is a file
         require_same_fleet(local_storage, fleet.name)
     locator = ClusterLocator(str(options.fleet), options.timeout_s, providers=list_providers())
     progress("Starting Spark", 0, 0)
@@ -110,7 +115,7 @@ def open_fleet_job(
 
 @contextmanager
 def open_results_storage(options: FleetOptions) -> Iterator[Storage]:
-    """Yield the folder of the results; Spark is started only if the folder is not local."""
+    """Yield the results folder. Spark is started only if the folder is not local."""
     local_storage = find_local_storage(options.out)
     if local_storage is not None:
         yield local_storage
@@ -121,7 +126,7 @@ def open_results_storage(options: FleetOptions) -> Iterator[Storage]:
 
 @contextmanager
 def open_spark_storage(options: FleetOptions) -> "Iterator[tuple[SparkSession, Storage]]":
-    """Yield Spark and the folder of the results, for commands without a fleet. Raises KdeclareError."""
+    """Yield a Spark session and the results folder, for commands without a fleet. Raises KdeclareError."""
     from kdeclare.fleet.spark.hadoop import open_storage
 
     with _start_spark(options) as spark:
@@ -151,15 +156,17 @@ def make_identity(moment: datetime) -> str:
 
 
 ReadCluster = Callable[[str], Iterator[pa.RecordBatch]]
-"""Returns the rows of one cluster, given by name; runs in the Spark task."""
+"""Returns the rows of the cluster with this name. Runs in a Spark task."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterTable:
-    """A table on the workbench. doing: the label of its progress.
+    """A table that is collected with one Spark task per cluster.
 
-    by_cluster: whether it is partitioned by cluster, so that one cluster can be read alone.
-    of_resources: whether only the row of kind `CLUSTER` is about the cluster itself; otherwise every row is.
+    doing: the label of the progress.
+    by_cluster: whether the table is partitioned by cluster, so that one cluster can be read alone.
+    of_resources: whether the table has rows about resources. If so, each cluster also has its own row, of
+    kind `CLUSTER`. Otherwise every row is a cluster's own row.
     """
 
     name: str
@@ -170,9 +177,9 @@ class ClusterTable:
 
 
 def collect_table(job: FleetJob, bench: "Workbench", table: ClusterTable, read_cluster: ReadCluster) -> None:
-    """Write the table, reading at most as many clusters at once as the fleet allows.
+    """Write the table. The fleet file limits how many clusters are read at the same time.
 
-    Raises KdeclareError, also if the written table does not have exactly one own row for every cluster.
+    Raises KdeclareError, for example if a cluster does not have exactly one row of its own in the table.
     """
     from kdeclare.fleet.spark.audit_counts import count_rows_by_cluster
     from kdeclare.fleet.spark.progress import report_progress

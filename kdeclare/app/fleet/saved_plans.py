@@ -1,4 +1,7 @@
-"""Saved plans of a fleet, one per cluster: make them in one Spark job, read them, and record their apply."""
+"""Make the saved plans of a fleet in one Spark job, read them, and record which plans were applied.
+
+Each cluster has its own plan file.
+"""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -42,8 +45,8 @@ def plan_fleet(
 ) -> FleetPlan:
     """Plan every cluster like ``kdeclare plan``, and save the plans and an overview.
 
-    A cluster that cannot be planned is in the overview with its error, and its earlier plan is deleted.
-    Raises KdeclareError.
+    A cluster that cannot be planned is in the overview with its error, and the cluster's earlier plan is
+    deleted. Raises KdeclareError.
     """
     from kdeclare.fleet.spark.spark_errors import translate_spark_errors
     from kdeclare.fleet.spark.tables import open_workbench
@@ -109,7 +112,7 @@ def plan_cluster(
 def _merge_selectors(
     fleet_selector: Mapping[str, str], requested_selector: Mapping[str, str]
 ) -> dict[str, str]:
-    """Combine two selectors. Raises KdeclareError if they require different values of a label."""
+    """Combine two selectors. Raises KdeclareError if they require different values of the same label."""
     for key in fleet_selector.keys() & requested_selector.keys():
         if fleet_selector[key] != requested_selector[key]:
             detail = (
@@ -123,7 +126,7 @@ def _merge_selectors(
 
 def _describe_plan(plan: Plan) -> dict[str, object]:
     outcome = plan_outcome(plan)
-    changes = sum(change.action is not Action.NO_OP for change in plan.changes)  # without kept orphans
+    changes = sum(change.action is not Action.NO_OP for change in plan.changes)  # without orphans
     row: dict[str, object] = {
         "exit": outcome.status,
         "summary": json.dumps(asdict(plan.summary)),
@@ -139,9 +142,10 @@ _APPLIED_FILE = "applied.json"
 
 
 def read_fleet_plan(storage: Storage, fleet: Fleet, requested_names: Sequence[str]) -> FleetPlan:
-    """Read the overview of the fleet's clusters. Raises KdeclareError if clusters are missing in it.
+    """Return the overview of the plans, limited to the clusters of ``fleet``.
 
-    requested_names: the clusters that the user selected by name, if any; all of them must be planned.
+    requested_names: the clusters that the user selected by name, or an empty sequence.
+    Raises KdeclareError if the overview has none of the fleet's clusters, or not all requested clusters.
     """
     location = f"{storage.uri}/{OVERVIEW_FILE}"
     if not storage.exists(OVERVIEW_FILE):
@@ -183,7 +187,7 @@ def read_fleet_plan(storage: Storage, fleet: Fleet, requested_names: Sequence[st
 
 
 def read_cluster_plan(storage: Storage, cluster: PlannedCluster) -> PlanFile:
-    """Read the plan of a cluster. Raises KdeclareError, also if its id differs from that in the overview."""
+    """Read the plan of a cluster. Raises KdeclareError, also if the overview has a different plan id."""
     file_name = build_plan_file_name(cluster.name)
     location = f"{storage.uri}/{file_name}"
     cluster_plan = parse_plan_file(storage.read(file_name), location)
@@ -203,9 +207,9 @@ def read_cluster_plan(storage: Storage, cluster: PlannedCluster) -> PlanFile:
 
 
 def read_applied_plans(storage: Storage, planned_at: str) -> dict[str, str]:
-    """Return the ids of plans that an earlier apply of the same plans has finished, by cluster.
+    """Return the ids of the plans that an earlier fleet apply finished, by cluster.
 
-    planned_at: when these plans were made. Raises KdeclareError.
+    planned_at: when the fleet was planned. Records about other plans are ignored. Raises KdeclareError.
     """
     if not storage.exists(_APPLIED_FILE):
         return {}
@@ -228,11 +232,11 @@ def read_applied_plans(storage: Storage, planned_at: str) -> dict[str, str]:
 
 
 def write_applied_plans(storage: Storage, planned_at: str, applied_plan_ids: Mapping[str, str]) -> None:
-    """Record the finished plans for `read_applied_plans`. Raises KdeclareError."""
+    """Record the finished plans, for `read_applied_plans` to return. Raises KdeclareError."""
     document = {"format_version": FORMAT_VERSION, "planned_at": planned_at, "done": dict(applied_plan_ids)}
     storage.write(_APPLIED_FILE, json.dumps(document, indent=1) + "\n")
 
 
 def format_names(names: Sequence[str]) -> str:
-    """Return the first names and the number of further ones."""
+    """Return text with the first five names and the number of the remaining names."""
     return f"{', '.join(names[:5])}{f' and {len(names) - 5:,} more' if len(names) > 5 else ''}"

@@ -1,1 +1,4 @@
-"""Execution of plans: expectations, scheduler, journal, recovery and rollback. Never diffs or prompts."""
+"""Execute plans: check expectations, schedule operations, write the journal, recover and roll back runs.
+
+This package never compares resources with manifests and never prompts.
+"""

@@ -1,6 +1,6 @@
-"""Send one batch, and settle the unknown outcome of requests without a response.
+"""Send a batch of operations, and determine the outcome of requests that get no response.
 
-After a crash, `recovery` settles the outcomes that a run left unknown.
+After a crash, the module `recovery` determines the outcomes that a run left unknown.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -35,17 +35,18 @@ _FIRST_STEP_S = 0.1
 _LONGEST_STEP_S = 1.0
 
 _ALREADY_CAUSES = DONE_CAUSES | {FaultCause.GONE_ALREADY}
-"""How a system responds to a repeated request if the first one took effect."""
+"""Why a system refuses a repeated request if the first request took effect."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """Runs batches of operations of one type. Threads can share it safely.
+    """Runs batches of operations. All operations in a batch have the same type. Thread-safe.
 
-    follow_timeout_s: how long to wait for changes that propagate member by member. stop: stops all waiting
-    when set. request_deadline_s: how long brokers may work on a request that has no timeout of its own.
-    resend: called with the operations before their request is sent again. unanswered: the ids of operations
-    whose outcome is being determined, for progress reports.
+    follow_timeout_s: how long to wait for changes that propagate member by member, in seconds.
+    stop: an event that ends all waiting when it is set.
+    request_deadline_s: how long brokers may work on a request that has no timeout of its own, in seconds.
+    resend: a function that is called with operations before their request is sent again.
+    unanswered: the ids of operations whose outcome is being determined, for progress reports.
     """
 
     connections: Connections
@@ -58,16 +59,16 @@ class Attempt:
     unanswered: set[str] = field(default_factory=set)
 
     def deadline_s(self, verb: str) -> float:
-        """Return how long brokers may work on a request of this verb after it was sent."""
+        """Return how long brokers may work on a request of this operation type, in seconds."""
         stated = OPERATION_TYPES[verb].find_deadline_s(self.connections)
         return self.request_deadline_s if stated is None else stated
 
     def run(
         self, operations: Sequence[Operation], temporary: Mapping[str, JsonValue]
     ) -> dict[str, OperationResult]:
-        """Run the operations and return a result for each. Does not raise anything that a cluster can cause.
+        """Run the operations and return a result for each.
 
-        temporary: values that the run set temporarily and could not remove, by claim.
+        Errors of the cluster become results, not exceptions.
         """
         results: dict[str, OperationResult] = {}
         try:
@@ -130,7 +131,10 @@ class Attempt:
     def _expect_own_changes(
         self, operations: Sequence[Operation], temporary: Mapping[str, JsonValue]
     ) -> list[Operation]:
-        """Adapt expectations to values that the run itself has set; they are not changes by other clients."""
+        """Return the operations with expectations adapted to the values that the run itself has set.
+
+        Such values are not changes by other clients.
+        """
         claimed_by_id = {op.id: claimed for op in operations if (claimed := _find_claimed(op, temporary))}
         current_views = read_views(self.connections, [op for op in operations if op.id in claimed_by_id])
         own_changes = {
@@ -147,7 +151,10 @@ class Attempt:
         ]
 
     def _find_changed_since(self, operations: Sequence[Operation]) -> dict[str, OperationResult]:
-        """Check operations with predecessors again before sending, because metadata may lag behind them."""
+        """Check operations with predecessors again before sending. Return results for stale operations.
+
+        Metadata may show the effects of the predecessors with a delay, so this check waits for a short time.
+        """
         changed = self._observe_until(operations, lambda op, now: not find_mismatches(op, now))
         return {
             op.id: OperationResult(op.id, Status.STALE, "stale", _format_changes(op, now))
@@ -157,7 +164,7 @@ class Attempt:
     def _find_overtaken(
         self, operations: Sequence[Operation], answers: Mapping[str, Outcome]
     ) -> dict[str, OperationResult]:
-        """Return results for refusals because another client changed the resource just before the request."""
+        """Return results for operations that were refused because of another client's change just before."""
         faults = {op.id: fault for op in operations if isinstance(fault := answers[op.id], Fault)}
         causes = {id_: _find_cause(op, faults[id_]) for op in operations if (id_ := op.id) in faults}
         suspects = [op for op in operations if causes.get(op.id) in DONE_CAUSES]
@@ -183,10 +190,10 @@ class Attempt:
     ) -> dict[str, OperationResult]:
         """Determine the outcome of unanswered requests.
 
-        Leave out requests without an effect; they are resent.
-
-        A request may take effect until its deadline at the brokers, so no other outcome is certain before
-        then. Resending is harmless, so it does not wait for the deadline. last: no resend follows.
+        A request can take effect until its deadline at the brokers. Before the deadline, only success is
+        certain. A request without an effect is left out of the results, and is then sent again. Resending is
+        harmless, so it does not wait for the deadline.
+        last: whether the request is not sent again.
         """
         self.unanswered.update(op.id for op in operations)
         try:
@@ -241,7 +248,10 @@ class Attempt:
         return results | {op.id: _build_unanswered_result(op) for op in untouched} if last else results
 
     def _await_propagation(self, operations: Sequence[Operation]) -> dict[str, OperationResult]:
-        """Wait until all members apply the changes. Return results for changes that some did not apply."""
+        """Wait until all members apply the changes.
+
+        Return results for the changes that some members did not apply.
+        """
         deadline, step_s = self.clock.monotonic() + self.follow_timeout_s, _FIRST_STEP_S
         pending = list(operations)
         lagging_results: dict[str, OperationResult] = {}
@@ -265,9 +275,9 @@ class Attempt:
     def _observe_until(
         self, operations: Sequence[Operation], is_settled: Callable[[Operation, View], bool]
     ) -> list[tuple[Operation, View]]:
-        """Observe until all operations are settled or time is up.
+        """Observe the system until all operations are settled or time is up.
 
-        Return unsettled ones and their last view.
+        Return the operations that are not settled, each with its last view.
         """
         waited_s, step_s = 0.0, _FIRST_STEP_S
         pending = list(operations)
@@ -281,7 +291,7 @@ class Attempt:
 
 
 def _find_claimed(op: Operation, temporary: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Return the elements in the operation's expectations that the run itself has set, with their values."""
+    """Return the expected elements that the run itself has set, with the values that it set."""
     if not temporary or not op.after:
         return {}
     claims = get_operation_type(op).claims(op)
@@ -289,7 +299,10 @@ def _find_claimed(op: Operation, temporary: Mapping[str, JsonValue]) -> dict[str
 
 
 def has_taken_effect(op: Operation, current_view: View) -> bool:
-    """Return whether the view proves the effect. If a value (a secret) looks unchanged, it cannot."""
+    """Return whether the view proves that the operation took effect.
+
+    The view proves nothing if the operation leaves it unchanged, as with some secrets.
+    """
     return current_view == get_operation_type(op).expected_state(op) and bool(
         find_mismatches(op, current_view)
     )
@@ -326,10 +339,10 @@ def _build_secret_fault(problem: KdeclareError) -> Fault:
 
 
 def _is_unknown(op: Operation, outcome: Outcome, *, is_resend: bool) -> bool:
-    """Return whether only the system can tell the outcome.
+    """Return whether the answer leaves the outcome unknown, so that the system has to be observed.
 
-    is_resend: the request was sent before, without a response. A resend that did nothing (no connection, a
-    quota) does not reveal the outcome of the earlier request.
+    is_resend: whether the request was sent before and got no response. If the resend itself did nothing (no
+    connection, a quota), the outcome of the earlier request remains unknown.
     """
     if not isinstance(outcome, Fault):
         return False

@@ -1,4 +1,4 @@
-"""The lines of a run's journal, and the record that they add up to."""
+"""The lines of a run's journal, and the record of the run that is built from them."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -75,7 +75,7 @@ class ResultLine(BaseModel):
 
 
 class EndLine(_JournalLine):
-    """Results of operations; ``settled`` if they were determined later by observing the system."""
+    """The results of operations. settled: whether they were determined later, by observing the system."""
 
     event: Literal["end"] = "end"
     results: list[ResultLine]
@@ -83,10 +83,10 @@ class EndLine(_JournalLine):
 
 
 class FinishLine(_JournalLine):
-    """The last line: the state is written and no operation is left open.
+    """The last line. The state is written, and no operation is left open.
 
-    lineage, serial: those of the state at that time. They show later whether the state was replaced by an
-    older one. None in journals of kdeclare 0.1.
+    lineage, serial: the lineage and the serial of this state. They show later whether the state was replaced
+    by an older copy. None in journals of kdeclare 0.1.
     """
 
     event: Literal["finish"] = "finish"
@@ -103,12 +103,14 @@ _LINE_ADAPTER: TypeAdapter[JournalLine] = TypeAdapter(
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """A folded journal: who ran what, which operations were begun, how they ended, and whether the run ended.
+    """The contents of a journal: who ran which command, the operations with their results, and the outcome.
 
-    begun: in the order in which they were begun. outcome: None while the run is unfinished.
-    ended_at: when each operation ended according to the journal. sent_at, deadlines: when each operation was
-    last sent, and until when brokers may work on that request, if the journal records it.
-    lineage, serial: those of the state after the run; None if the journal does not record them.
+    begun: the operations in the order in which they began. outcome: None while the run is unfinished.
+    ended_at: when each operation ended according to the journal.
+    sent_at: when each operation was last sent. deadlines: until when brokers may work on the last request for
+    each operation, if the journal records it.
+    lineage, serial: the lineage and the serial of the state after the run; None if the journal does not
+    record them.
     """
 
     run_id: str
@@ -125,7 +127,7 @@ class RunRecord:
 
     @property
     def unsettled(self) -> tuple[str, ...]:
-        """The operations that were begun and whose result is unknown."""
+        """The ids of the operations that began and whose result is unknown."""
         known = {id_ for id_, result in self.results.items() if result.status is not Status.UNKNOWN}
         return tuple(id_ for id_ in self.begun if id_ not in known)
 
@@ -141,7 +143,7 @@ def as_json(line: JournalLine) -> JsonValue:
 
 
 def build_end_line(ended_at: str, results: Iterable[OperationResult], *, settled: bool = False) -> EndLine:
-    """Return the line for operations that ended."""
+    """Return the journal line for operations that ended."""
     result_lines = [
         ResultLine(
             id=r.id,
@@ -159,14 +161,14 @@ def build_end_line(ended_at: str, results: Iterable[OperationResult], *, settled
 def build_finish_line(
     finished_at: str, outcome: Literal["complete", "partial", "interrupted", "recovered"], state: State | None
 ) -> FinishLine:
-    """Return the last line of a run that resulted in ``state``."""
+    """Return the last journal line of a run that resulted in ``state``."""
     if state is None:
         return FinishLine(at=finished_at, outcome=outcome)
     return FinishLine(at=finished_at, outcome=outcome, lineage=state.lineage, serial=state.serial)
 
 
 def fold_journal(run_id: str, entries: Sequence[JsonValue]) -> RunRecord:
-    """Fold the lines of a journal into a record. Raises KdeclareError for an unknown line."""
+    """Build the record of a run from the lines of its journal. Raises KdeclareError for an unknown line."""
     start: RunLine | None = None
     begun_ids: dict[str, None] = {}
     results: dict[str, OperationResult] = {}
@@ -238,11 +240,11 @@ _DAMAGE_CODES = frozenset(
         "plan-malformed",
     }
 )
-"""Codes for damage to the run itself. An unreadable or missing folder is a different problem."""
+"""Codes of errors about damaged files of a run. An unreadable or missing folder is not such an error."""
 
 
 def read_run(store: StateStore, run_id: str) -> RunRecord:
-    """Read and fold the journal of a run. Raises KdeclareError (``run-unreadable`` if it is damaged)."""
+    """Read the journal of a run. Raises KdeclareError (``run-unreadable`` if it is damaged)."""
     finished_runs = _finished_runs.get(store)
     if finished_runs is not None and run_id in finished_runs:
         return finished_runs[run_id]
@@ -254,12 +256,12 @@ def read_run(store: StateStore, run_id: str) -> RunRecord:
 
 
 _finished_runs: WeakKeyDictionary[StateStore, dict[str, RunRecord]] = WeakKeyDictionary()
-"""The folded journals that `keep_finished_runs` caches, by run id."""
+"""The records of finished runs that `keep_finished_runs` caches, by run id."""
 
 
 @contextmanager
 def keep_finished_runs(store: StateStore) -> Iterator[None]:
-    """Read the journal of each finished run only once within the block; such a journal never changes."""
+    """Cache the journals of finished runs inside the block. Such a journal never changes."""
     if store in _finished_runs:
         yield
         return
@@ -273,7 +275,8 @@ def keep_finished_runs(store: StateStore) -> Iterator[None]:
 def read_written_kinds(store: StateStore, run_id: str) -> frozenset[tuple[str, str]] | None:
     """Return the pairs of operation type and resource kind in the plan of a run.
 
-    The plan is neither validated nor built. Returns None if its file has another version or is damaged.
+    The plan file is neither validated nor converted. Return None if the file is damaged or has a different
+    version.
     """
     try:
         return find_written_kinds(store.read_plan_lines(run_id))
@@ -282,9 +285,9 @@ def read_written_kinds(store: StateStore, run_id: str) -> frozenset[tuple[str, s
 
 
 def read_reasons(store: StateStore, run_id: str) -> frozenset[Reason]:
-    """Return the reasons of the changes in a run. Raises KdeclareError (see `read_run_plan`).
+    """Return the reasons of the changes in the plan of a run. Raises KdeclareError (see `read_run_plan`).
 
-    The plan is neither validated nor built, unless its file has another version or is damaged.
+    The plan file is validated only if it is damaged or has a different version.
     """
     try:
         document = as_object(parse_json(store.read_plan_text(run_id)))
@@ -317,10 +320,10 @@ _kept_plans: WeakKeyDictionary[StateStore, dict[str, tuple[bytes, Plan]]] = Weak
 
 @contextmanager
 def keep_run_plans(store: StateStore) -> Iterator[None]:
-    """Read the plan of each run only once within the block, unless its file changes.
+    """Cache the plans of runs inside the block. A plan is read again only if its file changes.
 
-    A rollback needs the plan in several steps, and reading it takes longer than each of them. Other commands
-    need it once, so they do not keep it in memory.
+    A rollback uses the plan in several steps, and reading the plan takes longer than any of them. Other
+    commands use the plan once, so they do not keep it in memory.
     """
     _kept_plans[store] = {}
     try:

@@ -1,4 +1,4 @@
-"""Decide whether a plan is stale: whether the state that it was planned on has changed."""
+"""Decide whether a plan is stale: whether the live state or the ownership changed since it was made."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +25,7 @@ NOT_VISIBLE_YET = "not visible yet"
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """One element of a view that is no longer as planned."""
+    """An element of a view, or an ownership record, that differs from the plan."""
 
     operation: str
     resource: str
@@ -45,7 +45,10 @@ def read_views(connections: Connections, operations: Sequence[Operation]) -> Map
 def observe_operations(
     connections: Connections, operations: Sequence[Operation], patience: WaitPolicy | None = None
 ) -> Observation:
-    """Read what operations touch, and wait for existing objects that are not shown yet. Raises Fault."""
+    """Read the live state that operations touch. Raises Fault.
+
+    Wait for existing objects that brokers do not show yet.
+    """
     if not operations:
         return Observation(LiveState())
     expected = {object_ for op in operations for object_ in get_operation_type(op).find_expected_objects(op)}
@@ -53,10 +56,11 @@ def observe_operations(
 
 
 def find_stale_live(operations: Sequence[Operation], observation: Observation) -> list[Mismatch]:
-    """Return what is no longer as planned, except what an earlier operation of the plan will change.
+    """Return the mismatches between the live state and the expectations of the operations.
 
-    observation: see `observe_operations`. An object that exists but is not shown counts as a mismatch. A
-    deletion by id does not need the object to be shown.
+    An expectation that an earlier operation will fulfill is not a mismatch. An object that exists but is not
+    shown is a mismatch, unless the operation deletes it, because a deletion uses the object's id.
+    observation: see `observe_operations`.
     """
     current_views = {op.id: get_operation_type(op).compute_view(op, observation.live) for op in operations}
     # Only for unmet expectations, check whether an earlier operation will fulfill them.
@@ -93,7 +97,10 @@ def _find_unmet_claims(op: Operation, current_view: View) -> dict[str, str]:
 def find_mismatches(
     op: Operation, current_view: View, elements: Iterable[str] | None = None
 ) -> list[Mismatch]:
-    """Return the elements that ``op`` expects to be different; for a missing object, only its identity."""
+    """Return the elements of ``op`` that differ from its expectations.
+
+    If the identity of an object differs, for example because the object is missing, return only the identity.
+    """
     differing = [
         Mismatch(op.id, str(op.resource), element, op.expect[element], current_view.get(element))
         for element in (op.expect if elements is None else elements)
@@ -103,12 +110,12 @@ def find_mismatches(
 
 
 def format_value(value: JsonValue) -> str:
-    """Format a value of a view for people."""
+    """Format a value of a view for messages."""
     return "not set" if value is None else dump_canonical_json(value)
 
 
 def find_stale_ownership(plan: Plan, resources: Mapping[str, OwnedRecord]) -> list[Mismatch]:
-    """Return the ownership records that are no longer as planned."""
+    """Return a mismatch for each ownership record that has changed since the plan was made."""
     return [
         Mismatch(
             "",
@@ -123,7 +130,7 @@ def find_stale_ownership(plan: Plan, resources: Mapping[str, OwnedRecord]) -> li
 
 
 def find_changed_secrets(operations: Sequence[Operation], secrets: SecretSource) -> list[KdeclareError]:
-    """Return errors for secrets that cannot be resolved to their planned values anymore."""
+    """Return errors for secrets that no longer resolve to their planned values."""
     errors_by_operation = find_unrevealable(operations, secrets)
     return [problem for op in operations for problem in errors_by_operation.get(op.id, {}).values()]
 
@@ -131,7 +138,7 @@ def find_changed_secrets(operations: Sequence[Operation], secrets: SecretSource)
 def find_unrevealable(
     operations: Iterable[Operation], secrets: SecretSource
 ) -> Mapping[str, Mapping[str, KdeclareError]]:
-    """Return why secrets cannot be resolved, by operation and by the element of its view."""
+    """Return the errors for secrets that cannot be resolved, by operation id and by element of its view."""
     items = [
         (op.id, get_operation_type(op).find_element(op, at), record)
         for op in operations
@@ -162,10 +169,10 @@ _LONGEST_PAUSE_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class VerificationResult:
-    """The last observed state, and how it differs from the expected one.
+    """The last observed state, and its differences from the expected state.
 
-    unlike: by operation id, the elements of its view that differ; empty if all agree.
-    seconds: how long it took until all agreed or time was up.
+    unlike: the differing elements of each operation's view, by operation id; empty if nothing differs.
+    seconds: how long it took until nothing differed or time was up.
     """
 
     live: LiveState
@@ -176,7 +183,7 @@ class VerificationResult:
 def verify(
     connections: Connections, operations: Sequence[Operation], clock: Clock, timeout_s: float
 ) -> VerificationResult:
-    """Read the objects of completed ``operations`` until all show the effects, or time is up.
+    """Read the objects of completed ``operations`` until all effects are visible or time is up.
 
     Auxiliary operations are left out. Raises Fault if a system does not respond.
     """
@@ -197,7 +204,7 @@ def verify(
 
 
 def _find_differing(op: Operation, live: LiveState, last_writers: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the elements that ``op`` writes last and whose values differ from those that it writes."""
+    """Return the elements that do not have the value that ``op`` wrote and that no later operation writes."""
     operation_type = get_operation_type(op)
     current_view, claims = operation_type.compute_view(op, live), operation_type.claims(op)
     return tuple(

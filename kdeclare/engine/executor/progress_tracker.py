@@ -1,4 +1,4 @@
-"""Watch systems during a run: ongoing work until it ends, and operations that wait for such work."""
+"""Watch systems during a run: follow ongoing work, and hold back operations that must wait for it."""
 
 from collections.abc import Iterable, Sequence
 
@@ -15,19 +15,20 @@ from kdeclare.core.provider.registry import get_operation_type
 from kdeclare.engine.executor.attempt import build_done_result
 from kdeclare.engine.observation import observe, select_all
 
-_MAX_MISMATCHES = 10  # observations; metadata may lag behind the controller
+_MAX_MISMATCHES = 10  # number of observations, because metadata may lag behind the controller
 _SLOWER_AFTER_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """Options of a run.
+    """Options of a run. All times are in seconds.
 
-    wait: whether to wait until reassignments end. move_timeout_s: the maximum duration of one operation,
-    unless the operation computes its own limit. batch: operations per request. poll_s: seconds between
-    observations of
-    ongoing work. follow_timeout_s: how long to wait for changes that propagate member by member (Connect
-    workers). visibility_timeout_s: how long to wait until brokers show topics that exist.
+    wait: whether to wait until reassignments end. batch: the number of operations per request.
+    move_timeout_s: the maximum duration of one operation, unless the operation computes its own limit (for
+    example, from its throttle).
+    poll_s: the time between observations of ongoing work.
+    follow_timeout_s: how long to wait for changes that propagate member by member (Connect workers).
+    visibility_timeout_s: how long to wait until brokers show topics that exist.
     """
 
     fail_fast: bool = False
@@ -41,7 +42,7 @@ class RunOptions:
 
 
 class ProgressTracker:
-    """What a run waits for in the systems. Used only by the scheduler's thread."""
+    """Tracks the work in the systems that a run waits for. Used only by the scheduler's thread."""
 
     def __init__(
         self,
@@ -51,7 +52,7 @@ class ProgressTracker:
         progress: Progress,
         operations: Iterable[Operation],
     ) -> None:
-        """Track ``operations``, which are all operations of the run. Sends no request before `look`."""
+        """Track ``operations``, which are all operations of the run. No request is sent before `look`."""
         self._connections = connections
         self._clock = clock
         self._options = options
@@ -67,19 +68,19 @@ class ProgressTracker:
 
     @property
     def is_idle(self) -> bool:
-        """Whether there is nothing to wait for."""
+        """Whether there is no work to wait for."""
         return not self._working and not self._waiting
 
     def follow(self, operations: Iterable[Operation]) -> None:
-        """Start to watch the work that these operations began."""
+        """Start to watch the work that these operations started."""
         now_s = self._clock.monotonic()
         self._working |= {op.id: (op, now_s) for op in operations}
 
     def holds(self, op: Operation, followed: Sequence[Status]) -> bool:
-        """Return whether an operation that is due must wait for its pause or for work on its objects.
+        """Return whether a due operation must wait for its pause to end, or for work on its objects.
 
-        followed: the results of its predecessors. If one of them was given up on, the operation does not wait
-        for that work.
+        followed: the statuses of its predecessors. If the run stopped waiting for a predecessor's work, the
+        operation does not wait for that work, either.
         """
         pause = get_operation_type(op).find_pause_s(op)
         if op.id in self._released or not (get_operation_type(op).awaits_others or pause):
@@ -98,7 +99,10 @@ class ProgressTracker:
             self._waiting.pop(id_, None)
 
     def look(self, *, give_up: bool) -> list[OperationResult]:
-        """Return the results of work that ended or is no longer waited for. give_up: stop waiting now."""
+        """Return the results of work that ended or that the run no longer waits for.
+
+        give_up: whether to stop waiting now.
+        """
         if self.is_idle:
             return []
         ended: list[OperationResult] = []
@@ -210,7 +214,7 @@ class ProgressTracker:
 
 
 def build_started_result(op: Operation) -> OperationResult:
-    """Return the result of an operation whose work is no longer waited for."""
+    """Return the result of an operation whose work continues without the run waiting for it."""
     completion = _find_completion(op)
     if completion is None:
         return OperationResult(op.id, Status.STARTED, None, "The next apply will do this.")

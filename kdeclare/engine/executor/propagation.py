@@ -1,6 +1,6 @@
 """Read your own writes: wait until systems show the effects of the project's recent runs.
 
-Otherwise a plan would treat the project's own writes as absent, or as changes made by another client.
+Without this wait, a plan would treat the project's own writes as absent, or as changes by another client.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -34,7 +34,7 @@ from kdeclare.engine.state.port import StateStore
 T = TypeVar("T")
 
 VISIBLE_WITHIN_S = VISIBILITY_TIMEOUT_S
-"""How long an acknowledged write may stay invisible. After that, its absence is drift like any other."""
+"""How long an acknowledged write may stay invisible, in seconds. After that, its absence counts as drift."""
 
 WAITING = "Waiting for systems to show the changes of earlier runs"
 
@@ -51,10 +51,10 @@ def await_visibility(
     limit_s: float = VISIBLE_WITHIN_S,
     wait: bool = True,
 ) -> tuple[PendingWrite, ...]:
-    """Wait until the writes of recent runs are visible, and return those that still are not.
+    """Wait until the writes of recent runs are visible, and return the writes that are still invisible.
 
-    limit_s: how long to wait for a write after its acknowledgment. wait: if False, check only once.
-    Raises Fault if a system does not respond.
+    limit_s: how long to wait for a write after its acknowledgment, in seconds. wait: if False, check only
+    once. Raises Fault if a system does not respond.
     """
     started_at, step_s = clock.monotonic(), _FIRST_STEP_S
     since = clock.now() - timedelta(seconds=limit_s)
@@ -74,7 +74,7 @@ def await_visibility(
 
 
 def _find_recent_runs(store: StateStore, since: datetime) -> list[RunRecord]:
-    """Return the runs that have written something since the given time, latest first."""
+    """Return the runs with operations that ended after ``since``, latest first."""
     recent: list[RunRecord] = []
     for run_id in reversed(store.runs()):
         record = _read_undamaged(partial(read_run, store, run_id))
@@ -127,7 +127,7 @@ def _find_recent_writes(
 
 
 def _read_undamaged(read: Callable[[], T]) -> T | None:
-    """Return what ``read`` returns, or None for a damaged run, whose expected writes are unknown."""
+    """Return the result of ``read``, or None for a damaged run, whose writes are unknown."""
     try:
         return read()
     except KdeclareError as problem:
@@ -143,7 +143,7 @@ def _overlay_writes(
     since: datetime,
     limit: timedelta,
 ) -> None:
-    """Replace the writes of earlier runs by those of one run, by claim."""
+    """Add the writes of one run to ``latest``, by claim. They replace the writes of earlier runs."""
     for op in plan.operations:
         result = record.results.get(op.id)
         operation_type = get_operation_type(op)
@@ -151,7 +151,7 @@ def _overlay_writes(
             continue
         produced = operation_type.list_produced_claims(op)
         for claim in produced & latest.keys():
-            # Even if the outcome of the operation is unknown, because no value can be expected then.
+            # Also if the outcome of the operation is unknown: then no value can be expected.
             del latest[claim]
         if operation_type.deletes:
             deleted_objects = operation_type.find_subjects(op)

@@ -1,4 +1,4 @@
-"""Recover a run that did not finish: find it, settle its operations by observing them, and close it."""
+"""Recover an unfinished run: determine the outcome of its operations from the live state, and close it."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -34,15 +34,15 @@ WAITING = "Waiting for the effect of requests of an interrupted run"
 _FIRST_STEP_S = 0.1
 _LONGEST_STEP_S = 1.0
 _MIN_OBSERVE_S = 1.0
-"""The minimum time to observe, because brokers show changes with a delay."""
+"""The minimum time to observe the live state, in seconds, because brokers show changes with a delay."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecoveryResult:
-    """One unfinished run, and the outcome of the operations that it had begun.
+    """One unfinished run, and the outcomes of the operations that it began.
 
-    open_until: the time until which brokers may still execute operations that show no effect yet. None once
-    all operations are settled; only then is the run closed.
+    open_until: the time until which brokers may still execute operations that show no effect yet. It is None
+    if no outcome is open; only then is the run closed.
     """
 
     run_id: str
@@ -53,12 +53,12 @@ class RecoveryResult:
 
     @property
     def is_certain(self) -> bool:
-        """Whether all outcomes are known, so that no operation can take effect later unnoticed."""
+        """Whether all outcomes are known, so that no operation can take effect unnoticed later."""
         return all(result.status is not Status.UNKNOWN for result in self.settled.values())
 
 
 def find_unfinished_runs(store: StateStore) -> list[RunRecord]:
-    """Return the last run if it is unfinished; earlier ones were settled before it could begin.
+    """Return the last run if it is unfinished. Earlier runs were recovered before it could begin.
 
     Raises KdeclareError (``run-unreadable``) if its journal is damaged.
     """
@@ -67,7 +67,7 @@ def find_unfinished_runs(store: StateStore) -> list[RunRecord]:
 
 
 def find_missed_runs(store: StateStore) -> list[RunRecord]:
-    """Return the finished runs that are missing from the state because it is outdated, oldest first.
+    """Return the finished runs that an outdated state does not include, oldest first.
 
     Raises KdeclareError (``run-unreadable``) if a journal that must be read is damaged.
     """
@@ -93,9 +93,9 @@ def is_state_lost(store: StateStore) -> bool:
 
 
 def replay_missed_runs(store: StateStore) -> tuple[str, ...]:
-    """Update an older state from the journals of the runs that came after it; return their ids.
+    """Update an outdated state from the journals of the runs that it does not include. Return their ids.
 
-    The caller holds the lock. Journals record every outcome, so the original ownership is restored.
+    The caller holds the lock. The original ownership is restored, because journals record every outcome.
     """
     missed_runs = find_missed_runs(store)
     for record in missed_runs:
@@ -112,13 +112,13 @@ def replay_missed_runs(store: StateStore) -> tuple[str, ...]:
 
 
 def find_pending_cleanup(store: StateStore, runs: int) -> PendingCleanup:
-    """Return the cleanup that the latest runs left pending, from their journals; skip damaged runs."""
+    """Return the pending cleanup of the latest ``runs`` runs, from their journals. Skip damaged runs."""
     pending: PendingCleanup = {}
     for run_id in store.runs()[-runs:]:
         try:
             pending = update_cleanup(read_run_plan(store, run_id), read_run(store, run_id).results, pending)
         except KdeclareError:
-            continue  # the list of runs reports which of them cannot be read
+            continue  # the history reports the runs that cannot be read
     return pending
 
 
@@ -130,11 +130,12 @@ def recover_runs(
     *,
     wait: bool = True,
 ) -> list[RecoveryResult]:
-    """Settle and close every unfinished run. The caller holds the lock.
+    """Determine the outcomes of every unfinished run, and close it. The caller holds the lock.
 
-    Waits until brokers no longer work on the requests. wait: if False, observe only briefly, and leave a run
-    open if an operation can still take effect.
-    Can be repeated after a crash, with the same result. Raises Fault if the cluster does not respond.
+    wait: whether to wait until brokers no longer work on the requests. If False, observe only briefly, and
+    leave a run open if one of its operations can still take effect.
+    This function can be repeated after a crash, with the same result. Raises Fault if the cluster does not
+    respond.
     """
     return [
         _recover_run(store, connections, clock, record, progress, wait)
@@ -192,7 +193,10 @@ def settle_operations(
     *,
     wait: bool = True,
 ) -> dict[str, OperationResult]:
-    """Return outcomes by the live state. Before its deadline, an operation without effect is unknown."""
+    """Determine the outcomes of operations from the live state, and return them by operation id.
+
+    The outcome of an operation without an effect is unknown until its deadline.
+    """
     if not operations:
         return {}
     selections = select_all(operations)
@@ -231,7 +235,7 @@ def _format_time(moment: datetime) -> str:
 def _build_skipped_cleanup_results(
     plan: Plan, results: Mapping[str, OperationResult]
 ) -> dict[str, OperationResult]:
-    """Return results for cleanups that did not run, although operations before them took effect."""
+    """Return results for cleanup operations that did not run although an operation before them began."""
     not_begun_statuses = (None, *NOT_BEGUN)
     statuses = {id_: result.status for id_, result in results.items()}
     return {

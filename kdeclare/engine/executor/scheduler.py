@@ -1,4 +1,7 @@
-"""Step through a plan's graph: one thread owns the graph and the journal, worker threads send batches."""
+"""Run the operations of a plan in order of their dependencies.
+
+One thread owns the graph and the journal. Worker threads send the batches.
+"""
 
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -20,14 +23,14 @@ from kdeclare.engine.state.port import Journal
 Results = dict[str, OperationResult]
 
 NOT_BEGUN = (Status.SKIPPED, Status.INTERRUPTED, Status.STALE)
-"""The results of operations that were never begun."""
+"""The statuses of operations that never began."""
 
 
 UNANSWERED = "Waiting for the effect of unanswered requests"
 
 
 class Scheduler:
-    """Runs the operations of one plan. Setting ``stop`` from outside ends the run gracefully."""
+    """Runs the operations of one plan. The run ends gracefully when the caller sets ``stop``."""
 
     def __init__(
         self,
@@ -39,7 +42,7 @@ class Scheduler:
         progress: Progress,
         stop: Event,
     ) -> None:
-        """Prepare the run of ``operations``; nothing is sent before `run`."""
+        """Prepare the run of ``operations``. No request is sent before `run`."""
         self._operations = {op.id: op for op in operations}
         self._attempt = replace(attempt, resend=self._begin)
         self._journal = journal
@@ -60,7 +63,7 @@ class Scheduler:
         self._has_failed = False
         self._in_flight: dict[Future[Results], list[Operation]] = {}
         self._tracker = ProgressTracker(attempt.connections, clock, options, progress, operations)
-        self._temporary: dict[str, JsonValue] = {}  # by claim, values that the run must still remove
+        self._temporary: dict[str, JsonValue] = {}  # values that the run must still remove, by claim
         self.results: Results = {}
 
     def run(self) -> Results:
@@ -95,7 +98,7 @@ class Scheduler:
                 [op.id for op in self._todo.values() if not get_operation_type(op).is_cleanup]
             )
         ready: dict[str, list[Operation]] = {}
-        # Use a new set: iterating over one that once held thousands is slow even when it is almost empty.
+        # Use a new set: iterating over a set that once held thousands is slow even if it is almost empty.
         due_ids = [id_ for id_ in self._candidates if id_ in self._todo]
         self._candidates = set()
         for id_ in sorted(due_ids, key=self._position.__getitem__):
@@ -107,7 +110,8 @@ class Scheduler:
             else:
                 ready.setdefault(op.verb, []).append(op)
         for verb, operations in ready.items():
-            # Deletions first check for records, and must not wait for brokers to follow an earlier batch.
+            # All deletions form one batch. A second batch would first check for records, and this check would
+            # wait until brokers show the deletions of the first batch.
             size = len(operations) if OPERATION_TYPES[verb].deletes else self._options.batch
             for batch in batch_operations(OPERATION_TYPES[verb], operations, size):
                 self._begin(batch)
@@ -126,7 +130,7 @@ class Scheduler:
             self._journal.append(as_json(line))
 
     def _is_due(self, op: Operation) -> bool:
-        """Return whether all predecessors have ended. A cleanup also needs something to clean up."""
+        """Return whether an operation can start. A cleanup operation also needs something to clean up."""
         if any(self._find_status(need) is not Status.DONE for need in op.needs):
             return False
         if any(id_ in self._operations and id_ not in self.results for id_ in op.follows):
@@ -180,7 +184,7 @@ class Scheduler:
         self._candidates.update(op.id for op in self._dependents.get(result.id, ()))
 
     def _keep_temporary(self, op: Operation, status: Status) -> None:
-        """Keep track of temporary values: if their removal fails, later operations still see them."""
+        """Keep track of temporary values until they are removed, because later operations see them."""
         operation_type = get_operation_type(op)
         if operation_type.is_temporary(op) and status not in NOT_BEGUN:
             claims = operation_type.claims(op)
@@ -192,7 +196,7 @@ class Scheduler:
                 self._temporary.pop(claim, None)
 
     def _skip_dependents(self, cause_result: OperationResult) -> list[OperationResult]:
-        """Skip direct and indirect dependents, and operations that cannot start while this work continues."""
+        """Skip direct and indirect dependents, and operations that cannot start while the work continues."""
         is_ongoing = cause_result.status in (Status.STARTED, Status.UNKNOWN)
         skipped: list[OperationResult] = []
         cause_ids = [cause_result.id]
@@ -220,7 +224,7 @@ class Scheduler:
         return skipped
 
     def _drop_remaining(self, ids: Sequence[str]) -> None:
-        """Record results for operations that will not be begun anymore."""
+        """Record results for operations that will not start anymore."""
         self._tracker.drop(ids)
         for id_ in ids:
             op = self._todo.pop(id_)

@@ -24,12 +24,12 @@ from kdeclare.engine.planning.build import build_plan
 from kdeclare.engine.planning.request import PlanRequest
 
 _ABOUT_MANIFESTS = "refused-by-cluster"
-"""The hint of this code refers to a manifest, which an ad hoc command does not have."""
+"""The code of a diagnostic whose hint refers to a manifest. Ad hoc commands have no manifest."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartialPlan:
-    """A plan for the resources without errors, and the errors of the other resources."""
+    """A plan for the resources without errors, and the errors of all other requested resources."""
 
     plan: Plan
     failed: Mapping[str, tuple[Diagnostic, ...]]
@@ -38,10 +38,10 @@ class PartialPlan:
 def plan_adhoc(
     request: PlanRequest, connections: Connections, secrets: SecretSource, progress: Progress
 ) -> PartialPlan:
-    """Plan the resources of an ad hoc request that can be planned.
+    """Plan an ad hoc request without the resources that cannot be planned.
 
-    Errors about the request as a whole stay in the plan. Raises Fault if the cluster does not respond, and
-    KdeclareError if the state belongs to another cluster.
+    Errors about the request as a whole are in the plan. Raises Fault if the cluster does not respond, and
+    KdeclareError if the state belongs to a different cluster.
     """
     failed: dict[str, tuple[Diagnostic, ...]] = {}
     while True:
@@ -81,9 +81,10 @@ def _drop_manifest_hint(problem: Diagnostic) -> Diagnostic:
 
 @dataclass(frozen=True, slots=True)
 class ClaimedChange:
-    """A change to something that the manifests or the state also claim.
+    """A change to a resource or fields that a manifest declares or kdeclare owns.
 
-    fields: paths as in the plan; empty if the resource as a whole is claimed.
+    fields: the declared or owned fields, as paths in the plan; empty if the change is to the resource as a
+    whole.
     place: the position of the declaration; None if the resource is owned but no longer declared.
     """
 
@@ -95,7 +96,7 @@ class ClaimedChange:
 def find_claimed_changes(
     changes: Sequence[Change], declared: Iterable[DesiredResource], owned: Mapping[str, OwnedRecord]
 ) -> tuple[ClaimedChange, ...]:
-    """Return the changes that contradict the manifests or the last applied records."""
+    """Return the changes that conflict with the manifests or the owned records."""
     desired_by_id = {str(desired.id): desired for desired in declared}
     claimed_changes = []
     for change in changes:

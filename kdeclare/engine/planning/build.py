@@ -1,6 +1,6 @@
-"""Build a plan from desired, live and owned resources in a fixed pipeline.
+"""Build a plan from desired, live and owned resources, in a fixed sequence of steps.
 
-The order of the steps matters; comments give the reasons. Providers take part through `PlanHooks`.
+The order of the steps matters; comments give the reasons. Providers add to the steps through `PlanHooks`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -42,9 +42,9 @@ from kdeclare.engine.planning.request import (
 def build_plan(
     request: PlanRequest, connections: Connections, secrets: SecretSource, progress: Progress
 ) -> Plan:
-    """Observe, diff and order the changes, and check them with the systems. Changes nothing anywhere.
+    """Read the live state, compute and order the changes, and check them with the systems. Change nothing.
 
-    Raises Fault if a system does not respond, and KdeclareError if the state belongs to another cluster.
+    Raises Fault if a system does not respond, and KdeclareError if the state belongs to a different cluster.
     """
     scope = request.scope
     selections = list_selections_to_observe(request)
@@ -71,7 +71,7 @@ def build_plan(
     draft = _Draft(request, compared, hooks)
     draft.diagnostics += [*diagnostics, *check_names(request), *_check_nothing_declared(request)]
 
-    # Remove blocked operations before policies evaluate, so that policies see only what would be done.
+    # Remove blocked operations before policies evaluate, so that policies see only operations that would run.
     operations = draft.drop_blocked(_plan_operations(draft, observation.live, context))
 
     evaluation = request.judge.evaluate_draft(
@@ -83,8 +83,8 @@ def build_plan(
     )
     draft.block(map(str, denied_resources), POLICY_VIOLATION)
 
-    # After the policies, because it depends on the operations they leave. Before the preflight, which skips
-    # operations that wait for others.
+    # This step comes after the policies, because it depends on the operations that they allow. It comes
+    # before the preflight, because the preflight skips operations that wait for others.
     for hook in hooks:
         operations = draft.take(hook.settle(operations, compared))
 
@@ -97,7 +97,7 @@ def build_plan(
         draft.block((v.resource for v in preflight_result.verdicts), POLICY_VIOLATION)
         operations = draft.drop_blocked(operations)
 
-    # Last, because it needs all operations that will run. A plan with errors is not applied.
+    # This is the last step, because it needs all operations that will run. A plan with errors is not applied.
     if not draft.has_errors:
         for hook in hooks:
             operations = draft.take(hook.finalize(operations))
@@ -106,7 +106,10 @@ def build_plan(
 
 
 def _validate_system(request: PlanRequest, connections: Connections, live: LiveState) -> None:
-    """Refuse the state of another system with KdeclareError. Raises Fault if a system does not respond."""
+    """Refuse a state that belongs to a different system. Raises KdeclareError.
+
+    Raises Fault if a system does not respond.
+    """
     if request.state is None:
         return
     bound_id = request.state.cluster_id
@@ -121,9 +124,10 @@ def _validate_system(request: PlanRequest, connections: Connections, live: LiveS
 
 
 def validate_cluster_id(planned: str, live: str, cluster_name: str) -> None:
-    """Refuse a plan or state of another cluster. Raises KdeclareError.
+    """Refuse a plan or state of a different cluster. Raises KdeclareError.
 
-    planned, live: empty if no system has an id; such plans and states are bound to no cluster.
+    planned, live: the ids of the clusters; empty if no system has an id. A plan or state without an id is not
+    bound to a cluster.
     """
     if not planned or not live or planned == live:
         return
@@ -141,7 +145,7 @@ def validate_cluster_id(planned: str, live: str, cluster_name: str) -> None:
 class _Draft:
     """A plan under construction.
 
-    blocked: the code of the cause, by resource; a blocked resource has no operations.
+    blocked: by resource, the code of the cause that blocks it. A blocked resource has no operations.
     """
 
     request: PlanRequest
@@ -163,16 +167,16 @@ class _Draft:
         self.blocked |= {d.resource: d.code for d in diagnostics if d.resource and d.is_blocking}
 
     def block(self, resources: Iterable[str], code: str) -> None:
-        """Block resources whose cause is already reported elsewhere."""
+        """Block resources for a cause that is already reported elsewhere."""
         self.blocked |= dict.fromkeys(resources, code)
 
     def take(self, step: PlanStep) -> tuple[Operation, ...]:
-        """Add the diagnostics of a step, and return its operations without those that are now blocked."""
+        """Add the diagnostics of a step, and return its operations on resources that are not blocked."""
         self.report(step.diagnostics)
         return self.drop_blocked(step.operations)
 
     def drop_blocked(self, operations: tuple[Operation, ...]) -> tuple[Operation, ...]:
-        """Return the operations without those of blocked resources, and without their dependents.
+        """Return the operations without the operations of blocked resources and without their dependents.
 
         A resource that loses all of its operations this way is blocked with the same code.
         """
@@ -218,7 +222,7 @@ def _plan_operations(draft: _Draft, live: LiveState, context: PlanContext) -> tu
         operations = step.operations
         draft.report(step.diagnostics)
     draft.block(refused_deletions.values(), MAX_DELETES)
-    # After `refine`, which may change what the operations touch.
+    # After `refine`, because `refine` may change the objects that operations touch.
     step = link_operations(operations)
     draft.report(step.diagnostics)
     try:
@@ -240,9 +244,9 @@ def _report_cycle(cycle: operation_graph.OperationCycleError) -> Diagnostic:
 def _check_deletion_count(
     request: PlanRequest, operations: Sequence[Operation]
 ) -> tuple[list[Diagnostic], dict[str, str]]:
-    """Return a denial per kind that exceeds the deletion limit, and the refused resources by operation id.
+    """Return a denial for each kind above the deletion limit, and the refused resources by operation id.
 
-    Ad hoc commands name what they delete, so they are exempt.
+    Ad hoc commands are exempt, because they name the resources that they delete.
     """
     if request.scope.by_hand:
         return [], {}
@@ -252,7 +256,10 @@ def _check_deletion_count(
 
 
 def _check_nothing_declared(request: PlanRequest) -> list[Diagnostic]:
-    """Return an error if an empty folder would orphan everything. The path is probably wrong."""
+    """Return an error if the project declares nothing, so that all its resources would become orphans.
+
+    The probable cause is a wrong path.
+    """
     scope = request.scope
     if scope.by_hand or scope.allow_empty or not scope.complete or request.desired:
         return []
@@ -304,9 +311,9 @@ def _mark_blocked(change: Change, blocked: Mapping[str, str]) -> Change:
 def _build_ownership(
     compared: Sequence[ResourceComparison], changes: Mapping[ResourceId, Change], operated: Set[ResourceId]
 ) -> Iterable[Ownership]:
-    """Yield the records that apply will take over or release. Blocked resources keep their record.
+    """Yield the changes to ownership records. Blocked resources keep their records.
 
-    A resource with operations always gets an entry, because its current record is an expectation.
+    A resource with operations always gets an entry, because apply checks that its record has not changed.
     """
     for item in compared:
         change = changes.get(item.id)

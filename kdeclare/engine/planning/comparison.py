@@ -1,4 +1,4 @@
-"""Diff every resource in scope, and decide what happens to those that are no longer declared."""
+"""Diff every resource in scope, and decide whether to delete, release or report undeclared resources."""
 
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
@@ -140,13 +140,13 @@ def _list_requested(
 ) -> Iterator[tuple[ResourceId, DesiredResource | None, OwnedRecord | None]]:
     """Yield the resources that an ad hoc command requests.
 
-    Their records serve only to find out what must not be deleted.
+    Only resources to delete have a record, to find out whether they must not be deleted.
     """
     requested: dict[ResourceId, DesiredResource | None] = dict.fromkeys(request.scope.removals)
     requested |= {desired.id: allow_adoption(desired) for desired in request.desired}
     for id_ in sorted(requested):
         owned = request.owned.get(str(id_))
-        if owned is not None:  # the command means the object that exists now, whatever its identity
+        if owned is not None:  # the command is about the current object, whatever its id
             owned = forget_identity(id_.kind, owned)
         if id_ in request.scope.protected:
             owned = protect_record(id_.kind, owned)
@@ -157,7 +157,7 @@ def _to_adhoc(difference: Difference) -> Difference:
     change = difference.change
     if change is None:
         return difference
-    # An ad hoc command takes ownership of nothing.
+    # An ad hoc command does not take ownership.
     diagnostics = tuple(d for d in difference.diagnostics if d.code != ADOPTION)
     blocked = next((d.code for d in diagnostics if d.is_blocking), None)
     fields = tuple(replace(field, reason=None) for field in change.fields)
@@ -170,7 +170,7 @@ def _resolve_undeclared(
 ) -> Difference:
     """Decide whether an undeclared resource is released, deleted, or reported as an orphan.
 
-    Deletion must be allowed. A resource that no longer exists is released.
+    It is deleted only if deletion is allowed. A resource that no longer exists is released.
     """
     change = difference.change
     if request.scope.by_hand:
@@ -201,7 +201,7 @@ def _report_orphaned(id_: ResourceId) -> Diagnostic:
 
 
 def _downgrade_diagnostics(changing_ids: Set[str], comparison: ResourceComparison) -> ResourceComparison:
-    """Downgrade diagnostics about resources that this plan changes: applying the plan may resolve them."""
+    """Downgrade diagnostics about resources that the plan changes, because applying it may resolve them."""
     difference = comparison.difference
     if not any(d.subject in changing_ids for d in difference.diagnostics if d.subject):
         return comparison

@@ -1,4 +1,4 @@
-"""Edges between operations, their order, contradictions, and the removal of operations with dependents."""
+"""Link and order operations, find contradictions, and remove operations together with their dependents."""
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
@@ -21,7 +21,7 @@ from kdeclare.core.resources.plan_capabilities import (
 class OperationCycleError(ValueError):
     """Operations depend on each other in a cycle.
 
-    path: their ids. Each comes before the next one, and the last one before the first.
+    path: the ids of the operations. Each must run before the next one, and the last before the first.
     """
 
     def __init__(self, path: tuple[str, ...]) -> None:
@@ -43,7 +43,7 @@ def check_exclusive_settings(declared: Iterable[DesiredResource]) -> list[Diagno
 
 
 def exclude_operations(operations: Sequence[Operation], refused_ids: Iterable[str]) -> tuple[Operation, ...]:
-    """Return the operations without the refused ones and without their direct and indirect dependents."""
+    """Return the operations without the refused operations and their direct and indirect dependents."""
     removed_ids = set(refused_ids)
     if not removed_ids:
         return tuple(operations)
@@ -82,14 +82,14 @@ def find_claims_made_before(
     produced: Mapping[str, Set[str]],
     requested: Mapping[str, Set[str]],
 ) -> dict[str, frozenset[str]]:
-    """Return, per operation, the requested claims that one of its predecessors produces.
+    """Return, by operation id, the requested claims that a direct or indirect predecessor produces.
 
-    operations: in order. produced, requested: claims by operation id. Operations without such claims are
-    left out.
+    operations: all operations, predecessors first. produced, requested: claims by operation id. The result
+    leaves out operations without such claims.
 
-    Predecessors are kept as bit sets, with one bit per operation that produces a requested claim, and only
-    until all successors of an operation have been processed. Sets of all predecessors would take memory
-    quadratic in the number of operations.
+    The predecessors of an operation are a bit set, with one bit for each operation that produces a requested
+    claim. The bit set is dropped when all successors of the operation have been processed. Sets of operation
+    ids would take memory quadratic in the number of operations.
     """
     requested_claims: frozenset[str] = frozenset().union(*requested.values())
     makers: dict[str, list[int]] = {}
@@ -103,7 +103,7 @@ def find_claims_made_before(
     if not makers:
         return {}
     remaining_successors = Counter(id_ for op in operations for id_ in op.after)
-    reached_makers: dict[str, int] = {}  # per operation: bits of the makers among it and its predecessors
+    reached_makers: dict[str, int] = {}  # per operation: bits of the makers among itself and its predecessors
     made_before: dict[str, frozenset[str]] = {}
     for op in operations:
         makers_before = 0
@@ -134,8 +134,8 @@ _RELEASED_FIRST_REASON = "operations on objects that refer to it run first"
 def link_operations(operations: Sequence[Operation]) -> PlanStep:
     """Return the operations with edges between resources, and an error for each use of a deleted object.
 
-    An operation that needs an object, or an element of one, comes after the operation that creates it. The
-    deletion of an object comes after the deletion of everything that needs it.
+    An operation that needs an object, or an element of an object, comes after the operation that creates it.
+    The deletion of an object comes after the deletion of everything that needs the object.
     """
     footprints = {op.id: get_operation_type(op).compute_footprint(op) for op in operations}
     makers = {
@@ -210,7 +210,7 @@ def _with_edges(op: Operation, needs: Mapping[str, str], follows: Mapping[str, s
 
 @dataclass(slots=True)
 class _KeyIndex:
-    """The keys of objects of one type that operations create or delete; sorted when first needed."""
+    """The keys of objects of one type that operations create or delete. Sorted when this is first needed."""
 
     by_name: dict[str, Operation] = field(default_factory=dict)
     in_order: list[str] = field(default_factory=list)
@@ -232,7 +232,10 @@ class _KeyIndex:
 
 
 class _TouchIndex:
-    """Operations by the type and exact key of the objects that they touch with one kind of access."""
+    """An index of the operations that access objects in one way, such as creating or deleting them.
+
+    It finds an operation by the type and the exact key of the object.
+    """
 
     def __init__(
         self, operations: Iterable[Operation], footprints: Mapping[str, Footprint], access: Access
@@ -247,7 +250,7 @@ class _TouchIndex:
         return bool(self._sorts)
 
     def find(self, touch: FootprintEntry) -> Iterator[tuple[str, Operation]]:
-        """Yield the keys that match a touch, each with its operation."""
+        """Yield the keys that match a footprint entry, each with its operation."""
         names = self._sorts.get(touch.sort)
         if names is not None:
             yield from ((name, names.by_name[name]) for name in names.find(touch.key))

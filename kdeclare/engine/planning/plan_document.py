@@ -31,7 +31,7 @@ def build_plan_document(
 
 
 def compute_plan_id(plan: Plan, kdeclare_version: str = VERSION) -> str:
-    """Return the SHA-256 in hex. Equal plans made by equal versions have equal ids."""
+    """Return the id of a plan: a SHA-256 in hex. Equal plans of the same kdeclare version have equal ids."""
     return hash_json(build_plan_body(plan, kdeclare_version))
 
 
@@ -65,12 +65,12 @@ def build_verdict_document(verdict: Verdict) -> dict[str, JsonValue]:
 
 
 def build_summary_document(summary: Summary) -> dict[str, int]:
-    """Return the counts by name."""
+    """Return the counts of a plan's summary, by name."""
     return {name: getattr(summary, name) for name in SUMMARY_FIELDS}
 
 
 def build_plan_body(plan: Plan, kdeclare_version: str) -> dict[str, JsonValue]:
-    """Return the document without ``plan_id`` and ``created_at``: everything that the id covers."""
+    """Return the content that the plan's id covers: the document without ``plan_id`` and ``created_at``."""
     sections = build_plan_sections(plan, kdeclare_version)
     return {key: list(value) if isinstance(value, Iterator) else value for key, value in sections.items()}
 

@@ -1,10 +1,12 @@
-"""Check that a plan shows exactly what its operations do.
+"""Check that a plan shows exactly the changes that its operations make.
 
 The hash of a plan file proves nothing by itself, because anyone who edits the file can recompute it.
-Everything that a plan shows to people follows from its operations or is compared with them here. Operation
-types and kinds state what arguments mean (`OperationType.is_confined`, `OperationType.fields`,
-`ProvesFields`); a file with content that none of them confirms is refused. The state that an operation was
-planned on (``expect``) is not trusted either: apply compares it with the live system.
+Therefore, everything that a plan shows to people is derived from its operations or compared with them here.
+
+Operation types and kinds define the meaning of arguments (`OperationType.is_confined`,
+`OperationType.fields`, `ProvesFields`). A file is refused if it has content that none of them confirms. The
+state that an operation was planned on (``expect``) is not trusted either: apply compares it with the live
+system.
 """
 
 from collections import Counter, defaultdict
@@ -34,23 +36,23 @@ from kdeclare.engine.planning.prune_denied import count_ongoing_work, find_resou
 _RISKS = list(Risk)
 _ACTING = (Action.CREATE, Action.UPDATE, Action.DELETE)
 _UNEXPECTED_ERRORS = (TypeError, ValueError, LookupError, AttributeError)
-"""What provider code raises for values in a file that no diff and no view can produce."""
+"""The exceptions that provider code raises for values in a file that kdeclare never writes."""
 
 
 class _UnprovableError(Exception):
-    """The reason why the effect of an operation cannot be proven."""
+    """The effect of an operation cannot be proven. The message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class _OperationEffect:
-    """An operation that changes its resource, and the fields that it changes."""
+    """An operation, and the fields of its resource that it changes."""
 
     operation: Operation
     fields: tuple[FieldChange, ...]
 
 
 def find_unknown_parts(plan: Plan) -> list[str]:
-    """Return the verbs and kinds that this kdeclare does not know.
+    """Return the operation types and kinds in the plan that this kdeclare does not know.
 
     A plan with any of them can be shown but not applied.
     """
@@ -62,9 +64,9 @@ def find_unknown_parts(plan: Plan) -> list[str]:
 
 
 def find_inconsistencies(plan: Plan) -> Iterator[str]:
-    """Yield a sentence for each difference between what the plan shows and what its operations do.
+    """Yield a sentence for each difference between the changes that the plan shows and its operations.
 
-    The plan's verbs and kinds must be known.
+    All operation types and kinds in the plan must be known.
     """
     effects: dict[ResourceId, list[_OperationEffect]] = defaultdict(list)
     unprovable: list[str] = []
@@ -145,13 +147,13 @@ def _prove_inverse(op: Operation) -> None:
 
 
 def _dump_effective_arguments(verb: str, args: Arguments) -> dict[str, JsonValue]:
-    """Return the arguments without those that only control how the operation is executed."""
+    """Return the arguments without those that only control the execution of the operation."""
     execution_names = OPERATION_TYPES[verb].manner
     return {name: value for name, value in dump_arguments(args).items() if name not in execution_names}
 
 
 def _group_values_by_path(effects: Iterable[_OperationEffect]) -> Mapping[str, Values]:
-    """Return the successive values of each field across the operations."""
+    """Return the values that each field takes one after another during the operations."""
     return _join_values((effect.operation.resource, field) for effect in effects for field in effect.fields)
 
 
@@ -197,12 +199,12 @@ def _check_change(
 
 
 def _check_idle_change(plan: Plan, change: Change, evidence: Evidence) -> Iterator[str]:
-    """Check a change without operations.
+    """Check a change without operations of its own.
 
-    Either operations of other resources make the change, or a denial that the plan shows excludes it.
+    Such a change is valid if operations of other resources make it, or if the plan shows a denial of it.
     """
     unproven_paths = evidence.shown.keys() - find_proven_fields(change, evidence)
-    # If two resources share a move, a policy may deny one resource's part; the other still makes the rest.
+    # If two resources share a move, a policy may deny it for one resource; the other still makes the rest.
     is_rest_done_by_others = len(unproven_paths) < len(evidence.shown) and _is_denied_in_part(plan, change)
     if change.action is not Action.UPDATE or (unproven_paths and not is_rest_done_by_others):
         yield f"{change.id} is shown as changed, but no operation changes it"
@@ -215,7 +217,7 @@ def _check_deletion(change: Change, operations: Sequence[Operation]) -> Iterator
 
 
 def _check_fields(plan: Plan, change: Change, evidence: Evidence) -> Iterator[str]:
-    """Check that the plan shows each field as the operations change it, and no other fields."""
+    """Check that the plan shows each field as the operations change it, and shows no other fields."""
     shown_values, operation_values = evidence.shown, evidence.done
     if not operation_values and change.action is Action.UPDATE:
         yield f"{change.id} is shown as changed, but its operations do not state what they change"
@@ -235,9 +237,9 @@ def _check_fields(plan: Plan, change: Change, evidence: Evidence) -> Iterator[st
 
 
 def _is_shown(operation_values: Values, shown_values: Values) -> bool:
-    """Return whether the plan shows every value that a field takes.
+    """Return whether the plan shows every value that the operations give to a field, in order.
 
-    The operations may take fewer steps than shown.
+    The first and last values must be the same. The plan can show values in between that no operation sets.
     """
     if (
         not operation_values
@@ -276,7 +278,7 @@ def _check_risks(change: Change, minimum: Risk) -> Iterator[str]:
 
 
 def _is_denied_in_part(plan: Plan, change: Change) -> bool:
-    """Return whether a policy or a guard denies part of the change; the plan shows the denial next to it."""
+    """Return whether a policy or a guard denies part of the change. The plan shows such a denial, too."""
     name = str(change.id)
     denials = [d.resource for d in plan.diagnostics if d.severity is Severity.DENIED]
     return name in denials or any(v.is_denial and v.resource == name for v in plan.verdicts)

@@ -1,4 +1,4 @@
-"""Convert a plan document back to values: the inverse of `plan_document.build_plan_body`."""
+"""Convert a plan document back to a plan: the inverse of `plan_document.build_plan_body`."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING

@@ -1,6 +1,6 @@
 """Read and write a plan as JSON: the document, its id, and the file that apply accepts.
 
-The id covers all content of a plan, so a file with the expected id is the plan that was reviewed.
+The id is a hash of the plan's content. A file with the id of a reviewed plan therefore contains this plan.
 """
 
 import contextlib
@@ -56,9 +56,9 @@ _MANIFEST = re.compile(r"^apiVersion\s*:", re.MULTILINE)
 class PlanFile:
     """A plan that was read from a file, with the metadata of the file.
 
-    plan_id: as in the file, and verified. It can differ from ``compute_plan_id(plan)`` if another version of
-    kdeclare made the plan, so callers must record this id.
-    format_version: as in the file; ``plan`` is always converted to the current format.
+    plan_id: the id in the file, which was verified. It can differ from ``compute_plan_id(plan)`` if a
+    different version of kdeclare made the plan, so callers must record this id.
+    format_version: the version in the file. ``plan`` itself is always converted to the current format.
     """
 
     plan: Plan
@@ -69,7 +69,7 @@ class PlanFile:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether an earlier kdeclare made the plan by obsolete rules, so that it must not be applied."""
+        """Whether an earlier kdeclare made the plan by obsolete rules. Such a plan must not be applied."""
         return self.format_version != FORMAT_VERSION
 
 
@@ -78,14 +78,14 @@ def render_plan_file(
 ) -> tuple[str, str]:
     """Return the text of a plan file, and the plan's id.
 
-    The file has one line per change and operation, so that two files can be diffed. The text is assembled
-    from canonical pieces, so that each operation is encoded only once for the text and the id together.
+    The file has one line per change and per operation, so that two files can be diffed. Each operation is
+    encoded only once, for both the text and the id.
     """
     encode = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode
     text_by_key: dict[str, str] = {}
     items_by_key: dict[str, list[str]] = {}
     for key, value in build_plan_sections(plan, kdeclare_version).items():
-        # one document at a time: those of thousands of operations would double the memory of a run
+        # one document at a time: the documents of thousands of operations would double the memory of a run
         items = [encode(item) for item in value] if isinstance(value, Iterator | list) else []
         if items:
             items_by_key[key] = items
@@ -103,7 +103,10 @@ def render_plan_file(
 
 
 def _hash_canonical(text_by_key: Mapping[str, str], items_by_key: Mapping[str, Sequence[str]]) -> str:
-    """Return the hash of the canonical JSON object; ``items_by_key`` has the items of its lists."""
+    """Return the hash of a canonical JSON object.
+
+    text_by_key: the encoded values. items_by_key: for lists, the encoded items.
+    """
     digest = hashlib.sha256()
     for number, key in enumerate(sorted(text_by_key)):
         digest.update(f'{"," if number else "{"}"{key}":'.encode())
@@ -125,8 +128,8 @@ _END_OF_OPERATION = re.compile(r""""resource":"([^"/\\]+)/(?:[^"\\]|\\.)*","verb
 def find_written_kinds(lines: Iterable[str]) -> frozenset[tuple[str, str]] | None:
     """Return the pairs of operation type and resource kind that occur in a plan, without decoding it.
 
-    lines: written by `render_plan_file`. Returns None for anything else. Decoding thousands of operations
-    takes more time and memory than everything else that planning does with earlier runs.
+    lines: the lines of a file that `render_plan_file` wrote. Return None for any other content. Decoding
+    thousands of operations would take more time and memory than all other work of planning with earlier runs.
     """
     remaining_lines = iter(lines)
     if [*islice(remaining_lines, 2)] != ["{\n", f'"format_version": "{FORMAT_VERSION}",\n']:
@@ -174,8 +177,9 @@ def write_plan(
 def verify_plan(file: PlanFile, name: str) -> None:
     """Refuse a plan whose operations differ from the changes that it shows.
 
-    name: the name of the file in messages. Plans of earlier formats and of providers that are not installed
-    pass: they can be shown, and apply refuses them. Raises KdeclareError (``plan-inconsistent``).
+    name: the name of the file in messages. Plans in earlier formats and plans of providers that are not
+    installed are accepted here: they can be shown, but apply refuses them. Raises KdeclareError
+    (``plan-inconsistent``).
     """
     from kdeclare.engine.planning.plan_integrity import find_inconsistencies, find_unknown_parts
 
@@ -192,7 +196,7 @@ def verify_plan(file: PlanFile, name: str) -> None:
 
 
 def require_known_parts(plan: Plan) -> None:
-    """Refuse a plan with unknown verbs or kinds. Raises KdeclareError (``unknown-provider``)."""
+    """Refuse a plan with unknown operation types or kinds. Raises KdeclareError (``unknown-provider``)."""
     from kdeclare.engine.planning.plan_integrity import find_unknown_parts
 
     unknown = find_unknown_parts(plan)
@@ -210,7 +214,7 @@ def require_known_parts(plan: Plan) -> None:
 def parse_plan(text: str, name: str) -> Plan:
     """Return the plan in ``text``.
 
-    ``name`` identifies the file in messages. Raises like `parse_plan_file`.
+    ``name`` identifies the file in messages. Raises the same errors as `parse_plan_file`.
     """
     return parse_plan_file(text, name).plan
 

@@ -16,13 +16,18 @@ from kdeclare.engine.observation import observe, select_all
 from kdeclare.engine.planning.operation_graph import is_deletion_of_used_object
 
 BATCH_SIZE = 2000
-"""Operations per batch. A provider turns them into requests, and may send the next request before the
-previous one is answered."""
+"""The maximum number of operations per batch.
+
+A provider turns a batch into requests. It may send a request before the previous one is answered.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class PreflightResult:
-    """What the cluster would refuse: diagnostics, and verdicts for denials by the cluster's own policy."""
+    """The changes that the cluster would refuse.
+
+    diagnostics: the reasons for refusals. verdicts: denials by the cluster's own policy.
+    """
 
     diagnostics: tuple[Diagnostic, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
@@ -63,8 +68,8 @@ def run_preflight(
 def _can_check(op: Operation, by_id: Mapping[str, Operation]) -> bool:
     """Return whether the cluster can validate the operation.
 
-    An operation that builds on an earlier step cannot be checked, because the cluster would validate it
-    against its current state.
+    The cluster validates an operation against its current state. An operation that depends on an earlier step
+    therefore cannot be checked.
     """
     if not get_operation_type(op).validates:
         return False
@@ -83,10 +88,10 @@ def _can_check(op: Operation, by_id: Mapping[str, Operation]) -> bool:
 def _find_overtaken(
     connections: Connections, refused_operations: Sequence[tuple[Operation, Fault]]
 ) -> Set[str]:
-    """Return the operations that are refused because another client changed their resource since it was read.
+    """Return the refused operations whose resource another client changed after it was read.
 
-    This includes operations on objects that were read as absent but exist, even if the system does not show
-    the object yet.
+    These include operations on objects that were absent when they were read but exist now, even if the system
+    does not show the object yet.
     """
     causes = {op.id: get_operation_type(op).explain(op, fault).cause for op, fault in refused_operations}
     suspects = [op for op, _ in refused_operations if causes[op.id] in DONE_CAUSES]

@@ -20,9 +20,9 @@ def prune_operations(
 ) -> tuple[tuple[Operation, ...], frozenset[ResourceId]]:
     """Return the remaining operations, and the resources that have no operations left.
 
-    operations: in order.
-    denied_subjects: by resource, the subjects that it must not change. If an operation acts on several
-        subjects, only the denied ones are removed from it.
+    operations: all operations, in order.
+    denied_subjects: for each resource, the subjects that its operations must not change. If an operation acts
+    on several subjects, only the denied subjects are removed from it.
     """
     if not denied_subjects:
         return tuple(operations), frozenset()
@@ -42,7 +42,10 @@ def prune_operations(
 def _drop_denied(
     operations: Iterable[Operation], denied_subjects: Mapping[ResourceId, Set[ResourceId]]
 ) -> dict[str, Operation]:
-    """Return the non-auxiliary operations that remain without the denied subjects and their dependents."""
+    """Return the non-auxiliary operations without the denied subjects.
+
+    Operations that depend on a removed operation are removed, too.
+    """
     remaining: dict[str, Operation] = {}
     removed_ids: set[str] = set()
     for op in operations:
@@ -67,7 +70,7 @@ def _list_acting(operations: Iterable[Operation]) -> frozenset[ResourceId]:
 
 
 def _drop_idle(kept_operations: dict[str, Operation], operations: Sequence[Operation]) -> None:
-    """Remove auxiliary operations that others waited for and that no operation waits for anymore."""
+    """Remove auxiliary operations that other operations needed and that no remaining operation needs."""
     awaited_ids = {need for op in operations for need in op.needs}
     needed_ids: set[str] = set()
     for op in reversed(operations):
@@ -84,7 +87,8 @@ def _rewire(
 ) -> tuple[Operation, ...]:
     """Return the kept operations in order, with edges among themselves only.
 
-    An operation that came after a removed auxiliary operation now comes after the predecessors of that one.
+    An operation that came after a removed auxiliary operation now comes after the predecessors of the removed
+    operation.
     """
     edges: dict[str, tuple[_Reasons, _Reasons]] = {}
     rewired = []
@@ -115,9 +119,9 @@ def _rewire(
 
 
 def block_changes(plan: Plan, operations: tuple[Operation, ...], blocked: Set[str], code: str) -> Plan:
-    """Return the plan with only these operations.
+    """Return the plan with only ``operations``.
 
-    blocked: the resources that have no operations left. code: the code of the cause.
+    blocked: the resources that have no operations left. code: the code of the cause that blocks them.
     """
     return replace(
         plan,
@@ -149,12 +153,12 @@ def _recompute_summary(plan: Plan, operations: Sequence[Operation], blocked: Set
 
 
 def count_ongoing_work(operations: Iterable[Operation]) -> int:
-    """Count the parts of the operations' work that continue after their requests were answered."""
+    """Count the parts of the operations' work that continue after the requests, such as replica moves."""
     return sum(sum(get_operation_type(op).count_ongoing_parts(op).values()) for op in operations)
 
 
 def find_resource_action(operations: Sequence[Operation]) -> Action:
-    """Return the action that the operations of one resource amount to.
+    """Return the action of a resource that its operations result in.
 
     Deletion takes precedence over creation.
     """
@@ -165,7 +169,7 @@ def find_resource_action(operations: Sequence[Operation]) -> Action:
 
 
 POLICY_VIOLATION = "policy-violation"
-"""The code of a change that a policy blocks; the verdict gives the details."""
+"""The code for a change that a policy blocks. The verdict gives the details."""
 
 
 def evaluate_and_prune(
@@ -176,9 +180,9 @@ def evaluate_and_prune(
     override: Override,
     skipped_ids: Collection[str] = (),
 ) -> Plan:
-    """Return the plan without what the policies deny, evaluated against the current state of the systems.
+    """Return the plan without the operations that policies deny for the current state of the systems.
 
-    owned: the records of the state. skipped_ids: the ids of operations that will not run.
+    owned: the owned records in the state. skipped_ids: the ids of operations that will not run.
     Raises Fault if a system does not respond.
     """
     acting_operations = [op for op in plan.operations if op.id not in skipped_ids]
@@ -194,7 +198,7 @@ def evaluate_and_prune(
 def add_needs(
     operations: Sequence[Operation], needs: Mapping[str, Mapping[str, str]]
 ) -> tuple[Operation, ...]:
-    """Return the operations with the edges that the evaluation adds."""
+    """Return the operations with the dependencies that the evaluation of policies adds."""
     if not needs:
         return tuple(operations)
     return tuple(
@@ -203,12 +207,12 @@ def add_needs(
 
 
 def replay_overrides(plan: Plan) -> Override:
-    """Return the overrides recorded in a plan: only the denials that were shown when it was reviewed."""
+    """Return a function that repeats the overrides recorded in a plan, for denials that the plan shows."""
     planned_overrides = {(v.policy, v.resource, v.topic, v.message): v.override for v in plan.verdicts}
     return lambda now: planned_overrides.get((now.policy, now.resource, now.topic, now.message))
 
 
 def _merge_verdicts(planned: Sequence[Verdict], current: Sequence[Verdict]) -> tuple[Verdict, ...]:
-    """Return the current verdicts, and the planned ones for everything that was not evaluated again."""
+    """Return the current verdicts, and the planned verdicts for everything that was not evaluated again."""
     planned_by_key = {(v.policy, v.resource, v.topic): v for v in planned}
     return tuple((planned_by_key | {(v.policy, v.resource, v.topic): v for v in current}).values())

@@ -1,4 +1,4 @@
-"""The input of planning: what is declared, what is owned, the scope, and the limit on deletions."""
+"""The input of planning: the declared and owned resources, the scope, and the limit on deletions."""
 
 import re
 from collections import Counter
@@ -30,7 +30,7 @@ _LIMIT_FORM = re.compile(r"([0-9]{1,9})(%?)", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class DeletionLimit:
-    """A number of resources, or a percentage of those of the same kind that the project owns."""
+    """A number of resources, or a percentage of the project's owned resources of the same kind."""
 
     number: int
     is_percentage: bool = False
@@ -44,7 +44,7 @@ class DeletionLimit:
         return cls(int(match[1]), bool(match[2]))
 
     def count(self, owned: int) -> int:
-        """Return how many resources of a kind may be deleted if the project owns ``owned`` of them."""
+        """Return how many resources of a kind may be deleted if the project owns ``owned`` of that kind."""
         return owned * self.number // 100 if self.is_percentage else self.number
 
     def __str__(self) -> str:
@@ -52,7 +52,7 @@ class DeletionLimit:
 
 
 def compute_default_count(owned: int) -> int:
-    """Return how many resources may be deleted by default: 10 %, but at least 3 and at most 50."""
+    """Return how many resources of a kind may be deleted by default: 10 %, but at least 3 and at most 50."""
     return min(_MAX_DELETES, max(_MIN_DELETES, owned * _PERCENT // 100))
 
 
@@ -61,8 +61,8 @@ def check_deletion_limit(
 ) -> list[Diagnostic]:
     """Return a denial for each kind with more deletions than ``limit`` allows (None: the default limit).
 
-    operations: without those that a command requested by name. owned: ids of the resources in the state.
-    The ``subject`` of each denial is the kind.
+    operations: the operations, without those that a command requested by name. owned: the ids of the
+    resources in the state. The ``subject`` of each denial is the kind.
     """
     deleted_counts = Counter(op.resource.kind for op in operations if get_operation_type(op).deletes)
     owned_counts = Counter(ResourceId.parse(text).kind for text in owned)
@@ -77,10 +77,10 @@ def check_deletion_limit(
 
 
 def limit_deletions(plan: Plan, owned: Mapping[str, object]) -> Plan:
-    """Return the plan without the deletions of kinds that exceed the limit, evaluated by the current state.
+    """Return the plan without the deletions of each kind whose deletions exceed the limit.
 
-    Rollbacks are exempt because they delete only what their run created. Resources that a command requested
-    by name are exempt, too.
+    The limit is computed for the current state. Rollbacks are exempt, because they delete only resources that
+    their run created. Resources that a command requested by name are exempt, too.
     """
     if plan.undoes is not None:
         return plan
@@ -120,19 +120,21 @@ def _report_exceeded_limit(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanScope:
-    """The part of the project that a plan covers, and what the plan may do.
+    """The part of the project that a plan covers, and the changes that the plan may make.
 
-    complete: whether all manifests of the project were loaded. Only then are undeclared resources orphaned.
-    targets, selector: empty means everything.
+    complete: whether all manifests of the project were loaded. Otherwise, undeclared resources are not
+    orphans.
+    targets, selector: the resources that the plan covers; everything if both are empty.
     adopt: whether to adopt existing resources that are not owned even if they differ from the manifest.
     overrides: the policies whose denials are overridden, each with the reason.
     deletes: orphans to delete, each named explicitly; they do not need ``allow_deletes``.
     max_deletes: the limit of deletions per kind; None is the default limit.
-    allow_empty: whether a project that owns resources may declare none.
-    by_hand: whether an ad hoc command requested the resources. They are compared as if nothing were owned,
-        and ownership does not change. removals: the resources that such a command deletes, owned or not.
-        protected: those of the removals that manifests protect from deletion.
-    visibility_timeout_s: how long to wait until systems show owned objects that exist.
+    allow_empty: whether a project that owns resources may declare no resources.
+    by_hand: whether an ad hoc command requested the resources. If so, resources are compared as if none were
+    owned, and ownership does not change.
+    removals: the resources that an ad hoc command deletes, owned or not.
+    protected: the removals that manifests protect from deletion.
+    visibility_timeout_s: how long to wait until systems show owned objects that exist, in seconds.
     options: options for individual systems; each part belongs to one provider.
     """
 
@@ -165,17 +167,17 @@ class PlanScope:
 
 
 WHOLE_PROJECT = PlanScope()
-"""The whole project, with no deletions and nothing forced."""
+"""The default scope: the whole project, without deletions and overrides."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
-    """Desired and owned resources. Planning reads the live state from the cluster.
+    """The desired and owned resources. Planning reads the live state from the cluster.
 
     state: None before the first apply.
     diagnostics: the diagnostics from loading the manifests.
     names: the names that the project may declare or change.
-    evaluate: the policies that every change has to pass.
+    judge: the policies that every change must pass.
     """
 
     project: str

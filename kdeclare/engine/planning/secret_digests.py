@@ -21,7 +21,7 @@ from kdeclare.core.secrets.secret_refs import (
 )
 
 _PROGRESS_THRESHOLD = 100
-"""Hashing fewer secrets takes less than two seconds, so no progress is shown."""
+"""The number of secrets from which progress is shown. Hashing fewer secrets takes less than two seconds."""
 _PROGRESS_INTERVAL = 20
 
 _SecretLocation = tuple[ResourceId, ValuePath]
@@ -29,7 +29,7 @@ _SecretLocation = tuple[ResourceId, ValuePath]
 
 @dataclass(frozen=True, slots=True)
 class _SealTask:
-    """A secret to hash. stored: the state's hash for the same location, empty if there is none."""
+    """A secret to hash. stored: the hash in the state for the same location; empty if there is none."""
 
     place: _SecretLocation
     secret: Secret
@@ -37,7 +37,7 @@ class _SealTask:
 
 
 def has_secrets(desired: Iterable[DesiredResource]) -> bool:
-    """Return whether any declared value is secret or may turn out to be."""
+    """Return whether any declared value is a secret, or may turn out to be a secret."""
     return any(has_secret(item.body) for item in desired)
 
 
@@ -51,11 +51,11 @@ def hash_secrets(
 ) -> tuple[DesiredResource, ...]:
     """Return the resources with hashed secrets. Slow hashes are computed on all processors.
 
-    A secret whose value matches the state's hash keeps that hash, unless the hash was made in an outdated
-    way. Values that only the cluster can identify as secret are kept with their hash.
+    A secret whose value matches its hash in the state keeps this hash, unless the hash was made in an
+    outdated way. A value that only the cluster can identify as secret is kept, together with its hash.
 
     portable: whether values that only the cluster can identify as secret will be compared on a machine
-    without the key. If so, their hashes do not use the key.
+    without the key. If so, the key is not used for their hashes.
     """
     tasks = [task for item in desired for task in _list_tasks(item, owned)]
     sealed_secrets: dict[_SecretLocation, Secret] = {}
@@ -76,7 +76,7 @@ def hash_secrets(
 
 
 def collect_secret_values(desired: Iterable[DesiredResource]) -> dict[str, str]:
-    """Return the values of hashed secrets by hash."""
+    """Return the values of hashed secrets, by hash."""
     values_by_hash: dict[str, str] = {}
     for item in desired:
         for _, secret in find_secrets(item.body):

@@ -16,7 +16,7 @@ from kdeclare.engine.state.problems import (
 )
 
 CURRENT_VERSION = 3
-"""The version that is written. An older kdeclare refuses it, because it would drop unknown fields."""
+"""The format version that kdeclare writes. Older versions refuse it: they would drop unknown fields."""
 
 StateDocument = Mapping[str, JsonValue]
 
@@ -30,11 +30,11 @@ def migrate_state(document: StateDocument, version: int) -> StateDocument:
 
 
 def mark_unproven_parts(record: JsonValue) -> JsonValue:
-    """Complete an owned record of kdeclare 0.1, which does not prove which list elements kdeclare added.
+    """Complete an owned record of kdeclare 0.1, which does not tell which list elements kdeclare added.
 
     Until version 2, a record of ``{append, subtract}`` held the declaration of the manifest, whether or not
-    the elements already existed. Only elements that kdeclare added may be subtracted later, so none counts as
-    added.
+    the elements already existed. Only elements that kdeclare added may be subtracted later, so no element
+    counts as added.
     """
     configs = record.get("configs") if isinstance(record, Mapping) else None
     if not isinstance(record, Mapping) or not isinstance(configs, Mapping):
@@ -49,12 +49,12 @@ def _mark_unproven(value: JsonValue) -> JsonValue:
 
 
 def _migrate_to_2(document: StateDocument) -> StateDocument:
-    """Version 2 may hold ``leftovers``; the field is optional."""
+    """Migrate to version 2, which may have the optional field ``leftovers``."""
     return document
 
 
 def _migrate_to_3(document: StateDocument) -> StateDocument:
-    """Version 3 records which elements of partly declared lists kdeclare added."""
+    """Migrate to version 3, which records the elements of partly declared lists that kdeclare added."""
     resources = document.get("resources")
     if not isinstance(resources, Mapping):
         return document  # decoding reports the problem
@@ -117,7 +117,10 @@ def decode_state(text: str | bytes, location: str) -> State:
 
 
 def _bind_records(records: JsonObject, location: str) -> Mapping[str, OwnedRecord]:
-    """Bind the records. Only records of kinds that are not installed may have an unknown shape."""
+    """Convert the records to the types of their kinds.
+
+    A record may have an unknown shape only if its kind is not installed.
+    """
     bound: dict[str, OwnedRecord] = {}
     for name, stored in records.items():
         kind = name.partition("/")[0]
@@ -133,7 +136,7 @@ def _bind_records(records: JsonObject, location: str) -> Mapping[str, OwnedRecor
 
 
 def validate_next_state(stored: State | None, new: State) -> None:
-    """Raise KdeclareError unless ``new`` is the one state that can follow ``stored``."""
+    """Raise KdeclareError unless ``new`` is the direct successor of ``stored``."""
     if stored is None:
         if new.serial != 1:
             raise build_lost_update_error(

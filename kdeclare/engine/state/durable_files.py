@@ -1,4 +1,4 @@
-"""Write files and folders atomically and durably, also across crashes. Raises only OSError."""
+"""Write files and folders atomically and durably, even if the machine crashes. Raises only OSError."""
 
 import errno
 import os
@@ -13,10 +13,10 @@ DEFAULT_MODE = 0o666
 
 
 def find_private_mode(folder: Path) -> int:
-    """Return the mode of new files with plans and state below ``folder``: private to the owner.
+    """Return the mode of new files with plans and state in ``folder``: private to the owner.
 
-    In a folder that was explicitly set up for a group (setgid, or writable by the group but not by others),
-    the group can read and write the files as far as the umask allows.
+    If the folder was explicitly set up for a group (setgid, or writable by the group but not by others), the
+    group can read and write the files as far as the umask allows.
     """
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
@@ -26,7 +26,7 @@ def find_private_mode(folder: Path) -> int:
 
 
 def find_mode(path: Path) -> int:
-    """Return the mode for replacing ``path``: its current mode, or that of a new private file."""
+    """Return the mode for replacing ``path``: its current mode, or the mode of a new private file."""
     try:
         return stat.S_IMODE(path.stat().st_mode)
     except OSError:
@@ -90,7 +90,7 @@ def replace_file(path: Path, data: bytes, backup: Path | None = None, mode: int 
 
 
 def replace_files(files: Mapping[Path, bytes], mode: int = DEFAULT_MODE) -> None:
-    """Replace the content of several files. None is touched before all new content is on disk."""
+    """Replace the content of several files. No file is touched before all new content is on disk."""
     temporary_paths = {path: _make_temporary_path(path) for path in files}
     try:
         for path, data in files.items():
@@ -126,7 +126,7 @@ def create_folder(path: Path, files: dict[str, bytes], mode: int = DEFAULT_MODE)
 
 
 def remove_temporary_files(folder: Path) -> None:
-    """Remove what interrupted writers left in a folder. Only its sole writer may call this."""
+    """Remove the temporary files of interrupted writers from a folder. Only its sole writer may call this."""
     for leftover in folder.glob(".*.tmp"):
         if leftover.is_dir():
             shutil.rmtree(leftover, ignore_errors=True)

@@ -40,17 +40,17 @@ _JOURNAL_HINT = "Restore the file from a backup."
 def format_journal_line(seq: int, entry: JsonValue) -> bytes:
     """Return one line: ``{"sum": …, "seq": …, "entry": …}``. The sum covers everything after it.
 
-    ASCII only: an entry may hold any text from a broker, and recording it must never fail.
+    The line is ASCII: an entry may hold any text from a broker, and recording the entry must never fail.
     """
     body = f'"seq":{seq},"entry":{json.dumps(entry, separators=(",", ":"))}}}'.encode()
     return b'{"sum":"%s",%s\n' % (_compute_checksum(body), body)
 
 
 def parse_journal(data: bytes, location: str) -> tuple[tuple[JsonValue, ...], int]:
-    """Return the entries in a journal's bytes, and the number of bytes that they take.
+    """Return the entries in a journal's bytes, and the number of bytes that the entries take.
 
-    Bytes after those are a torn last line. A crash can tear only the last line, because each line is on disk
-    before the next one is written. Raises KdeclareError, with the line number, for an earlier bad line.
+    All further bytes are a torn last line. A crash can tear only the last line, because each line is on disk
+    before the next one is written. Raises KdeclareError, with the line number, for an invalid earlier line.
     """
     *lines, tail = data.split(b"\n")
     entries: list[JsonValue] = []
@@ -86,7 +86,7 @@ class FileJournal:
     def __init__(self, path: Path, run_id: str, guard: Callable[[], None]) -> None:
         """Open an existing journal, ignoring a torn last line that a crash may have left.
 
-        Raises KdeclareError if it cannot be opened or a line other than the last is bad.
+        Raises KdeclareError if the journal cannot be opened or an earlier line is invalid.
         """
         self._path = path
         self._run_id = run_id
@@ -152,14 +152,14 @@ _LOCATION_HINT = "Specify a folder, or file:///absolute/folder."
 def open_store(location: str | Path, project: str, env: str) -> StateStore:
     """Return the store of a project in an environment, without reading or creating anything.
 
-    location: a folder, or a ``file:`` URL of one. Raises KdeclareError for any other scheme, and for a
+    location: a folder, or a ``file:`` URL of a folder. Raises KdeclareError for a different scheme, and for a
     project or environment name that cannot be the name of a folder.
     """
     return LocalStore(resolve_folder(location, project, env))
 
 
 def resolve_folder(location: str | Path, project: str, env: str) -> Path:
-    """Return the folder of a project's store in an environment. Raises KdeclareError as `open_store` does."""
+    """Return the folder of a project's store in an environment. Raises the same errors as `open_store`."""
     folder = _parse_folder(str(location))
     for subject, name in (("project", project), ("environment", env)):
         if not is_folder_name(name):
@@ -197,7 +197,7 @@ class LocalStore:
     """A `StateStore` in a folder, for one project in one environment.
 
     The folder is created with the first lock or write. All files except the journal are replaced atomically.
-    A process that dies while writing leaves at most a hidden temporary file, which the next lock removes.
+    A process that dies while writing leaves at most a hidden temporary file. The next lock removes this file.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -73,7 +73,7 @@ class FileLock:
             raise build_lock_lost_error()
 
     def read_holder(self) -> LockInfo | None:
-        """Return the current holder of the lock, or None. Needs only read access."""
+        """Return the current holder of the lock, or None if it is free. Needs only read access."""
         for _ in range(20):
             with explain_os_errors("read", self._path):
                 info, is_certain = self._read_info()

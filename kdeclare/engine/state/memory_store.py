@@ -26,10 +26,10 @@ StoreStep = Literal["begin_run", "append", "write"]
 
 @dataclass(frozen=True, slots=True)
 class StoreCrash:
-    """The point at which a `MemoryStore` crashes: before or after the effect of the n-th step, from 1.
+    """The point at which a `MemoryStore` crashes: before or after the effect of step ``n``, counted from 1.
 
-    step: which kind of step is counted; None counts all of them together.
-    error: raised there and by every later step, because a dead process does nothing more.
+    step: the type of step to count; None counts all steps together.
+    error: the exception that this step and every later step raise, because a dead process does nothing more.
     """
 
     n: int

@@ -22,11 +22,11 @@ class Journal(Protocol):
         """The id of the recorded run."""
 
     def append(self, entry: JsonValue) -> None:
-        """Add one entry. It is on disk when this returns, and complete or absent after a crash.
+        """Add one entry. It is on disk when this function returns, and complete or absent after a crash.
 
         Each entry costs one flush, so operations that begin together belong in one entry.
-        Raises KdeclareError if the entry cannot be written (then it is not in the journal, and a later append
-        may succeed) or if another process broke the lock.
+        Raises KdeclareError if another process broke the lock, or if the entry cannot be written. In the
+        second case, the entry is not in the journal, and a later append may succeed.
         """
 
     def close(self) -> None:
@@ -53,11 +53,11 @@ class StateStore(Protocol):
         """
 
     def write(self, state: State) -> None:
-        """Replace the stored state, which is kept as a backup.
+        """Replace the stored state. The previous state is kept as a backup.
 
-        The caller must have raised the serial: 1 for the first write, and one more for each later write.
-        Raises KdeclareError and changes nothing if the stored serial is not exactly one lower or the lineage
-        differs, because another process wrote in between.
+        The caller must raise the serial: 1 for the first write, and one more for each later write. Raises
+        KdeclareError and changes nothing if the stored serial is not exactly one lower or the lineage
+        differs, because then another process wrote in between.
         """
 
     def lock(self, what: str) -> AbstractContextManager[None]:
@@ -72,9 +72,9 @@ class StateStore(Protocol):
     def break_lock(self, holder: LockInfo) -> None:
         """Take the lock from ``holder``, as returned by `read_holder` and confirmed by a person.
 
-        Dangerous: a dead process holds no lock, so the holder is alive, may have requests in flight, and two
-        runs can then change the same cluster. The next append or write of the holder is refused. Raises
-        KdeclareError if the lock now has another holder, or none.
+        This is dangerous. A dead process holds no lock, so the holder is alive and may have requests in
+        flight. Two runs can then change the same cluster. The next append or write of the holder is refused.
+        Raises KdeclareError if the lock now has a different holder or is free.
         """
 
     def begin_run(self, run_id: str, plan_text: str) -> Journal:
@@ -93,18 +93,18 @@ class StateStore(Protocol):
         """Return the ids of all runs, oldest first."""
 
     def get_run_location(self, run_id: str) -> str:
-        """Return where a run is stored, for messages: a folder if there is one."""
+        """Return the location of a run for messages: its folder, if it has one."""
 
     def read_plan_text(self, run_id: str) -> str:
         """Return the plan of a run as given to `begin_run`. Raises KdeclareError if there is no such run."""
 
     def read_plan_lines(self, run_id: str) -> Iterator[str]:
-        """Return the plan of a run line by line, to save memory. Bytes that are not UTF-8 are replaced."""
+        """Yield the lines of a run's plan, to save memory. Bytes that are not UTF-8 are replaced."""
 
     def entries(self, run_id: str) -> tuple[JsonValue, ...]:
-        """Return the entries of a run's journal in order; a torn last line counts as never written.
+        """Return the entries of a run's journal in order. A torn last line counts as never written.
 
-        Raises KdeclareError if there is no such run or a line other than the last is bad.
+        Raises KdeclareError if there is no such run or an earlier line is invalid.
         """
 
 
@@ -125,8 +125,8 @@ def make_run_id(moment: datetime, plan_id: str, earlier_ids: Iterable[str]) -> s
     """Return an id that sorts, as text, after all ``earlier_ids``: ``20261121T125107Z-1a2b3c4d``.
 
     moment: in any time zone, but not naive. plan_id: its first eight characters are part of the id.
-    earlier_ids: the ids of the store's runs. If one of them has the same second, or a later one because the
-    clock went back, the id gets a counter: ``20261121T125107Z.0002-1a2b3c4d``.
+    earlier_ids: the ids of the store's runs. If one of them has the same second, or a later second because
+    the clock was set back, the new id gets a counter: ``20261121T125107Z.0002-1a2b3c4d``.
     """
     stamp, count = moment.astimezone(UTC).strftime(_TIME), 1
     latest_match = max(
@@ -139,5 +139,5 @@ def make_run_id(moment: datetime, plan_id: str, earlier_ids: Iterable[str]) -> s
 
 
 def is_run_id(text: str) -> bool:
-    """Return whether ``text`` can be the name of a run's folder; excludes ``..`` and paths."""
+    """Return whether ``text`` can be the name of a run's folder. Paths and ``..`` cannot."""
     return _RUN_ID.fullmatch(text) is not None

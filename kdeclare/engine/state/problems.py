@@ -93,7 +93,7 @@ def build_locked_error(holder: LockInfo) -> KdeclareError:
 
 
 def build_lock_lost_error() -> KdeclareError:
-    """Return an error for a lock of this process that another process broke."""
+    """Return an error for a lock that this process held and another process broke."""
     return _build_error(
         "lock-lost",
         "The lock was broken",
