@@ -188,9 +188,9 @@ def _recover_and_invert(
     *,
     allow_data_loss: bool,
 ) -> tuple[Plan, tuple[Diagnostic, ...]]:
-    """Recover interrupted runs, and return the plan that undoes a run, with the diagnostics of the recovery.
+    """Recover interrupted runs, and return the plan that undoes a run, with notices from the recovery.
 
-    The plan of the undone run is not kept. It is as large as the returned plan, which the caller executes.
+    The plan of the undone run is not kept in memory, because it is as large as the returned plan.
     """
     store = workspace.store
     with keep_run_plans(store), keep_finished_runs(store):

@@ -124,8 +124,8 @@ class Applier:
     ) -> list[Mismatch]:
         """Return the mismatches between the plan and the current state.
 
-        Raises KdeclareError for mismatches (except with ``skip_stale``), for changed secrets, and for deletions
-        of protected resources.
+        Raises KdeclareError if there are mismatches (unless ``skip_stale`` is set), if secrets have changed,
+        or if the plan deletes protected resources.
         """
         secret_errors = find_changed_secrets(plan.operations, self.secrets)
         if secret_errors:
