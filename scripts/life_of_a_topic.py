@@ -163,13 +163,13 @@ def describe(found: Trace) -> str:
     others = {code.co_filename for code in naming} - {code.co_filename for code in found.functions}
     names = [value for value in found.names if value not in found.values]
     return (
-        f"{len(found.functions)} functions in {len(by_file)} files pass a topic on, from its manifest to the "
-        "request that creates it. They are listed in the order of their first call:\n\n"
+        f"A topic passes through {len(found.functions)} functions in {len(by_file)} files, from its manifest "
+        "to the request that creates it. The table lists the functions in the order of their first call:\n\n"
         f"| file | functions |\n|---|---|\n{files}\n\n"
-        f"These {len(found.values)} types of values hold the topic on the way:\n\n"
-        f"| type | what it is |\n|---|---|\n{values}\n\n"
-        f"Another {len(naming)} functions, in {len(others)} more files, and {len(names)} types of values "
-        "contain only its name.\n"
+        f"Objects of these {len(found.values)} types contain the topic:\n\n"
+        f"| type | description |\n|---|---|\n{values}\n\n"
+        f"{len(naming)} more functions, in {len(others)} more files, return only the name of the topic. "
+        f"{len(names)} more types contain only the name.\n"
     )
 
 
