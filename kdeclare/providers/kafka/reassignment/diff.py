@@ -146,7 +146,7 @@ def _check_names(resource: ResourceId, desired: DesiredResource, live: KafkaStat
         warning(
             "no-such-topics",
             "Pattern matches no topic",
-            f"{text} matches no complete topic name. This is expected if the topics do not exist yet.",
+            f"No topic name matches {text} completely. This is expected if the topics do not exist yet.",
             hint="Check the regular expression.",
             place=desired.source,
             resource=str(resource),

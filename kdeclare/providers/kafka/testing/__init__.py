@@ -1,4 +1,4 @@
-"""An in-memory Kafka cluster that implements `Cluster`. Tests control its time and its faults."""
+"""An in-memory Kafka cluster for tests. It implements `Cluster`, and tests control its time and faults."""
 
 from kdeclare.providers.kafka.testing.cluster import OLD_BROKER, MemoryCluster
 from kdeclare.providers.kafka.testing.controls import Call

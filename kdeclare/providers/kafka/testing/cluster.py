@@ -1,4 +1,4 @@
-"""`MemoryCluster`: an implementation of `Cluster` with brokers that exist only in this process."""
+"""`MemoryCluster`, an implementation of `Cluster` whose brokers exist only in this process."""
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
@@ -43,7 +43,7 @@ R = TypeVar("R")
 
 
 class RequestHandler(ClusterControls):
-    """The state of the cluster, and the common part of all requests, which `MemoryCluster` implements."""
+    """The base class of `MemoryCluster`: the state of the cluster, and the steps that all requests share."""
 
     def _handle_read(self, method: str, items: Iterable[str], respond: Callable[[], Answer]) -> Answer:
         return self._run_request(Call(method, tuple(items)), lambda _: respond())
@@ -112,10 +112,10 @@ class RequestHandler(ClusterControls):
 
 
 class MemoryCluster(RequestHandler):
-    """An in-memory Kafka cluster for tests. It behaves like real brokers in all ways that tests can observe.
+    """An in-memory Kafka cluster for tests. As far as tests can observe, it behaves like real brokers.
 
-    The methods of `ClusterControls` set time, brokers and records; ``faults`` plans which requests fail and
-    how; ``calls`` contains every request in order. Thread-safe.
+    The methods of `ClusterControls` control time, brokers and records. ``faults`` determines which requests
+    fail, and how. ``calls`` contains every request in order. Thread-safe.
     """
 
     # Cluster: reading
@@ -131,7 +131,10 @@ class MemoryCluster(RequestHandler):
         return ClusterInfo(self._cluster_id, listed_brokers, self.rf_guard, self.principal, VERSION)
 
     def deadline_s(self) -> float:
-        """See `Cluster.deadline_s`. Same as with real brokers and a request timeout of 30 seconds."""
+        """See `Cluster.deadline_s`.
+
+        The value is that of real brokers with a request timeout of 30 seconds.
+        """
         return 27.0
 
     def is_caught_up(self) -> bool:
@@ -144,7 +147,7 @@ class MemoryCluster(RequestHandler):
         """See `Cluster.await_committed`. Does not wait, because only reads let these brokers catch up."""
 
     def topics(self, names: Sequence[str] | None = None) -> Mapping[str, Topic]:
-        """See `Cluster.topics`. Shows the state before the last change while ``stale_reads`` is not 0."""
+        """See `Cluster.topics`. While ``stale_reads`` is not 0, return the state before the last change."""
         with self._lock:
             return self._handle_read("topics", names or (), lambda: self._read_visible_topics(names))
 
@@ -166,7 +169,10 @@ class MemoryCluster(RequestHandler):
             return self._handle_read("hidden_topics", names, lambda: self.hidden.intersection(names))
 
     def _apply_metadata_lag(self, topics: dict[str, Topic]) -> dict[str, Topic]:
-        """Return topics as brokers show them that lag behind by ``metadata_lag`` reads. Count this read."""
+        """Return the topics that brokers show while they lag behind by ``metadata_lag`` reads.
+
+        Count this read.
+        """
         invisible_topics, deleted_topics = self._invisible_topics, self._deleted_topics
         visible_topics = {
             n: t for n, t in topics.items() if self._state.topics[n].topic_id not in invisible_topics
@@ -181,15 +187,15 @@ class MemoryCluster(RequestHandler):
         return visible_topics
 
     def configs(self, queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Configs]:
-        """See `Cluster.configs`. Configs of topics are as the broker with the lowest id returns them."""
+        """See `Cluster.configs`. The configs of topics come from the broker with the lowest id."""
         return require_all_configs(self.describe_configs_partially(queries))
 
     def describe_configs_partially(
         self, queries: Sequence[ConfigQuery]
     ) -> Mapping[ConfigResource, Configs | Fault]:
-        """See `Cluster.describe_configs_partially`. It is logged as a ``configs`` request.
+        """See `Cluster.describe_configs_partially`. The request is logged as ``configs``.
 
-        Shows the configs of brokers before the last change while ``stale_configs`` is not 0.
+        While ``stale_configs`` is not 0, the result contains the broker configs from before the last change.
         """
 
         def respond(refused_items: Mapping[str, Fault]) -> dict[ConfigResource, Configs | Fault]:
@@ -244,7 +250,7 @@ class MemoryCluster(RequestHandler):
         return not resource.name or parse_broker_id(resource.name) in self._state.brokers
 
     def moves(self, topics: Sequence[str] | None = None) -> Mapping[TopicPartition, Move]:
-        """See `Cluster.moves`. A tick follows when ``tick_on_poll`` is on."""
+        """See `Cluster.moves`. If ``tick_on_poll`` is on, time then advances by one tick."""
         with self._lock:
             found = self._handle_read("moves", topics or (), lambda: self._state.moves(topics))
             if self.tick_on_poll:
@@ -344,7 +350,7 @@ class MemoryCluster(RequestHandler):
                     raise Fault(
                         "UNKNOWN_TOPIC_OR_PARTITION", f"The topic '{item.resource.name}' does not exist."
                     )
-                # only the broker itself responds to requests about it, and this broker does not exist
+                # only a broker itself responds to requests about its configs, and this broker does not exist
                 raise Fault("NETWORK_EXCEPTION", f"broker {item.resource.name}", FaultKind.RETRIABLE)
             overrides = self._state.configs.apply_ops(item.resource, item.ops)
             if not validate_only:
@@ -434,7 +440,10 @@ class MemoryCluster(RequestHandler):
 
 
 def _validate_value_sizes(values: Iterable[str | None]) -> None:
-    """Raise Fault for a string that is too long for the protocol: a real broker closes the connection."""
+    """Raise Fault for a string that is too long for the protocol.
+
+    A real broker would close the connection.
+    """
     if any(len((value or "").encode()) > MAX_VALUE_LENGTH for value in values):
         raise Fault("NETWORK_EXCEPTION", "socket disconnected", FaultKind.UNKNOWN)
 

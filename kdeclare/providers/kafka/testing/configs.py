@@ -68,7 +68,8 @@ class ConfigStore:
     ) -> tuple[str, str, ConfigSource] | None:
         """Return (name, stored value, source) of the strongest synonym; None if no synonym is set.
 
-        ``substitutes`` replaces the overrides of some resources, to evaluate a change before it is made.
+        ``substitutes`` replaces the overrides of some resources, to evaluate a change before the change is
+        made.
         """
         broker_resource = ConfigResource(ConfigScope.BROKER, str(broker))
         overrides = {**self.overrides, **(substitutes or {})}
@@ -84,7 +85,7 @@ class ConfigStore:
         return None
 
     def describe_topic_key(self, topic: str, name: str) -> ConfigEntry:
-        """Return the description of one known key of a topic."""
+        """Return the entry that DescribeConfigs returns for a known key of a topic."""
         key = TOPIC_KEYS[name]
         overrides = self.of(ConfigResource(ConfigScope.TOPIC, topic))
         config_type = _get_config_type(key)
@@ -99,7 +100,7 @@ class ConfigStore:
         return ConfigEntry(key.normalize(text), source, config_type)
 
     def describe_broker_key(self, broker: int, name: str) -> ConfigEntry | None:
-        """Return the description of one key of a broker; None if it is not described."""
+        """Return the entry that DescribeConfigs returns for a key of a broker; None if there is no entry."""
         setting = self.find_broker_value(broker, (name,))
         key = BROKER_KEYS.get(strip_listener_prefix(name))
         if key is None:
@@ -122,7 +123,7 @@ class ConfigStore:
         )
 
     def describe_cluster_key(self, name: str) -> ConfigEntry | None:
-        """Return the description of one key of the cluster-wide default; None if it is not set there."""
+        """Return the entry of a key of the cluster-wide default; None if the default has no such key."""
         text = self.of(CLUSTER_WIDE).get(name)
         if text is None:
             return None
@@ -141,7 +142,10 @@ class ConfigStore:
     # changes
 
     def apply_ops(self, resource: ConfigResource, ops: Iterable[ConfigOp]) -> dict[str, str]:
-        """Return the overrides after ``ops``, validated as a whole, without storing them. Raises Fault."""
+        """Return the overrides that result from ``ops``.
+
+        Validate all overrides together, but do not store them. Raises Fault.
+        """
         requested_ops = tuple(ops)
         _validate_ops(requested_ops)
         before = self.of(resource)
@@ -253,7 +257,7 @@ def _split_stored_elements(text: str | None) -> list[str]:
 
 
 def _split_like_java(text: str) -> list[str]:
-    """Split like String.split(","): drop empty parts at the end, unless the string contains no comma."""
+    """Split like Java's String.split(","): drop empty parts at the end, unless the string has no comma."""
     if "," not in text:
         return [text]
     parts = text.split(",")

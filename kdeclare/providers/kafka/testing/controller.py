@@ -37,7 +37,7 @@ def validate_quota(entity: QuotaEntity, limits: Mapping[str, float | None]) -> N
     _validate_entity(entity)
     for key, value in limits.items():
         if value is None:
-            continue  # it is allowed to remove an unknown key
+            continue  # removing an unknown key is allowed
         info = LIMITS.get(key)
         if info is None or info.is_for_ips is not entity.is_ip:
             raise _build_invalid_fault(f"Invalid configuration key {key}")
@@ -84,9 +84,9 @@ RECORD_BYTES = 1000
 class Controller(TopicStore):
     """All topics and brokers, with the moves in progress.
 
-    move_ticks: how many ticks a move takes; 0 completes a move within the request.
+    move_ticks: the number of ticks that a move takes; with 0, a move completes within the request.
     stalled: brokers on which replicas that are being added make no progress.
-    usable: free bytes on each broker's disk; brokers that are not in the mapping do not report them.
+    usable: free bytes on each broker's disk. Brokers that are not in the mapping do not report free bytes.
     quotas: the limits of each entity that has limits.
     """
 
@@ -109,7 +109,10 @@ class Controller(TopicStore):
         return topic.partitions[where.partition]
 
     def reassign(self, topic_partition: TopicPartition, target: Ids | None, *, is_guarded: bool) -> None:
-        """Handle AlterPartitionReassignments for one partition. None cancels the move, without a guard."""
+        """Handle AlterPartitionReassignments for one partition.
+
+        None cancels the move; a cancel has no guard.
+        """
         state = self.partition(topic_partition)
         if target is None:
             new_state = self._cancel_move(topic_partition, state)
@@ -153,7 +156,7 @@ class Controller(TopicStore):
                     topic.partitions[number] = self._catch_up(advance_copies(p, copying))
 
     def moves(self, wanted: Iterable[str] | None) -> Mapping[TopicPartition, Move]:
-        """Handle ListPartitionReassignments; missing topics are omitted."""
+        """Handle ListPartitionReassignments. Omit topics that do not exist."""
         found = self.topics.keys() if wanted is None else [n for n in wanted if n in self.topics]
         return {
             TopicPartition(name, index): Move(p.replicas, p.adding, p.removing)
@@ -165,7 +168,10 @@ class Controller(TopicStore):
     # leaders
 
     def elect(self, where: TopicPartition) -> None:
-        """Handle a preferred ElectLeaders for one partition. Change nothing if the preferred leader leads."""
+        """Handle ElectLeaders for one partition.
+
+        Change nothing if the preferred leader is already the leader.
+        """
         topic = self.topics.get(where.topic)
         if topic is None:
             raise Fault("UNKNOWN_TOPIC_OR_PARTITION", f"No such topic as {where.topic}")
@@ -180,7 +186,10 @@ class Controller(TopicStore):
     # brokers
 
     def set_broker(self, broker: BrokerState) -> None:
-        """Register or change a broker. If it is no longer active, it leaves every ISR that it can leave."""
+        """Register or change a broker.
+
+        An inactive broker leaves every ISR, but an ISR keeps its last member.
+        """
         self.brokers[broker.id] = broker
         for topic in self.topics.values():
             topic.partitions = [self._drop_lost_replicas(p) for p in topic.partitions]
@@ -213,7 +222,7 @@ class Controller(TopicStore):
     # log directories
 
     def log_dirs(self, wanted: Iterable[str] | None) -> dict[int, tuple[LogDir, ...]]:
-        """Handle DescribeLogDirs on every broker that is not fenced; missing topics are omitted."""
+        """Handle DescribeLogDirs on every broker that is not fenced. Omit topics that do not exist."""
         sizes: dict[int, dict[TopicPartition, int]] = {
             broker.id: {} for broker in self.brokers.values() if not broker.fenced
         }
@@ -229,7 +238,7 @@ class Controller(TopicStore):
         }
 
     def move_log_dir(self, topic_partition: TopicPartition, broker: int, path: str) -> None:
-        """Handle AlterReplicaLogDirs for one replica. Errors of a broker have no message."""
+        """Handle AlterReplicaLogDirs for one replica. Errors that a broker returns have no message."""
         if broker not in self.brokers or self.brokers[broker].fenced:
             raise Fault("BROKER_NOT_AVAILABLE", f"broker {broker} is not serving", FaultKind.RETRIABLE)
         if path != LOG_DIR:

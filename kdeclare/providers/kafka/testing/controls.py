@@ -1,4 +1,4 @@
-"""Methods with which tests control the in-memory cluster: its time, brokers, records, copies and faults."""
+"""Methods that let tests control the in-memory cluster: time, brokers, records, copies and faults."""
 
 from __future__ import annotations
 
@@ -53,33 +53,33 @@ class Call(faults.Call):
 
 
 class ClusterControls:
-    """The state of the cluster, and the methods with which tests set and read it.
+    """The state of the cluster, and the methods with which tests set and read the state.
 
     brokers: the rack by broker id.
-    move_ticks: how many ticks a reassignment takes; 0 completes it within the request.
+    move_ticks: the number of ticks that a reassignment takes; with 0, it completes within the request.
     stalled: brokers on which replicas that are being added make no progress, as on fenced brokers.
     tick_on_poll: whether every call of ``moves`` advances time by one tick after responding.
-    stale_reads: how many calls of ``topics`` still show the previous metadata after each change.
-    stale_configs: how many calls of ``configs`` still show the previous broker configs after each change.
-        `is_caught_up` ignores this, as a broker applies its configs after its metadata.
-    metadata_lag: for how many reads of ``topics`` brokers do not show a created topic, and still show a
-        deleted one; ``math.inf`` means until `catch_up`. The controller does not lag: validate-only
-        requests use the true state.
+    stale_reads: the number of calls of ``topics`` that still return the previous metadata after each change.
+    stale_configs: the number of calls of ``configs`` that still return the previous broker configs after each
+        change. `is_caught_up` ignores this setting, because a broker applies its configs after its metadata.
+    metadata_lag: the number of reads of ``topics`` during which brokers do not show a created topic yet and
+        still show a deleted topic. ``math.inf`` means until `catch_up`. The controller does not lag:
+        validate-only requests use the current state.
     topic_ids: whether the brokers support topic ids (KIP-516).
     rf_guard: whether the brokers support AllowReplicationFactorChange (KIP-860).
     principal: the principal of the client. Tests can set it.
     hidden: topics that the client is not allowed to describe. Tests can set them.
-    elr: eligible leader replicas, enabled in a freshly formatted cluster since 4.1: a cluster-wide
-        ``min.insync.replicas`` of 1 that cannot be deleted.
-    tiered: remote.log.storage.system.enable.
+    elr: whether eligible leader replicas are enabled, as in a freshly formatted cluster since 4.1. The
+        cluster then has a cluster-wide ``min.insync.replicas`` of 1 that cannot be deleted.
+    tiered: whether ``remote.log.storage.system.enable`` is set.
     static: the server.properties of every broker.
-    seed: the seed of the placement of replicas.
+    seed: the seed for the placement of replicas.
 
-    Every broker has only the log directory ``/memory``. A record takes 1000 bytes, and the records of a
-    topic are spread evenly: each replica has ``records * 1000 // partitions`` bytes. A replica that is being
-    added has the share of these bytes that corresponds to its ticks, so it starts with 0.
+    Every broker has only the log directory ``/memory``. A record takes 1000 bytes, and the records of a topic
+    are spread evenly: each replica has ``records * 1000 // partitions`` bytes. A replica that is being added
+    starts with 0 bytes and grows with each tick.
 
-    The behavior does not depend on the clock, and depends on random numbers only through ``seed``.
+    The behavior does not depend on the clock. It depends on random numbers only through ``seed``.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class ClusterControls:
 
     @property
     def usable(self) -> dict[int, int]:
-        """Free bytes on each broker's disk. Brokers that are not in the mapping do not report them."""
+        """Free bytes on each broker's disk. Brokers that are not in the mapping do not report free bytes."""
         return self._state.usable
 
     @property
@@ -174,7 +174,7 @@ class ClusterControls:
     def set_broker(
         self, broker: int, *, rack: str | None = None, fenced: bool = False, shutting_down: bool = False
     ) -> None:
-        """Register a broker, or change a registered one."""
+        """Register a broker, or change a registered broker."""
         with self._lock:
             self._state.configs.static.setdefault(broker, _build_properties(broker, rack, {}))
             self._state.set_broker(BrokerState(broker, rack, fenced, shutting_down))
@@ -185,7 +185,7 @@ class ClusterControls:
             self._state.set_broker(replace(self._state.brokers[broker], fenced=fenced))
 
     def set_static(self, broker: int, values: Mapping[str, str]) -> None:
-        """Change a broker's server.properties, as if it had been restarted with them."""
+        """Change a broker's server.properties, as if the broker had been restarted with new properties."""
         with self._lock:
             rack = self._state.brokers[broker].rack
             self._state.configs.static[broker] = _build_properties(broker, rack, values)
@@ -196,12 +196,15 @@ class ClusterControls:
             self._state.topics[topic_partition.topic].partitions[topic_partition.partition] = state
 
     def partition(self, where: TopicPartition) -> PartitionState:
-        """Return one partition from the controller. Raises Fault if it does not exist."""
+        """Return the state of one partition in the controller.
+
+        Raises Fault if the partition does not exist.
+        """
         with self._lock:
             return self._state.partition(where)
 
     def mark_internal(self, topic: str) -> None:
-        """Show a topic as internal in metadata."""
+        """Mark a topic as internal in the metadata."""
         with self._lock:
             self._state.topics[topic].internal = True
 
@@ -213,7 +216,7 @@ class ClusterControls:
     # reading the whole state
 
     def overrides(self, resource: ConfigResource | None = None) -> dict[Any, Any]:
-        """Return the stored overrides of one resource; without an argument, those of all resources."""
+        """Return the stored overrides of one resource or, without an argument, of all resources."""
         with self._lock:
             if resource is not None:
                 return dict(self._state.configs.of(resource))
@@ -225,9 +228,10 @@ class ClusterControls:
             return self._state.get_effective_min_isr(topic)
 
     def dump(self, *, ids: bool = False) -> Mapping[str, Any]:
-        """Return all state that a client can see. It is equal for clusters that a client cannot distinguish.
+        """Return all state that a client can see.
 
-        ids: include topic ids, which change if a topic is deleted and created again.
+        Clusters that a client cannot distinguish have equal results. ids: whether to include topic ids, which
+        change if a topic is deleted and created again.
         """
         with self._lock:
             topics = {

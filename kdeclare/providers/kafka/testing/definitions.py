@@ -1,7 +1,7 @@
 """The config keys of the in-memory brokers, as in Apache Kafka 4.3.
 
-From LogConfig, ServerTopicConfigSynonyms, DynamicBrokerConfig and KafkaConfig of 4.3.1. Broker keys that are
-not dynamic are only included if other keys depend on them.
+Sources: LogConfig, ServerTopicConfigSynonyms, DynamicBrokerConfig and KafkaConfig of 4.3.1. Broker keys that
+are not dynamic are included only if other keys depend on them.
 """
 
 from collections.abc import Mapping
@@ -144,7 +144,7 @@ TOPIC_KEYS: Mapping[str, ConfigKey] = {
 }
 
 SYNONYMS: Mapping[str, tuple[str, ...]] = {name: synonyms for name, _, _, _, synonyms in _TOPIC_ROWS}
-"""Broker keys that a topic key inherits from, the strongest first."""
+"""The broker keys that each topic key inherits from, the strongest key first."""
 
 MILLISECONDS_PER_UNIT: Mapping[str, int] = {
     "log.retention.minutes": 60_000,
@@ -152,7 +152,7 @@ MILLISECONDS_PER_UNIT: Mapping[str, int] = {
     "log.roll.hours": 3_600_000,
     "log.roll.jitter.hours": 3_600_000,
 }
-"""Milliseconds per unit of the synonyms whose unit differs from that of the topic key."""
+"""Milliseconds per unit, for synonyms whose unit differs from the unit of the topic key."""
 
 _SECURITY_TYPES = {
     "ssl.key.password": ValueType.PASSWORD,
@@ -204,7 +204,7 @@ THREAD_POOLS = frozenset(
         "remote.log.reader.threads",
     }
 )
-"""Keys whose value one change can at most double or halve (DynamicThreadPool, LogCleaner)."""
+"""Keys whose value can at most double or halve in one change (DynamicThreadPool, LogCleaner)."""
 
 QUOTA_KEYS = frozenset(
     {
@@ -213,7 +213,10 @@ QUOTA_KEYS = frozenset(
         "replica.alter.log.dirs.io.max.bytes.per.second",
     }
 )
-"""Dynamic keys without a static value. They are only described while they are set (DynamicConfig.Broker)."""
+"""Dynamic keys without a static value.
+
+Brokers describe them only while they are set (DynamicConfig.Broker).
+"""
 
 _DYNAMIC_ROWS: tuple[tuple[str, ValueType, str | None, ValueCheck | None], ...] = (
     ("background.threads", ValueType.INT, "10", make_min_check(1)),

@@ -1,10 +1,11 @@
 """One partition and the controller's changes to it: place replicas; start, change, finish or cancel a move.
 
 Pure functions modeled on PartitionChangeBuilder, PartitionReassignmentReplicas and
-PartitionReassignmentRevert of Apache Kafka (KIP-455, KIP-860). Replicas without an assignment are placed as
-by StripedReplicaPlacer. Each rack gets one replica in turn, and each partition starts one rack later than the
-previous one. Brokers that are not fenced come first, and a fenced broker is never the leader. The placement
-follows the same rules as Kafka's placement, but uses different random numbers.
+PartitionReassignmentRevert of Apache Kafka (KIP-455, KIP-860).
+
+Replicas without an assignment are placed by the rules of Kafka's StripedReplicaPlacer, but with different
+random numbers. Each rack gets one replica in turn, and each partition starts one rack later than the previous
+partition. Brokers that are not fenced come first, and a fenced broker is never the leader.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -21,7 +22,7 @@ Ids = tuple[int, ...]
 class PartitionState:
     """One partition. ``replicas`` are as in the metadata: first the target, then the replicas being removed.
 
-    ticks: how many ticks of copying it takes until a replica that is being added is in sync.
+    ticks: the number of ticks until a replica that is being added is completely copied.
     copied: the completed ticks of each broker that is being added; brokers with 0 ticks are omitted.
     """
 
@@ -40,7 +41,7 @@ class PartitionState:
 
     @property
     def size(self) -> int:
-        """The replication factor for the guard of KIP-860; during a move, the factor of its target."""
+        """The replication factor for the guard of KIP-860. During a move, it is the factor of the target."""
         kept = set(self.replicas) | set(self.adding)
         return len(kept - set(self.removing)) if self.moving else len(self.replicas)
 
@@ -51,7 +52,7 @@ def remove_replicas(replicas: Ids, removed: Collection[int]) -> Ids:
 
 
 def elect_leader(state: PartitionState, active: Collection[int]) -> PartitionState:
-    """Keep a leader that is in sync and active. Otherwise, choose the first replica that is both."""
+    """Keep a leader that is in sync and active. Otherwise, elect the first such replica."""
 
     def can_lead(broker: int) -> bool:
         return broker in state.isr and broker in active and broker in state.replicas
@@ -64,8 +65,8 @@ def elect_leader(state: PartitionState, active: Collection[int]) -> PartitionSta
 def start_reassignment(state: PartitionState, target: Ids, active: Collection[int]) -> PartitionState:
     """Return the partition after a valid AlterPartitionReassignments with ``target``.
 
-    The stored adding (or removing) list is kept when the newly computed one is empty, as
-    ReplicationControlManager.changePartitionReassignment does.
+    If the newly computed list of adding (or removing) replicas is empty, the stored list is kept, as in
+    ReplicationControlManager.changePartitionReassignment.
     """
     removing = tuple(sorted(set(state.replicas) - set(target)))
     adding = tuple(sorted(set(target) - set(state.replicas)))
@@ -80,7 +81,7 @@ def start_reassignment(state: PartitionState, target: Ids, active: Collection[in
 
 
 def complete_move(state: PartitionState, active: Collection[int]) -> PartitionState:
-    """Finish the move if all added replicas are in sync (maybeCompleteReassignment). Elect a leader."""
+    """Finish the move if all added replicas are in sync (maybeCompleteReassignment). Then elect a leader."""
     if state.moving:
         isr = remove_replicas(state.isr, state.removing)
         replicas = remove_replicas(state.replicas, state.removing)
@@ -129,7 +130,10 @@ def needs_unclean_election(state: PartitionState) -> bool:
 
 
 def cancel_move(state: PartitionState, active: Collection[int]) -> PartitionState:
-    """Remove the replicas that are being added. Keep the order of the rest (PartitionReassignmentRevert)."""
+    """Remove replicas that are being added.
+
+    Keep the order of other replicas (PartitionReassignmentRevert).
+    """
     replicas = remove_replicas(state.replicas, state.adding)
     isr = remove_replicas(state.isr, state.adding) or replicas[:1]
     return elect_leader(PartitionState(replicas=replicas, isr=isr, leader=state.leader), active)

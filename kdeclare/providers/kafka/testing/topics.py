@@ -46,7 +46,7 @@ def find_name_problem(name: str) -> str | None:
 
 
 def find_name_collision(name: str, existing: Iterable[str]) -> str | None:
-    """Return an existing topic with the same metric names, which do not distinguish ``.`` and ``_``."""
+    """Return an existing topic with the same metric names. Metrics do not distinguish ``.`` and ``_``."""
     normalized = name.replace(".", "_")
     if "." not in name and "_" not in name:
         return None
@@ -57,7 +57,7 @@ def find_name_collision(name: str, existing: Iterable[str]) -> str | None:
 
 @dataclass
 class BrokerState:
-    """A registered broker. A broker that is shutting down becomes no leader and joins no ISR."""
+    """A registered broker. A broker that is shutting down does not become a leader or join an ISR."""
 
     id: int
     rack: str | None = None
@@ -72,7 +72,7 @@ class BrokerState:
 
 @dataclass
 class TopicState:
-    """One topic; ``records`` is its total number of records."""
+    """One topic. ``records`` is the total number of records in the topic."""
 
     topic_id: str
     partitions: list[PartitionState]
@@ -177,7 +177,7 @@ class TopicStore:
         return elect_leader(PartitionState(replicas, isr, None), self.active)
 
     def _validate_assignment(self, replicas: Sequence[int], size: int | None) -> None:
-        """Validate replicas as validateManualPartitionAssignment does."""
+        """Validate replicas as validateManualPartitionAssignment does. Raises Fault."""
         problem = ""
         if not replicas:
             problem = "an empty replica list."

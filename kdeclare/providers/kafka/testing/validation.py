@@ -337,7 +337,10 @@ def _explain_pool_step(name: str, current_size: int, new_size: int) -> str:
 
 
 def _explain_cleaner_step(name: str, current_size: int, new_size: int) -> str:
-    """Validate a size as LogCleaner.validateReconfiguration does. As in Kafka, 0 fails in a division."""
+    """Validate a size as LogCleaner.validateReconfiguration does.
+
+    As in Kafka, 0 causes a division by zero.
+    """
     if new_size == 0:
         return "/ by zero"
     if new_size < current_size // 2:

@@ -1,6 +1,7 @@
 """Parsing of config values as in Kafka: types, ranges, and the form in which DescribeConfigs returns values.
 
-Follows org.apache.kafka.common.config.ConfigDef (parseType, convertToString, Range, ValidString).
+The functions follow org.apache.kafka.common.config.ConfigDef (parseType, convertToString, Range,
+ValidString).
 """
 
 import math
@@ -30,7 +31,10 @@ _COMMA = re.compile(r"\s*,\s*")
 
 TypedValue = bool | int | float | str | tuple[str, ...]
 ValueCheck = Callable[[TypedValue], str | tuple[str, str] | None]
-"""A check of a value. Returns None or ConfigDef's message; for a list, with the invalid element."""
+"""A function that checks a value. Returns None, or ConfigDef's message if the value is invalid.
+
+For a list, the message comes with the invalid element.
+"""
 
 
 class InvalidValueError(ValueError):
@@ -126,7 +130,7 @@ def to_text(value: TypedValue) -> str:
 
 
 def _format_double(value: float) -> str:
-    """Format like Double.toString: without an exponent between 10^-3 and 10^7, otherwise with one."""
+    """Format a number like Java's Double.toString, which uses no exponent between 10^-3 and 10^7."""
     if math.isinf(value) or math.isnan(value):
         return {"inf": "Infinity", "-inf": "-Infinity"}.get(str(value), "NaN")
     if value == 0 or 1e-3 <= abs(value) < 1e7:
@@ -142,7 +146,7 @@ def _format_double(value: float) -> str:
 
 
 def make_min_check(low: float) -> ValueCheck:
-    """Build the check of Range.atLeast."""
+    """Build a check like Kafka's Range.atLeast."""
 
     def check(value: TypedValue) -> str | None:
         assert isinstance(value, int | float)
@@ -152,7 +156,7 @@ def make_min_check(low: float) -> ValueCheck:
 
 
 def make_range_check(low: float, high: float) -> ValueCheck:
-    """Build the check of Range.between."""
+    """Build a check like Kafka's Range.between."""
 
     def check(value: TypedValue) -> str | None:
         assert isinstance(value, int | float)
@@ -168,7 +172,7 @@ def _format_number(value: float) -> str:
 
 
 def make_choice_check(*words: str) -> ValueCheck:
-    """Build the check of ValidString.in."""
+    """Build a check like Kafka's ValidString.in."""
 
     def check(value: TypedValue) -> str | None:
         return None if value in words else f"String must be one of: {', '.join(words)}"
@@ -177,7 +181,7 @@ def make_choice_check(*words: str) -> ValueCheck:
 
 
 def make_list_check(name: str, *words: str) -> ValueCheck:
-    """Build the check of ValidList.in. The list can be empty, but its elements cannot."""
+    """Build a check like Kafka's ValidList.in. The list can be empty, but its elements cannot."""
 
     def check(value: TypedValue) -> tuple[str, str] | None:
         assert isinstance(value, tuple)
@@ -194,7 +198,7 @@ def make_list_check(name: str, *words: str) -> ValueCheck:
 
 
 def make_throttled_replicas_check(name: str) -> ValueCheck:
-    """Build the check of ThrottledReplicaListValidator.
+    """Build a check like Kafka's ThrottledReplicaListValidator.
 
     The check accepts only ``*``, or partition:broker pairs. Empty parts are ignored.
     """
