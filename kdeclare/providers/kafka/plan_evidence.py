@@ -1,7 +1,8 @@
-"""Match the fields that a plan file shows for Kafka's kinds with the operations that change them.
+"""Check that the field changes in a plan file match the operations of the plan, for the kinds of Kafka.
 
-A change identifies partitions within its topic and may show just a replication factor, while operations list
-the replicas of every partition. Thread pools change in several operations; the change shows the final size.
+The forms differ. Operations list the replicas of every partition, but a change can contain only the
+replication factor. If several operations resize a thread pool in steps, the change contains only the final
+size.
 """
 
 from collections.abc import Set
@@ -25,7 +26,7 @@ _COUNTS = frozenset({"partitions", FACTOR})
 
 
 def normalize_config(scope: ConfigScope, field: FieldChange) -> FieldChange:
-    """Return a config field with normalized values: lists become comma-joined strings."""
+    """Return a config field with normalized values. A list becomes a string with commas."""
     if not field.path.startswith(CONFIG_FIELD_PREFIX):
         return field
     keys, key = load_catalog(scope), get_config_key(field)
@@ -39,7 +40,7 @@ def normalize_config(scope: ConfigScope, field: FieldChange) -> FieldChange:
 
 
 def normalize_topic_field(topic: str, field: FieldChange) -> FieldChange:
-    """Return a topic field whose path identifies replicas by topic and partition, as in operations."""
+    """Return a topic field in the form of operations: the path contains the topic and the partition."""
     number = field.path.removeprefix(_ASSIGNMENTS)
     if number != field.path:
         return replace(field, path=f"{_REPLICAS}{topic}-{number}")
@@ -47,10 +48,10 @@ def normalize_topic_field(topic: str, field: FieldChange) -> FieldChange:
 
 
 def find_proven_topic_fields(topic: str, action: Action, evidence: Evidence) -> Set[str]:
-    """Return the fields that may differ between the change and its operations for a known reason."""
+    """Return the fields for which a known reason explains a difference between change and operations."""
     shown_values, operation_values = evidence.shown, evidence.done
     if action is Action.CREATE:
-        # the counts follow from the assignments and add no information
+        # The counts are determined by the assignments.
         return (
             _COUNTS - shown_values.keys()
             if any(path.startswith(_REPLICAS) for path in shown_values)
@@ -61,9 +62,9 @@ def find_proven_topic_fields(topic: str, action: Action, evidence: Evidence) -> 
     for path, values in operation_values.items():
         if not path.startswith(_REPLICAS):
             continue
-        # an added partition has no records, so it can be created first and moved afterwards
+        # An added partition has no records, so it can be created first and moved afterwards.
         is_added = values[0] is None and shown_values.get(path, values)[-1] == values[-1]
-        # the change shows only the replication factor; kdeclare chose these replicas
+        # The change contains only the replication factor, because kdeclare chose these replicas.
         is_resized = path not in shown_values and len(values) == 2 and _is_resized(factor, values)
         if is_added or is_resized:
             proven.add(path)
@@ -82,12 +83,12 @@ def find_proven_topic_fields(topic: str, action: Action, evidence: Evidence) -> 
 
 
 def find_proven_reassignment_fields(evidence: Evidence) -> Set[str]:
-    """Return the replicas that a different resource moves, and the throttle rates that stay the same."""
+    """Return the fields of replicas that a different resource moves, and of unchanged throttle rates."""
     return find_moved_elsewhere(evidence) | {rate for rate in ALL_RATE_KEYS if rate not in evidence.done}
 
 
 def find_proven_broker_fields(evidence: Evidence) -> Set[str]:
-    """Return the thread pools whose steps lead to the shown size without changing direction."""
+    """Return the thread pools that the operations only grow, or only shrink, to the planned size."""
     pools = (
         {f"{CONFIG_FIELD_PREFIX}{key}" for key in THREAD_POOLS} & evidence.shown.keys() & evidence.done.keys()
     )
@@ -95,9 +96,9 @@ def find_proven_broker_fields(evidence: Evidence) -> Set[str]:
 
 
 def find_moved_elsewhere(evidence: Evidence) -> set[str]:
-    """Return the replica fields of partitions that an operation of a different resource moves.
+    """Return the replica fields of partitions that are moved by an operation of a different resource.
 
-    If two reassignments name different destinations for a partition, the next plan resolves the conflict.
+    If two resources request different replicas for a partition, the next plan resolves the conflict.
     """
     idle_paths = evidence.shown.keys() - evidence.done.keys()
     return {path for path in idle_paths if path.startswith(_REPLICAS) and path in evidence.shared}
@@ -113,7 +114,7 @@ def _is_replica_of(topic: str, path: str) -> bool:
 
 
 def _is_monotonic(shown_values: Values, operation_values: Values) -> bool:
-    """Return whether the steps lead from the first to the last shown value without changing direction."""
+    """Return whether the steps only grow, or only shrink, from the first to the last planned size."""
     if (shown_values[0], shown_values[-1]) != (operation_values[0], operation_values[-1]):
         return False
     sizes = [int(value) for value in operation_values if isinstance(value, str) and value.isdecimal()]

@@ -1,4 +1,4 @@
-"""Options of a plan for a Kafka cluster. Every ``--help`` loads this module, so it imports little."""
+"""The plan options for Kafka clusters. Every ``--help`` imports this module, so keep its imports few."""
 
 from typing import Annotated, Literal
 
@@ -9,23 +9,23 @@ from kdeclare.core.provider.plan_options import PlanOption
 
 @dataclass(frozen=True, slots=True)
 class KafkaPlanOptions:
-    """The Kafka part of `PlanOptions`.
+    """The Kafka options in `PlanOptions`.
 
-    rf_guard: ``client`` makes kdeclare guard the replication factor if the brokers cannot; None relies on the
+    rf_guard: ``client`` if kdeclare guards the replication factor when brokers cannot. None relies on the
         brokers.
-    await_reassignments: wait for another client's reassignment that blocks a change, instead of denying the
-        change.
-    override_reassignments: redirect partitions that another client is reassigning.
-    delete_by_name: delete topics even if the cluster has no topic ids. A topic that was re-created under the
-        same name is then deleted instead of the planned topic.
+    await_reassignments: whether to wait for a reassignment by another client that blocks a change, instead of
+        denying the change.
+    override_reassignments: whether to redirect partitions that another client is reassigning.
+    delete_by_name: whether to delete topics even if the cluster has no topic ids. If the topic was re-created
+        under the same name in the meantime, the new topic is deleted.
     """
 
     rf_guard: Annotated[
         Literal["broker", "client"] | None,
         PlanOption(
-            "What keeps a reassignment from changing the replication factor by accident: the brokers "
-            "(default; requires Kafka 4.1 or later) or kdeclare (client), which can miss a change made right "
-            "before its request.",
+            "How to guard replication factors against accidental changes by a reassignment: by the brokers "
+            "(default; requires Kafka 4.1 or later) or by kdeclare (client), which can miss a change made "
+            "right before its request.",
             metavar="broker|client",
         ),
     ] = None
@@ -47,13 +47,13 @@ class KafkaPlanOptions:
 
 
 def get_kafka_options(options: PlanOptions) -> KafkaPlanOptions:
-    """Return the Kafka options of a plan, or their defaults."""
+    """Return the Kafka options of a plan, or the default options."""
     return options.find(KafkaPlanOptions) or KafkaPlanOptions()
 
 
 @dataclass(frozen=True, slots=True)
 class CleanupOptions:
-    """The part of `PlanOptions` about cleanup after reassignments.
+    """The options in `PlanOptions` for the cleanup after reassignments.
 
     keep_throttles: whether to keep the throttles that kdeclare has set.
     """
@@ -62,4 +62,4 @@ class CleanupOptions:
 
 
 KEEP_THROTTLES = PlanOptions(CleanupOptions(keep_throttles=True))
-"""Plan options that leave throttles in place, because the run removes them in its own operations."""
+"""Plan options that keep throttles, because the operations of the run remove the throttles."""

@@ -1,4 +1,4 @@
-"""Planning hooks of the Kafka provider that need more than one resource."""
+"""The planning hooks of the Kafka provider, for checks that need several resources."""
 
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import replace
@@ -48,10 +48,10 @@ _OVERRIDDEN_HINT = "Run apply; with --override-reassignments it redirects the pa
 
 
 class KafkaPlanning(PlanHooks):
-    """Hooks for placement, replication factors, other clients' reassignments, topic names and quotas."""
+    """The planning hooks for placement, reassignments, topic names, topic ids and quotas."""
 
     def __init__(self, inputs: PlanInputs) -> None:
-        """Prepare the hooks of one plan. Raises KdeclareError if the state's pending cleanup is damaged."""
+        """Prepare the hooks of a plan. Raises KdeclareError if the state has a damaged pending cleanup."""
         self._inputs = inputs
         self._options = get_kafka_options(inputs.options)
         self._pace = get_default_pace(inputs.options)
@@ -62,26 +62,26 @@ class KafkaPlanning(PlanHooks):
 
     @cached_property
     def _foreign_move_topics(self) -> Set[str]:
-        """Topics with an in-flight reassignment that kdeclare did not start."""
+        """The topics with an in-flight reassignment that kdeclare did not start."""
         own_moves = frozenset(self._pending_cleanup.moves)
         return {partition.topic for partition in self._live.moves if str(partition) not in own_moves}
 
     def prepare(self) -> PlacementContext:
-        """Place all replicas of the plan with one view of the brokers' load."""
+        """Return one placer for all resources of the plan, which counts the load of the brokers together."""
         self._shared_load = LoadAwarePlacer(
             self._live, collect_excluded_brokers(self._inputs.desired, self._live)
         )
         return PlacementContext(self._shared_load)
 
     def review_diagnostics(self, diagnostics: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
-        """Ask the cluster about config keys that the catalog does not know."""
+        """Check config keys that are missing from the catalog against the keys of the cluster."""
         cluster = self._inputs.connections.get(KafkaConnection).cluster
         return check_unknown_keys(cluster, self._live, diagnostics, preflight=self._inputs.has_preflight)
 
     def withhold(
         self, resource: ResourceId, desired: DesiredResource | None, owned: OwnedRecord | None
     ) -> Difference | None:
-        """Leave topics and quotas unchanged if the principal may not see them."""
+        """Leave topics and quotas unchanged if the principal cannot describe them."""
         if not self._live.hidden:
             return self._quotas.withhold(resource, desired, owned)
         hidden_topics = sorted(self._build_selection(resource, desired, owned).topics & self._live.hidden)
@@ -96,7 +96,7 @@ class KafkaPlanning(PlanHooks):
         owned: OwnedRecord | None,
         difference: Difference,
     ) -> Difference:
-        """Allow changes that wait for a reassignment, and hold back resources that no broker shows yet."""
+        """Allow changes that wait for a reassignment. Block changes to resources that no broker shows yet."""
         if desired is not None and any(d.code == MOVE_IN_FLIGHT for d in difference.diagnostics):
             difference = self._permit_moving(resource, desired, owned, difference)
         if resource in self._inputs.pending:
@@ -114,13 +114,13 @@ class KafkaPlanning(PlanHooks):
         problems += [report_unguarded(op) for op in operations if is_unguarded(op, live)]
         if not options.delete_by_name:
             problems += [report_missing_topic_id(op) for op in operations if is_deletion_by_name(op)]
-        if not inputs.by_hand:  # for ad hoc requests, brokers report colliding names themselves
+        if not inputs.by_hand:  # For ad hoc requests, the brokers report colliding names.
             operations, collisions = order_colliding_names(operations, live.topics)
             problems += [*collisions, *check_renames(compared, collisions)]
         return PlanStep(operations, tuple(problems))
 
     def settle(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
-        """Move each partition once, and wait for other clients' reassignments if an option requests it."""
+        """Move each partition once. If an option requests it, wait for reassignments by other clients."""
         notices: Sequence[Diagnostic] = ()
         if any(map(is_reassignment, operations)):
             operations, notices = drop_duplicate_moves(operations)
@@ -132,12 +132,12 @@ class KafkaPlanning(PlanHooks):
         return PlanStep(operations, tuple(notices))
 
     def preflight(self, operations: tuple[Operation, ...]) -> tuple[Diagnostic, ...]:
-        """Check that disks have room for the replicas that reassignments copy."""
+        """Check that the disks of brokers have enough space for the replicas that reassignments copy."""
         cluster = self._inputs.connections.get(KafkaConnection).cluster
         return tuple(check_disk_capacity(operations, cluster, self._pace))
 
     def finalize(self, operations: tuple[Operation, ...]) -> PlanStep:
-        """Split moves into batches with a temporary throttle and a final preferred leader election."""
+        """Split reassignments into batches, with a temporary throttle and a final leader election."""
         findings: list[Diagnostic] = []
         if any(map(is_reassignment, operations)):
             cluster = self._inputs.connections.get(KafkaConnection).cluster
@@ -150,7 +150,7 @@ class KafkaPlanning(PlanHooks):
         return PlanStep(operations, tuple(findings))
 
     def locate_members(self, operations: Sequence[Operation]) -> Mapping[int, str]:
-        """Return the racks by broker id if any operation places replicas, else an empty mapping."""
+        """Return the racks by broker id. The mapping is empty if no operation places replicas."""
         if not any(get_operation_type(op).list_placements(op) for op in operations):
             return {}
         return {broker.id: broker.rack for broker in self._live.cluster.brokers if broker.rack is not None}
@@ -174,9 +174,10 @@ class KafkaPlanning(PlanHooks):
         owned: OwnedRecord | None,
         difference: Difference,
     ) -> Difference:
-        """Downgrade the denial for an in-flight reassignment to a warning if an option covers it.
+        """Downgrade the denial for an in-flight reassignment to a warning if an option permits the change.
 
-        A reassignment that an earlier run started is not a reason for a denial either; apply waits for it.
+        The denial also becomes a warning if an earlier run started the reassignment, because apply waits for
+        it.
         """
         options, foreign_topics = self._options, self._foreign_move_topics
         changed_sections = (
@@ -196,13 +197,13 @@ class KafkaPlanning(PlanHooks):
 
 
 def _find_waiting_resources(compared: Sequence[ResourceComparison]) -> Collection[ResourceId]:
-    """Return the resources whose changes are allowed although a partition is being reassigned."""
+    """Return the resources whose changes are allowed during a reassignment of their partitions."""
     permitted = (d for i in compared for d in i.difference.diagnostics if d.code == MOVE_IN_FLIGHT)
     return {ResourceId.parse(d.resource) for d in permitted if d.resource and not d.is_blocking}
 
 
 def _hold_back(resource: ResourceId, owned: OwnedRecord | None, difference: Difference) -> Difference:
-    """Block the change of a resource that no broker shows yet, and keep it owned."""
+    """Block the change to a resource that no broker shows yet. The resource stays owned."""
     problem = denied(
         "pending",
         "Not visible yet",
@@ -219,7 +220,7 @@ def _hold_back(resource: ResourceId, owned: OwnedRecord | None, difference: Diff
 def _leave_hidden(
     resource: ResourceId, desired: DesiredResource | None, owned: OwnedRecord | None, topics: list[str]
 ) -> Difference:
-    """Leave a resource unchanged if the principal may not see one of its topics."""
+    """Leave a resource unchanged because the principal cannot describe one of its topics."""
     topic_names = ", ".join(topics)
     make_diagnostic, outcome = (
         (denied, "is left unchanged") if desired else (warning, "is left unchanged and stays owned")
@@ -239,10 +240,10 @@ def _leave_hidden(
 def check_unknown_keys(
     cluster: Cluster, live: KafkaState, diagnostics: tuple[Diagnostic, ...], *, preflight: bool
 ) -> tuple[Diagnostic, ...]:
-    """Return the diagnostics without those for keys that this cluster knows.
+    """Return the diagnostics, except those about config keys that the cluster knows.
 
-    If the cluster has no topic to describe, an unknown topic key is only a warning here. The cluster then
-    validates the key in the preflight check.
+    If the cluster has no topics, an unknown topic key becomes a warning. The cluster then validates the key
+    in the preflight.
     """
     unknown_keys: dict[ConfigScope, set[str]] = {}
     for item in diagnostics:
@@ -267,9 +268,9 @@ def _get_scope(item: Diagnostic) -> ConfigScope:
 def _find_known_keys(
     cluster: Cluster, live: KafkaState, scope: ConfigScope, keys: set[str]
 ) -> set[str] | None:
-    """Return the ``keys`` that the cluster describes; None if there is no resource to describe.
+    """Return the ``keys`` that the cluster knows, or None if there is no resource to describe.
 
-    Any topic shows all topic keys, but a broker shows a plug-in's keys only if it uses the plug-in.
+    Every topic has all topic keys, but only brokers that use a plug-in have the keys of the plug-in.
     """
     names = sorted(live.topics)[:1]
     if scope is ConfigScope.BROKER:
@@ -284,28 +285,28 @@ def _find_known_keys(
 
 @runtime_checkable
 class HasConfigs(Protocol):
-    """A kind whose resources have ``configs``."""
+    """The capability of kinds whose resources have ``configs``."""
 
     config_scope: ConfigScope
 
 
 def find_config_scope(kind: str) -> ConfigScope | None:
-    """Return the scope of a kind's configs; None if the kind is unknown or has no configs."""
+    """Return the scope of the configs of a kind, or None if the kind is unknown or has no configs."""
     return _find_scope_of_kind(KINDS.get(kind))
 
 
-@cache  # isinstance checks of protocols are slow, and a plan makes thousands of them
+@cache  # isinstance() with a protocol is slow, and a plan would call it thousands of times
 def _find_scope_of_kind(kind: object) -> ConfigScope | None:
     return kind.config_scope if isinstance(kind, HasConfigs) else None
 
 
 def is_deletion_by_name(op: Operation) -> bool:
-    """Return whether the operation deletes a topic by name, because no topic id is known."""
+    """Return whether the operation deletes a topic by name, without a topic id."""
     return isinstance(op.args, DeleteTopicArgs) and op.args.topic_id is None
 
 
 def report_missing_topic_id(op: Operation) -> Diagnostic:
-    """Deny a deletion without a topic id: it could delete a topic that was re-created with this name."""
+    """Deny a deletion without a topic id, which could delete a re-created topic with the same name."""
     return denied(
         "no-topic-id",
         "No topic ids",

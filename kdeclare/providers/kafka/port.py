@@ -1,4 +1,4 @@
-"""The `Cluster` protocol: every request that the engine makes to Kafka, batched, with one result per item."""
+"""The `Cluster` protocol: all requests of kdeclare to Kafka, in batches, with one result per item."""
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import field
@@ -25,7 +25,7 @@ POLICY_VIOLATION = "POLICY_VIOLATION"
 TOPIC_EXISTS = "TOPIC_ALREADY_EXISTS"
 
 QUOTA_EXCEEDED = "THROTTLING_QUOTA_EXCEEDED"
-"""Kafka's error name for a change that currently exceeds a strict controller mutation quota (KIP-599)."""
+"""Kafka's error name for a change that exceeds a strict quota on controller mutations (KIP-599)."""
 
 QUOTA_HINT = (
     "Wait and run the command again, or request a higher controller_mutation_rate for this user and client "
@@ -37,9 +37,10 @@ QUOTA_HINT = (
 class ConfigQuery:
     """The config keys of one resource to describe.
 
-    keys: keys to describe by name, from any source.
-    overrides: whether to add every key that is set on the resource itself. Requires a full describe.
-    optional: whether `observe` may leave out the resource if its broker is fenced.
+    keys: the keys to describe by name, from all config sources.
+    overrides: whether to add all keys that are set on the resource itself. This requires a request for all
+        keys.
+    optional: whether `observe` can omit the resource if its broker is fenced.
     """
 
     resource: ConfigResource
@@ -48,7 +49,7 @@ class ConfigQuery:
     optional: bool = False
 
 
-# JSON keys are strings. Only canonical numbers are accepted, so that no two keys mean the same number.
+# JSON keys are strings. Only canonical numbers are accepted, so different keys are different numbers.
 _NUMBER_AS_KEY = core_schema.chain_schema(
     [core_schema.str_schema(pattern="^(0|[1-9][0-9]*)$"), core_schema.int_schema(strict=False)]
 )
@@ -61,16 +62,17 @@ PartitionNumber = Annotated[int, GetPydanticSchema(lambda _source, _handler: _NU
 
 @dataclass(frozen=True, slots=True)
 class TopicArgs(Arguments):
-    """Base class for the arguments of requests about a whole topic."""
+    """The base class for the arguments of requests for a whole topic."""
 
     topic: str
 
 
 @dataclass(frozen=True, slots=True)
 class NewTopic(TopicArgs):
-    """A topic to create, by counts or by assignments. A count of None means the broker default.
+    """A topic to create, either with counts or with assignments. A count of None means the broker default.
 
-    assignments: replicas by partition. configs: a string, or the elements of a list.
+    assignments: the replicas by partition.
+    configs: the configs by key. A value is a string, or the elements of a list.
     """
 
     partitions: Count | None
@@ -85,7 +87,7 @@ class NewTopic(TopicArgs):
 
     @property
     def config_texts(self) -> dict[str, str]:
-        """The configs as requests carry them, with list elements joined by commas."""
+        """The configs in the form of requests, with commas between list elements."""
         return {
             key: ",".join(value) if isinstance(value, tuple) else value for key, value in self.configs.items()
         }
@@ -93,9 +95,11 @@ class NewTopic(TopicArgs):
 
 @dataclass(frozen=True, slots=True)
 class NewPartitions(TopicArgs):
-    """Partitions to add: the new total, and the replicas of each added partition in order.
+    """The partitions to add to a topic.
 
-    assignments: None lets Kafka place the replicas. Kafka rejects an empty tuple.
+    total: the new number of partitions.
+    assignments: the replicas of each added partition in order, or None if Kafka places the replicas. Kafka
+        rejects an empty tuple.
     """
 
     total: Count
@@ -104,7 +108,10 @@ class NewPartitions(TopicArgs):
 
 @dataclass(frozen=True, slots=True)
 class ConfigOp:
-    """One KIP-339 op. ``value`` is None for DELETE and comma-joined elements for APPEND and SUBTRACT."""
+    """The change to one config key (KIP-339).
+
+    value: the new value, None for DELETE, or elements with commas for APPEND and SUBTRACT.
+    """
 
     key: str
     op: FieldOp
@@ -113,7 +120,7 @@ class ConfigOp:
 
 @dataclass(frozen=True, slots=True)
 class ConfigAlteration:
-    """All config ops of one resource; Kafka applies them atomically."""
+    """All changes to the configs of one resource. Kafka applies the changes atomically."""
 
     resource: ConfigResource
     ops: tuple[ConfigOp, ...]
@@ -123,9 +130,9 @@ class ConfigAlteration:
 class LogDir:
     """One log directory of one broker (DescribeLogDirs, KIP-113).
 
-    sizes: size in bytes of each replica in this directory.
-    arriving: size in bytes of each replica that is being moved into this directory.
-    total, usable: bytes of the volume (KIP-827); None if the broker does not report them.
+    sizes: the size in bytes of each replica in this directory.
+    arriving: the size in bytes of each replica that is being moved into this directory. total, usable: the
+        total and usable bytes of the volume (KIP-827), or None if the broker does not report them.
     error: Kafka's error name if the directory is offline.
     """
 
@@ -138,7 +145,7 @@ class LogDir:
 
 
 Configs = Mapping[str, ConfigEntry]
-"""Described keys of one resource."""
+"""The described config keys of one resource."""
 
 
 def require_all_configs(
@@ -156,73 +163,76 @@ def require_all_configs(
 class Cluster(Protocol):
     """One Kafka cluster.
 
-    Every method raises Fault if the request as a whole fails; otherwise mutating methods return a Result for
-    every item. Reads omit objects that do not exist. No method retries:
-    `providers.kafka.client.cluster.RetryingCluster` does, for all adapters.
+    Every method raises Fault if the whole request fails. Otherwise, methods that write return a Result for
+    every item. Methods that read omit objects that do not exist. The methods do not retry requests. For
+    retries, use `providers.kafka.client.cluster.RetryingCluster`.
     """
 
     def describe(self) -> ClusterInfo:
         """Return the id, the brokers with their racks, and whether brokers can guard reassignments."""
 
     def deadline_s(self) -> float:
-        """Return the timeout of requests in seconds (timeoutMs): how long brokers may work on them."""
+        """Return the timeout of requests at the brokers (timeoutMs), in seconds."""
 
     def is_caught_up(self) -> bool:
-        """Return whether reads show everything that the controller had committed when this was called.
+        """Return whether brokers show all metadata that the controller had committed at the time of the call.
 
-        Also returns False if this cannot be determined. Broker configs are not covered, because brokers apply
-        them after the rest of the metadata. Raises Fault.
+        Returns False if the progress of brokers cannot be determined. Broker configs are not checked, because
+        brokers apply them after the rest of the metadata. Raises Fault.
         """
 
     def await_committed(self, wait_policy: WaitPolicy) -> None:
-        """Wait until reads show everything that the controller had committed when this was called.
+        """Wait until brokers show all metadata that the controller had committed at the time of the call.
 
-        Returns without waiting if the progress of brokers cannot be determined. The policy's time limit
-        applies to this wait and to the waits of later reads. Raises Fault.
+        Returns without waiting if the progress of brokers cannot be determined. The time limit of the wait
+        policy applies to this wait and to the waits of later reads. Raises Fault.
         """
 
     def topics(self, names: Sequence[str] | None = None) -> Mapping[str, Topic]:
-        """Return the named topics that exist. None returns all topics, including internal ones."""
+        """Return the named topics that exist. None returns all topics, including internal topics."""
 
     def find_hidden_topics(self, names: Sequence[str]) -> frozenset[str]:
-        """Return the topics that the principal may not describe; whether they exist is unknown.
+        """Return the topics that the principal cannot describe. It is unknown whether these topics exist.
 
-        When `topics` reads all topics, it omits hidden topics. It raises Fault if a hidden topic is named.
+        If `topics` reads all topics, the result does not contain hidden topics. If a hidden topic is named,
+        `topics` raises Fault.
         """
 
     def configs(self, queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Configs]:
         """Return the described keys by resource, without resources that do not exist.
 
-        Also raises Fault if the cluster refuses one of the resources. The overrides of a BROKER are the keys
-        set on exactly that resource: per-broker keys for a broker id, cluster-wide keys for the empty name.
+        Also raises Fault if the cluster refuses one of the resources. The overrides of a BROKER with an id
+        are the keys that are set on this broker. The overrides of a BROKER with an empty name are the
+        cluster-wide keys.
         """
 
     def describe_configs_partially(
         self, queries: Sequence[ConfigQuery]
     ) -> Mapping[ConfigResource, Configs | Fault]:
-        """Return the same as `configs`, but with the Fault of each resource that the cluster refuses."""
+        """Return the same result as `configs`, with a Fault for each resource that the cluster refuses."""
 
     def moves(self, topics: Sequence[str] | None = None) -> Mapping[TopicPartition, Move]:
-        """Return in-flight reassignments as the controller lists them (ListPartitionReassignments)."""
+        """Return the in-flight reassignments that the controller lists (ListPartitionReassignments)."""
 
     def list_earlier_moves(self) -> Set[TopicPartition]:
-        """Return the partitions that were being reassigned shortly before the state that reads show.
+        """Return the partitions that were being reassigned shortly before the metadata that brokers show.
 
-        If such a reassignment has finished since, a read may still show the union of old and new replicas.
+        If a reassignment has ended since then, a broker can still show the union of old and new replicas.
         """
 
     def create_topics(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False
     ) -> Mapping[str, Outcome]:
-        """Create topics (CreateTopics) and return the id of each (KIP-516).
+        """Create topics (CreateTopics) and return the id of each topic (KIP-516).
 
-        With ``validate_only`` the controller only validates the request.
+        If ``validate_only`` is set, the controller only validates the request.
         """
 
     def delete_topics(self, targets: Mapping[str, str | None]) -> Mapping[str, Result]:
-        """Delete the topics with these names and ids (DeleteTopics), by name if the id is None.
+        """Delete the topics with these ids (DeleteTopics). If the id is None, delete the topic by name.
 
-        The error UNKNOWN_TOPIC_ID means that the topic is gone, even if a different topic has its name now.
+        The error UNKNOWN_TOPIC_ID means that the topic no longer exists, even if a new topic has the same
+        name.
         """
 
     def create_partitions(
@@ -233,12 +243,12 @@ class Cluster(Protocol):
     def alter_configs(
         self, items: Sequence[ConfigAlteration], *, validate_only: bool = False
     ) -> Mapping[ConfigResource, Result]:
-        """Change configs with IncrementalAlterConfigs (KIP-339), never with the legacy AlterConfigs."""
+        """Change configs with IncrementalAlterConfigs (KIP-339), not with the deprecated AlterConfigs."""
 
     def quotas(
         self, entities: Sequence[QuotaEntity] | None = None
     ) -> Mapping[QuotaEntity, Mapping[str, float]]:
-        """Return the limits of these entities by key; None returns every entity that has limits.
+        """Return the limits of these entities by key. None returns the limits of all entities.
 
         Uses DescribeClientQuotas (KIP-546).
         """
@@ -246,7 +256,7 @@ class Cluster(Protocol):
     def alter_quotas(
         self, items: Mapping[QuotaEntity, Mapping[str, float | None]], *, validate_only: bool = False
     ) -> Mapping[QuotaEntity, Result]:
-        """Set limits by key (AlterClientQuotas); None removes a limit. Each entity is changed atomically."""
+        """Set limits by key (AlterClientQuotas). None removes a limit. Each entity is changed atomically."""
 
     def reassign(
         self,
@@ -255,26 +265,26 @@ class Cluster(Protocol):
         allow_replication_factor_change: bool,
         unguarded: bool = False,
     ) -> Mapping[TopicPartition, Result]:
-        """Start reassignments (AlterPartitionReassignments); a target of None cancels one.
+        """Start reassignments (AlterPartitionReassignments). A target of None cancels a reassignment.
 
-        The broker guards the replication factor of the whole request (KIP-860). A guarded request to a broker
-        that only has version 0 fails with UNSUPPORTED_VERSION before it is sent, unless ``unguarded`` states
-        that the caller has checked the replica counts itself.
+        The broker guards the replication factor of the whole request (KIP-860). If the broker only supports
+        version 0, a guarded request fails with UNSUPPORTED_VERSION and is not sent.
+        unguarded: whether the caller itself has checked the replica counts, so that version 0 is allowed.
         """
 
     def record_counts(self, topics: Sequence[str]) -> Mapping[str, int]:
-        """Return the record count of each topic: the number of offsets between the start and end."""
+        """Return the record count of each topic: the number of offsets between its start and end offsets."""
 
     def elect_leaders(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, Result]:
         """Elect preferred leaders (ElectLeaders, KIP-460).
 
-        A partition that its preferred leader already leads counts as a success.
+        If the preferred leader already leads a partition, the election succeeds.
         """
 
     def log_dirs(self, topics: Sequence[str] | None = None) -> Mapping[int, tuple[LogDir, ...]]:
         """Return the log directories by broker, with the replicas of these topics. None means all topics.
 
-        A broker that does not respond is omitted.
+        Brokers that do not respond are omitted.
         """
 
     def move_log_dirs(
@@ -282,8 +292,8 @@ class Cluster(Protocol):
     ) -> Mapping[tuple[TopicPartition, int], Result]:
         """Move replicas to these log directories of their brokers (AlterReplicaLogDirs, KIP-113).
 
-        If the broker does not have the replica yet, it remembers the directory and returns
-        REPLICA_NOT_AVAILABLE. A partition that does not exist returns UNKNOWN_TOPIC_OR_PARTITION.
+        If a broker does not have the replica yet, the broker stores the directory and returns
+        REPLICA_NOT_AVAILABLE. If the partition does not exist, the result is UNKNOWN_TOPIC_OR_PARTITION.
         """
 
     def close(self) -> None:
@@ -294,11 +304,11 @@ class Cluster(Protocol):
 class Examination:
     """The features of brokers, and the permissions of the client.
 
-    versions: the highest version of each API that a broker supports, by API key; unsupported APIs are absent.
-    features: the levels of finalized features (KIP-584) by name.
-    on_cluster: the operations (org.apache.kafka.common.acl.AclOperation) that ACLs grant on the cluster
-        (KIP-430); None if brokers do not report them.
-    on_topics: the operations that ACLs grant on each visible topic, by topic name.
+    versions: the highest supported version of each API, by API key. Unsupported APIs are missing.
+    features: the levels of the finalized features (KIP-584) by name.
+    on_cluster: the operations (org.apache.kafka.common.acl.AclOperation) that are granted on the cluster
+        (KIP-430), or None if brokers do not report them.
+    on_topics: the operations that are granted on each visible topic, by topic name.
     """
 
     versions: Mapping[int, int] = field(default_factory=dict)
@@ -308,7 +318,7 @@ class Examination:
 
 
 class Examinable(Protocol):
-    """An open connection to a cluster. diagnostics: problems with its client properties."""
+    """An open connection to a cluster. diagnostics: problems with the client properties."""
 
     diagnostics: tuple[Diagnostic, ...]
 
@@ -316,7 +326,7 @@ class Examinable(Protocol):
         """See `providers.kafka.port.Cluster.describe`."""
 
     def examine(self) -> Examination:
-        """Return what the brokers report. Raises Fault."""
+        """Return the features and permissions that the brokers report. Raises Fault."""
 
     def close(self) -> None:
         """Close the connections. Safe to call twice."""

@@ -1,7 +1,7 @@
-"""The Kafka provider that the entry point names, and the check for writes that brokers do not show yet.
+"""The Kafka provider (named in the entry point), and the check for writes that brokers do not show yet.
 
-Brokers respond from a copy of the metadata that is slightly behind the controller. They apply dynamic broker
-configs even later.
+Brokers respond with their copy of the metadata, which lags slightly behind the controller. Dynamic broker
+configs take effect even later.
 """
 
 from collections.abc import Collection, Sequence
@@ -63,7 +63,7 @@ _METADATA_ONLY_WRITES = frozenset(
     (verb, TopicKind.name)
     for verb in (CreateTopic.name, DeleteTopic.name, IncreasePartitions.name, AlterConfigs.name)
 )
-"""Pairs of operation type and kind whose effects are fully visible once brokers have the topic metadata."""
+"""The pairs of operation type and kind that only write topic metadata."""
 
 
 def find_invisible(connections: Connections, writes: Sequence[PendingWrite]) -> list[PendingWrite]:
@@ -83,29 +83,30 @@ def find_invisible(connections: Connections, writes: Sequence[PendingWrite]) -> 
     except Fault as fault:
         if fault.error != TOPIC_AUTHORIZATION_FAILED:
             raise
-        # a different principal wrote these topics; this principal cannot see them, so it cannot wait for them
+        # A different principal wrote these topics. This principal cannot see the topics, so do not wait for
+        # them.
         hidden = cluster.find_hidden_topics(sorted(select_topics(selections)))
         return find_invisible(connections, [w for w in writes if hidden.isdisjoint(_list_topics(w))])
     pending = [write for write in writes if _is_pending(write, live)]
     created = {
         w.operation.id: get_topic_name(w.operation) for w in pending if _is_topic_creation(w.operation)
     }
-    absent = check_existence(cluster, created.values()).absent  # another client has deleted these topics
+    absent = check_existence(cluster, created.values()).absent  # Another client deleted these topics.
     return [write for write in pending if created.get(write.operation.id) not in absent]
 
 
 def is_all_visible(connections: Connections, written_types: Collection[tuple[str, str]]) -> bool:
-    """Return whether brokers show all writes; False if a write is not topic metadata. Raises Fault."""
+    """Return whether brokers show all writes. False if a write is not topic metadata. Raises Fault."""
     if not _METADATA_ONLY_WRITES.issuperset(written_types):
         return False
     cluster = connections.get(KafkaConnection).cluster
     try:
-        # list moves before the check, so that the next read of the cluster need not wait for brokers again
+        # List moves before the check, so the next read of the cluster does not wait for brokers again.
         cluster.list_earlier_moves()
     except Fault as fault:
         if fault.error != CLUSTER_AUTHORIZATION_FAILED:
             raise
-        return False  # asking how far brokers have caught up needs the same permission as listing moves
+        return False  # Checking the progress of brokers requires the same permission.
     return cluster.is_caught_up()
 
 
@@ -120,7 +121,7 @@ def _list_topics(write: PendingWrite) -> frozenset[str]:
 
 
 def _has_broker_configs(op: Operation) -> bool:
-    """Return whether the operation changes broker configs, which brokers apply after other metadata."""
+    """Return whether the operation changes broker configs. Brokers apply these after other metadata."""
     selection = CLUSTER.merge(get_operation_type(op).select(op))
     return selection is not None and any(
         resource.scope is ConfigScope.BROKER for resource in selection.configs
@@ -128,9 +129,10 @@ def _has_broker_configs(op: Operation) -> bool:
 
 
 def _is_pending(write: PendingWrite, live: LiveState) -> bool:
-    """Return whether an element still has its old value.
+    """Return whether an element of the write still has its old value.
 
-    If an element has neither the old nor the written value, another client changed it, so it is not pending.
+    If the value is different from the old and from the written value, another client changed the element.
+    Such an element is not pending.
     """
     op = write.operation
     live_view, expected_view = (
@@ -148,9 +150,9 @@ def _is_pending(write: PendingWrite, live: LiveState) -> bool:
 
 
 def _is_unchanged(op: Operation, element: str, live_view: View) -> bool:
-    """Return whether the element has its old value, or True if its old value is not known.
+    """Return whether the element has its old value, or True if the old value is unknown.
 
-    An operation that clears throttles has no expectations. It removes every entry that it finds.
+    The old value is unknown for operations that remove throttles, because they have no expectations.
     """
     return element not in op.expect or bool(live_view.get(element) == op.expect[element])
 

@@ -1,7 +1,7 @@
-"""Rate the risk of changing one field, and give the reason in one sentence.
+"""Rate the risk of a change to one field, with a cause in one sentence.
 
-Kinds call these functions for every field of a change. Fields that do not come from a diff (rollbacks,
-operations) are rated through `Kind.assess_field`.
+Kinds call these functions for every field of a change. For fields of rollbacks and operations, which do not
+come from a diff, `Kind.assess_field` calls these functions.
 """
 
 import math
@@ -29,7 +29,7 @@ _TOPIC_KEYS = {
     "log.retention.bytes": "retention.bytes",
     "log.cleanup.policy": "cleanup.policy",
 }
-"""The topic config for which each broker config is the default."""
+"""The topic configs by the broker config that contains their default."""
 
 RiskRating = tuple[Risk, str]
 
@@ -37,30 +37,30 @@ RiskRating = tuple[Risk, str]
 def with_risk(field: FieldChange, rating: RiskRating) -> FieldChange:
     """Return a copy of the field with this risk and cause."""
     if (field.risk, field.cause) == rating:
-        return field  # the common case in creations, where copying fields would dominate the run time
+        return field  # the common case for new topics, where copying fields would be slow
     return replace(field, risk=rating[0], cause=rating[1])
 
 
 def assess_topic_field(
     action: Action, field: FieldChange, live: Mapping[str, ConfigEntry] | None = None
 ) -> FieldChange:
-    """Rate a field of a topic. live: the effective configs, including those inherited from brokers."""
+    """Rate a field of a topic. live: the effective configs, including configs inherited from brokers."""
     return with_risk(field, _rate_topic_field(action, field, live or {}))
 
 
 def assess_broker_field(field: FieldChange) -> FieldChange:
-    """Rate a dynamic broker config."""
+    """Rate a change to a dynamic broker config."""
     loss_rating = _rate_record_loss(field, None)
     return with_risk(field, loss_rating or (Risk.DISRUPTIVE, "Changes the behavior of running brokers."))
 
 
 def assess_worker_field(field: FieldChange) -> FieldChange:
-    """Rate an override on Connect workers, or a worker that has not applied it yet."""
+    """Rate a change to an override on Connect workers, or a worker that has not applied an override."""
     return with_risk(field, (Risk.DISRUPTIVE, "Changes the behavior of running Connect workers."))
 
 
 def assess_placement_field(field: FieldChange) -> FieldChange:
-    """Rate replicas of a partition, log directories, and the throttle rates of their moves."""
+    """Rate a change to the replicas of a partition, to log directories or to throttle rates."""
     return with_risk(field, _rate_placement(field))
 
 
@@ -84,7 +84,7 @@ def _rate_placement(field: FieldChange) -> RiskRating:
     if path == "log_dir":
         return Risk.DISRUPTIVE, "Replicas are copied to other log directories."
     if path not in ("replicationFactor", "assignments", "replicas") or field.before is None:
-        return _NO_RISK  # a throttle rate, or the first replicas of an added partition
+        return _NO_RISK  # a throttle rate, or the replicas of an added partition
     if before is not None and after is not None and after < before:
         return Risk.DISRUPTIVE, "Fewer brokers store the records."
     has_lists = isinstance(field.before, list) and isinstance(field.after, list)
@@ -94,16 +94,16 @@ def _rate_placement(field: FieldChange) -> RiskRating:
 
 
 def _count_replicas(value: JsonValue) -> int | None:
-    """Return the number of replicas; None if the value is neither a list nor a count."""
+    """Return the number of replicas of a list or count, or None for a different type."""
     if isinstance(value, list):
         return len(value)
     return value if isinstance(value, int) else None
 
 
 def _rate_record_loss(field: FieldChange, inherited_value: JsonValue) -> RiskRating | None:
-    """Return the risk of a config change that makes Kafka delete more records; None for other changes.
+    """Return the risk of a config change that makes Kafka delete more records, or None.
 
-    inherited_value: the effective value if there is no override yet.
+    inherited_value: the effective value if the key has no override.
     """
     key = field.path.removeprefix(_CONFIGS)
     if key == _UNCLEAN:
@@ -155,7 +155,7 @@ def _parse_policies(key: str, value: JsonValue) -> set[str]:
 
 
 def _parse_limit(value: JsonValue) -> float:
-    """Parse a retention limit; a negative limit means unlimited."""
+    """Parse a retention limit. A negative limit means unlimited."""
     try:
         limit = float(value) if isinstance(value, str | int | float) else math.inf
     except ValueError:

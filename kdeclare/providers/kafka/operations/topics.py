@@ -131,7 +131,7 @@ class CreateTopic(TopicOperationType):
         )
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
-        """Return whether the topic exists, its overrides, and its partition count if the arguments set it."""
+        """Return the existence and the overrides of the topic, and its partition count if requested."""
         state = live.get(KafkaState)
         topic = state.topics.get(get_topic_name(op))
         if topic is None:
@@ -148,7 +148,7 @@ class CreateTopic(TopicOperationType):
         return {"topic": "present", "partitions": count, "configs": configs}
 
     def expected_state(self, op: Operation) -> View:
-        """Return the view of the topic that the arguments describe."""
+        """Return the view of the topic after the creation."""
         catalog = load_catalog(ConfigScope.TOPIC)
         args = get_arguments(op, NewTopic)
         configs = {
@@ -158,7 +158,7 @@ class CreateTopic(TopicOperationType):
         return {"topic": "present", "partitions": args.count, "configs": configs}
 
     def find_topic_effects(self, op: Operation) -> Mapping[str, TopicEffect]:
-        """Return the effect of the creation, with everything that the arguments request."""
+        """Return the effect of the creation: the counts, replicas and configs in the arguments."""
         args = get_arguments(op, NewTopic)
         replicas = args.assignments or {}
         sizes = [len(r) for r in replicas.values()]
@@ -197,7 +197,7 @@ class CreateTopic(TopicOperationType):
         return [Placement(get_topic_name(op), number, (), after) for number, after in replicas.items()]
 
     def claims(self, op: Operation) -> Mapping[str, str]:
-        """Return claims of the topic, its partition count and all of its configs."""
+        """Return claims for the topic, its partition count and all of its configs."""
         return {element: f"{element}/{get_topic_name(op)}" for element in self.ABSENT}
 
     def execute(
@@ -215,13 +215,13 @@ class CreateTopic(TopicOperationType):
         return {op.id: results[get_topic_name(op)] for op in ops}
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Delete the topic if it exists. Unless data loss is allowed, delete it only if it is empty."""
+        """Return the deletion of the topic. If data loss is not allowed, the topic must be empty."""
         if now["topic"] == "absent":
             return UndoResult()
         if now != self.expected_state(op):
             return UndoResult(conflicts=("the topic's partitions or configs",))
         recreate = None if allow_data_loss else get_arguments(op, NewTopic)
-        # the rollback adds the topic id that the run received
+        # The rollback adds the topic id that the run received.
         args = DeleteTopicArgs(get_topic_name(op), None, not allow_data_loss, recreate)
         return UndoResult("topic.delete", args)
 
@@ -238,13 +238,13 @@ class IncreasePartitions(TopicOperationType):
     right = "Alter on topic {topic}"
 
     def find_object(self, op: Operation) -> None:
-        """Return None: the operation creates no resource, because the topic already exists."""
+        """Return None, because the operation does not create a resource: the topic already exists."""
 
     def _count_before(self, op: Operation) -> int:
         return as_int(op.expect.get(self.element) or 0)
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
-        """Return the partition count and the identity of the topic."""
+        """Return the partition count and the id of the topic."""
         state = live.get(KafkaState)
         topic = state.topics.get(get_topic_name(op))
         count = len(topic.partitions) if topic else None
@@ -265,13 +265,13 @@ class IncreasePartitions(TopicOperationType):
         }
 
     def list_placements(self, op: Operation) -> Sequence[Placement] | None:
-        """Return the requested replicas of the added partitions; None if Kafka chooses them."""
+        """Return the requested replicas of the added partitions, or None if Kafka chooses the replicas."""
         args = get_arguments(op, NewPartitions)
         added = enumerate(args.assignments or (), start=self._count_before(op))
         return [Placement(args.topic, number, (), after) for number, after in added] or None
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
-        """Return the partition count, and the replicas of added partitions if requested."""
+        """Return the partition count, and the requested replicas of the added partitions."""
         first_added = self._count_before(op)
         added = enumerate(get_arguments(op, NewPartitions).assignments or (), start=first_added)
         replicas = (
@@ -281,11 +281,11 @@ class IncreasePartitions(TopicOperationType):
         return (*super().fields(op), *replicas)
 
     def claims(self, op: Operation) -> Mapping[str, str]:
-        """Return claims of the partition count and of the topic's identity."""
+        """Return claims for the partition count and the id of the topic."""
         return {**super().claims(op), **build_identity_claims([get_topic_name(op)])}
 
     def list_produced_claims(self, op: Operation) -> frozenset[str]:
-        """Return claims of the partition count and of the replicas of the added partitions."""
+        """Return claims for the partition count and for the replicas of the added partitions."""
         added = range(self._count_before(op), get_arguments(op, NewPartitions).total)
         return frozenset(super().claims(op).values()) | {f"replicas/{get_topic_name(op)}-{n}" for n in added}
 
@@ -304,7 +304,7 @@ class IncreasePartitions(TopicOperationType):
         return {op.id: results[get_topic_name(op)] for op in ops}
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Report that the former partition count cannot be restored: Kafka cannot remove partitions."""
+        """Report that the earlier partition count is lost, because Kafka cannot remove partitions."""
         if has_other_object(op, now):
             return UndoResult(conflicts=("the topic itself",))
         is_untouched = now[self.element] == op.expect.get(self.element)

@@ -1,1 +1,1 @@
-"""The requests about topics that policies evaluate (KIP-201): for plans, manifests and live clusters."""
+"""The requests for topics that policies evaluate (KIP-201): from plans, manifests and live clusters."""

@@ -1,4 +1,4 @@
-"""The cluster data that policies can use. It is read only when a policy uses it."""
+"""The cluster data for policies. The data is read only when a policy uses it."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ _PARTITIONS, _FACTOR = "num.partitions", "default.replication.factor"
 
 
 class ClusterReader:
-    """Reads the live cluster for all evaluated topics together, with one batch of requests per type of data.
+    """A reader for the live cluster. It reads each type of data for all evaluated topics together.
 
-    fault: the fault if a read failed; otherwise None.
+    fault: the Fault of a failed read, or None.
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class ClusterReader:
         live: KafkaState | None = None,
         selection: KafkaSelection | None = None,
     ) -> None:
-        """Create the reader. live: the data that was read for ``selection``, including all topics."""
+        """Create the reader. live: the data that was already read for ``selection``, including all topics."""
         self._cluster = cluster
         self._topic_names = sorted(set(topic_names))
         self._live = live
@@ -41,12 +41,12 @@ class ClusterReader:
 
     @property
     def is_busy(self) -> bool:
-        """Whether data is being read from the cluster. Thread-safe."""
+        """Whether the reader is currently reading from the cluster. Thread-safe."""
         return bool(self._reads)
 
     @cached_property
     def info(self) -> ClusterInfo:
-        """The brokers with their racks, and the principal."""
+        """The brokers with their racks, and the principal of kdeclare."""
         return self._live.cluster if self._live else self._read(self._cluster.describe)
 
     @property
@@ -60,15 +60,15 @@ class ClusterReader:
         return {broker.id: broker.rack for broker in self.info.brokers}
 
     def topic(self, name: str) -> Topic | None:
-        """Return one of the evaluated topics; None if it does not exist."""
+        """Return an evaluated topic, or None if the topic does not exist."""
         return self._topics.get(name)
 
     def replicas(self, name: str) -> Mapping[int, tuple[int, ...]] | None:
-        """Return the replicas of a topic's partitions; None if it does not exist.
+        """Return the replicas of the partitions of a topic, or None if the topic does not exist.
 
-        For a moving partition, the result contains the target of the move.
+        For a moving partition, the result contains the target replicas.
         """
-        moves = self._moves  # must be read first, because this can read the topics again
+        moves = self._moves  # Read the reassignments first, because this can read the topics again.
         topic = self.topic(name)
         if topic is None:
             return None
@@ -83,9 +83,9 @@ class ClusterReader:
         return self._overrides.get(name, {})
 
     def records(self, name: str, among: Collection[str]) -> int:
-        """Return the number of records of a topic, as the difference of its end and start offsets.
+        """Return the number of records of a topic: the difference between its end and start offsets.
 
-        among: topics whose counts are possibly needed later. Their counts are read in the same request.
+        among: topics whose record counts may be needed later. These counts are read in the same request.
         """
         if name not in self._record_counts:
             unknown = sorted({name, *among} - self._record_counts.keys())
@@ -123,7 +123,7 @@ class ClusterReader:
 
     @cached_property
     def _moves(self) -> Mapping[TopicPartition, Move]:
-        """The in-flight moves. Topics that were read earlier are read again together with the moves."""
+        """The in-flight reassignments. The topics are read again together with the reassignments."""
         known_moves, unread_topics = self._find_known_moves()
         if not unread_topics:
             return known_moves
@@ -133,7 +133,7 @@ class ClusterReader:
         return {**known_moves, **moves}
 
     def _find_known_moves(self) -> tuple[Mapping[TopicPartition, Move], list[str]]:
-        """Return the known moves, and the evaluated topics whose moves are unknown."""
+        """Return the reassignments that were already read, and the topics that still have to be read."""
         if self._live is None:
             return {}, self._topic_names
         if self._selection.every_topic:
@@ -191,7 +191,7 @@ class LiveTopicState:
 
     @property
     def replicas_assignments(self) -> Mapping[int, Sequence[int]]:
-        """The replicas of each partition; for a moving partition, the target of the move."""
+        """The replicas of each partition. For a moving partition, these are the target replicas."""
         return dict(self._replicas)
 
     @property
@@ -212,7 +212,7 @@ class LiveTopicState:
 
 @dataclass(frozen=True)
 class ResultingTopicState:
-    """A topic after requests: its state before them (None if it did not exist), and their effects."""
+    """A topic after requests: the state before the requests (None for a new topic), and the effects."""
 
     before: "LiveTopicState | ResultingTopicState | None"
     find_topic_effects: tuple[TopicEffect, ...]
@@ -220,7 +220,7 @@ class ResultingTopicState:
 
     @property
     def num_partitions(self) -> int:
-        """The requested number of partitions; otherwise the current number, or Kafka's default."""
+        """The requested number of partitions or, if none is requested, the current or default number."""
         for effect in reversed(self.find_topic_effects):
             if effect.partitions is not None:
                 return effect.partitions
@@ -228,7 +228,7 @@ class ResultingTopicState:
 
     @cached_property
     def replication_factor(self) -> int:
-        """The requested replication factor; otherwise the smallest replica count, or Kafka's default."""
+        """The requested replication factor or, if none is requested, the current or default factor."""
         creation = self.find_topic_effects[0]
         if self.before is None and len(self.find_topic_effects) == 1:
             return self.facts.defaults[1] if creation.factor is None else creation.factor
@@ -236,7 +236,7 @@ class ResultingTopicState:
 
     @property
     def replicas_assignments(self) -> Mapping[int, Sequence[int]]:
-        """The replicas after the requests, without partitions whose replicas Kafka will choose."""
+        """The replicas after the requests. Partitions whose replicas Kafka chooses are omitted."""
         return dict(self._replicas)
 
     @property

@@ -1,4 +1,4 @@
-"""The data about declared topics and configs that policies can use without a cluster."""
+"""The data about declared topics and configs for policies that are evaluated without a cluster."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
@@ -25,14 +25,14 @@ _TYPES = {"LIST": list, "BOOLEAN": bool, "STRING": str, "PASSWORD": str, "CLASS"
 
 
 def list_key_types(catalog: Catalog) -> Mapping[str, type]:
-    """Return the type of each key of a catalog; types that are not in `_TYPES` are numbers."""
+    """Return the Python type of each key of a catalog. Types that are not in `_TYPES` are numbers."""
     return {key: _TYPES.get(info.type, float) for key, info in catalog.keys.items()}
 
 
 def compute_override(catalog: Catalog, key: str, config_value: ConfigValue) -> str | None:
-    """Return the override that a declared value creates if the key had no override; None for no override.
+    """Return the override that a declared value creates for a key without override, or None.
 
-    Appending to a list, or subtracting from it, starts from the default of the key (KIP-339).
+    An append or a subtract starts from the default value of the key (KIP-339).
     """
     if isinstance(config_value, Unset | Secret):
         return None
@@ -43,7 +43,7 @@ def compute_override(catalog: Catalog, key: str, config_value: ConfigValue) -> s
 
 
 def compute_overrides(catalog: Catalog, config_values: Mapping[str, ConfigValue]) -> dict[str, str]:
-    """Return the overrides that declared configs create if the resource had no overrides."""
+    """Return the overrides that declared configs create for a resource without overrides."""
     values = {
         key: "" if isinstance(w, Secret) else compute_override(catalog, key, w)
         for key, w in config_values.items()
@@ -52,7 +52,7 @@ def compute_overrides(catalog: Catalog, config_values: Mapping[str, ConfigValue]
 
 
 def filter_overrides(entries: Mapping[str, ConfigEntry], source: ConfigSource) -> dict[str, str]:
-    """Return the declared overrides of a resource."""
+    """Return the overrides whose source is the resource itself."""
     return {key: entry.value or "" for key, entry in entries.items() if entry.source is source}
 
 
@@ -83,7 +83,7 @@ BROKER_WORDS = PolicyWords(
 
 
 class _CertainOverrides(Mapping[str, str]):
-    """The overrides that are certain even if the topic already exists with different overrides."""
+    """The declared overrides that do not depend on the live overrides of an existing topic."""
 
     def __init__(self, static_state: StaticTopicState, withholding: UnavailableTracker) -> None:
         self._static_state = static_state
@@ -109,7 +109,11 @@ class _CertainOverrides(Mapping[str, str]):
 
 @dataclass(frozen=True, slots=True)
 class DeclaredTopicState:
-    """A declared topic: with ``created``, the state of a new topic; otherwise, only what is certain."""
+    """A declared topic without its live state.
+
+    created: whether the topic is assumed to be new. If not, only values that do not depend on the live topic
+        are available.
+    """
 
     stated: StaticTopicState
     created: bool
@@ -117,26 +121,29 @@ class DeclaredTopicState:
 
     @property
     def num_partitions(self) -> int:
-        """The declared number of partitions; otherwise unavailable."""
+        """The declared number of partitions. Unavailable if the manifest does not declare a number."""
         count = self.stated.effect.partitions
         return self._withhold() if count is None else count
 
     @property
     def replication_factor(self) -> int:
-        """The declared replication factor; otherwise unavailable."""
+        """The declared replication factor. Unavailable if the manifest does not declare a factor."""
         factor = self.stated.effect.factor
         return self._withhold() if factor is None else factor
 
     @property
     def replicas_assignments(self) -> Mapping[int, Sequence[int]]:
-        """The declared replicas. Empty for a creation if Kafka chooses them; otherwise unavailable."""
+        """The declared replicas, or empty if Kafka chooses the replicas of a new topic.
+
+        Unavailable if replicas are not declared and the topic can exist, or if kdeclare chooses the replicas.
+        """
         is_left_to_kafka = self.created and not self.stated.placed
         replicas = self.stated.effect.replicas
         return dict(replicas) if replicas or is_left_to_kafka else self._withhold()
 
     @property
     def configs(self) -> Mapping[str, str]:
-        """All overrides if the topic is created; otherwise only the overrides that are certain."""
+        """All overrides of a new topic. For a topic that can exist, only overrides that are certain."""
         if not self.created:
             return _CertainOverrides(self.stated, self.withholding)
         return {key: value for key, value in self.stated.effect.configs.items() if value is not None}
@@ -147,9 +154,11 @@ class DeclaredTopicState:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredTopicRequest(OfflineRequest):
-    """The request that applying a manifest will cause. ``created``: assume that the topic does not exist.
+    """The request that applying a manifest will cause.
 
-    declared_labels: the labels in the manifest. withholding: records which unavailable data the policy used.
+    declared_labels: the labels in the manifest.
+    created: whether the topic is assumed to be new.
+    withholding: a record of the unavailable data that the policy used.
     """
 
     topic: str
@@ -175,7 +184,7 @@ class DeclaredTopicRequest(OfflineRequest):
 
     @property
     def changed(self) -> frozenset[str]:
-        """All declared fields on CREATE; otherwise unavailable."""
+        """All declared fields on CREATE. Unavailable for different actions."""
         return self.stated.effect.fields if self.created else self._raise_unavailable()
 
     @property
@@ -185,11 +194,11 @@ class DeclaredTopicRequest(OfflineRequest):
 
     @property
     def record_count(self) -> int:
-        """The number of records: 0 on CREATE; otherwise unavailable."""
+        """The number of records: 0 on CREATE. Unavailable for different actions."""
         return 0 if self.created else self._raise_unavailable()
 
     def partitions_of(self, labels: Mapping[str, str]) -> int:
-        """Always unavailable, because topics that are not declared also count."""
+        """Always unavailable, because the number includes topics that are not declared."""
         self._raise_unavailable()
 
 

@@ -1,4 +1,4 @@
-"""Topic requests that policies evaluate together: the changes of a plan, and existing topics."""
+"""The requests for topics that policies evaluate together: planned changes and existing topics."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field
@@ -32,10 +32,11 @@ TopicEffects = tuple[TopicEffect, ...]
 
 @dataclass(frozen=True)
 class ReviewContext:
-    """The cluster, with the requests of the plan that have been evaluated and were not denied.
+    """The cluster, and the requests of a plan that were evaluated and not denied.
 
-    labels: the labels of each topic that has labels. applied: the labels that were last applied.
-    doing: the evaluated topics, by action.
+    labels: the labels of each topic that has labels.
+    applied: the labels that were last applied to each topic.
+    doing: the evaluated topics by action.
     """
 
     facts: ClusterReader
@@ -46,7 +47,7 @@ class ReviewContext:
     _partition_counts: dict[frozenset[tuple[str, str]], int] = field(default_factory=dict)
 
     def accept(self, topic: str, effects: Sequence[TopicEffect]) -> None:
-        """Record the effects of a request that was not denied. Later requests are evaluated with them."""
+        """Record the effects of a request that was not denied. Later requests are evaluated after it."""
         for label_set in self._partition_counts:
             if self._has_labels(topic, label_set):
                 self._partition_counts[label_set] += self._count_topic_partitions(
@@ -55,13 +56,13 @@ class ReviewContext:
         self._accepted[topic] = (*self.get_accepted(topic), *effects)
 
     def get_accepted(self, topic: str) -> TopicEffects:
-        """Return the effects on a topic of the requests that were not denied."""
+        """Return the effects that requests had on a topic, without denied requests."""
         return self._accepted.get(topic, ())
 
     def partitions_of(
         self, labels: Mapping[str, str], topic: str, effects: Sequence[TopicEffect] = ()
     ) -> int:
-        """Return the number of partitions of the topics with these labels, including a request's effects."""
+        """Return the number of partitions of topics with these labels, including the effects of a request."""
         wanted = frozenset(labels.items())
         if wanted not in self._partition_counts:
             chosen = [name for name in self.labels if self._has_labels(name, wanted)]
@@ -75,7 +76,7 @@ class ReviewContext:
         )
 
     def records(self, topic: str, action: PolicyAction) -> int:
-        """Return the record count of a topic. One request reads the counts of all topics with this action."""
+        """Return the record count of a topic. The counts of all topics with this action are read together."""
         return self.facts.records(topic, self.doing.get(action, ()))
 
     def _has_labels(self, topic: str, label_set: frozenset[tuple[str, str]]) -> bool:
@@ -96,7 +97,7 @@ class ReviewContext:
 
 @dataclass(frozen=True)
 class TopicRequest:
-    """The changes to one topic by one resource of a plan; see `policy.interface.RequestMetadata`.
+    """The changes to one topic by one resource of a plan (see `policy.interface.RequestMetadata`).
 
     earlier_effects: the earlier changes to the topic by different resources of the plan.
     """
@@ -135,7 +136,7 @@ class TopicRequest:
 
     @cached_property
     def post_request_state(self) -> ResultingTopicState | None:
-        """The topic after the request; None on DELETE."""
+        """The topic after the request, or None on DELETE."""
         if self.action is PolicyAction.DELETE:
             return None
         return ResultingTopicState(self.pre_request_state, self.find_topic_effects, self.context.facts)
@@ -170,16 +171,16 @@ class TopicRequest:
     def partitions_of(self, labels: Mapping[str, str]) -> int:
         """Return the number of partitions of the topics with these labels.
 
-        The number includes the effects of this request and of earlier requests that were not denied.
+        The number includes the effects of this request and of earlier requests, except for denied requests.
         """
         return self.context.partitions_of(labels, self.topic, self.find_topic_effects)
 
 
 @dataclass(frozen=True, slots=True)
 class ExistingTopicRequest:
-    """An existing topic, evaluated as if it were created (CREATE) or changed without effect (MODIFY).
+    """An existing topic that is evaluated as a creation (CREATE) or as an update without changes (MODIFY).
 
-    among: all topics that are evaluated in the same way.
+    among: all topics that are evaluated together with this topic.
     """
 
     topic: str
@@ -214,12 +215,12 @@ class ExistingTopicRequest:
 
     @property
     def labels_before(self) -> Mapping[str, str]:
-        """The labels of the topic, because the request changes nothing; empty on CREATE."""
+        """The labels of the topic, because the request does not change the labels. Empty on CREATE."""
         return {} if self.action is PolicyAction.CREATE else self.labels
 
     @property
     def changed(self) -> frozenset[str]:
-        """On CREATE, all fields of the topic, as if Kafka had chosen the replicas; otherwise empty."""
+        """On CREATE, all fields of the topic, as if Kafka had chosen the replicas. Empty on MODIFY."""
         if self.action is not PolicyAction.CREATE:
             return frozenset()
         keys = self.post_request_state.configs
@@ -250,7 +251,7 @@ class TopicReview:
 
     @property
     def fault(self) -> Fault | None:
-        """The fault if a read failed; otherwise None."""
+        """The Fault of a failed read, or None."""
         return self.context.facts.fault
 
     @property
@@ -259,7 +260,7 @@ class TopicReview:
         return self.context.facts.is_busy
 
     def make_request(self, name: str, effects: Sequence[PolicyEffect]) -> TopicRequest:
-        """Return a request that takes effect after the requests that were not denied."""
+        """Return a request that takes effect after all earlier requests that were not denied."""
         return TopicRequest(
             name, _filter_topic_effects(effects), self.context.get_accepted(name), self.context
         )
@@ -276,7 +277,7 @@ class TopicReview:
 
 
 def start_review(inputs: ReviewInputs) -> TopicReview:
-    """Start a review. Policies use the data that was read for the plan. They read more data on demand."""
+    """Start a review of planned changes. Policies use the data of the plan, and read more data on demand."""
     cluster = inputs.connections.get(KafkaConnection).cluster
     topic_names = {name for names in inputs.subjects.values() for name in names}
     live = inputs.live.find(KafkaState) if inputs.live is not None else None
@@ -285,7 +286,7 @@ def start_review(inputs: ReviewInputs) -> TopicReview:
 
 
 def start_snapshot_review(live: parts.LiveState, names: Sequence[str], labels: Labels) -> TopicReview:
-    """Start a review of topics in a snapshot, which contains all topics with their overrides."""
+    """Start a review of topics in a snapshot. The snapshot contains all topics with their overrides."""
     state = live.get(KafkaState)
     resources = {ConfigResource(ConfigScope.TOPIC, name) for name in state.topics}
     selection = KafkaSelection(
@@ -297,16 +298,17 @@ def start_snapshot_review(live: parts.LiveState, names: Sequence[str], labels: L
 
 
 class _SnapshotReader(ClusterReader):
-    """A reader of a snapshot, without access to the cluster."""
+    """A reader for a snapshot, without access to a cluster."""
 
     @property
     def principal(self) -> str | None:
-        """Raises Fault: a snapshot has no principal, and None would mean "clients are not authenticated"."""
+        """Raises Fault, because a snapshot has no principal. None would mean "clients are not authenticated".
+        """
         return self._read(self._cluster.describe).principal
 
 
 class _SnapshotOnlyCluster:
-    """A cluster whose methods all raise Fault."""
+    """A cluster in which every method raises Fault."""
 
     def __getattr__(self, name: str) -> Callable[..., Mapping[str, object]]:
         def refuse(*_: object, **__: object) -> Mapping[str, object]:
