@@ -1,4 +1,4 @@
-"""Apply manifests or a saved plan, or roll back a run. Each of these holds the lock of the state."""
+"""Apply manifests or a saved plan, or roll back a run. All functions here hold the lock of the state."""
 
 import signal
 import time
@@ -152,7 +152,7 @@ def roll_back(
     allow_data_loss: whether to delete topics that the run created even if they hold records.
     Values that another client changed after the run are left unchanged and reported in the plan's
     diagnostics.
-    Return None, too, if ``apply_options.confirm`` declines.
+    Also return None if ``apply_options.confirm`` declines.
     Raises KdeclareError for the same reasons as `apply_manifests`, and if there is no such run.
     """
     store = workspace.store
@@ -300,7 +300,7 @@ def confirm_and_apply(
         stop=stop,
         request_deadline_s=workspace.request_deadline_s,
     )
-    is_worker_thread = current_thread() is not main_thread()  # only it can set signal handlers
+    is_worker_thread = current_thread() is not main_thread()  # only the main thread sets signal handlers
     with (
         nullcontext()
         if apply_options.stop or is_worker_thread

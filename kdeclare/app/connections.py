@@ -62,7 +62,8 @@ class ConnectionKeeper(Protocol):
 class Opener:
     """Opens the connection of one provider.
 
-    makes, is_always_needed: see `ConnectionType`. open: a function that opens it or raises KdeclareError.
+    makes, is_always_needed: see `ConnectionType`. open: a function that opens the connection or raises
+    KdeclareError.
     is_kept: whether a keeper keeps a `Keepable` connection open for later commands, and closes it.
     is_named: whether the environment configures the system or must configure it; see `Connections`.
     """
@@ -287,8 +288,8 @@ class ConnectionCache:
     """A thread-safe cache of connections that still respond.
 
     Callers must not close a `Keepable` connection. A cached connection that no longer responds is replaced
-    with a new connection, within the timeout of the call. This finds a system that has moved to a different
-    address, and raises the same errors as a first connection.
+    with a new connection, within the timeout of the call. The new connection finds a system that has moved to
+    a different address, and raises the same errors as a first connection.
     """
 
     def __init__(self) -> None:

@@ -31,7 +31,7 @@ from kdeclare.engine.state.port import StateStore
 NO_PLAN_OPTIONS = PlanOptions()
 
 _UNWRITABLE_STATE_CODES = frozenset({"state-no-access", "disk-full", "state-io", "state-no-locks"})
-"""Codes of errors about a state folder that cannot be written. Commands that change nothing continue."""
+"""Codes of errors about an unwritable state folder. Commands that change nothing continue despite them."""
 
 
 def recover_before_plan(
@@ -60,8 +60,8 @@ def recover_if_possible(
     """Recover crashed runs. If a run is still in progress, only report it. Raises Fault.
 
     command: the command, shown to other users while the lock is held.
-    clean_up: whether to run the pending cleanup. A plan only reports it, because a plan must not change
-    anything.
+    clean_up: whether to run the pending cleanup, rather than only report it. Not for a plan, which must not
+    change anything.
     wait: whether to wait until brokers no longer work on requests of the crashed run. Otherwise, a run with
     such requests is not closed.
 
@@ -100,7 +100,7 @@ def recover_if_possible(
 
 
 def warn_run_in_progress(lock_error: KdeclareError) -> tuple[Diagnostic, ...]:
-    """Convert the error of a held lock to a warning. Raises ``lock_error`` if it has another cause."""
+    """Convert the error of a held lock to a warning. Raise ``lock_error`` again if its cause is different."""
     if lock_error.exit_code is not ExitCode.LOCKED:
         raise lock_error
     return tuple(_build_run_in_progress_warning(d) for d in lock_error.diagnostics)

@@ -25,7 +25,7 @@ StatusReport = tuple[StatusView, tuple[Diagnostic, ...]]
 
 
 def watch_status(workspace: Workspace, *, clean_up: bool) -> Iterator[StatusReport]:
-    """Yield the current status again and again. Crashed runs are recovered before each reading.
+    """Yield the current status without end. Crashed runs are recovered before each reading.
 
     clean_up: whether to run the pending cleanup of earlier work, too. Raises KdeclareError.
     """

@@ -50,7 +50,7 @@ def observe_expected(
 ) -> Observation:
     """Read the selected objects until the existing ``objects`` are visible or ``patience`` runs out.
 
-    await_unsettled: whether to wait for objects whose existence cannot be checked, too.
+    await_unsettled: whether to wait also for objects whose existence cannot be checked.
     Raises Fault if a system does not respond.
     """
     expected = ExpectedObjects(patience, objects=frozenset(objects), await_unverifiable=await_unsettled)

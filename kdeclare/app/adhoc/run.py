@@ -33,7 +33,7 @@ class AdhocRequest:
     """The resources that an ad hoc command changes.
 
     desired: the resources to create or change. removals: the resources to delete.
-    failed: the diagnostics of each resource that cannot be changed; planning can add to it.
+    failed: the diagnostics of each resource that cannot be changed. Planning can add more resources.
     left_out: the reason for skipping each resource that needs no change.
     diagnostics: diagnostics that are not in ``failed``.
     The provider puts each resource into exactly one of the first four fields.

@@ -29,7 +29,7 @@ kind: Project
 metadata: {{name: {name}}}
 spec:
   manifests: [{manifests}]
-  state: state  # what kdeclare owns and has done; share one state within a team
+  state: state  # the folder with kdeclare's state and run history; share it within a team
   environments:
     {env}:
       bootstrapServers: {servers}
@@ -168,7 +168,7 @@ def _is_in_file(path: str, diagnostic: Diagnostic) -> bool:
 
 
 def _attribute_to_option(diagnostic: Diagnostic, options: Mapping[tuple[str, int], str]) -> Diagnostic:
-    """Name the command-line option in place of the position in the new file, which is not written."""
+    """Return the diagnostic with the command-line option instead of a position in the unwritten file."""
     option = options.get((diagnostic.place.file, diagnostic.place.line)) if diagnostic.place else None
     return replace(diagnostic, place=None, detail=f"{option}: {diagnostic.detail}") if option else diagnostic
 

@@ -91,9 +91,9 @@ def _is_about(problem: Diagnostic, resource: ResourceId) -> bool:
 def _find_hidden_fields(desired: DesiredResource, leaves: Mapping[NodePath, Any]) -> set[NodePath]:
     """Find the fields of a spec to hide because they hold a secret.
 
-    The spec's model marks some of these fields. The others are found by the secrets in the body. If the field
-    of a secret in the body is unknown, every field that contains the secret is hidden. If no field contains
-    it, the kind derived the secret from several fields, and the whole spec is hidden.
+    The spec's model marks some of these fields. The other fields are found by the secrets in the body. If it
+    is unknown which field a secret in the body comes from, every field that contains the secret is hidden. If
+    no field contains the secret, the kind derived it from several fields, and the whole spec is hidden.
     """
     model = KINDS[desired.id.kind].spec
     hidden = {
@@ -111,7 +111,7 @@ def _find_hidden_fields(desired: DesiredResource, leaves: Mapping[NodePath, Any]
 def _is_beside_value(body: object, secret_path: NodePath) -> bool:
     """Return whether the body has the plain value at the path, with the secret stored beside it.
 
-    The plain value is shown in this case: only the system can tell whether the value is sensitive.
+    In this case, only the system can tell whether the value is sensitive, and the plain value is shown.
     """
     value: Any = body
     for step in secret_path:

@@ -21,7 +21,7 @@ from kdeclare.policy.resource_checks import StaticVerdicts, find_static_verdicts
 from kdeclare.report.run.views import ValidationView
 
 WOULD_DENY = "policy-if-created"
-"""The code for a policy violation by creating a resource. The policy may allow an existing resource."""
+"""The code for a resource that would violate a policy if it were created. It may be allowed if it exists."""
 
 
 def validate(

@@ -90,7 +90,7 @@ def prepare_edits(workspace: Workspace, changes: Iterable[Change]) -> PreparedEd
 
 
 def read_project_sources(workspace: Workspace) -> ProjectSources:
-    """Return the sources of the declared resources. They are empty if there is no project file."""
+    """Return the sources of the declared resources. There are none if there is no project file."""
     return read_sources(workspace.project, workspace.environ, KINDS)
 
 
@@ -170,7 +170,7 @@ def _write_edit(edit: FileEdit) -> None:
 def _build_changed_error(files: Sequence[str]) -> Diagnostic:
     return error(
         "manifest-changed",
-        "Manifest has changed meanwhile",
+        "Manifest was changed during the command",
         f"{', '.join(files)} changed after the edit was prepared. No manifest was written.",
         hint="Repeat the command, or edit the manifest.",
     )

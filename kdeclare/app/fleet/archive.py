@@ -93,7 +93,7 @@ class _ArchiveContents:
     def text(self, file: Path, folder: Path) -> None:
         """Add a file, with the files and variables that it references.
 
-        folder: the folder that references to files are relative to.
+        folder: the folder for relative references to files.
         """
         if not self._is_first_visit((file, folder)) or not file.is_file():
             return

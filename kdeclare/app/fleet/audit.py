@@ -123,7 +123,7 @@ def evaluate_objects(
 ) -> ClusterEvaluation:
     """Evaluate policies for live objects of a snapshot.
 
-    objects: the ids of their resources.
+    objects: the live objects, by the ids of their resources.
     """
     results: list[ClusterEvaluation] = []
     for kind, kind_policies in group_by_kind(policies).items():

@@ -1,6 +1,6 @@
 """Functions that Spark tasks run: they read one cluster, or its project, into rows of a table.
 
-If this fails, the row of the cluster itself contains the error, so that other clusters are not affected.
+If reading fails, the row of the cluster itself contains the error, so that other clusters are not affected.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

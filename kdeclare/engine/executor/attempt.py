@@ -35,7 +35,7 @@ _FIRST_STEP_S = 0.1
 _LONGEST_STEP_S = 1.0
 
 _ALREADY_CAUSES = DONE_CAUSES | {FaultCause.GONE_ALREADY}
-"""Why a system refuses a repeated request if the first request took effect."""
+"""The causes for which a system refuses a repeated request if the first request took effect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ class Attempt:
     def _find_overtaken(
         self, operations: Sequence[Operation], answers: Mapping[str, Outcome]
     ) -> dict[str, OperationResult]:
-        """Return results for operations that were refused because of another client's change just before."""
+        """Return results for operations refused because another client changed the resource first."""
         faults = {op.id: fault for op in operations if isinstance(fault := answers[op.id], Fault)}
         causes = {id_: _find_cause(op, faults[id_]) for op in operations if (id_ := op.id) in faults}
         suspects = [op for op in operations if causes.get(op.id) in DONE_CAUSES]

@@ -51,7 +51,7 @@ class RunLine(_JournalLine):
 
 
 class BeginLine(_JournalLine):
-    """Written to disk before a request with these operations is sent, and again before each resend.
+    """A line that is written before a request with these operations is sent, and again before each resend.
 
     deadline: the time until which brokers may work on the request; absent in journals of earlier versions.
     """

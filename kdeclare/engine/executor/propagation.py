@@ -53,8 +53,9 @@ def await_visibility(
 ) -> tuple[PendingWrite, ...]:
     """Wait until the writes of recent runs are visible, and return the writes that are still invisible.
 
-    limit_s: how long to wait for a write after its acknowledgment, in seconds. wait: if False, check only
-    once. Raises Fault if a system does not respond.
+    limit_s: how long to wait for a write after its acknowledgment, in seconds.
+    wait: if False, check only once.
+    Raises Fault if a system does not respond.
     """
     started_at, step_s = clock.monotonic(), _FIRST_STEP_S
     since = clock.now() - timedelta(seconds=limit_s)

@@ -290,7 +290,7 @@ def _report_unrestored(step: _UndoStep, element: str, code: str) -> Diagnostic:
     if code == CONFLICT:
         return warning(
             CONFLICT,
-            "Changed since by another client",
+            "Changed by another client after the run",
             f"{resource}: {element} was changed after the run, so the rollback leaves it unchanged.",
             hint="Change it manually, or declare the value that it should have and apply.",
             resource=resource,

@@ -145,7 +145,7 @@ def validate_cluster_id(planned: str, live: str, cluster_name: str) -> None:
 class _Draft:
     """A plan under construction.
 
-    blocked: by resource, the code of the cause that blocks it. A blocked resource has no operations.
+    blocked: the blocked resources, each with the code of the cause. A blocked resource has no operations.
     """
 
     request: PlanRequest
@@ -222,7 +222,7 @@ def _plan_operations(draft: _Draft, live: LiveState, context: PlanContext) -> tu
         operations = step.operations
         draft.report(step.diagnostics)
     draft.block(refused_deletions.values(), MAX_DELETES)
-    # After `refine`, because `refine` may change the objects that operations touch.
+    # This follows `refine`, because `refine` may change the objects that operations touch.
     step = link_operations(operations)
     draft.report(step.diagnostics)
     try:

@@ -140,7 +140,7 @@ def _list_requested(
 ) -> Iterator[tuple[ResourceId, DesiredResource | None, OwnedRecord | None]]:
     """Yield the resources that an ad hoc command requests.
 
-    Only resources to delete have a record, to find out whether they must not be deleted.
+    An ownership record is included only for a resource to delete, because the record can forbid the deletion.
     """
     requested: dict[ResourceId, DesiredResource | None] = dict.fromkeys(request.scope.removals)
     requested |= {desired.id: allow_adoption(desired) for desired in request.desired}

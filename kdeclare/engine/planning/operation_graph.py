@@ -87,9 +87,9 @@ def find_claims_made_before(
     operations: all operations, predecessors first. produced, requested: claims by operation id. The result
     leaves out operations without such claims.
 
-    The predecessors of an operation are a bit set, with one bit for each operation that produces a requested
-    claim. The bit set is dropped when all successors of the operation have been processed. Sets of operation
-    ids would take memory quadratic in the number of operations.
+    The predecessors of an operation are stored as a bit set, with one bit for each operation that produces a
+    requested claim. The bit set is dropped when all successors of the operation have been processed. Sets of
+    operation ids would take memory quadratic in the number of operations.
     """
     requested_claims: frozenset[str] = frozenset().union(*requested.values())
     makers: dict[str, list[int]] = {}

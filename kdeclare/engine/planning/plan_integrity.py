@@ -129,7 +129,7 @@ def _prove_inverse(op: Operation) -> None:
         return
     inverse = op.inverse
     if inverse is None or inverse.verb not in OPERATION_TYPES:
-        raise _UnprovableError("it is undone by an unknown verb")
+        raise _UnprovableError("its inverse has an unknown verb")
     if isinstance(inverse.args, UnboundArguments):
         raise _UnprovableError(f"its inverse ({inverse.verb}): {inverse.args.problem}")
     undo_result = get_operation_type(op).invert(
@@ -147,7 +147,7 @@ def _prove_inverse(op: Operation) -> None:
 
 
 def _dump_effective_arguments(verb: str, args: Arguments) -> dict[str, JsonValue]:
-    """Return the arguments without those that only control the execution of the operation."""
+    """Return the arguments without the arguments that only control how the operation is executed."""
     execution_names = OPERATION_TYPES[verb].manner
     return {name: value for name, value in dump_arguments(args).items() if name not in execution_names}
 
@@ -253,12 +253,12 @@ def _is_shown(operation_values: Values, shown_values: Values) -> bool:
 
 def _describe_difference(change: Change, path: str, evidence: Evidence) -> str:
     if path not in evidence.shown:
-        return f"{change.id}: its operations change {path}, but the plan does not show it"
+        return f"{change.id}: its operations change {path}, but the plan does not show this change"
     if path not in evidence.done:
         return f"{change.id}: {path} is shown as changed, but no operation changes it"
     if evidence.shown[path][-1] == evidence.done[path][-1] and len(evidence.done[path]) > 2:
-        return f"{change.id}: {path} is changed more than once, but the plan does not show it"
-    return f"{change.id}: the change of {path} is not shown as its operations make it"
+        return f"{change.id}: {path} is changed more than once, but the plan does not show every change"
+    return f"{change.id}: the plan shows a different change of {path} than the operations make"
 
 
 def _check_risks(change: Change, minimum: Risk) -> Iterator[str]:

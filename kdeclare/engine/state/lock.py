@@ -106,7 +106,7 @@ class FileLock:
                 finally:
                     if fd >= 0:
                         os.close(fd)
-                # The lock was just broken, or another process only read it: try again.
+                # The lock was just broken, or another process held it briefly to read the holder: try again.
                 time.sleep(random.uniform(0.001, 0.01))
 
     def _read_info(self) -> tuple[LockInfo | None, bool]:

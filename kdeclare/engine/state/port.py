@@ -47,9 +47,9 @@ class StateStore(Protocol):
     """
 
     def read(self) -> State | None:
-        """Return the last written state; None if there has never been one.
+        """Return the last written state, or None if no state was ever written.
 
-        Raises KdeclareError for a state that is corrupt or of another version.
+        Raises KdeclareError for a state that is corrupt or has a different format version.
         """
 
     def write(self, state: State) -> None:

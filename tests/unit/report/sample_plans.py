@@ -326,7 +326,7 @@ SAMPLES: dict[str, Plan] = {
             ),
             warning(
                 "conflict",
-                "Changed since by another client",
+                "Changed by another client after the run",
                 f"{REFUNDS} retention.ms is 1000; the run left 2592000000.",
                 resource=str(REFUNDS),
             ),
