@@ -1,4 +1,4 @@
-"""A clock that callers pass in, so that tests can run without real waiting."""
+"""A replaceable clock, so that tests do not have to wait in real time."""
 
 import time
 from datetime import UTC, datetime, timedelta
@@ -12,7 +12,7 @@ class Clock(Protocol):
         """Return the current time in UTC."""
 
     def monotonic(self) -> float:
-        """Return seconds from a clock that never goes backwards."""
+        """Return the time, in seconds, of a clock that never goes backwards."""
 
     def sleep(self, seconds: float) -> None:
         """Wait for this many seconds."""

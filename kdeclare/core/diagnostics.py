@@ -8,16 +8,16 @@ from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.frozen_dataclass import dataclass
 
 LITERAL_SECRET = "literal-secret"
-"""The code of the warning about a plain-text secret in a manifest; plan files cannot hold such secrets."""
+"""The warning code for a plain-text secret in a manifest. Such a secret cannot be saved in a plan file."""
 
 UNKNOWN_SETTING = "unknown-config"
-"""The error code for a setting that kdeclare does not know, although the live system may have it."""
+"""The error code for a setting that kdeclare does not know. The live system may know the setting."""
 
 
 class Severity(StrEnum):
     """The severity of a diagnostic.
 
-    An error stops the whole plan from being applied; a denial (by a policy or guard) stops one resource.
+    An error blocks the whole plan. A denial by a policy or a guard blocks one resource.
     """
 
     ERROR = "error"
@@ -49,8 +49,7 @@ class Diagnostic:
     detail: full sentences with the names and values.
     hint: what the user can do about it.
     resource: the id of the affected resource, if any.
-    subject: the key, field or other resource that the problem is about, for code that reviews the diagnostic
-        later.
+    subject: the key, field or resource that the problem is about, for code that processes the diagnostic.
     """
 
     severity: Severity
@@ -64,12 +63,12 @@ class Diagnostic:
 
     @property
     def is_error(self) -> bool:
-        """Whether this diagnostic stops the plan from being applied."""
+        """Whether this diagnostic blocks the whole plan."""
         return self.severity is Severity.ERROR
 
     @property
     def is_blocking(self) -> bool:
-        """Whether this diagnostic stops its resource from being applied."""
+        """Whether this diagnostic blocks at least its resource."""
         return self.severity in (Severity.ERROR, Severity.DENIED)
 
 
@@ -87,7 +86,10 @@ info = partial(Diagnostic, Severity.INFO)
 
 
 def summarize_diagnostics(diagnostics: Sequence[Diagnostic]) -> str:
-    """Return one line: the first error (or diagnostic, if there is no error) and how many more follow."""
+    """Return one line with the first error and the number of further errors.
+
+    If there is no error, return the first diagnostic and the number of further diagnostics.
+    """
     errors = [d for d in diagnostics if d.is_error] or list(diagnostics)
     first_error, more_count = errors[0], len(errors) - 1
     position_prefix = f"{first_error.place}: " if first_error.place is not None else ""

@@ -1,10 +1,11 @@
-"""Documents that kdeclare prints and saves. Each is a typed value; pydantic serializes it and derives its
-schema.
+"""JSON documents that kdeclare prints and saves. Pydantic serializes the documents and derives their schemas.
 
-A value is a frozen dataclass whose fields are in the order of the JSON. The published schemas (docs/schemas)
-describe the output: every listed field is present, and no other field is. A schema names a dataclass after
-its class, with ``Document`` appended, or uses its ``schema_name``. A field that is computed from other fields
-has ``init=False``, and ``__post_init__`` sets it.
+Each document is a frozen dataclass whose fields are in the same order as in the JSON. A field that is
+computed from other fields has ``init=False``, and ``__post_init__`` sets it.
+
+The published schemas (docs/schemas) describe the output exactly: the output has all listed fields and no
+additional fields. In a schema, the name of a dataclass is its ``schema_name`` if it has one, or its class
+name with ``Document`` appended.
 """
 
 from collections.abc import Mapping
@@ -41,7 +42,7 @@ _VERSION_SCHEMA = {"const": FORMAT_VERSION, "title": "Format Version", "type": "
 
 
 def format_time(moment: datetime) -> str:
-    """Return a time in UTC as ISO 8601, with fractions of a second unless they are zero."""
+    """Return a time in UTC as ISO 8601. A fraction of a second is included only if it is not zero."""
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
@@ -69,10 +70,10 @@ class _Opaque:
 
 
 Opaque = Annotated[_Shape, _Opaque()]
-"""A value that is serialized by its runtime type."""
+"""A value that is serialized according to its runtime type."""
 
 Hidden = Annotated[_Shape, _Opaque(), Field(exclude=True)]
-"""A value that is needed to render a document but is not part of its JSON."""
+"""A value that is needed to render a document but is not part of the document's JSON."""
 
 
 class OneOf:
@@ -88,7 +89,7 @@ class OneOf:
 
 
 def build_document(document_type: type[_Dataclass], source: object, **overrides: object) -> _Dataclass:
-    """Return a document built from the attributes of ``source``, except where ``overrides`` gives a value."""
+    """Return a document built from the attributes of ``source``. Values in ``overrides`` take precedence."""
     copied_names = {
         field.name for field in fields(document_type) if field.init and hasattr(source, field.name)
     }
@@ -108,7 +109,7 @@ def publish_schemas(
 ) -> dict[str, JsonSchemaValue]:
     """Return the JSON Schemas (2020-12) by name, as saved in ``docs/schemas/NAME.schema.json``.
 
-    name_enums: define enumerations once under their names instead of inline.
+    name_enums: whether each enumeration is defined once, under its name, instead of inline.
     """
     schema_header = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
     titles = {name: {"title": f"kdeclare {name}, format {FORMAT_VERSION}"} for name in document_types}
@@ -127,7 +128,7 @@ def parse_document(document_type: type[_Shape], text: str) -> _Shape:
 
 
 _adapters: dict[type, TypeAdapter[object]] = {}
-"""Built on first use, because each takes several milliseconds."""
+"""Pydantic adapters by document type, built on first use because building one takes several milliseconds."""
 
 
 def _get_adapter(document_type: type) -> TypeAdapter[object]:
@@ -182,7 +183,7 @@ def _resolve_references(
 
 
 class _PublishedSchema(GenerateJsonSchema):
-    """Generates schemas of the output. Omits defaults, which matter only when a value is constructed."""
+    """Generates schemas of the output. The schemas omit defaults, because the output has every field."""
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
         return self.generate_inner(schema["schema"])

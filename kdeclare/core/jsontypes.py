@@ -1,7 +1,7 @@
 """JSON as Python types: the type of any value, parsing, and canonical serialization.
 
-Code that reads JSON belongs at the boundaries: it narrows values with `as_object`, `as_list` and similar
-functions, and returns frozen values. All other code passes a `JsonValue` along without inspecting it.
+Code that reads files or responses narrows JSON values with `as_object`, `as_list` and similar functions, and
+returns frozen values. All other code passes a `JsonValue` on without inspecting it.
 """
 
 import hashlib
@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
 if TYPE_CHECKING:
     JsonValue: TypeAlias = bool | int | float | str | Sequence["JsonValue"] | Mapping[str, "JsonValue"] | None
-    """Plain data. The containers are read-only, so that ``dict[str, int]`` is also a `JsonValue`."""
+    """Plain data. The container types are read-only, so that ``dict[str, int]`` is also a `JsonValue`."""
 else:
-    JsonValue = object  # readers of annotations (pydantic) must neither validate nor copy the content
+    JsonValue = object  # so that pydantic, which reads annotations, does not validate or copy the content
 
 JsonObject: TypeAlias = Mapping[str, JsonValue]
 """A JSON object."""
 
 
 def parse_json(text: str | bytes) -> JsonValue:
-    """Parse a JSON text. Raises ValueError if it is invalid, or RecursionError if it is nested too deeply."""
+    """Parse JSON. Raises ValueError for invalid JSON, and RecursionError if the JSON is nested too deeply."""
     from pydantic_core import from_json  # imported here because most commands parse no JSON
 
     value: JsonValue
@@ -32,7 +32,7 @@ def parse_json(text: str | bytes) -> JsonValue:
 
 
 def dump_json(value: JsonValue) -> str | bytes:
-    """Return plain data as JSON, quickly and for internal use. The text is not canonical."""
+    """Return plain data as JSON for internal use. The function is fast, but the JSON is not canonical."""
     from pydantic_core import to_json
 
     try:
@@ -110,7 +110,7 @@ def as_texts(value: JsonValue) -> tuple[str, ...]:
     return tuple(elements) if _is_all_texts(elements) else tuple(map(as_text, elements))
 
 
-# These checks avoid a function call per element, because documents have long lists.
+# Documents contain long lists, so these checks avoid a function call per element.
 
 
 def _is_all_ints(values: Sequence[JsonValue]) -> TypeGuard[Sequence[int]]:
@@ -126,10 +126,10 @@ def _build_type_error(expected: str, value: JsonValue) -> TypeError:
 
 
 def dump_canonical_json(value: JsonValue) -> str:
-    """Return the canonical JSON text of a value: sorted keys, no white space, UTF-8 not escaped."""
+    """Return the canonical JSON of a value: sorted keys, no white space, non-ASCII characters not escaped."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def hash_json(value: JsonValue) -> str:
-    """Return the SHA-256 of the canonical text, in hex."""
+    """Return the SHA-256 hash of the canonical JSON of a value, in hexadecimal."""
     return hashlib.sha256(dump_canonical_json(value).encode()).hexdigest()

@@ -1,6 +1,6 @@
-"""Containers that hold one value per class. Several providers contribute values.
+"""Containers with at most one value per class. Each provider can contribute values.
 
-The core and the engine pass these containers on without knowing the values; a provider looks up its own value
+The core and the engine pass the containers on without knowing the values. A provider looks up its own value
 by class.
 """
 
@@ -20,7 +20,7 @@ class Parts:
         self._values = {type(value): value for value in values}
 
     def __eq__(self, other: object) -> bool:
-        """Whether ``other`` is a container with equal values."""
+        """Whether ``other`` is a container of the same class with equal values."""
         return isinstance(other, Parts) and type(self) is type(other) and self._values == other._values
 
     def __hash__(self) -> int:
@@ -32,24 +32,24 @@ class Parts:
         return f"{type(self).__name__}({', '.join(map(repr, self._values.values()))})"
 
     def get(self, part_type: type[_Part]) -> _Part:
-        """Return the value of this class. Raises LookupError if there is none."""
+        """Return the value of this class. Raises LookupError if the container has no such value."""
         part = self._values.get(part_type)
         if not isinstance(part, part_type):
             raise LookupError(f"no {part_type.__name__} among {', '.join(s.__name__ for s in self._values)}")
         return part
 
     def find(self, part_type: type[_Part]) -> _Part | None:
-        """Return the value of this class, or None."""
+        """Return the value of this class, or None if the container has no such value."""
         part = self._values.get(part_type)
         return part if isinstance(part, part_type) else None
 
     def with_part(self, value: object) -> Self:
-        """Return a copy with this value. It replaces the value of the same class, if there is one."""
+        """Return a copy that contains this value instead of any other value of the same class."""
         return type(self)(*self._values.values(), value)
 
 
 class LiveState(Parts):
-    """The live state at the time when it was read, with one part for each collector that read anything."""
+    """The live state as it was read, with one part for each collector that read anything."""
 
 
 Openers = Mapping[type[object], Callable[[], object]]
@@ -57,25 +57,26 @@ Openers = Mapping[type[object], Callable[[], object]]
 
 
 class Connections(Parts):
-    """The connections to the systems, one per provider. Some are opened on first use."""
+    """The connections to the systems, one per provider. Some connections are opened on first use."""
 
     __slots__ = ("_openers", "_unnamed")
 
     def __init__(
         self, *values: object, openers: Openers | None = None, unnamed: Openers | None = None
     ) -> None:
-        """Store open connections, and openers for the remaining connections by class.
+        """Store open connections, and functions that open the remaining connections.
 
-        An opener returns the same connection each time. It raises KdeclareError if it cannot connect.
-        unnamed: openers for systems that the environment does not configure. Calling such an opener raises an
-            error that explains why there is no connection.
+        openers: functions by connection class. A function returns the same connection each time, and raises
+            KdeclareError if it cannot connect.
+        unnamed: functions for systems that the environment does not configure. Calling such a function raises
+            an error that explains why there is no connection.
         """
         super().__init__(*values)
         self._openers = dict(openers or {})
         self._unnamed = dict(unnamed or {})
 
     def get(self, part_type: type[_Part]) -> _Part:
-        """Return the connection of this class. Raises KdeclareError if it cannot be opened."""
+        """Return the connection of this class. Raises KdeclareError if the connection cannot be opened."""
         opener = self._openers.get(part_type) or self._unnamed.get(part_type)
         if opener is None or part_type in self._values:
             return super().get(part_type)
@@ -85,13 +86,14 @@ class Connections(Parts):
         return connection
 
     def find(self, part_type: type[_Part]) -> _Part | None:
-        """Return the connection of this class; None if no provider makes such a connection. Raises
-        KdeclareError.
+        """Return the connection of this class, or None if there is no such connection and no way to open it.
+
+        Raises KdeclareError if the connection cannot be opened.
         """
         return self.get(part_type) if self.offers(part_type) else None
 
     def offers(self, sort: type[object]) -> bool:
-        """Whether a connection of this class is available, opened or not."""
+        """Whether a connection of this class is open or can be opened."""
         return sort in self._values or sort in self._openers
 
     def is_unconfigured(self, connection_type: type[object]) -> bool:
@@ -108,9 +110,10 @@ class Connections(Parts):
         return sort in self._values
 
     def with_openers(self, openers: Openers, unnamed: Openers | None = None) -> Self:
-        """Return the same connections, with openers for missing connections.
+        """Return the same connections with additional functions that open connections.
 
-        unnamed: openers for systems that the environment does not configure.
+        unnamed: functions for systems that the environment does not configure. Calling such a function raises
+            an error.
         """
         return type(self)(
             *self._values.values(),
@@ -119,13 +122,13 @@ class Connections(Parts):
         )
 
     def with_part(self, value: object) -> Self:
-        """Return the same connections and this one, so that no connection of its class has to be opened."""
+        """Return the same connections with this open connection, which replaces any other of its class."""
         return type(self)(*self._values.values(), value, openers=self._openers, unnamed=self._unnamed)
 
 
 class PlanContext(Parts):
-    """What providers have computed for one plan from all desired resources and the live state."""
+    """Results that providers compute once per plan, from all desired resources and the live state."""
 
 
 class PlanOptions(Parts):
-    """The options of one plan that providers define."""
+    """The options that providers define, with their values for one plan."""

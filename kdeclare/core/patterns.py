@@ -1,4 +1,4 @@
-"""Regular expressions in RE2 syntax. The time of a match grows linearly with the length of the string."""
+"""Regular expressions in RE2 syntax. Matching takes time that is linear in the length of the string."""
 
 import re
 from collections.abc import Mapping
@@ -9,8 +9,9 @@ _CODE = "INVALID_ARGUMENT: "
 _INVALID = "invalid regular expression: "
 _TOO_LARGE = "regular expression too large"
 
-# A sequence of single characters with at most two repetitions means the same in Python's `re` and cannot
-# backtrack for long. Python matches it ten times as fast, because CEL compiles an expression for every match.
+# An expression of single characters with at most two repetitions has the same meaning in Python's `re` and
+# cannot backtrack for long. Python matches such an expression ten times as fast as CEL, because CEL compiles
+# the expression for every match.
 _ATOM = r"(?:[A-Za-z0-9_-]|\\[.-]|\.|\[\^?(?:[A-Za-z0-9_.](?:-[A-Za-z0-9])?)+-?\])"
 _SIMPLE = re.compile(rf"(?:{_ATOM}*{_ATOM}[*+?]){{0,2}}{_ATOM}*")
 
@@ -20,9 +21,10 @@ RE2_HINT = "Use RE2 syntax, which has no look-around and no back-references."
 
 
 class PatternError(ValueError):
-    """The error that a string is not a valid RE2 regular expression.
+    """Raised if a string is not a valid RE2 regular expression.
 
-    reason: what is wrong. offset: the index of the invalid part, from 0; None if the whole string is invalid.
+    reason: a description of the error. offset: the index, from 0, at which the invalid part begins; None if
+    the error is not at a particular position.
     """
 
     def __init__(self, reason: str, offset: int | None = None) -> None:
@@ -35,7 +37,7 @@ class PatternError(ValueError):
 
     @property
     def located_reason(self) -> str:
-        """The reason and the position, for an expression that does not come from a file."""
+        """The reason, followed by the error's position in the expression if the position is known."""
         return self.reason if self.offset is None else f"{self.reason} at character {self.offset + 1}"
 
 
@@ -64,7 +66,7 @@ class Pattern:
             raise PatternError(r"\Q without \E", text.rfind(r"\Q"))
 
     def matches(self, name: str) -> bool:
-        """Whether the expression matches all of ``name``."""
+        """Whether the expression matches the whole of ``name``."""
         if self._quick is not None:
             return self._quick.fullmatch(name) is not None
         return _evaluate_match(name, self._whole) is True
@@ -80,7 +82,11 @@ def compile_pattern(text: str) -> Pattern:
 
 
 def _find_offset(text: str, reason: str) -> int | None:
-    """Return where the fragment that RE2 quotes begins. RE2 rejects everything up to its end, too."""
+    """Return the offset of the fragment that RE2 quotes in its error; None if RE2 quotes no fragment.
+
+    The fragment can occur several times. The offset is that of the first occurrence for which RE2 rejects the
+    expression up to the end of the occurrence for the same reason.
+    """
     piece = reason.partition(" in '")[2].removesuffix("'")
     first_start = start = text.find(piece) if piece else -1
     while start >= 0:
@@ -91,7 +97,7 @@ def _find_offset(text: str, reason: str) -> int | None:
 
 
 def explain_invalid_pattern(text: str) -> str | None:
-    """Return why a string is not a valid regular expression; None if it is valid."""
+    """Return the reason why a string is not a valid regular expression; None if the string is valid."""
     result = _evaluate_match("", text)
     if isinstance(result, bool):
         return None
@@ -120,7 +126,7 @@ class _Answer(Protocol):
 
 
 class _Expression(Protocol):
-    """A compiled CEL expression; the CEL library has no type hints."""
+    """The type of a compiled CEL expression. The CEL library itself has no type hints."""
 
     def eval(self, *, data: Mapping[str, str]) -> _Answer:
         """Evaluate the expression."""

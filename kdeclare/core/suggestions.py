@@ -5,13 +5,13 @@ from functools import lru_cache
 
 
 def format_suggestion(word: str, candidates: Iterable[str]) -> str:
-    """Return a question that names the closest known word, or an empty string if no word is close."""
+    """Return a question with the candidate most similar to ``word``; empty if no candidate is similar."""
     match = find_closest(word, candidates)
     return f"Did you mean '{match}'?" if match else ""
 
 
 def find_closest(word: str, candidates: Iterable[str]) -> str | None:
-    """Return the known word closest to ``word``, ignoring case."""
+    """Return the candidate most similar to ``word``, ignoring case; None if no candidate is similar."""
     return _find_closest(word, tuple(candidates))
 
 
@@ -21,7 +21,7 @@ def _find_closest(word: str, candidates: tuple[str, ...]) -> str | None:
 
 
 def format_alternatives(names: Iterable[str]) -> str:
-    """Return a sorted list for messages: ``a, b or c``."""
+    """Return the sorted names as a phrase for messages: ``a, b or c``."""
     sorted_names = sorted(names)
     return (
         sorted_names[0]
@@ -33,7 +33,7 @@ def format_alternatives(names: Iterable[str]) -> str:
 
 
 def find_nearest(word: str, candidates: Iterable[str], limit: int = 3) -> list[str]:
-    """Return the known words closest to ``word``, closest first, ignoring case."""
+    """Return at most ``limit`` candidates similar to ``word``, the most similar first, ignoring case."""
     import difflib  # imported here because only invalid input needs it
 
     by_folded_name = {name.casefold(): name for name in candidates}

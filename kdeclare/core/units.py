@@ -17,8 +17,9 @@ _BYTES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 
 
 def parse_amount(key: str, text: str) -> int | None:
-    """Convert a string such as ``7d`` to milliseconds or bytes, depending on the key; None if it is not an
-    amount.
+    """Convert a string such as ``7d`` to milliseconds or bytes, depending on the key.
+
+    Return None if the string is not an amount, or if values of the key have no unit.
     """
     if key.endswith(".ms"):
         units = _MILLISECONDS
@@ -31,21 +32,24 @@ def parse_amount(key: str, text: str) -> int | None:
 
 
 def format_amount(key: str, number: int) -> str:
-    """Format the milliseconds or bytes of a key in the most suitable unit: ``7 d``, ``1 GiB``."""
+    """Format the value of a key, in milliseconds or bytes, in the most suitable unit: ``7 d``, ``1 GiB``."""
     if key.endswith(".ms"):
         return format_in_units(number, TIMES) or f"{number} ms"
     return format_in_units(number, SIZES) or f"{number} bytes"
 
 
 def format_in_units(number: int, units: tuple[tuple[str, int], ...]) -> str:
-    """Format the number in the largest unit that is not larger than the number; empty if there is none."""
+    """Format a number in the largest unit that is not larger than the number.
+
+    Return an empty string if all units are larger than the number.
+    """
     for index, (unit, unit_size) in enumerate(units):
         if number < unit_size:
             continue
         quotient, remainder = divmod(number, unit_size)
         if remainder == 0:
             return f"{quotient:,} {unit}"
-        if index + 1 < len(units):  # 1 d 12 h is more exact than 1.5 d
+        if index + 1 < len(units):  # write 1 d 12 h instead of 1.5 d
             smaller_unit, smaller_size = units[index + 1]
             if remainder % smaller_size == 0 and units is TIMES:
                 return f"{quotient:,} {unit} {remainder // smaller_size} {smaller_unit}"
@@ -59,7 +63,7 @@ def format_count(count: int, singular: str, plural_form: str = "") -> str:
 
 
 def join_nonempty(parts: Iterable[str]) -> str:
-    """Join the parts of a sentence with commas, omitting empty ones."""
+    """Join the nonempty parts of a sentence with commas."""
     return ", ".join(part for part in parts if part)
 
 
@@ -86,7 +90,7 @@ _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
 
 
 def parse_duration(value: object) -> float:
-    """Parse ``10s``, ``1h30m`` or ``500ms`` into seconds. Raises ValueError if the text is not a duration."""
+    """Convert ``10s``, ``1h30m`` or ``500ms`` to seconds. Raises ValueError for any other value."""
     if not isinstance(value, str):
         raise ValueError("Write a duration with its unit, such as 30s, 10m or 1h30m")
     number_unit_pairs = _DURATION.findall(value)
@@ -101,4 +105,5 @@ Duration = Annotated[
     Field(le=365 * 86400),
     WithJsonSchema({"type": "string", "examples": ["30s", "1h30m"]}),
 ]
-"""The type of a field that is written as a duration with its unit and holds seconds."""
+"""The type of a field that is a duration with its unit in files (``30s``), and a number of seconds in memory.
+"""

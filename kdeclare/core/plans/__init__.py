@@ -1,1 +1,1 @@
-"""Plans: their values, the hooks and context of planning, the policy gate, runs and states."""
+"""Plans, runs and states as data, the hooks of planning, and the policy gate."""

@@ -44,13 +44,13 @@ class VerdictOutcome(StrEnum):
 
 
 SYSTEM_POLICY = "broker"
-"""The policy name used for policies that are configured in the system itself."""
+"""The policy name in verdicts of policies that are configured in the system itself (such as in brokers)."""
 
 STALE = "stale"
 """The diagnostic code for an object that another client changed after kdeclare read it."""
 
 UNEXPLAINED_DENIAL = "A policy of the brokers denied the request without giving a reason."
-"""The message for a denial by the brokers without an error message."""
+"""The message if brokers deny a request and send no error message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,8 @@ class Verdict:
 
 
 def build_system_denial(resource: str, message: str) -> Verdict:
-    """Return the verdict for a denial by the system's own policy. A default replaces an empty message."""
+    """Return the verdict for a denial by the system's own policy. An empty message is replaced by a default.
+    """
     return Verdict(SYSTEM_POLICY, resource, VerdictOutcome.DENY, message or UNEXPLAINED_DENIAL)
 
 
@@ -97,7 +98,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Ownership:
-    """The ownership records of one resource before and after the plan. None means that nothing is owned."""
+    """The ownership records of one resource before and after the plan; None if the resource is not owned."""
 
     id: ResourceId
     before: OwnedRecord | None
@@ -110,10 +111,11 @@ class Plan:
 
     ownership: the records in the state that this plan changes, even if no operation is needed.
     unmanaged_configs: keys that are set but neither declared nor owned, by resource.
-    undoes: the run that this plan undoes, if the plan is a rollback.
+    undoes: the id of the run that this plan undoes, if the plan is a rollback.
     labels: topic labels that are not in the state. Apply needs these labels to evaluate policies again.
     racks: the racks of brokers, for display; empty if no operation assigns replicas.
-    max_deletes: the limit of deletions that the user gave (``25`` or ``10%``); None means the default.
+    max_deletes: the maximum number of deletions, as set by the user (``25`` or ``10%``); None means the
+        default.
     """
 
     project: str
@@ -134,7 +136,7 @@ class Plan:
 
     @property
     def has_changes(self) -> bool:
-        """Whether the plan changes anything. The headline and the exit code depend on it."""
+        """Whether the plan changes anything. This determines the headline and the exit code."""
         return any(c.action is not Action.NO_OP for c in self.changes)
 
     @property
@@ -144,5 +146,5 @@ class Plan:
 
     @property
     def is_stale(self) -> bool:
-        """Whether all errors report that other clients made changes while the plan was being made."""
+        """Whether the plan has errors, and all of them report changes by other clients during planning."""
         return self.has_errors and all(d.code == STALE for d in self.diagnostics if d.is_error)

@@ -1,4 +1,4 @@
-"""How providers take part in planning: the engine calls their hooks at fixed points.
+"""The hooks of providers, which the engine calls at fixed points of planning.
 
 The engine reads the live state, compares resources, plans and orders operations, evaluates policies, asks the
 systems to validate the operations, and builds the plan. The kinds of a provider consider one resource at a
@@ -20,10 +20,10 @@ from kdeclare.core.resources.owned_record import OwnedRecord
 
 
 class CannotPlanError(Exception):
-    """The error that no operations lead to the desired state. Raised by `Kind.plan_operations`."""
+    """Raised by `Kind.plan_operations` if no operations lead to the desired state."""
 
     def __init__(self, problem: Diagnostic) -> None:
-        """Store the diagnostic, which is reported and blocks its resource."""
+        """Store the diagnostic. The engine reports the diagnostic and blocks the resource."""
         super().__init__(problem.detail)
         self.problem = problem
 
@@ -33,7 +33,8 @@ class PlanInputs:
     """The inputs of one plan.
 
     pending: owned objects that exist but that no member of the system shows yet.
-    by_hand: whether an ad hoc command declares the desired state; kdeclare then does not take ownership.
+    by_hand: whether the desired state comes from an ad hoc command instead of manifests. kdeclare then does
+        not take ownership.
     has_preflight: whether the system will be asked to validate the operations.
     """
 
@@ -57,12 +58,12 @@ class PlanStep:
 
 @dataclass(frozen=True, slots=True)
 class PlanSettings:
-    """Settings for all plans of a provider's system, in the project file and in each environment.
+    """The definition of a provider's settings for all plans, in the project file and in each environment.
 
     field: the name of the settings in the spec of a project and of an environment. model: the type of the
         settings.
-    complete: sets plan options that the user did not set. It receives the settings of the environment first,
-        then those of the project.
+    complete: a function that fills in the plan options that the user did not set. Its second argument
+        contains the settings of the environment, followed by the settings of the project.
     description, environment_description: the purpose of the settings, for editors.
     """
 
@@ -74,20 +75,20 @@ class PlanSettings:
 
 
 class PlanHooks:
-    """What a provider does while one plan is made. The default methods do nothing.
+    """The hooks of one provider for one plan. The default methods do nothing.
 
-    The engine calls the methods from top to bottom and creates a new object for each plan. Methods raise
-    Fault if the system does not respond.
+    The engine creates a new object for each plan, and calls the methods in the order in which this class
+    defines them. Methods raise Fault if the system does not respond.
     """
 
     def prepare(self) -> object | None:
-        """Return the part of the `PlanContext` that the provider's kinds share; None if there is none."""
+        """Return the part of the `PlanContext` for the provider's kinds; None if they need no such part."""
         return None
 
     def withhold(
         self, resource: ResourceId, desired: DesiredResource | None, owned: OwnedRecord | None
     ) -> Difference | None:
-        """Return a result to use instead of a diff if too little is visible for a diff; else return None."""
+        """Return the result for a resource whose live state is too incomplete for a diff; otherwise None."""
         return None
 
     def review_difference(
@@ -105,23 +106,23 @@ class PlanHooks:
         return diagnostics
 
     def refine(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
-        """Complete the operations of all resources before they are ordered and evaluated by policies.
+        """Complete the operations of all resources before the engine orders them and evaluates policies.
 
-        Here a provider adds dependencies that result from names or values, and reports resources that cannot
-        be planned together. An error or denial about a resource removes its operations.
+        An implementation can add dependencies that result from names or values, and report resources that
+        cannot be planned together. An error or denial about a resource removes its operations.
         """
         return PlanStep(operations)
 
     def settle(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
-        """Complete the operations that policies have allowed, before the system validates them.
+        """Complete the operations that policies allowed, before the system validates these operations.
 
-        Implement here what depends on the remaining operations, such as merging operations that would do the
-        same work, or waiting for work in progress.
+        An implementation can, for example, merge operations that would do the same work, or wait for work in
+        progress.
         """
         return PlanStep(operations)
 
     def preflight(self, operations: tuple[Operation, ...]) -> tuple[Diagnostic, ...]:
-        """Return diagnostics about operations that would fail although the system accepts each request."""
+        """Return diagnostics about operations that would fail although the system accepts their requests."""
         return ()
 
     def finalize(self, operations: tuple[Operation, ...]) -> PlanStep:
@@ -129,12 +130,16 @@ class PlanHooks:
         return PlanStep(operations)
 
     def locate_members(self, operations: Sequence[Operation]) -> Mapping[int, str]:
-        """Return the locations of the members that operations name, by id of the member, for display."""
+        """Return the locations (such as racks) of the members that operations mention, by member id.
+
+        Reports display these locations.
+        """
         return {}
 
     def count_unmanaged(self, known: Set[str]) -> int:
-        """Return the number of live objects that are not in ``known``, the ids of declared or owned
-        resources.
+        """Return the number of live objects that are neither declared nor owned.
+
+        known: the ids of declared and owned resources.
         """
         return 0
 

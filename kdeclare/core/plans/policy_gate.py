@@ -14,20 +14,20 @@ from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.owned_record import OwnedRecord
 
 Override = Callable[[Verdict], str | None]
-"""Returns the reason for overriding a denial, or None if it is not overridden."""
+"""A function that returns the reason for overriding a denial, or None if the denial is not overridden."""
 
 Labels = Mapping[str, Mapping[str, str]]
-"""Labels by the name of the evaluated subject."""
+"""The labels of resources that policies evaluate, by resource name."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyEvaluation:
     """The results of evaluating policies.
 
-    denied: by resource, the subjects that the resource must not affect. If the resource itself is one of
-        these subjects, none of its operations are executed.
-    needs: by operation id, the ids of the operations that it depends on, with reasons. A policy evaluated it
-        together with the effect of these operations, and would perhaps have denied it alone.
+    denied: for each resource, the policy subjects that the resource must not affect. If the resource itself
+        is one of these subjects, none of its operations are executed.
+    needs: for each operation id, the ids of the operations that the operation depends on, with reasons. A
+        policy evaluated the operation together with their effects, and might deny it without these effects.
     """
 
     verdicts: tuple[Verdict, ...] = ()
@@ -38,7 +38,7 @@ class PolicyEvaluation:
 class PolicyGate:
     """Evaluates operations before they are executed. The default methods allow everything.
 
-    Operations are passed in order. Methods raise Fault if a system does not respond.
+    The arguments contain operations in execution order. Methods raise Fault if a system does not respond.
     """
 
     def evaluate_draft(
@@ -48,7 +48,7 @@ class PolicyGate:
         selections: Selections,
         override: Override,
     ) -> PolicyEvaluation:
-        """Evaluate the operations of a plan in progress. selections: the live state that was read."""
+        """Evaluate the operations while the plan is made. selections: the live state that was read."""
         return PolicyEvaluation()
 
     def evaluate_plan(
@@ -59,7 +59,10 @@ class PolicyGate:
         owned: Mapping[str, OwnedRecord],
         override: Override,
     ) -> PolicyEvaluation:
-        """Evaluate operations of a finished plan on the current live state. owned: ownership records."""
+        """Evaluate operations of a finished plan against the current live state.
+
+        owned: the ownership records by resource id.
+        """
         return PolicyEvaluation()
 
     def find_labels_to_keep(
@@ -68,7 +71,8 @@ class PolicyGate:
         owned: Mapping[str, OwnedRecord],
         ownership: Iterable[Ownership],
     ) -> Labels:
-        """Return the labels that are neither in the state nor in the records of the plan."""
+        """Return the labels to store in the plan: labels that neither the state nor ``ownership`` contains.
+        """
         return {}
 
     def list_evaluated(self, operations: Sequence[Operation]) -> frozenset[tuple[ResourceId, str]]:

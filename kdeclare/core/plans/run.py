@@ -25,10 +25,10 @@ class Status(StrEnum):
 
 
 REQUEST_DEADLINE_S = 90.0
-"""The default timeout of a request in brokers, in seconds. Projects can set a different value."""
+"""The default time that brokers have to process a request, in seconds. Projects can set a different time."""
 
 NOT_PROPAGATED = "not-everywhere"
-"""The error code for an operation that is done, but whose effect has not reached all members of the system.
+"""The error code for an operation that was executed, but has not taken effect on all members of the system.
 """
 
 
@@ -38,9 +38,9 @@ class OperationResult:
 
     error: Kafka's error name or a diagnostic code; None if the operation succeeded.
     message: a sentence for display.
-    cause: the id of the operation whose failure caused this one to be skipped.
-    created_id: the id of the new object, if the system acknowledged its creation; None if there is no proof
-        of which object the run created.
+    cause: the id of the operation whose failure caused this operation to be skipped.
+    created_id: the id of the new object, if the system acknowledged that it was created; None if it is not
+        certain which object the run created.
     """
 
     id: str
@@ -57,7 +57,7 @@ class OperationResult:
 
     @property
     def had_effect(self) -> bool:
-        """Whether the operation changed anything, as far as known."""
+        """Whether the operation changed anything, as far as kdeclare knows."""
         return self.is_good or self.is_partial
 
     @property
@@ -68,9 +68,9 @@ class OperationResult:
 
 @dataclass(frozen=True, slots=True)
 class PendingPart:
-    """A partition in flight, and the brokers whose replicas are not in sync yet.
+    """A partition that is being reassigned, and the brokers whose replicas are not in sync yet.
 
-    down: those of the brokers that are fenced. stalled: whether no data has arrived recently.
+    down: the fenced brokers among ``brokers``. stalled: whether no data has arrived recently.
     """
 
     partition: str
@@ -85,11 +85,13 @@ def _list_stalled(pending_parts: tuple[PendingPart, ...]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class MoveProgress:
-    """Progress of ongoing work. Its parts are, for example, the partitions that are being moved.
+    """Progress of ongoing work that consists of parts, such as the partitions that are being moved.
 
-    rate: bytes per second. waiting: parts that need attention. Parts that wait for a broker that is down come
-        first. The JSON document lists only stalled parts. noun: the display name of a part. member: the
-        display name of a member of the system.
+    rate: bytes per second.
+    waiting: parts that need attention. Parts that wait for a broker that is down come first. The JSON
+        document lists only stalled parts.
+    noun: the display name of a part.
+    member: the display name of a member of the system.
     """
 
     schema_name = "ProgressDocument"
@@ -119,9 +121,9 @@ class MoveProgress:
 class ApplyResult:
     """The results of a run, operation by operation in the order of the plan.
 
-    run_id: None if there was nothing to run. plan: the plan without the operations that policies denied
-        during apply.
-    identity: the id of the requested plan, as recorded in the journal; None if it is unknown.
+    run_id: the id of the run; None if there was nothing to run.
+    plan: the plan without the operations that policies denied during apply.
+    identity: the id of the requested plan, as recorded in the journal; None if the id is unknown.
     """
 
     run_id: str | None
@@ -146,5 +148,6 @@ class ApplyResult:
 
     @property
     def complete(self) -> bool:
-        """Whether every operation succeeded (including a reassignment that the run did not wait for)."""
+        """Whether every operation succeeded. A reassignment that the run did not wait for is a success, too.
+        """
         return all(r.is_good and r.error is None for r in self.results.values())

@@ -8,9 +8,10 @@ from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.resources.owned_record import OwnedRecord
 
 PendingCleanup = Mapping[str, JsonValue]
-"""What runs left behind and later runs remove, in sections that operation types read and write.
+"""Objects that earlier runs left behind and a later run removes, such as throttles. Operation types read and
+write the sections of this mapping.
 
-If a provider is not installed, its section stays unchanged.
+The sections of a provider that is not installed stay unchanged.
 """
 
 
@@ -18,9 +19,11 @@ If a provider is not installed, its section stays unchanged.
 class State:
     """The owned resources of one project in one environment.
 
-    lineage: created with the first write. A state that was recreated from scratch has a new lineage.
+    lineage: an id that is created when the state is first written. A state that is recreated from scratch
+        gets a new lineage.
     serial: increases by one with every write, and therefore with every run that changes anything.
-    resources: the ownership records (what was last applied), by resource id as a string.
+    resources: the ownership records, by resource id as a string. They contain the fields that were last
+        applied.
     """
 
     lineage: str
@@ -34,7 +37,7 @@ class State:
 class LockInfo:
     """The process that holds the lock.
 
-    This value is only for messages. The lock itself is a lock of the operating system.
+    This value is only displayed in messages. The lock itself is a lock of the operating system.
     """
 
     schema_name = "LockDocument"
