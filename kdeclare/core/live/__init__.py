@@ -1,1 +1,1 @@
-"""How kdeclare reads live state and waits for it, and the faults that systems report."""
+"""The reading of live state, and the faults that systems report."""

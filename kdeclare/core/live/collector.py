@@ -1,7 +1,7 @@
-"""Collectors: how the live state of one system is read in bulk.
+"""Collectors, which read the live state of one system in bulk.
 
-Some members of a system, such as Kafka brokers, can lag behind other members. `WaitPolicy` says how long
-kdeclare waits for them; `PendingWrite` is a write that kdeclare waits for.
+Members of a system, such as Kafka brokers, can lag behind. `WaitPolicy` defines how long kdeclare waits for
+lagging members. `PendingWrite` is a write that some members possibly do not show yet.
 """
 
 import time
@@ -18,12 +18,12 @@ from kdeclare.core.progress import Progress, ignore_progress
 from kdeclare.core.resources.ids import ResourceId
 
 VISIBILITY_TIMEOUT_S = 120.0
-"""How long kdeclare waits by default, in seconds, for a system to show existing objects."""
+"""The default time, in seconds, that kdeclare waits for a system to show existing objects."""
 
 
 @dataclass(frozen=True, slots=True)
 class WaitPolicy:
-    """How long to wait for members of a system that lag behind, and how to report progress meanwhile."""
+    """The maximum time to wait for lagging members of a system, and a callback for progress reports."""
 
     limit_s: float = VISIBILITY_TIMEOUT_S
     progress: Progress = ignore_progress
@@ -31,7 +31,7 @@ class WaitPolicy:
     sleep: Callable[[float], None] = time.sleep
 
     def less(self, seconds: float) -> "WaitPolicy":
-        """Return the same policy with its limit reduced by ``seconds``."""
+        """Return the same policy with a limit that is lower by ``seconds``, but not negative."""
         return replace(self, limit_s=max(0.0, self.limit_s - seconds))
 
 
@@ -39,8 +39,9 @@ class WaitPolicy:
 class PendingWrite:
     """An acknowledged write that some members of the system possibly do not show yet.
 
-    elements: the elements of the operation's view that it wrote and that no later write has replaced.
-    until: when to stop waiting; if the write is still not shown then, it is reported as drift.
+    elements: the view elements that the operation wrote and that no later write replaced.
+    until: the time at which kdeclare stops waiting. A write that is still not shown at that time is reported
+        as drift.
     """
 
     run_id: str
@@ -50,26 +51,26 @@ class PendingWrite:
 
 
 class Selection(Protocol):
-    """Says what to read of one type of live state. A provider defines it as a frozen value."""
+    """The objects or settings to read of one type of live state. Providers define frozen classes for this."""
 
     def merge(self, others: Sequence[Self]) -> Self:
-        """Return one selection that includes this one and all of ``others``."""
+        """Return a selection that includes this selection and all of ``others``."""
 
 
 Selections = tuple[Selection, ...]
-"""Everything to read. Selections of the same class are merged before reading."""
+"""All selections to read. Selections of the same class are merged before reading."""
 
 _Selected = TypeVar("_Selected", bound=Selection)
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedObjects:
-    """Objects that should exist; a read waits for those that the system does not show yet.
+    """Objects that should exist. A read waits until the system shows these objects.
 
-    objects: the objects that should exist. owned: owned resources; they should exist, too, if they are also
-        selected.
-    reads_all_names: also read the names of all objects, because plans count unmanaged ones.
-    await_unverifiable: also wait for objects whose existence cannot be checked.
+    patience: the maximum time to wait. objects: the objects that should exist.
+    owned: owned resources. Those that are also selected should exist, too.
+    reads_all_names: whether to read the names of all objects, because plans count unmanaged objects.
+    await_unverifiable: whether to wait for objects whose existence cannot be checked, too.
     """
 
     patience: WaitPolicy
@@ -83,9 +84,9 @@ class ExpectedObjects:
 class CollectResult:
     """The live state that was read, and the expected objects that are missing from it.
 
-    part: the part of the live state. pending: objects that exist but that no member of the system showed in
-        time.
-    unsettled: objects whose existence is unknown, because the client is not authorized to read it.
+    part: the live state that was read.
+    pending: objects that exist, but that no member of the system showed in time.
+    unsettled: objects whose existence is unknown, because the client is not authorized to read these objects.
     """
 
     part: object
@@ -97,16 +98,16 @@ class CollectResult:
 class Collector(Generic[_Selected]):
     """Reads one type of live state.
 
-    selection_type: the class of the selections that it reads.
-    read: reads everything that a selection names in as few requests as possible. The result becomes the part
-        of its class in the `LiveState`. Raises Fault if the system does not respond.
-    base_selection: the selection that is always read, because it identifies the system; None if there is
-        none.
-    read_expected: like ``read``, but repeats the read until the expected objects are shown; None if the
-        system shows existing objects immediately. Raises Fault.
-    find_id: returns the id of the system, or None if it has none or was not read. Plans and states are bound
-        to the first system that has an id.
-    codec: serializes its live state for fleet snapshots; None if audits do not compare it.
+    selection_type: the class of the selections that the collector reads.
+    read: reads everything that a selection names, in as few requests as possible. The result becomes a part
+        of the `LiveState`. Raises Fault if the system does not respond.
+    base_selection: the selection that is read if nothing else is selected, to identify the system; None if
+        nothing is read in this case.
+    read_expected: like ``read``, but repeats the read until the system shows the expected objects; None if
+        the system shows existing objects immediately. Raises Fault.
+    find_id: returns the id of the system, or None if the system has no id or was not read. Plans and states
+        are bound to the first system that has an id.
+    codec: serializes the live state for fleet snapshots; None if audits do not compare this live state.
     """
 
     selection_type: type[_Selected]
@@ -117,21 +118,21 @@ class Collector(Generic[_Selected]):
     codec: LiveCodec | None = None
 
     def merge(self, selections: Iterable[Selection]) -> _Selected | None:
-        """Merge the selections of this collector's class; None if there are none."""
+        """Merge the selections that this collector reads. Return None if there are no such selections."""
         own_selections = [selection for selection in selections if isinstance(selection, self.selection_type)]
         if len(own_selections) > 1:
             return own_selections[0].merge(own_selections[1:])
         return own_selections[0] if own_selections else None
 
     def collect(self, connections: Connections, selections: Iterable[Selection]) -> object | None:
-        """Read the selected state; None if nothing is selected. Raises Fault."""
+        """Read the selected live state. Return None if nothing has to be read. Raises Fault."""
         merged = self._merge_with_always(selections)
         return None if merged is None else self.read(connections, merged)
 
     def collect_expected(
         self, connections: Connections, selections: Iterable[Selection], expected: ExpectedObjects
     ) -> CollectResult | None:
-        """Like `collect`, but read until the expected objects are shown. Raises Fault."""
+        """Like `collect`, but repeat the read until the system shows the expected objects. Raises Fault."""
         merged = self._merge_with_always(selections)
         if merged is None:
             return None

@@ -20,14 +20,15 @@ class Fault(Exception):
     error: the Kafka protocol error name (``INVALID_CONFIG``); ``REQUEST_TIMED_OUT`` and
         ``NETWORK_EXCEPTION`` if the client itself detected the failure.
     message: the broker's error message, if there is one.
-    retry_after_s: for how long the broker rejects further requests of this type; 0 if it did not say.
+    retry_after_s: the time, in seconds, for which the broker will reject further requests of this type; 0 if
+        the broker did not report a time.
     """
 
     def __init__(
         self, error: str, message: str, kind: FaultKind = FaultKind.REFUSED, retry_after_s: float = 0.0
     ) -> None:
         self.error = error
-        self.message = message = SCRUBBER.scrub(message)  # brokers and workers may echo request secrets
+        self.message = message = SCRUBBER.scrub(message)  # servers may repeat secrets from the request
         self.kind = kind
         self.retry_after_s = retry_after_s
         super().__init__(f"{error}: {message}" if message else error)
@@ -45,20 +46,22 @@ class FaultCause(StrEnum):
     DENIED_BY_POLICY = "denied by policy"  # a policy that is configured in the system itself
     OVER_QUOTA = "over quota"
     EXISTS = "exists"  # the object already exists, even if no member of the system shows it yet
-    DONE_ALREADY = "done already"  # an earlier copy of the request or another client created it
+    DONE_ALREADY = "done already"  # an earlier copy of the request or another client created the object
     GONE_ALREADY = "gone already"  # the object to delete does not exist
 
 
 DONE_CAUSES = frozenset({FaultCause.EXISTS, FaultCause.DONE_ALREADY})
-"""The requested state already exists: created by an earlier copy of the request, or by another client."""
+"""The causes which mean that the requested state already exists. An earlier copy of the request or another
+client created the object.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What a fault means for one operation.
+    """The meaning of a fault for one operation.
 
-    right: for NOT_AUTHORIZED, the permission that the operation needs, with its object. hint: what the user
-        can do next.
+    right: for NOT_AUTHORIZED, the permission that the operation needs, including the object it applies to.
+    hint: what the user can do next.
     """
 
     cause: FaultCause = FaultCause.OTHER
@@ -74,8 +77,8 @@ Result = Fault | None
 class CreatedObject:
     """A created object, as the system acknowledged it.
 
-    id: distinguishes the object from every other one, even a later one of the same name; empty if the system
-        has no such ids.
+    id: an id that no other object has, not even a later object of the same name; empty if the system has no
+        such ids.
     """
 
     id: str

@@ -1,7 +1,8 @@
 """Live state as plain data, so that fleet snapshots can store it.
 
-A fleet snapshot stores each live object as one row. An audit joins these rows with declared resources on
-(cluster, sort, key) and passes matching pairs to `Kind.diff`, the same function that plans use.
+A fleet snapshot is a table with one row per live object. An audit joins this table with the declared
+resources on the columns cluster, sort and key. The audit passes each matching pair to `Kind.diff`, which
+plans also use.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,10 +15,10 @@ from kdeclare.core.parts import Connections, LiveState
 
 
 class LiveKey(NamedTuple):
-    """Identifies one live object of a system.
+    """The key of one live object of a system.
 
-    sort: the type of object; each type belongs to one collector. Use the name of the kind that declares such
-    objects, because findings about undeclared objects are reported under this name.
+    sort: the type of object. Each type belongs to one collector. Use the name of the kind that declares such
+    objects, because audits report undeclared objects under this name.
     """
 
     sort: str
@@ -28,7 +29,8 @@ class LiveKey(NamedTuple):
 class LiveFacts:
     """The facts about a live object, as hashes (`hash_fact`).
 
-    keys: hashes of the parts of the object that are unmanaged unless a resource declares or owns them.
+    has: the facts of the object. keys: hashes of the keys that are set on the object, such as config keys. A
+        key is unmanaged unless a resource declares or owns it.
     """
 
     has: Sequence[int]
@@ -37,11 +39,12 @@ class LiveFacts:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredFacts:
-    """The facts by which a live object matches its declaration. They are compared first to avoid a full diff.
+    """The facts of a declared resource. A live object that meets all conditions needs no further comparison.
 
-    need: facts that the object must have. forbid: facts that the object must not have. keys: the declared
-        keys. gone: undeclared keys that the diff reports even if unmanaged parts are not requested; None
-        means all undeclared keys.
+    need: facts that the object must have. forbid: facts that the object must not have.
+    keys: the declared keys. If the audit reports unmanaged keys, the object must have no other keys.
+    gone: keys that the object must not have if the audit does not report unmanaged keys; None means all
+        undeclared keys.
     """
 
     need: Sequence[int]
@@ -60,8 +63,10 @@ def hash_fact(*parts: str) -> int:
 class LiveObject:
     """One live object as a snapshot stores it.
 
-    body: the input of `LiveCodec.decode`; None if the object cannot be read, for the reason ``error``.
-    facts: None if only the diff can decide whether the object matches its declaration.
+    body: the input of `LiveCodec.decode`; None if the object could not be read.
+    error: the reason why the object could not be read.
+    facts: the facts of the object; None if only the diff can decide whether the object matches its
+        declaration.
     group: the name under which this object is counted if there are too many undeclared objects to list.
     """
 
@@ -76,8 +81,9 @@ class LiveObject:
 class LiveListing:
     """All live objects of one collector.
 
-    system: data that the objects share (members, versions), for `LiveCodec.decode`. Its ``version``, if
-        present, is displayed. system_id: the id of the system; None if it has none.
+    system: data that the objects share (members, versions), for `LiveCodec.decode`. If the data has the key
+        ``version``, its value is displayed.
+    system_id: the id of the system; None if the system has no id.
     """
 
     system: JsonValue
@@ -88,10 +94,12 @@ class LiveListing:
 class LiveCodec(Protocol):
     """Converts the live state of one collector to plain data and back. Only `list_objects` sends requests.
 
-    name: the name of the collector. sorts: the types of its objects. identifies_system: whether a cluster of
-    a fleet is the system that this collector reads; this is true for at most one collector. groups: whether
-    objects can have a `LiveObject.group`. context: the parts of the `PlanContext` that its kinds receive when
-    one resource is compared on its own.
+    name: the name of the collector.
+    sorts: the types of objects that the collector reads.
+    identifies_system: whether the collector reads the systems that a fleet lists as its clusters. This is
+        true for at most one collector.
+    groups: whether objects can have a `LiveObject.group`.
+    context: the parts of the `PlanContext` for the diff of a single resource.
     """
 
     name: str
@@ -110,14 +118,15 @@ class LiveCodec(Protocol):
     def decode(self, system: str, objects: Iterable[tuple[LiveKey, str]]) -> object:
         """Return the part of the `LiveState` that contains these objects, given as JSON.
 
-        The diff of a resource is the same on this part as on what the collector itself reads.
+        The diff of a resource has the same result with this part as with the part that the collector reads.
         """
 
     def has_object(self, key: LiveKey, live: LiveState) -> bool:
         """Whether the object exists."""
 
     def find_identity(self, key: LiveKey, live: LiveState) -> str | None:
-        """Return an id that a later object with the same key does not have; None if there is no such id."""
+        """Return an id that distinguishes the object from later objects with the same key; None without ids.
+        """
 
     def is_reported(self, key: LiveKey, body: str) -> bool:
         """Whether audits report the object if it is neither declared nor owned. body: the object as JSON."""
@@ -125,10 +134,11 @@ class LiveCodec(Protocol):
 
 @runtime_checkable
 class CountsObjects(Protocol):
-    """A codec that chooses which types of objects fleet summaries count, and how summaries name them.
+    """A codec that determines which types of objects fleet summaries count, and the names for these types.
 
-    If a codec is not of this class, all its objects are counted under the display names of their kinds.
-    nouns: the singular and plural display name of each type of object that is counted.
+    For all other codecs, summaries count every object, under the display name of its kind.
+
+    nouns: the singular and the plural display name of each type of object that is counted.
     internal_marker: a string that occurs only in the bodies of the system's internal objects; None if the
         system has no internal objects.
     """
@@ -141,11 +151,11 @@ class CountsObjects(Protocol):
 class DescribesFields(Protocol):
     """A codec that defines how the history of a fleet shows the fields of objects.
 
-    If a codec is not of this class, the history shows each entry of a body under its own name.
+    For all other codecs, the history shows each entry of a body under the name of the entry.
     """
 
     def flatten_body(self, sort: str, body: JsonObject) -> Mapping[str, JsonValue]:
-        """Return the fields of an object by the paths that plans use for them."""
+        """Return the fields of an object by path. Plans use the same paths."""
 
     def format_field_name(self, sort: str, path: str) -> str | None:
-        """Return the name to display instead of a path; None if the path itself is displayed."""
+        """Return the name to display instead of a path; None to display the path itself."""

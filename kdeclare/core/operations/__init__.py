@@ -1,1 +1,2 @@
-"""Operations: the steps that apply executes, what each one touches, and how it is undone and retried."""
+"""Operations, which are the steps that apply executes: their arguments, types, effects, inverses and retries.
+"""

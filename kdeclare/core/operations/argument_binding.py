@@ -1,7 +1,8 @@
 """The arguments of operations: frozen provider-defined values in memory, JSON in files.
 
-Only `bind_arguments` turns JSON from a file into arguments. It is strict and rejects unknown arguments,
-because an argument that this version does not know might change what the operation does.
+Only `bind_arguments` converts JSON from a file to arguments. The function is strict and rejects unknown
+arguments, because an argument that this version of kdeclare does not know might change the operation's
+effect.
 """
 
 from collections.abc import Mapping, Sized
@@ -32,7 +33,7 @@ _Wanted = TypeVar("_Wanted", bound=Arguments)
 
 
 def get_arguments(op: Operation, arguments_type: type[_Wanted]) -> _Wanted:
-    """Return the arguments of ``op``. Raises TypeError if they have a different class."""
+    """Return the arguments of ``op``. Raises TypeError if the arguments have a different class."""
     if not isinstance(op.args, arguments_type):
         raise TypeError(f"operation '{op.id}' has {type(op.args).__name__}, not {arguments_type.__name__}")
     return op.args
@@ -41,22 +42,22 @@ def get_arguments(op: Operation, arguments_type: type[_Wanted]) -> _Wanted:
 def bind_arguments(verb: str, json: Mapping[str, JsonValue]) -> Arguments:
     """Return the arguments in ``json`` for an operation of this type.
 
-    Returns `UnboundArguments` if the type is not installed or rejects them; such an operation can only be
-    shown.
+    If the operation type is not installed or rejects the arguments, return `UnboundArguments`. The operation
+    can then be displayed, but not executed.
     """
     if verb not in OPERATION_TYPES:
         return UnboundArguments(json, f"unknown verb '{verb}'")
     try:
-        # Parsed as JSON, because strict mode accepts a list for a tuple only then.
+        # Parsed as JSON, because only then does pydantic's strict mode accept a list for a tuple.
         return get_adapter(OPERATION_TYPES[verb].arguments).validate_json(dump_json(json))
     except ValidationError as problem:
         return UnboundArguments(json, explain_mismatch(problem, "args"))
 
 
 def explain_mismatch(problem: ValidationError, root_name: str = "") -> str:
-    """Return the first error in JSON from a file, with its location.
+    """Return the message of the first validation error, preceded by the error's location in the JSON.
 
-    root_name: the name of the JSON value in the file.
+    root_name: the name that a file uses for the JSON value.
     """
     first_error = problem.errors()[0]
     location = ".".join(str(step) for step in (root_name, *first_error["loc"]) if step != "")
@@ -75,7 +76,7 @@ _adapters: dict[type[Arguments], TypeAdapter[Arguments]] = {}
 
 
 def get_adapter(value_type: type[Arguments]) -> TypeAdapter[Arguments]:
-    """Return the adapter that reads and writes values of a class; cached, because building it is slow."""
+    """Return the cached pydantic adapter for a class. Adapters are cached because building them is slow."""
     adapter = _adapters.get(value_type)
     if adapter is None:
         adapter = _adapters[value_type] = TypeAdapter(value_type)

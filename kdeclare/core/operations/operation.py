@@ -1,6 +1,7 @@
-"""Operations: the steps that apply executes. Each has a verb, arguments, expectations and an inverse.
+"""Operations, which are the steps that apply executes.
 
-Arguments are frozen dataclasses of the provider. Files use the same names and types.
+An operation has a verb, arguments, expectations and an inverse. The arguments are frozen dataclasses that
+providers define. Files contain the arguments with the same names and types.
 """
 
 from collections.abc import Mapping
@@ -14,11 +15,11 @@ from kdeclare.core.resources.ids import ResourceId
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """The base class of an operation's arguments, and of dataclasses within them.
+    """The base class of an operation's arguments, and of dataclasses that are nested in the arguments.
 
-    A frozen dataclass whose fields are plain values, tuples, mappings with strings or numbers as keys, and
-    dataclasses of this base (including `SecretRef`). A plan file contains the arguments as a JSON object with
-    the same names.
+    Subclasses are frozen dataclasses. Their fields are plain values, tuples, mappings with strings or numbers
+    as keys, and other subclasses of this class (such as `SecretRef`). A plan file contains the arguments as a
+    JSON object with the same names.
     """
 
     __pydantic_config__: ClassVar[Mapping[str, str | bool]] = {"extra": "forbid", "strict": True}
@@ -38,7 +39,7 @@ class UnboundArguments(Arguments):
 
 @dataclass(frozen=True, slots=True)
 class Inverse:
-    """The inverse of an operation, as far as it is known before that operation runs.
+    """The inverse of an operation, as far as the inverse is known before the operation runs.
 
     verb: the operation type of the inverse.
     """
@@ -52,13 +53,14 @@ class Operation:
     """One node of the operation graph that a plan contains and apply executes.
 
     id: a readable id that is unique within the plan. The same inputs always result in the same id.
-    needs: the ids of operations that must succeed before this one begins, each with the reason.
-    follows: the ids of operations that must have ended, successfully or not, each with the reason; used for
-        cleanup and for batches that run one after another.
-    args: the arguments of the verb; they never contain the value of a secret.
+    needs: the ids of operations that must succeed before this operation begins, each with the reason.
+    follows: the ids of operations that must end before this operation begins, even if they fail, each with
+        the reason. Used for cleanup and for batches that run one after another.
+    args: the arguments of the verb. They never contain the value of a secret.
     expect: the live state that the operation touches, as it was when the operation was planned (see
         `OperationType.compute_view`).
-    inverse: the operation that undoes this one; None if there is none, and ``irreversible`` is the reason.
+    inverse: the operation that undoes this operation; None if the operation cannot be undone.
+    irreversible: the reason why the operation cannot be undone, or cannot be undone completely.
     """
 
     id: str
@@ -73,12 +75,12 @@ class Operation:
 
     @property
     def after(self) -> Mapping[str, str]:
-        """The ids of all operations that this one runs after, each with the reason."""
+        """The ids of all operations after which this operation runs, each with the reason."""
         return {**self.follows, **self.needs}
 
 
 DATA_LOSS = "deletes-records"
-"""The code of the diagnostics from `OperationType.announce_losses`, which are shown before confirmation."""
+"""The code of diagnostics about data that operations would delete. Users see them before they confirm."""
 
 HAS_RECORDS = "has-records"
 """The diagnostic code for an object that is not deleted because it now contains data."""
@@ -88,9 +90,11 @@ HAS_RECORDS = "has-records"
 class UndoResult:
     """The result of inverting one operation.
 
-    verb, args: the inverse; args is None if there is nothing to do.
-    conflicts: elements that another client changed after the operation ran; they are left unchanged.
-    lost: elements that cannot be restored.
+    verb, args: the operation type and the arguments of the inverse; ``args`` is None if there is nothing to
+        do.
+    conflicts: view elements that another client changed after the operation ran. A rollback does not change
+        these elements.
+    lost: view elements that cannot be restored.
     """
 
     verb: str = ""

@@ -1,8 +1,8 @@
-"""Operation types define what an operation touches, how it runs, and how it is undone.
+"""Operation types define which objects an operation touches, how it runs, and how it is undone.
 
-The operations of a plan are linked by references (`Footprint`), not by names that happen to be equal.
-References determine the order and reveal contradictions. `Completion` tracks work that continues after the
-request.
+Each operation states the objects that it touches (`Footprint`). These references to objects determine the
+order of a plan's operations and reveal contradictions between operations. `Completion` tracks work that
+continues after a request.
 """
 
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -27,7 +27,7 @@ from kdeclare.core.secrets.secret_refs import SecretSource, ValuePath
 
 
 class Access(StrEnum):
-    """What an operation does to an object, or requires of it."""
+    """The effect of an operation on an object, or the operation's requirement for the object."""
 
     CREATE = "create"
     UPDATE = "update"
@@ -36,13 +36,15 @@ class Access(StrEnum):
     REQUIRES = "requires"
     """The object must exist. If the creation of the object is denied, this operation is denied, too."""
     AFTER = "after"
-    """The operation runs after the object is created and before it is deleted, if the plan does either.
+    """If the plan creates the object, the operation runs afterwards. If the plan deletes the object, the
+    operation runs before that.
 
-    Operations that remove a reference to the object use this access, too: they delete the resource that
-    refers to the object, or update that resource so that it no longer does.
+    Operations that remove a reference to the object use this access, too. Such an operation deletes the
+    resource that refers to the object, or removes the reference from that resource.
     """
     MENTIONS = "mentions"
-    """The operation names the object. The object need not exist, and the order of operations is not affected.
+    """The operation mentions the object's name. The object need not exist, and the order of operations does
+    not change.
     """
 
 
@@ -54,15 +56,15 @@ class Prefix:
 
 
 Key = str | Prefix | Pattern
-"""One exact key, all keys with a prefix, or all keys that an expression matches as a whole."""
+"""One exact key, all keys with a prefix, or all keys that a regular expression matches as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class FootprintEntry:
     """One entry of a footprint.
 
-    sort: the type of object that the key names, unique among all providers. If a kind declares such objects,
-        it is the name of that kind (``Topic``).
+    sort: the name of the type of object, unique among all providers. If a kind declares such objects, this is
+        the name of the kind (``Topic``).
     """
 
     sort: str
@@ -71,7 +73,7 @@ class FootprintEntry:
 
 
 Footprint = Sequence[FootprintEntry]
-"""Everything that one operation touches."""
+"""All objects that one operation touches."""
 
 
 _GOES_ON = "The work continues in the system. Plan again to see the result."
@@ -86,7 +88,7 @@ class WorkProgress:
 
 
 class WorkTracker(Protocol):
-    """Tracks the progress of one run's ongoing work, for display. Not thread-safe."""
+    """Tracks and reports the progress of one run's ongoing work. Not thread-safe."""
 
     def look(
         self, live: LiveState, working: Sequence[Operation], awaiting: Sequence[Operation]
@@ -108,11 +110,11 @@ class SilentTracker:
 
 
 class Completion(Protocol):
-    """Detects when work in a system has ended. Such work continues after the request was answered.
+    """Detects the end of work that continues in a system after the response to the request.
 
     Only `is_ongoing` is mandatory. The methods are called for operations whose own work continues, and for
-    those that wait for such work. A run reads the live state repeatedly until no work is ongoing or the time
-    limit has passed.
+    operations that wait for other ongoing work. A run reads the live state repeatedly until no work is
+    ongoing or the time limit has passed.
     """
 
     def __hash__(self) -> int:
@@ -140,53 +142,57 @@ class Completion(Protocol):
         )
 
     def report_overridden(self, op: Operation) -> OperationResult:
-        """Return the result of ``op`` for work that ended without the result that ``op`` requested."""
+        """Return the result of ``op`` if the work ended without the requested result."""
         text = "The work ended without the requested result. Another client changed or stopped it."
         return OperationResult(op.id, Status.FAILED, "work-overridden", text)
 
     def start_tracking(
         self, connections: Connections, clock: Clock, operations: Sequence[Operation]
     ) -> WorkTracker:
-        """Return a tracker for the work of a run, without sending a request. operations: all operations of
-        the run.
+        """Return a tracker for the work of a run. Sends no request.
+
+        operations: all operations of the run.
         """
         return SilentTracker()
 
 
 View = Mapping[str, JsonValue]
-"""The live state that an operation touches, by element: a setting, a member of a list, a count.
+"""The live state that an operation touches, by element. An element is, for example, a setting or a count.
 
-``expect`` of an operation is the view that it was planned on. Apply compares views to detect a stale
-operation and to resolve a time-out. Rollback compares views to find what another client has changed.
+`Operation.expect` is the view on which the operation was planned. Apply compares views to detect stale
+operations, and to determine whether a request that timed out took effect. Rollback compares views to find
+changes by other clients.
 """
 
 
 IDENTITY = "(id of "
-"""The prefix of view elements that hold the id of an object. A later object of the same name has a new id."""
+"""The prefix of view elements that contain the id of an object. A later object of the same name has a
+different id.
+"""
 
 
 def is_identity(element: str) -> bool:
-    """Whether an element of a view holds the id of an object."""
+    """Whether an element of a view contains the id of an object."""
     return element.startswith(IDENTITY)
 
 
 def find_expected_names(op: Operation) -> Iterator[str]:
-    """Yield the names of the objects that ``op`` was planned on and whose ids it knows."""
+    """Yield the names of the objects whose ids are in ``op.expect``."""
     identity_elements = (element for element, value in op.expect.items() if is_identity(element) and value)
     return (element.removeprefix(IDENTITY).removesuffix(")") for element in identity_elements)
 
 
 def has_other_object(op: Operation, current_view: View) -> bool:
-    """Whether an object that ``op`` was planned on no longer exists or has been replaced."""
+    """Whether the current id of an object differs from ``op.expect``: the object was deleted or replaced."""
     return any(is_identity(e) and current_view.get(e) != value for e, value in op.expect.items())
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The members of the system that hold one part of an object, before and after an operation.
+    """The members of the system that store one part of an object, before and after an operation.
 
-    name, number: the name of the object, and the number of its part. before, after: the ids of the members,
-    the leader first; ``before`` is empty if the part is new.
+    name: the name of the object. number: the number of the part.
+    before, after: the ids of the members, the leader first; ``before`` is empty if the part is new.
     """
 
     name: str
@@ -196,25 +202,30 @@ class Placement:
 
 
 class OperationType(Protocol):
-    """One type of operation (``verb`` in the plan format). Methods without ``connections`` are pure."""
+    """One type of operation (``verb`` in the plan format).
+
+    Methods without a parameter ``connections`` are pure.
+    """
 
     name: str
     arguments: type[Arguments]
     """The class of the operation's arguments."""
     done_label: tuple[str, str] | None = None
     """The singular and plural labels of finished operations of this type (``topic created``, ``topics
-    created``). Empty labels omit the operations; None uses the name of the type.
+    created``). If the labels are empty, reports omit the operations. If this is None, reports use the name of
+    the type.
     """
     cleanup_label: str | None = None
-    """The phrase by which a run reports this type as a step of cleanup; None to omit this type."""
+    """The phrase for operations of this type in reports about cleanup; None to omit the operations."""
     validates: bool = False
     """Whether the system can validate an operation without executing it (validate-only)."""
     completion: Completion | None = None
-    """How to track work that continues after the request was answered; None if no work continues."""
+    """Tracks work that continues after the response to the request; None if no work continues."""
     contents: str = "data"
-    """A noun for what is lost when the operation deletes an object, for display."""
+    """The noun that messages use for the contents that are lost when the operation deletes an object."""
     awaits: Completion | None = None
-    """Detects when ongoing work on the operation's objects has ended. The operation begins only after that.
+    """Detects the end of ongoing work on the operation's objects. The operation begins only after this work;
+    None if the operation does not wait for ongoing work.
     """
     creates: bool = False
     """Whether the operation creates an object that other operations can refer to."""
@@ -223,14 +234,16 @@ class OperationType(Protocol):
     is_auxiliary: bool = False
     """Whether the operation only supports other operations and changes nothing that a manifest declares."""
     propagates: bool = False
-    """Whether the effect reaches the members of the system one after another, after the operation is done."""
+    """Whether the effect reaches the members of the system one by one, after the operation was executed."""
     is_cleanup: bool = False
-    """Whether the operation removes temporary settings of the run. It then runs even if the run is stopped.
+    """Whether the operation removes temporary settings of the run. Such an operation runs even if the run is
+    stopped.
     """
     is_shown_late: bool = False
     """Whether the system can acknowledge the operation before all members show its effect."""
     manner: frozenset[str] = frozenset()
-    """The arguments that affect how the work is done, not its result. The inverse can have different values.
+    """The names of arguments that affect only how the work is done. They do not change the result, and can
+    have different values in the inverse.
     """
 
     def __hash__(self) -> int:
@@ -239,7 +252,7 @@ class OperationType(Protocol):
 
     @property
     def goes_on(self) -> bool:
-        """Whether the work continues in the system after the request was answered."""
+        """Whether the work continues in the system after the response to the request."""
         return self.completion is not None
 
     @property
@@ -248,7 +261,7 @@ class OperationType(Protocol):
         return self.awaits is not None
 
     def compute_footprint(self, op: Operation) -> Footprint:
-        """Return what ``op`` touches. This determines the order and reveals contradictions."""
+        """Return the objects that ``op`` touches, which determine the order and reveal contradictions."""
         return ()
 
     def describe_target(self, op: Operation) -> tuple[str, str] | None:
@@ -261,12 +274,13 @@ class OperationType(Protocol):
     def list_placements(self, op: Operation) -> Sequence[Placement] | None:
         """Return the members of the system that ``op`` assigns to each part of an object, for display.
 
-        None if ``op`` assigns nothing; empty if the system chooses the members for a new object.
+        Return None if ``op`` assigns no members. Return an empty sequence if the system chooses the members
+        for a new object.
         """
         return None
 
     def find_expected_objects(self, op: Operation) -> frozenset[ResourceId]:
-        """Return the objects that must exist for ``op``, because it refers to their ids."""
+        """Return the objects that must exist before ``op`` runs, because ``op.expect`` contains their ids."""
         return frozenset(ResourceId(op.resource.kind, name) for name in find_expected_names(op))
 
     def find_subjects(self, op: Operation) -> frozenset[ResourceId]:
@@ -274,7 +288,7 @@ class OperationType(Protocol):
         return frozenset({op.resource})
 
     def find_created_resource(self, op: Operation) -> ResourceId | None:
-        """Return the resource that ``op`` creates as a whole; None if it creates none."""
+        """Return the resource that ``op`` creates as a whole; None if ``op`` creates no whole resource."""
         return self.find_object(op) if self.creates else None
 
     def find_changed_resources(self, op: Operation) -> frozenset[ResourceId]:
@@ -282,37 +296,39 @@ class OperationType(Protocol):
         return frozenset({op.resource})
 
     def find_object(self, op: Operation) -> ResourceId | None:
-        """Return the resource that ``op`` creates or deletes as a whole; None if it does neither."""
+        """Return the resource that ``op`` creates or deletes as a whole; None for any other operation."""
         return op.resource if self.creates or self.deletes else None
 
     def is_confined(self, op: Operation) -> bool:
         """Whether ``op`` is allowed on its resource and affects no other resource.
 
         A plan file is trusted only if this is true for each of its operations. Implementations compare the
-        names in the arguments with ``op.resource``. The default False rejects the file.
+        names in the arguments with ``op.resource``. The default result is False, so the plan file is
+        rejected.
         """
         return False
 
     def is_temporary(self, op: Operation) -> bool:
-        """Whether ``op`` makes a temporary setting, which must be removed even if it takes effect late."""
+        """Whether ``op`` creates a temporary setting, which must be removed even if it takes effect late."""
         return False
 
     def find_pause_s(self, op: Operation) -> float:
-        """Return how many seconds to wait before ``op`` is executed, once nothing else delays it."""
+        """Return the pause, in seconds, between the end of the predecessors and the start of ``op``."""
         return 0.0
 
     def find_deadline_s(self, connections: Connections) -> float | None:
-        """Return the time limit of a request in the system, in seconds; None if there is no limit."""
+        """Return the time, in seconds, that the system has to process a request; None if there is no limit.
+        """
         return None
 
     def select(self, op: Operation) -> Selections:
-        """Return what must be read to compute a view."""
+        """Return the selections of the live state that `compute_view` needs."""
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
         """Return the live state that ``op`` touches, in the form of ``op.expect``."""
 
     def expected_state(self, op: Operation) -> View:
-        """Return the view that is expected after ``op`` is done."""
+        """Return the view that is expected after ``op`` was executed."""
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
         """Return all field changes of ``op``, based on its arguments and on ``op.expect``.
@@ -323,35 +339,38 @@ class OperationType(Protocol):
         """
 
     def less(self, op: Operation, subjects: Set[ResourceId]) -> Operation | None:
-        """Return the part of ``op`` that does not affect these policy subjects; None if there is none."""
+        """Return ``op`` reduced to the part that does not affect these policy subjects; None if nothing is
+        left.
+        """
         changed = {op.resource, *self.find_changed_resources(op)}
         return op if self.is_auxiliary or changed.isdisjoint(subjects) else None
 
     def count_ongoing_parts(self, op: Operation) -> Mapping[ResourceId, int]:
-        """Return how many parts of the work continue after the request was answered, by policy subject."""
+        """Return the number of parts of the work that continue after the response, by policy subject."""
         return {}
 
     def find_element(self, op: Operation, at: ValuePath) -> str:
-        """Return the view element for a position in the arguments; by default the position as a string."""
+        """Return the view element for a position in the arguments; by default, the position as a string."""
         return ".".join(map(str, at))
 
     def without_elements(self, op: Operation, elements: Set[str]) -> Operation | None:
-        """Return ``op`` without these elements of its view; None if the rest cannot be executed alone."""
+        """Return ``op`` without these view elements; None if the remaining operation cannot be executed."""
         return None
 
     def claims(self, op: Operation) -> Mapping[str, str]:
-        """Return the elements of the view, each with a name that is unique in the system."""
+        """Return the claims: each element of the view, with a name for it that is unique in the system."""
 
     def get_batch_key(self, op: Operation) -> str:
         """Return the key of ``op`` within a request. A request can contain each key only once."""
         return str(op.resource)
 
     def list_produced_claims(self, op: Operation) -> frozenset[str]:
-        """Return the claims that ``op`` changes. Operations that depend on ``op`` are checked for these."""
+        """Return the claims that ``op`` changes. Operations that depend on ``op`` can expect the new values.
+        """
         return frozenset(self.claims(op).values())
 
     def list_lagging_members(self, op: Operation, live: LiveState) -> tuple[str, ...]:
-        """Return the members that the effect of ``op`` has not reached, with reasons; see `propagates`."""
+        """Return the members that the effect of ``op`` has not reached yet, each with the reason."""
         return ()
 
     def is_repeatable(self, op: Operation) -> bool:
@@ -370,41 +389,51 @@ class OperationType(Protocol):
         *,
         validate_only: bool,
     ) -> Mapping[str, Outcome]:
-        """Run a batch and return an outcome per operation id. Raises Fault if the whole request failed."""
+        """Execute or validate a batch of operations, and return the outcomes by operation id.
+
+        Raises Fault if the whole request failed.
+        """
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Return the inverse of ``op``, given the current view. ``op`` was executed fully or in part."""
+        """Return the inverse of ``op``, which was executed completely or partially. now: the current view."""
 
     def bind_to_created(
         self, op: Operation, created_id: str | None, live: LiveState, options: PlanOptions
     ) -> Operation | UnprovenDeletion:
-        """Return ``op`` with the id of the object to delete, so that it deletes only the object that a run
-        created.
+        """Return the deletion ``op`` with the id of the object, so that only the object that a run created is
+        deleted.
 
-        created_id: the id that the system acknowledged; None if it is unknown.
+        created_id: the id that the system acknowledged; None if the id is unknown.
         """
         return op
 
     def announce_losses(self, connections: Connections, ops: Sequence[Operation]) -> tuple[Diagnostic, ...]:
-        """Return diagnostics about data that these operations would delete, for display before confirmation.
+        """Return diagnostics about data that these operations would delete.
 
-        If the system does not respond, return a diagnostic instead of raising an error.
+        Users see these diagnostics before they confirm the plan. If the system does not respond, return a
+        diagnostic instead of raising an error.
         """
         return ()
 
     def find_losses(self, connections: Connections, ops: Sequence[Operation]) -> Mapping[str, Diagnostic]:
-        """Return reasons, by operation id, to omit operations of a rollback that lose data. Raises Fault."""
+        """Return the operations of a rollback that must be omitted because they would lose data.
+
+        The keys are operation ids. Each diagnostic is the reason for the omission. Raises Fault.
+        """
         return {}
 
     def update_cleanup(self, op: Operation, status: Status, before: PendingCleanup) -> PendingCleanup:
-        """Return the pending cleanup after ``op``. status: how ``op`` ended. before: the earlier cleanup."""
+        """Return the pending cleanup after ``op``, which ended with ``status``.
+
+        before: the pending cleanup before ``op``.
+        """
         return before
 
 
 def batch_operations(
     operation_type: OperationType, operations: Sequence[Operation], size: int
 ) -> Iterator[list[Operation]]:
-    """Yield groups of at most ``size`` operations of one verb, with each batch key at most once per group."""
+    """Yield batches of at most ``size`` operations of this type. A batch key occurs only once per batch."""
     remaining = list(operations)
     while remaining:
         batch: dict[str, Operation] = {}

@@ -17,8 +17,9 @@ _log = logging.getLogger(__name__)
 class Retry:
     """One retry that is about to be made.
 
-    call: the method of the client. attempt: the number of the failed attempt, from 1. items: the number of
-        items that are sent again, None for a whole request. delay_s: the delay before the retry.
+    call: the method of the client. attempt: the number of the failed attempt, from 1.
+    items: the number of items to send again; None for a whole request.
+    delay_s: the delay before the retry, in seconds.
     """
 
     call: str
@@ -37,14 +38,16 @@ def log_retry(retry: Retry) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """Retries after a RETRIABLE fault; UNKNOWN and REFUSED faults are not retried.
+    """The rules for retries after a RETRIABLE fault. UNKNOWN and REFUSED faults are not retried. Thread-safe.
 
-    The delay doubles from ``base_delay_s`` up to ``max_delay_s``; jitter reduces each delay by up to half, so
-    that clients do not retry at the same time. attempts: the maximum number, including the first attempt.
-    jitter: returns numbers from 0 to 1. Thread-safe.
+    The delay doubles from ``base_delay_s`` up to ``max_delay_s``. Jitter reduces each delay by up to half, so
+    that clients do not retry at the same time.
 
-    A quota violation (one of ``quota_errors``) does not count as a failed attempt: the request is sent again
-    until the system accepts it. The retries end if the system accepts nothing for ``quota_patience_s``.
+    A quota violation (one of ``quota_errors``) does not count as a failed attempt. The request is sent again
+    until the system accepts it, or until the system has accepted nothing for ``quota_patience_s``.
+
+    attempts: the maximum number of attempts, including the first attempt.
+    jitter: returns random numbers from 0 to 1.
     """
 
     attempts: int = 6
@@ -62,7 +65,7 @@ class RetryPolicy:
             raise ValueError("at least one attempt is needed")
 
     def whole(self, call: str, send: Callable[[], T]) -> T:
-        """Return the final result of ``send``. Raises its last Fault."""
+        """Call ``send``, with retries, and return its result. Raises the Fault of the last attempt."""
         attempts = Attempts(self, call)
         while True:
             try:
@@ -84,8 +87,9 @@ class Attempts:
         self._items: int | None = None
 
     def goes_on(self, items: int | None, fault: Fault) -> bool:
-        """Wait and return True if another attempt is allowed, else return False. items: the number still to
-        send.
+        """If another attempt is allowed, wait for the delay and return True. Otherwise, return False.
+
+        items: the number of items that still have to be sent; None for a whole request.
         """
         if fault.kind is not FaultKind.RETRIABLE:
             return False
