@@ -1,8 +1,7 @@
 """Adoption: taking ownership of a resource that exists and was never applied by this project.
 
-A resource that matches its manifest is adopted by the first apply, without a request. A resource that differs
-from its manifest is adopted and changed only if adoption is allowed, because the resource may belong to
-another team.
+If a resource matches its manifest, the first apply adopts it. If a resource differs from its manifest, it is
+adopted and changed only if adoption is allowed, because the resource may belong to another team.
 """
 
 from collections.abc import Collection, Iterable
@@ -16,14 +15,13 @@ from kdeclare.core.resources.changes import Change, FieldChange, Reason
 from kdeclare.core.resources.kind import DesiredResource
 
 ADOPTION = "adoption"
-"""The code of diagnostics about an adoption, allowed or not, and of a change that such a diagnostic blocks.
-"""
+"""The code of diagnostics about allowed and denied adoptions. A denied adoption blocks the change."""
 
 _MAX_NAMED = 5
 
 
 class SettingsLifecycle(BaseModel):
-    """The lifecycle options for settings of an object that always exists."""
+    """The lifecycle options for settings of an object that always exists, such as a broker."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     adopt: Annotated[
@@ -36,7 +34,7 @@ def allow_adoption(desired: DesiredResource) -> DesiredResource:
     """Return the resource as if its manifest contained ``lifecycle: {adopt: true}``."""
     body = desired.body
     if not is_dataclass(body) or isinstance(body, type) or not hasattr(body, "adopt") or body.adopt:
-        return desired  # some kinds own nothing, so they adopt nothing
+        return desired  # some kinds own no resources, and so adopt none
     return replace(desired, body=replace(body, adopt=True))
 
 
@@ -60,7 +58,7 @@ def report_adoption(
     elif recreated:
         detail = (
             f"{resource} was deleted and created again outside kdeclare since it was last applied. "
-            "The new one differs from the manifest"
+            "The new resource differs from the manifest"
         )
     else:
         detail = f"{resource} exists, is not in the state of this project, and differs from the manifest"
@@ -86,10 +84,10 @@ def adopt_settings(
     drifted: Collection[str],
     otherwise: Reason,
 ) -> tuple[Change, Diagnostic]:
-    """Return the change of settings, some of which are adopted, and the diagnostic about this adoption.
+    """Return the change of settings that include adopted settings, and the diagnostic about the adoption.
 
-    Fields that are not adopted get their own reason. adopted: the paths of adopted fields. drifted: the paths
-    of fields that drifted. otherwise: the reason for all other fields.
+    adopted: the paths of adopted settings. drifted: the paths of settings that drifted. otherwise: the reason
+        for the changes of all other settings.
     """
     adoption = report_adoption(desired, (f for f in change.fields if f.path in adopted), settings=True)
     fields = tuple(

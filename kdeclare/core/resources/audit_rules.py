@@ -1,4 +1,4 @@
-"""Rules by which a kind adds findings to fleet audits, in addition to its diff."""
+"""Rules by which fleet audits report more about resources of a kind than the kind's diff does."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import field
@@ -16,9 +16,9 @@ from kdeclare.core.resources.owned_record import OwnedRecord
 class Element:
     """One element of a resource that is a set of live objects. Each element is one live object.
 
-    body, owned: the body and ownership record of the resource, reduced to this element; None if the element
-        is not declared, or not owned. If the element was removed from a resource that is still declared, the
-        body has no elements.
+    body: the body of the resource, reduced to this element; None if the resource is not declared. If the
+        element was removed from a resource that is still declared, the body has no elements.
+    owned: the ownership record of the resource, reduced to this element; None if the element is not owned.
     """
 
     key: LiveKey
@@ -45,12 +45,13 @@ class UnmanagedField:
 
 @dataclass(frozen=True, slots=True)
 class AuditRules:
-    """What audits report about resources of one kind in addition to its diff; by default, nothing.
+    """Rules for what audits report about resources of one kind in addition to the diff; by default, nothing.
 
-    identity_field: the field of the ownership record that holds the result of `LiveCodec.find_identity`; None
-        if records have no such field. replaced: the message for a declared object that replaced the applied
-        object. orphan_replaced: the same message for an object that is no longer declared. impossible: codes
-        of diagnostics that require a change of the manifest.
+    identity_field: the field of the ownership record that contains the result of `LiveCodec.find_identity`;
+        None if records have no such field.
+    replaced: the message about a declared object that replaced the applied object.
+    orphan_replaced: the message about an object that replaced the applied object and is no longer declared.
+    impossible: the codes of diagnostics that users can resolve only by changing the manifest.
     """
 
     identity_field: str | None = None
@@ -64,7 +65,7 @@ class AuditRules:
     impossible: frozenset[str] = field(default_factory=frozenset)
 
     def find_impossible(self, desired: DesiredResource, live: LiveState) -> ImpossibleField | None:
-        """Return the field that a diagnostic in `impossible` is about."""
+        """Return the field that a diagnostic with a code in ``impossible`` is about."""
         return None
 
     def list_unmanaged(
@@ -74,15 +75,16 @@ class AuditRules:
         return [UnmanagedField(name) for name in names]
 
     def is_set_by_others(self, path: str, desired: DesiredResource, owned: OwnedRecord | None) -> bool:
-        """Whether another client set this field, because it was neither declared nor owned."""
+        """Whether the field counts as set by another client, because it was neither declared nor owned."""
         return False
 
     def describe_pending(self, resource: ResourceId, unset: Sequence[str]) -> str | None:
-        """Return a note about fields that are not applied yet. unset: the paths of fields without a live
-        value.
+        """Return a note about fields that are not applied yet, or None.
+
+        unset: the paths of the declared fields that have no live value.
         """
         return None
 
 
 NO_RULES = AuditRules()
-"""The rules of a kind that does not define any."""
+"""The rules of a kind that defines no audit rules."""

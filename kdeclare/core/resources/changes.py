@@ -1,4 +1,4 @@
-"""The changes that a plan displays. Each has one resource, its action and its field changes."""
+"""The changes that a plan displays. A change has one resource, an action and field changes."""
 
 from collections.abc import Iterable
 from enum import StrEnum
@@ -10,7 +10,7 @@ from kdeclare.core.resources.ids import ResourceId
 
 
 class Action(StrEnum):
-    """What happens to a resource as a whole."""
+    """The action on a resource as a whole."""
 
     CREATE = "create"
     UPDATE = "update"
@@ -20,7 +20,7 @@ class Action(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why a resource needs a change. One action can have several reasons, so this is a separate value."""
+    """The reason why a resource needs a change. Different reasons can lead to the same action."""
 
     DECLARED = "declared"  # in the manifests, not in the cluster, never owned
     CHANGED = "changed"  # the manifests differ from what was last applied
@@ -30,8 +30,8 @@ class Reason(StrEnum):
     FORGOTTEN = "forgotten"  # released by --forget
     ROLLBACK = "rollback"  # a run is being undone
     ASKED = "asked"  # requested by an ad hoc command, not by a manifest
-    ADOPT = "adopt"  # exists, never owned; kdeclare takes it over
-    RECREATED = "recreated"  # deleted and created again under the same name since it was applied
+    ADOPT = "adopt"  # exists, never owned; kdeclare takes ownership
+    RECREATED = "recreated"  # deleted and created again under the same name after it was applied
 
 
 class Risk(StrEnum):
@@ -44,7 +44,7 @@ class Risk(StrEnum):
 
 
 class FieldOp(StrEnum):
-    """How a field changes: a KIP-339 operation for a config, ``change`` for anything else."""
+    """The operation on a field: an operation of KIP-339 for a config, ``change`` for any other field."""
 
     SET = "SET"
     DELETE = "DELETE"
@@ -58,11 +58,11 @@ class FieldChange:
     """One field of one resource.
 
     path: ``partitions``, ``configs.retention.ms``, ``replicas.orders-0`` …
-    before: the whole current value. after: the whole future value. None means not set.
-    value: the elements of an APPEND or SUBTRACT, else None.
+    before: the whole current value. after: the whole future value. None means that the field is not set.
+    value: the elements that APPEND adds or SUBTRACT removes; None for any other operation.
     risk: the worst possible effect of changing this field. cause: the reason for this risk, as a sentence;
         empty if the change is safe.
-    reason: why the field changes, if it differs from the reason of the whole change.
+    reason: the reason for this field change, if it differs from the reason for the whole change.
     """
 
     path: str

@@ -18,63 +18,63 @@ from kdeclare.core.resources.owned_record import OwnedRecord
 
 @runtime_checkable
 class BodyCodec(Protocol):
-    """A kind whose bodies can be written as plain data."""
+    """A kind whose bodies can be converted to plain data and back."""
 
     def to_json(self, name: str, body: object) -> JsonObject:
         """Return the body as a JSON object, without known or possible secrets."""
 
     def from_json(self, json: JsonObject) -> object:
-        """Return the body from a JSON object. The diff is the same, although secrets are only hashes."""
+        """Return the body that a JSON object encodes. Secrets are only hashes, but the diff is the same."""
 
 
 @runtime_checkable
 class FleetComparable(BodyCodec, Protocol):
-    """A kind whose live state is in snapshots of fleets, so that audits can compare it."""
+    """A kind whose live state is stored in fleet snapshots, so that audits can compare the live state."""
 
     def is_self_contained(self, name: str, body: object) -> bool:
-        """Whether the diff of a resource needs only its own live object and what all objects of its kind
+        """Whether the diff needs only the resource's own live object and data that all objects of the kind
         share.
         """
 
     def find_live_key(self, name: str, body: object | None, owned: OwnedRecord | None) -> LiveKey | None:
-        """Return the key of the resource's live object, even if the object does not exist; None if it has no
-        key.
+        """Return the key of the resource's live object, even if the object does not exist.
 
-        Either ``body`` or ``owned`` can be None.
+        Return None if there is no such key. Either ``body`` or ``owned`` can be None.
         """
 
 
 @runtime_checkable
 class SetLike(Protocol):
-    """A kind whose resources are sets of live objects, so that fleets compare element by element."""
+    """A kind whose resources are sets of live objects, which fleet audits compare element by element."""
 
     def list_elements(self, name: str, body: object | None, owned: OwnedRecord | None) -> Iterable[Element]:
-        """Return every declared or owned element. The key of an element is the `find_live_key` of its body or
-        record.
+        """Return all declared or owned elements of a resource.
+
+        The key of an element is the result of `find_live_key` for the element's body or ownership record.
         """
 
 
 @runtime_checkable
 class ListsFacts(Protocol):
-    """A kind with a quick test whether a live object is as declared. The test makes fleet audits faster."""
+    """A kind with facts that show quickly whether a live object is as declared. They make audits faster."""
 
     def list_facts(self, body: object, owned: OwnedRecord | None) -> DeclaredFacts | None:
-        """Return the quick test for a resource; None if only the diff can decide."""
+        """Return the facts of a declared resource; None if only the diff can detect differences."""
 
 
 @runtime_checkable
 class ExplainsFindings(Protocol):
-    """A kind with audit rules, by which audits report more than its diff does."""
+    """A kind with audit rules, so that audits report more than the diff of the kind."""
 
     audit_rules: AuditRules
 
 
 @runtime_checkable
 class ConcernsObjects(Protocol):
-    """A kind whose resources concern live objects of other resources."""
+    """A kind whose resources also affect the live objects of other resources."""
 
     def find_concerned(self, name: str, body: object, keys: Collection[LiveKey]) -> Collection[LiveKey]:
-        """Return the keys out of ``keys`` that the resource concerns."""
+        """Return the keys, out of ``keys``, of the live objects that the resource affects."""
 
 
 # Protocol checks are slow and a plan makes thousands of them, so each kind is checked once.
@@ -130,13 +130,17 @@ def is_fleet_comparable(kind: str) -> bool:
 
 
 def is_self_contained(desired: DesiredResource) -> bool:
-    """Whether the diff of a resource needs only its own live object and what its kind shares."""
+    """Whether the diff needs only the resource's own live object and data that all objects of its kind share.
+    """
     kind = _find_fleet_comparable(KINDS[desired.id.kind])
     return kind is not None and kind.is_self_contained(desired.id.name, desired.body)
 
 
 def find_live_key(resource: ResourceId, body: object | None, owned: OwnedRecord | None) -> LiveKey | None:
-    """Return the key of a resource's live object; None if it has no key or audits do not compare its kind."""
+    """Return the key of a resource's live object, even if the object does not exist.
+
+    Return None if there is no such key, or if audits do not compare resources of the kind.
+    """
     kind = _find_fleet_comparable(KINDS.get(resource.kind))
     return kind.find_live_key(resource.name, body, owned) if kind is not None else None
 
@@ -155,18 +159,21 @@ def is_set_like(kind: str) -> bool:
 
 
 def list_facts(desired: DesiredResource, owned: OwnedRecord | None) -> DeclaredFacts | None:
-    """Return the quick test whether a resource is as declared; None if only the diff can decide."""
+    """Return the facts of a declared resource; None if only the diff can detect differences."""
     kind = _find_fact_lister(KINDS[desired.id.kind])
     return kind.list_facts(desired.body, owned) if kind is not None else None
 
 
 def find_audit_rules(kind: str) -> AuditRules:
-    """Return what audits report about resources of a kind in addition to its diff."""
+    """Return the audit rules of a kind."""
     return _get_audit_rules(KINDS.get(kind))
 
 
 def find_concerned(desired: DesiredResource, keys: Collection[LiveKey]) -> Collection[LiveKey]:
-    """Return the live objects that a resource concerns; by default, only its own live object."""
+    """Return the keys, out of ``keys``, of the live objects that a resource affects.
+
+    By default, a resource affects only its own live object.
+    """
     concern_lister = _find_concern_lister(KINDS[desired.id.kind])
     if concern_lister is not None:
         return concern_lister.find_concerned(desired.id.name, desired.body, keys)

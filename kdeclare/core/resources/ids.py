@@ -1,11 +1,11 @@
-"""Ids of resources."""
+"""Resource ids."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class ResourceId:
-    """``Kind/name`` within one cluster."""
+    """The id of a resource within one cluster: ``Kind/name``."""
 
     kind: str
     name: str

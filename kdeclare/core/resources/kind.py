@@ -16,18 +16,17 @@ from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.owned_record import OwnedRecord
 
 SpecPath = tuple[str | int, ...]
-"""A position in a spec: keys and list indexes, starting below ``spec``."""
+"""A position in a spec, as the keys and list indexes that lead there from ``spec``."""
 
 NAME: SpecPath = ("metadata", "name")
-"""The only path outside the spec: the resource's name."""
+"""The path of the resource's name, which is the only path outside the spec."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpecProblem:
-    """A diagnostic without a position. The code that has the file converts ``path`` (within ``spec``) to a
-    position.
+    """A diagnostic with a path in the spec. Code that has the manifest file converts the path to a position.
 
-    offset: the index of the affected character, from 0, if ``path`` refers to a string.
+    offset: the index, from 0, of the character that the diagnostic is about, if ``path`` refers to a string.
     """
 
     path: SpecPath
@@ -39,20 +38,20 @@ _Narrowed = TypeVar("_Narrowed")
 
 
 def narrow(value: object, expected_type: type[_Narrowed]) -> _Narrowed:
-    """Return a spec or body as the class that its kind created. Raises TypeError for any other class."""
+    """Return a spec or a body, typed as ``expected_type``. Raises TypeError if it has a different type."""
     if not isinstance(value, expected_type):
         raise TypeError(f"expected {expected_type.__name__}, got {type(value).__name__}")
     return value
 
 
 def narrow_optional(value: object | None, expected_type: type[_Narrowed]) -> _Narrowed | None:
-    """Return the result of `narrow`, or None for None."""
+    """Return None for None, and otherwise the result of `narrow`."""
     return None if value is None else narrow(value, expected_type)
 
 
 @dataclass(frozen=True, slots=True)
 class DesiredResource:
-    """One declared resource. ``body`` is the kind's own frozen value, plain and picklable."""
+    """One declared resource. ``body`` is a frozen, picklable value of a class that the kind defines."""
 
     id: ResourceId
     body: object
@@ -60,7 +59,7 @@ class DesiredResource:
     source: SourcePosition | None = None
 
     def get_body(self, body_type: type[_Narrowed]) -> _Narrowed:
-        """Return the body as the class that its kind created. Raises TypeError for any other class."""
+        """Return the body, typed as ``body_type``. Raises TypeError if the body has a different type."""
         return narrow(self.body, body_type)
 
 
@@ -69,11 +68,13 @@ class Difference:
     """The result of diffing one resource.
 
     change: None if the resource needs no change.
-    owned: the ownership record after the change is applied; None if nothing is owned.
-    unmanaged: override keys that are neither declared nor owned.
-    drifted: paths (``configs.KEY``, ``partitions`` …) whose live value differs from what was last applied.
-    diagnostics: errors prevent the change, and warnings report what users should know.
-    deferred: whether part of the change must wait until another part of this plan has been applied.
+    owned: the ownership record after the change was applied; None if the resource is not owned.
+    unmanaged: the keys of overrides that are neither declared nor owned.
+    drifted: the paths (``configs.KEY``, ``partitions`` …) whose live value differs from the value that was
+        last applied.
+    diagnostics: errors and denials, which block the change, and warnings for users.
+    deferred: whether a part of the change must possibly wait for the next plan, because it depends on changes
+        in this plan.
     """
 
     change: Change | None
@@ -92,24 +93,25 @@ class Difference:
 
 
 class Kind(Protocol):
-    """One kind of resource: the mandatory methods. `plan_capabilities`, `fleet_capabilities` and
-    `manifest_capabilities` define the optional ones.
+    """One kind of resource, with the methods that every kind must have.
+
+    The modules `plan_capabilities`, `fleet_capabilities` and `manifest_capabilities` define optional methods.
     """
 
     name: str
     spec: type[BaseModel]
     record: type[OwnedRecord]
-    """The class of the kind's ownership records; `NoRecord` if the kind owns nothing."""
+    """The class of the kind's ownership records; `NoRecord` if resources of the kind are never owned."""
 
     def __hash__(self) -> int:
         """Return the identity hash of the object."""
         return id(self)
 
     def parse(self, name: str, spec: BaseModel) -> tuple[object, tuple[SpecProblem, ...]]:
-        """Return the body of a valid spec, and any problems beyond its schema. Offline and pure."""
+        """Return the body of a spec, and problems that the spec's schema cannot detect. Offline and pure."""
 
     def select(self, name: str, body: object | None, owned: OwnedRecord | None) -> Selections:
-        """Return what must be read to diff this resource."""
+        """Return the selections of the live state that the diff of this resource needs."""
 
     def diff(
         self,
@@ -121,8 +123,8 @@ class Kind(Protocol):
     ) -> Difference:
         """Compare the desired, live and owned resource. Pure and picklable; plans and fleet audits use it.
 
-        ``desired`` is None for a resource that is owned and no longer declared; the change then describes the
-        deletion. ``context`` contains what the provider prepared for the plan.
+        desired: None if the resource is owned and no longer declared. The change then describes the deletion.
+        context: the data that the provider prepared for the plan.
         """
 
     def plan_operations(
@@ -145,12 +147,15 @@ class Kind(Protocol):
         done: tuple[Operation, ...],
         all_done: bool,
     ) -> OwnedRecord | None:
-        """Return the new ownership record, given that only the operations in ``done`` succeeded."""
+        """Return the ownership record after a run in which only the operations in ``done`` succeeded.
+
+        before, after: the record before the run, and the record that the plan intended.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceComparison:
-    """One resource in scope: its declaration, its ownership record, and the result of the diff."""
+    """One resource in the scope of the plan, with its declaration, ownership record and diff result."""
 
     id: ResourceId
     desired: DesiredResource | None
@@ -159,7 +164,7 @@ class ResourceComparison:
 
     @property
     def change(self) -> Change | None:
-        """The change, if the resource needs one."""
+        """The change that the resource needs; None if it needs no change."""
         return self.difference.change
 
 
@@ -167,7 +172,7 @@ CONTRADICTION = "contradiction"
 
 
 def report_contradiction(first: DesiredResource, second: DesiredResource, description: str) -> Diagnostic:
-    """Return the error that two declared resources contradict each other."""
+    """Return the error about two declared resources that contradict each other."""
     position_suffix = f" ({second.source})" if second.source else ""
     return error(
         CONTRADICTION,

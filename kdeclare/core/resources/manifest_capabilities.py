@@ -16,14 +16,14 @@ from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import SpecPath, SpecProblem
 
 Plain = str | int | None
-"""A string (also for fields that are taken literally), an integer, a boolean, or null."""
+"""A string, an integer, a boolean, or null. A field with `RawText` has a string."""
 
 
 @dataclass(frozen=True, slots=True)
 class ValueEdit:
-    """Give a field a value: a scalar, null, or an ordered list of scalars.
+    """An edit that sets a field to a scalar, null, or an ordered list of scalars.
 
-    path: the path within the spec. A manifest that already has the value is not edited.
+    path: the path within the spec. A manifest that already contains the value is not edited.
     """
 
     path: SpecPath
@@ -32,12 +32,13 @@ class ValueEdit:
 
 @dataclass(frozen=True, slots=True)
 class SettingEdit:
-    """Change a setting. A manifest can declare its value, list elements to add or remove, or that it is
-    unset.
+    """An edit that changes a setting. A manifest can declare the value of a setting, list elements to add or
+    remove, or that the setting is unset.
 
-    path: the path within the spec. fields: the changes of the setting, in this order. Lists have no order. A
-        deleted setting is removed from the manifest, unless the value of a lower layer would then take
-        effect.
+    path: the path within the spec.
+    fields: the changes to the setting, in this order. The order of list elements does not matter. A deleted
+        setting is removed from the manifest, unless a value from elsewhere (such as a default) would then
+        take effect.
     """
 
     path: SpecPath
@@ -49,16 +50,14 @@ FieldEdit = ValueEdit | SettingEdit
 
 @dataclass(frozen=True, slots=True)
 class ManifestEdits:
-    """Edits in the order in which they are made. problems: diagnostics about the edits. An error stops all
-    edits.
-    """
+    """Edits of a manifest, in order, and problems. If one of the problems is an error, no edit is made."""
 
     edits: tuple[FieldEdit, ...] = ()
     problems: tuple[SpecProblem, ...] = ()
 
 
 class DeclaredFields(Protocol):
-    """What the manifest and the overlays of one resource declare."""
+    """The fields that the manifest and the overlays of one resource declare."""
 
     def is_declared(self, path: SpecPath) -> bool:
         """Whether the manifest or an overlay has a value other than null at a path within the spec."""
@@ -66,20 +65,23 @@ class DeclaredFields(Protocol):
 
 @runtime_checkable
 class HasExclusiveFields(Protocol):
-    """A kind with fields that exclude each other."""
+    """A kind with mutually exclusive fields."""
 
     exclusive_fields: Mapping[str, frozenset[str]]
-    """Fields of the spec, each with the fields that it excludes. A default never displaces a declared field.
+    """Fields of the spec, each with the fields that it excludes. If a field is declared, defaults for the
+    fields that it excludes do not apply.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class ExportRequest:
-    """What to import.
+    """The inputs of an import.
 
-    read: reads live state. matches: returns whether a name is requested. permits: returns whether a resource
-        is in the scope of the project. is_selective: whether the user requested names. If so, objects without
-        their own name are left out.
+    read: reads live state.
+    matches: returns whether the user requested an object with this name.
+    permits: returns whether a resource is in the scope of the project.
+    is_selective: whether the user requested particular names. In this case, objects that have no name are
+        left out.
     """
 
     read: Callable[[Selections], LiveState]
@@ -90,7 +92,7 @@ class ExportRequest:
 
 @dataclass(frozen=True, slots=True)
 class OmittedObjects:
-    """A count of live objects that no manifest was written for.
+    """The number of live objects that an import left out, and the reason.
 
     one: the singular noun. many: the plural noun. why: the reason, as a phrase.
     """
@@ -103,7 +105,7 @@ class OmittedObjects:
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """Manifests as text, by name of the resource, and the objects that were left out."""
+    """The YAML of manifests, by resource name, and the objects that the import left out."""
 
     manifests: Mapping[str, str]
     left_out: tuple[OmittedObjects, ...] = ()
@@ -114,7 +116,7 @@ class Exportable(Protocol):
     """A kind whose live resources can be imported."""
 
     def export(self, connections: Connections, request: ExportRequest) -> Export:
-        """Return manifests of the live resources of this kind. Raises Fault."""
+        """Return manifests for the live resources of this kind. Raises Fault."""
 
 
 @runtime_checkable
@@ -125,51 +127,56 @@ class Editable(Protocol):
         """Return the edits that make the manifest of a declared resource match a change."""
 
     def render_spec_lines(self, change: Change) -> Sequence[str]:
-        """Return the lines of the spec, not indented, for the manifest of a resource to create."""
+        """Return the unindented lines of the spec for the manifest of a new resource."""
 
     def is_same_value(self, path: SpecPath, text: str, value: JsonValue) -> bool:
-        """Whether a string at a path within the spec already means this value."""
+        """Whether a string in a manifest, at a path within the spec, has the same meaning as ``value``."""
 
     def is_as_changed(self, name: str, before: object | None, after: object, change: Change) -> bool:
-        """Whether ``after`` differs from ``before`` (None: no body) by the change and nothing else."""
+        """Whether ``change`` is the only difference between the bodies ``before`` and ``after``.
+
+        before: None if the resource had no body.
+        """
 
 
 @runtime_checkable
 class LocatesFields(Protocol):
-    """A kind whose manifests can declare a field at a place that differs from its path."""
+    """A kind whose manifests can declare a field at a different path than plans use for the field."""
 
     def locate_field(self, path: str) -> Sequence[SpecPath]:
-        """Return the places where a spec can declare a field of a change. The first place that exists is
-        used.
+        """Return the paths at which a spec can declare a field, given the path in a change.
+
+        The first of these paths that exists in the spec is used.
         """
 
 
 @runtime_checkable
 class ListsNames(Protocol):
-    """A kind whose live objects can be listed, so that the shell can complete their names."""
+    """A kind that can list the names of live objects, so that the shell can complete these names."""
 
     def list_names(self, connections: Connections) -> Sequence[str]:
-        """Return the names by which live objects can be declared, sorted. Raises Fault."""
+        """Return the sorted names under which live objects can be declared. Raises Fault."""
 
 
 @runtime_checkable
 class ClaimsFields(Protocol):
-    """A kind whose bodies and records can determine a field without a value at its path."""
+    """A kind whose bodies and ownership records can determine a field without a value at the field's path."""
 
     def is_field_claimed(self, field: FieldChange, stated: JsonObject) -> bool:
-        """Whether a body or an ownership record, as plain data, determines a field."""
+        """Whether a body or an ownership record determines a field. stated: the body or record as plain data.
+        """
 
 
 @runtime_checkable
 class LocatesSecrets(Protocol):
-    """A kind whose bodies and specs have secrets at different paths."""
+    """A kind for which the path of a secret in the body differs from the path in the spec."""
 
     def locate_secret(self, path: SpecPath) -> SpecPath | None:
-        """Return the path in the spec of the secret at a path in the body; None if it is unknown."""
+        """Convert the path of a secret in the body to the path in the spec. Return None if it is unknown."""
 
 
 def find_exclusive_fields(kind: object) -> Mapping[str, frozenset[str]]:
-    """Return the fields of a kind that exclude each other; by default, there are none."""
+    """Return the mutually exclusive fields of a kind, each with the fields that it excludes."""
     return kind.exclusive_fields if isinstance(kind, HasExclusiveFields) else {}
 
 
@@ -180,7 +187,10 @@ def find_editable(kind: str) -> Editable | None:
 
 
 def locate_field(kind: str, path: str) -> Sequence[SpecPath]:
-    """Return the places where a spec can declare a field. By default, ``a.b.c`` is key ``b.c`` of ``a``."""
+    """Return the paths at which a spec can declare a field, given the path in a change.
+
+    By default, ``a.b.c`` is key ``b.c`` of ``a``.
+    """
     registered_kind = KINDS.get(kind)
     if isinstance(registered_kind, LocatesFields):
         return registered_kind.locate_field(path)
@@ -189,9 +199,10 @@ def locate_field(kind: str, path: str) -> Sequence[SpecPath]:
 
 
 def locate_secret(kind: str, path: SpecPath) -> tuple[SpecPath | None, bool]:
-    """Return the path in the spec of a secret in the body, and whether the kind provided this path.
+    """Convert the path of a secret in the body to the path in the spec.
 
-    If the kind does not provide a path, return the path in the body. The caller has to check it.
+    Also return whether the kind provided the path in the spec. If not, the result is the path in the body,
+    and the caller has to check whether the spec has this path.
     """
     registered_kind = KINDS.get(kind)
     return (
@@ -202,8 +213,9 @@ def locate_secret(kind: str, path: SpecPath) -> tuple[SpecPath | None, bool]:
 
 
 def is_field_claimed(kind: str, field: FieldChange, stated: JsonObject) -> bool:
-    """Whether a body or ownership record determines a field. By default, it does if it has a value at the
-    path.
+    """Whether a body or an ownership record determines a field.
+
+    By default, this is true if the plain data (``stated``) has a value at the path of the field.
     """
     registered_kind = KINDS.get(kind)
     if isinstance(registered_kind, ClaimsFields):
@@ -219,11 +231,11 @@ def has_value_at(path: str, stated: JsonObject) -> bool:
 
 
 def export_manifests(kind: object, connections: Connections, request: ExportRequest) -> Export:
-    """Return manifests of live resources, or an empty result if the kind cannot be imported. Raises Fault."""
+    """Return manifests for live resources; empty if the kind does not support import. Raises Fault."""
     return kind.export(connections, request) if isinstance(kind, Exportable) else Export({})
 
 
 def list_names(kind: str, connections: Connections) -> Sequence[str]:
-    """Return the names of live objects of a kind, or no names if it cannot list them. Raises Fault."""
+    """Return the names of live objects of a kind; empty if the kind cannot list names. Raises Fault."""
     registered_kind = KINDS.get(kind)
     return registered_kind.list_names(connections) if isinstance(registered_kind, ListsNames) else ()

@@ -1,4 +1,4 @@
-"""The text of manifests, as written by imports and scaffolds."""
+"""The YAML of manifests that imports and scaffolds write."""
 
 import json
 import re
@@ -11,7 +11,10 @@ _RESERVED_WORDS = frozenset(["null", "true", "false", "yes", "no", "on", "off", 
 
 
 def render_manifest(kind: str, name: str, spec: Sequence[str], comments: Sequence[str] = ()) -> str:
-    """Return a manifest preceded by ``comments``; ``spec`` contains its lines without indentation."""
+    """Return the YAML of a manifest.
+
+    spec: the unindented lines of the spec. comments: the lines of the comment above the manifest.
+    """
     return "\n".join(
         [
             *(f"# {line}" for line in comments),
@@ -27,7 +30,10 @@ def render_manifest(kind: str, name: str, spec: Sequence[str], comments: Sequenc
 
 
 def scalar(value: str, *, text: bool = False) -> str:
-    """Return a YAML scalar for a string. With ``text``, a string that looks like a number stays a string."""
+    """Return a YAML scalar for a string. References in the string are escaped.
+
+    text: whether to quote a string that looks like a number or a Boolean, so that it stays a string.
+    """
     is_plain = _PLAIN.fullmatch(value) is not None and (
         value in ("true", "false") or value.lower() not in _RESERVED_WORDS
     )
@@ -38,7 +44,7 @@ def scalar(value: str, *, text: bool = False) -> str:
 
 
 def quote_scalar(text: str) -> str:
-    """Return a string as a YAML scalar in double quotes. References in the string stay references.
+    """Return a string as a YAML scalar in double quotes. References in the string are not escaped.
 
     Nonprintable characters are escaped, because they can mislead readers or be invalid in YAML.
     """
@@ -54,5 +60,5 @@ def _escape(letter: str) -> str:
 
 
 def render_flow_map(values: Mapping[int, Sequence[int]]) -> list[str]:
-    """Return the lines of a mapping from numbers to lists of numbers."""
+    """Return the YAML lines of a mapping from integers to lists of integers, one line per key."""
     return [f"  {n}: [{', '.join(str(item) for item in items)}]" for n, items in values.items()]

@@ -1,4 +1,4 @@
-"""The names that a project is allowed to declare, change or import (``spec.scope`` in its project file)."""
+"""The names that a project is allowed to declare, change or import (``spec.scope`` in the project file)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import field
@@ -15,7 +15,8 @@ _MAX_NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class NameScope:
-    """Names or ``/patterns/`` (RE2, matching whole names) by kind; a kind without an entry is not limited."""
+    """Names or ``/patterns/`` (RE2, matching whole names) by kind. A kind without an entry is not restricted.
+    """
 
     entries: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -32,7 +33,7 @@ class NameScope:
         )
 
     def find_forbidden(self, resources: Iterable[ResourceId]) -> list[ResourceId]:
-        """Return the resources that the project must not change, sorted."""
+        """Return the resources outside the scope of the project, sorted."""
         return [id_ for id_ in sorted(resources) if not self.permits(id_)] if self.entries else []
 
 
@@ -42,7 +43,10 @@ def report_out_of_scope(
     scope: NameScope,
     place: SourcePosition | None = None,
 ) -> Diagnostic:
-    """Return the error about names outside the scope. ``resource`` is the resource that would affect them."""
+    """Return the error about resources outside the scope of the project.
+
+    resource: the resource that would affect ``forbidden``; None if no resource would.
+    """
     forbidden_ids = list(forbidden)
     kind = forbidden_ids[0].kind
     names = [str(id_) for id_ in forbidden_ids if id_.kind == kind]
@@ -54,8 +58,9 @@ def report_out_of_scope(
     return error(
         OUT_OF_SCOPE,
         "Outside the scope of the project",
-        f"{detail}. Its scope for kind {kind}: {allowed_names}.",
-        hint="Declare it in the project that it belongs to, or extend spec.scope in the project file.",
+        f"{detail}. The project's scope for kind {kind}: {allowed_names}.",
+        hint="Declare the resource in the project that it belongs to, "
+        "or extend spec.scope in the project file.",
         place=place,
         resource=str(resource) if resource is not None else None,
     )

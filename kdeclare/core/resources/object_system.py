@@ -1,8 +1,7 @@
-"""Reads, writes and stores the objects of systems whose whole state is read in one request.
+"""Support for systems whose whole state is read in one request.
 
-If one response contains everything in a system, a provider defines the type of this response
-(`SystemObjects`) and the connection that returns it (`ObjectConnection`). A kind then needs only its name and
-its spec.
+A provider of such a system defines the type of the response (`SystemObjects`) and the connection that returns
+the response (`ObjectConnection`). For a kind, the provider then defines only the name and the spec.
 """
 
 import json
@@ -26,9 +25,9 @@ from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.core.secrets.secret_refs import UNKNOWN_HASH, Secret
 
 OBJECT_EXISTS = "OBJECT_EXISTS"
-"""The error of a `Fault`: the object to create already exists."""
+"""The error name of a `Fault` if the object to create already exists."""
 OBJECT_MISSING = "OBJECT_MISSING"
-"""The error of a `Fault`: the object to change or delete does not exist."""
+"""The error name of a `Fault` if the object to change or delete does not exist."""
 
 _CAUSES = {OBJECT_EXISTS: FaultCause.EXISTS, OBJECT_MISSING: FaultCause.GONE_ALREADY}
 
@@ -37,8 +36,9 @@ _CAUSES = {OBJECT_EXISTS: FaultCause.EXISTS, OBJECT_MISSING: FaultCause.GONE_ALR
 class SystemObjects:
     """All objects of one system, as they were read. Each provider defines its own subclass.
 
-    objects: the fields of the objects; a secret is in the form that `hide` returns. system_id: the id that
-    states are bound to; None if the system has none. ongoing: objects that the system is still working on.
+    objects: the fields of each object. Secrets are wrapped by `hide`.
+    system_id: the id to which states are bound; None if the system has no id.
+    ongoing: the objects that the system is still working on.
     """
 
     objects: Mapping[ResourceId, Fields]
@@ -47,14 +47,14 @@ class SystemObjects:
     _by_kind: Mapping[str, Mapping[str, Fields]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        # Computed once, because a plan needs the objects of a kind once per resource.
+        # Computed in advance, because a plan gets the objects of a kind for each resource.
         by_kind: dict[str, dict[str, Fields]] = {}
         for id_, fields in self.objects.items():
             by_kind.setdefault(id_.kind, {})[id_.name] = fields
         object.__setattr__(self, "_by_kind", by_kind)
 
     def get_kind(self, kind: str) -> Mapping[str, Fields]:
-        """Return the objects of one kind by name; empty if there are none."""
+        """Return the objects of one kind by name; empty if there are no objects of this kind."""
         return self._by_kind.get(kind, {})
 
 
@@ -74,10 +74,11 @@ class ObjectConnection(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ObjectSystem:
-    """What the kinds and the collector of one provider share.
+    """The system that the kinds and the collector of one provider read and write.
 
-    name: the name of the collector. connection: the class of its connection. objects: the provider's own
-        `SystemObjects`.
+    name: the name of the collector.
+    connection: the class of the connection to the system.
+    objects: the provider's subclass of `SystemObjects`.
     is_thread_safe: whether several threads can safely read and write at the same time. Runs send requests
         from several threads. By default, the threads take turns, because two concurrent read-modify-write
         cycles would lose one of the changes.
@@ -97,7 +98,7 @@ class ObjectSystem:
     def write(
         self, connections: Connections, writes: Sequence[ObjectWrite], *, validate_only: bool
     ) -> Sequence[Outcome]:
-        """Write like `ObjectConnection.write`. Raises Fault."""
+        """See `ObjectConnection`."""
         with self._acquire_turn():
             return connections.get(self.connection).write(writes, validate_only=validate_only)
 
@@ -107,7 +108,7 @@ class ObjectSystem:
 
 @dataclass(frozen=True, slots=True)
 class _AllObjects:
-    """Selects all objects of a system."""
+    """The selection of all objects of a system."""
 
     system: ObjectSystem
 
@@ -187,13 +188,14 @@ class ObjectCollector:
 
 
 _SECRET_MARK = {"secret": UNKNOWN_HASH}
-"""What a row of a snapshot stores instead of a secret. It only shows that there is a secret."""
+"""The value that snapshots store instead of a secret. The value only shows that there is a secret."""
 
 
 class ObjectCodec:
     """The `LiveCodec` of a collector that reads objects.
 
-    Secrets do not leave the process that read them, not even as hashes. Audits therefore do not compare them.
+    Secrets never leave the process that read the objects, not even as hashes. Audits therefore do not compare
+    secrets.
     """
 
     identifies_system = False
@@ -208,10 +210,10 @@ class ObjectCodec:
         restore: Callable[[Mapping[LiveKey, Fields]], object],
         find_id: Callable[[LiveState], str | None] | None = None,
     ) -> None:
-        """Store the objects of these kinds.
+        """Create a codec for the objects of these kinds.
 
-        name: the name of the collector. read: reads all objects, as the collector's part of the live state;
-        raises Fault. restore: recreates this part from the fields of some objects. find_id: see
+        name: the name of the collector. read: reads all objects and returns the collector's part of the live
+        state; raises Fault. restore: recreates this part from the fields of objects. find_id: see
         `Collector`.
         """
         self.name = name
@@ -243,11 +245,12 @@ class ObjectCodec:
         return key.key in self._kinds[key.sort].read(live)
 
     def find_identity(self, key: LiveKey, live: LiveState) -> str | None:
-        """Return None: an object that was created again with the same name is the same resource."""
+        """Return None. An object that was deleted and created again under the same name is the same resource.
+        """
         return None
 
     def is_reported(self, key: LiveKey, body: str) -> bool:
-        """Report every undeclared object."""
+        """Return True, so that audits report every undeclared object."""
         return True
 
 

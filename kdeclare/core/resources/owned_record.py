@@ -1,4 +1,4 @@
-"""Ownership records: what kdeclare last applied to a resource and has managed since."""
+"""Ownership records, which contain the fields that kdeclare applied last and has managed since then."""
 
 from collections.abc import Collection, Mapping
 from typing import Self, TypeVar
@@ -10,25 +10,26 @@ from kdeclare.core.operations.operation import Arguments
 
 @dataclass(frozen=True, slots=True)
 class OwnedRecord(Arguments):
-    """The base class of ownership records: what kdeclare last applied to a resource and has managed since.
+    """The base class of ownership records.
 
-    The fields have the names and types that files use. The optional field ``labels`` contains the labels of
-    the resource. The optional field ``preventDestroy`` says whether deletion is prevented.
+    A record contains the fields of a resource that kdeclare applied last and has managed since then. The
+    names and types of the fields are the same as in files. The optional field ``labels`` contains the labels
+    of the resource. The optional field ``preventDestroy`` determines whether deletion is prevented.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class NoRecord(OwnedRecord):
-    """The record class of a kind that owns nothing. It is never instantiated."""
+    """The record class of a kind whose resources are never owned. The class is never instantiated."""
 
 
 @dataclass(frozen=True, slots=True)
 class CodedRecord(OwnedRecord):
-    """A record with its own serialization, for a kind with thousands of records in one state."""
+    """A record class with custom serialization, for a kind with thousands of records in one state."""
 
     @classmethod
     def from_json(cls, json: JsonObject) -> Self:
-        """Return the record from a file. Raises ValueError with the error and its location."""
+        """Return the record that JSON from a file encodes. Raises ValueError with the error's location."""
         raise NotImplementedError
 
     def to_json(self) -> JsonObject:
@@ -40,7 +41,7 @@ class CodedRecord(OwnedRecord):
 class UnboundRecord(OwnedRecord):
     """A record that this version of kdeclare cannot read, exactly as the file contains it.
 
-    Its kind is not installed, or has a different version.
+    The kind is not installed, or a different version of the kind is installed.
 
     problem: the reason why the record cannot be read.
     """
@@ -54,7 +55,7 @@ _Field = TypeVar("_Field")
 
 
 def narrow_record(owned: object, record_type: type[_Record]) -> _Record | None:
-    """Return a record as the class of its kind, or None for None. Raises TypeError for any other class."""
+    """Return a record, typed as ``record_type``; None for None. Raises TypeError for a different type."""
     if owned is None:
         return None
     if not isinstance(owned, record_type):
@@ -65,7 +66,7 @@ def narrow_record(owned: object, record_type: type[_Record]) -> _Record | None:
 def merge_fields(
     before: Mapping[str, _Field], after: Mapping[str, _Field], names: Collection[str]
 ) -> dict[str, _Field]:
-    """Return the owned fields, given that only the fields with these names were changed as planned."""
+    """Return the owned fields after a run that changed only the fields with these names."""
     kept_fields = {name: value for name, value in before.items() if name not in names}
     return kept_fields | {name: value for name, value in after.items() if name in names}
 
@@ -87,5 +88,5 @@ def get_owned_labels(record: OwnedRecord | None) -> Mapping[str, str]:
 
 
 def is_protected(record: OwnedRecord | None) -> bool:
-    """Whether the resource must not be deleted, according to what was last applied."""
+    """Whether the resource must not be deleted, according to its last applied manifest."""
     return bool(get_record_field(record, "preventDestroy"))

@@ -1,4 +1,4 @@
-"""Capabilities of kinds for planning and applying: risks, static checks, identities, protection.
+"""Capabilities of kinds for planning and applying: risks, static checks, object ids, protection.
 
 A capability is a small protocol that a kind can implement. Generic code calls the function of the same name
 in this module, which returns a default for kinds without the capability.
@@ -25,7 +25,7 @@ class AssessesRisks(Protocol):
     """A kind whose changes can interrupt clients or lose data."""
 
     def assess_field(self, action: Action, field: FieldChange) -> FieldChange:
-        """Return the field with the risk and cause that follow from the field alone."""
+        """Return the field change with its risk and the cause of the risk, regardless of the live state."""
 
 
 @runtime_checkable
@@ -41,7 +41,7 @@ class SharesSettings(Protocol):
     """A kind whose resources declare settings that resources of other kinds can declare too."""
 
     def list_exclusive_settings(self, name: str, body: object) -> Mapping[str, JsonValue]:
-        """Return the settings that only one resource is allowed to declare, as values by setting name."""
+        """Return the values, by setting name, of settings that only one resource is allowed to declare."""
 
 
 @runtime_checkable
@@ -49,7 +49,7 @@ class AffectsResources(Protocol):
     """A kind whose resources change other resources, of the same kind or of a different kind."""
 
     def find_affected(self, body: object) -> Collection[ResourceId]:
-        """Return the other resources that a body names, declared or not."""
+        """Return the other resources that a body names, including undeclared resources."""
 
 
 @runtime_checkable
@@ -59,18 +59,18 @@ class RecordsIdentity(Protocol):
     def record_identity(
         self, record: OwnedRecord | None, done: tuple[Operation, ...], created_ids: Mapping[str, str | None]
     ) -> OwnedRecord | None:
-        """Return the record with the id of the created object, or without an id if the id is not proven.
+        """Return the record with the id of the created object, or without an id if the id is not certain.
 
         created_ids: the ids that the system acknowledged, by operation id.
         """
 
     def forget_identity(self, record: OwnedRecord | None) -> OwnedRecord | None:
-        """Return the record without an id, so that it matches any object of that name."""
+        """Return the record without an id, so that the record matches any object of the same name."""
 
 
 @runtime_checkable
 class ProtectsObjects(Protocol):
-    """A kind with live objects that must never be deleted, such as a system's own."""
+    """A kind with live objects that must never be deleted, such as the internal objects of a system."""
 
     def find_undeletable(self, names: Collection[str], live: LiveState) -> Mapping[str, str]:
         """Return the names that must not be deleted, each with the reason as a sentence.
@@ -81,15 +81,15 @@ class ProtectsObjects(Protocol):
 
 @runtime_checkable
 class DescribesDeletion(Protocol):
-    """A kind whose objects contain something that is lost when they are deleted."""
+    """A kind whose objects contain data that is lost when an object is deleted."""
 
     deletion_cause: str
-    """What is lost with a deleted object, as a sentence."""
+    """A sentence about the data that is lost when an object is deleted."""
 
 
 @runtime_checkable
 class RatesByLiveState(Protocol):
-    """A kind whose risks are lower than `assess_field` says for some live states."""
+    """A kind whose risks can be lower than the results of `assess_field`, depending on the live state."""
 
     def is_rated_by_live_state(self, field: FieldChange) -> bool:
         """Whether the risk of this field depends on live state."""
@@ -101,10 +101,12 @@ Values = tuple[JsonValue, ...]
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a plan file shows for one resource and what its operations do, both by field path.
+    """The values that a plan file shows for one resource, and the values that operations set, by field path.
 
-    shared: the effects of all operations with work that continues after the request. If two resources declare
-        the same value, only one of these resources has an operation.
+    shown: the values that the plan file shows.
+    done: the values that the operations of the resource set.
+    shared: the values that operations of all resources set by work that continues after the request. If two
+        resources declare the same value, only one of these resources has an operation.
     """
 
     shown: Mapping[str, Values]
@@ -114,7 +116,7 @@ class Evidence:
 
 @runtime_checkable
 class ProvesFields(Protocol):
-    """A kind whose changes show fields differently from its operations, or show fewer of them.
+    """A kind whose changes show fields in a different form than its operations do, or show fewer fields.
 
     For any other kind, a plan file is accepted only if it shows each field exactly as an operation changes
     it, in one step.
@@ -124,19 +126,19 @@ class ProvesFields(Protocol):
         """Return the field in a normal form, so that diffs and operations can be compared."""
 
     def find_proven_fields(self, change: Change, evidence: Evidence) -> Set[str]:
-        """Return the paths whose shown and executed values differ for a valid reason."""
+        """Return the field paths for which shown values and operations differ for a valid reason."""
 
 
 @runtime_checkable
 class MovesData(Protocol):
-    """A kind with fields that say where data is stored, so that reports can present a change as a move."""
+    """A kind with fields that determine where data is stored. Reports present changes to them as moves."""
 
     def is_location(self, path: str) -> bool:
-        """Whether a field only says where data is stored."""
+        """Whether a field only determines where data is stored."""
 
 
 PREVENT_DESTROY = "prevent-destroy"
-"""Diagnostic code: this object must not be deleted."""
+"""The diagnostic code for an object that must not be deleted."""
 
 
 # Protocol checks are slow and a plan makes thousands of them, so each kind is checked once.
@@ -173,13 +175,13 @@ def _find_field_prover(kind: object) -> ProvesFields | None:
 
 
 def assess_field(kind: str, action: Action, field: FieldChange) -> FieldChange:
-    """Return the field with its risk; unchanged if the kind is not installed or does not rate risks."""
+    """Return the field change with its risk. If the kind does not rate risks, return it unchanged."""
     assessor = _find_risk_assessor(KINDS.get(kind))
     return assessor.assess_field(action, field) if assessor is not None else field
 
 
 def find_deletion_cause(kind: str) -> str:
-    """Return a sentence about what is lost when an object is deleted; empty if the kind has none."""
+    """Return the kind's sentence about the data that is lost when an object is deleted; empty by default."""
     describer = _find_deletion_describer(KINDS.get(kind))
     return describer.deletion_cause if describer is not None else ""
 
@@ -197,7 +199,10 @@ def normalize_field(resource: ResourceId, field: FieldChange) -> FieldChange:
 
 
 def find_proven_fields(change: Change, evidence: Evidence) -> Set[str]:
-    """Return the paths whose shown and executed values differ for a valid reason; by default, none."""
+    """Return the field paths for which shown values and operations differ for a valid reason.
+
+    By default, the result is empty.
+    """
     field_prover = _find_field_prover(KINDS.get(change.id.kind))
     return field_prover.find_proven_fields(change, evidence) if field_prover is not None else frozenset()
 
@@ -209,7 +214,7 @@ def find_static_diagnostics(desired: DesiredResource) -> tuple[Diagnostic, ...]:
 
 
 def list_exclusive_settings(desired: DesiredResource) -> Mapping[str, JsonValue]:
-    """Return the settings that only one resource is allowed to declare, as values by setting name."""
+    """Return the values, by setting name, of settings that only one resource is allowed to declare."""
     settings_lister = _find_settings_lister(KINDS[desired.id.kind])
     return (
         settings_lister.list_exclusive_settings(desired.id.name, desired.body)
@@ -232,7 +237,7 @@ def record_identity(
 
 
 def forget_identity(kind: str, record: OwnedRecord | None) -> OwnedRecord | None:
-    """Return the ownership record without an id, so that it matches any object of that name."""
+    """Return the ownership record without an id, so that the record matches any object of the same name."""
     recorder = _find_identity_recorder(KINDS[kind])
     return recorder.forget_identity(record) if recorder is not None else record
 

@@ -1,7 +1,8 @@
-"""Policy requests, through which policies see resources, and the capabilities by which kinds provide them.
+"""The requests that policies evaluate, and the capabilities of kinds that policies need.
 
-A kind whose resources policies can evaluate is a `PolicySubject`. A kind that reads some values only when a
-policy uses them creates the requests itself (`MakesPolicyRequests`).
+If policies can evaluate resources of a kind, the kind is a `PolicySubject`, or it creates the requests itself
+(`MakesPolicyRequests`). A kind that creates requests can read values from the system only when a policy uses
+them.
 """
 
 import re
@@ -28,7 +29,7 @@ LabelSet = Mapping[str, str]
 
 
 class PolicyAction(StrEnum):
-    """What is done to the resource that a policy evaluates."""
+    """The action on the resource that a policy evaluates."""
 
     CREATE = "CREATE"
     MODIFY = "MODIFY"
@@ -36,19 +37,19 @@ class PolicyAction(StrEnum):
 
 
 class PolicyViolation(Exception):
-    """The error by which a policy denies a request. Its message is displayed to the user."""
+    """Raised by a policy to deny a request. The message is displayed to the user."""
 
 
 class UnavailableError(BaseException):
-    """The error that a policy uses a value that is not available. Policies should not catch this error."""
+    """Raised if a policy uses a value that is not available. Policies should not catch this error."""
 
 
 class UnavailableOffline(UnavailableError):
-    """The error that a policy uses a value that only a system can provide."""
+    """Raised if a policy uses a value that only a system can provide, and there is no connection."""
 
 
 class UnavailableTracker:
-    """Records which value was unavailable to a policy, because the policy might catch every exception."""
+    """Records the errors about unavailable values, because a policy might catch all exceptions."""
 
     def __init__(self) -> None:
         self._first: UnavailableError | None = None
@@ -59,17 +60,17 @@ class UnavailableTracker:
         raise what
 
     def forget(self) -> None:
-        """Forget recorded errors, before another policy is evaluated."""
+        """Forget the recorded errors, so that the next policy can be evaluated."""
         self._first = None
 
     def tell(self) -> None:
-        """Raise the first recorded error again, if there is one."""
+        """Raise the first recorded error again, if an error was recorded."""
         if self._first is not None:
             raise self._first
 
 
 class OfflineRequest:
-    """The base class of requests that are derived from manifests alone. Dataclasses define the fields.
+    """The base class of requests that are derived from manifests alone. Subclasses define the fields.
 
     created: whether to assume that the resource does not exist yet. If false, it is unknown whether the
         resource exists.
@@ -82,22 +83,22 @@ class OfflineRequest:
 
     @property
     def action(self) -> PolicyAction:
-        """CREATE if the resource is assumed not to exist; otherwise, reading the action raises an error."""
+        """CREATE if the resource is assumed not to exist. Otherwise, reading the action raises an error."""
         return PolicyAction.CREATE if self.created else self._raise_unavailable()
 
     @property
     def principal(self) -> str | None:
-        """Raises an error: the principal is unavailable, because there is no connection yet."""
+        """Unavailable without a connection. Reading the principal raises an error."""
         self._raise_unavailable()
 
     @property
     def labels_before(self) -> Mapping[str, str]:
-        """Empty on CREATE; otherwise, reading the labels raises an error."""
+        """Empty if the resource is assumed not to exist. Otherwise, reading the labels raises an error."""
         return {} if self.created else self._raise_unavailable()
 
     @property
     def pre_request_state(self) -> None:
-        """None on CREATE; otherwise, reading the state raises an error."""
+        """None if the resource is assumed not to exist. Otherwise, reading the state raises an error."""
         return None if self.created else self._raise_unavailable()
 
     def _raise_unavailable(self) -> NoReturn:
@@ -106,14 +107,14 @@ class OfflineRequest:
 
 @dataclass(frozen=True, slots=True)
 class PolicyField:
-    """One field of the states that policies see.
+    """One field of the resource states that policies evaluate.
 
     value_type: int, float, str, bool, or a list or dict of these; ``object`` if several types are possible.
-    read: reads the field from a state; by default, it reads the item with the field's name.
+    read: reads the field from a state; by default, the item with the field's name is read.
     keys: for a mapping, the known keys with the types of their values, to detect misspelled keys. Other keys
         may exist, too.
-    elements: for a mapping, the plural noun for its keys. nullable: whether the field is null when it is not
-        set. Unset collections are empty.
+    elements: for a mapping, the plural noun for its keys.
+    nullable: whether the field is null if it is not set. A collection that is not set is empty instead.
     """
 
     value_type: type
@@ -134,7 +135,7 @@ _DICTS: Mapping[type, type] = {
 
 
 def build_policy_field(annotation: object) -> PolicyField:
-    """Return the policy field for a model's annotation. A type that rules cannot express becomes object."""
+    """Return the policy field for a model's annotation. Types that rules cannot express become ``object``."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin in (Union, UnionType):
         member_types = [argument for argument in arguments if argument is not type(None)]
@@ -161,8 +162,10 @@ def is_text_mapping(policy_field: PolicyField) -> bool:
 class PolicyWords:
     """The names that a rule about a kind can use.
 
-    fields: the fields of the kind's states, by name. subject: an alias of ``resource.name``. before, after:
-        aliases of the two states. is_name: returns whether a resource can have a given name.
+    fields: the fields of the states of the kind's resources, by name.
+    subject: an alias of ``resource.name``.
+    before, after: aliases of the states before and after the request.
+    is_name: returns whether a resource can have a given name.
     """
 
     fields: Mapping[str, PolicyField]
@@ -172,7 +175,7 @@ class PolicyWords:
     is_name: Callable[[str], bool] = bool
 
     def has_field(self, changed: str) -> bool:
-        """Whether a request can change ``changed``, which is a field, or ``field.key`` for a mapping."""
+        """Whether a request can change ``changed``: the name of a field, or ``field.key`` for a mapping."""
         name, dot, key = changed.partition(".")
         policy_field = self.fields.get(name)
         return (
@@ -193,12 +196,12 @@ class PolicyRequest(Protocol):
 
     @property
     def principal(self) -> str | None:
-        """The principal who sends the request, as the system knows it; None without authentication."""
+        """The sender of the request, as the system authenticated it; None without authentication."""
 
     @property
     def labels(self) -> LabelSet:
-        """The labels in the resource's manifest; for a deletion, the labels when the resource was last
-        applied.
+        """The labels in the resource's manifest. If the request deletes the resource, the labels when the
+        resource was last applied.
         """
 
     @property
@@ -207,15 +210,15 @@ class PolicyRequest(Protocol):
 
     @property
     def changed(self) -> frozenset[str]:
-        """The fields that the request changes; for a creation, all declared fields."""
+        """The fields that the request changes. If the request creates the resource, all declared fields."""
 
     @property
     def pre_request_state(self) -> object | None:
-        """The current resource, read with the kind's `PolicyField`s; None for a creation."""
+        """The current resource, in a form that `PolicyField` reads; None if the resource does not exist."""
 
     @property
     def post_request_state(self) -> object | None:
-        """The resource after the request; None for a deletion."""
+        """The resource after the request; None if the request deletes the resource."""
 
 
 class ResourceRequest(PolicyRequest, Protocol):
@@ -223,18 +226,18 @@ class ResourceRequest(PolicyRequest, Protocol):
 
     @property
     def pre_request_state(self) -> Mapping[str, object] | None:
-        """The current resource, by field; None for a creation."""
+        """The current fields of the resource; None if the resource does not exist."""
 
     @property
     def post_request_state(self) -> Mapping[str, object] | None:
-        """The resource after the request, by field; None for a deletion."""
+        """The fields of the resource after the request; None if the request deletes the resource."""
 
 
 class ResourcePolicy(ABC):
-    """A policy in Python about resources of the `PolicySubject` that the project file names.
+    """A policy in Python about resources of one kind, which the project file names (a `PolicySubject`).
 
     A policy is instantiated without arguments and configured once. ``validate`` is called for one resource at
-    a time, but possibly from different threads.
+    a time, but the calls can come from different threads.
     """
 
     def configure(self, configs: Mapping[str, JsonValue]) -> None:  # noqa: B027  most have no settings
@@ -242,10 +245,10 @@ class ResourcePolicy(ABC):
 
     @abstractmethod
     def validate(self, request: ResourceRequest) -> None:
-        """Return if the request is allowed.
+        """Return None if the request is allowed.
 
-        Raises PolicyViolation to deny it. Any other exception denies the request as well, and so does any
-        return value other than None.
+        Raise PolicyViolation to deny the request. Any other exception or return value also denies the
+        request.
         """
 
     def close(self) -> None:  # noqa: B027
@@ -257,7 +260,7 @@ class UncertainRequest(PolicyRequest, Protocol):
 
     @property
     def withholding(self) -> UnavailableTracker:
-        """The values that were unavailable to the current policy."""
+        """The tracker of values that were unavailable to the current policy."""
 
 
 class PolicyEffect(Protocol):
@@ -281,12 +284,14 @@ def find_policy_action(effects: Sequence[PolicyEffect]) -> PolicyAction:
 
 @dataclass(frozen=True, slots=True)
 class ReviewInputs:
-    """The inputs for requests about all resources of one kind that are evaluated together.
+    """The inputs for the requests about those resources of one kind that policies evaluate together.
 
-    subjects: the names of the resources, by action. live: the live state that was already read for
-        ``selections``; None if nothing was read. labels: the future labels of all resources by name, even of
-        resources that are not evaluated. applied: the labels that these resources had when they were last
-        applied. desired: the declared resources by name. owned: the ownership records by name.
+    subjects: the names of the resources, by action.
+    live: the live state that was already read for ``selections``; None if nothing was read.
+    labels: the future labels of all resources by name, even of resources that are not evaluated.
+    applied: the labels that these resources had when they were last applied, by name.
+    desired: the declared resources by name.
+    owned: the ownership records by name.
     """
 
     connections: Connections
@@ -300,41 +305,42 @@ class ReviewInputs:
 
 
 class Review(Protocol):
-    """Creates the requests about all resources of one kind that are evaluated together."""
+    """Creates the requests about those resources of one kind that policies evaluate together."""
 
     @property
     def fault(self) -> Fault | None:
-        """The fault of the system, if a policy used a value that could not be read."""
+        """The fault of the system if a policy used a value that could not be read; otherwise None."""
 
     @property
     def is_busy(self) -> bool:
-        """Whether a read from the system is in progress; can be called from any thread."""
+        """Whether a read from the system is in progress. Safe to use from any thread."""
 
     def make_request(self, name: str, effects: Sequence[PolicyEffect]) -> PolicyRequest:
-        """Return the request for these effects, in addition to the effects that were already accepted."""
+        """Return the request for these effects, combined with the effects that were already accepted."""
 
     def accept(self, name: str, effects: Sequence[PolicyEffect]) -> None:
-        """Add effects that were not denied; later requests are based on them."""
+        """Accept effects that policies did not deny. Later requests include these effects."""
 
     def make_existing_request(self, name: str, action: PolicyAction, among: Collection[str]) -> PolicyRequest:
-        """Return a request that creates the current live resource again, or modifies it without an effect.
+        """Return a request that creates a live resource as it is, or modifies it without changing anything.
 
-        among: all resources for which the same request is made.
+        among: the names of all resources for which such a request is made.
         """
 
 
 class DeclaredSubject(Protocol):
-    """What a manifest declares for one resource that policies evaluate."""
+    """The declaration of one resource that policies evaluate."""
 
     def make_request(self, labels: LabelSet, *, created: bool) -> UncertainRequest:
-        """Return the request to apply the manifest. With ``created``, assume that the resource does not
-        exist.
+        """Return the request to apply the manifest.
+
+        created: whether to assume that the resource does not exist yet.
         """
 
 
 @runtime_checkable
 class HasPolicyWords(Protocol):
-    """A kind that has names for rules."""
+    """A kind that defines the names that policy rules can use."""
 
     @property
     def policy_words(self) -> PolicyWords:
@@ -345,13 +351,14 @@ class HasPolicyWords(Protocol):
 class PolicySubject(HasPolicyWords, Protocol):
     """A kind whose resources policies can evaluate.
 
-    States are mappings by field name. They contain no known or possible secret. `OperationType.fields`
-    reports how operations change a state.
+    The state of a resource is a mapping by field name, without known or possible secrets.
+    `OperationType.fields` returns the changes that an operation makes to a state.
     """
 
     def describe_declared(self, desired: DesiredResource) -> Mapping[str, object]:
-        """Return the fields that a manifest declares. A field that the manifest omits is unknown before a
-        plan.
+        """Return the fields that a manifest declares.
+
+        Before a plan, the values of fields that the manifest omits are unknown.
         """
 
     def describe_live(
@@ -361,24 +368,25 @@ class PolicySubject(HasPolicyWords, Protocol):
         live: LiveState,
         owned: OwnedRecord | None,
     ) -> Mapping[str, object] | None:
-        """Return the current resource with all fields; None if it does not exist."""
+        """Return all fields of the live resource; None if the resource does not exist."""
 
 
 @runtime_checkable
 class ListedForPolicies(Protocol):
-    """A kind whose live resources policies can evaluate, declared or not."""
+    """A kind whose live resources policies can evaluate, including undeclared resources."""
 
     def select_every(self) -> Selections:
-        """Return what must be read to find all resources of the kind, in addition to the names of all
-        objects.
+        """Return the selections that find all resources of the kind, when the names of all objects are also
+        read.
         """
 
     def list_live(self, live: LiveState) -> Collection[str]:
-        """Return the names of all resources except resources that only the system itself is allowed to
+        """Return the names of all resources, except resources that only the system itself is allowed to
         change. Raises Fault.
 
-        If the kind's resources are not named after their objects, return the keys of the objects
-        (`FleetComparable.find_live_key`); declared or owned resources keep their own names.
+        If resources of the kind have other names than their live objects, return the keys of the live objects
+        (`FleetComparable.find_live_key`). For declared and owned resources, return the names of the
+        resources.
         """
 
 
@@ -387,13 +395,13 @@ class MakesPolicyRequests(HasPolicyWords, Protocol):
     """A kind that creates the requests about its resources itself."""
 
     def find_declared(self, desired: DesiredResource) -> Mapping[str, DeclaredSubject]:
-        """Return the subjects of this kind that a resource of any kind declares something for, by name."""
+        """Return, by name, the policy subjects of this kind that a declared resource of any kind affects."""
 
     def find_policy_effects(self, op: Operation) -> Mapping[str, PolicyEffect]:
-        """Return the effects of an operation on resources of this kind."""
+        """Return the effects of an operation on resources of this kind, by resource name."""
 
     def start_review(self, inputs: ReviewInputs) -> Review:
-        """Start creating requests about resources that are evaluated together."""
+        """Return an object that creates the requests about resources that policies evaluate together."""
 
 
 @runtime_checkable
@@ -403,10 +411,11 @@ class JudgedInSnapshots(Protocol):
     def start_snapshot_review(
         self, live: LiveState, names: Sequence[str], labels: Mapping[str, LabelSet]
     ) -> Review:
-        """Start creating requests about live resources in a snapshot, without sending requests to any system.
+        """Return an object that creates policy requests about live resources in a snapshot.
 
-        names: the resources to evaluate. labels: the labels of all resources that have labels. If a policy
-            uses a value that snapshots do not contain, the review has a fault.
+        The object sends nothing to the system. If a policy uses a value that snapshots do not contain,
+        `Review.fault` is set. names: the resources to evaluate. labels: the labels of all resources that have
+        labels.
         """
 
 
@@ -416,7 +425,7 @@ def _find_snapshot_capability(kind: object) -> JudgedInSnapshots | None:
 
 
 def find_snapshot_subject(kind: str) -> JudgedInSnapshots | None:
-    """Return the kind of this name, if policies can evaluate its resources in snapshots."""
+    """Return the kind with this name if policies can evaluate its resources in snapshots; otherwise None."""
     return _find_snapshot_capability(KINDS.get(kind))
 
 
@@ -425,7 +434,10 @@ class HasFieldSubjects(Protocol):
     """A kind whose resources can change several policy subjects, each through separate fields."""
 
     def find_field_subject(self, path: str) -> str | None:
-        """Return the name of a field's subject in verdicts; None if the subject is the whole resource."""
+        """Return the name, in verdicts, of the policy subject that a field belongs to.
+
+        Return None if the policy subject is the resource itself.
+        """
 
 
 @cache
@@ -434,7 +446,10 @@ def _find_field_subject_capability(kind: object) -> HasFieldSubjects | None:
 
 
 def find_field_subject(kind: str, path: str) -> str | None:
-    """Return the name of a changed field's subject in verdicts; None if it is the resource itself."""
+    """Return the name, in verdicts, of the policy subject that a changed field belongs to.
+
+    Return None if the policy subject is the resource itself.
+    """
     capability = _find_field_subject_capability(KINDS.get(kind))
     return capability.find_field_subject(path) if capability is not None else None
 

@@ -1,4 +1,4 @@
-"""Spec fields whose scalars keep the text of the manifest instead of the value that YAML parses."""
+"""Spec fields whose scalars are strings exactly as written, instead of the values that YAML parses."""
 
 from pydantic import GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
@@ -11,8 +11,8 @@ _SCALARS = ["string", "number", "boolean"]
 
 @dataclass(frozen=True, slots=True)
 class RawText:
-    """Marks a field whose scalars stay strings as written, at any depth: 1.10 is not 1.1, and true is a
-    string.
+    """Annotates a field whose scalars, at any depth, are strings exactly as written. For example, 1.10 is not
+    changed to 1.1, and true is a string.
 
     ``properties: Annotated[dict[str, str], RawText(may_be_secret=True)]`` is suitable for the settings of
     most systems. Null stays null.
@@ -25,7 +25,7 @@ class RawText:
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        """Return the schema for editors, which also accepts numbers and Booleans instead of strings."""
+        """Return the schema for editors. It accepts numbers and Booleans in addition to strings."""
         return _allow_scalars(handler(schema))
 
 

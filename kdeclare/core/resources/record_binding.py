@@ -1,7 +1,7 @@
 """Ownership records: frozen provider-defined values in memory, JSON in files.
 
-Only `bind_record` turns JSON from a file into a record, just as `bind_arguments` does for the arguments of
-operations.
+Only `bind_record` converts JSON from a file to a record. For the arguments of operations, `bind_arguments`
+does the same.
 """
 
 from pydantic import ValidationError
@@ -13,9 +13,9 @@ from kdeclare.core.resources.owned_record import CodedRecord, OwnedRecord, Unbou
 
 
 def bind_record(kind: str, json: JsonValue) -> OwnedRecord | None:
-    """Return the record in ``json`` for a resource of a kind; None for None.
+    """Return the ownership record that ``json`` encodes; None if ``json`` is None.
 
-    Returns `UnboundRecord` if the kind rejects the record or is not installed.
+    If the kind rejects the record or is not installed, return `UnboundRecord`.
     """
     if json is None:
         return None
@@ -28,7 +28,7 @@ def bind_record(kind: str, json: JsonValue) -> OwnedRecord | None:
         except (TypeError, ValueError) as problem:
             return UnboundRecord(json, str(problem))
     try:
-        # Parsed as JSON, because strict mode accepts a list for a tuple only then.
+        # Parsed as JSON, because only then does pydantic's strict mode accept a list for a tuple.
         bound = get_adapter(record).validate_json(dump_json(json))
     except ValidationError as problem:
         return UnboundRecord(json, explain_mismatch(problem))
@@ -36,7 +36,7 @@ def bind_record(kind: str, json: JsonValue) -> OwnedRecord | None:
 
 
 def dump_record(record: OwnedRecord | None) -> JsonValue:
-    """Return the record as files contain it; the inverse of `bind_record`."""
+    """Return the record in the form that files contain; the inverse of `bind_record`."""
     if record is None:
         return None
     if isinstance(record, UnboundRecord):
@@ -48,5 +48,5 @@ def dump_record(record: OwnedRecord | None) -> JsonValue:
 
 
 def protect_record(kind: str, record: OwnedRecord | None) -> OwnedRecord | None:
-    """Return the record with the lifecycle option that prevents deletion."""
+    """Return the record with ``preventDestroy``, the lifecycle option that prevents deletion."""
     return bind_record(kind, {**as_object(dump_record(record) or {}), "preventDestroy": True})

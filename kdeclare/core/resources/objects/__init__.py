@@ -1,6 +1,7 @@
-"""Objects: resources that have fields, and are created and deleted as a whole.
+"""Objects, which are resources with fields that are created and deleted as a whole.
 
-Authors of providers import from this package. `ObjectSystem` helps to build whole providers of such kinds.
+Authors of providers import their base classes from this package. If all state of a system is read in one
+request, `ObjectSystem` provides the collector and the kinds, too.
 """
 
 from kdeclare.core.resources.objects.kind import ObjectKind

@@ -1,7 +1,7 @@
-"""Kinds whose resources are objects: they have fields, and are created and deleted as a whole.
+"""Kinds whose resources are objects with fields, which are created and deleted as a whole.
 
-In many systems, all resources are objects. A provider of such a system defines its objects with `ObjectKind`,
-which implements the three-way diff, adoption, deletion, rollback, import, and fleet audits.
+In many systems, all resources are objects. A provider of such a system uses `ObjectKind`, which implements
+the three-way diff, adoption, deletion, rollback, import, and fleet audits.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -85,8 +85,8 @@ from kdeclare.core.suggestions import format_suggestion
 class ObjectKind:
     """A kind of objects. A provider implements `select`, `read` and `write`.
 
-    references: the fields that name one or more other objects, each with the kind of these objects.
-    completion: detects when work that continues after an object was created or updated has ended.
+    references: the fields that contain the names of other objects, each with the kind of these objects.
+    completion: detects the end of work that continues in the system after an object was created or updated.
     """
 
     record: type[OwnedRecord] = ObjectRecord
@@ -98,7 +98,7 @@ class ObjectKind:
         references: Mapping[str, str] | None = None,
         completion: Completion | None = None,
     ) -> None:
-        """Make the kind and its operation types. A provider has to list both."""
+        """Create the kind and its operation types. The provider has to list the kind and these types."""
         self.name = name
         self.spec: type[BaseModel] = spec
         self.policy_words = PolicyWords(
@@ -145,7 +145,7 @@ class ObjectKind:
                 )
 
     def plan_cleanup(self, name: str, fields: Mapping[str, ObjectValue], live: LiveState) -> Operation:
-        """Return the operation that writes fields to clean up after earlier runs."""
+        """Return an operation that cleans up after earlier runs by writing these fields."""
         return self._plan_operation(self.tidy, ResourceId(self.name, name), fields, {}, live)
 
     def select(self, name: str, body: object | None, owned: OwnedRecord | None) -> Selections:
@@ -153,13 +153,15 @@ class ObjectKind:
         raise NotImplementedError
 
     def read(self, live: LiveState) -> Mapping[str, Fields]:
-        """Return the live objects of this kind by name, with secrets as `secrets.hide` returns them."""
+        """Return the fields of the live objects of this kind, by object name. Secrets are wrapped by `hide`.
+        """
         raise NotImplementedError
 
     def write(
         self, connections: Connections, writes: Sequence[ObjectWrite], *, validate_only: bool
     ) -> Sequence[Outcome]:
-        """Execute or validate each write independently, and return an outcome for each. Raises Fault."""
+        """Execute or validate each write independently, and return an outcome for each write. Raises Fault.
+        """
         raise NotImplementedError
 
     def explain(self, op: Operation, fault: Fault) -> Explanation:
@@ -259,7 +261,7 @@ class ObjectKind:
         done: tuple[Operation, ...],
         all_done: bool,
     ) -> OwnedRecord | None:
-        """See `Kind`. An object has one operation, but a rollback can undo only some of its fields."""
+        """See `Kind`. A change has only one operation, but a rollback can restore some of the fields only."""
         old_record, new_record = narrow_record(before, ObjectRecord), narrow_record(after, ObjectRecord)
         if all_done or old_record is None or new_record is None or not done:
             return new_record if all_done or done else old_record
@@ -267,13 +269,13 @@ class ObjectKind:
         return replace(new_record, fields=merge_fields(old_record.fields, new_record.fields, undone_names))
 
     def select_every(self) -> Selections:
-        """Return the selections that read all objects; by default, the selections of an object without a
-        name.
+        """Return the selections that read all objects. By default, these are the selections for an object
+        without a name.
         """
         return self.select("", None, None)
 
     def export(self, connections: Connections, request: ExportRequest) -> Export:
-        """See `Exportable`. Secrets become references to variables."""
+        """See `Exportable`. Manifests contain references to environment variables instead of secrets."""
         objects = self.read(request.read(self.select_every()))
         matching_objects = {name: fields for name, fields in objects.items() if request.matches(name)}
         permitted_names = [name for name in matching_objects if request.permits(ResourceId(self.name, name))]
@@ -380,7 +382,7 @@ class ObjectKind:
         return render_manifest(self.name, name, lines)
 
     def _can_state(self, field: str) -> bool:
-        """Whether a manifest can declare a field. Only the system sets the remaining fields."""
+        """Whether a manifest can declare a field. All other fields are set only by the system."""
         return field in self.spec.model_fields
 
     def _plan_operation(

@@ -1,4 +1,4 @@
-"""Write the fields of objects into manifests, and report those that cannot be written."""
+"""Format the fields of objects for manifests, and report fields that cannot be written."""
 
 import json
 import re

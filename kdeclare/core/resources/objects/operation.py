@@ -1,4 +1,4 @@
-"""The operations on objects: create, update, delete, and clean up."""
+"""The operations that create, update, delete, and clean up objects."""
 
 import re
 from collections.abc import Mapping, Sequence, Set
@@ -43,18 +43,18 @@ from kdeclare.core.secrets.secret_refs import (
 
 
 class ObjectStore(Protocol):
-    """What an operation needs from the kind of its object; see `ObjectKind`."""
+    """The methods of `ObjectKind` that the operations on its objects need."""
 
     name: str
     references: Mapping[str, str]
     completion: Completion | None
 
     def select(self, name: str, body: object | None, owned: OwnedRecord | None) -> Selections:
-        """Return what must be read to see an object."""
+        """Return the selections that read an object."""
         ...
 
     def read(self, live: LiveState) -> Mapping[str, Fields]:
-        """Return the live objects, by name."""
+        """Return the fields of the live objects, by object name."""
         ...
 
     def write(
@@ -64,7 +64,7 @@ class ObjectStore(Protocol):
         ...
 
     def explain(self, op: Operation, fault: Fault) -> Explanation:
-        """Return what a fault means for an operation; see `OperationType`."""
+        """Return the meaning of a fault for an operation; see `OperationType`."""
         ...
 
     def update_cleanup(self, op: Operation, status: Status, before: PendingCleanup) -> PendingCleanup:
@@ -79,7 +79,10 @@ class ObjectOperation(OperationType):
     validates = True
 
     def __init__(self, kind: ObjectStore, action: Action, *, is_cleanup: bool = False) -> None:
-        """Make the operation type for an action. is_cleanup: whether it cleans up after earlier runs."""
+        """Create the operation type for an action.
+
+        is_cleanup: whether the operations clean up after earlier runs.
+        """
         self._kind = kind
         self.name = _format_type_name(kind.name, "tidy" if is_cleanup else action)
         self.creates, self.deletes = action is Action.CREATE, action is Action.DELETE
@@ -87,7 +90,7 @@ class ObjectOperation(OperationType):
         self.completion = None if self.deletes or is_cleanup else kind.completion
 
     def select(self, op: Operation) -> Selections:
-        """Return what the kind reads for the object."""
+        """Return the kind's selections for the object."""
         return self._kind.select(op.resource.name, None, None)
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
@@ -105,12 +108,12 @@ class ObjectOperation(OperationType):
         return elements
 
     def expected_state(self, op: Operation) -> View:
-        """Return the view of the object after the write."""
+        """Return the view of the object after the operation."""
         fields = {name: to_mark(value) for name, value in get_object_args(op).set.items()}
         return {EXISTS: not self.deletes, **fields}
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
-        """Return one change per field. A deletion affects the whole object, so it has no field changes."""
+        """Return one change per field, or no field changes if the operation deletes the whole object."""
         after = {} if self.deletes else get_object_args(op).set
         return tuple(
             FieldChange(name, FieldOp.CHANGE, mask_secret(op.expect.get(name)), mask_secret(value))
@@ -118,15 +121,15 @@ class ObjectOperation(OperationType):
         )
 
     def less(self, op: Operation, subjects: Set[ResourceId]) -> Operation | None:
-        """Return None if the object is a subject, because the object is written as a whole."""
+        """Return None if ``subjects`` contains the object, because the object is written as a whole."""
         return None if op.resource in subjects else op
 
     def find_element(self, op: Operation, at: ValuePath) -> str:
-        """Return the field at a path of the arguments."""
+        """Return the name of the field at a path in the arguments."""
         return str(at[1]) if len(at) > 1 else super().find_element(op, at)
 
     def without_elements(self, op: Operation, elements: Set[str]) -> Operation | None:
-        """Return an update without some fields; None for a creation, or if no field is left."""
+        """Return the operation without these fields; None for an object to create, or if no field is left."""
         args = get_object_args(op)
         left = {name: value for name, value in args.set.items() if name not in elements}
         if self.creates or not left:
@@ -135,15 +138,15 @@ class ObjectOperation(OperationType):
         return replace(op, args=replace(args, set=left), expect=expect)
 
     def is_confined(self, op: Operation) -> bool:
-        """Whether the operation changes an object of its own kind. The arguments name no other object."""
+        """Whether the object is of this type's kind. The arguments cannot name any other object."""
         return op.resource.kind == self._kind.name
 
     def claims(self, op: Operation) -> Mapping[str, str]:
-        """Return claims for the existence of the object and for its fields."""
+        """Return claims for the existence of the object and for each field."""
         return {element: f"{op.resource}/{element}" for element in (EXISTS, *get_object_args(op).set)}
 
     def compute_footprint(self, op: Operation) -> Footprint:
-        """Return the object and the objects that its fields refer to, now or before the operation."""
+        """Return the object, and the objects that its fields refer to before or after the operation."""
         required = self._find_references(get_object_args(op).set)
         released = self._find_references(op.expect) - required
         own_access = Access.CREATE if self.creates else Access.DELETE if self.deletes else Access.UPDATE
@@ -165,7 +168,7 @@ class ObjectOperation(OperationType):
         *,
         validate_only: bool,
     ) -> Mapping[str, Outcome]:
-        """Execute or validate the operations, with the values of secrets."""
+        """Execute or validate the operations. Requests contain the values of secrets."""
         writes = []
         for op in ops:
             field_items = get_object_args(op).set.items()
@@ -175,7 +178,7 @@ class ObjectOperation(OperationType):
         return {op.id: outcome for op, outcome in zip(ops, outcomes, strict=True)}
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Restore the earlier value of each field that still has the value of this operation."""
+        """Restore the earlier value of each field that still has the value that the operation wrote."""
         before, after, args = op.expect, self.expected_state(op), get_object_args(op)
         if now == before:
             return UndoResult()

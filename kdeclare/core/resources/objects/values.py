@@ -1,4 +1,4 @@
-"""Types for an object: its spec, body, ownership record, operation arguments and field values."""
+"""The types of an object's spec, body, ownership record, operation arguments and field values."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -40,7 +40,8 @@ class Lifecycle(BaseModel):
 
 
 class ObjectSpec(BaseModel):
-    """``spec`` of an object: its fields, named as in the live state. None leaves a field unchanged."""
+    """The spec of an object. Fields have the same names as in the live state. None leaves a field unchanged.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     lifecycle: Lifecycle = Lifecycle()
@@ -59,8 +60,8 @@ class ObjectBody:
 class ObjectWrite:
     """A request to a system: create an object, change some of its fields, or delete it.
 
-    fields: plain values, including the values of secrets. None as a value resets the field. If ``fields`` is
-        None, the object is deleted.
+    fields: plain values, including the values of secrets. A value of None resets the field. If ``fields``
+        itself is None, the object is deleted.
     """
 
     id: ResourceId
@@ -76,8 +77,8 @@ ObjectValue: TypeAlias = Annotated[SecretRef | JsonValue, Field(union_mode="left
 class ObjectArgs(Arguments):
     """The arguments of `ObjectOperation`.
 
-    set: the fields to write; for a deletion, the fields that are lost. was: the secrets that the operation
-        replaces or deletes; a rollback needs them.
+    set: the fields to write. If the operation deletes the object, the fields that are lost.
+    was: the previous secrets, which the operation replaces or deletes and which a rollback needs.
     """
 
     set: Mapping[str, ObjectValue]
@@ -86,14 +87,14 @@ class ObjectArgs(Arguments):
 
 @dataclass(frozen=True, slots=True)
 class ObjectRecord(OwnedRecord):
-    """The fields that kdeclare owns, as last applied."""
+    """The fields that kdeclare owns, with the values that were last applied."""
 
     fields: Mapping[str, ObjectValue] = field(default_factory=dict)
     preventDestroy: bool = False  # noqa: N815
 
 
 def is_same(expected: FieldValue | SecretRef, live: FieldValue) -> bool:
-    """Whether a declared or owned value equals the live value."""
+    """Whether a declared or owned value equals the live value. An unknown live secret counts as equal."""
     if not isinstance(live, Secret):
         return bool(expected == live)
     if live.digest == UNKNOWN_HASH:
