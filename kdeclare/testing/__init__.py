@@ -2,4 +2,4 @@
 
 import pytest
 
-pytest.register_assert_rewrite("kdeclare.testing.provider_contract")  # so that failures show the values
+pytest.register_assert_rewrite("kdeclare.testing.provider_contract")  # so that failed assertions show values

@@ -1,4 +1,4 @@
-"""Faults to inject into a system in tests, and the log of the system's requests."""
+"""Fault injection for tests of providers, with a log of the requests."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,7 +21,7 @@ _Call = TypeVar("_Call", bound="Call")
 
 
 class Crash(BaseException):
-    """Simulates the end of the process. It is not an Exception, so that no code handles it by mistake."""
+    """Simulates a crash. Not a subclass of Exception, so that no code handles the crash by mistake."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class FaultRule(Generic[_System]):
     seen: int = 0
 
     def is_due(self, call: Call) -> bool:
-        """Whether the rule applies to this request. Counts the request if it is of the rule's type."""
+        """Return whether the rule applies to this request, after counting the request if it matches."""
         is_relevant = call.is_mutating if self.method is None else call.method == self.method
         if not is_relevant or (self.get_batch_key is not None and self.get_batch_key not in call.items):
             return False
@@ -74,11 +74,12 @@ def _make_fault_factory(fault: Fault) -> Callable[[], Fault]:
 
 @dataclass
 class FaultPlan(Generic[_System]):
-    """Rules, each with its own count of matching requests.
+    """The rules for fault injection. Each rule counts the requests that match it.
 
-    ``nth`` starts at 1 and counts from the creation of the rule; None means every request. ``method`` is None
-    for any request that changes something; validate-only requests change nothing. ``item`` limits a rule to
-    requests with that item, as written in ``Call.items``.
+    The methods have these parameters:
+    method: the method of matching requests; None for all requests that are not validate-only.
+    item: an item that matching requests contain, in the form of ``Call.items``; None for any items.
+    nth: the number of the matching request that the rule applies to, from 1; None for every matching request.
     """
 
     _rules: list[FaultRule[_System]] = field(default_factory=list)
@@ -125,7 +126,7 @@ class FaultPlan(Generic[_System]):
         method: str | None = None,
         item: str | None = None,
     ) -> None:
-        """Run a callback just before the request, to simulate another client."""
+        """Run a callback just before the request, to simulate a change by another client."""
         rule = FaultRule[_System](nth, method, item)
         rule.callback = callback
         self._rules.append(rule)
@@ -161,10 +162,10 @@ def run_request(
     answer_request: Callable[[Mapping[str, Fault]], _Answer],
     open_system: Callable[[], _System],
 ) -> _Answer:
-    """Answer a request unless a fault is due, and log it in ``calls``.
+    """Answer a request or raise an injected fault, and log the request in ``calls``.
 
-    answer_request: does the work and receives the faults of single items. open_system: returns the system for
-        callbacks that simulate a different client.
+    answer_request: executes the request, given the faults to return for single items.
+    open_system: returns the system, for callbacks that simulate a different client.
     """
     rules = faults.due(call)
     for rule in rules:

@@ -45,7 +45,7 @@ NO_OPTIONS = PlanOptions()
 
 
 class TestClock:
-    """A clock that advances only when `sleep` is called, apart from 1 ms per call of `now`."""
+    """A clock that advances only with calls of `sleep`, and by 1 ms with each call of `now`."""
 
     __test__ = False
 
@@ -107,7 +107,10 @@ def seal_desired(
 
 
 def require_consistent(plan: Plan) -> Plan:
-    """Assert that the plan displays exactly what it does, as plan files require, and return the plan."""
+    """Assert that the plan displays exactly the changes that its operations make, and return the plan.
+
+    Plan files must meet the same condition.
+    """
     assert not list(find_inconsistencies(plan)), list(find_inconsistencies(plan))
     return plan
 
@@ -123,9 +126,10 @@ def _read_back(desired: DesiredResource) -> object:
 class World:
     """The engine of one project.
 
-    connections: the connections to its systems. adopts: whether plans adopt existing resources, as with
-        ``--adopt``; set it to False to test adoption itself. key_id: the id of the key for secret hashes.
-        evaluate: the policies.
+    connections: the connections to the systems of the project.
+    judge: the policies of the project.
+    adopts: whether plans adopt existing resources, as with ``--adopt``. To test adoption, set it to False.
+    key_id: the id of the key for secret hashes.
     """
 
     connections: Connections = field(default_factory=Connections)
@@ -170,7 +174,7 @@ class World:
         return self.run(self.plan(*declared, scope=scope), **options)
 
     def recover(self) -> CleanupResult:
-        """Do what every command does first: recover open runs and clean up finished work."""
+        """Recover open runs and clean up after finished work, as every command does first."""
         with self.store.lock("test"):
             return self._run_recovery()
 
@@ -199,7 +203,8 @@ class World:
     def run(
         self, plan: Plan, *, skip_stale: bool = False, identity: str | None = None, **options: Any
     ) -> ApplyResult:
-        """Apply a plan under the lock, after recovering open runs. options: fields of `RunOptions`."""
+        """Recover open runs, and then apply a plan, while holding the lock. options: fields of `RunOptions`.
+        """
         with self.store.lock("test"):
             self._run_recovery()
             return self._make_applier().apply(
@@ -214,7 +219,7 @@ class World:
         options: PlanOptions = NO_OPTIONS,
         patience_s: float = 120.0,
     ) -> Plan:
-        """Return the plan that undoes a run (default: the last one)."""
+        """Return the plan that undoes a run (default: the last run)."""
         run_id = run_id or self.store.runs()[-1]
         plan = build_rollback_plan(
             parse_plan(self.store.read_plan_text(run_id), run_id),
@@ -229,7 +234,7 @@ class World:
         return require_consistent(plan)
 
     def rollback(self, run_id: str | None = None, **options: Any) -> ApplyResult:
-        """Undo a run (default: the last one)."""
+        """Undo a run (default: the last run)."""
         return self.run(self.plan_rollback(run_id, **options))
 
     def owned(self) -> Mapping[str, Any]:

@@ -1,1 +1,1 @@
-"""Providers: what a provider declares, how providers are found, and how they connect to their systems."""
+"""Providers: their definition, their installation, their options, and the connections to their systems."""

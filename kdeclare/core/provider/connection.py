@@ -1,9 +1,9 @@
-"""How providers connect: the connection settings of an environment, and the connections opened with them.
+"""The connections of providers to their systems, and the settings for these connections in environments.
 
-A provider declares one `ConnectionType`. It turns the settings of an environment into a target, a frozen
-value with everything needed to reach the system; the target opens the connection. Generic code opens the
-connection on first use and closes it. The interactive shell keeps a connection between commands if the
-connection can check that the system still responds.
+A provider declares one `ConnectionType`, which converts the settings of an environment to a `Target`. The
+target is a frozen value with all data that is needed to open the connection. Providers need not manage the
+connection: kdeclare opens it on first use and closes it. The interactive shell keeps a connection for the
+next command if the connection can check that the system still responds (`Keepable`).
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -27,27 +27,27 @@ class References(Protocol):
     def resolve(self, reference: str) -> str:
         """Return the value of a reference in a manifest. Raises KdeclareError.
 
-        Paths are relative to the project's folder; only sources that the project allows are read.
+        Paths are relative to the folder of the project. Only sources that the project allows are read.
         """
 
     def resolve_beside(self, file: Path, reference: str) -> str:
         """Return the value of a reference in a settings file. Raises KdeclareError.
 
-        Paths are relative to the file's folder. The project's allow list does not apply, because the user who
-        runs kdeclare chooses the file, and the file is not reviewed with the manifests.
+        Paths are relative to the folder of the file. The project's allow list does not apply, because the
+        user who runs kdeclare chooses the settings file. It is not reviewed with the manifests.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionContext:
-    """The inputs for reaching a system, in addition to its settings.
+    """The inputs for a connection to a system, in addition to the settings of the system.
 
     environment: the name of the environment, for messages.
     folder: the folder of the project file.
     environ: the variables of the process.
     options: command-line options that override settings, by option name without dashes.
-    timeout_s: how long to wait for a system that does not respond.
-    attempts: the maximum number of attempts for a retriable request; None lets the provider decide.
+    timeout_s: the maximum time, in seconds, to wait for a response from the system.
+    attempts: the maximum number of attempts for a retriable request; None for the provider's own default.
     """
 
     environment: str
@@ -60,14 +60,15 @@ class ConnectionContext:
 
 
 class Target(Protocol):
-    """Everything needed to reach one system, with files read and references resolved; frozen and hashable.
+    """All data that is needed to connect to one system. Files are read and references are resolved.
 
-    Equal targets reach the same system in the same way.
+    A target is frozen and hashable. Equal targets connect to the same system in the same way.
     """
 
     def open(self, timeout_s: float) -> object:
-        """Open the connection within this time. Raises KdeclareError, or Fault if the system refuses the
-        request.
+        """Open the connection within ``timeout_s`` seconds.
+
+        Raises KdeclareError, or Fault if the system refuses the request.
         """
 
 
@@ -81,7 +82,7 @@ class Closable(Protocol):
 
 @runtime_checkable
 class Keepable(Protocol):
-    """A connection that the next command of the shell can use again. Any other connection is opened again."""
+    """A connection that the interactive shell keeps for the next command. Other connections are reopened."""
 
     def check(self) -> None:
         """Send a small request. Raises an exception if the system does not respond."""
@@ -107,21 +108,21 @@ def _find_no_files(settings: BaseModel, options: Mapping[str, str]) -> Iterable[
 
 @dataclass(frozen=True, slots=True)
 class ConnectionType(Generic[_Settings]):
-    """How one provider connects to its system.
+    """The definition of a provider's connection to its system.
 
-    makes: the class of the connection. Collectors and operation types look the connection up by this class.
+    makes: the class of the connection. Collectors and operation types look up the connection by this class.
     settings: the model of the environment's settings for the system, under ``providers`` and the provider's
         name. If the model has no mandatory field, an environment can omit the settings. Editors show the
         descriptions of the fields. Values of type `SecretText` are never displayed.
-    locate: turns settings into a target. Raises KdeclareError if settings are invalid or missing.
-    environment_fields: fields of the settings that are fields of the environment, not below ``providers``.
-    is_always_needed: whether every command that reads systems opens this connection, and opens it while the
-        command still reads files.
-    find_files: returns the files that are read to connect, given the settings and
+    locate: converts the settings to a target. Raises KdeclareError if settings are invalid or missing.
+    environment_fields: settings that are fields of the environment itself, not fields below ``providers``.
+    is_always_needed: whether every command that reads systems needs this connection. The command then opens
+        the connection early, while it is still reading files.
+    find_files: returns the files that are needed to connect, given the settings and
         `ConnectionContext.options`. Tasks on other machines receive these files. Files whose absolute path is
         valid on every machine are omitted. Raises KdeclareError.
-    explain: turns a fault into a diagnostic, given the display name of the environment; None if the fault
-        does not come from this system.
+    explain: converts a fault to a diagnostic, given the display name of the environment; returns None if the
+        fault does not come from this system.
     """
 
     makes: type[object]
@@ -133,7 +134,7 @@ class ConnectionType(Generic[_Settings]):
     explain: Callable[[Fault, str], Diagnostic | None] = lambda fault, name: None
 
     def list_files(self, settings: BaseModel, options: Mapping[str, str]) -> Iterable[SettingsFile]:
-        """Return the files that are read to connect. Raises KdeclareError."""
+        """Return the files that are needed to connect. Raises KdeclareError."""
         return self.find_files(self._narrow_settings(settings), options)
 
     def make_target(self, settings: BaseModel, surroundings: ConnectionContext) -> Target:

@@ -1,7 +1,8 @@
 """The entry points through which installed Python packages contribute providers, commands and options.
 
-`importlib.metadata` also finds entry points, but it would take a tenth of the run time of ``--help``.
-kdeclare uses it only if packages can be installed outside plain folders.
+kdeclare reads the entry points from the folders of the packages, because `importlib.metadata` would take a
+tenth of the run time of ``--help``. kdeclare uses `importlib.metadata` only if packages can be installed
+outside plain folders.
 """
 
 import importlib
@@ -24,7 +25,7 @@ _SEPARATORS = re.compile("[-_.]+")
 
 @dataclass(frozen=True, slots=True)
 class InstalledEntryPoint:
-    """One entry point, not imported yet.
+    """One entry point of an installed package. The object that it refers to is not imported yet.
 
     value: ``module:attribute``. distribution, version: the Python package that contributes the entry point;
         empty if the package has no metadata. Two packages can contribute the same entry point.
@@ -38,13 +39,13 @@ class InstalledEntryPoint:
 
     @property
     def origin(self) -> str:
-        """The Python package, which a user can uninstall; the value if the package is unknown."""
+        """The Python package that users can uninstall, for messages; ``value`` if the package is unknown."""
         if not self.distribution:
             return self.value
         return f"the package {self.distribution} {self.version}"
 
     def load(self) -> object:
-        """Import the object. Raises whatever the import raises."""
+        """Import and return the object that the entry point refers to. Raises any error of the import."""
         module, _, attributes = self.value.partition("[")[0].partition(":")
         names = [name for name in attributes.strip().split(".") if name]
         return reduce(getattr, names, importlib.import_module(module.strip()))
@@ -53,7 +54,7 @@ class InstalledEntryPoint:
 def find_entry_points(group: str) -> tuple[InstalledEntryPoint, ...]:
     """Find the entry points of a group, without importing them.
 
-    If several Python packages have the same name, the first one on the import path is used.
+    If several Python packages have the same name, only the first package on the import path is used.
     """
     return tuple(point for point in find_all() if point.group == group)
 

@@ -22,9 +22,9 @@ _API_VERSION = re.compile(r"[a-z0-9][a-z0-9.-]*/v[0-9][a-z0-9]*")
 
 @dataclass(frozen=True, slots=True)
 class InstalledProvider:
-    """One entry point, not imported yet.
+    """One installed provider, not imported yet.
 
-    distribution, version: the Python package that contributes the provider; empty if it has no metadata.
+    distribution, version: the Python package of the provider; empty if the package has no metadata.
     reference: ``module:attribute``.
     """
 
@@ -46,7 +46,7 @@ def find_providers() -> tuple[InstalledProvider, ...]:
 
 @dataclass(slots=True)
 class _ProviderChoice:
-    """The providers that this process was configured to use; None to use the installed providers."""
+    """The providers that this process was configured to use; None means the installed providers."""
 
     providers: tuple[InstalledProvider, ...] | None = None
 
@@ -55,15 +55,15 @@ _provider_choice = _ProviderChoice()
 
 
 def list_providers() -> tuple[InstalledProvider, ...]:
-    """Return the configured providers of this process, or else the installed providers."""
+    """Return the providers that this process was configured to use; by default, the installed providers."""
     return find_providers() if _provider_choice.providers is None else _provider_choice.providers
 
 
 def find_raising_provider(exception: BaseException) -> InstalledProvider | None:
     """Return the provider whose package raised an exception, or called the code that raised the exception.
 
-    None if no frame of the traceback belongs to a provider outside kdeclare. If several frames do, the
-    innermost one counts. Imports no module.
+    Return None if no frame of the traceback belongs to a provider outside kdeclare. If several frames belong
+    to providers, the innermost frame counts. Imports no module.
     """
     packages = {
         provider.reference.partition(":")[0].partition(".")[0]: provider for provider in list_providers()
@@ -79,9 +79,9 @@ def find_raising_provider(exception: BaseException) -> InstalledProvider | None:
 def use_providers(providers: Sequence[InstalledProvider] | None) -> None:
     """Make this process use only these providers; None means the installed providers.
 
-    Spark tasks call it with the providers of their driver. Raises KdeclareError if a package is missing in
-    this process or has a different version, because a task with different code might return different
-    results.
+    Spark tasks call this function with the providers of the driver. Raises KdeclareError if a package is not
+    installed for this process or has a different version, because a task with different code might return
+    different results.
     """
     selected = None if providers is None else tuple(providers)
     if selected == _provider_choice.providers:
@@ -119,7 +119,7 @@ def _validate_installed_version(provider: InstalledProvider) -> None:
 
 
 def load_provider(installed: InstalledProvider) -> Provider:
-    """Import a provider. Raises KdeclareError if that fails or if the contract version differs."""
+    """Import a provider. Raises KdeclareError if the provider cannot be used by this version of kdeclare."""
     try:
         provider = InstalledEntryPoint(GROUP, installed.name, installed.reference).load()
     except Exception as cause:  # provider code can raise any exception
@@ -154,13 +154,14 @@ def load_provider(installed: InstalledProvider) -> Provider:
 def load_providers() -> tuple[Provider, ...]:
     """Import all providers, in dependency order.
 
-    Raises KdeclareError if an import fails, two providers define the same name, or packages share a group.
+    Raises KdeclareError if an import fails, if two providers define the same name, or if two packages use the
+    same API group.
     """
     return load_selected_providers(list_providers())
 
 
 def load_selected_providers(installed: Sequence[InstalledProvider]) -> tuple[Provider, ...]:
-    """Import these providers in the same way as `load_providers`. Raises KdeclareError."""
+    """Import and check these providers in the same way as `load_providers` does. Raises KdeclareError."""
     _validate_unique_names(
         installed, "provider", {f"{item.distribution}/{item.name}": [item.name] for item in installed}
     )
@@ -200,7 +201,7 @@ def _validate_api_groups(installed: Sequence[InstalledProvider], providers: Mapp
     """Check that each API group belongs to one Python package. The package can contain several providers."""
     groups: dict[str, list[str]] = {}
     for item in installed:
-        if item.distribution:  # without a distribution, there is nothing to uninstall
+        if item.distribution:  # without metadata, there is no package to uninstall
             group = providers[item.name].api_version.partition("/")[0]
             groups.setdefault(f"{item.distribution}/", []).append(group)
     hint = (

@@ -1,9 +1,11 @@
 """The plan options that providers declare, for the command line and the Python API.
 
 A provider declares one frozen dataclass whose fields all have defaults. Fields that users can set are
-annotated with a `PlanOption`. The value becomes a part of `PlanOptions`, and the provider looks this part up
-by its class. Entry points refer to these classes, not to the `Provider`. Every ``--help`` imports the modules
-of the classes, so these modules must be fast to import.
+annotated with a `PlanOption`. `PlanOptions` contains an instance of the dataclass, which the provider looks
+up by class.
+
+An entry point refers to the dataclass, so that the help text can list the options without importing the
+provider. The module of the dataclass must therefore be fast to import.
 """
 
 from collections.abc import Mapping
@@ -26,11 +28,12 @@ _BUILT_IN_PREFIX = "kdeclare."
 
 @dataclass(frozen=True, slots=True)
 class PlanOption:
-    """Makes a field an option that users can set; used as an annotation.
+    """An annotation for a field that users can set as an option.
 
-    help: a sentence that describes the option. metavar: the placeholder of the value in the help text; empty
-        for a flag. is_about_deletions: whether the option matters only if a resource is deleted. Such options
-        form a group in the help text, and rollbacks accept them, too.
+    help: a sentence that describes the option.
+    metavar: the placeholder for the value in the help text; empty for a flag.
+    is_about_deletions: whether the option matters only if a resource is deleted. The help text groups these
+        options, and rollbacks accept them, too.
     """
 
     help: str
@@ -42,8 +45,9 @@ class PlanOption:
 class OfferedOption:
     """One option of an installed provider.
 
-    name: the name of the field; on the command line, dashes replace its underscores. annotation: the type of
-        the option's values. model: the dataclass that declares the option.
+    name: the name of the field. On the command line, dashes replace the underscores of the name.
+    annotation: the type of the option's values.
+    model: the dataclass that declares the option.
     """
 
     name: str
@@ -61,7 +65,7 @@ class OfferedOption:
 
 @dataclass(frozen=True, slots=True)
 class OfferedOptions:
-    """The options that can be used, by name, and the problems of all other options."""
+    """The options that can be used, by name, and diagnostics about options that cannot be used."""
 
     usable: Mapping[str, OfferedOption]
     problems: tuple[Diagnostic, ...] = ()
@@ -71,7 +75,7 @@ class OfferedOptions:
 def find_plan_options() -> OfferedOptions:
     """Find the options of all installed providers.
 
-    No plan can be made if an option cannot be used or two options have the same name. The help text omits
+    If an option cannot be used or two options have the same name, no plan can be made. The help text omits
     such an option.
     """
     usable: dict[str, OfferedOption] = {}
@@ -89,7 +93,10 @@ def find_plan_options() -> OfferedOptions:
 
 
 def collect_options(provider: str, model: object) -> tuple[OfferedOption, ...]:
-    """Return the options that a dataclass declares. Raises TypeError if the class declares none."""
+    """Return the options that a dataclass declares.
+
+    Raises TypeError if ``model`` is not a dataclass or an option has no default.
+    """
     if not (isinstance(model, type) and is_dataclass(model)):
         raise TypeError(f"{model!r} is not a dataclass")
     hints = get_type_hints(model, include_extras=True)
@@ -106,18 +113,20 @@ def collect_options(provider: str, model: object) -> tuple[OfferedOption, ...]:
 
 
 def choose_options(**values: object) -> PlanOptions:
-    """Return the options of a plan. values: the values by option name.
+    """Return the options of a plan, given the values by option name.
 
-    Each name stands for the command-line option of that name: ``await_reassignments=True`` for
-    ``--await-reassignments``. Options that are not given keep their defaults. Raises KdeclareError if no
-    installed provider has the option, if a value has the wrong type, or if the options of a provider cannot
-    be used.
+    The names are those of the command-line options, with underscores instead of dashes:
+    ``await_reassignments=True`` for ``--await-reassignments``. Options without a value keep their defaults.
+
+    Raises KdeclareError if no installed provider has the option, if a value has the wrong type, or if the
+    options of a provider cannot be used.
     """
     return choose_from_offered(find_plan_options(), values)
 
 
 def choose_from_offered(offered: OfferedOptions, values: Mapping[str, object]) -> PlanOptions:
-    """Return the options of a plan, given the offered options and some values. Raises KdeclareError."""
+    """Return the options of a plan, given all available options and the values by name. Raises KdeclareError.
+    """
     if offered.problems:
         raise KdeclareError(*offered.problems)
     if not values:

@@ -1,7 +1,7 @@
 """The definition of a provider: a package that supports one external system.
 
-Besides what plans need, a provider can examine its system for `doctor`, report ongoing work for `status`, and
-remove what earlier runs left behind after their work ended.
+In addition to planning and applying changes, a provider can check its system for `doctor`, report ongoing
+work for `status`, and clean up after earlier runs.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -41,8 +41,8 @@ class CheckStatus(StrEnum):
 class Check:
     """One check of `doctor`.
 
-    name: the name of the checked item. what: the finding. why: the purpose of the item. hint: what the user
-        can do.
+    name: the name of the checked item. what: the result, as a phrase. why: the purpose of the item.
+    hint: what the user can do.
     """
 
     name: str
@@ -62,12 +62,12 @@ class CheckSection:
 
 @dataclass(frozen=True, slots=True)
 class ExaminationRequest:
-    """The inputs of an examination.
+    """The inputs of `Provider.examine`.
 
     settings: the environment's settings for the system; None if the provider has no `ConnectionType`.
-    surroundings: the inputs of a connection besides the settings; None if the project file is invalid, so
-        that nothing can be examined.
-    desired: the declared resources, as far as the manifests can be read.
+    surroundings: the other inputs of a connection; None if the project file is invalid. The provider then
+        cannot check the system.
+    desired: the declared resources from all manifests that can be read.
     """
 
     settings: BaseModel | None = None
@@ -83,14 +83,14 @@ class ExaminationRequest:
 
 @dataclass(frozen=True, slots=True)
 class ExaminationResult:
-    """The results of an examination. system_id: the id that states are bound to; None if it is unknown."""
+    """The result of `Provider.examine`. system_id: the id to which states are bound; None if unknown."""
 
     sections: tuple[CheckSection, ...] = ()
     system_id: str | None = None
 
 
 def build_error_check(name: str, standing: CheckStatus, problem: KdeclareError, purpose: str = "") -> Check:
-    """Return a failed check with the message and the hint of an error."""
+    """Return a check with the message and the hint of an error."""
     hint = next((found.hint for found in problem.diagnostics if found.is_error and found.hint), "")
     return Check(name, standing, summarize_diagnostics(problem.diagnostics), purpose, hint)
 
@@ -99,11 +99,12 @@ def build_error_check(name: str, standing: CheckStatus, problem: KdeclareError, 
 class OngoingWork:
     """One object that the system is working on.
 
-    before: the current value. after: the target value. run_id: the run that requested the work, if there is
-        one.
-    note: what the work waits for. verb: the operation that the work belongs to, if known.
-    document: the fields of the object under ``moves`` in the JSON document; empty if the object is listed
-        under ``work``.
+    before: the current value. after: the target value.
+    run_id: the id of the run that requested the work; None if the run is unknown.
+    note: a phrase about the reason why the work waits.
+    verb: the operation type that the work belongs to, if known.
+    document: the fields of the object under ``moves`` in the JSON document; empty if the document lists the
+        object under ``work``.
     """
 
     name: str
@@ -119,8 +120,8 @@ class OngoingWork:
 class Activity:
     """The ongoing work in one system.
 
-    headline: phrases that summarize the work; empty if there is no work. quiet: the phrase for no ongoing
-        work.
+    headline: phrases that summarize the work; empty if there is no work.
+    quiet: the phrase to display if there is no work.
     title: the heading above the ongoing work. notes: sentences below the ongoing work.
     fields: top-level fields of the JSON document.
     """
@@ -138,8 +139,9 @@ class Activity:
 class RecentRuns:
     """The results of earlier runs.
 
-    cleanup: what the runs left behind to be removed. find: reads files and yields the latest runs, the most
-        recent first, each with the operations whose work continues after the request.
+    cleanup: the pending cleanup of the runs.
+    find: reads the journals, and yields the ids of the latest runs, the most recent first. Each id comes with
+        the operations whose work continues after the request.
     """
 
     cleanup: PendingCleanup
@@ -150,23 +152,23 @@ class ActivityWatch(Protocol):
     """Observes the ongoing work of one system."""
 
     def look(self) -> tuple[Diagnostic, ...]:
-        """Read the ongoing work, and return diagnostics about what could not be read. Raises Fault.
+        """Read the ongoing work, and return diagnostics about work that could not be read. Raises Fault.
 
-        Commands clean up after earlier runs only after this call, so that they remove what work left behind
-        only after an observation showed that the work had ended.
+        Commands clean up after earlier runs only after this call, because the cleanup must not begin before
+        the work has ended.
         """
 
     def describe(self, runs: RecentRuns) -> Activity:
-        """Return the result of the last observation. Raises Fault."""
+        """Return the ongoing work that the last call of `look` read. Raises Fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class CleanupRequest:
     """The inputs of a cleanup.
 
-    pending: everything that is to be removed, for all providers.
-    patient: whether to remove nothing until all work has ended. Otherwise, a command that polls would start a
-        run each time a part of the work ends.
+    pending: the pending cleanup of all providers.
+    patient: whether to wait with the cleanup until all work has ended. If false, a command that polls would
+        start a run each time a part of the work ends.
     """
 
     connections: Connections
@@ -177,10 +179,10 @@ class CleanupRequest:
 
 @dataclass(frozen=True, slots=True)
 class Cleanup:
-    """What one provider can remove now.
+    """The cleanup that one provider can do now.
 
-    operations: the operations of the cleanup. ongoing: the names of the work that has not ended. pending: the
-        cleanup that remains for later; work that has ended is no longer included.
+    operations: the operations of the cleanup. ongoing: the names of the work that has not ended yet.
+    pending: the pending cleanup that remains, without entries for work that has ended.
     """
 
     operations: tuple[Operation, ...]
@@ -189,12 +191,15 @@ class Cleanup:
 
 
 def find_pending(pending: PendingCleanup, section: str) -> frozenset[str]:
-    """Return the names in a section that is a list of names."""
+    """Return the names in a section of the pending cleanup; empty if there is no such section."""
     return frozenset(as_texts(pending.get(section, ())))
 
 
 def with_pending(pending: PendingCleanup, section: str, names: Collection[str]) -> PendingCleanup:
-    """Return a copy in which the section has these names; without names, it has no such section."""
+    """Return a copy of the pending cleanup in which the section contains these names.
+
+    If there are no names, the copy omits the section.
+    """
     other_sections = {name: value for name, value in pending.items() if name != section}
     return {**other_sections, section: sorted(names)} if names else other_sections
 
@@ -212,12 +217,12 @@ class AnyCollector(Protocol):
     """A `Collector` with any type of selection."""
 
     def collect(self, connections: Connections, selections: Iterable[Selection]) -> object | None:
-        """Read the selected live state. Return None if nothing is selected. Raises Fault."""
+        """Read the selected live state. Return None if nothing has to be read. Raises Fault."""
 
     def collect_expected(
         self, connections: Connections, selections: Iterable[Selection], expected: ExpectedObjects
     ) -> CollectResult | None:
-        """Like `collect`, but read until the expected objects are shown. Raises Fault."""
+        """Like `collect`, but repeat the read until the system shows the expected objects. Raises Fault."""
 
     def reads(self, selections: Iterable[Selection]) -> bool:
         """Whether this collector reads any of the selections."""
@@ -227,12 +232,12 @@ class AnyCollector(Protocol):
 
     @property
     def codec(self) -> LiveCodec | None:
-        """The codec that stores the live state in fleet snapshots; None if it is not stored."""
+        """The codec for the live state in fleet snapshots; None if snapshots do not store the live state."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListedParts:
-    """What a kind can refer to: the kinds of all providers, and the other parts of its own provider."""
+    """The parts of providers that a kind can use: all kinds, and its provider's operations and collectors."""
 
     kinds: frozenset[str]
     operation_types: tuple[OperationType, ...]
@@ -241,7 +246,7 @@ class ListedParts:
 
 @runtime_checkable
 class ChecksItsProvider(Protocol):
-    """A kind that checks for mistakes of the provider's author when a provider is loaded."""
+    """A kind that detects mistakes in the definition of its provider when the provider is loaded."""
 
     def find_mistakes(self, listed: ListedParts) -> Iterable[str]:
         """Return the mistakes as clauses, such as ``"its operation type flag.create is not listed"``."""
@@ -249,7 +254,7 @@ class ChecksItsProvider(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SectionLine:
-    """One line of a `PlanSection`. is_secondary: whether to de-emphasize it, like a table heading."""
+    """One line of a `PlanSection`. is_secondary: whether to de-emphasize the line, like a table heading."""
 
     text: str
     is_secondary: bool = False
@@ -267,8 +272,8 @@ class PlanSection:
 class TypedSetting:
     """A setting that the user typed on a command line: ``key=value``.
 
-    command: the first words of the line. option: the option whose value is the setting; empty for an
-        argument.
+    command: the first words of the command line. option: the option whose value is the setting; empty if the
+        setting is an argument.
     """
 
     command: tuple[str, ...]
@@ -279,27 +284,27 @@ class TypedSetting:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """What one package adds to kdeclare.
+    """The definition of one provider, which a package adds to kdeclare.
 
     kinds, operation_types: the kinds and operation types, in display order.
     api_version: the ``apiVersion`` of its kinds' manifests, GROUP/VERSION. Each group belongs to one Python
         package. The group ``kdeclare`` belongs to kdeclare, so packages of other authors must use a different
         group.
-    builds_on: names of the providers whose resources this provider's resources refer to. These providers are
-        listed first.
+    builds_on: the names of providers to whose resources this provider's resources refer. kdeclare lists those
+        providers first.
     connection: connects to the provider's system; None if the provider needs no connection.
-    examine: checks the system for `doctor`, and reports failures as checks instead of raising them. If it is
-        None, `doctor` only tries to connect, and only if the environment has the settings.
+    examine: checks the system for `doctor`. Failures are reported as checks, not raised. If ``examine`` is
+        None, `doctor` only tries to connect, and only if the environment contains the settings.
     collectors: read the live state of the system.
     plan_settings: settings in project files for all plans; None if the provider has no such settings.
     start_plan: creates the hooks of one plan; None if the kinds are sufficient.
     find_invisible: returns the acknowledged writes that the system does not show yet; None for a system that
         shows every write immediately. Raises Fault.
-    shows_all: returns, without checking each write, whether the system shows every acknowledged write. It
-        receives the operation types of the writes, each with the kind of a resource that was written. If it
-        is None, or returns False because it cannot tell, `find_invisible` checks each write. Raises Fault.
-    find_principal: returns the principal that kdeclare is authenticated as, for policies about the provider's
-        kinds and for the record of overrides. None if the system has no principals. Raises Fault.
+    shows_all: returns True if the system certainly shows every acknowledged write. This is a quick check of
+        all writes together, given their operation types, each with the kind of a written resource. If
+        ``shows_all`` is None or returns False, ``find_invisible`` checks each write. Raises Fault.
+    find_principal: returns the principal as which the system authenticated kdeclare, for policies about the
+        provider's kinds and for the record of overrides. None if the system has no principals. Raises Fault.
     auxiliary_kinds: names under which auxiliary operations of several resources are listed. No resource of
         these kinds is ever declared or owned.
     watch: starts observing ongoing work in the system, for `status`; None if no work in the system continues
@@ -307,12 +312,12 @@ class Provider:
     find_cleanup: plans the cleanup of earlier runs that is possible now; returns None if there is no cleanup.
         Raises Fault.
     describe_plan: describes the combined effect of a plan's operations; None if the changes are sufficient.
-    is_secret_setting: returns whether to hide the value of a typed setting from histories and messages, or
-        None for an unknown setting. If no provider knows a setting, its value is hidden.
+    is_secret_setting: returns whether histories and messages must not contain the value of a typed setting;
+        None if the provider does not know the setting. If no provider knows a setting, its value is hidden.
     may_hold_secret: returns whether the value of a key in a manifest is possibly a secret. Lines with such a
         key are never displayed. Fields that a spec declares as secret are always hidden.
-    check_declared: finds mistakes across declared resources, such as names that the system treats as the
-        same. All commands that load manifests report these mistakes.
+    check_declared: finds mistakes that involve several declared resources, such as names that the system
+        treats as the same name. All commands that load manifests report these mistakes.
     find_contradictions: finds declared resources that contradict each other regardless of the live state, in
         addition to contradictions found through `SharesSettings`.
     contract: the version of the contract that the provider was written for.

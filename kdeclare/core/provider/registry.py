@@ -1,7 +1,7 @@
 """All kinds and operation types of the installed providers by name, and functions that query every provider.
 
-An unknown verb gets an operation type that can be displayed but never executed: `status`, `history` and
-recovery must work even after a run of a newer version of kdeclare, or of a provider that is not installed.
+An operation with an unknown verb can be displayed, but not executed. This way, `status`, `history` and
+recovery also work after a run of a newer version of kdeclare or of a provider that is no longer installed.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -37,7 +37,7 @@ _EFFECT = "effect"
 
 
 class UnknownOperationType(OperationType):
-    """Stands for an unknown operation type. It reads nothing, does nothing, and cannot be undone."""
+    """A substitute for an unknown operation type. Its operations do nothing and cannot be undone."""
 
     arguments = UnboundArguments
 
@@ -57,7 +57,7 @@ class UnknownOperationType(OperationType):
         return {_EFFECT: "done"}
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
-        """Return no fields, because they are unknown."""
+        """Return no fields, because the fields are unknown."""
         return ()
 
     def claims(self, op: Operation) -> Mapping[str, str]:
@@ -69,7 +69,7 @@ class UnknownOperationType(OperationType):
         return op.id
 
     def list_produced_claims(self, op: Operation) -> frozenset[str]:
-        """Return no claims, because they are unknown."""
+        """Return no claims, because the claims are unknown."""
         return frozenset()
 
     def execute(
@@ -93,8 +93,9 @@ _Value = TypeVar("_Value", covariant=True)
 
 
 class _ProviderMapping(Mapping[str, _Value]):
-    """A mapping that is built from the providers in use on first access, and again after the providers
-    change.
+    """A mapping that is built from the providers of this process on first access.
+
+    The mapping is built again after the providers of the process were changed.
     """
 
     def __init__(self, build_mapping: Callable[[Sequence[Provider]], Mapping[str, _Value]]) -> None:
@@ -145,7 +146,7 @@ CODECS: Mapping[str, LiveCodec] = _ProviderMapping(
 def get_operation_type(op: Operation) -> OperationType:
     """Return the type of an operation.
 
-    If its provider is not installed or does not accept the arguments, return a type that does nothing.
+    If the provider is not installed or does not accept the arguments, return a type that does nothing.
     """
     if isinstance(op.args, UnboundArguments):
         return UnknownOperationType(op.verb)
@@ -159,13 +160,13 @@ def find_provider(kind: str) -> Provider | None:
 
 
 def find_api_version(kind: str) -> str:
-    """Return the ``apiVersion`` of a kind's manifests; kdeclare's own if no provider defines the kind."""
+    """Return the ``apiVersion`` of a kind's manifests; ``kdeclare/v1`` if no provider defines the kind."""
     provider = find_provider(kind)
     return provider.api_version if provider is not None else API_VERSION
 
 
 def list_api_versions() -> tuple[str, ...]:
-    """Return each ``apiVersion`` that a manifest can have, kdeclare's own first."""
+    """Return each ``apiVersion`` that a manifest can have, with ``kdeclare/v1`` first."""
     return tuple(dict.fromkeys((API_VERSION, *(provider.api_version for provider in load_providers()))))
 
 
@@ -191,22 +192,23 @@ def _is_connected(provider: Provider, connections: Connections) -> bool:
 
 
 def find_plan_settings() -> tuple[PlanSettings, ...]:
-    """Return the settings that project files can have for all plans, of all installed providers."""
+    """Return the definitions of the installed providers' settings for all plans."""
     return tuple(provider.plan_settings for provider in load_providers() if provider.plan_settings)
 
 
 def load_collectors() -> tuple[AnyCollector, ...]:
-    """Return the collectors of all installed providers. Raises KdeclareError if one cannot be used."""
+    """Return the collectors of all installed providers. Raises KdeclareError if a provider cannot be loaded.
+    """
     return tuple(collector for provider in load_providers() for collector in provider.collectors)
 
 
 def find_collectors(
     connections: Connections, selections: Sequence[Selection] = ()
 ) -> tuple[AnyCollector, ...]:
-    """Return the collectors of all connected providers, and those that read one of the selections.
+    """Return the collectors of all connected providers, and the collectors that read one of the selections.
 
-    A collector of a provider that is not connected belongs to a system that the environment does not
-    configure. Reading this system raises an error.
+    If the selections refer to a system that the environment does not configure, the returned collector raises
+    an error when it reads the system.
     """
     collectors: list[AnyCollector] = []
     for provider in load_providers():
@@ -243,9 +245,10 @@ def find_codecs(connections: Connections) -> tuple[LiveCodec, ...]:
 
 
 def build_snapshot_connections(codecs: Collection[LiveCodec]) -> Connections:
-    """Return connections that cannot be opened, to the systems whose live state is in a snapshot.
+    """Return placeholders for connections to the systems whose live state is in a snapshot.
 
-    They mark the providers of these systems as connected, so that their plan hooks take part.
+    The placeholders cannot be opened. They mark the providers of these systems as connected, so that planning
+    uses the hooks of these providers.
     """
 
     def reject_connection() -> object:
@@ -264,8 +267,8 @@ def _has_codec(provider: Provider, codecs: Collection[LiveCodec]) -> bool:
 def start_plan(inputs: PlanInputs) -> tuple[PlanHooks, ...]:
     """Return the hooks of all connected providers for one plan.
 
-    A fleet audit has no connections, because the live state was read earlier. It gets the hooks of all
-    providers.
+    If there are no connections, return the hooks of all providers. This is the case in fleet audits, because
+    the live state was read earlier.
     """
     participating_providers = (
         load_providers() if inputs.connections.is_empty else find_connected_providers(inputs.connections)
@@ -286,10 +289,9 @@ def find_invisible(connections: Connections, writes: Sequence[PendingWrite]) -> 
 
 
 def is_all_visible(connections: Connections, written_kinds: Collection[tuple[str, str]]) -> bool:
-    """Report, without checking each write, whether the systems show everything that was written. Raises
-    Fault.
+    """Return True if the systems certainly show all acknowledged writes. This is a quick check of all writes.
 
-    written_kinds: the operation types of the writes, each with the kind of a resource that was written.
+    written_kinds: the operation types of the writes, each with the kind of a written resource. Raises Fault.
     """
     for provider in find_connected_providers(connections):
         if provider.find_invisible is not None:
@@ -301,10 +303,9 @@ def is_all_visible(connections: Connections, written_kinds: Collection[tuple[str
 
 
 def find_principal(connections: Connections, kind: str) -> str | None:
-    """Return the principal that kdeclare is authenticated as in the system of a kind's resources. Raises
-    Fault.
+    """Return the principal as which the system of a kind's resources authenticated kdeclare.
 
-    None if that system does not report the principal or is not connected.
+    Return None if the system does not report the principal or is not connected. Raises Fault.
     """
     provider = find_provider(kind)
     if provider is None or provider.find_principal is None or not _is_connected(provider, connections):
@@ -326,14 +327,17 @@ def describe_plan(operations: Sequence[Operation]) -> Iterator[PlanSection]:
 
 
 def is_secret_setting(setting: TypedSetting) -> bool | None:
-    """Whether any provider treats the value of a typed setting as secret; None if no provider knows it."""
+    """Whether any provider treats a typed setting as secret; None if no provider knows the setting."""
     answers = [p.is_secret_setting(setting) for p in load_providers() if p.is_secret_setting is not None]
     definite_answers = [answer for answer in answers if answer is not None]
     return any(definite_answers) if definite_answers else None
 
 
 def find_cleanups(request: CleanupRequest) -> tuple[Cleanup, ...]:
-    """Return what all connected providers can remove. Each provider receives what the previous one left."""
+    """Return the cleanups that the connected providers can do now.
+
+    Each provider receives the pending cleanup that remains after the previous provider's cleanup.
+    """
     cleanups: list[Cleanup] = []
     for provider in find_connected_providers(request.connections):
         cleanup = provider.find_cleanup(request) if provider.find_cleanup else None
@@ -352,7 +356,7 @@ def may_hold_secret(key: str) -> bool:
 
 
 def check_declared(desired: Sequence[DesiredResource]) -> Iterator[Diagnostic]:
-    """Yield the mistakes across declared resources that providers find without a connection."""
+    """Yield diagnostics about mistakes in declared resources that providers find without a connection."""
     for provider in load_providers():
         if provider.check_declared is not None:
             yield from provider.check_declared(desired)

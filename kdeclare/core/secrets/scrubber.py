@@ -1,7 +1,7 @@
-"""The known secret values of this process, and their removal from text.
+"""The secret values that this process knows, and their removal from output.
 
-Brokers, workers and libraries may echo what they receive. Code that resolves a secret registers it here;
-output and journal entries are scrubbed right before they are written.
+Messages of brokers, workers and libraries may contain secrets that kdeclare sent. Code that resolves a secret
+therefore registers the value here. Output and journal entries are scrubbed right before they are written.
 """
 
 import json
@@ -14,13 +14,13 @@ from kdeclare.core.jsontypes import JsonValue
 
 SCRUBBED = "(sensitive)"
 MIN_SECRET_LENGTH = 6
-"""Shorter values are not scrubbed, because they occur in ordinary text: every line could contain a `5`."""
+"""The minimum length of a value to scrub. Shorter values, such as `5`, occur in ordinary text."""
 _MIN_ANYWHERE_LENGTH = 12
-"""Values of at least this length are replaced anywhere; shorter values only if they are whole words."""
+"""The minimum length of a value to replace anywhere. Shorter values are replaced only as whole words."""
 
 
 class Scrubber:
-    """Replaces registered values, even if they are escaped or quoted. A registered value stays registered."""
+    """Replaces registered values in text, even if they are escaped or quoted. Values stay registered."""
 
     def __init__(self) -> None:
         """Start without any values."""
@@ -43,7 +43,7 @@ class Scrubber:
                     self._lengths[start] = tuple(sorted(lengths, reverse=True))
 
     def scrub(self, text: str) -> str:
-        """Return the text without any registered value. The time does not depend on the number of values."""
+        """Replace all registered values in the text. The time does not depend on the number of values."""
         lengths_by_start = self._lengths
         if not lengths_by_start or len(text) < MIN_SECRET_LENGTH:
             return text

@@ -1,8 +1,9 @@
 """Hashes of secrets, which plans and states store to detect changed values (decision 21).
 
-``pbkdf2$<salt>$<hex>`` is intentionally slow. ``hmac$<key id>$<salt>$<hex>`` uses a key that no file
-contains. A hash is compared with its own salt and key, so that hashes from earlier versions remain
-comparable.
+A hash of the form ``pbkdf2$<salt>$<hex>`` is intentionally slow to compute. A hash of the form
+``hmac$<key id>$<salt>$<hex>`` uses a key that no file contains. To compare a value with a stored hash, the
+value is hashed with the salt and key of the stored hash. Hashes from earlier versions of kdeclare therefore
+remain comparable.
 """
 
 import hashlib
@@ -17,15 +18,15 @@ from kdeclare.core.secrets.scrubber import SCRUBBER
 from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK
 
 KEY_VARIABLE = "KDECLARE_SECRET_KEY"
-"""The environment variable with the key for new hashes. Without it, attackers cannot test guesses.
+"""The environment variable with the key for new hashes. Attackers without the key cannot test guesses.
 """
 OLD_KEY_VARIABLE = "KDECLARE_OLD_SECRET_KEY"
-"""The environment variable with the previous key, which is used to compare hashes until they are replaced."""
+"""The environment variable with the previous key, for comparing old hashes until new hashes replace them."""
 KEY_MISSING = "secret-key-missing"
-"""The error code for hashes that were made with a key although no key is set."""
+"""The error code for hashes that were made with a key, if no key is set."""
 
 OTHER_KEY = "secret-key-changed"
-"""The error code for a hash that was made with a different key than the one that is set."""
+"""The error code for a hash that was made with a different key than the key that is set."""
 
 _ITERATIONS = 100_000  # about 25 ms
 _SALT_LENGTH = 32
@@ -35,7 +36,7 @@ _MARK_LENGTH = 8
 
 
 class _KeyRing:
-    """The keys of this process, by id. A hash made with a key contains its id."""
+    """The keys of this process, by id. A hash that was made with a key contains the id of the key."""
 
     def __init__(self) -> None:
         self._keys: dict[str, bytes] = {}
@@ -54,7 +55,7 @@ class _KeyRing:
         return not self._keys
 
     def find(self, key_id: str) -> bytes | None:
-        """Return the key if it is set, else None."""
+        """Return the key with this id; None if the key is not set."""
         return self._keys.get(key_id)
 
 
@@ -65,23 +66,25 @@ _KEYS = _KeyRing()
 class SecretHasher:
     """Creates new hashes.
 
-    scope: the lineage of the state that the secrets belong to, or a substitute before a state exists.
-    key_id: the id of the key to use; None for PBKDF2.
+    scope: an input of every salt. This is the lineage of the state that the secrets belong to, or a
+        substitute before the state exists.
+    key_id: the id of the key to use; None to use PBKDF2 without a key.
     """
 
     scope: str
     key_id: str | None = None
 
     def make_hash(self, resource: str, key: str, value: str) -> str:
-        """Return the hash of the value of one config. The same value in a different config has a different
-        hash.
+        """Return the hash of a config's value.
+
+        If a different config has the same value, the hash differs.
         """
         salt_input = f"kdeclare/2/{self.scope}/{resource}/{key}"
         salt = hashlib.sha256(salt_input.encode()).hexdigest()[:_SALT_LENGTH]
         return _hash_with(f"pbkdf2${salt}" if self.key_id is None else f"hmac${self.key_id}${salt}", value)
 
     def is_current(self, stored_hash: str) -> bool:
-        """Whether a hash has the format used for new hashes; its salt may be from an earlier scope."""
+        """Whether a hash has the format of new hashes. The salt can still be from an earlier scope."""
         scheme, *key_id, salt, _ = stored_hash.split("$")
         return (scheme, key_id) == self._scheme and len(salt) == _SALT_LENGTH
 
@@ -135,7 +138,7 @@ def _validate_key(name: str, key: str) -> str:
 
 
 def can_compare(stored_hash: str) -> bool:
-    """Whether the key of a hash is set, or the hash needs no key."""
+    """Whether values can be compared with a hash, because its key is set or because it needs no key."""
     scheme, *fields = stored_hash.split("$")
     return scheme != "hmac" or _KEYS.find(fields[0]) is not None
 
@@ -146,19 +149,19 @@ def hash_like(stored_hash: str, value: str) -> str | None:
 
 
 def is_hash_of(stored_hash: str, value: str) -> bool:
-    """Whether ``stored_hash`` is the hash of ``value``.
-
-    False if the key of the hash is not set.
-    """
+    """Whether ``stored_hash`` is the hash of ``value``; False if the key of the hash is not set."""
     computed = hash_like(stored_hash, value)
     return computed is not None and hmac.compare_digest(computed, stored_hash)
 
 
 def mark_value(place: str, key: str, value: str, known_hashes: Sequence[str]) -> str:
-    """Return a mark that represents a secret in views and distinguishes it from other values.
+    """Return a string that represents a secret in views. Different secrets have different strings.
 
-    place, key: identify the setting. known_hashes: hashes of possible values; equal values get the same mark.
-    Raises KdeclareError if these hashes were made with a key, and no key is set.
+    place, key: the resource and the key of the setting.
+    known_hashes: the hashes of values that the secret possibly has. If a hash matches, `mark_hash` returns
+        the same string for this hash.
+
+    Raises KdeclareError if the known hashes were made with a key, and no key is set.
     """
     require_key(known_hashes)
     matching_hash = next((one for one in known_hashes if is_hash_of(one, value)), None)
@@ -167,9 +170,10 @@ def mark_value(place: str, key: str, value: str, known_hashes: Sequence[str]) ->
 
 
 def mark_hash(secret_hash: str) -> str:
-    """Return the mark of the secret with this hash.
+    """Return the string that represents, in views, the secret with this hash.
 
-    The mark is the end of the hash. It is long enough to detect a change and too short to test guesses.
+    The string contains the end of the hash, which is long enough to detect a change of the secret and too
+    short to test guesses.
     """
     return f"{SENSITIVE_MASK} #{secret_hash[-_MARK_LENGTH:]}"
 
@@ -181,8 +185,9 @@ def is_mark(value: JsonValue) -> bool:
 
 @lru_cache(maxsize=65_536)
 def _hash_with(prefix: str, value: str) -> str:
-    """Return the hash with this prefix. Cached, because commands that watch workers hash the same values
-    often.
+    """Return the hash of a value. prefix: the scheme, the key id (for HMAC) and the salt.
+
+    Results are cached, because commands that watch workers hash the same values often.
     """
     scheme, *key_id, salt = prefix.split("$")
     if scheme == "hmac":

@@ -1,4 +1,4 @@
-"""Sensitive values, resolved references, and what plans and states store about secrets."""
+"""Sensitive values, resolved references, and the data that plans and states store about secrets."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,17 +18,17 @@ from kdeclare.core.secrets.scrubber import SCRUBBER
 
 
 class Referenced(str):
-    """A string that was resolved from ``${env.NAME}`` or ``${file.PATH}``; ``reference`` is the scalar as
-    written.
+    """A string that was resolved from ``${env.NAME}`` or ``${file.PATH}``.
 
-    If its field turns out to be sensitive, only the reference and a hash leave the process.
+    reference: the scalar in the manifest. If the field turns out to be sensitive, only the reference and a
+    hash of the value leave the process.
     """
 
     __slots__ = ("reference",)
     reference: str
 
     def __new__(cls, value: str, reference: str) -> "Referenced":
-        """Create the string ``value``, written as ``reference``."""
+        """Create the string ``value``, for which the manifest contains ``reference``."""
         self = super().__new__(cls, value)
         self.reference = reference
         return self
@@ -45,18 +45,18 @@ SENSITIVE_MASK = "(sensitive)"
 """The string that replaces a sensitive value in output and files."""
 
 UNKNOWN_HASH = "untold"
-"""Stands for the hash of a secret when only its existence is known."""
+"""The placeholder for the hash of a secret whose value kdeclare cannot read."""
 
 EARLIER_ARGUMENT = "was"
-"""The operation argument that stores the previous secret's reference and hash for a rollback.
+"""The operation argument that stores the reference and the hash of the previous secret for a rollback.
 
-Executing the operation does not require the previous value, which is possibly no longer available.
+The operation itself does not need the previous value, which is possibly no longer available.
 """
 
 HIDDEN_FIELD = "hidden"
-"""The field for a `Secret` with the value of the field beside it, in case the system hides that value.
+"""The name of a field with the same value as the object that contains it, but as a `Secret`.
 
-Both fields have the same path.
+The field is used if the system hides the value. The secret has the path of the containing object.
 """
 
 _SENSITIVE_KEY = re.compile(
@@ -64,7 +64,7 @@ _SENSITIVE_KEY = re.compile(
     r"|ssl\.keystore\.key|ssl\.keystore\.certificate\.chain|ssl\.truststore\.certificates)$",
     re.IGNORECASE,
 )
-"""Matches keys of type PASSWORD (SslConfigs, SaslConfigs), and likely names of secrets in plug-ins."""
+"""Matches config keys of type PASSWORD (SslConfigs, SaslConfigs), and likely secrets of plug-ins."""
 
 _NEVER_SECRET = frozenset({str, Referenced, int, bool, float, NoneType})
 
@@ -74,10 +74,10 @@ ValuePath = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class SecretRef(Arguments):
-    """What plans and states store about a secret.
+    """The data that plans and states store about a secret.
 
-    secret: the salted hash of the secret. reference: the scalar that contains the reference, None for a
-        literal.
+    secret: the salted hash of the secret.
+    reference: the scalar in the manifest, which contains the reference; None for a literal secret.
     """
 
     secret: str
@@ -90,13 +90,14 @@ class SecretRef(Arguments):
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """A sensitive value in memory; ``value`` is empty if it was decoded from JSON.
+    """A sensitive value in memory.
 
-    reference: the scalar as written, None for a literal.
-    digest: the hash of the value; empty until `engine.planning.sealing` computes it, because the salt depends
-        on the state.
+    value: the value; empty if the secret was decoded from JSON.
+    reference: the scalar in the manifest, which contains the reference; None for a literal secret.
+    digest: the hash of the value; empty until the hashes for a plan are computed, because the salt depends on
+        the state.
     stored: the hash in the state, if it was made from the same value; otherwise empty.
-    doubtful: whether only the cluster can tell if the value is sensitive.
+    doubtful: whether only the cluster knows if the value is sensitive.
     """
 
     value: str = field(repr=False)
@@ -112,12 +113,12 @@ class Secret:
 
     @property
     def ref(self) -> SecretRef:
-        """What the plan and the state store. The hash must have been computed."""
+        """The data that plans and states store about this secret. The hash must already be computed."""
         assert self.digest, "the hash of a secret was not computed"
         return SecretRef(self.digest, self.reference)
 
     def as_json(self) -> JsonObject:
-        """Return what the plan and the state store, in JSON form. The hash must have been computed."""
+        """Return the data that plans and states store, in JSON form. The hash must already be computed."""
         return self.ref.as_json()
 
 
@@ -127,7 +128,7 @@ def is_sensitive_key(key: str) -> bool:
 
 
 def hide(value: str) -> Secret:
-    """Return a secret that was read from a system, and register its value so that no output repeats it."""
+    """Wrap a secret that was read from a system, and register its value so that no output contains it."""
     SCRUBBER.register(value)
     return Secret(value, None)
 
@@ -140,7 +141,7 @@ class SecretSource(Protocol):
 
 
 _RECORD_KEYS = {"secret", "reference"}
-"""The keys of the record of a secret; a mapping with other keys is ordinary data."""
+"""The keys of the record of a secret. A mapping with any other keys is ordinary data."""
 
 
 def is_secret(value: object) -> TypeGuard[JsonObject]:
@@ -165,7 +166,7 @@ def find_records(value: object) -> Sequence[tuple[ValuePath, SecretRef]]:
 
 
 def _collect_records(value: object, path: ValuePath, records: list[tuple[ValuePath, SecretRef]]) -> None:
-    # This visits a whole state, which contains few secrets, so it avoids calls for most values.
+    # A state is large and contains few secrets, so this function avoids recursive calls for most values.
     parts: Iterable[tuple[str | int, object]]
     if isinstance(value, SecretRef):
         records.append((path, value))
@@ -209,7 +210,9 @@ def _list_argument_fields(arguments: type) -> tuple[str, ...] | None:
 
 
 def replace_records(value: JsonValue, new: Mapping[ValuePath, SecretRef], path: ValuePath = ()) -> JsonValue:
-    """Return plain data with new records of secrets at these paths, which `find_records` returned."""
+    """Return plain data in which the records of secrets are replaced. new: records by path, as from
+    `find_records`.
+    """
     if path in new:
         return new[path].as_json()
     if isinstance(value, Mapping):
@@ -233,7 +236,7 @@ def find_secrets(value: object) -> Iterator[tuple[ValuePath, Secret]]:
 
 
 def replace_secrets(value: object, new: Mapping[ValuePath, Secret]) -> object:
-    """Return the value with new secrets at these paths."""
+    """Return the value in which the secrets at these paths are replaced."""
     return _replace_below(value, new, ())
 
 
@@ -274,7 +277,7 @@ def _find_secret_field_names(model: type) -> tuple[str, ...]:
     if is_dataclass(model):
         try:
             hints = get_type_hints(model)
-        except NameError:  # a name imported only for type checkers: any field may hold a secret
+        except NameError:  # some names are imported only for type checkers, so any field may hold a secret
             hints = {}
         return tuple(item.name for item in fields(model) if _can_hold_secret(hints.get(item.name, object)))
     return tuple(model.model_fields) if issubclass(model, BaseModel) else ()

@@ -1,11 +1,11 @@
-"""The contract that every provider keeps, as a pytest suite.
+"""The contract that every provider must meet, as a pytest suite.
 
-Subclass `ProviderContract` in your test module, in a class whose name starts with ``Test``. Declare the
-provider, how to make an empty system for it, and three sets of resources. Every test makes its own systems,
-so use systems that start quickly: fakes, or real systems that run inside the test.
+Subclass `ProviderContract` in your test module, in a class whose name starts with ``Test``. Define the
+provider, a method that creates an empty system, and three sets of resources. Every test creates its own
+systems, so use systems that start quickly: fakes, or real systems that run inside the test.
 
-A failing test means that kdeclare could not keep a promise to users of the provider. The docstring of the
-test is the promise.
+The docstring of each test is a promise of kdeclare to the users of the provider. If the test fails, kdeclare
+cannot keep this promise.
 """
 
 from kdeclare.testing.provider_contract.bench import Bench, Declared
@@ -27,11 +27,11 @@ class ProviderContract(ManifestPromises, RunPromises, FaultPromises, SecretPromi
     elsewhere: some resources of ``after`` in a third form, as changed by another client in the meantime. Each
         resource differs from ``before`` and from ``after``.
     secrets: the values of references to secrets, by reference: ``{"${env.TOKEN}": "any text"}``.
-    actions: exactly the actions that changes between ``before`` and ``after`` have. Set it only if the kinds
-        do not have all actions: objects that always exist, such as brokers, are neither created nor deleted.
-        If deletions cannot be undone, a second class without deletions can show that everything else is
-        rolled back.
+    actions: exactly the actions that changes between ``before`` and ``after`` have. Set this attribute only
+        if the kinds do not have all actions. For example, objects that always exist, such as brokers, are
+        neither created nor deleted. If deletions cannot be undone, add a second class without deletions to
+        show that all other changes are rolled back.
 
-    If the system shows finished writes with a delay, override `make_clock`, too. Work that continues after a
-    request (a `Completion`) does not require this.
+    If the system acknowledges a write before it shows the write, override `make_clock`, too. Work that
+    continues after a request (a `Completion`) does not require a different clock.
     """

@@ -86,29 +86,30 @@ class ContractBase:
         raise NotImplementedError
 
     def dump(self, system: object) -> JsonValue:
-        """Return everything in a system that users see. After a rollback, the result must be the same.
+        """Return everything in a system that users can see, as plain data.
 
-        Leave out values that a rollback cannot restore, such as ids and times.
+        The result after a rollback must equal the result before the run. Leave out values that a rollback
+        cannot restore, such as ids and times.
         """
         raise NotImplementedError
 
     def make_clock(self) -> Clock:
         """Return the clock of runs. By default, waiting takes no time.
 
-        Only a system that shows a write later than it acknowledges it needs `core.clock.SystemClock`. The
-        suite then really waits, which can take minutes.
+        If the system acknowledges a write before it shows the write, return `core.clock.SystemClock`. The
+        suite then waits in real time, which can take minutes.
         """
         return TestClock()
 
-    # What the tests do.
+    # Steps of the tests.
 
     @pytest.fixture
     def make_bench(self, tmp_path: Path) -> Callable[[], Bench]:
-        """A factory of systems, each with its own project."""
+        """A function that creates a system with its own project."""
         return self.start_benches(tmp_path)
 
     def start_benches(self, folder: Path) -> Callable[[], Bench]:
-        """Return a factory of systems, each with a project and a subfolder of ``folder``."""
+        """Return a function that creates a system with its own project, in a new subfolder of ``folder``."""
         benches: list[Bench] = []
 
         def make() -> Bench:
@@ -174,7 +175,7 @@ class ContractBase:
         """Check that the next command recovers from the crash and reaches the same state."""
         for thread in threading.enumerate():
             if thread.name.startswith("apply"):
-                thread.join()  # a request in flight still arrives, although its sender has died
+                thread.join()  # a request in flight still arrives after the crash
         bench.world.store.restart()
         bench.requests.faults.clear()
         result = bench.apply(self._declare(self.after), batch=1)

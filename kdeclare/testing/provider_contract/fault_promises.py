@@ -1,4 +1,4 @@
-"""What every provider guarantees when something goes wrong: crashes, timeouts, refusals, batches."""
+"""Tests of a provider's promises about crashes, timeouts, refused operations and batches."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -63,7 +63,7 @@ class FaultPromises(ContractBase):
         return len(bench.requests.writes)
 
     def test_killed_before_and_after_every_request(self, make_bench: Callable[[], Bench]) -> None:
-        """Recovery observes the system to learn whether a request took effect."""
+        """After a crash, kdeclare reads the live state to determine whether the last request took effect."""
         final_state = self._compute_final_state(make_bench)
         for request_number in range(1, self._count_requests(make_bench) + 1):
             for after_effect in (False, True):
@@ -75,7 +75,7 @@ class FaultPromises(ContractBase):
                     self._check_recovery(bench, final_state)
 
     def test_a_time_out_is_settled_by_looking(self, make_bench: Callable[[], Bench]) -> None:
-        """A request without an answer counts neither as done nor as failed until the live state was read."""
+        """If a request times out, its outcome is unknown until kdeclare reads the live state."""
         final_state = self._compute_final_state(make_bench)
         for request_number in range(1, self._count_requests(make_bench) + 1):
             for after_effect in (False, True):
@@ -87,7 +87,7 @@ class FaultPromises(ContractBase):
                 assert self._read_state(bench) == final_state
 
     def test_one_refusal_stops_only_what_needs_it(self, make_bench: Callable[[], Bench]) -> None:
-        """An error of one resource stops only operations that depend on this resource."""
+        """If an operation on one resource is refused, only operations that depend on it are skipped."""
         bench = self._apply_before(make_bench)
         for victim in bench.plan(self._declare(self.after)).operations:
             bench = self._apply_before(make_bench)
@@ -137,8 +137,9 @@ class FaultPromises(ContractBase):
     def _find_batches(
         self, make_bench: Callable[[], Bench], declared: Sequence[Declared]
     ) -> Mapping[str, Sequence[str]]:
-        """Return the items that share a request, by operation type. Only types that create or delete are
-        included.
+        """Return, by operation type, the items of a request with several items.
+
+        Only types that create or delete objects are included.
         """
         bench, plan = self._plan_from_start(make_bench, declared)
         batched_types = {
@@ -155,7 +156,8 @@ class FaultPromises(ContractBase):
     def _plan_from_start(
         self, make_bench: Callable[[], Bench], declared: Sequence[Declared]
     ) -> tuple[Bench, Plan]:
-        """Plan the declared resources in an empty system. If there are none, plan to delete ``before``."""
+        """Plan the declared resources for an empty system, or the deletion of ``before`` if none is declared.
+        """
         bench = make_bench() if declared else self._apply_before(make_bench)
         return bench, bench.world.plan(*self._declare(declared), scope=ALLOW_ALL_DELETES)
 
@@ -163,8 +165,7 @@ class FaultPromises(ContractBase):
 def find_dependent(plan: Plan, refused: Operation) -> set[str]:
     """Return the operations of the refused type and resource, and all operations that depend on them.
 
-    A cleanup is included only if none of the operations that it follows began. Otherwise, a cleanup always
-    runs.
+    A cleanup operation is included only if none of its predecessors began. Otherwise, a cleanup always runs.
     """
     victims = {op.id for op in plan.operations if (op.verb, op.resource) == (refused.verb, refused.resource)}
     not_begun: set[str] = set()
@@ -179,12 +180,14 @@ def find_dependent(plan: Plan, refused: Operation) -> set[str]:
 
 
 def _execute_elsewhere(bench: Bench, op: Operation, _: None) -> None:
-    """Execute the same operation as a different client."""
+    """Execute an operation on behalf of another client."""
     get_operation_type(op).execute(bench.world.connect(), [op], bench.world.secrets, validate_only=False)
 
 
 def _identify(op: Operation) -> tuple[str, ...]:
-    """Return what identifies an operation in a plan. The arguments identify an auxiliary operation."""
+    """Return a key that identifies an operation in a plan. For auxiliary operations, the key contains the
+    arguments.
+    """
     if get_operation_type(op).is_auxiliary:
         return (op.verb, str(op.resource), dump_canonical_json(dump_arguments(op.args)))
     return (op.verb, get_operation_type(op).get_batch_key(op))

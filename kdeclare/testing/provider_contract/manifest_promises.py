@@ -1,4 +1,4 @@
-"""What every provider guarantees about manifests: validation, import, write-back."""
+"""Tests of a provider's promises about the validation, import and write-back of manifests."""
 
 import pickle
 from collections.abc import Callable, Mapping
@@ -36,7 +36,7 @@ class ManifestPromises(ContractBase):
                 KINDS[item.kind].spec.model_validate({**self._resolve_spec(item.spec), "noSuchField": 1})
 
     def test_bodies_can_be_pickled(self) -> None:
-        """Bodies can be pickled: Spark sends them to its tasks."""
+        """Bodies can be pickled, because Spark sends bodies to tasks."""
         for desired in self._declare((*self.before, *self.after)):
             assert pickle.loads(pickle.dumps(desired)) == desired, desired.id
 
@@ -54,7 +54,7 @@ class ManifestPromises(ContractBase):
     def test_what_is_exported_changes_nothing_when_it_is_declared(
         self, make_bench: Callable[[], Bench]
     ) -> None:
-        """The plan after an import has no changes. Secrets are references that users fill in."""
+        """After an import, a plan has no changes. Manifests contain references instead of secrets."""
         bench = self._apply_before(make_bench)
         connections = bench.world.connect()
         request = ExportRequest(lambda selections: observe(connections, selections), bool, lambda id_: True)

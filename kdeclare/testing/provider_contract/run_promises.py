@@ -1,4 +1,4 @@
-"""What every provider guarantees about runs: plans, rollback, cleanup, staleness."""
+"""Tests of a provider's promises about plans, rollbacks, cleanup and stale plans."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -28,10 +28,10 @@ _LEFT_OUT_STATUSES = (Status.STALE, Status.SKIPPED)
 
 
 class RunPromises(ContractBase):
-    """Plans converge, rollbacks restore, cleanups end, and stale plans are refused."""
+    """A second plan is empty, rollbacks restore everything, cleanups end, and stale plans are refused."""
 
     def test_a_second_plan_is_empty(self, make_bench: Callable[[], Bench]) -> None:
-        """A plan right after an apply has neither changes nor new ownership."""
+        """A plan right after an apply has no changes and does not change ownership records."""
         bench = self._apply_before(make_bench)
         for declared in (self.before, self.after):
             assert bench.apply(self._declare(declared)).complete
@@ -40,7 +40,7 @@ class RunPromises(ContractBase):
             assert not second_plan.ownership
 
     def test_operations_can_be_stored(self, make_bench: Callable[[], Bench]) -> None:
-        """Arguments of operations and of their inverses survive JSON and have their declared types."""
+        """The arguments of operations and inverses are equal after conversion to JSON and back."""
         bench = self._apply_before(make_bench)
         operations = bench.plan(self._declare(self.after)).operations
         assert operations, "'after' must change something"
@@ -51,7 +51,7 @@ class RunPromises(ContractBase):
                     assert bind_arguments(stored.verb, json.loads(text)) == stored.args, (op.id, text)
 
     def test_the_example_creates_updates_and_deletes(self, make_bench: Callable[[], Bench]) -> None:
-        """The example covers every kind and action, because the suite only proves what the example covers."""
+        """The declared resources cover every kind and action, so that the suite tests all of them."""
         bench = self._apply_before(make_bench)
         plan = bench.plan(self._declare(self.after))
         actions = {change.action for change in plan.changes} - {Action.NO_OP}
@@ -91,7 +91,9 @@ class RunPromises(ContractBase):
         assert self._read_state(bench) == before
 
     def test_a_rollback_leaves_alone_what_others_have_changed(self, make_bench: Callable[[], Bench]) -> None:
-        """A rollback reports changes after the run as conflicts, and does not overwrite these changes."""
+        """If another client changed a resource after the run, a rollback reports the conflict and keeps the
+        change.
+        """
         bench = self._apply_before(make_bench)
         run = bench.apply(self._declare(self.after))
         changed = self._change_elsewhere(bench, self.elsewhere)
@@ -107,7 +109,7 @@ class RunPromises(ContractBase):
         return not other_world.plan(*self._declare([item]), scope=scope).operations
 
     def _change_elsewhere(self, bench: Bench, resources: Sequence[Declared]) -> Sequence[Declared]:
-        """Let another project adopt and change resources."""
+        """Adopt and change resources in another project, as another client would."""
         result = self._make_world(bench.system).apply(*self._declare(resources))
         assert result.complete, result.results
         return resources
@@ -115,7 +117,7 @@ class RunPromises(ContractBase):
     # Cleanup.
 
     def test_what_a_run_left_is_cleaned_up(self, make_bench: Callable[[], Bench]) -> None:
-        """Later commands remove what a run left behind, and the state has no pending cleanup afterwards."""
+        """Later commands clean up after a run. Afterwards, the state contains no pending cleanup."""
         bench = self._apply_before(make_bench)
         assert bench.apply(self._declare(self.after)).complete
         for _ in range(_COMMAND_COUNT):
@@ -136,7 +138,7 @@ class RunPromises(ContractBase):
     def test_a_plan_is_stale_where_others_have_changed_what_it_is_about(
         self, make_bench: Callable[[], Bench]
     ) -> None:
-        """A stale plan is not applied. With ``skip_stale``, all operations but the stale ones are applied."""
+        """A stale plan is not applied. With ``skip_stale``, all operations that are not stale are applied."""
         for item in self.elsewhere:
             bench = self._apply_before(make_bench)
             plan = bench.plan(self._declare(self.after))

@@ -1,4 +1,4 @@
-"""What every provider guarantees about secrets."""
+"""Tests of a provider's promises about secrets."""
 
 import json
 import logging
