@@ -1,4 +1,4 @@
-"""Parts shared by the ad hoc commands of providers: options, the run and the output of its results."""
+"""Code shared by the ad hoc commands of providers: their options, the run, and the output of the results."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated
@@ -42,7 +42,10 @@ VerifyTimeout = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """A resource as a command line declares it. spec: a valid spec of the kind with only the given fields."""
+    """A resource that a command line declares.
+
+    spec: a valid spec of the kind that contains only the fields given on the command line.
+    """
 
     kind: "Kind"
     name: str
@@ -61,8 +64,8 @@ def run_declared(
 ) -> ExitCode:
     """Change one resource to match ``declared`` after confirmation, and show the result.
 
-    The change does not make kdeclare own anything, and undeclared fields are left unchanged.
-    Raises KdeclareError.
+    kdeclare does not take ownership of the changed fields. Fields that ``declared`` does not set are left
+    unchanged. Raises KdeclareError.
     """
     from kdeclare.app.adhoc.run import AdhocCommand, AdhocOptions, AdhocRequest, run_adhoc
     from kdeclare.core.resources.ids import ResourceId

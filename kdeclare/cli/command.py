@@ -1,4 +1,4 @@
-"""Turn functions into commands: expand groups of options into options and report errors as messages."""
+"""Turn functions into commands: expand dataclasses into command-line options, and report errors."""
 
 import inspect
 import os
@@ -23,18 +23,22 @@ if TYPE_CHECKING:
 Command = Callable[..., ExitCode]
 
 _LINE = "line"
-"""The one field of a group of options that is not an option: the `Invocation` (``Context.obj``)."""
+"""The only field of an options dataclass that is not an option. It contains the `Invocation`."""
 
 
 def command(
     app: typer.Typer, name: str, *, epilog: str | None = None, help_group: str | None = None
 ) -> Callable[[Command], Command]:
-    """Return a decorator that registers a function as a command; its docstring is the help.
+    """Return a decorator that registers a function as a command; the function's docstring is the help.
 
-    A dataclass parameter is expanded into the options that are its fields, a `Console` into those of
-    `OutputOptions`, and a parameter annotated with `ProviderOptionsMarker` into the options that installed
-    providers offer. The parameter ``output`` is the format of stdout. help_group: the group of
-    ``kdeclare --help`` that lists the command (see `help_groups`).
+    The decorator expands some parameters of the function into options:
+
+    - a dataclass: one option for each of its fields
+    - a `Console`: the options of `OutputOptions`
+    - a parameter annotated with `ProviderOptionsMarker`: the options that installed providers offer
+
+    The parameter ``output`` is the format of stdout. help_group: the group of ``kdeclare --help`` that lists
+    the command (see `help_groups`).
     """
 
     def register(function: Command) -> Command:
@@ -94,7 +98,7 @@ def _console(invocation: Invocation, output_options: OutputOptions, output: str)
 
 
 def is_debugging() -> bool:
-    """Return whether tracebacks are shown."""
+    """Return whether KDECLARE_DEBUG is set, so that errors are shown with their tracebacks."""
     return bool(os.environ.get("KDECLARE_DEBUG"))
 
 
@@ -120,8 +124,11 @@ def _run_reporting_errors(console: Console, call_command: Callable[[], ExitCode]
 
 
 def build_internal_error(exception: Exception) -> Any:
-    """Build the error for an unexpected exception; an exception from a provider's code names the provider."""
-    # imported here because most commands do not need it
+    """Build the error for an unexpected exception.
+
+    If the code of a provider raised the exception, the error names the provider.
+    """
+    # imported here because most commands do not need this module
     from kdeclare.core.provider.installed_providers import find_raising_provider
 
     exception_text = f"{type(exception).__name__}: {exception}".rstrip(": ")
@@ -158,7 +165,7 @@ def _find_marker(annotation: Any) -> ProviderOptionsMarker | None:
 
 
 def _find_offered_options(annotation: Any) -> tuple["OfferedOption", ...]:
-    """Return the providers' options that replace a marked parameter."""
+    """Return the options of providers that replace a parameter marked with `ProviderOptionsMarker`."""
     from kdeclare.core.provider.plan_options import find_plan_options
 
     marker = _find_marker(annotation)
@@ -174,9 +181,10 @@ def _find_offered_options(annotation: Any) -> tuple["OfferedOption", ...]:
 def _expand_offered(
     parameters: dict[str, inspect.Parameter], offered_options: "dict[str, tuple[OfferedOption, ...]]"
 ) -> tuple[dict[str, inspect.Parameter], list[Diagnostic]]:
-    """Replace the marked parameters by the options of providers.
+    """Replace the parameters marked with `ProviderOptionsMarker` by the options of providers.
 
-    A command keeps its own options: a provider's option with the same name is returned as a collision.
+    Return the new parameters and the errors. If a provider's option has the same name as an option of the
+    command, the command keeps its own option, and an error reports the conflict.
     """
     expanded: dict[str, inspect.Parameter] = {}
     collisions = []
@@ -198,7 +206,10 @@ def _build_provider_parameter(option: "OfferedOption") -> inspect.Parameter:
 
 
 def _collect_chosen(options: "Iterable[OfferedOption]", values: dict[str, Any]) -> dict[str, object]:
-    """Return the providers' options that were given; the provider itself supplies defaults for the others."""
+    """Return the options of providers whose values differ from the defaults.
+
+    Providers supply the defaults themselves.
+    """
     return {
         option.name: values[option.name] for option in options if values.get(option.name) != option.default
     }

@@ -1,7 +1,7 @@
-"""Values that Tab completion of the system's shell offers for options; they come from files, not a cluster.
+"""Completions of option values for the user's shell, such as bash. They are read from files, not a cluster.
 
-Errors are not reported here, because the shell would take the output for completions. The command itself
-reports them.
+Errors are not reported here, because the shell would take the output for completions. The command reports
+them when it runs.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,14 +12,17 @@ from kdeclare.cli.invocation import Invocation
 
 
 def complete_environments(context: typer.Context, incomplete: str) -> list[str]:
-    """Complete the name of an environment of the project."""
+    """Return the environments of the project whose names start with ``incomplete``."""
     from kdeclare.app.known_names import list_environment_names
 
     return _filter_names(lambda: list_environment_names(context.params.get("project")), incomplete)
 
 
 def complete_resources(context: typer.Context, incomplete: str) -> list[str]:
-    """Complete KIND/NAME with the resources that the project declares in the chosen environment."""
+    """Return the resources, as KIND/NAME, that the project declares in the chosen environment.
+
+    Only resources that start with ``incomplete`` are returned.
+    """
     from kdeclare.app.known_names import list_declared_names
     from kdeclare.app.workspace import WorkspaceOptions
 

@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from kdeclare.core.plans.plan import Plan
 
 
-# seconds; the longest delay until a Ctrl-C is noticed
+# seconds; the longest time until Python notices a Ctrl-C
 _POLL_S = 0.1
 
 
 @dataclass
 class ConfirmationPrompt:
-    """The ``Confirm`` of a run.
+    """Shows the plan of a run and asks for confirmation; see `app.apply.Confirm`.
 
-    plan: the plan that was shown. since: when the answer was given (`time.monotonic`), to measure the run.
-    plan_only: only save the plan, without a question. plan_to_stderr: show the plan on stderr because stdout
-    has other output.
+    plan: the plan that was shown. since: the time of the answer (`time.monotonic`), at which the run starts.
+    plan_only: whether the plan is only saved, without confirmation. plan_to_stderr: whether the plan is shown
+    on stderr, because stdout has other output.
     """
 
     console: Console
@@ -36,7 +36,11 @@ class ConfirmationPrompt:
     since: float = 0.0
 
     def __call__(self, plan: "Plan", notices: tuple[Diagnostic, ...]) -> bool:
-        """See `app.apply.Confirm`. Raises KdeclareError for a plan with errors and without a terminal."""
+        """See `app.apply.Confirm`.
+
+        Raises KdeclareError if the plan has errors, or if confirmation is required but stdin is not a
+        terminal.
+        """
         self.plan = plan
         must_ask = bool(plan.operations) and not (self.yes or self.plan_only or plan.has_errors)
         self.console.notices(notices, asking=must_ask)
@@ -55,7 +59,7 @@ class ConfirmationPrompt:
         return is_confirmed
 
     def _show_plan(self, plan: "Plan", *, is_required: bool) -> None:
-        """Show the plan, unless it only changes ownership: the output of the run then shows all changes."""
+        """Show the plan, unless it changes only ownership: such changes appear in the output of the run."""
         if self.plan_to_stderr:
             say = self.console.say if is_required else self.console.note
             say(_render_plan(plan, self.console, for_stderr=True))
@@ -85,7 +89,7 @@ class ConfirmationPrompt:
 
 
 def _format_question(question: str, notices: tuple[Diagnostic, ...]) -> str:
-    """Return the question, preceded by the data that the plan would delete."""
+    """Return the question, preceded by sentences about the data that the plan would delete."""
     from kdeclare.core.operations.operation import DATA_LOSS
     from kdeclare.report.elements.values import sanitize_for_terminal
 
@@ -94,9 +98,9 @@ def _format_question(question: str, notices: tuple[Diagnostic, ...]) -> str:
 
 
 def prompt_for_yes(console: Console, question: str) -> bool:
-    """Ask on the terminal and return whether the answer is 'yes'.
+    """Ask the question on the terminal and return whether the answer is 'yes'.
 
-    Raises KdeclareError (wrong usage) if standard input is not a terminal.
+    Raises KdeclareError with exit code USAGE if standard input is not a terminal.
     """
     if not sys.stdin.isatty():
         raise KdeclareError(
@@ -123,8 +127,8 @@ def prompt_for_yes(console: Console, question: str) -> bool:
 def _read_line() -> str:
     """Read the next line from the terminal. Raises KeyboardInterrupt.
 
-    A Ctrl-C just before a blocking read only sets a flag in Python, and the read would continue until a line
-    arrives. Waiting in short steps makes Python notice the Ctrl-C soon.
+    If Ctrl-C is pressed just before a blocking read, Python only sets a flag, and would not raise
+    KeyboardInterrupt until a line arrives. Waiting in short steps makes Python check the flag regularly.
     """
     while not select.select([sys.stdin], [], [], _POLL_S)[0]:
         pass

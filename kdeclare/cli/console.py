@@ -26,16 +26,16 @@ _OUTPUT_NOT_WRITTEN = "output-not-written"
 
 
 class Console:
-    """The two streams of one command.
+    """Writes the output of one command to stdout and stderr.
 
-    command: the command line as typed, for the history.
-    width: columns of the terminal; None if stdout is not a terminal.
+    command: the command line as typed, without secrets; recorded in the history.
+    width: the number of columns of the terminal; None if stdout is not a terminal.
     """
 
     def __init__(
         self, output_options: OutputOptions, output: str, command: str, pager: "Pager | None" = None
     ) -> None:
-        """output: the format of stdout (``--format``). pager: shows output that is longer than the screen."""
+        """output: the format of stdout (``--format``). pager: the pager for output longer than the screen."""
         self.output_options = output_options
         self.quiet = output_options.quiet
         self.verbose = output_options.verbose
@@ -58,7 +58,7 @@ class Console:
         _configure_logging(output_options)
 
     def out(self, text: str, *, pages: bool = True) -> None:
-        """Write data to stdout. pages: whether a pager may show it."""
+        """Write data to stdout. pages: whether the pager shows data that is longer than the screen."""
         self.progress.hide()
         if not (pages and self._pager and self._pager.shows(text)):
             _write_stream(sys.stdout, text)
@@ -70,22 +70,26 @@ class Console:
         self.write_json(dump_document(value))
 
     def write_json(self, document: Mapping[str, Any]) -> None:
-        """Write JSON to stdout."""
+        """Write a JSON document to stdout."""
         self.out(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
 
     def note(self, text: str) -> None:
-        """Write a line to stderr, unless the output is quiet."""
+        """Write a line to stderr, unless --quiet was given."""
         if not self.quiet:
             self.say(text)
 
     def say(self, text: str, end: str = "\n") -> None:
-        """Write a line to stderr, even if the output is quiet."""
+        """Write a line to stderr, even if --quiet was given."""
         self.progress.hide()
         with suppress(KdeclareError):
             _write_stream(sys.stderr, text + end)
 
     def notices(self, diagnostics: Iterable[Diagnostic], *, asking: bool = False) -> None:
-        """Write diagnostics to stderr. asking: a question follows, so warnings are shown even if quiet."""
+        """Write diagnostics to stderr, unless --quiet was given.
+
+        asking: whether a confirmation prompt follows. If so, --quiet suppresses only diagnostics of severity
+        INFO, not warnings and errors.
+        """
         from kdeclare.report.elements.diagnostics_text import render_diagnostics
 
         if self.quiet:
@@ -95,16 +99,17 @@ class Console:
             self.say(text.rstrip("\n"))
 
     def concerns(self, project: Path | None, category: Callable[[], str | None] | None = None) -> None:
-        """Set what SARIF logs refer to.
+        """Set the project file and the category for SARIF logs.
 
-        project: the given project file, which locates findings that are not about a file. category: returns
-        the category of a failed run, None if it is unknown; called only for a failure.
+        project: the project file from the command line. Findings that are not about a file are attached to
+        the project file. category: a function that returns the category of a failed run, or None if the
+        category is unknown. The function is called only if the command fails.
         """
         self._project = project
         self._category = category or self._category
 
     def checkout(self) -> "Checkout":
-        """Return the git checkout that contains the working folder, or the folder itself if there is none."""
+        """Return the git checkout that contains the working folder, or the working folder outside of git."""
         from kdeclare.manifests.project import PROJECT_FILE
         from kdeclare.report.sarif import Checkout
 
@@ -114,7 +119,7 @@ class Console:
         return Checkout(str(root), str(folder), str(project) if project.is_file() else "")
 
     def fail(self, diagnostics: Iterable[Diagnostic], exit_code: ExitCode) -> ExitCode:
-        """Report why the command failed, in the format of stdout; return ``exit_code``."""
+        """Report why the command failed, in the format chosen with ``--format``. Return ``exit_code``."""
         items = tuple(diagnostics)
         output = "text" if any(d.code == _OUTPUT_NOT_WRITTEN for d in items) else self.output
         if output == "json":
@@ -136,11 +141,11 @@ class Console:
         return exit_code
 
     def write_page(self, html: str) -> None:
-        """Write one HTML page to stdout, never through a pager."""
+        """Write an HTML page to stdout, never through a pager."""
         self.out(html, pages=False)
 
     def write_plan(self, plan: "Plan") -> None:
-        """Write a plan as JSON: exactly the text of a plan file."""
+        """Write a plan to stdout as JSON, in the same format as a plan file."""
         from datetime import UTC, datetime
 
         from kdeclare.engine.planning.planfile import render_plan_file
@@ -158,16 +163,16 @@ def _find_width(stream: TextIO) -> int | None:
 
 
 def _write_stream(stream: TextIO, text: str) -> None:
-    """Write the whole text; a reader that has closed the pipe (``| head``) is not an error.
+    """Write the text to the stream. If the reader closed the pipe (``| head``), drop the text.
 
-    Raises KdeclareError if the stream cannot be written.
+    Raises KdeclareError if writing fails for a different reason.
     """
     try:
         stream.write(sanitize_for_terminal(text))
         stream.flush()
     except OSError as problem:
         with suppress(OSError, ValueError), open(os.devnull, "w") as null_device:  # noqa: PTH123
-            os.dup2(null_device.fileno(), stream.fileno())  # otherwise the flush at exit fails again
+            os.dup2(null_device.fileno(), stream.fileno())  # or else flushing at exit would fail again
         if not isinstance(problem, BrokenPipeError):
             raise KdeclareError(
                 error(
@@ -180,7 +185,10 @@ def _write_stream(stream: TextIO, text: str) -> None:
 
 
 def _configure_logging(output_options: OutputOptions) -> None:
-    """Log warnings, with -v also INFO. Never DEBUG: kafka-python would log requests with their secrets."""
+    """Log warnings to stderr; with --quiet only errors, and with --verbose also INFO.
+
+    DEBUG is never logged, because kafka-python would log requests with their secrets.
+    """
     handler = logging.StreamHandler()
     logger = logging.getLogger("kdeclare")
     logger.handlers = [handler]

@@ -1,4 +1,4 @@
-"""The text below the options in ``--help``: examples and exit codes. ``\\b`` keeps the line breaks."""
+"""Examples and exit codes at the end of a command's ``--help``. ``\\b`` makes Click keep the line breaks."""
 
 EXIT_CODE_MEANINGS = {
     0: "done",
@@ -15,7 +15,7 @@ EXIT_CODE_MEANINGS = {
 
 
 def build_epilog(*examples: str, codes: tuple[int, ...] = ()) -> str:
-    """Return the examples, and the exit codes that the command is likely to return."""
+    """Return the end of a command's help: the examples, and the exit codes in ``codes`` with meanings."""
     blocks = []
     if examples:
         blocks.append("\n".join(["\b", "Examples:", *(f"  {line}" for line in examples)]))

@@ -18,7 +18,8 @@ HELP_GROUPS = (WORKFLOW, INSPECT, AD_HOC, FLEET, PROJECT, TOOLS)
 def get_help_group(command: Any) -> str:
     """Return the group that a Click command declares as its ``rich_help_panel``.
 
-    "Ad hoc" if it declares none or an unknown one: most commands of providers change one resource ad hoc.
+    If the command declares no group or an unknown group, return "Ad hoc", because most commands of providers
+    change one resource ad hoc.
     """
     declared_group = getattr(command, "rich_help_panel", None)
     return declared_group if declared_group in HELP_GROUPS else AD_HOC
@@ -28,9 +29,9 @@ class RootGroup(TyperGroup):
     """The command ``kdeclare``. Its help lists the commands by group and fits on one screen."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the commands by group with their whole summaries, then one line with the options."""
+        """Write the commands by group with their untruncated summaries, then one line with the options."""
         commands = {name: command for name, command in self.commands.items() if not command.hidden}
-        width = max(map(len, commands), default=0)  # the same in all groups, so that the summaries align
+        width = max(map(len, commands), default=0)  # one width for all groups, so that the summaries align
         for group in HELP_GROUPS:
             rows = [
                 (name.ljust(width), command.get_short_help_str(limit=len(command.help or "")))

@@ -1,7 +1,7 @@
-"""The commands of the installed providers, found by the entry points of their distributions.
+"""Find the commands of the installed providers by the entry points of their Python packages.
 
 kdeclare's own providers register their commands in the same way. A command is imported only when it is
-needed.
+called, or when all commands are listed.
 """
 
 from collections.abc import Mapping
@@ -15,19 +15,19 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.provider.entry_points import InstalledEntryPoint, find_entry_points
 
 GROUP = "kdeclare.commands"
-"""The group of entry points for commands. The name of an entry point is the name of its command; the value is
-a function that takes a `typer.Typer` and adds the command, or the group of commands, with that name to it.
-``rich_help_panel`` of the command chooses its group in ``kdeclare --help``; the default is "Ad hoc"."""
+"""The group of entry points for commands. The name of an entry point is the name of the command. The entry
+point refers to a function that takes a `typer.Typer` and adds the command, or a group of subcommands, to it.
+The ``rich_help_panel`` of the command is its group in ``kdeclare --help``; the default is "Ad hoc"."""
 
 NEW_GROUP = "kdeclare.new"
-"""The group of entry points for ``kdeclare new``: the name of an entry point is the name of a subcommand."""
+"""The group of entry points for ``kdeclare new``. The name of an entry point is the name of a subcommand."""
 
 _OWN_CODE = "kdeclare."
 
 
 @dataclass(frozen=True, slots=True)
 class InstalledCommand:
-    """A command of an installed distribution that has not been imported yet."""
+    """A command of an installed Python package. The command may not be imported yet."""
 
     point: InstalledEntryPoint
 
@@ -38,18 +38,25 @@ class InstalledCommand:
 
     @property
     def is_own(self) -> bool:
-        """Whether it is part of kdeclare, by its module: reading the distribution's metadata is slower."""
+        """Whether the command is part of kdeclare, judging by the name of its module.
+
+        The metadata of the Python package would also tell, but reading the metadata is slower.
+        """
         return self.point.value.startswith(_OWN_CODE)
 
     @property
     def origin(self) -> str:
-        """The distribution that the user can uninstall."""
+        """The Python package that contains the command, so that error messages can name the package."""
         return self.point.origin
 
 
 @dataclass(frozen=True, slots=True)
 class InstalledCommands:
-    """usable: commands by name. collisions: the error for each name that cannot be used."""
+    """The commands of all installed Python packages.
+
+    usable: the usable commands by name. collisions: by name, the errors for commands that cannot be used
+    because a different command has the same name.
+    """
 
     usable: Mapping[str, InstalledCommand]
     collisions: Mapping[str, Diagnostic]
@@ -59,8 +66,9 @@ class InstalledCommands:
 def find_commands(reserved: frozenset[str], group: str = GROUP) -> InstalledCommands:
     """Find the installed commands without importing them.
 
-    reserved: names of kdeclare's own commands. Other distributions cannot replace these or the commands of
-    kdeclare's own providers. If several other distributions register the same name, none of them is usable.
+    reserved: names that installed packages cannot use, because they belong to kdeclare's own commands. The
+    names of commands of kdeclare's own providers are reserved, too. If several other packages register a
+    command with the same name, none of these commands is usable.
     """
     commands = (InstalledCommand(point) for point in dict.fromkeys(find_entry_points(group)))
     usable: dict[str, InstalledCommand] = {}
@@ -78,7 +86,7 @@ def find_commands(reserved: frozenset[str], group: str = GROUP) -> InstalledComm
 
 
 def build_command(installed: InstalledCommand) -> Any:
-    """Import a command and build its Click command. Raises KdeclareError if that fails."""
+    """Import a command and return the Click command. Raises KdeclareError if the command cannot be loaded."""
     command_app = typer.Typer(rich_markup_mode=None)
     try:
         _register(installed, command_app)
@@ -103,9 +111,9 @@ def _register(installed: InstalledCommand, app: typer.Typer) -> None:
 
 
 def add_commands(app: typer.Typer, group: str) -> None:
-    """Add the installed commands of a group to an application.
+    """Add the installed commands of a group of entry points to an application.
 
-    A command that cannot be used is added too; it reports the reason when it is called.
+    A command that cannot be used is also added. When called, it reports the error.
     """
     installed = find_commands(frozenset(), group)
     for name, command in installed.usable.items():

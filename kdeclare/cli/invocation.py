@@ -1,4 +1,4 @@
-"""One command line as its command sees it: run on its own or typed into a kdeclare shell."""
+"""The context in which a command runs: its command line, and the kdeclare shell, if one is used."""
 
 from typing import TYPE_CHECKING
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 class ShellContext:
     """Settings shared by the lines of one shell.
 
-    defaults: options of every line that does not override them. output_options: the shell's output options,
-        combined with those of each line.
-    pager: shows output that is longer than the screen; None to use no pager.
+    defaults: the options that apply to every line unless the line overrides them. output_options: the output
+        options of the shell, which are combined with the output options of each line.
+    pager: the pager for output that is longer than the screen; None to use no pager.
     """
 
     defaults: "WorkspaceOptions"
@@ -28,16 +28,17 @@ class ShellContext:
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """command_line: the line as typed, without secrets; recorded in the history of runs.
+    """One execution of a command.
 
-    shared: the settings of the shell; None outside of a shell.
+    command_line: the line as typed, without secrets. It is recorded in the history of runs. shared: the
+    settings of the kdeclare shell; None if the command does not run in a kdeclare shell.
     """
 
     command_line: str = ""
     shared: ShellContext | None = None
 
     def options(self, given: "WorkspaceOptions") -> "WorkspaceOptions":
-        """Return the given options, completed with those of the shell."""
+        """Return the given options. Options that are not given are taken from the kdeclare shell."""
         return given.over(self.shared.defaults) if self.shared else given
 
     def workspace(self, options: "WorkspaceOptions") -> "Workspace":

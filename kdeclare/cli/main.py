@@ -1,4 +1,4 @@
-"""The entry point: builds the application, runs one command line and maps its outcome to an exit code."""
+"""The entry point: builds the application, runs one command line and determines the exit code."""
 
 import functools
 import gc
@@ -51,43 +51,44 @@ _COMMANDS_BY_GROUP: Mapping[str, Mapping[str, str]] = {
     PROJECT: {"new": "new", "import": "import_live", "schema": "schema", "policy": "policy", "lock": "lock"},
     TOOLS: {"shell": "shell", "sandbox": "sandbox", "providers": "providers"},
 }
-"""kdeclare's own commands and their modules, by help group. Entry points name the commands of providers."""
+"""kdeclare's own commands by help group, with their modules. Commands of providers come from entry points."""
 
 _OWN_COMMANDS = {
     name: module for commands in _COMMANDS_BY_GROUP.values() for name, module in commands.items()
 }
-"""The modules by command. Building all commands would double the startup time of most of them, so only the
-requested one is built."""
+"""The modules of kdeclare's own commands by command name. Only the requested command is built: building all
+commands would double the startup time of most commands."""
 
 _RESERVED = frozenset(_OWN_COMMANDS)
 
 _HELP_OPTIONS = frozenset({"-h", "--help"})
 
 _COMPLETION_VARIABLE = "_KDECLARE_COMPLETE"
-"""The variable with which shells request completions."""
+"""The environment variable that a shell, such as bash, sets to request completions."""
 
 _GC_THRESHOLD = 500_000
 """Number of new objects that triggers a garbage collection. A plan creates many long-lived objects and hardly
-any cycles: with Python's default, the collector takes a fifth of the total time."""
+any reference cycles. With Python's default, garbage collection takes a fifth of the total time."""
 
 _HELP = "Manage Apache Kafka from manifests in git. Start with 'kdeclare init'."
 
 
 def run() -> NoReturn:
-    """Run the command line of the process and exit with its exit code."""
+    """Run the command line of this process and exit with the exit code of the command."""
     gc.set_threshold(_GC_THRESHOLD)
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # the search takes a tenth of the startup
+    # searching for plugins takes a tenth of the startup time
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     _exit_immediately(main(sys.argv[1:]))
 
 
 def main(arguments: Sequence[str], shell: ShellContext | None = None) -> int:
     """Run one command line and return its exit code.
 
-    shell: the shell into which the line was typed; None outside of a shell.
+    shell: the kdeclare shell in which the command line was typed; None outside of a kdeclare shell.
     """
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")  # a name that cannot be encoded must not fail
+            stream.reconfigure(errors="backslashreplace")  # names that cannot be encoded are escaped
     try:
         return _run(arguments, shell)
     except typer.TyperException as usage_error:
@@ -109,16 +110,19 @@ def main(arguments: Sequence[str], shell: ShellContext | None = None) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """root: the Click group that runs a command line. problems: why some commands cannot be used."""
+    """The application.
+
+    root: the Click group that runs a command line. problems: the errors of commands that cannot be used.
+    """
 
     root: Any
     problems: tuple[Diagnostic, ...] = ()
 
 
 def build_application(command_name: str = "") -> Application:
-    """Build the command ``command_name``, or all commands if no command has that name.
+    """Build an application with only the command ``command_name``, or with all commands if it does not exist.
 
-    Raises KdeclareError if the requested command cannot be used.
+    Raises KdeclareError if the requested command exists and cannot be used.
     """
     if command_name in _OWN_COMMANDS:
         return Application(_build_root((_OWN_COMMANDS[command_name],)))
@@ -182,7 +186,7 @@ def _run(arguments: Sequence[str], shell: ShellContext | None) -> int:
 
 
 def _is_command(name: str) -> bool:
-    """Return whether a command has that name, including commands that cannot be used."""
+    """Return whether a command has this name, even if the command cannot be used."""
     if name in _OWN_COMMANDS:
         return True
     installed = find_commands(_RESERVED)
@@ -190,16 +194,17 @@ def _is_command(name: str) -> bool:
 
 
 def _report_problems(application: Application) -> None:
-    """Report the commands that cannot be used; done whenever all commands are listed."""
+    """Print the errors of the commands that cannot be used. Called when all commands are listed."""
     if not os.environ.get(_COMPLETION_VARIABLE):  # the shell would take the output for completions
         for problem in application.problems:
             _print_error(_format_diagnostic(problem))
 
 
 def _reject_single_dash(click_command: Any, arguments: Sequence[str]) -> None:
-    """Reject ``-out=x``, which would mean ``-o`` with the value ``ut=x``. Raises BadParameter.
+    """Raise BadParameter for a long option with a single dash, such as ``-out=x``.
 
-    Terraform accepts long options with a single dash, so users type that form out of habit.
+    Terraform accepts this form, so users type it out of habit. Click would parse ``-out=x`` as the option
+    ``-o`` with the value ``ut=x``.
     """
     option_names: set[str] = set()
     for argument in arguments:
@@ -217,14 +222,14 @@ def _reject_single_dash(click_command: Any, arguments: Sequence[str]) -> None:
 
 @functools.cache
 def _build_cached_application(command_name: str) -> Application:
-    """Build and cache an application: in a shell, building it for each line can take longer than the line."""
+    """Build an application and cache it. In a kdeclare shell, rebuilding it for each line would be slow."""
     application = build_application(command_name)
     _hide_argument_types(application.root)
     return application
 
 
 def _hide_argument_types(click_command: Any) -> None:
-    """Hide the Python types of arguments from the help, which shows their metavars."""
+    """Hide the Python types of arguments in the help, which shows the metavars of the arguments."""
     for param in click_command.params:
         if param.param_type_name == "argument":
             param.display_type_rich = lambda ctx: ""
@@ -252,11 +257,11 @@ def _report_usage_error(usage_error: typer.TyperException, command_name: str) ->
         _print_error(f"error: {usage_error.format_message()}")
         return ExitCode.ERROR
     context = getattr(usage_error, "ctx", None)
-    message = usage_error.format_message().replace("Value error, ", "")  # pydantic's words
+    message = usage_error.format_message().replace("Value error, ", "")  # prefix that pydantic adds
     if context is None:
         program_name = f"kdeclare {command_name}" if _is_command(command_name) else "kdeclare"
         _print_error(f"error: {message}\nTry '{program_name} --help'.")
-    elif message == context.get_help():  # no arguments at all
+    elif message == context.get_help():  # the command was called without arguments
         print(message, file=sys.stderr)
     else:
         _print_error(f"{context.get_usage()}\n")
@@ -269,14 +274,14 @@ def _format_diagnostic(problem: Diagnostic) -> str:
 
 
 def _print_error(text: str) -> None:
-    """Print to stderr with unprintable characters escaped: the text can quote input from a script."""
+    """Print to stderr, and escape unprintable characters, because the text can quote the line of a script."""
     text = sanitize_for_terminal(text)
     printable = "".join(c if c in "\n\t" or c.isprintable() else repr(c)[1:-1] for c in text)
     print(printable, file=sys.stderr)
 
 
 def _exit_immediately(code: int) -> NoReturn:
-    """Exit immediately, without waiting for threads that wait for a broker or for cleanup at exit."""
+    """Exit without waiting for threads that wait for a broker, and without Python's cleanup at exit."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

@@ -1,6 +1,7 @@
-"""Groups of options that several commands share; `command.command` expands them into signatures.
+"""Options that several commands share, grouped in dataclasses that `command.command` expands.
 
-Slow imports are inside the functions that use them, because every ``--help`` imports this module.
+Slow imports are inside the functions that use them, because every command imports this module, even if it
+only shows its ``--help``.
 """
 
 from collections.abc import Iterable, Mapping
@@ -59,11 +60,11 @@ Paths = Annotated[
     ),
 ]
 _MAX_SECONDS = 365 * 86400.0
-"""One year in seconds: the timeouts of sockets and locks have an upper limit."""
+"""The maximum duration in seconds (one year). Python limits the timeouts of sockets and locks."""
 
 
 def validate_duration(value: float | None) -> float | None:
-    """Return a number of seconds or days unchanged. Raises BadParameter for nan, inf and larger numbers."""
+    """Return ``value`` unchanged. Raises BadParameter if it is nan or greater than `_MAX_SECONDS`."""
     if value is not None and not value <= _MAX_SECONDS:
         raise typer.BadParameter(f"{value:g} is not a number of at most {_MAX_SECONDS:.0f}.")
     return value
@@ -86,7 +87,7 @@ VisibilityTimeout = Annotated[
         metavar="SECONDS",
         min=0,
         callback=validate_duration,
-        help="How long to wait until systems show earlier changes and existing objects.",
+        help="How long to wait until systems show earlier changes, and objects that should exist.",
     ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
@@ -97,10 +98,11 @@ Graph = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class ProviderOptionsMarker:
-    """Marks a parameter, or a field of a group, that is replaced by the plan options of installed providers.
+    """Marks a parameter or dataclass field that is replaced by the plan options of installed providers.
 
-    Its value is a mapping of option names to given values. deletions: only the options about deletions if
-    True, only the others if False. provider: only the options of this provider.
+    The value of the parameter or field is a mapping of option names to given values. deletions: whether only
+    options about deletions are included (True), or only options that are not about deletions (False).
+    provider: if set, only the options of this provider are included.
     """
 
     deletions: bool = False
@@ -114,7 +116,10 @@ DeletionChoices = Annotated[ChosenOptions, ProviderOptionsMarker(deletions=True)
 
 @dataclass(frozen=True, slots=True)
 class ProjectOptions:
-    """The project and its environment. line: not an option, but the command line with these options."""
+    """Options that select the project and its environment.
+
+    line: the context of the command line. This field is not an option.
+    """
 
     project: Annotated[
         Path | None,
@@ -131,7 +136,7 @@ class ProjectOptions:
     line: Invocation = field(default_factory=Invocation, kw_only=True)
 
     def collect_options(self) -> "WorkspaceOptions":
-        """Return the values of these options; those that the command does not have keep their defaults."""
+        """Return the values of these options. Options that the command does not offer have their defaults."""
         from kdeclare.app.workspace import WorkspaceOptions
 
         known = {option.name for option in fields(WorkspaceOptions)}
@@ -145,7 +150,7 @@ class ProjectOptions:
 
 @dataclass(frozen=True, slots=True)
 class StateOptions(ProjectOptions):
-    """Project options, and the location of the state."""
+    """Project options, and an option for the location of the state."""
 
     state: Annotated[
         str | None,
@@ -159,7 +164,7 @@ class StateOptions(ProjectOptions):
 
 @dataclass(frozen=True, slots=True)
 class ClusterOptions(StateOptions):
-    """State options, and the address of the cluster."""
+    """State options, and options for the address of the cluster."""
 
     bootstrap_server: Annotated[
         str | None,
@@ -178,7 +183,7 @@ class ClusterOptions(StateOptions):
 
 @dataclass(frozen=True, slots=True)
 class ConnectionOptions(ClusterOptions):
-    """Cluster options, and the timeout for connecting."""
+    """Cluster options, and an option for the timeout of requests."""
 
     timeout: Annotated[
         float | None,
@@ -191,13 +196,13 @@ class ConnectionOptions(ClusterOptions):
     ] = None
 
     def collect_options(self) -> "WorkspaceOptions":
-        """Return the values of these options; those that the command does not have keep their defaults."""
+        """Return the values of these options. Options that the command does not offer have their defaults."""
         return replace(ClusterOptions.collect_options(self), timeout_s=self.timeout)
 
 
 @dataclass(frozen=True, slots=True)
 class OutputOptions:
-    """How much output is written, and in which style."""
+    """Options for the amount and the style of the output."""
 
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Show only results and errors, no progress and no notices.")
@@ -208,7 +213,7 @@ class OutputOptions:
     ] = False
 
     def over(self, other: "OutputOptions") -> "OutputOptions":
-        """Return the options that are set in ``self`` or in the argument."""
+        """Return options in which each flag is set if it is set in ``self`` or in ``other``."""
         return OutputOptions(
             self.quiet or other.quiet, self.verbose or other.verbose, self.no_color or other.no_color
         )
@@ -216,13 +221,13 @@ class OutputOptions:
 
 @dataclass(frozen=True, slots=True)
 class PolicyOverrideOptions:
-    """Policies to override, and the reason."""
+    """Options that override policies, with a reason."""
 
     override_policy: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Override this policy: also apply what it denies. Requires --reason. Repeatable.",
+            help="Override this policy: apply changes even if it denies them. Requires --reason. Repeatable.",
         ),
     ] = None
     reason: Annotated[
@@ -234,7 +239,10 @@ class PolicyOverrideOptions:
     ] = None
 
     def overrides(self) -> dict[str, str]:
-        """Return the reason by policy. Raises BadParameter if only one of the two options is given."""
+        """Return the reason for each overridden policy, by the name of the policy.
+
+        Raises BadParameter if only one of --override-policy and --reason is given.
+        """
         policy_names, reason = self.override_policy or [], (self.reason or "").strip()
         if policy_names and not reason:
             raise typer.BadParameter(
@@ -247,7 +255,7 @@ class PolicyOverrideOptions:
 
 @dataclass(frozen=True, slots=True)
 class OverrideOptions(PolicyOverrideOptions):
-    """Policy overrides, the preflight check and the plan options of providers."""
+    """Options that override policies, that skip the preflight check, and that providers offer for plans."""
 
     no_preflight: Annotated[
         bool,
@@ -262,7 +270,11 @@ class OverrideOptions(PolicyOverrideOptions):
         return self.choices
 
     def scope(self) -> "PlanScope":
-        """Build the scope of a plan. Raises BadParameter for malformed values, and KdeclareError."""
+        """Build the scope of a plan.
+
+        Raises BadParameter if the options of an override do not match, and KdeclareError for a provider's
+        option with an invalid value.
+        """
         from kdeclare.core.provider.plan_options import choose_options
         from kdeclare.engine.planning.request import PlanScope
 
@@ -275,7 +287,7 @@ class OverrideOptions(PolicyOverrideOptions):
 
 @dataclass(frozen=True, slots=True)
 class PlanningOptions(OverrideOptions):
-    """Which resources a plan covers, and what it may do."""
+    """Options that choose the resources of a plan, and that allow deletions and adoptions."""
 
     target: Annotated[
         list[str] | None,
@@ -305,8 +317,8 @@ class PlanningOptions(OverrideOptions):
         str | None,
         typer.Option(
             metavar="N|P%",
-            help="Delete at most this number of resources of each kind, or this share of the owned ones "
-            "(default: 10%, but at least 3 and at most 50).",
+            help="Delete at most this number of resources of each kind, or this percentage of the owned "
+            "resources of each kind (default: 10%, but at least 3 and at most 50).",
         ),
     ] = None
     allow_empty: Annotated[
@@ -330,7 +342,7 @@ class PlanningOptions(OverrideOptions):
 
     @property
     def is_given(self) -> bool:
-        """Whether any of these options was used."""
+        """Whether the command line contains any of these options."""
         return self != PlanningOptions()
 
     def chosen(self) -> ChosenOptions:
@@ -366,7 +378,7 @@ def _parse_resources(option: str, texts: Iterable[str]) -> "frozenset[ResourceId
 
 
 def parse_resource(option: str, text: str) -> "ResourceId":
-    """Parse KIND/NAME. Raises BadParameter for another form and for an unknown kind."""
+    """Parse KIND/NAME. Raises BadParameter if the text does not have this form or the kind is unknown."""
     from kdeclare.core.provider.registry import KINDS
     from kdeclare.core.resources.ids import ResourceId
     from kdeclare.core.suggestions import format_suggestion
@@ -384,7 +396,10 @@ def parse_resource(option: str, text: str) -> "ResourceId":
 
 
 def parse_pairs(option: str, texts: Iterable[str] | None) -> dict[str, str]:
-    """Parse repeated KEY=VALUE; the last value of a key wins. Raises BadParameter for another form."""
+    """Parse the values of a repeatable KEY=VALUE option. If a key is repeated, its last value is used.
+
+    Raises BadParameter if a text does not have the form KEY=VALUE.
+    """
     values_by_key = {}
     for text in texts or ():
         key, separator, value = text.partition("=")
@@ -397,14 +412,15 @@ def parse_pairs(option: str, texts: Iterable[str] | None) -> dict[str, str]:
 
 
 def parse_settings(option: str, texts: Iterable[str] | None) -> dict[str, str]:
-    """Parse repeated KEY=VALUE, where each key may occur once and values may contain commas.
+    """Parse KEY=VALUE settings. Values can contain commas.
 
-    Raises BadParameter, whose message never repeats a value, which may be a secret.
+    Raises BadParameter if a text does not have the form KEY=VALUE, or if a key is repeated. The message never
+    contains a value, because values can be secrets.
     """
     settings: dict[str, str] = {}
     for number, pair in enumerate(texts or (), 1):
         key, separator, value = pair.partition("=")
-        if not (key.strip() and separator):  # not quoted: it can be the rest of a password with a comma
+        if not (key.strip() and separator):  # no quote: it can be part of a password with a comma
             raise typer.BadParameter(
                 f"part {number} does not have the form KEY=VALUE, for example retention.ms=604800000. "
                 "Put values that contain commas in brackets.",

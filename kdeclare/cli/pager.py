@@ -14,18 +14,20 @@ from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
 
 _LESS_VARIABLES = {"LESS": "FRX"}
-"""Default options of less: quit if the text fits on the screen, show colors, leave the text on the screen."""
+"""The default options of less: quit if the text fits on the screen (F), show colors (R), and do not clear the
+screen at the end (X)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pager:
-    """A program that shows text page by page. command: its command line."""
+    """A program that shows text page by page. command: the command line of the program."""
 
     command: tuple[str, ...]
 
     def shows(self, text: str) -> bool:
-        """Show the text if stdout is a terminal too small for it, and return whether that was the case.
+        """Show the text in the pager if stdout is a terminal and the text does not fit on the screen.
 
+        Return whether the text was shown.
         Raises KdeclareError if the pager cannot be started.
         """
         if not sys.stdout.isatty() or fits(text, *shutil.get_terminal_size()):
@@ -33,7 +35,7 @@ class Pager:
         sys.stdout.flush()
         try:
             with _ignore_interrupts():
-                # quitting the pager early is not a broken pipe, and its exit code has no meaning
+                # users can quit the pager before it has read all text, and its exit code has no meaning
                 subprocess.run(
                     self.command,
                     input=sanitize_for_terminal(text).encode(errors="backslashreplace"),
@@ -54,10 +56,10 @@ class Pager:
 
 
 def find_pager(environ: Mapping[str, str]) -> Pager | None:
-    """Return the pager that KDECLARE_PAGER or PAGER names, less by default.
+    """Return the pager that KDECLARE_PAGER or, if that is not set, PAGER names. The default is less.
 
-    None if the variable is empty, if less is not installed, and on a dumb terminal. Raises KdeclareError for
-    a variable with an unclosed quote.
+    Return None on a dumb terminal, if the variable is empty, or if neither variable is set and less is not
+    installed. Raises KdeclareError if the variable contains an unclosed quote.
     """
     if environ.get("TERM", "dumb") == "dumb":
         return None
@@ -79,7 +81,7 @@ def find_pager(environ: Mapping[str, str]) -> Pager | None:
 
 
 def fits(text: str, columns: int, lines: int) -> bool:
-    """Return whether the whole text and a prompt below it fit on the screen."""
+    """Return whether the text, followed by a line for a prompt, fits on the screen."""
     row_count = 0
     for line in text.splitlines():
         row_count += max(1, -(-_measure_width(line) // max(1, columns)))
@@ -89,7 +91,7 @@ def fits(text: str, columns: int, lines: int) -> bool:
 
 
 def _measure_width(line: str) -> int:
-    """Return the columns that a line takes, not counting its color codes."""
+    """Return the number of columns of a line, not counting color codes."""
     from prompt_toolkit.utils import get_cwidth
 
     return sum(
@@ -100,7 +102,10 @@ def _measure_width(line: str) -> int:
 
 @contextmanager
 def _ignore_interrupts() -> Iterator[None]:
-    """Leave Ctrl-C to the pager. The handler is empty, because the pager would inherit SIG_IGN."""
+    """Ignore Ctrl-C in this process, so that only the pager handles it.
+
+    The signal handler is an empty function rather than SIG_IGN, because the pager would inherit SIG_IGN.
+    """
     previous_handler = signal.signal(signal.SIGINT, lambda number, frame: None)
     try:
         yield

@@ -1,4 +1,4 @@
-"""Progress bars on a terminal, and progress lines in logs, for slow work."""
+"""Show the progress of slow work: a progress bar on a terminal, or lines in a log."""
 
 import sys
 import threading
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from kdeclare.core.plans.run import MoveProgress
 
 _PATIENCE_S = 0.4
-"""Faster work shows no bar: importing the library and drawing the bar would only delay it."""
+"""The time in seconds before a progress bar is shown. A bar would only delay work that takes less time."""
 _LOG_INTERVAL_S = 10.0
 
 
@@ -21,7 +21,7 @@ class ProgressBars:
     """A `core.progress.Progress` that draws one bar at a time, for the current activity."""
 
     def __init__(self, *, is_shown: bool, use_color: bool, log_lines: bool = False) -> None:
-        """is_shown: whether bars are drawn. log_lines: whether long-running work is logged as lines."""
+        """is_shown: whether to draw bars. log_lines: whether to log the progress of long work in lines."""
         self._is_shown = is_shown
         self._log_lines = log_lines
         self._use_color = use_color
@@ -34,7 +34,11 @@ class ProgressBars:
         self._down_members: set[int] = set()
 
     def __call__(self, what: str, done: int, total: int, moves: "MoveProgress | None" = None) -> None:
-        """Report the current activity with the amounts that are done and expected; 0 if unknown."""
+        """Show the progress of the current activity.
+
+        done, total: the amount of finished work and of all work; 0 if unknown. moves: the progress of replica
+        moves, which is shown instead of ``done`` and ``total``.
+        """
         if moves is not None and (self._is_shown or self._log_lines):
             from kdeclare.report.run.status_text import format_progress
 
@@ -54,9 +58,9 @@ class ProgressBars:
                 self._timer.start()
 
     def _log_line(self, text: str, down_members: set[int]) -> None:
-        """Log a line at intervals, so that readers of a log see that the work continues.
+        """Log a line every 10 seconds, so that readers of a log see that the work continues.
 
-        A line is logged at once when the set of unavailable members of the system changes.
+        When the set of unavailable members of the system changes, log a line immediately.
         """
         now = time.monotonic()
         has_changed, self._down_members = down_members != self._down_members, down_members
@@ -69,7 +73,7 @@ class ProgressBars:
         self._logged_at = now
 
     def hide(self) -> None:
-        """Remove the bar, so that text can be written; the next call shows the bar again."""
+        """Remove the bar, so that text can be written. The next progress report shows the bar again."""
         with self._lock:
             if self._timer is not None:
                 self._timer.cancel()
@@ -83,7 +87,7 @@ class ProgressBars:
         from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
         with self._lock:
-            if self._timer is None:  # hidden in the meantime
+            if self._timer is None:  # hide() was called before the timer fired
                 return
             console = Console(stderr=True, no_color=not self._use_color)
             self._display = Progress(

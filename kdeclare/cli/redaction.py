@@ -4,35 +4,35 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
 REDACTED = "(sensitive)"
-"""The text that replaces a value, the same as in plans."""
+"""The placeholder for a redacted value. Plans use the same placeholder."""
 
 _PROGRAM = "kdeclare"
 _SETTING_OPTIONS = frozenset({"--config", "--add-config", "--append-config", "--subtract-config"})
 """Options whose values are settings: ``k=v``, or ``k=v,k=[v,v]``."""
 _SPARK_OPTION = "--conf"
-"""The option for Spark settings. No provider knows these, so the name decides whether one is a secret."""
+"""The option for Spark settings. No provider knows Spark settings, so the name determines what is secret."""
 _SECRET_WORDS = ("access", "credential", "key", "password", "secret", "token")
 _SECRET_OPTIONS = ("credential", "passphrase", "password", "secret", "token")
 """An option whose name contains one of these words has a secret value, unless it names a file."""
 
 
 def redact_arguments(arguments: Sequence[str]) -> list[str]:
-    """Replace each literal value of a secret setting by `REDACTED`.
+    """Return the arguments with `REDACTED` in place of the values of secret settings.
 
     Providers decide which settings are secret. A setting that no provider knows is redacted too, because the
-    system may accept it and never show its value. References (``${env.NAME}``) stay, because they reveal
-    nothing.
+    system may treat it as a secret. References (``${env.NAME}``) are not redacted, because they reveal no
+    values.
     """
     return list(_redact_each(arguments))
 
 
 def has_secret(arguments: Sequence[str]) -> bool:
-    """Return whether the arguments contain a value to redact."""
+    """Return whether the arguments contain a value that `redact_arguments` would redact."""
     return redact_arguments(arguments) != list(arguments)
 
 
 def _redact_each(arguments: Sequence[str]) -> Iterator[str]:
-    words = arguments[1:] if list(arguments[:1]) == [_PROGRAM] else arguments  # optional at the prompt
+    words = arguments[1:] if list(arguments[:1]) == [_PROGRAM] else arguments  # optional in a kdeclare shell
     command = tuple(takewhile(lambda word: not word.startswith("-") and "=" not in word, words))
     pending_option = ""
     for argument in arguments:
@@ -91,7 +91,7 @@ def _is_secret(command: tuple[str, ...], option: str, key: str, value: str) -> b
 
     try:
         is_known_secret = is_secret_setting(TypedSetting(command, option, key, value))
-    except KdeclareError:  # a provider cannot be loaded, and the setting may be one of its secrets
+    except KdeclareError:  # the setting may be a secret of a provider that cannot be loaded
         return True
-    # an unknown KEY=VALUE is a setting only as the value of an option, not as an argument
+    # if no provider knows KEY=VALUE, it is a setting only as the value of an option, not as an argument
     return bool(option) if is_known_secret is None else is_known_secret

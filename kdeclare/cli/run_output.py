@@ -1,4 +1,4 @@
-"""Run a plan for apply, rollback and ad hoc commands: from the confirmation to the exit code."""
+"""Run apply, rollback and ad hoc commands: ask for confirmation, show the result, return the exit code."""
 
 import os
 import time
@@ -27,7 +27,7 @@ _MANIFESTS_UNCHANGED = (
 
 @dataclass(frozen=True, slots=True)
 class ApplyFlags:
-    """The options of a run as given on the command line."""
+    """The options of a run from the command line. None stands for the default timeout."""
 
     fail_fast: bool = False
     wait: bool = True
@@ -47,8 +47,9 @@ def execute_run(
 ) -> ExitCode:
     """Run ``run_command``, show its result and return the exit code.
 
-    run_command: returns None if the user declines. show: takes the result and the seconds since the
-    confirmation. Raises KdeclareError.
+    run_command: asks for confirmation, executes the run and returns the result; returns None if the user
+    declines. show: takes the result and the number of seconds since the confirmation, shows the result, and
+    returns the exit code. Raises KdeclareError.
     """
     from kdeclare.app.apply import ApplyOptions
     from kdeclare.engine.executor.progress_tracker import RunOptions
@@ -87,7 +88,7 @@ def execute_run(
 def make_run_presenter(
     console: Console, workspace: "Workspace", identity: str | None = None
 ) -> "Callable[[ApplyResult, float], ExitCode]":
-    """Return a function that shows the result of a run. identity: the id of a plan read from a file."""
+    """Return a function that shows the result of a run. identity: the id of the plan if it was saved."""
     return lambda result, seconds: _show_result(console, workspace, result, identity, seconds)
 
 
@@ -114,7 +115,7 @@ def _show_result(
 
 
 def _render_page(workspace: "Workspace", result: "ApplyResult", identity: str | None) -> str:
-    """Render the run from its journal, or the plan if there was nothing to run."""
+    """Render the HTML page of the run, or of the plan if the plan had no operations to run."""
     from kdeclare.app.history import show_run
     from kdeclare.report.plan.plan_page import render_plan_page, render_run_page
 
@@ -125,7 +126,7 @@ def _render_page(workspace: "Workspace", result: "ApplyResult", identity: str | 
 
 
 def announce_stop() -> None:
-    """Confirm the first Ctrl-C. Called from a signal handler, which must not use buffered streams."""
+    """Tell the user what the first Ctrl-C does. A signal handler must not use buffered streams."""
     os.write(
         2,
         b"\nStopping: waiting for operations in progress; no new operations start. "
@@ -134,7 +135,10 @@ def announce_stop() -> None:
 
 
 def build_interrupted_error(*, has_started: bool) -> KdeclareError:
-    """Build the error for a second Ctrl-C, or for one before the run (``has_started`` is False)."""
+    """Build the error for a second Ctrl-C during a run, or for a Ctrl-C before the run.
+
+    has_started: whether the run had started.
+    """
     detail = "Nothing was changed."
     if has_started:
         detail = (

@@ -1,7 +1,7 @@
-"""Sanitize all text before it is written: characters that a terminal would interpret are escaped.
+"""Sanitize all output: remove secrets, and escape characters that a terminal would interpret.
 
-Renderers already escape control characters in text from outside (`report.elements.values`). This module also
-covers other output, such as JSON, usage errors and logs.
+Reports already escape control characters in names and values (`report.elements.values`). This module also
+covers JSON, usage errors and logs.
 """
 
 import logging
@@ -12,14 +12,14 @@ from kdeclare.core.secrets.scrubber import SCRUBBER
 _CONTROL_CHARACTERS = re.compile(
     "["
     "\x80-\x9f"  # C1 controls: \x9b starts a control sequence like ESC [
-    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # they reorder the text around them ("Trojan Source")
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # characters that reorder text ("Trojan Source")
     "\u2028\u2029"  # line and paragraph separators
     "]"
 )
 
 
 def sanitize_for_terminal(text: str) -> str:
-    r"""Remove known secrets and replace C1 and bidirectional controls by ``\uXXXX``."""
+    r"""Remove known secrets, and replace C1 and bidirectional control characters with ``\uXXXX``."""
     text = SCRUBBER.scrub(text)
     if text.isascii():
         return text

@@ -1,5 +1,6 @@
-"""kdeclare's own commands, one module each: parse, call one use case, render, return the exit code.
+"""kdeclare's own commands, one module per command. The commands of a provider are in its own package.
 
-The function `register` of a module adds its command to the application. Only the module of the requested
-command is imported. The commands of a provider are in the package ``commands`` of that provider.
+A command parses its arguments, calls one use case, renders the result and returns the exit code. The function
+`register` of a module adds the command to the application. Only the module of the requested command is
+imported.
 """

@@ -52,7 +52,7 @@ FleetFile = Annotated[Path, typer.Argument(metavar="FLEET", help="The fleet file
 
 @dataclass(frozen=True, slots=True)
 class SparkOptions:
-    """The folder of the results, and the settings of Spark."""
+    """Options for the folder that receives the results, and for Spark."""
 
     out: Annotated[
         str,
@@ -71,7 +71,8 @@ class SparkOptions:
     conf: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="KEY=VALUE", help="Spark setting; takes precedence over kdeclare's own. Repeatable."
+            metavar="KEY=VALUE",
+            help="Spark setting; takes precedence over kdeclare's own settings. Repeatable.",
         ),
     ] = None
     shared_folders: Annotated[
@@ -86,7 +87,7 @@ class SparkOptions:
 
 @dataclass(frozen=True, slots=True)
 class FleetClusterOptions(SparkOptions):
-    """Spark options, and the selection of clusters."""
+    """Spark options, and options that select clusters of the fleet."""
 
     cluster: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Only this cluster of the fleet. Repeatable.")
@@ -106,7 +107,7 @@ class FleetClusterOptions(SparkOptions):
     ] = 10.0
 
     def options(self, fleet: Path) -> "FleetOptions":
-        """Build the options for the use cases. Raises BadParameter for malformed values."""
+        """Convert the command-line options for the use cases. Raises BadParameter for malformed values."""
         from kdeclare.app.fleet.job import FleetOptions
 
         return FleetOptions(
@@ -167,7 +168,7 @@ def audit(
         ),
     ] = None,
     snapshot_id: Annotated[
-        str, typer.Option(metavar="ID", help="Id of the snapshot in that folder.")
+        str, typer.Option(metavar="ID", help="Id of the snapshot to use.")
     ] = "latest",
     since: Annotated[
         str | None,
@@ -236,7 +237,7 @@ def plan(
 ) -> ExitCode:
     """Plan every cluster of a fleet and save the plans.
 
-    Each cluster is planned as by kdeclare plan. The plans are saved in DIR.
+    Plans each cluster in the same way as kdeclare plan, and saves the plans in DIR.
     """
     import os
 
@@ -279,7 +280,7 @@ def apply(
             metavar="N",
             min=0,
             help="Start no further clusters after more than N have failed (default: from the fleet file). A "
-            "canary that is not done always stops the rollout.",
+            "canary that is not applied completely always stops the rollout.",
         ),
     ] = None,
     yes: Yes = False,
@@ -309,8 +310,8 @@ def apply(
 ) -> ExitCode:
     """Apply the saved plans of a fleet in waves.
 
-    The plans are those that fleet plan saved in DIR. Canaries are applied first, then batches of clusters.
-    Shows the waves and asks for confirmation first. Repeat the command to continue an unfinished rollout.
+    Applies the plans that fleet plan saved in DIR: first to the canaries, then to batches of clusters. Shows
+    the waves and asks for confirmation first. Repeat the command to continue an unfinished rollout.
     """
     import os
 
@@ -372,7 +373,8 @@ def history(
         list[str],
         typer.Argument(
             metavar="[FLEET] CLUSTER TOPIC",
-            help="A cluster, and a topic or the KIND/NAME of another object; optionally after a fleet file.",
+            help="The name of a cluster, and a topic or the KIND/NAME of an object. A fleet file can come "
+            "first.",
         ),
     ],
     *,
@@ -382,7 +384,7 @@ def history(
 ) -> ExitCode:
     """Show how one topic changed between the snapshots.
 
-    The snapshots are those in DIR. Objects of other kinds can be shown, too.
+    Reads the snapshots in DIR. To show an object that is not a topic, pass its KIND/NAME.
     """
     from kdeclare.app.fleet.job import FleetOptions
     from kdeclare.app.fleet.snapshot import build_unknown_object_error, parse_live_key, read_object_history
@@ -412,7 +414,7 @@ def history(
 
 
 def redact_spark_settings(command: str) -> str:
-    """Redact the values of Spark settings, which can be access keys of an object store."""
+    """Redact the values of Spark settings in a command line: they can be access keys of an object store."""
     words = shlex.split(command)
     for number, word in enumerate(words):
         if word.startswith("--conf="):
@@ -424,14 +426,14 @@ def redact_spark_settings(command: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _WaveOptions:
-    """The rollout options of the command line; the fleet file supplies missing ones."""
+    """The rollout options of the command line. The fleet file supplies the options that are not given."""
 
     canary: dict[str, str]
     batch_size: int | None
     max_failures: int | None
 
     def over(self, stated: "Rollout") -> "Rollout":
-        """Return the rollout of the fleet file, overridden by these options."""
+        """Return ``stated``, the rollout of the fleet file, overridden by the given options."""
         from kdeclare.manifests.fleet import Rollout
 
         return Rollout(

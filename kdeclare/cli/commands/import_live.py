@@ -88,11 +88,14 @@ def import_(
 
 
 _VARIABLE = re.compile(r"(?<!\$)\$\{env\.(\w+)\}")
-"""A reference in place of a secret in an imported manifest; ``$${`` is literal text, not a reference."""
+"""A reference to an environment variable in an imported manifest. ``$${`` starts literal text instead."""
 
 
 def _describe_left_out(left_out: "Sequence[OmittedObjects]") -> str:
-    """Return a sentence about the objects without a manifest and the reasons; empty if there are none."""
+    """Return a sentence that counts the objects left out of the manifests, with the reasons.
+
+    The sentence is empty if no objects were left out.
+    """
     from kdeclare.report.elements.values import format_count, join_nonempty
 
     descriptions = join_nonempty(

@@ -47,7 +47,8 @@ def init(
     from_cluster: Annotated[
         bool,
         typer.Option(
-            "--from-cluster", help="Write no example, because the manifests will be imported from a cluster."
+            "--from-cluster",
+            help="Write no example manifest, because manifests will be imported from a cluster.",
         ),
     ] = False,
     console: Console,
@@ -55,7 +56,7 @@ def init(
     """Create a project: kdeclare.yaml, manifests/ and .gitignore.
 
     Asks no questions, overwrites nothing and does not need a cluster. If manifests already exist, for
-    example after an import, no example is written.
+    example after an import, no example manifest is written.
     """
     import shlex
 

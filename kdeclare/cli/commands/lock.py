@@ -43,9 +43,9 @@ def show(*, output: Format = "text", where: StateOptions, console: Console) -> E
 def break_(*, yes: Yes = False, where: StateOptions, console: Console) -> ExitCode:
     """Break the lock of a process that is still running.
 
-    The process is alive, because a lock is released when its process ends, and it may have requests in
-    progress. It notices the broken lock at its next write to the state and stops. If you can, stop the
-    process instead.
+    A lock is released when its process ends, so the process that holds the lock is still running, and may
+    have requests in progress. That process notices the broken lock at its next write to the state and stops.
+    If you can, stop the process instead.
     """
     from kdeclare.app.locks import break_lock
 

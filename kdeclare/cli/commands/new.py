@@ -26,7 +26,7 @@ def register(app: typer.Typer) -> None:
 def write_new_manifest(
     console: Console, project_options: ProjectOptions, resource: "ResourceId", spec: "Sequence[SpecLine]"
 ) -> ExitCode:
-    """Write a manifest and print its path. The caller has validated the name. Raises KdeclareError."""
+    """Write a manifest and print its path. The caller must validate the name first. Raises KdeclareError."""
     import os
     import shlex
 

@@ -59,7 +59,7 @@ def plan(
 ) -> ExitCode:
     """Show the changes required by the manifests.
 
-    Compares the manifests with the cluster and with the last applied state, and shows the reason of each
+    Compares the manifests with the cluster and with the last applied state, and shows the reason for each
     change. Changes nothing.
     """
     from kdeclare.app.plan import make_plan, save_plan

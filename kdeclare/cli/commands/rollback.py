@@ -59,10 +59,10 @@ def rollback(
     """Undo the changes of a run.
 
     Restores the values from before the run. Shows the plan and asks for confirmation first. If another client
-    has changed a value since, rollback reports it and leaves it unchanged. Resources that the run created are
-    deleted by their ids, if they have ids, so a resource that was created again with the same name is kept.
-    A rollback is a run of its own and can be rolled back, too. Manifests are not changed: revert them as
-    well, or the next apply makes the same changes again.
+    has changed a value since, rollback reports the value and leaves it unchanged. Resources that the run
+    created are deleted. If they have ids, rollback deletes by id, so a resource that was created later with
+    the same name is kept. A rollback is also a run and can be rolled back. Manifests are not changed: revert
+    them as well, or the next apply makes the same changes again.
     """
     from kdeclare.app.apply import roll_back
     from kdeclare.cli.commands.plan import show_plan

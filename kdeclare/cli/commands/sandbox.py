@@ -56,7 +56,7 @@ def start(
         typer.Option(
             metavar="P",
             help="Port of the first broker (default: 19092). The other brokers use the next ports. The "
-            "controllers listen 100 above, the next cluster 200 above.",
+            "ports of the controllers are 100 higher; the ports of the next cluster are 200 higher.",
         ),
     ] = None,
     connect_workers: Annotated[
@@ -78,9 +78,10 @@ def start(
 
     The address is printed when the brokers are ready. Needs Java 17 or later. The first start downloads Kafka
     (46 MB). A running sandbox is left unchanged.
-    With several clusters, each one is a sandbox in cluster-1, cluster-2, … of the folder. The command prints
-    one line per cluster, in this order. All sandbox commands work on all clusters, or on one of them with
-    --folder .sandbox/cluster-2.
+
+    With several clusters, each cluster has its own subfolder: cluster-1, cluster-2, … The command prints one
+    line per cluster, in this order. All sandbox commands work on all clusters. To use only one cluster, pass
+    for example --folder .sandbox/cluster-2.
 
     Connect workers serve HTTPS. Their ports start 50 above the port of the first broker. After the address of
     the brokers, the command prints the URL of each worker, one per line, and then the PEM file of the
@@ -89,8 +90,8 @@ def start(
 
     With --secure, brokers require authentication over TLS (SASL_SSL with SCRAM or PLAIN) and authorize
     requests by ACLs. After the address, the command prints two files of client properties: one for 'admin',
-    who may do everything, and one for 'reader', who may only read. Other listeners use these ports above the
-    broker's: SSL 20, SASL_PLAINTEXT 60, PLAINTEXT 80.
+    who may do everything, and one for 'reader', who may only read. The other listeners have higher ports than
+    the broker's: SSL by 20, SASL_PLAINTEXT by 60, PLAINTEXT by 80.
     """
     from kdeclare.app.sandbox import SandboxRequest, start_sandbox
     from kdeclare.cli.commands.sandbox_text import format_addresses, list_clusters
@@ -118,7 +119,7 @@ def start(
     console.out("".join(map(format_addresses, cluster_statuses)))
     if cluster_statuses[0].client_files:
         console.note(
-            f"To check it: kdeclare doctor --command-config "
+            f"To check the cluster: kdeclare doctor --command-config "
             f"{shlex.quote(str(cluster_statuses[0].client_files[0]))}"
         )
     return ExitCode.OK

@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 
 def list_clusters(sandbox: "Sandbox") -> tuple[SandboxStatus, ...]:
-    """Return the clusters of a sandbox, usually one."""
+    """Return the status of each cluster of a sandbox. Most sandboxes have one cluster."""
     return (sandbox,) if isinstance(sandbox, SandboxStatus) else sandbox.clusters
 
 
 def format_addresses(status: SandboxStatus) -> str:
-    """Return what clients need, one item per line.
+    """Return the addresses and files that clients need, one per line.
 
-    The items are the address of the brokers, the URLs of the workers with the file of their certificate
-    authority, and the files of client properties.
+    These are the address of the brokers, the URL of each worker, the PEM file of the certificate authority of
+    the workers, and the files of client properties.
     """
     lines = [status.bootstrap, *(worker.url for worker in status.workers)]
     if status.ca_file is not None:
@@ -34,7 +34,7 @@ def format_addresses(status: SandboxStatus) -> str:
 
 
 def render_cluster(status: SandboxStatus) -> str:
-    """Return the state of one cluster with one line per broker and worker."""
+    """Render the status of one cluster, with one line for each broker and each worker."""
     if not status.exists:
         return f"There is no sandbox in {status.folder}.\n"
     state = "ready" if status.ready else "not ready" if status.running else "stopped"
@@ -60,14 +60,14 @@ def _format_state(member: BrokerStatus | WorkerStatus) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SandboxCluster:
-    """One cluster of a sandbox."""
+    """The status of one cluster of a sandbox."""
 
     folder: PathText
     exists: bool
     running: bool
     ready: Annotated[bool, Field(description="Whether all brokers and workers respond.")]
     bootstrap: Annotated[
-        str, Field(description="Bootstrap servers of the cluster; empty for several clusters as a whole.")
+        str, Field(description="Bootstrap servers of the cluster; empty if there are several clusters.")
     ] = ""
     cluster_id: str = ""
     brokers: tuple[BrokerStatus, ...] = ()
@@ -77,8 +77,8 @@ class SandboxCluster:
         PlainSerializer(lambda file: str(file or "")),
         WithJsonSchema({"type": "string"}),
         Field(
-            description="PEM file of the authority that signed the workers' certificates; empty without "
-            "workers."
+            description="PEM file of the authority that signed the workers' certificates; empty if there are "
+            "no workers."
         ),
     ] = None
     client_files: Annotated[
@@ -88,17 +88,17 @@ class SandboxCluster:
 
 @dataclass(frozen=True, slots=True)
 class SandboxMember(SandboxCluster):
-    """One of several clusters."""
+    """The status of one cluster of a sandbox that has several clusters."""
 
     name: str = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxDocument(SandboxCluster):
-    """The whole sandbox.
+    """The status of a whole sandbox.
 
-    With several clusters, the fields of a single cluster are present but empty, so that scripts for a single
-    cluster find all keys.
+    With several clusters, the fields that describe a single cluster are present but empty, so that a script
+    written for a single cluster finds all keys.
     """
 
     clusters: Annotated[
@@ -110,7 +110,7 @@ class SandboxDocument(SandboxCluster):
 
 
 def describe_sandbox(sandbox: "Sandbox") -> SandboxDocument:
-    """Build the document with the state of all clusters."""
+    """Build the JSON document with the status of all clusters."""
     if isinstance(sandbox, SandboxStatus):
         return build_document(SandboxDocument, sandbox)
     members = tuple(build_document(SandboxMember, one, name=one.folder.name) for one in sandbox.clusters)
@@ -118,5 +118,5 @@ def describe_sandbox(sandbox: "Sandbox") -> SandboxDocument:
 
 
 def sandbox_schemas() -> Mapping[str, dict[str, Any]]:
-    """Return the schemas by name; see `publish_schemas`."""
+    """Return the JSON Schemas of the sandbox documents by name; see `publish_schemas`."""
     return publish_schemas({"sandbox-status": SandboxDocument})

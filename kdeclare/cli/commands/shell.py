@@ -121,7 +121,7 @@ def _read_script(file: Path) -> list[str]:
 
 @contextmanager
 def _detach_stdin() -> Iterator[TextIO]:
-    """Yield the lines of stdin, and give commands an empty stdin so that no prompt reads the script."""
+    """Yield the lines of a script from stdin. Commands get an empty stdin, so no prompt reads the script."""
     try:
         descriptor = sys.stdin.fileno()
     except (OSError, ValueError):  # stdin is not a file

@@ -39,10 +39,12 @@ def status(
 ) -> ExitCode:
     """Show unfinished runs, ongoing work and the lock.
 
-    Ongoing work is work that continues in the systems, such as reassignments. The lock is that of the state.
+    Ongoing work is work that the systems have not finished, such as reassignments. The lock is the lock of
+    the state.
 
-    A crashed run is recovered first: the outcome of its operations in progress is looked up. With --watch,
-    cleanup runs when the work is finished: throttles are removed and preferred leaders are elected.
+    A crashed run is recovered first: kdeclare determines the outcome of operations that were in progress.
+    With --watch, cleanup runs when the work is finished: throttles are removed and preferred leaders are
+    elected.
     """
     from kdeclare.app.status import watch_status
 
@@ -65,7 +67,7 @@ def status(
 
 
 def _render(console: Console, view: "StatusView", *, one_line: bool) -> str:
-    """Render the status. one_line: write the JSON document on one line, because more documents follow."""
+    """Render the status. one_line: write the JSON document on one line, for a stream of documents."""
     if console.is_json:
         from kdeclare.report.run.documents import dump_status
 

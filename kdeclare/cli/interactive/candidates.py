@@ -1,4 +1,4 @@
-"""Completion candidates at the cursor. The rules depend on option names and metavars, not on the command."""
+"""Find completions at the cursor by the name or metavar of the option, whatever the command."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -13,7 +13,7 @@ from kdeclare.core.provider.registry import KINDS
 
 @dataclass(frozen=True, slots=True)
 class CompletionValue:
-    """A possible value, and a short description of it."""
+    """A possible value of an option or argument, with a short description."""
 
     text: str
     about: str = ""
@@ -21,9 +21,11 @@ class CompletionValue:
 
 @dataclass(frozen=True, slots=True)
 class CompletionOffer:
-    """values: possible values, most likely first, not yet filtered by the typed text.
+    """The values that can complete the typed text.
 
-    begun: the typed prefix that a value must match. lead: the typed text before the prefix, which is kept.
+    values: possible values, most likely first, including values that do not match the typed text. begun: the
+    typed prefix; only values with this prefix are shown. lead: the typed text before the prefix, which
+    completion does not replace.
     """
 
     values: Iterable[CompletionValue]
@@ -37,25 +39,29 @@ CompletionRule = Callable[[CursorContext, Names], CompletionOffer]
 def make_plain_rule(
     list_values: Callable[[CursorContext, Names], Iterable[CompletionValue]],
 ) -> CompletionRule:
-    """Return a rule whose values replace the whole text."""
+    """Return a completion rule whose values replace the whole typed value."""
     return lambda place, names: CompletionOffer(list_values(place, names), place.text)
 
 
 _LOG = logging.getLogger(__name__)
 
 GROUP = "kdeclare.completions"
-"""The group of entry points with which providers complete the parameters of their commands."""
+"""The group of entry points for the functions of providers that complete parameters of their commands."""
 
 ProviderCompletion = Callable[[CursorContext, Names], CompletionOffer | None]
-"""The function of such an entry point; returns None if it does not complete the command or its parameter."""
+"""A provider's completion function. It returns None for commands and parameters that it does not complete."""
 
 _MAX_CANDIDATES = 500
-"""More candidates than this are not useful in a menu."""
+"""The maximum number of candidates in a menu."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """text: replaces the word at the cursor. shown: the label in the menu. about: a short description."""
+    """An entry of the completion menu.
+
+    text: the text that replaces the word at the cursor. shown: the label in the menu. about: a short
+    description.
+    """
 
     text: str
     shown: str
@@ -63,7 +69,7 @@ class Candidate:
 
 
 def find_candidates(context: CursorContext, names: Names) -> list[Candidate]:
-    """Return the values that match the word at the cursor, at most `_MAX_CANDIDATES`."""
+    """Return the candidates that match the word at the cursor, at most `_MAX_CANDIDATES`."""
     offer = _build_offer(context, names)
     lead = context.lead + offer.lead
     matching = (
@@ -76,7 +82,7 @@ def find_candidates(context: CursorContext, names: Names) -> list[Candidate]:
 
 @cache
 def load_completions() -> tuple[ProviderCompletion, ...]:
-    """Import the completion functions of providers; skip broken ones, as their commands report the error."""
+    """Import the completion functions of providers. Log and skip functions that cannot be imported."""
     completions: list[ProviderCompletion] = []
     for point in dict.fromkeys(find_entry_points(GROUP)):
         try:

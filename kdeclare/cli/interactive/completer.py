@@ -20,7 +20,7 @@ from kdeclare.cli.terminal_text import sanitize_for_terminal
 _LOG = logging.getLogger(__name__)
 
 _MAX_KEY_DELAY_S = 0.3
-"""How long Tab blocks further keys; slower completions appear in a menu when they arrive."""
+"""The longest time, in seconds, that Tab blocks further keys. Slower completions appear later, in a menu."""
 
 
 def complete_line(line: str, root: Command, names: Names) -> tuple[Word, list[Candidate]]:
@@ -38,7 +38,7 @@ class LineCompleter(Completer):
     """Completes commands, options and their values."""
 
     def __init__(self, root: Callable[[], Command], names: Names) -> None:
-        """root: returns the grammar; called at the first Tab, because building it is slow."""
+        """root: a function that builds the grammar. The function is slow, so the first Tab calls it."""
         self._root = root
         self._names = names
 
@@ -59,7 +59,7 @@ class LineCompleter(Completer):
             )
 
     def only(self, document: Document, within_s: float) -> Completion | None:
-        """Return the only completion if there is exactly one and it is known in time."""
+        """Return the completion if exactly one is found within ``within_s`` seconds; otherwise None."""
         asked: Future[list[Completion]] = Future()
 
         def ask() -> None:
@@ -79,8 +79,8 @@ class LineCompleter(Completer):
 def make_key_bindings(completer: LineCompleter) -> KeyBindings:
     """Return the key binding of Tab.
 
-    A single completion is inserted before further keys are read, so that they apply to the completed line.
-    Otherwise a menu opens when the candidates are known.
+    If there is only one completion, it is inserted before further keys are read, so that these keys apply to
+    the completed line. If there are several, or if completion is slow, a menu opens.
     """
     bindings = KeyBindings()
 

@@ -1,4 +1,4 @@
-"""The commands as data, read once from the application, and the context of the cursor."""
+"""The grammar of the shell: its commands, options and arguments. Finds which of them the cursor is in."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
@@ -16,7 +16,8 @@ class Parameter:
     """An option or an argument.
 
     spellings: the names of an option; empty for an argument. metavar: the placeholder of the value in the
-    help. choices: the allowed values, if they are a fixed list. paths: whether the value is a file.
+    help. choices: the allowed values if the parameter has a fixed list of them. paths: whether the value is
+    the path of a file or folder.
     """
 
     name: str
@@ -31,7 +32,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command or a group. commands: the subcommands of a group."""
+    """A command, or a group of subcommands. commands: the subcommands of a group by name."""
 
     name: str
     about: str = ""
@@ -88,7 +89,7 @@ def _build_parameter(param: Any) -> Parameter:
 
 
 def _flatten_annotation(annotation: Any) -> Iterable[Any]:
-    """Return the types in an annotation, including those inside lists and unions."""
+    """Return the types in an annotation, including types inside lists and unions."""
     arguments = () if get_origin(annotation) is Literal else get_args(annotation)
     return [annotation] if not arguments else [kind for one in arguments for kind in _flatten_annotation(one)]
 
@@ -99,11 +100,12 @@ def _extract_first_sentence(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CursorContext:
-    """The context at the end of the typed text.
+    """The command and the parameter that are being typed at the cursor.
 
-    path: the names of groups and command. given: values by the option's or argument's name.
-    wanted: the parameter whose value is being typed; None if the word is the name of a command or an option,
-    or unknown. lead: the part of the word before the value (``--opt=``). text: the value as typed so far.
+    path: the names of the command and of the groups that contain it. given: the values typed so far by the
+    name of the option or argument. wanted: the parameter whose value is being typed; None while the name of a
+    command or option is being typed, or if the parameter is unknown. lead: the prefix of the word before the
+    value (``--opt=``). text: the value as typed so far.
     """
 
     path: tuple[str, ...]
@@ -119,12 +121,12 @@ class CursorContext:
         return self.wanted is None and self.text.startswith("-")
 
     def first(self, *names: str) -> str | None:
-        """Return the first value that was given for one of these names."""
+        """Return the first value typed for one of these options or arguments; None if there is no value."""
         return next((value for name in names for value in self.given.get(name, ())), None)
 
 
 def parse_context(root: Command, words: Sequence[str], text: str) -> CursorContext:
-    """Return the context after ``words`` when ``text`` is being typed."""
+    """Return the context of the cursor. words: the words before the cursor. text: the word being typed."""
     path: list[str] = []
     command, values_by_name = root, dict[str, tuple[str, ...]]()
     pending_parameter: Parameter | None = None
@@ -148,7 +150,7 @@ def parse_context(root: Command, words: Sequence[str], text: str) -> CursorConte
             command = command.commands[word]
             path.append(word)
         elif command.commands:
-            command = Command(word)  # an unknown command: its parameters are unknown, too
+            command = Command(word)  # the parameters of an unknown command are unknown
         elif argument := _find_next_argument(command, values_by_name):
             _add_value(values_by_name, argument, word)
     context = CursorContext(tuple(path), command, values_by_name, text=text)

@@ -1,4 +1,4 @@
-"""Run lines from a prompt or a script one after another in one process, each as an independent command."""
+"""Run the lines of a prompt or script in one process, one after another. Each line is a separate command."""
 
 import io
 import logging
@@ -19,7 +19,7 @@ from kdeclare.core.exit_codes import ExitCode
 
 PROGRAM = "kdeclare"
 SHELL_COMMANDS: Mapping[str, str] = {
-    "help": "List the commands, or show the help of one, for example: help topic alter.",
+    "help": "List the commands, or show the help of one command, for example: help topic alter.",
     "clear": "Clear the screen.",
     "exit": "Leave the shell, like quit and Ctrl-D.",
     "quit": "Leave the shell.",
@@ -28,7 +28,7 @@ SHELL_COMMANDS: Mapping[str, str] = {
 
 _HELP = """
 Shell commands:
-  help [COMMAND]   list the commands, or show the help of one
+  help [COMMAND]   list the commands, or show the help of one command
   clear            clear the screen
   exit, quit       leave the shell, like Ctrl-D
 
@@ -42,7 +42,7 @@ _CLEAR = "\x1b[H\x1b[2J\x1b[3J"
 
 
 class ShellExit(Exception):
-    """Raised by a line that leaves the shell."""
+    """Raised by the commands that leave the shell."""
 
 
 class LineRunner:
@@ -75,13 +75,13 @@ class LineRunner:
         return shell_command(words[1:]) if shell_command else self._run_command(words)
 
     def _run_command(self, words: Sequence[str], suffix: str = "") -> int:
-        """Run a command. suffix: text to add to its output if it is a help text."""
+        """Run a command. suffix: text to append if the command prints a help text."""
         with _restore_process_state():
             if not _HELP_OPTIONS & set(words):
                 return main(words, self._shared)
             with redirect_stdout(
                 io.StringIO()
-            ) as help_output:  # typer writes the help directly, so page it here
+            ) as help_output:  # typer writes the help directly to stdout, without the pager
                 exit_code = main(words, self._shared)
         self._console.out(help_output.getvalue() + suffix)
         return exit_code
@@ -103,7 +103,7 @@ class LineRunner:
 
 @contextmanager
 def _restore_process_state() -> Iterator[None]:
-    """Restore what a command changes in the process: log handlers and signal handlers."""
+    """Restore the log handlers and signal handlers of the process after a command has run."""
     loggers = [logging.getLogger(name) for name in ("kdeclare", "kafka")]
     logger_states = [(logger.handlers, logger.level, logger.propagate) for logger in loggers]
     is_main_thread = threading.current_thread() is threading.main_thread()
@@ -120,10 +120,10 @@ def _restore_process_state() -> Iterator[None]:
 
 
 def run_script(source: Iterable[str], runner: LineRunner, console: Console) -> ExitCode:
-    """Run the lines of ``source`` and return the exit code of the failed line, or OK.
+    """Run the lines of ``source`` until one fails. Return the exit code of the failed line, or OK.
 
-    Every exit code except 0 is a failure. This includes 2 from ``--detailed-exitcode``, because a script that
-    passes this option should stop if there are changes.
+    Every exit code except 0 is a failure. This includes exit code 2 of ``--detailed-exitcode``, because a
+    script that passes this option should stop if there are changes.
     """
     for number, line in join_continued_lines(source):
         try:
@@ -136,7 +136,10 @@ def run_script(source: Iterable[str], runner: LineRunner, console: Console) -> E
 
 
 def join_continued_lines(source: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """Join lines that end with a backslash; yield them with the number of their first line, from 1."""
+    """Join each line that ends with a backslash with the next line.
+
+    Yields each joined line with the number of its first line. Numbers start at 1.
+    """
     first_number, parts = 0, list[str]()
     for number, raw_line in enumerate(source, 1):
         text = raw_line.removesuffix("\n").removesuffix("\r")

@@ -1,4 +1,4 @@
-"""Names from the cluster, the state and the project for completion, as far as they are quickly available."""
+"""Names for completion from the cluster, the state and the project. Names that take too long are omitted."""
 
 import os
 import time
@@ -19,43 +19,44 @@ T = TypeVar("T")
 
 _CACHE_S = 10.0
 _QUERY_TIMEOUT_S = 3.0
-"""How long completion may wait for the cluster."""
+"""The longest time, in seconds, that completion waits for a response from the cluster."""
 
 
 class Names(Protocol):
-    """Names for completion; empty if they are not available."""
+    """Names for completion. If names are not available, the methods return nothing rather than fail."""
 
     def live(self, kind: str) -> tuple[str, ...]:
         """Return the names of the live objects of a kind."""
 
     def ask(self, key: Hashable, question: "Callable[[Connections], T]", nothing: T) -> T:
-        """Return the answer to a provider's question, or ``nothing`` if there is no answer.
+        """Call ``question`` with the connections and return the result; ``nothing`` if the call fails.
 
-        key: the cache key of the answer.
+        Providers use this method to complete their own parameters. key: the key under which the result is
+        cached.
         """
 
     def declared(self) -> tuple[str, ...]:
         """Return the resources that the manifests declare, as KIND/NAME."""
 
     def runs(self) -> tuple[str, ...]:
-        """Return the ids of the runs, latest first."""
+        """Return the ids of past runs, latest first."""
 
     def environments(self) -> tuple[str, ...]:
-        """Return the environments of the project."""
+        """Return the names of the environments of the project."""
 
 
 class LiveNames:
-    """Names read over the connection that the lines share, cached for a few seconds.
+    """Names for completion, read over the connection of the shell and cached for 10 seconds.
 
-    Errors are not reported, so that they do not disturb typing: the next command reports them.
+    Errors are not reported while the user types. The next command reports them.
     """
 
     def __init__(self, shell: ShellContext, clock: Callable[[], float] = time.monotonic) -> None:
         self._shell = shell
         self._clock = clock
         self._cache: dict[object, tuple[float, object]] = {}
-        # A slow completion continues in its thread while the next one starts in another, and the connection
-        # that they share does not support concurrent use.
+        # A slow completion continues in its thread while the next completion starts in a different thread.
+        # Both use the same connection, which does not support concurrent use.
         self._query_lock = Lock()
 
     def live(self, kind: str) -> tuple[str, ...]:
@@ -94,7 +95,7 @@ class LiveNames:
         )
 
     def forget(self) -> None:
-        """Clear the cache, because a command may have changed anything."""
+        """Clear the cache after a command, because the command may have changed the names."""
         self._cache.clear()
 
     def _query(self, key: object, ask: "Callable[[Workspace], T]", nothing: T) -> T:

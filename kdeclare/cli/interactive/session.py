@@ -1,4 +1,4 @@
-"""The prompt of the shell, and the history of lines across sessions."""
+"""The prompt of the shell, and the history of lines that sessions share."""
 
 import gc
 import os
@@ -31,18 +31,19 @@ _PRIVATE_MODE = 0o600
 
 
 def get_history_path() -> Path:
-    """Return the file of the history, in the user's state folder."""
+    """Return the path of the history file in the user's state folder."""
     return platformdirs.user_state_path("kdeclare") / "history"
 
 
 class LineHistory(FileHistory):
-    """The history of lines: all except lines that begin with a space; lines with a secret stay in memory.
+    """The history of typed lines, except lines that begin with a space.
 
-    write_error: why the last line could not be written; None if it was.
+    Lines that contain a secret are only remembered until the session ends. write_error: the error if the
+    history file could not be read or written; otherwise None.
     """
 
     def __init__(self, file: Path) -> None:
-        """Create the file if it does not exist; if that fails, keep lines for this session only."""
+        """Create the history file if it does not exist. If that fails, history lasts only for the session."""
         super().__init__(str(file))
         self.write_error: OSError | None = None
         try:
@@ -53,7 +54,7 @@ class LineHistory(FileHistory):
             self.write_error = problem
 
     def load_history_strings(self) -> Iterable[str]:
-        """Return the lines of the file, latest first."""
+        """Return the lines of the history file, latest first."""
         try:
             return list(super().load_history_strings())
         except OSError as problem:
@@ -61,12 +62,12 @@ class LineHistory(FileHistory):
             return []
 
     def append_string(self, string: str) -> None:
-        """Add a line that has just been typed."""
+        """Add a typed line to the history, unless the line is blank or begins with a space."""
         if string.strip() and not string[:1].isspace():
             super().append_string(string)
 
     def store_string(self, string: str) -> None:
-        """Write a line to the file."""
+        """Write a line to the history file, unless the line contains a secret."""
         if is_secret_line(string) or self.write_error:
             return
         try:
@@ -76,7 +77,7 @@ class LineHistory(FileHistory):
 
 
 def is_secret_line(line: str) -> bool:
-    """Return whether a line contains a secret. Lines with unclosed quotes are accepted."""
+    """Return whether a line contains a secret. The line may have unclosed quotes."""
     return has_secret([word.text for word in split_words(line)])
 
 
@@ -84,7 +85,7 @@ _MAX_NAME_LENGTH = 40
 
 
 def build_prompt(shell: ShellContext, *, colours: bool) -> StyleAndTextTuples:
-    """Build the prompt for prompt_toolkit; done for each line, because the project file may have changed."""
+    """Build the prompt for the next line, because the project file may have changed since the last line."""
     try:
         workspace = Invocation(shared=shell).workspace(shell.defaults)
     except KdeclareError:
@@ -100,7 +101,7 @@ def build_prompt(shell: ShellContext, *, colours: bool) -> StyleAndTextTuples:
 
 
 def shorten_name(servers: str) -> str:
-    """Shorten a cluster's name for the prompt: only the first of several addresses, at most 40 characters."""
+    """Shorten the name or bootstrap servers of a cluster to the first server and at most 40 characters."""
     first, *others = (part.strip() for part in servers.split(","))
     shortened = first if len(first) <= _MAX_NAME_LENGTH else f"{first[: _MAX_NAME_LENGTH - 1]}…"
     return f"{shortened},…" if others else shortened
@@ -110,9 +111,10 @@ _GREETING = 'Press Tab to complete, type "help" for help, press Ctrl-D to leave.
 
 
 def _open_output() -> Output | None:
-    """Return the output of the prompt: stdout, or stderr if only stderr is a terminal.
+    """Return the output for the prompt: stdout, or stderr if only stderr is a terminal.
 
-    None on a dumb terminal: prompt_toolkit recognizes it only when it chooses the output itself.
+    Return None on a dumb terminal, so that prompt_toolkit chooses the output. Otherwise it would not treat
+    the terminal as dumb.
     """
     return None if is_dumb_terminal() else create_output(always_prefer_tty=True)
 
@@ -127,7 +129,7 @@ class Session:
         terminal_input: Input | None = None,
         output: Output | None = None,
     ) -> None:
-        """terminal_input, output: replace the terminal, for tests."""
+        """terminal_input, output: the streams that tests use in place of a terminal."""
         self._shell = shell
         self._console = console
         self._runner = LineRunner(shell, console)
@@ -138,7 +140,7 @@ class Session:
             history=self._history,
             completer=completer,
             key_bindings=make_key_bindings(completer),
-            complete_in_thread=True,  # the cluster can be slow
+            complete_in_thread=True,  # so that a slow cluster does not block typing
             complete_while_typing=False,
             enable_suspend=True,
             input=terminal_input,
@@ -150,13 +152,13 @@ class Session:
 
     def run(self) -> ExitCode:
         """Read and run lines until the user leaves."""
-        Thread(target=build_grammar, name="grammar", daemon=True).start()  # so the first Tab is quick
+        Thread(target=build_grammar, name="grammar", daemon=True).start()  # so that the first Tab is fast
         self._console.note(_GREETING)
         self._warn_unwritable_history()
         while True:
             try:
                 self._run_next_line()
-            except KeyboardInterrupt:  # at the prompt: discard the line
+            except KeyboardInterrupt:  # Ctrl-C at the prompt: discard the line
                 continue
             except (EOFError, ShellExit):
                 return ExitCode.OK
@@ -167,7 +169,7 @@ class Session:
             self._console.note("This line is not written to the history, because it contains a secret.")
         self._runner.run(line)
         self._names.forget()
-        gc.collect()  # main raises the threshold of the collector for processes that run one command
+        gc.collect()  # main() raises the threshold for automatic garbage collection
 
     def _warn_unwritable_history(self) -> None:
         problem = self._history.write_error

@@ -1,4 +1,4 @@
-"""Split lines into words, quoted as in sh. Only ``~`` at the beginning of a word is expanded."""
+"""Split lines into words with the quoting rules of sh. The only expansion is ``~`` at the start of a word."""
 
 import shlex
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ _SHELL_OPERATORS = frozenset({"|", "||", "&", "&&", ";", ">", ">>", "<"})
 
 @dataclass(slots=True)
 class Word:
-    """One word.
+    """A word of a line.
 
-    text: the word without its quotes. start, end: its position in the line; ``end`` is the length of the line
-    if more of the word may follow. quote: the quote that is not closed, or empty.
-    bare: whether it begins without a quote.
+    text: the word without its quotes. start, end: the position of the word in the line. ``end`` is the length
+    of the line if the word may continue. quote: the open quote character; empty if all quotes are closed.
+    bare: whether the word begins without a quote or backslash.
     """
 
     text: str
@@ -29,7 +29,7 @@ class Word:
 
 
 def split_words(line: str) -> list[Word]:
-    """Split a line, which may be incomplete, into words; comments (``#``) are left out."""
+    """Split a complete or incomplete line into words, without comments (``#``)."""
     parsed_words: list[Word] = []
     word: Word | None = None
     position = 0
@@ -55,7 +55,7 @@ def split_words(line: str) -> list[Word]:
 
 
 def _consume(word: Word, upcoming: str) -> int:
-    """Add the next characters to a word and return how many were consumed."""
+    """Parse the next character or escape of a word. Return the number of characters consumed."""
     character, next_character = upcoming[0], upcoming[1:]
     if word.quote:
         if character == word.quote:
@@ -77,7 +77,10 @@ def _consume(word: Word, upcoming: str) -> int:
 
 
 def parse_arguments(line: str) -> list[str]:
-    """Parse a line into arguments. Raises KdeclareError (wrong usage) for open quotes and sh operators."""
+    """Parse a line into arguments.
+
+    Raises KdeclareError with exit code USAGE if the line has unclosed quotes or operators of sh.
+    """
     parsed_words = split_words(line)
     open_word = next((word for word in parsed_words if word.quote), None)
     if open_word is not None:
@@ -100,12 +103,16 @@ def parse_arguments(line: str) -> list[str]:
 
 
 def is_continued(line: str) -> bool:
-    """Return whether the next line continues this one: it ends with a backslash that is not escaped."""
+    """Return whether ``line`` ends with an unescaped backslash, so that the next line continues it."""
     return (len(line) - len(line.rstrip("\\"))) % 2 == 1
 
 
 def quote_word(text: str, quote: str = "") -> str:
-    """Quote ``text`` as a word; with an open ``quote``, use that quote and leave it open."""
+    """Quote ``text`` as a word of a line if necessary.
+
+    quote: the quote character that the user typed. If it is not empty, the result starts with this quote
+    character and leaves the quote open.
+    """
     if quote == "'" and "'" not in text:
         return f"'{text}"
     if quote == '"':

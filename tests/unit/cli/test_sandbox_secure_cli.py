@@ -30,7 +30,7 @@ def test_secure_sandbox_start_prints_client_properties_files(
 ) -> None:
     ran = kdeclare("sandbox", "start", "--brokers", "1", "--secure", "--folder", "/sandbox")
     assert ran.out.splitlines() == ["127.0.0.1:19092", *FILES]
-    assert f"To check it: kdeclare doctor --command-config {FILES[0]}" in ran.err
+    assert f"To check the cluster: kdeclare doctor --command-config {FILES[0]}" in ran.err
     assert started_sandboxes == [SandboxSettings(Path("/sandbox"), 1, 1, secure=True)]
 
 
