@@ -24,7 +24,7 @@ from kdeclare.report.run.documents import RunDocument, build_run_document
 
 
 class ItemOutcome(StrEnum):
-    """The outcome of an ad hoc request for one resource."""
+    """The outcome of an ad hoc command for one resource."""
 
     CREATED = "created"
     ALTERED = "altered"
@@ -44,22 +44,25 @@ CHANGED_OUTCOMES = frozenset(
 )
 """Outcomes that changed the resource."""
 SUCCESS_OUTCOMES = CHANGED_OUTCOMES | {ItemOutcome.UNCHANGED, ItemOutcome.LEFT_OUT}
-"""Outcomes that do not cause an exit code other than 0."""
+"""Outcomes for which the command can exit with 0."""
 
 
 class ItemSummary(Protocol):
-    """A provider's summary of a resource after the request. It must be a dataclass, like documents."""
+    """A provider's summary of a resource after an ad hoc command.
+
+    Providers must implement it as a dataclass, because JSON documents contain it.
+    """
 
     def describe(self) -> str:
-        """Return the summary in words, printable."""
+        """Return the summary as text that is safe to print."""
 
 
 @dataclass(frozen=True, slots=True)
 class AdhocLabels:
     """A provider's wording for the results of ad hoc commands.
 
-    ongoing: the label of a resource that the system is still working on. follow_hint: how to follow such
-    work. look_hint: how to show the current state of the resources.
+    ongoing: the label for a resource whose change is still in progress in the system. follow_hint: how users
+    can follow the progress. look_hint: how users can show the current state of the resources.
     """
 
     ongoing: str = "in progress"
@@ -69,10 +72,11 @@ class AdhocLabels:
 
 @dataclass(frozen=True, slots=True)
 class ItemResult:
-    """The result of an ad hoc request for one resource.
+    """The result of an ad hoc command for one resource.
 
-    why: a sentence about the failure, or about why nothing was done. unlike: the values that metadata did not
-    show as requested. seen: None if there is nothing to report, or if the resource does not exist.
+    why: a sentence that explains a failure, or why nothing was done. unlike: descriptions of the requested
+    values that the metadata did not show in time. seen: the state of the resource after the command; None if
+    the provider has no summary, or if the resource does not exist.
     """
 
     schema_name = "ItemDocument"
@@ -83,7 +87,7 @@ class ItemResult:
     unlike: Annotated[
         tuple[str, ...],
         Field(
-            description="What metadata did not show as requested before --verify-timeout expired.",
+            description="The requested values that metadata did not show before --verify-timeout expired.",
             serialization_alias="not_seen",
         ),
     ] = ()
@@ -92,12 +96,13 @@ class ItemResult:
 
 @dataclass(frozen=True, slots=True)
 class AdhocResult:
-    """The result of an ad hoc command.
+    """The result of an ad hoc command for all resources.
 
-    run: None if nothing was left to plan. failed: by resource, the diagnostics of requests that were never
-    planned. verified_s: seconds until the changes were visible; None if nothing was changed or verified.
-    written: the paths of the written manifests. beforehand: diagnostics printed before the confirmation.
-    notices: further diagnostics to print afterwards. words: the provider's wording.
+    run: the run; None if no request remained to be planned. failed: the diagnostics of requests that failed
+    before planning, by resource. verified_s: the number of seconds until the changes were visible; None if
+    nothing was changed, or if the changes were not verified. written: the paths of the written manifests.
+    beforehand: diagnostics that were printed before the confirmation. notices: diagnostics to print after the
+    results. words: the provider's wording.
     """
 
     run: ApplyResult | None
@@ -111,7 +116,11 @@ class AdhocResult:
 
 
 def compute_adhoc_exit_code(view: AdhocResult) -> ExitCode:
-    """Return the exit code: failures take precedence over denials; ERROR if all failed without a change."""
+    """Return the exit code of an ad hoc command. Failures take precedence over denials.
+
+    PARTIAL: some requests failed, or changes are not visible. ERROR: all requests failed and nothing was
+    changed.
+    """
     exit_code = run_outcome(view.run).exit_code if view.run else ExitCode.OK
     failed_items = [item for item in view.items if item.outcome is ItemOutcome.FAILED]
     results = view.run.results.values() if view.run else ()
@@ -128,7 +137,7 @@ def compute_adhoc_exit_code(view: AdhocResult) -> ExitCode:
 
 @dataclass(frozen=True, slots=True)
 class AdhocDocument:
-    """The result of an ad hoc command."""
+    """The result of an ad hoc command as a JSON document."""
 
     exit_code: Annotated[int, Field(description="The same as the exit status of the process.")]
     results: tuple[ItemResult, ...]
@@ -140,12 +149,15 @@ class AdhocDocument:
         ),
     ]
     written: Annotated[tuple[str, ...], Field(description="The paths of the written manifests.")]
-    run: Annotated[RunDocument | None, Field(description="null if nothing was left to plan.")]
+    run: Annotated[RunDocument | None, Field(description="null if no request remained to be planned.")]
     diagnostics: tuple[Diagnostic, ...]
 
 
 def build_adhoc_document(view: AdhocResult, seconds: float | None = None) -> AdhocDocument:
-    """Return the result for each resource, and the run (docs/schemas/by-hand.schema.json)."""
+    """Build the JSON document of an ad hoc command (docs/schemas/by-hand.schema.json).
+
+    seconds: the duration of the run; None if unknown.
+    """
     unplanned = [problem for problems in view.failed.values() for problem in problems]
     blocking_diagnostics = (
         [problem for problem in view.run.plan.diagnostics if problem.is_blocking] if view.run else []
@@ -163,7 +175,7 @@ def build_adhoc_document(view: AdhocResult, seconds: float | None = None) -> Adh
 
 
 def build_adhoc_schema(summary_type: type) -> dict[str, Any]:
-    """Return the JSON Schema (2020-12), with the schema of a provider's `ItemSummary` in it."""
+    """Return the JSON Schema (2020-12) of the document. summary_type: the provider's `ItemSummary` class."""
     holder = make_dataclass("Holder", [("seen", summary_type)])
     schemas = publish_schemas({"by hand": AdhocDocument, "seen": holder})
     schema, reference = schemas["by hand"], schemas["seen"]["properties"]["seen"]
@@ -187,7 +199,8 @@ _OUTCOME_LABELS = {
 
 
 def render_adhoc_text(view: AdhocResult, style: Style = PLAIN) -> str:
-    """Render the result, ending in a newline; empty if there are only failures, which are printed earlier."""
+    """Render the result, ending in a newline. If no request was planned, omit failures: they were printed.
+    """
     items = (
         view.items if view.run else [item for item in view.items if item.outcome is not ItemOutcome.FAILED]
     )
@@ -247,5 +260,5 @@ def _render_footer(view: AdhocResult, style: Style) -> str:
 
 
 def _is_irreversible(run: ApplyResult) -> bool:
-    """Whether none of the operations can be undone."""
+    """Whether all operations of the run are irreversible."""
     return all(operation.irreversible is not None for operation in run.plan.operations)

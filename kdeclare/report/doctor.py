@@ -16,19 +16,19 @@ from kdeclare.report.elements.values import format_count, sanitize_for_terminal
 
 @dataclass(frozen=True, slots=True)
 class DoctorView:
-    """The results of all checks; each section depends on those before it."""
+    """The results of all checks. A section depends on the sections before it."""
 
     sections: tuple[CheckSection, ...]
 
     def count(self, standing: CheckStatus) -> int:
-        """Return how many checks have this status."""
+        """Return the number of checks with this status."""
         return sum(check.standing is standing for section in self.sections for check in section.checks)
 
     @property
     def skipped_titles(self) -> tuple[str, ...]:
-        """The titles of sections with skipped checks that the user can enable.
+        """The titles of sections with skipped checks that have a hint, so that the user can enable them.
 
-        Checks that do not apply or cannot be made are skipped without a hint, and do not count.
+        Skipped checks without a hint are ignored: they do not apply, or are not possible.
         """
         return tuple(
             section.title
@@ -38,18 +38,18 @@ class DoctorView:
 
     @property
     def worst_status(self) -> CheckStatus:
-        """FAILED, WARNING or OK."""
+        """The worst status of all checks: FAILED, WARNING or OK."""
         return next((s for s in (CheckStatus.FAILED, CheckStatus.WARNING) if self.count(s)), CheckStatus.OK)
 
     @property
     def exit_code(self) -> ExitCode:
-        """ERROR if a check failed, else OK."""
+        """ERROR if a check failed; otherwise OK."""
         return ExitCode.ERROR if self.worst_status is CheckStatus.FAILED else ExitCode.OK
 
 
 @dataclass(frozen=True, slots=True)
 class CheckDocument:
-    """One check."""
+    """The result of one check."""
 
     section: str
     name: str
@@ -61,15 +61,15 @@ class CheckDocument:
 
 @dataclass(frozen=True, slots=True)
 class DoctorDocument:
-    """All checks; each section depends on those before it."""
+    """The results of all checks. A section depends on the sections before it."""
 
-    outcome: Annotated[str, OneOf("ok", "warning", "failed"), Field(description="The worst of all checks.")]
+    outcome: Annotated[str, OneOf("ok", "warning", "failed"), Field(description="The worst result.")]
     exit_code: int
     checks: tuple[CheckDocument, ...]
 
 
 def build_doctor_document(view: DoctorView) -> DoctorDocument:
-    """Build the JSON document."""
+    """Build the JSON document with the results of all checks."""
     checks = (
         build_document(CheckDocument, check, section=section.title)
         for section in view.sections
@@ -79,7 +79,7 @@ def build_doctor_document(view: DoctorView) -> DoctorDocument:
 
 
 def build_doctor_schemas() -> Mapping[str, dict[str, Any]]:
-    """Return the JSON Schemas by name; see `publish_schemas`."""
+    """Return the JSON Schema of ``doctor`` by name; see `publish_schemas`."""
     return publish_schemas({"doctor": DoctorDocument})
 
 
@@ -93,7 +93,7 @@ _LABEL_WIDTH = max(map(len, _STATUS_LABELS.values()))
 
 
 def render_doctor_text(view: DoctorView, style: Style = PLAIN, width: int | None = None) -> str:
-    """Render the results, ending in a newline. width: columns at which to wrap lines; None: no wrapping."""
+    """Render the results, ending in a newline. width: the maximum width of lines; None to not wrap lines."""
     names = [sanitize_for_terminal(check.name) for section in view.sections for check in section.checks]
     name_width = max(map(len, names), default=0)
     blocks = [
@@ -154,7 +154,7 @@ def _render_check(check: Check, name_width: int, style: Style, width: int | None
 
 
 def _wrap_text(text: str, indent: str, width: int | None) -> list[str]:
-    """Split a text into lines, at least one. A word that is too long, such as a path, is not broken."""
+    """Wrap a text and return the lines, at least one. Long words, such as paths, are not broken."""
     if width is None:
         return [text]
     available_width = max(30, width - len(indent))

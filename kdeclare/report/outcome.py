@@ -1,4 +1,4 @@
-"""The outcome of a plan, a run or a validation, from which text, JSON and exit status are derived."""
+"""The outcome of a plan, run or validation. Text output, JSON output and exit codes are based on it."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -25,7 +25,7 @@ class Outcome:
     """An outcome: ``status`` for scripts, ``headline`` for people, ``exit_code`` for the shell.
 
     status: no-changes, changes, denied or error for a plan; done, denied, partial, error or interrupted
-    for a run. detail: how much was done if a part of the run was denied; otherwise empty.
+    for a run. detail: the number of applied changes, in words, if some changes were denied; otherwise empty.
     """
 
     status: str
@@ -35,12 +35,12 @@ class Outcome:
 
     @property
     def gist(self) -> str:
-        """A few words to print after the id of a run."""
+        """The outcome in a few words, for lists of runs."""
         return self.detail or self.status
 
 
 def plan_outcome(plan: Plan, detailed_exitcode: bool = False) -> Outcome:
-    """Return the outcome of a plan: errors take precedence over denials, and denials over changes."""
+    """Return the outcome of a plan. Errors take precedence over denials, and denials over changes."""
     errors = sum(d.is_error for d in plan.diagnostics)
     headline_start = f"{'Rollback plan' if plan.undoes else 'Plan'} for {format_target(plan)}"
     if errors:
@@ -112,7 +112,7 @@ def run_outcome(run: ApplyResult) -> Outcome:
 
 
 def validation_outcome(view: "ValidationView") -> Outcome:
-    """Return the outcome of a validation: valid, denied (by a policy that needs no live state) or error."""
+    """Return the outcome of a validation. Its status is valid, denied (by a policy) or error."""
     files, diagnostic_counts = format_count(view.files, "file"), format_severity_counts(view.diagnostics)
     if any(d.is_blocking for d in view.diagnostics):
         has_errors = any(d.is_error for d in view.diagnostics)
@@ -126,35 +126,35 @@ def validation_outcome(view: "ValidationView") -> Outcome:
 
 
 def _is_deferred_cleanup(run: ApplyResult, operation: Operation) -> bool:
-    """Whether the operation is a cleanup that has to wait for reassignments in progress."""
+    """Whether the operation is a cleanup that waits until reassignments in progress are finished."""
     result = run.results.get(operation.id)
     is_waiting = result is not None and result.status is Status.STARTED and not result.error
     return is_waiting and get_operation_type(operation).is_cleanup
 
 
 def has_denial(plan: Plan) -> bool:
-    """Whether a policy or a guard denied something."""
+    """Whether a policy or a guard denied a change of the plan."""
     return any(v.is_denial for v in plan.verdicts) or any(
         d.severity is Severity.DENIED for d in plan.diagnostics
     )
 
 
 def count_adopted(plan: Plan) -> int:
-    """Return how many resources apply would take ownership of without changing them."""
+    """Return the number of resources that apply would adopt without changing them."""
     changing_ids = {c.id for c in plan.changes if c.action is not Action.NO_OP}
     return sum(o.before is None and o.after is not None and o.id not in changing_ids for o in plan.ownership)
 
 
 def count_left_alone(diagnostics: Iterable[Diagnostic]) -> int:
-    """Return how many diagnostics name something that a rollback does not restore."""
-    # Imported here because the import takes 0.1 s, which a plan that is not a rollback can save.
+    """Return the number of diagnostics about changes that a rollback does not undo."""
+    # Imported here because the import takes 0.1 s and is needed only for rollbacks.
     from kdeclare.engine.executor.rollback import UNRESTORED_CODES
 
     return sum(d.code in UNRESTORED_CODES for d in diagnostics)
 
 
 def format_target(plan: Plan) -> str:
-    """Return project, environment and cluster in a few words, to follow "for"."""
+    """Return the names of project, environment and cluster, such as ``shop/prod on eu-1``."""
     cluster = _format_cluster(plan)
     return sanitize_for_terminal(
         f"{plan.project}/{plan.env} on {cluster}" if cluster else f"{plan.project}/{plan.env}"
@@ -162,7 +162,7 @@ def format_target(plan: Plan) -> str:
 
 
 def format_target_compact(plan: Plan) -> str:
-    """Return project, environment and cluster in a few words, to follow "on" or "to"."""
+    """Return the names of project, environment and cluster, such as ``shop/prod (eu-1)``."""
     cluster = _format_cluster(plan)
     return sanitize_for_terminal(
         f"{plan.project}/{plan.env} ({cluster})" if cluster else f"{plan.project}/{plan.env}"
@@ -170,7 +170,10 @@ def format_target_compact(plan: Plan) -> str:
 
 
 def format_planned_counts(plan: Plan) -> str:
-    """Return ``2 to create, 1 to change, 1 blocked, 1 topic denied``; empty if there is nothing to do."""
+    """Count the changes of a plan, such as ``2 to create, 1 to change, 1 blocked, 1 topic denied``.
+
+    The result is empty if the plan has no changes.
+    """
     summary, denial_count = plan.summary, len(find_guard_denials(plan))
     move_note = f" ({format_count(summary.reassign, 'partition')} to move)" if summary.reassign else ""
     parts = [
@@ -188,7 +191,7 @@ def format_planned_counts(plan: Plan) -> str:
 
 
 def _format_denied_subjects(plan: Plan) -> str:
-    """Count the topics or resources denied within resources whose other changes are applied."""
+    """Count the denied topics or resources of partially denied resources, such as ``2 topics denied``."""
     names = set().union(*find_denied_subjects(plan).values())
     noun = "resource" if any("/" in name for name in names) else "topic"
     return f"{format_count(len(names), noun)} denied" if names else ""
@@ -207,7 +210,10 @@ def _explain_no_changes(plan: Plan) -> str:
 
 
 def _format_cluster(plan: Plan) -> str:
-    """Return the cluster's name if it differs from the environment's, else its id; empty if unknown."""
+    """Return the name of the cluster if it is known and differs from the name of the environment.
+
+    Otherwise, return the id of the cluster, or an empty string if the id is unknown.
+    """
     if plan.cluster.name not in ("", plan.env):
         return plan.cluster.name
     return f"cluster {plan.cluster.id}" if plan.cluster.id else ""
@@ -225,7 +231,7 @@ def _explain_adoption(plan: Plan) -> str:
 
 
 def _list_problem_counts(run: ApplyResult) -> list[str]:
-    """Count the unsuccessful operations by status; an operation without a result was not started."""
+    """Count the unsuccessful operations by status. Operations without a result were not started."""
     labels = {
         Status.FAILED: "failed",
         Status.DENIED: "denied",
@@ -248,12 +254,12 @@ def _list_unsuccessful(run: ApplyResult) -> Iterator[tuple[Operation, Status]]:
 
 
 def _has_only_system_denials(run: ApplyResult) -> bool:
-    """Whether broker policies caused every failure: the refused operations and those that depend on them."""
+    """Whether broker policies refused all unsuccessful operations, or operations on which they depend."""
     return all(_is_denied_by_system(run, op.id) for op, _ in _list_unsuccessful(run))
 
 
 def _is_denied_by_system(run: ApplyResult, operation_id: str) -> bool:
-    """Whether a broker policy refused the operation or one that it depends on, directly or indirectly."""
+    """Whether a broker policy refused the operation or, directly or indirectly, one of its dependencies."""
     visited_ids = set()
     result = run.results.get(operation_id)
     while result is not None and result.id not in visited_ids:
@@ -282,9 +288,9 @@ def _format_denials(run: ApplyResult) -> str:
 
 
 def find_denied_subjects(plan: Plan) -> Mapping[str, Collection[str]]:
-    """Return the names of the topics or objects that policies deny within each resource.
+    """Return, for each partially denied resource, the names of the topics or objects that policies deny.
 
-    Resources that are blocked as a whole are left out.
+    Resources that are denied completely are left out.
     """
     blocked_resources = _find_blocked(plan)
     subjects_by_resource: dict[str, set[str]] = defaultdict(set)
@@ -295,14 +301,14 @@ def find_denied_subjects(plan: Plan) -> Mapping[str, Collection[str]]:
 
 
 def find_guard_denials(plan: Plan) -> list[str]:
-    """Return the resource of each guard denial, if the plan still changes something of that resource."""
+    """Return the resource of each denial by a guard. Only resources with remaining changes are included."""
     changing_resources = {str(change.id) for change in plan.changes} - _find_blocked(plan)
     denied_resources = (d.resource for d in plan.diagnostics if d.severity is Severity.DENIED)
     return [resource for resource in denied_resources if resource in changing_resources]
 
 
 def find_denied_fields(plan: Plan) -> Mapping[str, Collection[str]]:
-    """Return the paths of the denied fields by resource. Resources blocked as a whole are left out."""
+    """Return the paths of denied fields by resource. Resources that are denied completely are left out."""
     denied_subjects, guarded_resources = find_denied_subjects(plan), set(find_guard_denials(plan))
     return {
         name: {

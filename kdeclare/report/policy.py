@@ -32,13 +32,13 @@ _ExitCode = Annotated[int, Field(description="The same as the exit status of the
 
 @dataclass(frozen=True, slots=True)
 class PolicyCheckView:
-    """The verdicts of the policies on resources.
+    """The results of ``policy check``.
 
     cluster: the cluster whose live resources were checked; None if manifests were checked, as if their
     resources were created now. topics: the number of checked resources of all kinds. noun: the word for these
-    resources.
-    policies: all policies of the project, evaluated or not. open: pairs of policy and resource that only a
-    cluster can decide. places: the positions of the declared resources.
+    resources in messages. policies: the names of all policies of the project, including policies that were
+    not evaluated. open: pairs of a policy and a resource for which the policy needs live state. places: the
+    positions of the declared resources in the manifests.
     """
 
     project: str
@@ -55,20 +55,20 @@ class PolicyCheckView:
 
 @dataclass(frozen=True, slots=True)
 class PolicyTestView:
-    """The results of the test cases of policies, in the order of the files."""
+    """The results of ``policy test``, in the order of the test cases in the files."""
 
     results: tuple["CaseResult", ...]
     diagnostics: tuple[Diagnostic, ...] = ()
 
     @property
     def failed(self) -> tuple["CaseResult", ...]:
-        """The cases with an unexpected result."""
+        """The test cases with an unexpected result."""
         return tuple(result for result in self.results if not result.passed)
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyTally:
-    """One policy: how many resources it was evaluated for, denied, warned about, or could not decide."""
+    """The number of resources that one policy evaluated, denied, warned about, and could not decide."""
 
     schema_name = "PolicyTallyDocument"
 
@@ -81,7 +81,7 @@ class PolicyTally:
 
 @dataclass(frozen=True, slots=True)
 class CheckedVerdict:
-    """A verdict, with the position of the resource; null if it is not declared."""
+    """A verdict, with the position of the resource. The position is null if the resource is not declared."""
 
     schema_name = "CheckedVerdictDocument"
 
@@ -100,7 +100,7 @@ class CheckedVerdict:
 
 @dataclass(frozen=True, slots=True)
 class OpenDocument:
-    """A policy and a resource that only a cluster can decide."""
+    """A policy that needs the live state of a cluster to decide about a resource."""
 
     policy: str
     resource: str
@@ -108,7 +108,7 @@ class OpenDocument:
 
 @dataclass(frozen=True, slots=True)
 class PolicyCheckDocument:
-    """The verdicts of the policies on topics."""
+    """The results of ``policy check`` as a JSON document."""
 
     outcome: Annotated[str, OneOf("no-policies", "in-order", "warned", "denied")]
     headline: str
@@ -126,7 +126,10 @@ class PolicyCheckDocument:
 
 @dataclass(frozen=True, slots=True)
 class CaseDocument:
-    """One case; ``got`` is null if a policy could not decide, and ``problems`` explain why."""
+    """The result of one test case.
+
+    If a policy could not decide, ``got`` is null and ``problems`` contains the reasons.
+    """
 
     test: Annotated[str, Field(description="The name of the PolicyTest that contains the case.")]
     name: str
@@ -140,7 +143,7 @@ class CaseDocument:
 
 @dataclass(frozen=True, slots=True)
 class PolicyTestDocument:
-    """The results of the test cases of policies."""
+    """The results of ``policy test`` as a JSON document."""
 
     outcome: Annotated[str, OneOf("passed", "failed")]
     headline: str
@@ -152,7 +155,7 @@ class PolicyTestDocument:
 
 
 def compute_check_outcome(view: PolicyCheckView) -> Outcome:
-    """Return the outcome of a check; its status is no-policies, in-order, warned or denied."""
+    """Return the outcome of a policy check. Its status is no-policies, in-order, warned or denied."""
     denied_resources = {v.resource for v in view.verdicts if v.is_denial}
     if not view.policies:
         return Outcome("no-policies", "The project has no policies.", ExitCode.OK)
@@ -172,7 +175,7 @@ def compute_check_outcome(view: PolicyCheckView) -> Outcome:
 
 
 def _explain_unused_policies(view: PolicyCheckView) -> str:
-    """Report policies that were evaluated for no resource: their selector or actions may be wrong."""
+    """Report how many policies apply to no resource, because their selectors or actions may be wrong."""
     unused_count = sum(not row.asked for row in count_by_policy(view))
     if not unused_count:
         return ""
@@ -184,7 +187,7 @@ def _explain_unused_policies(view: PolicyCheckView) -> str:
 
 
 def render_check_text(view: PolicyCheckView, style: Style = PLAIN, *, show_all: bool = False) -> str:
-    """Render the results. show_all: show all resources with a denial or warning, however many."""
+    """Render the results of a policy check. show_all: whether to list all resources with verdicts."""
     outcome = compute_check_outcome(view)
     if not view.policies:
         return f"{outcome.headline}\n{style.cyan('hint:')} {_POLICIES_HINT}\n"
@@ -199,7 +202,7 @@ def render_check_text(view: PolicyCheckView, style: Style = PLAIN, *, show_all: 
 
 
 def count_by_policy(view: PolicyCheckView) -> tuple[PolicyTally, ...]:
-    """Count the verdicts by policy, in the order of the project."""
+    """Count the verdicts of each policy, in the order in which the project declares the policies."""
     evaluated_counts = Counter([v.policy for v in view.verdicts] + [policy for policy, _ in view.open])
     outcome_counts = Counter((v.policy, v.outcome) for v in view.verdicts)
     undecided_counts = Counter(policy for policy, _ in view.open)
@@ -216,7 +219,7 @@ def count_by_policy(view: PolicyCheckView) -> tuple[PolicyTally, ...]:
 
 
 def compute_cases_outcome(view: PolicyTestView) -> Outcome:
-    """Return the outcome of the cases; its status is passed or failed."""
+    """Return the outcome of the test cases. Its status is passed or failed."""
     case_count, failed_count = len(view.results), len(view.failed)
     counts = [f"{case_count - failed_count:,} passed", f"{failed_count:,} failed" if failed_count else ""]
     headline = f"{format_count(case_count, 'case')}: {join_nonempty(counts)}."
@@ -226,7 +229,7 @@ def compute_cases_outcome(view: PolicyTestView) -> Outcome:
 
 
 def render_cases_text(view: PolicyTestView, style: Style = PLAIN, *, show_all: bool = False) -> str:
-    """Render the failed cases and the number of passed ones. show_all: render the passed cases as well."""
+    """Render the failed test cases and the counts. show_all: also render the test cases that passed."""
     outcome = compute_cases_outcome(view)
     shown_results = view.results if show_all else view.failed
     lines = [line for result in shown_results for line in _render_case(result, style)]
@@ -243,7 +246,7 @@ def _format_check_scope(view: PolicyCheckView) -> str:
 
 
 def _render_resources(view: PolicyCheckView, style: Style, max_resources: int | None) -> Iterator[str]:
-    """Render one paragraph per resource, denied ones first."""
+    """Render one paragraph per resource with a denial or warning. Denied resources come first."""
     verdicts_by_resource: defaultdict[str, list[Verdict]] = defaultdict(list)
     for verdict in select_notable_verdicts(view.verdicts):
         verdicts_by_resource[verdict.resource].append(verdict)
@@ -318,7 +321,7 @@ def _render_case(result: "CaseResult", style: Style) -> Iterator[str]:
 
 
 def build_check_document(view: PolicyCheckView) -> PolicyCheckDocument:
-    """Return the verdicts of the policies on topics (docs/schemas/policy-check.schema.json)."""
+    """Build the JSON document of a policy check (docs/schemas/policy-check.schema.json)."""
     outcome = compute_check_outcome(view)
     return build_document(
         PolicyCheckDocument,
@@ -337,7 +340,7 @@ def build_check_document(view: PolicyCheckView) -> PolicyCheckDocument:
 
 
 def build_cases_document(view: PolicyTestView) -> PolicyTestDocument:
-    """Return the results of the test cases (docs/schemas/policy-test.schema.json)."""
+    """Build the JSON document of a policy test (docs/schemas/policy-test.schema.json)."""
     outcome = compute_cases_outcome(view)
     return PolicyTestDocument(
         outcome=outcome.status,
@@ -357,5 +360,5 @@ def _build_case_document(result: "CaseResult") -> CaseDocument:
 
 
 def build_policy_schemas() -> dict[str, dict[str, Any]]:
-    """Return the JSON Schemas by name; see `publish_schemas`."""
+    """Return the JSON Schemas of ``policy check`` and ``policy test`` by name; see `publish_schemas`."""
     return publish_schemas({"policy-check": PolicyCheckDocument, "policy-test": PolicyTestDocument})

@@ -20,18 +20,20 @@ _COLUMNS = (
 class ProviderStatus:
     """One installed provider.
 
-    api_version, kinds: None and empty if the provider cannot be loaded.
+    If the provider cannot be loaded, api_version is None and kinds is empty.
     """
 
     schema_name = "ProviderDocument"
 
     name: str
-    version: Annotated[str, Field(description="The version of its package.")]
-    distribution: Annotated[str, Field(description="The package that contains it; may be empty.")]
+    version: Annotated[str, Field(description="The version of the provider's package.")]
+    distribution: Annotated[
+        str, Field(description="The Python package that contains the provider; may be empty.")
+    ]
     reference: Annotated[str, Field(description="module:attribute", serialization_alias="entry_point")]
     api_version: Annotated[
         str | None,
-        Field(description="'apiVersion' of its manifests; null if the provider cannot be loaded."),
+        Field(description="apiVersion of the provider's manifests; null if the provider cannot be loaded."),
     ] = None
     kinds: tuple[str, ...] = ()
     problem: Annotated[str | None, Field(description="Why the provider cannot be used.")] = None
@@ -39,7 +41,7 @@ class ProviderStatus:
 
 @dataclass(frozen=True, slots=True)
 class ProviderList:
-    """All installed providers, by name."""
+    """All installed providers, sorted by name."""
 
     providers: tuple[ProviderStatus, ...]
 
@@ -47,7 +49,7 @@ class ProviderList:
 def render_providers_text(
     providers: Sequence[ProviderStatus], style: Style = PLAIN, width: int | None = None
 ) -> str:
-    """Render a table of providers, followed by the reasons why some cannot be used."""
+    """Render a table of providers, followed by the errors of providers that cannot be used."""
     rows = [
         (
             sanitize_for_terminal(item.name),
@@ -64,5 +66,5 @@ def render_providers_text(
 
 
 def build_providers_schemas() -> Mapping[str, dict[str, Any]]:
-    """Return the JSON Schemas by name; see `publish_schemas`."""
+    """Return the JSON Schema of ``providers`` by name; see `publish_schemas`."""
     return publish_schemas({"providers": ProviderList})

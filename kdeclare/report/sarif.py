@@ -1,7 +1,7 @@
-"""Diagnostics, verdicts and risks as SARIF 2.1.0, which code hosts show at file and line.
+"""Build SARIF 2.1.0 logs, so that code hosts show diagnostics, verdicts and risks next to lines of manifests.
 
-A rule is a diagnostic's code, a policy, or a risk. A result is one diagnostic, one verdict other than allow,
-or one risk of one change.
+A SARIF rule is the code of a diagnostic, a policy, or a risk. A SARIF result is a diagnostic, a verdict that
+is not "allow", or one risk of a change.
 """
 
 import os.path
@@ -31,15 +31,16 @@ from kdeclare.report.run.views import ValidationView
 from kdeclare.version import VERSION
 
 ROOT = "%SRCROOT%"
-"""The base of relative paths: the top of the checkout, as code hosts understand it."""
+"""The name for the top folder of the checkout, which is the base of relative paths in a log."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
-    """How to resolve source positions. root: the top of the checkout. folder: the base of positions.
+    """The paths that are used to resolve source positions.
 
-    Both are absolute paths. project: the project file if known, absolute or relative to the folder; results
-    without a position are shown there.
+    root: the absolute path of the top folder of the checkout. folder: the absolute path to which source
+    positions are relative. project: the path of the project file, absolute or relative to ``folder``; empty
+    if there is no project file. Results without a position are shown in the project file.
     """
 
     root: str = ""
@@ -48,19 +49,23 @@ class Checkout:
 
 
 NO_CHECKOUT = Checkout()
-"""Positions are already relative to the top of the checkout."""
+"""For source positions that are relative to the top folder of the checkout."""
 
 
 @dataclass(frozen=True, slots=True)
 class SarifLocation:
-    """Where a result is shown. uri: relative to the root, or absolute for files outside the root."""
+    """The location at which a result is shown.
+
+    uri: the URI of the file, relative to the top folder of the checkout. The URI of a file outside of the
+    checkout is absolute.
+    """
 
     uri: str
     line: int
     column: int
 
     def document(self) -> dict[str, Any]:
-        """Return the SARIF location object (sections 3.28, 3.29 and 3.30)."""
+        """Return the location as a SARIF object (SARIF 2.1.0, sections 3.28, 3.29 and 3.30)."""
         artifact = {"uri": self.uri}
         if not self.uri.startswith("file:"):
             artifact["uriBaseId"] = ROOT
@@ -71,7 +76,7 @@ class SarifLocation:
 
 
 def find_location(position: SourcePosition | None, checkout: Checkout) -> SarifLocation | None:
-    """Return the location of a position; None without a position or without a file name."""
+    """Return the location of a source position; None if there is no position, or if it has no file name."""
     if position is None or not position.file:
         return None
     path = PurePath(os.path.normpath(PurePath(checkout.folder, position.file)))
@@ -100,7 +105,7 @@ _RISK_EXPLANATIONS = {
 
 @dataclass(frozen=True, slots=True)
 class SarifRule:
-    """A reportingDescriptor (SARIF 2.1.0, section 3.49). level: the default level of its results."""
+    """A SARIF rule (a reportingDescriptor, section 3.49). level: the default level of the rule's results."""
 
     id: str
     title: str
@@ -109,7 +114,7 @@ class SarifRule:
     tag: str
 
     def document(self) -> dict[str, Any]:
-        """Return the SARIF reportingDescriptor object."""
+        """Return the rule as a SARIF object."""
         return {
             "id": self.id,
             "shortDescription": {"text": self.title},
@@ -121,7 +126,11 @@ class SarifRule:
 
 
 def build_code_rule(code: str, summary: str, severity: Severity, level: str) -> SarifRule:
-    """Build the rule of a diagnostic. Its summary contains no user data, so it fits all of the same code."""
+    """Build the SARIF rule for a diagnostic code.
+
+    summary: the summary of any diagnostic with this code. Summaries contain no user data, so that they apply
+    to all diagnostics with the same code.
+    """
     title = sanitize_for_terminal(summary) or sanitize_for_terminal(code)
     return SarifRule(
         sanitize_for_terminal(code),
@@ -133,7 +142,7 @@ def build_code_rule(code: str, summary: str, severity: Severity, level: str) -> 
 
 
 def build_policy_rule(verdict: Verdict, level: str) -> SarifRule:
-    """Build the rule of a policy."""
+    """Build the SARIF rule for the policy of a verdict."""
     if is_system_verdict(verdict):
         title = "Broker policy"
         text = "A policy that is configured on the brokers refuses this change. It cannot be overridden."
@@ -145,19 +154,20 @@ def build_policy_rule(verdict: Verdict, level: str) -> SarifRule:
 
 
 def build_risk_rule(risk: Risk, level: str) -> SarifRule:
-    """Build the rule of a risk."""
+    """Build the SARIF rule for a risk."""
     title = f"{risk.value.capitalize()} change"
     return SarifRule(f"risk/{risk.value}", title, f"{title}. {_RISK_EXPLANATIONS[risk]}", level, "risk")
 
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 FINGERPRINT_KEY = "kdeclare/v1"
-"""The key in ``partialFingerprints``, which GitHub reads; GitHub ignores ``fingerprints``."""
+"""The key of kdeclare's fingerprints in ``partialFingerprints``. GitHub ignores ``fingerprints``."""
 VALIDATION_CATEGORY = "kdeclare/validate/"
 PROBLEM_CATEGORY = "kdeclare/problem/"
-"""Categories of logs (section 3.17.3). A new log of the same category closes results that it lacks."""
+"""Categories of logs (section 3.17.3). A new log closes the results of older logs of the same category, except
+results that it contains."""
 MAX_RESULTS = 5_000
-"""The maximum number of results per log: GitHub shows no more, and rejects logs with more than 25,000."""
+"""The maximum number of results per log. GitHub shows at most this number, and rejects more than 25,000."""
 
 _NO_POSITION_NOTE = "This result has no position in a file."
 _LEVELS_BY_RANK = ("error", "warning", "note")
@@ -171,7 +181,10 @@ _LEVEL_BY_SEVERITY = {
 
 @dataclass(frozen=True, slots=True)
 class _SarifFinding:
-    """A future result. about: identifies the finding in later logs, even if its line has changed."""
+    """The content of a SARIF result.
+
+    about: strings that identify the result in later logs, even if the result is on a different line.
+    """
 
     rule: SarifRule
     level: str
@@ -182,7 +195,7 @@ class _SarifFinding:
 
 
 def build_plan_sarif(plan: Plan, checkout: Checkout = NO_CHECKOUT) -> dict[str, Any]:
-    """Build the log of a plan. Results without a position are shown at the change that they are about."""
+    """Build the log of a plan. A result without a position is shown at the manifest of its resource."""
     positions = {str(change.id): change.source for change in plan.changes}
     findings = [_build_diagnostic_finding(item, positions) for item in sort_diagnostics(plan.diagnostics)]
     findings += [_build_verdict_finding(item, positions) for item in select_notable_verdicts(plan.verdicts)]
@@ -197,7 +210,7 @@ def build_plan_sarif(plan: Plan, checkout: Checkout = NO_CHECKOUT) -> dict[str, 
 
 
 def format_plan_category(project: str, env: str) -> str:
-    """Return the category of the log of a plan, also if no plan could be made."""
+    """Return the category for the log of a plan. It is also used if planning fails."""
     return f"kdeclare/plan/{project}/{env}/"
 
 
@@ -210,7 +223,7 @@ def build_validation_sarif(view: ValidationView, checkout: Checkout = NO_CHECKOU
 def build_problem_sarif(
     diagnostics: Iterable[Diagnostic], checkout: Checkout = NO_CHECKOUT, category: str = PROBLEM_CATEGORY
 ) -> dict[str, Any]:
-    """Build the log of a command that failed as a whole. category: that of its log on success, if known."""
+    """Build the log of a command that failed. category: the category of the log if the command succeeds."""
     findings = [_build_diagnostic_finding(item, {}) for item in sort_diagnostics(diagnostics)]
     return _build_log(findings, category, checkout, is_successful=False)
 
@@ -219,7 +232,8 @@ def _build_log(
     findings: Sequence[_SarifFinding], category: str, checkout: Checkout, is_successful: bool = True
 ) -> dict[str, Any]:
     findings = _select_most_urgent(findings)
-    rules = {finding.rule.id: finding.rule for finding in reversed(findings)}  # the first finding wins
+    # if several findings have the same rule, the level of the first finding is the default level
+    rules = {finding.rule.id: finding.rule for finding in reversed(findings)}
     rule_indexes = {id_: number for number, id_ in enumerate(sorted(rules))}
     occurrences: Counter[tuple[str, ...]] = Counter()
     locations = [find_location(finding.place, checkout) for finding in findings]
@@ -244,7 +258,10 @@ def _build_log(
 
 
 def _select_most_urgent(findings: Sequence[_SarifFinding]) -> Sequence[_SarifFinding]:
-    """Return all findings, or the most severe ones and a warning with the number of omitted ones."""
+    """Return the findings, at most `MAX_RESULTS`. If there are more, return the most severe and a warning.
+
+    The warning contains the number of omitted findings.
+    """
     if len(findings) <= MAX_RESULTS:
         return findings
     worst_findings = sorted(findings, key=lambda finding: _LEVELS_BY_RANK.index(finding.level))
@@ -256,9 +273,9 @@ def _select_most_urgent(findings: Sequence[_SarifFinding]) -> Sequence[_SarifFin
 
 
 def _get_fallback_location(locations: Iterable[SarifLocation | None], checkout: Checkout) -> SarifLocation:
-    """Return the location of results without a position: GitHub rejects a log with a result that has none.
+    """Return the location for results without a position, because GitHub rejects results without a location.
 
-    This is the project file, else the first file that the log names.
+    This is the project file. If no project file is known, it is the first file that the log mentions.
     """
     if not checkout.project:
         first_location = next((where for where in locations if where is not None), None)
@@ -329,7 +346,7 @@ def _build_verdict_finding(verdict: Verdict, positions: Mapping[str, SourcePosit
 
 
 def _build_risk_finding(change: Change, risk: Risk) -> _SarifFinding:
-    """Build the finding of one risk of a change; risks do not prevent an apply."""
+    """Build the finding for one risk of a change. Risks do not prevent an apply, so it is not an error."""
     level = "warning" if risk in SEVERE_RISKS else "note"
     causes = [cause.text for cause in list_risk_causes(change) if cause.risk is risk and cause.text]
     return _SarifFinding(
@@ -352,5 +369,5 @@ def _format_verdict_summary(verdict: Verdict) -> str:
 
 
 def _join_lines(lines: Iterable[str]) -> str:
-    """Join lines of plain text; whatever SARIF would read as a link (section 3.11.6) is split."""
+    """Join lines of plain text. Insert a space into text that SARIF would read as a link (section 3.11.6)."""
     return "\n".join(sanitize_for_terminal(line).replace("](", "] (") for line in lines)

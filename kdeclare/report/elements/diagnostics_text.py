@@ -10,13 +10,17 @@ from kdeclare.report.elements.terminal import PLAIN, Style
 from kdeclare.report.elements.values import format_count, join_nonempty, sanitize_for_terminal
 
 FOLD_LIMIT = 20
-"""Up to this many diagnostics with one code are shown. If there are more, half as many and a count are."""
+"""The maximum number of diagnostics with the same code that are all shown. If there are more, half of this
+number is shown, and the rest are counted."""
 
 
 def render_diagnostics(
     diagnostics: Iterable[Diagnostic], style: Style = PLAIN, fold: int = FOLD_LIMIT
 ) -> str:
-    """Render one paragraph per diagnostic, errors first; empty if there are none."""
+    """Render one paragraph per diagnostic, errors first. If there are no diagnostics, the result is empty.
+
+    fold: the number of diagnostics with the same code above which only half as many are shown, and counted.
+    """
     sorted_diagnostics = sort_diagnostics(diagnostics)
     totals = Counter((d.severity, d.code) for d in sorted_diagnostics)
     shown_counts: Counter[tuple[Severity, str]] = Counter()
@@ -34,7 +38,7 @@ def render_diagnostics(
 
 
 def format_severity_counts(diagnostics: Iterable[Diagnostic]) -> str:
-    """Return ``2 errors, 1 denial, 1 warning``; empty if there are none."""
+    """Count diagnostics by severity, such as ``2 errors, 1 denial, 1 warning``; empty if all counts are 0."""
     counts = Counter(d.severity for d in diagnostics)
     nouns = {Severity.ERROR: "error", Severity.DENIED: "denial", Severity.WARNING: "warning"}
     return join_nonempty(format_count(counts[s], word) for s, word in nouns.items() if counts[s])
@@ -69,32 +73,32 @@ _VERDICT_LABELS = ("denied", "overridden", "warned")
 
 
 def select_notable_verdicts(verdicts: Iterable[Verdict]) -> list[Verdict]:
-    """Return the verdicts that do not simply allow: denials first, then overrides, then warnings."""
+    """Return the denials, the overridden denials and the warnings, in this order."""
     notable = (v for v in verdicts if v.outcome is not VerdictOutcome.ALLOW)
     return sorted(notable, key=lambda v: _VERDICT_LABELS.index(get_verdict_label(v)))
 
 
 def get_verdict_label(verdict: Verdict) -> str:
-    """Return ``denied``, ``warned`` or ``overridden``."""
+    """Return the word for a verdict: ``denied``, ``warned`` or ``overridden``."""
     if verdict.override is not None:
         return "overridden"
     return "denied" if verdict.is_denial else "warned"
 
 
 def is_system_verdict(verdict: Verdict) -> bool:
-    """Whether the verdict is that of a policy configured on the brokers, which cannot be overridden."""
+    """Whether the verdict comes from a policy that is configured on the brokers. It cannot be overridden."""
     return verdict.policy == SYSTEM_POLICY
 
 
 def has_overridable_denial(verdicts: Iterable[Verdict]) -> bool:
-    """Whether a policy of the project denied something."""
+    """Whether a policy of the project denied a change. Denials by broker policies cannot be overridden."""
     return any(v.is_denial and not is_system_verdict(v) for v in verdicts)
 
 
 def find_denial_hint(plan: Plan) -> str:
-    """Return the hint for the denials of a plan; empty if none of them can be overridden.
+    """Return the hint for the denials of a plan; empty if no denial can be overridden.
 
-    A rollback and an ad hoc change have no manifest that could be changed.
+    The hint suggests changing the manifest, except for rollbacks and ad hoc changes, which have no manifest.
     """
     if not has_overridable_denial(plan.verdicts):
         return ""
@@ -106,9 +110,9 @@ def find_denial_hint(plan: Plan) -> str:
 def render_verdict_lines(
     verdicts: Sequence[Verdict], style: Style = PLAIN, with_resource: bool = False
 ) -> list[str]:
-    """Render each verdict and the reason of an override in a line. Of many verdicts, only count the rest.
+    """Render each verdict in a line, and the reason of an override below. Count verdicts beyond a limit.
 
-    with_resource: whether a line begins with the evaluated resource.
+    with_resource: whether the line of a verdict begins with the evaluated resource.
     """
     lines = []
     for verdict in verdicts[:_MAX_VERDICTS]:
@@ -126,7 +130,7 @@ def render_verdict_lines(
 def format_policy_counts(verdicts: Iterable[Verdict]) -> str:
     """Return ``Policies: 5 evaluated, 12 of 14 verdicts allow.``; empty if no project policy was evaluated.
 
-    The brokers' own policies are not counted, because brokers do not report what they allow.
+    Broker policies are not counted, because brokers report only denials.
     """
     policy_verdicts = [v for v in verdicts if not is_system_verdict(v)]
     if not policy_verdicts:
@@ -140,9 +144,9 @@ def format_policy_counts(verdicts: Iterable[Verdict]) -> str:
 def render_policies(
     verdicts: Sequence[Verdict], shown_verdicts: Sequence[Verdict], style: Style = PLAIN, hint: str = ""
 ) -> str:
-    """Render how many of all ``verdicts`` allow, and each of ``shown_verdicts`` with its resource.
+    """Render the number of verdicts that allow, and a line for each verdict in ``shown_verdicts``.
 
-    hint: the hint for denials, see `find_denial_hint`.
+    verdicts: all verdicts, which are counted. hint: the hint for denials (see `find_denial_hint`).
     """
     lines = render_verdict_lines(shown_verdicts, style, with_resource=True)
     if hint:
@@ -164,5 +168,5 @@ def _format_verdict(verdict: Verdict, style: Style) -> str:
 
 
 def format_subject(subject: str) -> str:
-    """Return the name of the evaluated object: a topic's name, or ``Kind/name`` for other kinds."""
+    """Return ``topic NAME`` for the name of a topic. Return ``Kind/name`` of a different object unchanged."""
     return subject if "/" in subject else f"topic {subject}"

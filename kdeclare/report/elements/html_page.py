@@ -1,7 +1,7 @@
-"""Self-contained HTML pages, which need neither the network nor other files.
+"""Self-contained HTML pages, which load nothing from the network or from other files.
 
-The parts of the pages are in ``pages``. The data is embedded as JSON, and scripts show it as text: names and
-values come from clusters and other people's files, and must never be interpreted as markup.
+The templates, style sheets and scripts of the pages are in ``pages``. Data is embedded as JSON. The scripts
+show data as text, because names and values from clusters and files must never be interpreted as HTML.
 """
 
 import json
@@ -14,24 +14,25 @@ from importlib.resources import files
 from string import Template
 
 _UNSAFE_CHARACTERS = str.maketrans({char: f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"})
-"""Characters that could end a script or start a comment in it, as JSON escapes."""
+"""Characters that could end a ``<script>`` element or start a comment, with their JSON escapes."""
 
 
 @dataclass(slots=True)
 class StringTable:
-    """The strings of a page, numbered in order of first use, so that each is embedded only once."""
+    """The strings of a page. Each string is embedded once, and the data refers to its index."""
 
     places: dict[str, int] = field(default_factory=dict)
 
     def place(self, text: str | None) -> int:
-        """Return the index of a string, and add the string if it is new. Return -1 for None."""
+        """Return the index of a string, and add the string if it is not in the table. Return -1 for None."""
         return -1 if text is None else self.places.setdefault(text, len(self.places))
 
 
 def render_html_page(name: str, scripts: Sequence[str], title: str, headline: str, data: object) -> str:
     """Render the page ``pages/NAME.html`` with its style sheet and scripts.
 
-    scripts: files to load after the one that all pages share. data: the JSON-able input of the scripts.
+    scripts: the files of the scripts that run after ``page.js``, the script of all pages. data: the data that
+    the scripts show, as dicts, lists and scalars.
     """
     style = _read_part("page.css") + _read_part(f"{name}.css")
     script = f'(() => {{\n"use strict";\n{"".join(map(_read_part, ("page.js", *scripts)))}}})();\n'
@@ -52,7 +53,7 @@ def _dump_embedded_json(data: object) -> str:
 
 
 def _hash_for_csp(text: str) -> str:
-    """Return the hash by which a Content-Security-Policy allows a script or style."""
+    """Return the hash that allows an inline script or style in a Content-Security-Policy."""
     return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
 
 

@@ -1,7 +1,7 @@
-"""Escaping of untrusted text in Markdown, so that it is neither syntax nor a mention of a user or issue.
+"""Escape untrusted text in Markdown, so that it contains no markup, and no mentions of users or issues.
 
-Characters are escaped as HTML entities, because these work in paragraphs, table cells and HTML, unlike
-backslashes and backticks.
+Characters are escaped as HTML entities. Entities work in paragraphs, in table cells and in HTML; backslashes
+and backticks do not.
 """
 
 import re
@@ -23,20 +23,20 @@ _MENTIONS = re.compile(
     """,
     re.VERBOSE,
 )
-"""References that code hosts recognize in rendered text, but not in code.
+"""References that code hosts recognize in text, but not in code.
 
-``@user``, ``#123``, ``GH-123``, commit ids and ``:emoji:`` (two of which are numbers). On GitLab also
-``!123``, ``$123``, ``&123``, ``~label``, ``%milestone``, ``[epic:123]`` and ``GL-123``."""
+GitHub and GitLab: ``@user``, ``#123``, ``GH-123``, commit ids and ``:emoji:`` (two emoji names are numbers).
+GitLab: ``!123``, ``$123``, ``&123``, ``~label``, ``%milestone``, ``[epic:123]`` and ``GL-123``."""
 
 
 def escape_prose(text: str, max_length: int = 1000) -> str:
-    """Escape a sentence, in one line, truncated to ``max_length`` characters."""
+    """Escape text, truncated to ``max_length`` characters. Line breaks become ``<br>``."""
     lines = [_escape(line) for line in truncate(text, max_length).splitlines()]
     return _MENTIONS.sub(lambda call: f"<code>{call[0]}</code>", "<br>".join(lines))
 
 
 def escape_code(text: str, max_length: int = 200) -> str:
-    """Escape a name or value as code, truncated to ``max_length`` characters."""
+    """Escape a name or value, truncated to ``max_length`` characters, and format it as code."""
     return f"<code>{_escape(truncate(text, max_length))}</code>"
 
 

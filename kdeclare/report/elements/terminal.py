@@ -1,4 +1,4 @@
-"""Text for a terminal: optional colors, and tables that fit the window."""
+"""Text for a terminal, with optional colors, and tables that fit the width of the terminal."""
 
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,32 +10,32 @@ from kdeclare.core.frozen_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """Colors of text. If ``on`` is False, every method returns its argument."""
+    """Formats text with colors. If ``on`` is False, every method returns its argument unchanged."""
 
     on: bool = False
 
     def bold(self, text: str) -> str:
-        """Headlines and names."""
+        """Format headlines and names in bold."""
         return self._wrap("1", text)
 
     def dim(self, text: str) -> str:
-        """Secondary information."""
+        """Format secondary information in a dim color."""
         return self._wrap("2", text)
 
     def red(self, text: str) -> str:
-        """Errors and deletions."""
+        """Format errors and deletions in red."""
         return self._wrap("31", text)
 
     def green(self, text: str) -> str:
-        """Creations and success."""
+        """Format created resources and successes in green."""
         return self._wrap("32", text)
 
     def yellow(self, text: str) -> str:
-        """Changes and warnings."""
+        """Format changes and warnings in yellow."""
         return self._wrap("33", text)
 
     def cyan(self, text: str) -> str:
-        """Moves and hints."""
+        """Format replica moves and hints in cyan."""
         return self._wrap("36", text)
 
     def _wrap(self, code: str, text: str) -> str:
@@ -48,22 +48,22 @@ PLAIN = Style(on=False)
 _GAP = "  "
 
 ELISION_NOTE = "…: shortened. Use --format json to see everything."
-"""The note below a table that `is_table_elided`."""
+"""The note below a table with elided cells; see `is_table_elided`."""
 
 
 class StyledCell(NamedTuple):
-    """A cell with a color."""
+    """A cell of a table with a color."""
 
     text: str
     paint: Callable[[str], str]
 
 
 Cell = str | StyledCell
-"""Printable text; text from clusters and files must have passed `values.sanitize_for_terminal`."""
+"""A cell of a table. Text from clusters and files must be sanitized with `values.sanitize_for_terminal`."""
 
 
 class Elision(Enum):
-    """Where characters are removed from a cell that is too long."""
+    """The position at which characters are removed from a long cell."""
 
     NEVER = "never"
     MIDDLE = "middle"
@@ -72,11 +72,11 @@ class Elision(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column.
+    """A column of a table.
 
-    right: whether cells are right-aligned, as for numbers.
-    elision: where cells are elided. If the terminal is still too narrow, cells with NEVER are cut at the end.
-    least: the minimum width of an elided cell, in characters.
+    right: whether cells are right-aligned, as for numbers. elision: the position at which long cells are
+    elided. With NEVER, cells are only elided, at the end, if eliding other columns is not enough. least: the
+    minimum width of an elided cell in characters.
     """
 
     title: str
@@ -94,8 +94,8 @@ def render_table(
 ) -> Iterator[str]:
     """Render the lines of a table, header first. Columns that are empty in all rows are left out.
 
-    width: columns of the terminal, None for no limit. Tables can exceed a limit of less than 3 per table
-    column.
+    width: the width of the terminal in characters; None for no limit. A table can be wider than the terminal
+    if ``width`` is less than 3 characters for each column of the table.
     """
     cell_texts = [[_get_cell_text(cell) for cell in row] for row in rows]
     widths = _measure_columns(columns, cell_texts)
@@ -110,7 +110,7 @@ def render_table(
 
 
 def is_table_elided(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], width: int | None) -> bool:
-    """Whether cells of a table must be elided to fit ``width``."""
+    """Whether cells of the table must be elided so that the table fits ``width``."""
     return (
         width is not None
         and _compute_table_width(
@@ -121,14 +121,14 @@ def is_table_elided(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], w
 
 
 def measure_width(text: str) -> int:
-    """Return how many columns of a terminal a printable text occupies."""
+    """Return the width of a printable text on a terminal, in columns."""
     if text.isascii():
         return len(text)
     return sum(map(_measure_character, text))
 
 
 def elide(text: str, width: int, elision: Elision) -> str:
-    """Shorten a text to ``width`` columns of a terminal; ``…`` marks the removed part."""
+    """Shorten a text to ``width`` columns of a terminal, with ``…`` in place of the removed characters."""
     if measure_width(text) <= width:
         return text
     kept_width = width - 1
@@ -138,14 +138,14 @@ def elide(text: str, width: int, elision: Elision) -> str:
 
 
 def _measure_columns(columns: Sequence[Column], cell_texts: Sequence[Sequence[str]]) -> dict[int, int]:
-    """Return the width of each visible column that is needed to show everything."""
+    """Return, for each visible column, the width that shows all cells and the title in full."""
     widths = [max((measure_width(row[i]) for row in cell_texts), default=0) for i in range(len(columns))]
     visible = [i for i, widest in enumerate(widths) if widest or not cell_texts]
     return {i: max(widths[i], measure_width(columns[i].title)) for i in visible}
 
 
 def _fit_columns(widths: dict[int, int], columns: Sequence[Column], width: int) -> None:
-    """Narrow the columns until they fit, or until they cannot be narrowed further."""
+    """Narrow the columns until the table fits ``width``, or until each column has its minimum width."""
     _narrow_columns(
         widths, {i: columns[i].least for i in widths if columns[i].elision is not Elision.NEVER}, width
     )
@@ -153,7 +153,7 @@ def _fit_columns(widths: dict[int, int], columns: Sequence[Column], width: int) 
 
 
 def _narrow_columns(widths: dict[int, int], min_widths: Mapping[int, int], width: int) -> None:
-    """Narrow the widest columns first, so that short cells are not elided."""
+    """Narrow the widest columns first, so that narrow columns are not elided."""
     while (excess := _compute_table_width(widths) - width) > 0:
         shrinkable = sorted((i for i in min_widths if widths[i] > min_widths[i]), key=lambda i: -widths[i])
         if not shrinkable:
@@ -173,7 +173,7 @@ def _get_cell_text(cell: Cell) -> str:
 
 
 def _align_cell(cell: Cell, text: str, column: Column, width: int) -> str:
-    """Align a cell in its column; padding is not colored."""
+    """Elide and align a cell in its column. The padding has no color."""
     elided_text = elide(text, width, column.elision)
     spaces = " " * (width - measure_width(elided_text))
     if not isinstance(cell, str):
@@ -182,7 +182,7 @@ def _align_cell(cell: Cell, text: str, column: Column, width: int) -> str:
 
 
 def _cut_to_width(text: str, width: int) -> str:
-    """Return as much of the beginning as fits."""
+    """Return the longest prefix of the text that fits ``width``."""
     if text.isascii():
         return text[: max(0, width)]
     for count, char in enumerate(text):

@@ -1,4 +1,4 @@
-"""Values as text: large numbers with units, and control characters made visible."""
+"""Format values as text: large numbers get units, and control characters are made visible."""
 
 import json
 from functools import lru_cache
@@ -19,14 +19,14 @@ _FOLLOWS_RETENTION_KEYS = {"local.retention.ms", "local.retention.bytes"}
 
 
 def sanitize_for_terminal(text: str) -> str:
-    """Make control characters visible: text comes from clusters and other people's files."""
+    """Replace control characters with visible escapes, because clusters and files can contain any text."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def format_value(value: JsonValue, path: str = "") -> str:
-    """Format the value of a field as text; ``path`` determines its unit."""
+    """Format the value of a field as text. The unit depends on ``path``, the path of the field."""
     if value is None:
         return UNSET
     if isinstance(value, str):
@@ -43,12 +43,12 @@ def format_value(value: JsonValue, path: str = "") -> str:
 
 
 def strip_configs_prefix(path: str) -> str:
-    """Return the path of a field without ``configs.``: for configs, this is Kafka's name of the key."""
+    """Return the path of a field without ``configs.``. For a Kafka config, the result is the config key."""
     return path.removeprefix("configs.")
 
 
 def truncate(text: str, max_length: int) -> str:
-    """Truncate a text to ``max_length`` characters, including the ``…`` that marks it."""
+    """Truncate a text to ``max_length`` characters. A truncated text ends with ``…``, which is counted."""
     return text if len(text) <= max_length else f"{text[: max_length - 1]}…"
 
 
@@ -58,7 +58,7 @@ def _format_text(value: str, path: str) -> str:
     return sanitize_for_terminal(value) + _format_unit_note(path, value)
 
 
-@lru_cache(maxsize=4096)  # thousands of topics share a few values
+@lru_cache(maxsize=4096)  # thousands of topics have the same few values
 def _format_unit_note(path: str, value: str) -> str:
     key = strip_configs_prefix(path)
     if not key.endswith((".ms", ".bytes", *_RATE_SUFFIXES)) or not value.lstrip("-").isascii():

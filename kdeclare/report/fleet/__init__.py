@@ -1,1 +1,1 @@
-"""Reports on fleets: plan and apply, snapshots, and audits as text, Markdown, HTML page and JSON."""
+"""Reports on fleets: plan, apply, snapshots and audits. Audits are also rendered as Markdown and HTML."""

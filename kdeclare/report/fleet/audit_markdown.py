@@ -1,6 +1,7 @@
-"""An audit as the text of an issue: unread clusters, findings by cluster and team, and the worst ones.
+"""Render an audit in Markdown for an issue on GitHub or GitLab.
 
-The Markdown works on GitHub and GitLab. Items that do not fit are counted instead.
+The report lists clusters that could not be read, findings by cluster and team, and the worst findings. Items
+that do not fit are counted instead.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -40,7 +41,7 @@ def render_audit_markdown(audit: Audit) -> str:
     )
     remaining = (
         MAX_COMMENT_LENGTH - len(header) - len(footer) - len(sections) - 1
-    )  # and a line between each two
+    )  # and a newline between each two sections
     blocks = [header]
     for section, share in sections:
         blocks.append(section(audit, int(remaining * share)))
@@ -148,7 +149,7 @@ def _render_finding(row: AuditRow) -> str:
 
 
 def _render_fitting_lines(title: str, lines: Iterable[str], count: int, noun: str, max_length: int) -> str:
-    """Render the lines that fit, and count the others."""
+    """Render the lines that fit, followed by the number of omitted lines."""
     fitting_lines = take_fitting(lines, max_length - len(title) - 80)
     omitted_count = count - len(fitting_lines)
     omission_note = (

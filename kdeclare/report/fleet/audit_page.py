@@ -1,4 +1,4 @@
-"""An audit as an HTML page. Each string is embedded once, and columns contain indexes of strings."""
+"""Render an audit as an HTML page. Its data contains each string once; table columns are string indexes."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -25,7 +25,7 @@ _SCRIPTS = ("audit_data.js", "audit_charts.js", "audit_rows.js", "audit.js")
 
 
 def render_audit_page(audit: Audit) -> str:
-    """Render the whole page (about 0.3 kB per finding). It does not contain the hashes of secrets."""
+    """Render the page (about 0.3 kB per finding). The page does not contain the hashes of secrets."""
     summary = audit.summary
     title = sanitize_for_terminal(f"{summary.fleet}: audit {summary.audit_id}")
     return render_html_page(
@@ -34,7 +34,7 @@ def render_audit_page(audit: Audit) -> str:
 
 
 _MAX_VALUE_LENGTH = 200
-"""Longer values are truncated in the list; the details of a row show the whole value."""
+"""The maximum length of a value in the list of findings. The details of a finding show the whole value."""
 
 _RANK = {kind: number for number, kind in enumerate(FindingKind)}
 
@@ -58,10 +58,11 @@ _COLUMNS: Mapping[str, Callable[[AuditRow], str | None]] = {
 
 
 def build_page_data(audit: Audit) -> dict[str, Any]:
-    """Build the data of the page, as its script reads it.
+    """Build the data of the page for its scripts.
 
-    Counts of kinds are lists in the order of ``kinds``. Columns of ``rows`` and ``mended`` hold indexes into
-    ``strings``, or -1 for no text; ``finding`` holds indexes into ``kinds``.
+    Counts of findings are lists in the order of ``kinds``, the kinds of findings. The columns of ``rows`` and
+    ``mended`` contain indexes into ``strings``, or -1 if a finding has no string. The column ``finding``
+    contains indexes into ``kinds``.
     """
     summary = audit.summary
     strings = StringTable()
@@ -104,7 +105,10 @@ def _build_cluster_data(cluster: ClusterSummary) -> dict[str, Any]:
 
 
 def _build_heat_data(summary: AuditSummary) -> dict[str, Any]:
-    """Build the cells of the heat map, by the indexes of cluster and path; the most frequent paths first."""
+    """Build the cells of the heat map as lists of cluster indexes, path indexes and counts.
+
+    The paths with the most findings come first.
+    """
     clusters = {cluster.name: number for number, cluster in enumerate(summary.clusters)}
     totals: dict[str | None, int] = {}
     for cell in summary.heat:
@@ -120,7 +124,7 @@ def _build_heat_data(summary: AuditSummary) -> dict[str, Any]:
 
 
 def _build_trend_data(summary: AuditSummary) -> list[dict[str, Any]]:
-    """Build the points of the trend: earlier audits, oldest first, and this one."""
+    """Build the points of the trend chart: earlier audits, oldest first, and this audit."""
     points: Iterable[tuple[datetime, KindCounts]] = ((p.taken_at, p.found) for p in summary.trend)
     all_points = [*points, (summary.taken_at, summary.remembered)]
     return [{"taken": format_second(taken), "found": _list_counts(found)} for taken, found in all_points]

@@ -1,4 +1,8 @@
-"""The text of `fleet audit`: headline, unread clusters, findings by cluster and team, and the worst ones."""
+"""The text output of `fleet audit`.
+
+It contains a headline, the clusters that could not be read, findings by cluster and team, and the worst
+findings.
+"""
 
 from collections.abc import Iterator, Sequence
 
@@ -39,7 +43,7 @@ _ICONS = {
 
 
 def render_audit_text(audit: Audit, style: Style = PLAIN) -> str:
-    """Render the audit, ending in a newline. Of many findings, the worst are shown and the others counted."""
+    """Render the audit, ending in a newline. Beyond a limit, findings are counted; the worst are shown."""
     blocks = [
         _render_header(audit.summary, style),
         _render_incomplete(audit.summary, style),
@@ -106,7 +110,7 @@ def _render_clusters(summary: AuditSummary, style: Style) -> Iterator[str]:
 def _render_teams(summary: AuditSummary, style: Style) -> Iterator[str]:
     teams = list_teams_by_findings(summary)
     if not any(team for team, _ in teams):
-        return  # no resource has the label, so the table would only repeat the headline
+        return  # no resource has a team, so the table would only repeat the headline
     rows: list[tuple[ClusterCell, ...]] = [
         (sanitize_for_terminal(team) or NO_TEAM, *_list_counts(found)) for team, found in teams[:_MAX_LINES]
     ]

@@ -1,4 +1,4 @@
-"""Wording that all reports of an audit share: headline, kinds of findings, values, and order."""
+"""Wording and order shared by all reports of an audit: the headline, the kinds of findings, and values."""
 
 from collections.abc import Collection, Iterable
 
@@ -23,10 +23,10 @@ KIND_MEANINGS = {
     FindingKind.ORPHANED: "owned, no longer declared",
     FindingKind.UNMANAGED: "neither declared nor owned",
 }
-"""What each kind of finding means for a resource."""
+"""The meaning of each kind of finding."""
 
 NO_TEAM = "(no team)"
-"""Shown as the team of resources without the label."""
+"""The team shown for resources without the label ``team``."""
 
 _RANK = {kind: number for number, kind in enumerate(FindingKind)}
 
@@ -34,7 +34,7 @@ _RANK = {kind: number for number, kind in enumerate(FindingKind)}
 def format_headline(summary: AuditSummary, with_counts: bool = True) -> str:
     """Return the headline of an audit, which starts with "Drift" or "No drift".
 
-    with_counts: whether to add the number of findings of each kind.
+    with_counts: whether the headline contains the number of findings of each kind.
     """
     clusters = f"{format_count(len(summary.clusters), 'cluster')} of {sanitize_for_terminal(summary.fleet)}"
     partial_count = sum(cluster.is_partial for cluster in summary.incomplete)
@@ -73,9 +73,10 @@ _MAX_NOUNS = 3
 
 
 def format_object_counts(topics: int, other_counts: Iterable[tuple[str, str, int]]) -> str:
-    """Return ``200 topics, 12 flags``. Of many object types, name some and sum up the rest.
+    """Format the number of objects by type, such as ``200 topics, 12 flags``.
 
-    other_counts: (singular, plural, count) of objects other than topics.
+    At most three types are named; the objects of further types are counted together.
+    other_counts: (singular noun, plural noun, count) for each type of objects other than topics.
     """
     totals: dict[tuple[str, str], int] = {}
     for one, many, count in other_counts:
@@ -89,19 +90,19 @@ def format_object_counts(topics: int, other_counts: Iterable[tuple[str, str, int
 
 
 def sum_objects(cluster: ClusterSummary) -> int:
-    """Return the number of live objects of a cluster, without the system's internal ones."""
+    """Return the number of live objects of a cluster, without the internal objects of the system."""
     return cluster.topics + sum(count.own for count in cluster.others)
 
 
 def choose_object_noun(clusters: Collection[ClusterSummary]) -> str:
-    """Return the plural noun for the objects that `sum_objects` counts in these clusters."""
+    """Return a plural noun for the live objects of the clusters: their type, or "objects" if types differ."""
     nouns = {"topics" for cluster in clusters if cluster.topics}
     nouns |= {count.many for cluster in clusters for count in cluster.others if count.own}
     return next(iter(nouns), "topics") if len(nouns) < 2 else "objects"
 
 
 def format_comparison(summary: AuditSummary) -> str:
-    """Return the comparison with an earlier audit; empty if there is none."""
+    """Return a sentence that compares the audit with an earlier audit; empty if there is no earlier audit."""
     comparison = summary.since
     if comparison is None:
         return ""
@@ -117,7 +118,10 @@ def format_comparison(summary: AuditSummary) -> str:
 
 
 def format_kind_counts(counts: KindCounts) -> str:
-    """Return ``2 missing, 5 changed``, worst first; empty if there are none."""
+    """Format the number of findings of each kind, worst first, such as ``2 missing, 5 changed``.
+
+    The result is empty if there are no findings.
+    """
     return join_nonempty(f"{counts[kind]:,} {kind.value}" for kind in FindingKind if counts.get(kind))
 
 
@@ -127,24 +131,27 @@ def count_findings(counts: KindCounts) -> int:
 
 
 def _select_drift(counts: KindCounts) -> KindCounts:
-    """Return the counts that are known to be drift: all but UNREACHABLE."""
+    """Return the counts of findings that are drift: all kinds except UNREACHABLE."""
     return {kind: count for kind, count in counts.items() if count and kind is not FindingKind.UNREACHABLE}
 
 
 def sort_by_findings(clusters: Iterable[ClusterSummary]) -> list[ClusterSummary]:
-    """Return the clusters with findings, those with the most first."""
+    """Return the clusters that have findings. The cluster with the most findings comes first."""
     affected_clusters = [cluster for cluster in clusters if count_findings(cluster.found)]
     return sorted(affected_clusters, key=lambda cluster: (-count_findings(cluster.found), cluster.name))
 
 
 def list_teams_by_findings(summary: AuditSummary) -> list[tuple[str, KindCounts]]:
-    """Return the teams with findings, most first; the empty name is for resources without a team."""
+    """Return the teams that have findings, with their counts. The team with the most findings comes first.
+
+    Resources without a team are counted under an empty name.
+    """
     affected_teams = [(team, counts) for team, counts in summary.teams.items() if count_findings(counts)]
     return sorted(affected_teams, key=lambda item: (-count_findings(item[1]), item[0]))
 
 
 def sort_worst_first(rows: Iterable[AuditRow]) -> list[AuditRow]:
-    """Sort findings by kind, worst first; within a kind, new ones first."""
+    """Sort findings by kind, the worst kind first. Within a kind, new findings come first."""
 
     def get_sort_key(row: AuditRow) -> tuple[int, bool, str, str, str, str]:
         return _RANK[row.finding], row.status != "new", row.cluster, row.kind, row.name, row.path or ""
@@ -153,7 +160,7 @@ def sort_worst_first(rows: Iterable[AuditRow]) -> list[AuditRow]:
 
 
 def format_sides(row: AuditRow) -> tuple[str, str]:
-    """Return the values before and after as text. Both are empty if the row has neither value."""
+    """Return the values before and after as text. Both are empty if the finding has no values."""
     if row.before is None and row.after is None:
         return "", ""
     before, after = (_format_side(text, row.path) for text in (row.before, row.after))
@@ -161,12 +168,12 @@ def format_sides(row: AuditRow) -> tuple[str, str]:
 
 
 def mask_raw_value(text: str | None) -> str | None:
-    """Return the JSON text with the hashes of secrets masked."""
+    """Return a JSON value with the hashes of secrets masked; None if the finding has no value."""
     return None if text is None else dump_canonical_json(_mask_secrets(_parse_value(text)))
 
 
 def format_change(row: AuditRow) -> str:
-    """Return ``before → after``, or only the part that carries information."""
+    """Return ``before → after``, or only ``before`` if there is no new value; empty if no field differs."""
     before, after = format_sides(row)
     if row.path is None or not before:
         return ""
@@ -180,7 +187,7 @@ def _format_side(text: str | None, path: str | None) -> str:
 
 
 def _parse_value(text: str) -> JsonValue:
-    """Parse JSON; other text is returned unchanged, because a report must not fail for one row."""
+    """Parse JSON. Return invalid JSON as text, so that one damaged finding does not make the report fail."""
     try:
         return parse_json(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Plan and apply for a fleet: text output, exit codes, and the JSON Schemas of all fleet commands."""
+"""The text output and exit codes of fleet commands, and the JSON Schemas of their documents."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
@@ -28,7 +28,7 @@ from kdeclare.report.fleet.cluster_table import ClusterCell, render_cluster_tabl
 from kdeclare.report.fleet.snapshot_text import TopicHistory
 
 _MAX_CLUSTERS = 50
-"""The maximum number of clusters listed by name; the others are counted."""
+"""The maximum number of clusters that are listed by name. Further clusters are counted."""
 
 _APPLIED_LABELS = {
     AppliedStatus.DONE: "done",
@@ -44,7 +44,7 @@ _APPLIED_LABELS = {
 
 
 def render_fleet_apply_text(run: FleetApply, style: Style = PLAIN) -> str:
-    """Render the result, ending in a newline. Unsuccessful clusters are never left out."""
+    """Render the result of a fleet apply, ending in a newline. All unsuccessful clusters are listed."""
     lines = [_format_apply_headline(run, style)]
     if run.stopped is not None:
         lines.append(style.red(f"Stopped: {sanitize_for_terminal(run.stopped)}"))
@@ -112,7 +112,7 @@ def _color_by_status(status: AppliedStatus, text: str, style: Style) -> str:
 
 
 def render_waves_text(fleet_plan: FleetPlan, waves: Sequence[Sequence[str]], style: Style = PLAIN) -> str:
-    """Render the waves with their clusters and the number of changes in each, ending in a newline."""
+    """Render the waves, ending in a newline. Each cluster of a wave is shown with its number of changes."""
     if not waves:
         return "No changes left to apply.\n"
     changes_by_cluster = {cluster.name: cluster.changes for cluster in fleet_plan.clusters}
@@ -133,7 +133,7 @@ def render_waves_text(fleet_plan: FleetPlan, waves: Sequence[Sequence[str]], sty
 
 
 def _format_changes(changes: int) -> str:
-    """Format the number of changes; a plan without changes is applied to update its ownership records."""
+    """Format the number of changes. Applying a plan without changes only updates ownership records."""
     return format_count(changes, "change") if changes else "ownership records"
 
 
@@ -147,9 +147,9 @@ _PLANNED_LABELS = {
 
 
 def render_fleet_plan_text(plans: FleetPlan, plans_folder: str, style: Style = PLAIN) -> str:
-    """Render the plans of a fleet, problems first, ending in a newline.
+    """Render the plans of a fleet, ending in a newline. Plans with problems come first.
 
-    plans_folder: the folder of the plans, as the user named it.
+    plans_folder: the path or URI of the plans, as the user typed it.
     """
     blocks = [
         f"{_format_plan_headline(plans, style)}\n",
@@ -179,7 +179,7 @@ def _format_plan_headline(plans: FleetPlan, style: Style) -> str:
 
 
 def _render_plan_table(plans: FleetPlan, style: Style) -> list[str]:
-    """Render the table of the clusters that have changes or problems."""
+    """Render a table of the clusters that have changes or problems."""
     rank = {exit_: number for number, exit_ in enumerate(_WORST_FIRST)}
     listed_clusters = [cluster for cluster in plans.clusters if cluster.exit is not PlanExit.NO_CHANGES]
     listed_clusters.sort(key=lambda c: (rank[c.exit], -c.changes, c.name))
@@ -226,17 +226,19 @@ def _render_plan_errors(plans: FleetPlan, style: Style) -> list[str]:
 
 
 def compute_snapshot_exit(record: SnapshotRecord) -> ExitCode:
-    """Return 1 if a cluster could not be read, or only partially."""
+    """Return the exit code of ``fleet snapshot``: 1 if a cluster was not read completely, otherwise 0."""
     return ExitCode.ERROR if record.incomplete else ExitCode.OK
 
 
 def compute_audit_exit(
     summary: AuditSummary, *, detailed_exitcode: bool = False, fail_on: Collection[FindingKind] = ()
 ) -> ExitCode:
-    """Return 1 if a cluster could not be read, or only partially, because its drift is unknown.
+    """Return the exit code of ``fleet audit``.
 
-    Otherwise, return 2 if there are findings of a kind in ``fail_on``, or, with ``detailed_exitcode``,
-    findings that an apply would fix.
+    - 1: a cluster could not be read completely, so that its drift is unknown
+    - 2: there are findings of a kind in ``fail_on``; with ``detailed_exitcode``, also if there are findings
+      that an apply would fix
+    - 0: otherwise
     """
     if summary.incomplete:
         return ExitCode.ERROR
@@ -245,7 +247,7 @@ def compute_audit_exit(
 
 
 def compute_plans_exit(plans: FleetPlan, *, detailed_exitcode: bool = False) -> ExitCode:
-    """Return the exit code of ``kdeclare plan`` for the cluster with the worst result."""
+    """Return the exit code of ``fleet plan``, which is the exit code of the plan with the worst result."""
     exits = {cluster.exit for cluster in plans.clusters}
     if PlanExit.ERROR in exits:
         return ExitCode.ERROR
@@ -255,10 +257,15 @@ def compute_plans_exit(plans: FleetPlan, *, detailed_exitcode: bool = False) -> 
 
 
 def compute_apply_exit(run: FleetApply) -> ExitCode:
-    """Return 0 if everything is done, 3 if only denied changes are not done, 130 after Ctrl-C.
+    """Return the exit code of ``fleet apply``.
 
-    If nothing could be done: 4 if all plans are stale, 6 if all states are locked, else 1.
-    Otherwise 5: something is left to do.
+    - 0: all changes were applied
+    - 3: all changes were applied except denied changes
+    - 130: the user pressed Ctrl-C
+    - 4: nothing was applied, because all plans are stale
+    - 6: nothing was applied, because all states are locked
+    - 1: nothing was applied, for other reasons
+    - 5: only some of the changes were applied
     """
     if run.interrupted:
         return ExitCode.INTERRUPTED
@@ -277,11 +284,12 @@ _EXIT_WITHOUT_CHANGES = {
     AppliedStatus.STALE: ExitCode.STALE,
     AppliedStatus.LOCKED: ExitCode.LOCKED,
 }
-"""The statuses of clusters in which nothing was done, with the exit code if all clusters have that status."""
+"""The statuses of clusters in which nothing was changed. If all clusters have the same status, the command
+returns the exit code of the status."""
 
 
 def build_fleet_schemas() -> dict[str, dict[str, Any]]:
-    """Return the JSON Schemas of the commands' output, by name; three of the documents are also files."""
+    """Return the JSON Schemas of the documents of fleet commands, by name of the document."""
     return publish_schemas(
         {
             "fleet-snapshot": SnapshotRecord,

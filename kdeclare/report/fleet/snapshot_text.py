@@ -1,4 +1,4 @@
-"""Snapshots of a fleet: the result of taking one, and the history of one object over all of them."""
+"""Reports on snapshots: the result of `fleet snapshot`, and the history of one object in all snapshots."""
 
 from collections.abc import Iterator, Sequence
 from typing import Annotated
@@ -28,9 +28,10 @@ _MAX_CLUSTERS = 20
 
 
 def render_snapshot_text(record: SnapshotRecord, snapshots_folder: str, style: Style = PLAIN) -> str:
-    """Render what was read, what could not be read and why, and the snapshot's path. End in a newline.
+    """Render the result of `fleet snapshot`, ending in a newline.
 
-    snapshots_folder: the folder of the fleet's snapshots, as the user named it.
+    The result contains the number of objects, the clusters that could not be read with the reasons, and the
+    path of the snapshot. snapshots_folder: the path or URI of the snapshots, as the user typed it.
     """
     incomplete = record.incomplete
     blocks = [
@@ -85,13 +86,13 @@ def _explain_incomplete(cluster: SnapshotCluster) -> str:
 
 
 _MAX_FIELDS = 60
-"""The maximum number of fields listed per snapshot; a reassignment can change thousands of partitions."""
+"""The maximum number of fields listed per snapshot. A reassignment can change thousands of partitions."""
 
 
 def render_object_history_text(
     cluster: str, key: LiveKey, versions: Sequence[ObjectVersion], style: Style = PLAIN
 ) -> str:
-    """Render the changes of an object over time, oldest first, ending in a newline."""
+    """Render the changes of an object in all snapshots, oldest first, ending in a newline."""
     name = (
         f"{sanitize_for_terminal(key.sort)}/{sanitize_for_terminal(key.key)} "
         f"on {sanitize_for_terminal(cluster)}"
@@ -117,14 +118,14 @@ _Second = Annotated[Second, Field(description="UTC, ISO 8601.")]
 
 @dataclass(frozen=True, slots=True)
 class TurnDocument:
-    """The changes in one snapshot since the one before it."""
+    """The changes of an object between two consecutive snapshots."""
 
     taken_at: _Second
     snapshot_id: str
     turn: Turn
     seen_before: Annotated[
         _Second | None,
-        Field(description="When the object was previously read; null if this is the first time."),
+        Field(description="When the object was previously read; null if it was not read before."),
     ]
     error: Annotated[str | None, Field(description="Why the object could not be read.")]
     fields: tuple[FieldTurn, ...]
@@ -132,7 +133,7 @@ class TurnDocument:
 
 @dataclass(frozen=True, slots=True)
 class TopicHistory:
-    """The history of one topic of one cluster."""
+    """The history of one topic, or of one other object, of a cluster."""
 
     cluster: str
     topic: str
@@ -143,7 +144,7 @@ class TopicHistory:
 def build_object_history_document(
     cluster: str, key: LiveKey, versions: Sequence[ObjectVersion]
 ) -> TopicHistory:
-    """Return the history as a JSON document. Topics have no ``Topic/`` prefix, as in earlier versions."""
+    """Build the JSON document of an object's history. The name of a topic has no ``Topic/`` prefix."""
     history = (
         build_document(
             TurnDocument, turn, taken_at=turn.version.taken_at, snapshot_id=turn.version.snapshot_id
@@ -192,5 +193,5 @@ def _format_field_change(field: FieldTurn, style: Style) -> str:
 
 
 def _format_value_or_mask(value: JsonValue, path: str) -> str:
-    """Format a value; live rows only record that a secret is set, which is shown masked."""
+    """Format a value. A secret is masked; snapshots record only that the secret is set."""
     return SENSITIVE_MASK if value == {"secret": UNKNOWN_HASH} else format_value(value, path)

@@ -1,1 +1,1 @@
-"""Reports on manifests: effective resources, and file edits as a diff."""
+"""Reports on manifests: effective manifests with the origin of each field, and diffs of edited files."""

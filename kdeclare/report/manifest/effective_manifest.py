@@ -1,4 +1,4 @@
-"""The effective manifest of a resource: YAML with the origin of each field, and its JSON schema."""
+"""Render the effective manifest of a resource: YAML with the origin of each field in comments."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -13,22 +13,23 @@ from kdeclare.report.elements.values import sanitize_for_terminal
 
 
 def build_manifest_schemas() -> dict[str, dict[str, Any]]:
-    """Return the JSON Schemas by name; see `publish_schemas`."""
+    """Return the JSON Schema of ``show-manifest`` by name; see `publish_schemas`."""
     return publish_schemas({"show-manifest": EffectiveManifest})
 
 
 _INDENT = "  "
 _MAX_ALIGNED_WIDTH = 64
-"""Lines longer than this do not move the comments of other lines to the right."""
+"""The maximum width of a line that is considered when comments are aligned. Comments of longer lines are not
+aligned."""
 _MIN_COMMENT_WIDTH = 20
 """The minimum width of a comment, in columns."""
 
 _Line = tuple[str, Sequence[str]]
-"""A line of YAML, and its comments."""
+"""A line of YAML, and the comments about it."""
 
 
 def render_manifest_text(manifest: EffectiveManifest, width: int | None = None, style: Style = PLAIN) -> str:
-    """Render the manifest, ending in a newline. width: columns of the terminal, None for no limit."""
+    """Render the manifest, ending in a newline. width: the width of the terminal; None for no limit."""
     header = f"{manifest.resource}, environment {manifest.env} of project {manifest.project}"
     lines = [
         (f"apiVersion: {find_api_version(manifest.resource.kind)}", ()),
@@ -112,7 +113,7 @@ def _format_source(source: FieldSource) -> str:
 
 
 def _align_comments(lines: Sequence[_Line], width: int | None, style: Style) -> Iterator[str]:
-    """Align the comments; none extends beyond the terminal, however long the YAML is."""
+    """Align the comments. A comment that does not fit the terminal is moved to the next line, or elided."""
     column = 2 + max(n for n in (0, *(measure_width(text) for text, _ in lines)) if n <= _MAX_ALIGNED_WIDTH)
     for text, comments in lines:
         yaml = text
@@ -120,7 +121,7 @@ def _align_comments(lines: Sequence[_Line], width: int | None, style: Style) -> 
             gap = " " * max(2, column - measure_width(yaml))
             comment_width = None if width is None else width - measure_width(yaml) - len(gap) - 2
             if comment and comment_width is not None and comment_width < _MIN_COMMENT_WIDTH and yaml.strip():
-                yield yaml  # the comment goes on the next line
+                yield yaml  # write the comment on the next line
                 yaml, gap = "", " " * min(column, max(0, (width or 0) - _MIN_COMMENT_WIDTH - 2))
                 comment_width = (width or 0) - len(gap) - 2
             shown_comment = (

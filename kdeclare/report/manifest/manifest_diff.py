@@ -1,4 +1,4 @@
-"""Edits of manifests as a unified diff."""
+"""Render the changes to manifests as a unified diff."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ _NOT_LITERAL = re.compile(r"""["']?\$\{|null\b|~""")
 
 
 def render_manifest_diff(files: Sequence[FileEdit]) -> str:
-    """Render the diffs of all files; empty if nothing changes. Literal secrets are masked."""
+    """Render the diffs of all files, with secrets masked. The result is empty if no file changes."""
     return "".join(line for edit in files for line in _render_file_diff(edit))
 
 
@@ -40,7 +40,7 @@ def _split_masked_lines(data: bytes | None) -> list[str]:
 
 
 def _mask_secrets(lines: Sequence[str]) -> Iterator[str]:
-    """Mask everything after a sensitive key in its line, and the block scalar in the lines below."""
+    """Mask the values of sensitive keys: the rest of the line, and the lines of a block scalar."""
     secret_depth: int | None = None
     for line in lines:
         depth = len(line) - len(line.lstrip())
@@ -53,7 +53,7 @@ def _mask_secrets(lines: Sequence[str]) -> Iterator[str]:
 
 
 def _find_literal_secret(line: str) -> re.Match[str] | None:
-    """Return the first sensitive key of a line with a literal value, also in flow style."""
+    """Find the first sensitive key of a line that has a literal value, in block style or flow style."""
     pairs = (_PAIR.match(line, word.start()) for word in _WORD.finditer(line))
     literal_pairs = (found for found in pairs if found and not _NOT_LITERAL.match(found["value"]))
     return next((found for found in literal_pairs if may_hold_secret(found["key"])), None)

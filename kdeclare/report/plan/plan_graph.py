@@ -1,4 +1,7 @@
-"""The order of execution as text, and as a graph with the critical path and a column per depth."""
+"""Show the order in which operations run: as text, and as a graph with columns of operations.
+
+The graph highlights the critical path, which is the longest chain of dependent operations.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,10 +14,10 @@ from kdeclare.report.elements.terminal import PLAIN, Style
 from kdeclare.report.elements.values import format_count, sanitize_for_terminal
 
 MAX_SINGLE_NODES = 24
-"""Up to this many operations, each is a node of its own; more are grouped."""
+"""The maximum number of operations for which each operation is a node. More operations are grouped."""
 
 MAX_COLUMNS = 24
-"""The maximum number of columns of a graph with grouped operations."""
+"""The maximum number of columns of a graph whose nodes are groups of operations."""
 
 _SWEEPS = 4
 
@@ -23,10 +26,10 @@ NodePair = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One operation, or a group of operations with the same kind and verb.
+    """A node of the graph: one operation, or a group of operations with the same kind and verb.
 
-    column, row: counted from the left, and from the top of the column. operations: indexes in the order of
-    the plan. critical: whether one of the operations is on the critical path.
+    column: the column, counted from the left. row: the row, counted from the top of the column. operations:
+    the indexes of the operations in the plan. critical: whether an operation is on the critical path.
     """
 
     column: int
@@ -39,7 +42,11 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A dependency: operations of node ``target`` run after some of ``source``. count: number of pairs."""
+    """An edge of the graph: operations of node ``target`` depend on operations of node ``source``.
+
+    count: the number of dependencies between the operations of the two nodes. critical: whether the edge is
+    on the critical path.
+    """
 
     source: int
     target: int
@@ -49,7 +56,11 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class GraphLayout:
-    """A drawable graph. columns: first and last step of each, counted from 1. critical: operation indexes."""
+    """The layout of a graph.
+
+    columns: the first and the last step of each column, counted from 1. critical: the indexes of the
+    operations on the critical path.
+    """
 
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
@@ -60,10 +71,13 @@ class GraphLayout:
 def find_critical_path(
     operations: Sequence[Operation], seconds: Mapping[str, float] | None = None
 ) -> tuple[str, ...]:
-    """Return the ids of the longest chain in order. Of equally long chains, the first one in the plan wins.
+    """Return the ids of the operations on the critical path, in the order in which they run.
 
-    seconds: durations by operation id; without them, the chain with the most operations is the longest. The
-    result is empty if no operation depends on another.
+    The critical path is the longest chain of dependent operations. If chains are equally long, the chain that
+    comes first in the plan is used. If no operation depends on a different operation, the result is empty.
+
+    seconds: the duration of each operation by operation id. Without durations, the longest chain is the chain
+    with the most operations.
     """
     seconds_to_end: dict[str, float] = {}
     predecessor_by_id: dict[str, str | None] = {}
@@ -89,7 +103,7 @@ def find_critical_path(
 def build_graph_layout(
     operations: Sequence[Operation], seconds: Mapping[str, float] | None = None
 ) -> GraphLayout:
-    """Lay out the graph of a plan's operations. seconds: their durations, if they were run."""
+    """Lay out the graph of a plan's operations. seconds: the durations of a run by operation id, if any."""
     steps = list_levels(operations)
     is_grouped = len(operations) > MAX_SINGLE_NODES
     columns = _group_steps_into_columns(steps) if is_grouped else [(n, n) for n in range(len(steps))]
@@ -116,11 +130,11 @@ def build_graph_layout(
 
 
 def _group_steps_into_columns(steps: Sequence[Sequence[Operation]]) -> list[tuple[int, int]]:
-    """Return the first and last step of each column.
+    """Return the indexes of the first and the last step of each column.
 
-    Consecutive steps with the same kinds and verbs share a column. If the graph is too wide, alternating
-    steps (batches and the waits for them) share a column, too. If it is still too wide, a fixed number of
-    these columns is merged into one.
+    Consecutive steps with the same kinds and verbs share a column. If the graph has too many columns,
+    alternating steps, such as a batch of moves and the wait for the batch, also share a column. If it still
+    has too many columns, neighboring columns are merged.
     """
     step_signatures = [frozenset((op.resource.kind, op.verb) for op in step) for step in steps]
     column_starts = [
@@ -142,7 +156,7 @@ def _build_edges(
     nodes: Sequence[Node],
     critical_positions: Sequence[int],
 ) -> tuple[Edge, ...]:
-    """Build the edges between nodes, without edges inside a node and long edges implied by other paths."""
+    """Build the edges between different nodes. A long edge is omitted if other edges imply it."""
     node_of = {number: at for at, node in enumerate(nodes) for number in node.operations}
     counts: Counter[tuple[int, int]] = Counter()
     for number, op in enumerate(operations):
@@ -156,12 +170,12 @@ def _build_edges(
 
 
 def _list_long_edges(nodes: Sequence[Node], edges: Iterable[NodePair]) -> list[NodePair]:
-    """Return the edges that would pass behind other columns."""
+    """Return the edges between columns that are not adjacent."""
     return [(a, b) for a, b in edges if nodes[b].column - nodes[a].column > 1]
 
 
 def _has_other_path(source: int, target: int, edges: Iterable[NodePair]) -> bool:
-    """Whether ``target`` can be reached from ``source`` without their direct edge."""
+    """Whether ``target`` can be reached from ``source`` without the edge that connects them directly."""
     targets: dict[int, list[int]] = {}
     for a, b in edges:
         if (a, b) != (source, target):
@@ -175,7 +189,7 @@ def _has_other_path(source: int, target: int, edges: Iterable[NodePair]) -> bool
 
 
 def _assign_rows(nodes: Sequence[Node], edges: Sequence[Edge]) -> list[int]:
-    """Return the row of each node: near its neighbors, so that few edges cross (Sugiyama)."""
+    """Return a row for each node, close to the rows of its neighbors, so that few edges cross (Sugiyama)."""
     sources: dict[int, list[int]] = {}
     targets: dict[int, list[int]] = {}
     for edge in edges:
@@ -209,10 +223,10 @@ _MAX_NAMES_PER_REASON = 3
 
 
 def list_levels(operations: Sequence[Operation]) -> list[list[Operation]]:
-    """Return the operations in topological levels: each is in the level after its last predecessor.
+    """Group operations into topological levels. An operation is one level after its last predecessor.
 
-    Within a level, operations are in the order of the plan. Operations in a dependency cycle form the last
-    level.
+    Within a level, operations have the order of the plan. Operations in a dependency cycle, or that depend on
+    a cycle, form the last level.
     """
     by_id = {operation.id: operation for operation in operations}
     pending_counts = {o.id: sum(id_ in by_id for id_ in o.after) for o in operations}
@@ -239,7 +253,10 @@ def list_levels(operations: Sequence[Operation]) -> list[list[Operation]]:
 
 
 def render_graph_text(operations: Sequence[Operation], style: Style = PLAIN) -> str:
-    """Render the levels as numbered steps, with the reason for every edge; empty without operations."""
+    """Render the operations in numbered steps, with their predecessors and the reasons for the order.
+
+    The result is empty if there are no operations.
+    """
     steps = list_levels(operations)
     if not steps:
         return ""
@@ -263,7 +280,10 @@ def render_graph_text(operations: Sequence[Operation], style: Style = PLAIN) -> 
 
 
 def _list_reasons(operation: Operation, names: Mapping[str, str]) -> list[str]:
-    """Return an operation's predecessors and the reasons. Many predecessors with one reason share a line."""
+    """Return a line for each predecessor of an operation, with the reason for the order.
+
+    Many predecessors with the same reason share a line.
+    """
     by_reason: dict[str, list[str]] = {}
     for predecessor_id in sorted(operation.after):
         by_reason.setdefault(sanitize_for_terminal(operation.after[predecessor_id]), []).append(

@@ -1,7 +1,7 @@
-"""A plan as a comment on a pull request: risks first, then the changes, then their values.
+"""Render a plan in Markdown for a comment on a pull request, on GitHub or GitLab.
 
-The Markdown works on GitHub and GitLab. A comment that would be too long is truncated: items that do not
-fit are counted instead.
+The comment lists the risks first, then the changes, and then the values of the changed fields. Items that do
+not fit are counted instead.
 """
 
 from collections import Counter
@@ -46,7 +46,7 @@ from kdeclare.report.plan.risks import (
 )
 
 RenderItem = Callable[[], str]
-"""Renders an item of a list; called only if there is room for the item."""
+"""A function that renders an item of a list. It is called only while the comment has space left."""
 
 
 def list_risk_items(plan: Plan) -> list[RenderItem]:
@@ -70,7 +70,7 @@ def _build_risk_item(
 
 
 def list_verdict_items(plan: Plan) -> list[RenderItem]:
-    """Return the items for policy warnings and overrides, which do not block changes."""
+    """Return the items for policy warnings and for overridden denials. Both do not block changes."""
     positions = _find_positions(plan)
     return [
         partial(_render_verdict, v, positions)
@@ -80,7 +80,7 @@ def list_verdict_items(plan: Plan) -> list[RenderItem]:
 
 
 def render_diagnostic_item(diagnostic: Diagnostic) -> str:
-    """Render summary, resource and position, then the detail, then the hint."""
+    """Render a diagnostic: the summary with resource and position, then the detail, then the hint."""
     names = [escape_code(str(part)) for part in (diagnostic.resource, diagnostic.place) if part]
     lines = [", ".join([f"- **{diagnostic.severity.value}** {escape_prose(diagnostic.summary)}", *names])]
     lines += [escape_prose(diagnostic.detail)] if diagnostic.detail else []
@@ -116,7 +116,7 @@ def _render_severe_change(change: Change, reasons: Iterable[str]) -> str:
 
 
 def list_short_risk_items(plan: Plan) -> list[RenderItem]:
-    """Return the items of the risk list in one line each, for plans with too many risks for a comment."""
+    """Return the items of the risk list in short form, one line each, for plans with many risks."""
     return [partial(_render_short_risk, found) for found in list_risks(plan)]
 
 
@@ -146,9 +146,9 @@ _MAX_FIELDS = 40
 def render_change_row(
     change: Change, plan: Plan, denied_paths: Collection[str] = (), targets: Iterable[tuple[str, str]] = ()
 ) -> str:
-    """Render one row: icon, resource, action and reason, risk, and the names of the changed fields.
+    """Render a change as a table row: icon, resource, action with reason, risk, and changed fields.
 
-    denied_paths: fields that are marked as denied. targets: see `plan_text.find_targets`.
+    denied_paths: the paths of fields to mark as denied. targets: see `plan_text.find_targets`.
     """
     target_texts = (f"{escape_prose(what)} {escape_code(target)}" for what, target in targets)
     action = join_nonempty([change.action.value, escape_prose(explain_change(change, plan)), *target_texts])
@@ -161,9 +161,10 @@ def render_change_row(
 
 
 def render_details(change: Change, denied_paths: Collection[str] = ()) -> str:
-    """Render the fields of a change and their values in a collapsed section. Count fields beyond a limit.
+    """Render the fields of a change and the values of the fields in a collapsed section.
 
-    denied_paths: fields that are not changed because they are denied.
+    Fields beyond a limit are counted instead. denied_paths: the paths of fields that are not changed because
+    they are denied.
     """
     position_note = f", {escape_code(str(change.source))}" if change.source else ""
     title = (
@@ -183,7 +184,7 @@ def _format_risk(risk: Risk) -> str:
 
 
 def format_omitted_details(count: int) -> str:
-    """Return the note that replaces the values of changes that do not fit."""
+    """Return the note about ``count`` changes whose values do not fit into the comment."""
     return (
         f"… and the values of {format_count(count, 'more change')} (omitted). "
         f"The text output of the plan shows them."
@@ -246,7 +247,7 @@ def _render_row(*cells: str) -> str:
 
 
 MAX_COMMENT_LENGTH = 65_000
-"""The maximum length of a comment in characters: GitHub accepts 65,536, and the CI steps add a few."""
+"""The maximum length of a comment in characters. GitHub accepts 65,536, and CI steps add some characters."""
 
 _MAX_ORPHANS = 20
 _STATUS_SENTENCES = {
@@ -258,7 +259,7 @@ _STATUS_SENTENCES = {
 def plan_markdown(plan: Plan, identity: str | None = None) -> str:
     """Render the whole comment, at most ``MAX_COMMENT_LENGTH`` characters, ending in a newline.
 
-    identity: the plan's id if it was read from a file; computed otherwise.
+    identity: the id of a plan that was read from a file. Without it, the id of the plan is computed.
     """
     outcome = plan_outcome(plan)
     header = f"## {escape_prose(outcome.headline)}\n"
@@ -274,7 +275,7 @@ def plan_markdown(plan: Plan, identity: str | None = None) -> str:
     )
     remaining = (
         MAX_COMMENT_LENGTH - len(header) - len(footer) - len(sections) - 1
-    )  # and a line between each two
+    )  # and a newline between each two sections
     rendered = {}
     for section, share in sections:
         rendered[section] = section(plan, int(remaining * share))
@@ -300,7 +301,7 @@ def render_problem_markdown(diagnostics: Iterable[Diagnostic]) -> str:
 
 
 def _render_risks(plan: Plan, max_length: int) -> str:
-    """Render all risks, in short form if there are many; risks that do not fit are counted."""
+    """Render all risks, in short form if necessary. Risks that do not fit even then are counted."""
     for items in (list_risk_items(plan), list_short_risk_items(plan)):
         fitting_items = take_fitting((item() for item in items), max_length - 20)
         if len(fitting_items) == len(items):
@@ -352,7 +353,7 @@ def _render_all_details(plan: Plan, max_length: int) -> str:
 
 
 def _render_policies(plan: Plan, max_length: int) -> str:
-    """Render the policy counts, warnings and overrides; denials are among the risks."""
+    """Render the policy counts, policy warnings and overridden denials. Denials are in the list of risks."""
     policy_counts = format_policy_counts(plan.verdicts).removeprefix("Policies: ")
     hint_text = find_denial_hint(plan)
     hint = f"\nHint: {escape_prose(hint_text)}\n" if hint_text else ""
@@ -364,7 +365,7 @@ def _render_policies(plan: Plan, max_length: int) -> str:
 
 
 def _render_warnings(plan: Plan, max_length: int) -> str:
-    """Render orphans and the diagnostics that do not block an apply."""
+    """Render the orphans, and the diagnostics that do not prevent an apply."""
     orphans = [c for c in plan.changes if c.action is Action.NO_OP]
     orphan_names = {str(c.id) for c in orphans}
     items = [
@@ -400,7 +401,7 @@ def _render_footer(plan: Plan, identity: str) -> str:
 
 
 def _list_active_changes(plan: Plan) -> list[Change]:
-    """Return the changes, the riskiest first, so that risky changes are omitted last."""
+    """Return the changes sorted by risk, the riskiest first, so that safe changes are omitted first."""
     return sort_by_risk(change for change in plan.changes if change.action is not Action.NO_OP)
 
 
@@ -409,7 +410,7 @@ def _render_section(title: str, text: str) -> str:
 
 
 def _render_fitting_items(items: Sequence[RenderItem], noun: str, max_length: int) -> str:
-    """Render the items of a list that fit, and count those that do not."""
+    """Render the items of a list that fit, followed by the number of omitted items."""
     fitting_items = take_fitting((item() for item in items), max_length - 60)
     omitted_count = len(items) - len(fitting_items)
     omission_note = (
@@ -419,7 +420,7 @@ def _render_fitting_items(items: Sequence[RenderItem], noun: str, max_length: in
 
 
 def _render_table(table_header: str, rows: Iterator[str], changes: Sequence[Change], max_length: int) -> str:
-    """Render the rows that fit, and count the others by action."""
+    """Render the rows that fit, followed by the number of omitted changes by action."""
     if not changes:
         return ""
     fitting_rows = take_fitting(rows, max_length - len(table_header) - 200)
@@ -440,7 +441,10 @@ def _render_table(table_header: str, rows: Iterator[str], changes: Sequence[Chan
 
 
 def take_fitting(rows: Iterable[str], max_length: int) -> list[str]:
-    """Return the first rows that fit, counting one newline per row; rows that do not fit are not rendered."""
+    """Return the rows that fit, up to the first row that does not. Each row needs one newline.
+
+    ``rows`` is not read further, so that a generator does not render the remaining rows.
+    """
     taken = []
     for row in rows:
         max_length -= len(row) + 1

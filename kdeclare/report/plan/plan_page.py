@@ -1,4 +1,4 @@
-"""A plan, or one run of it, as an HTML page: headline, risks, and the timing of operations."""
+"""Render a plan or a run as an HTML page: headline, risks or problems, and the timing of operations."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -37,15 +37,15 @@ from kdeclare.report.run.run_text import format_done_counts
 from kdeclare.report.run.views import RunDetail, RunStep
 
 _OPEN_END_FACTOR = 1.1
-"""How much wider the drawing is if an operation has no known end."""
+"""The factor by which the time axis is extended if an operation has no known end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """Operations of one verb that started together and ended together.
+    """A bar of the waterfall chart: operations with the same verb that started and ended together.
 
-    begun, ended: seconds since the start of the run; ended is None if unknown. steps: indexes in the order
-    of the plan.
+    begun, ended: seconds since the start of the run; ended is None if unknown. steps: the indexes of the
+    operations in the plan.
     """
 
     begun: float
@@ -57,10 +57,11 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Waterfall:
-    """When the operations of a run were in progress.
+    """A waterfall chart that shows when the operations of a run were in progress.
 
-    bars: in the order of their start. seconds: the duration of the run, up to the last known event.
-    span: the seconds that the drawing covers, which is more than ``seconds`` if a bar has no end.
+    bars: the bars in the order of their start. seconds: the number of seconds from the start of the run to
+    the last known event. span: the length of the time axis in seconds. It is greater than ``seconds`` if a
+    bar has no known end.
     """
 
     bars: tuple[Bar, ...]
@@ -69,7 +70,7 @@ class Waterfall:
 
 
 def build_waterfall(detail: RunDetail) -> Waterfall:
-    """Build the bars of a run; operations that never started have none."""
+    """Build the waterfall chart of a run. Operations that were not started have no bar."""
     started_at = detail.run.started
     groups: dict[tuple[datetime, datetime | None, str, Status], list[int]] = {}
     for number, step in enumerate(detail.steps):
@@ -97,7 +98,7 @@ def build_waterfall(detail: RunDetail) -> Waterfall:
 
 
 def compute_operation_seconds(detail: RunDetail) -> Mapping[str, float]:
-    """Return the duration of each operation in seconds, if known, by operation id."""
+    """Return the duration in seconds of each operation that has a known duration, by operation id."""
     return {
         step.id: duration_s for step in detail.steps if (duration_s := _compute_duration(step)) is not None
     }
@@ -108,7 +109,7 @@ def _compute_duration(step: RunStep) -> float | None:
 
 
 def _compute_seconds_since(start: datetime, end: datetime) -> float:
-    return max(0.0, (end - start).total_seconds())  # the clock may have been set back
+    return max(0.0, (end - start).total_seconds())  # the system clock may have been set back
 
 
 def _get_bar_order(bar: Bar) -> tuple[float, float, tuple[int, ...]]:
@@ -116,14 +117,15 @@ def _get_bar_order(bar: Bar) -> tuple[float, float, tuple[int, ...]]:
 
 
 MAX_NOTES = 200
-"""The maximum number of notes in a page; the others are counted."""
+"""The maximum number of notes on a page. Further notes are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageNote:
-    """One item of a list. tag: a word for its severity. more: additional tags.
+    """A note in a list on the page.
 
-    resource: the resource that the item is about, if any.
+    tag: a word for the severity of the note. more: additional tags. resource: the resource that the note is
+    about; None if the note is not about one resource.
     """
 
     tag: str
@@ -136,9 +138,10 @@ class PageNote:
 def build_notes_data(
     items: Sequence[PageNote], rest_reference: str, max_items: int | None = MAX_NOTES
 ) -> dict[str, object]:
-    """Build the data of a list, with the number of omitted items.
+    """Build the data of a list of notes, with the number of omitted notes.
 
-    rest_reference: where the omitted items can be found. max_items: None for all.
+    rest_reference: where users find the omitted notes. max_items: the maximum number of notes; None for no
+    limit.
     """
     shown_items = [asdict(item) for item in items[:max_items]]
     return {"items": shown_items, "left": len(items) - len(shown_items), "others": rest_reference}
@@ -151,7 +154,7 @@ def list_plan_risks(plan: Plan) -> list[PageNote]:
 
 
 def list_plan_notes(plan: Plan) -> list[PageNote]:
-    """Return the items that do not block an apply: verdicts, diagnostics, orphans, and unmanaged keys."""
+    """Return the notes that do not prevent an apply: verdicts, diagnostics, orphans and unmanaged keys."""
     verdicts = [_build_verdict_note(v) for v in select_notable_verdicts(plan.verdicts) if not v.is_denial]
     orphans = {str(c.id) for c in plan.changes if c.action is Action.NO_OP}
     remaining_diagnostics = (
@@ -202,7 +205,7 @@ def _build_orphan_notes(names: Sequence[str]) -> list[PageNote]:
 
 
 def list_run_problems(detail: RunDetail) -> list[PageNote]:
-    """Return the unsuccessful operations, worst first, and what was denied before the run."""
+    """Return notes about unsuccessful operations, worst first, and about changes denied before the run."""
     names = {step.id: sanitize_for_terminal(f"{step.verb} {step.resource}") for step in detail.steps}
     unsuccessful_steps = [step for step in detail.steps if step.known_status is not Status.DONE]
     problems = [_build_step_note(step, names) for step in sorted(unsuccessful_steps, key=_rank_step)]
@@ -213,7 +216,7 @@ def list_run_problems(detail: RunDetail) -> list[PageNote]:
 
 
 def list_run_notes(detail: RunDetail) -> list[PageNote]:
-    """Return the overridden denials and the diagnostics of the run that do not block."""
+    """Return notes about overridden denials, and about diagnostics that did not block the run."""
     overrides = [
         PageNote(
             "overridden",
@@ -321,7 +324,10 @@ _JSON_REFERENCE = "--format json"
 
 
 def render_plan_page(plan: Plan, identity: str | None = None) -> str:
-    """Render the whole page (about 0.3 kB per change). identity: the plan's id if it was read from a file."""
+    """Render the page of a plan (about 0.3 kB per change).
+
+    identity: the id of a plan that was read from a file. Without it, the id of the plan is computed.
+    """
     strings = StringTable()
     outcome = plan_outcome(plan)
     data = build_body_data(plan, strings) | {
@@ -341,7 +347,7 @@ def render_plan_page(plan: Plan, identity: str | None = None) -> str:
 
 
 def render_run_page(detail: RunDetail) -> str:
-    """Render the page of a run: its plan, the results, and the timing."""
+    """Render the page of a run with its plan, its results and the timing of its operations."""
     strings = StringTable()
     run = detail.run
     data = build_body_data(detail.plan, strings, compute_operation_seconds(detail)) | {
@@ -415,7 +421,7 @@ def _list_run_facts(detail: RunDetail) -> LabeledValues:
 
 
 def _build_run_data(detail: RunDetail, strings: StringTable) -> dict[str, Any]:
-    """Return the result of each operation in the order of the plan, and the bars of the waterfall."""
+    """Build the data about the results of operations, in the order of the plan, and the waterfall chart."""
     step_indexes = {step.id: number for number, step in enumerate(detail.steps)}
     steps = detail.steps
     return {

@@ -1,7 +1,7 @@
-"""The data embedded in the pages of a plan and of a run: columns of indexes into a table of strings.
+"""Build the data that is embedded in the HTML pages of plans and runs.
 
-Values are formatted as in the text of a plan (`values.format_value`), so that a page contains neither
-secrets nor their hashes.
+The data consists of table columns, which contain indexes into one list of strings. Values are formatted as in
+the text output of a plan (`values.format_value`), so a page contains no secrets and no hashes of secrets.
 """
 
 from collections import Counter
@@ -46,7 +46,7 @@ ACTION_LABELS: Mapping[Action, tuple[str, str]] = {
     Action.FORGET: ("forget", "released, kept in the cluster"),
     Action.NO_OP: ("orphaned", "owned, no longer declared, left unchanged"),
 }
-"""The label of each action on the page, and its meaning."""
+"""The label of each action on the page, and the meaning of the action."""
 
 RISKS_BY_SEVERITY = (*reversed(Risk),)
 
@@ -54,12 +54,15 @@ RISKS_BY_SEVERITY = (*reversed(Risk),)
 def build_body_data(
     plan: Plan, strings: StringTable, seconds: Mapping[str, float] | None = None
 ) -> dict[str, Any]:
-    """Build the data that the pages of a plan and of its run have in common.
+    """Build the data that the page of a plan and the page of a run have in common.
 
-    Actions and risks are indexes into ``actions`` and ``risks``. Columns of ``changes``, ``fields`` and
-    ``operations`` hold indexes into ``strings``, or -1 for no text; ``first`` is the index of the first field
-    of a change. ``after`` has one list per operation, which alternates the index of a predecessor and that of
-    the reason.
+    Most columns of ``changes``, ``fields`` and ``operations`` contain indexes into ``strings``, or -1 if
+    there is no text. Exceptions:
+
+    - actions and risks are indexes into ``actions`` and ``risks``
+    - ``first`` is the index of the first field of a change
+    - ``after`` has a list for each operation: the index of a predecessor, the index of the reason for the
+      order, the index of the next predecessor, and so on
     """
     changes = order_changes(plan)
     change_indexes = {str(change.id): number for number, change in enumerate(changes)}
@@ -78,7 +81,7 @@ def build_body_data(
 
 
 def order_changes(plan: Plan) -> list[Change]:
-    """Return the changes in order of risk, followed by the orphans."""
+    """Return the changes, the riskiest first, followed by the orphans."""
     active_changes = sort_by_risk(change for change in plan.changes if change.action is not Action.NO_OP)
     return [*active_changes, *(change for change in plan.changes if change.action is Action.NO_OP)]
 
@@ -109,7 +112,7 @@ def _build_change_columns(
 
 
 def _format_reason(change: Change, plan: Plan, targets: Iterable[tuple[str, str]]) -> str:
-    """Return the reason of a change and its targets."""
+    """Return a text with the reason and the targets of a change."""
     return join_nonempty(
         [
             sanitize_for_terminal(explain_change(change, plan)),
@@ -142,7 +145,10 @@ def _build_field_columns(plan: Plan, changes: Sequence[Change], strings: StringT
 
 
 def _format_sides(change: Change, field: FieldChange) -> tuple[str | None, str | None]:
-    """Return the values before and after. A creation or deletion has only one of the two."""
+    """Return the values of a field before and after the change.
+
+    The first value is None if the resource is created. The second is None if the resource is removed.
+    """
     if change.action is Action.UPDATE:
         return format_value(field.before, field.path), format_value(field.after, field.path)
     side = format_value(get_only_value(change, field), field.path)
@@ -158,7 +164,7 @@ def _format_note(field: FieldChange, denied_paths: Collection[str]) -> str:
 
 
 def _build_verdict_columns(plan: Plan, strings: StringTable) -> dict[str, list[int]]:
-    """Build the columns of the verdicts that do not simply allow."""
+    """Build the columns for denials, overridden denials and warnings."""
     notable_verdicts = select_notable_verdicts(plan.verdicts)
     return {
         "resource": [strings.place(sanitize_for_terminal(verdict.resource)) for verdict in notable_verdicts],
@@ -170,7 +176,10 @@ def _build_verdict_columns(plan: Plan, strings: StringTable) -> dict[str, list[i
 def _build_operation_columns(
     operations: Sequence[Operation], change_indexes: Mapping[str, int], strings: StringTable
 ) -> dict[str, list[int]]:
-    """Build the columns of operations; ``change`` is the change's index, or -1 for the engine's own steps."""
+    """Build the columns for operations. ``change`` is the index of the operation's change.
+
+    It is -1 for operations that do not belong to a change, but were added by the engine.
+    """
     return {
         "change": [change_indexes.get(str(op.resource), -1) for op in operations],
         "verb": [strings.place(sanitize_for_terminal(op.verb)) for op in operations],
@@ -213,9 +222,10 @@ def _build_graph_data(layout: GraphLayout, strings: StringTable) -> dict[str, An
 
 
 def _build_move_data(plan: Plan, strings: StringTable) -> dict[str, Any] | None:
-    """Build the data of the replica map; None if the plan places no replicas.
+    """Build the data of the replica map. Return None if the plan does not place replicas.
 
-    Each of ``cells`` is a list of topic, broker, replicas before and after, and leaders before and after.
+    Each of the ``cells`` is a list: the index of the topic, the index of the broker, the number of replicas
+    before and after, and the number of preferred leaders before and after.
     """
     assignments = summarize_assignments(plan.operations, plan.racks)
     if assignments is None:
@@ -241,12 +251,12 @@ def _build_move_data(plan: Plan, strings: StringTable) -> dict[str, Any] | None:
 
 
 MAX_TOPIC_ROWS = 100
-"""The maximum number of topics with a row of their own; the others share one row."""
+"""The maximum number of topics that have one row each. All further topics share one row."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerReplicas:
-    """The replicas of a topic on one broker, and how many of them are preferred leaders."""
+    """The number of replicas and of preferred leaders of a topic on one broker, before and after the plan."""
 
     before: int = 0
     after: int = 0
@@ -256,13 +266,18 @@ class BrokerReplicas:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaAssignments:
-    """The partitions that a plan places, and the brokers that hold their replicas.
+    """A summary of the replicas that a plan places on brokers.
 
-    brokers: sorted by rack and id. topics: those with the most replicas to copy first; None is the row shared
-    by the ``others`` topics without a row of their own. held: by the indexes of topic and broker.
-    partitions: the number of placed partitions. copied: replicas on brokers that had none.
-    narrowed_count: partitions that are on fewer racks than before. unplaced_count: new topics whose
-        replicas the brokers place.
+    brokers: broker ids, sorted by rack and id.
+    racks: the known racks by broker id.
+    topics: the topics, sorted by the number of replicas to copy, highest first. None stands for the row that
+        all further topics share.
+    held: the counts of replicas by the index of the topic and the index of the broker.
+    partitions: the number of partitions whose replicas are placed.
+    copied: the number of replicas that are copied to a broker that did not hold the partition before.
+    narrowed_count: the number of partitions that will be on fewer racks than before.
+    others: the number of topics that share one row.
+    unplaced_count: the number of new topics for which the brokers choose the placement.
     """
 
     brokers: tuple[int, ...]
@@ -285,7 +300,7 @@ class _ReplicaTally:
     copied: int = 0
 
     def add(self, before: Sequence[int], after: Sequence[int]) -> None:
-        """Add one partition."""
+        """Add the replicas of one partition."""
         self.before.update(before)
         self.after.update(after)
         self.leads_before.update(before[:1])
@@ -309,9 +324,9 @@ class _ReplicaTally:
 def summarize_assignments(
     operations: Iterable[Operation], racks: Mapping[int, str]
 ) -> ReplicaAssignments | None:
-    """Summarize the replicas that operations place; None if they place none.
+    """Summarize the replicas that the operations place. Return None if the operations do not place replicas.
 
-    racks: by broker id, as far as known.
+    racks: the known racks by broker id.
     """
     placements, unplaced_count = _collect_placements(operations)
     if not placements:
@@ -353,7 +368,10 @@ _PlacementsByPartition = dict[tuple[str, int], tuple[Sequence[int], Sequence[int
 
 
 def _collect_placements(operations: Iterable[Operation]) -> tuple[_PlacementsByPartition, int]:
-    """Return replicas before and after by topic and partition, and how many new topics have no placement."""
+    """Return the replicas before and after by topic and partition.
+
+    The second value is the number of new topics for which the brokers choose the placement.
+    """
     by_partition: _PlacementsByPartition = {}
     unplaced_count = 0
     for op in operations:
@@ -363,14 +381,14 @@ def _collect_placements(operations: Iterable[Operation]) -> tuple[_PlacementsByP
         unplaced_count += not placements
         for item in placements:
             partition = item.name, item.number
-            # If a partition is moved twice, the first move has the original replicas.
+            # If a partition is moved twice, only the first move starts from the current replicas.
             original, _ = by_partition.get(partition, (item.before, item.after))
             by_partition[partition] = original, item.after
     return by_partition, unplaced_count
 
 
 def _is_narrowed(before: Sequence[int], after: Sequence[int], racks: Mapping[int, str]) -> bool:
-    """Whether the replicas are on fewer racks than before; False if the rack of a broker is unknown."""
+    """Whether the replicas are on fewer racks than before. False if the rack of a broker is unknown."""
     if not before or not {*before, *after} <= racks.keys():
         return False
     return len({racks[b] for b in after}) < len({racks[b] for b in before})

@@ -1,4 +1,4 @@
-"""A plan as text: the headline, the changes, and everything else a reader should know."""
+"""Render a plan as text: the headline, the changes, policies, warnings and a summary."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ from kdeclare.report.plan.plan_graph import render_graph_text
 from kdeclare.report.plan.risks import SEVERE_RISKS, list_risk_causes, list_risk_names, sort_deletions_first
 
 ORPHANED_CODE = "orphaned"
-"""The code of the diagnostic about an orphan; the text has a separate paragraph for orphans."""
+"""The code of diagnostics about orphans. A separate paragraph is shown in place of these diagnostics."""
 
 _MAX_UNMANAGED = 20
 _ICONS = {
@@ -40,7 +40,7 @@ _ICONS = {
     Action.NO_OP: "·",
 }
 _MOVE_ICON = "↻"
-_MAX_ALIGNED_WIDTH = 44  # longer values do not move the arrows of other lines to the right
+_MAX_ALIGNED_WIDTH = 44  # longer values do not change the alignment of other lines
 
 _REASON_TEXTS = {
     (Action.UPDATE, Reason.DECLARED): "not managed before",
@@ -60,7 +60,7 @@ _HIGHLIGHTED_REASONS = (Reason.DRIFTED, Reason.ADOPT, Reason.RECREATED)
 
 
 def plan_text(plan: Plan, style: Style = PLAIN, graph: bool = False) -> str:
-    """Render a plan, ending in a newline. ``graph`` adds the order of execution."""
+    """Render a plan, ending in a newline. graph: whether to show the order in which operations run."""
     blocks = [_render_headline(plan, style), render_changes(plan, style)]
     if graph:
         blocks.append(render_graph_text(plan.operations, style))
@@ -78,14 +78,14 @@ def plan_text(plan: Plan, style: Style = PLAIN, graph: bool = False) -> str:
 
 
 def get_icon(change: Change) -> str:
-    """Return ``+ ~ - ○ ·``, or ``↻`` if the change only moves data."""
+    """Return the icon of a change: one of ``+ ~ - ○ ·`` by its action, or ``↻`` if it only moves data."""
     if change.action is Action.UPDATE and is_move(change):
         return _MOVE_ICON
     return _ICONS[change.action]
 
 
 def explain_change(change: Change, plan: Plan) -> str:
-    """Return the reason in words; empty if the action needs no explanation."""
+    """Return the reason for a change in words; empty if the change needs no explanation."""
     if change.reason is Reason.ROLLBACK:
         return f"undoing run {plan.undoes}" if plan.undoes else "rollback"
     return _REASON_TEXTS.get((change.action, change.reason), "").format(noun=change.id.kind.lower())
@@ -98,7 +98,7 @@ def _render_headline(plan: Plan, style: Style) -> str:
 
 
 def render_changes(plan: Plan, style: Style = PLAIN) -> str:
-    """Render the changes with their fields, one paragraph each; empty if there are none."""
+    """Render a paragraph for each change with its fields. The result is empty if there are no changes."""
     verdicts_by_resource = defaultdict(list)
     for verdict in select_notable_verdicts(plan.verdicts):
         verdicts_by_resource[verdict.resource].append(verdict)
@@ -136,7 +136,10 @@ def _render_title(change: Change, plan: Plan, style: Style) -> str:
 
 
 def find_targets(plan: Plan) -> Mapping[str, Sequence[tuple[str, str]]]:
-    """Return (label, target) pairs by resource, for changes whose name and fields do not show the target."""
+    """Return the targets of operations as (label, target) pairs by resource.
+
+    Only operations whose target is not visible in the name or fields of the resource have a target.
+    """
     targets_by_resource: dict[str, dict[tuple[str, str], None]] = defaultdict(dict)
     for op in plan.operations:
         target = get_operation_type(op).describe_target(op)
@@ -148,7 +151,7 @@ def find_targets(plan: Plan) -> Mapping[str, Sequence[tuple[str, str]]]:
 
 
 def _render_causes(change: Change, style: Style) -> list[str]:
-    """Explain why records can be lost or a change cannot be undone, and which fields cause it."""
+    """Explain the severe risks of a change: why it can lose records or cannot be undone, with the fields."""
     if change.blocked:
         return []
     severe_causes = (c for c in list_risk_causes(change) if c.risk in SEVERE_RISKS and c.text)
@@ -156,7 +159,7 @@ def _render_causes(change: Change, style: Style) -> list[str]:
 
 
 def _render_fields(change: Change, style: Style, denied_paths: Collection[str]) -> list[str]:
-    """Render one line per field. denied_paths: fields that are not changed because they are denied."""
+    """Render one line per field. denied_paths: the paths of fields whose changes are denied."""
     if change.action in (Action.CREATE, Action.DELETE, Action.FORGET):
         rows = [(_format_name(f), format_value(get_only_value(change, f), f.path)) for f in change.fields]
         width = max((len(name) for name, _ in rows), default=0)
@@ -184,7 +187,7 @@ def _render_fields(change: Change, style: Style, denied_paths: Collection[str]) 
 
 
 def find_adopted_fields(change: Change) -> frozenset[str]:
-    """Return the paths of adopted fields if the change also has fields that are not adopted."""
+    """Return the paths of the adopted fields of a change. The result is empty if all fields are adopted."""
     if change.reason is not Reason.ADOPT or all(field.reason is None for field in change.fields):
         return frozenset()
     return frozenset(field.path for field in change.fields if field.reason is None)
@@ -199,7 +202,10 @@ def _format_after(field: FieldChange, style: Style) -> str:
 
 
 def format_list_edits(field: FieldChange) -> str:
-    """Return the elements of an APPEND or SUBTRACT: ``+compact -delete``. Empty for SET and DELETE."""
+    """Format the elements that APPEND adds to a list (``+compact``) or SUBTRACT removes (``-delete``).
+
+    The result is empty for changes of other types.
+    """
     if field.value is None or field.op not in (FieldOp.APPEND, FieldOp.SUBTRACT):
         return ""
     elements = field.value if isinstance(field.value, list | tuple) else [field.value]
@@ -208,7 +214,7 @@ def format_list_edits(field: FieldChange) -> str:
 
 
 def get_only_value(change: Change, field: FieldChange) -> JsonValue:
-    """Return the value of a field of a resource that is created or deleted as a whole."""
+    """Return the value of a field if the change creates, deletes or forgets the resource."""
     return field.after if change.action is Action.CREATE else field.before
 
 
@@ -252,7 +258,7 @@ def _render_irreversible(plan: Plan, style: Style) -> str:
 
 
 def format_adoption(plan: Plan) -> str:
-    """Describe changes of ownership of resources that do not change. Empty if there are none."""
+    """Describe changes to the ownership of resources that are otherwise unchanged; empty without changes."""
     count = count_adopted(plan)
     if count:
         adopted = f"Apply will take ownership of {format_count(count, 'resource')}.\n"
@@ -264,7 +270,10 @@ def format_adoption(plan: Plan) -> str:
 
 
 def _render_released(plan: Plan) -> str:
-    """List the resources that lose their owner or deletion protection and have no change that shows it."""
+    """List the resources that will no longer be owned, or no longer be protected from deletion.
+
+    Resources that are deleted or forgotten are left out.
+    """
     changed_ids = {c.id for c in plan.changes if c.action in (Action.DELETE, Action.FORGET)}
     lines = []
     for item in plan.ownership:
@@ -290,7 +299,7 @@ def _render_orphans(plan: Plan, style: Style) -> str:
 
 
 def format_orphan_hint(names: Sequence[str]) -> str:
-    """Return the hint for orphans with these printable names."""
+    """Return the hint for orphans. names: the names of the orphans, safe to print."""
     if len(names) == 1:
         name, pronoun, released = names[0], "it", "it"
     else:

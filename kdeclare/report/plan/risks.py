@@ -1,4 +1,4 @@
-"""The risks of a plan that a reviewer must not miss, in the same order for all reports."""
+"""Find the risks of a plan that reviewers must see. All reports show the risks in the same order."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +21,10 @@ _MAX_NAMED_FIELDS = 4
 
 @dataclass(frozen=True, slots=True)
 class RiskCause:
-    """One risk of a change. cause: a sentence that explains it, or empty. paths: the affected fields."""
+    """One risk of a change.
+
+    cause: a sentence that explains the risk; may be empty. paths: the paths of the affected fields.
+    """
 
     risk: Risk
     cause: str
@@ -29,7 +32,7 @@ class RiskCause:
 
     @property
     def text(self) -> str:
-        """The cause and the affected fields in one line; either can be missing."""
+        """The cause followed by the affected fields, in one line."""
         names = [sanitize_for_terminal(strip_configs_prefix(path)) for path in self.paths[:_MAX_NAMED_FIELDS]]
         omitted_count = len(self.paths) - _MAX_NAMED_FIELDS
         field_names = join_nonempty([*names, f"{omitted_count:,} more" if omitted_count > 0 else ""])
@@ -41,9 +44,12 @@ class RiskCause:
 
 
 def list_risks(plan: Plan) -> list[Diagnostic | Verdict | Change]:
-    """Return deletions, then what blocks changes, then changes that cannot be undone or can lose records.
+    """Return the risks of a plan in this order.
 
-    A blocked change is included only if no diagnostic and no verdict explains why it is blocked.
+    1. changes that delete a resource
+    2. errors, then denials, which block changes
+    3. blocked changes for which no diagnostic or verdict explains the reason
+    4. changes that cannot be undone or can lose records
     """
     blocking = [d for d in sort_diagnostics(plan.diagnostics) if d.is_blocking]
     denial_verdicts = [v for v in select_notable_verdicts(plan.verdicts) if v.is_denial]
@@ -60,24 +66,27 @@ def list_risks(plan: Plan) -> list[Diagnostic | Verdict | Change]:
 
 
 def is_deletion(change: Change) -> bool:
-    """Whether the plan deletes the resource."""
+    """Whether applying the plan deletes the resource of this change. A blocked change deletes nothing."""
     return change.action is Action.DELETE and not change.blocked
 
 
 def sort_deletions_first(changes: Iterable[Change]) -> list[Change]:
-    """Return deletions before everything else; otherwise in the given order."""
+    """Return the changes with deletions first. Otherwise, keep the given order."""
     return sorted(changes, key=lambda c: not is_deletion(c))
 
 
 def sort_by_risk(changes: Iterable[Change]) -> list[Change]:
-    """Return deletions, then blocked changes, then irreversible to safe ones; ties keep the given order."""
+    """Sort changes: deletions first, then blocked changes, then all others by risk, the highest risk first.
+
+    Changes with the same risk keep the given order.
+    """
     return sorted(
         changes, key=lambda c: (not is_deletion(c), not c.blocked, _RISKS_BY_SEVERITY.index(c.risk))
     )
 
 
 def list_risk_causes(change: Change) -> list[RiskCause]:
-    """Return all risks of a change except "safe", the highest first, with the affected fields."""
+    """Return the risks of a change with the affected fields, the highest risk first. Omit the risk "safe"."""
     paths_by_cause: dict[tuple[Risk, str], list[str]] = defaultdict(list)
     if change.risk not in {field.risk for field in change.fields}:
         paths_by_cause[change.risk, _get_resource_cause(change)] = []
@@ -90,7 +99,7 @@ def list_risk_causes(change: Change) -> list[RiskCause]:
 
 
 def format_field_risk(field: FieldChange) -> str:
-    """Return the risk of a field, with the cause of a severe one; empty for a safe field."""
+    """Return the risk of a field, with the cause if the risk is severe; empty if the field is safe."""
     if field.risk is Risk.SAFE:
         return ""
     return (
@@ -101,7 +110,7 @@ def format_field_risk(field: FieldChange) -> str:
 
 
 def list_risk_names(change: Change) -> list[str]:
-    """Return the risks of a change except "safe", the highest first."""
+    """Return the names of the risks of a change, the highest risk first. Omit the risk "safe"."""
     return [risk.value for risk in change.risks if risk is not Risk.SAFE]
 
 
@@ -110,7 +119,10 @@ def _get_resource_cause(change: Change) -> str:
 
 
 def find_irreversible_reasons(plan: Plan) -> Mapping[str, Sequence[str]]:
-    """Return a few reasons why operations cannot be undone, by resource, without causes shown by fields."""
+    """Return, by resource, up to three reasons why operations cannot be undone.
+
+    Reasons that are already shown as the cause of a field's risk are omitted.
+    """
     reasons_by_resource: dict[str, list[str]] = defaultdict(list)
     causes_by_resource = {str(c.id): {field.cause for field in c.fields} for c in plan.changes}
     for op in plan.operations:

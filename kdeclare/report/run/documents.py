@@ -1,4 +1,4 @@
-"""JSON documents of a finished run and of the current status, and the schemas of all documents about runs."""
+"""The JSON documents of a run and of the current status, and the JSON Schemas of all documents about runs."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -39,7 +39,10 @@ from kdeclare.report.run.views import (
 
 @dataclass(frozen=True, slots=True)
 class OperationResultDocument:
-    """The result of one operation; ``cause`` is the operation whose failure caused it to be skipped."""
+    """The result of one operation.
+
+    If the operation was skipped, ``cause`` is the operation whose failure caused the skip.
+    """
 
     schema_name = "OperationResultDocument"
 
@@ -54,7 +57,7 @@ class OperationResultDocument:
 
 @dataclass(frozen=True, slots=True)
 class RunDocument:
-    """The result of apply or rollback."""
+    """The result of apply or rollback as a JSON document."""
 
     format_version: Literal["1.0"]
     run_id: Annotated[str | None, Field(description="null if there was nothing to run.")]
@@ -82,9 +85,10 @@ class RunDocument:
 def build_run_document(
     run: ApplyResult, known_plan_id: str | None = None, seconds: float | None = None
 ) -> RunDocument:
-    """Return the result of apply or rollback (docs/schemas/run.schema.json).
+    """Build the JSON document of apply or rollback (docs/schemas/run.schema.json).
 
-    known_plan_id: the plan's id if it was read from a file; otherwise the run's own is used.
+    known_plan_id: the id of a plan that was read from a file. Without it, the id of the run's plan is used.
+    seconds: the duration of the run; None if unknown.
     """
     outcome, plan = run_outcome(run), run.plan
     operations = tuple(_build_operation_document(o, run.results.get(o.id)) for o in plan.operations)
@@ -146,7 +150,7 @@ class WorkInProgress:
 
 @dataclass(frozen=True, slots=True)
 class StatusDocument:
-    """What is in progress right now."""
+    """The current status of an environment as a JSON document."""
 
     project: str
     env: str
@@ -156,7 +160,7 @@ class StatusDocument:
     moves: tuple[Annotated[Mapping[str, JsonValue], PlainSerializer(dict, return_type=MoveDocument)], ...]
     work: Annotated[
         tuple[WorkInProgress, ...],
-        Field(description="Work in systems that have no fields of their own in this document."),
+        Field(description="Work in systems for which this document has no separate fields."),
     ]
     progress: MoveProgress | None
     throttles: int
@@ -164,7 +168,7 @@ class StatusDocument:
 
 
 def dump_status(view: StatusView) -> dict[str, JsonValue]:
-    """Return what is in progress right now; systems add fields of their own."""
+    """Return the JSON document of the current status. Systems can add more fields to the document."""
     progress = next((activity.progress for activity in view.activities if activity.progress), None)
     moves = tuple(work.document for work in view.ongoing if work.document)
     other_work = tuple(
@@ -180,13 +184,13 @@ def dump_status(view: StatusView) -> dict[str, JsonValue]:
 
 @dataclass(frozen=True, slots=True)
 class LockStatusDocument:
-    """The holder of the lock of a state."""
+    """The holder of a state's lock as a JSON document."""
 
     lock: Annotated[LockInfo | None, Field(description="null if the state is not locked.")]
 
 
 def build_run_schemas() -> dict[str, dict[str, Any]]:
-    """Return the JSON Schemas by name; see `publish_schemas`."""
+    """Return the JSON Schemas of all documents about runs by name; see `publish_schemas`."""
     return publish_schemas(
         {
             "history": History,

@@ -41,17 +41,18 @@ _COLUMNS = (
     *map(Column, ("BY", "WHAT")),
 )
 _NARROW_COLUMNS = (0, 2, 3, 4, 5)
-"""The indexes of the columns to keep in a terminal that is too narrow for all."""
+"""The indexes of the columns to show if the terminal is too narrow for all columns."""
 _DETAIL_INDENT = "    "
 
 
 def render_history_text(
     runs: Sequence[RunSummary], style: Style = PLAIN, width: int | None = None, *, older_count: int = 0
 ) -> str:
-    """Render a table of runs in the given order. older_count: how many older runs are not shown.
+    """Render a table of runs in the given order, with one line per run.
 
-    width: columns of the terminal, None for no limit. If the runs do not fit into a line each, user and
-    command go on lines below, and the start time is left out, because the id contains it.
+    width: the width of the terminal; None for no limit. If the lines do not fit, the user and the command are
+    on a second line, and the start time is omitted, because the id of the run contains it. older_count: the
+    number of older runs that are not shown.
     """
     if not runs:
         return "No runs yet.\n"
@@ -91,9 +92,9 @@ def _render_history_table(
 
 
 def render_run_detail_text(detail: RunDetail, style: Style = PLAIN, with_steps: bool = False) -> str:
-    """Render one run in full: user, time, changes, and unsuccessful operations.
+    """Render the details of a run: user, time, changes, and unsuccessful operations.
 
-    ``with_steps`` adds every operation with its start time.
+    with_steps: whether to show every operation with its start time.
     """
     run = detail.run
     duration_note = (
@@ -156,7 +157,7 @@ def render_history_diff_text(diff: "HistoryDiff", style: Style = PLAIN) -> str:
 
 
 def _format_plan_value(value: JsonValue, path: str) -> str:
-    """Format what one plan contains for a field, a change, or a property of the plan."""
+    """Format the value that a plan contains for a field, for a change, or for a property of the plan."""
     if value is None:
         return "-" if path else "(no change)"
     if not path:
@@ -173,7 +174,7 @@ def _format_plan_value(value: JsonValue, path: str) -> str:
 
 
 def format_time(time: datetime) -> str:
-    """Format a time in UTC to the second, independent of the machine's time zone."""
+    """Format a time in UTC to the second."""
     return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
@@ -197,7 +198,7 @@ def _build_history_row(run: RunSummary, style: Style) -> tuple[Cell, ...]:
 
 
 def _list_remarks(run: RunSummary) -> list[str]:
-    """Return additional information about a run."""
+    """Return remarks about a run: the undone run, the undoing run, overrides, and problems with its files."""
     remarks = (
         (run.undoes, f"undoes {sanitize_for_terminal(run.undoes or '')}"),
         (run.undone_by, f"undone by {sanitize_for_terminal(run.undone_by or '')}"),
@@ -208,7 +209,10 @@ def _list_remarks(run: RunSummary) -> list[str]:
 
 
 def _format_change_counts(run: RunSummary) -> str:
-    """Return a plan's changes in short form (``+5 ~2 -1``), including changes of ownership only."""
+    """Count the changes of a run in short form, such as ``+5 ~2 -1``.
+
+    Resources that are only adopted or released are counted in words.
+    """
     summary = run.summary
     signs = (("+", summary.create), ("~", summary.update), ("-", summary.delete))
     labels = ((run.adopted, "adopted"), (summary.forget, "released"))
@@ -221,7 +225,7 @@ def _get_outcome_color(run: RunSummary, style: Style) -> Callable[[str], str]:
 
 
 def _render_overrides(detail: RunDetail, style: Style) -> str:
-    """Render the overridden denials with user and reason. Of many denials, count those beyond a limit."""
+    """Render the overridden denials with the user and the reasons. Denials beyond a limit are counted."""
     if not detail.overrides:
         return ""
     principals = {item.principal for item in detail.overrides}
@@ -241,7 +245,7 @@ def _render_overrides(detail: RunDetail, style: Style) -> str:
             f"  policy {sanitize_for_terminal(item.policy)} on "
             f"{sanitize_for_terminal(item.resource)}{subject_note}"
         )
-        if len(principals) > 1:  # each system has its own principal for kdeclare
+        if len(principals) > 1:  # the principal can differ between systems
             line += (
                 f" as {sanitize_for_terminal(item.principal)}"
                 if item.principal
@@ -281,12 +285,16 @@ def _build_operation_outcome(step: RunStep, names_by_id: Mapping[str, str]) -> O
 class PlanDifference:
     """One difference between two plans.
 
-    a, b: the contents of either plan; None if it has nothing there.
+    resource: the id of the resource, or ``plan`` for a property of the whole plan.
 
-    resource: its id, or ``plan`` for properties of the whole plan.
-    path: a field (``configs.retention.ms``; a and b are then {op, before, after}), a property of the change
-    (``action``, ``reason`` …), or empty if only one plan changes the resource (a or b is then {action,
-    reason, risk, fields}, with the paths of the fields).
+    path: one of the following.
+
+    - a field, such as ``configs.retention.ms``; a and b are {op, before, after}
+    - a property of the change, such as ``action`` or ``reason``
+    - empty, if only one of the plans changes the resource; a or b is {action, reason, risk, fields}, where
+      ``fields`` lists the paths of the changed fields
+
+    a, b: the values in the first and in the second plan; None if the plan has no value.
     """
 
     schema_name = "DifferenceDocument"
@@ -299,7 +307,7 @@ class PlanDifference:
 
 @dataclass(frozen=True, slots=True)
 class HistoryDiff:
-    """The differences between plan a and plan b."""
+    """The differences between two plans. a, b: the names of the plans."""
 
     a: str
     b: str
@@ -325,7 +333,7 @@ def compare_plans(
     for equal_id in [
         id_ for id_, body in first_subject.items() if id_ in second_subject and second_subject[id_] == body
     ]:
-        # deepdiff is slow for thousands of equal items.
+        # deepdiff is slow for thousands of equal changes.
         del first_subject[equal_id], second_subject[equal_id]
     differences_by_place = {}
     for items in DeepDiff(first_subject, second_subject, view="tree", threshold_to_diff_deeper=0).values():
@@ -361,7 +369,10 @@ def _summarize_change(body: JsonObject | None) -> JsonObject | None:
 
 
 def _build_comparison_subject(document: JsonObject) -> dict[str, JsonObject]:
-    """Return the part of a plan document to compare: changes by resource, their fields by path."""
+    """Return the parts of a plan document that are compared.
+
+    The result contains the properties of the plan, and by resource the properties and fields of each change.
+    """
     plan_fields = {key: document[key] for key in ("project", "env", "undoes")}
     subject: dict[str, JsonObject] = {
         "plan": {**plan_fields, "cluster": as_object(document["cluster"])["id"]}

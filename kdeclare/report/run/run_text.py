@@ -1,4 +1,8 @@
-"""The result of a run as text: successes in one line, every other operation by name, and the next steps."""
+"""Render the result of a run as text.
+
+Successful operations are counted in one line. All other operations are listed by name. Hints for the user
+follow.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -27,9 +31,9 @@ _FOLD_LIMIT = 20
 
 @dataclass(frozen=True, slots=True)
 class OperationOutcome:
-    """One operation and its result, as printable text.
+    """An operation and its result as text that is safe to print.
 
-    cause: the operation whose failure caused this one to be skipped.
+    cause: the operation whose failure caused this operation to be skipped; otherwise empty.
     """
 
     name: str
@@ -40,7 +44,7 @@ class OperationOutcome:
 
 
 def render_run_text(run: ApplyResult, style: Style = PLAIN, seconds: float | None = None) -> str:
-    """Render the result of a run, ending in a newline. ``seconds``: the duration of the run, if known."""
+    """Render the result of a run, ending in a newline. seconds: the duration of the run; None if unknown."""
     outcome = run_outcome(run)
     outcomes = _list_outcomes(run)
     blocks = [
@@ -54,7 +58,7 @@ def render_run_text(run: ApplyResult, style: Style = PLAIN, seconds: float | Non
 
 
 def format_done_counts(verbs: Iterable[str]) -> str:
-    """Return ``2 topics created, 5 resources configured``."""
+    """Count successful operations by their verbs, such as ``2 topics created, 5 resources configured``."""
     counts = Counter(verbs)
     parts = []
     for verb, operation_type in OPERATION_TYPES.items():
@@ -69,7 +73,7 @@ def format_done_counts(verbs: Iterable[str]) -> str:
 
 
 def render_outcomes(outcomes: Sequence[OperationOutcome], style: Style = PLAIN) -> str:
-    """Render unsuccessful operations and work still in progress, one paragraph per status."""
+    """Render unsuccessful operations, and operations still in progress, with one paragraph per status."""
     sections: tuple[tuple[Status, str, str], ...] = (
         (Status.FAILED, style.red("Failed:"), style.red("✗")),
         (Status.DENIED, style.red("Denied by a broker policy:"), style.red("✗")),
@@ -124,13 +128,16 @@ def _render_headline(run: ApplyResult, outcome: Outcome, style: Style, seconds: 
 
 
 def _render_verdicts(run: ApplyResult, style: Style) -> str:
-    """Render the verdicts on the plan. Refusals by broker policies during the run are among the outcomes."""
+    """Render the verdicts on the plan. Requests that broker policies refused are among the outcomes."""
     notable_verdicts = select_notable_verdicts(run.plan.verdicts)
     return render_policies(run.plan.verdicts, notable_verdicts, style) if notable_verdicts else ""
 
 
 def _can_retry_rollback(run: ApplyResult) -> bool:
-    """Whether another rollback can restore anything; it cannot restore lost data or others' changes."""
+    """Whether repeating the rollback can restore more values.
+
+    A rollback never restores lost data, or values that another client has changed.
+    """
     from kdeclare.engine.executor.rollback import RETRIABLE_CODES
 
     has_unsuccessful = any(not result.is_good for result in run.results.values())
@@ -165,7 +172,7 @@ def _render_next_steps(run: ApplyResult, outcome: Outcome, style: Style) -> str:
 
 
 def _explain_remaining(run: ApplyResult) -> str:
-    """Explain in a sentence what became of the changes that were not denied."""
+    """Return a sentence about the changes that were not denied: done, in progress, or none."""
     statuses = {result.status for result in run.results.values()}
     has_done = Status.DONE in statuses or (run.run_id is not None and not run.plan.operations)
     if Status.STARTED in statuses:
@@ -180,7 +187,7 @@ def _find_status(run: ApplyResult, operation_id: str) -> Status | None:
 
 
 def _list_outcomes(run: ApplyResult) -> list[OperationOutcome]:
-    """Return the outcome of every operation of the plan. An operation without a result was not started."""
+    """Return the outcome of every operation of the plan. Operations without a result were not started."""
     names = format_operation_names(run.plan)
     outcomes = []
     for operation in run.plan.operations:
@@ -202,5 +209,5 @@ def _list_outcomes(run: ApplyResult) -> list[OperationOutcome]:
 
 
 def format_operation_names(plan: Plan) -> dict[str, str]:
-    """Return ``verb resource`` by operation id, printable."""
+    """Return ``verb resource`` for each operation, by operation id. The names are safe to print."""
     return {o.id: sanitize_for_terminal(f"{o.verb} {o.resource}") for o in plan.operations}

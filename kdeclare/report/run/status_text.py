@@ -1,4 +1,4 @@
-"""The current status as text: unfinished runs, work in progress in systems, and the holder of the lock."""
+"""Render the current status as text: unfinished runs, work in progress in systems, and the lock's holder."""
 
 from kdeclare.core.plans.run import MoveProgress, PendingPart
 from kdeclare.core.provider.provider import Activity
@@ -113,9 +113,9 @@ _MAX_NAMED = 3
 
 
 def format_progress(progress: MoveProgress) -> str:
-    """Return ``12 of 40 partitions, 1.2 GiB of 4.0 GiB, 48.0 MiB/s, about 58.2 s left``.
+    """Format progress, such as ``12 of 40 partitions, 1.2 GiB of 4.0 GiB, 48.0 MiB/s, about 58.2 s left``.
 
-    The partitions that wait for brokers follow.
+    Partitions that are waiting for brokers are added at the end.
     """
     parts = [
         f"{progress.partitions:,} of {format_count(progress.partitions_total, progress.noun)}",
@@ -131,7 +131,7 @@ def format_progress(progress: MoveProgress) -> str:
 
 
 def format_waiting_parts(progress: MoveProgress) -> list[str]:
-    """Describe the partitions that wait for brokers: name a few, and count the rest."""
+    """Describe the partitions that are waiting for brokers. Name up to three, and count the rest."""
     waiting_texts = [_format_waiting_part(item, progress.member) for item in progress.waiting[:_MAX_NAMED]]
     omitted_count = len(progress.waiting) - _MAX_NAMED
     return (

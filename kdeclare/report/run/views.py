@@ -1,6 +1,6 @@
-"""The data that commands about runs show. The use cases fill it; the renderers read it.
+"""The data that commands about runs show. Use cases build the data, and renderers format it.
 
-Classes whose fields have descriptions are documents, which ``--format json`` prints unchanged.
+Classes whose fields have descriptions are also JSON documents: ``--format json`` prints all of their fields.
 """
 
 from collections.abc import Mapping
@@ -44,13 +44,15 @@ _Second = Annotated[Second | None, Field(description="UTC, ISO 8601.")]
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """One run in a list.
+    """A summary of one run, as shown in a list of runs.
 
-    outcome: done, denied, partial, error, interrupted, unfinished (it was killed, or is still running), or
-    unreadable; ``problem`` then explains why.
-    gist: the outcome for people; if a part was denied, how much was done (see `report.outcome.Outcome`).
-    counts: operations by status; operations that never started count in ``operations`` only.
-    undoes: the run that this one was to roll back. undone_by: the last run that rolled back some of this one.
+    outcome: done, denied, partial, error, interrupted, unfinished (the run was killed or is still running),
+    or unreadable (``problem`` explains why).
+    gist: the outcome in words. If some changes were denied, it contains the number of applied changes (see
+    `report.outcome.Outcome`).
+    counts: the number of operations by status. Operations that were not started count only in ``operations``.
+    undoes: the run that this run rolls back. undone_by: the latest run that rolled back this run, completely
+    or partially.
     """
 
     run_id: str
@@ -80,9 +82,11 @@ class RunSummary:
 
 @dataclass(frozen=True, slots=True)
 class RunStep:
-    """One operation of a run; ``status`` is null if it never started, or if its outcome is unknown.
+    """One operation of a run.
 
-    begun, ended: None if the journal has no such line; begun without ended is an unknown outcome.
+    status: null if the operation was not started, or if its outcome is unknown. begun, ended: the times of
+    the start and the end; None if the journal does not contain the event. If only ``ended`` is None, the
+    outcome is unknown.
     """
 
     schema_name = "StepDocument"
@@ -99,13 +103,16 @@ class RunStep:
 
     @property
     def known_status(self) -> Status:
-        """The status; without one, UNKNOWN if the operation was started, else INTERRUPTED."""
+        """The status of the operation.
+
+        If ``status`` is not set: UNKNOWN if the operation was started; otherwise INTERRUPTED.
+        """
         return self.status or (Status.UNKNOWN if self.begun else Status.INTERRUPTED)
 
 
 @dataclass(frozen=True, slots=True)
 class RunOverride:
-    """One policy denial that was overridden for a run."""
+    """A denial by a policy that was overridden for a run."""
 
     schema_name = "OverrideDocument"
 
@@ -121,9 +128,9 @@ class RunOverride:
 
 @dataclass(frozen=True, slots=True)
 class RunDetail(RunSummary):
-    """One run in full.
+    """A run with all details.
 
-    steps: in the order of the plan, which is next to the run in the state folder.
+    steps: the operations of the run in the order of its plan.
     """
 
     plan: Hidden[Plan] = field(kw_only=True)
@@ -133,7 +140,7 @@ class RunDetail(RunSummary):
 
     @property
     def run(self) -> RunSummary:
-        """The run as it is in the list of runs."""
+        """The summary of the run, as shown in the list of runs."""
         return self
 
 
@@ -141,7 +148,8 @@ class RunDetail(RunSummary):
 class UnfinishedRun(RunSummary):
     """A run that has not ended.
 
-    unknown: started operations whose outcome is not known yet. not_begun: how many were not started.
+    unknown: the started operations whose outcome is unknown. not_begun: the number of operations that were
+    not started.
     """
 
     schema_name = "UnfinishedDocument"
@@ -152,17 +160,17 @@ class UnfinishedRun(RunSummary):
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Runs, the latest first."""
+    """A list of runs, the latest first."""
 
     runs: tuple[RunSummary, ...]
-    older: Annotated[int, Field(description="The number of older runs that --limit leaves out.")] = 0
+    older: Annotated[int, Field(description="The number of older runs that --limit omits.")] = 0
 
 
 @dataclass(frozen=True, slots=True)
 class StatusView:
-    """What is in progress in one environment right now.
+    """The current status of one environment.
 
-    activities: the work in its systems. last: the latest run that ended.
+    activities: work in progress in the systems of the environment. last: the latest run that ended.
     """
 
     project: str
@@ -196,7 +204,7 @@ class ValidationView:
 
 @dataclass(frozen=True, slots=True)
 class ProblemDocument:
-    """A command that failed as a whole."""
+    """The error of a command that produced no result, as a JSON document."""
 
     outcome: Literal["error"]
     exit_code: int
