@@ -164,8 +164,8 @@ FINGERPRINT_KEY = "kdeclare/v1"
 """The key of kdeclare's fingerprints in ``partialFingerprints``. GitHub ignores ``fingerprints``."""
 VALIDATION_CATEGORY = "kdeclare/validate/"
 PROBLEM_CATEGORY = "kdeclare/problem/"
-"""Categories of logs (section 3.17.3). A new log closes the results of older logs of the same category, except
-results that it contains."""
+"""Categories of logs (section 3.17.3). A new log closes results of older logs of the same category, unless
+the new log contains the results, too."""
 MAX_RESULTS = 5_000
 """The maximum number of results per log. GitHub shows at most this number, and rejects more than 25,000."""
 

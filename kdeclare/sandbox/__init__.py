@@ -1,7 +1,7 @@
-"""Kafka clusters on this machine, for development and tests. Each has its own folder and uses the loopback
-address.
+"""Kafka clusters on this machine, for development and tests.
 
-A cluster consists of KRaft brokers and, on request, Connect workers.
+A cluster consists of KRaft brokers and, on request, Connect workers. Each cluster has its own folder, and
+listens only on the loopback address.
 """
 
 from kdeclare.sandbox.control import (

@@ -1,4 +1,4 @@
-"""The content of a broker's ``server.properties``. Pure: settings in, text out."""
+"""Build the content of a broker's ``server.properties`` from the settings of a sandbox."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,7 +12,7 @@ _BROKER = "PLAINTEXT"
 def broker_properties(settings: SandboxSettings, broker_id: int, *log_dirs: Path) -> dict[str, str]:
     """Return the settings of one broker.
 
-    Topic defaults are those of Kafka, so that plans look as on other clusters.
+    Topics have Kafka's default configs, so that plans for a sandbox look like plans for other clusters.
     """
     is_controller = broker_id in settings.controller_ids
     replication_factor = str(min(3, settings.brokers))
@@ -39,7 +39,7 @@ def broker_properties(settings: SandboxSettings, broker_id: int, *log_dirs: Path
         "log.dirs": ",".join(map(str, log_dirs)),
         "auto.create.topics.enable": "false",
         "delete.topic.enable": "true",
-        # Internal topics: few partitions, and three replicas or as many as there are brokers.
+        # Internal topics have few partitions, and at most three replicas.
         "offsets.topic.replication.factor": replication_factor,
         "offsets.topic.num.partitions": "5",
         "transaction.state.log.replication.factor": replication_factor,
@@ -49,7 +49,7 @@ def broker_properties(settings: SandboxSettings, broker_id: int, *log_dirs: Path
         "share.coordinator.state.topic.min.isr": min_isr,
         "share.coordinator.state.topic.num.partitions": "5",
         "group.initial.rebalance.delay.ms": "0",
-        # Small values, because several brokers share one machine with other programs.
+        # Small values, because several brokers run on one machine.
         "num.network.threads": "2",
         "num.io.threads": "4",
         "background.threads": "4",
@@ -58,24 +58,24 @@ def broker_properties(settings: SandboxSettings, broker_id: int, *log_dirs: Path
         "share.coordinator.threads": "1",
         "log.cleaner.dedupe.buffer.size": str(4 * 1024 * 1024),
         "log.cleaner.io.buffer.size": str(128 * 1024),
-        # By default the controller writes a no-op record twice a second, which accounts for a third of the
-        # load of an idle broker.
+        # By default, the controller writes a no-op record twice a second. This is a third of the load of an
+        # idle broker.
         "metadata.max.idle.interval.ms": "5000",
     }
 
 
 def _format_protocol_map(names: Iterable[str]) -> str:
-    """Map each listener to the security protocol of the same name."""
+    """Return a map of listeners to security protocols, in which both have the same name."""
     return ",".join(f"{name}:{name}" for name in names)
 
 
 def _get_internal_protocol(settings: SandboxSettings) -> str:
-    """Return the security protocol between brokers and controllers."""
+    """Return the security protocol for connections between brokers and controllers."""
     return "SSL" if settings.secure else _BROKER
 
 
 def render(properties: dict[str, str]) -> str:
-    """Return the text of a Java properties file: Latin-1, with all other characters escaped."""
+    """Render a Java properties file. Characters that are not printable ASCII are escaped."""
     return "".join(f"{key}={_escape_value(value)}\n" for key, value in properties.items())
 
 
@@ -83,5 +83,5 @@ def _escape_value(value: str) -> str:
     utf_16 = value.replace("\\", "\\\\").encode("utf-16-be")
     units = (int.from_bytes(utf_16[i : i + 2], "big") for i in range(0, len(utf_16), 2))
     text = "".join(chr(u) if 0x20 <= u < 0x7F else f"\\u{u:04x}" for u in units)
-    # java.util.Properties would drop a leading space.
+    # java.util.Properties would remove a leading space.
     return "\\" + text if text.startswith(" ") else text

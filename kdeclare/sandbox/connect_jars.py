@@ -1,4 +1,7 @@
-"""The jars of Kafka Connect, pinned and cached like the brokers' jars, and the plug-in built with them."""
+"""Resolve the jars of Kafka Connect, and build kdeclare's plug-in for Connect workers.
+
+The jars are pinned and cached in the same way as the jars of brokers.
+"""
 
 import os
 import re
@@ -31,15 +34,16 @@ DEPENDENCIES = (
     ivy.Dependency("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4"),
 )
 
-# SHA-256 of each jar by file name; written by pin.py.
+# The file with the SHA-256 of each jar by file name; written by pin.py.
 PINS = Path(__file__).with_name("connect_jars.json")
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectJars(KafkaJars):
-    """The jars of Kafka Connect: the worker's class path, and the jar of the FileStream connectors.
+    """The jars of Kafka Connect.
 
-    The latter belongs in a folder of ``plugin.path``; Kafka also keeps it out of the class path.
+    paths: the jars in the class path of a worker. file_connectors: the jar of the FileStream connectors. It
+    must be in a folder of ``plugin.path``, and is not in the class path.
     """
 
     file_connectors: Path
@@ -48,8 +52,10 @@ class ConnectJars(KafkaJars):
 def resolve_connect_jars(
     progress: Progress = ignore_progress, environment: Mapping[str, str] | None = None
 ) -> ConnectJars:
-    """Return Connect's jars: those in KAFKA_HOME if it is set, else the pinned ones, cached or downloaded.
+    """Return the jars of Kafka Connect.
 
+    If KAFKA_HOME is set, the jars in this folder are used; otherwise the pinned jars, which are downloaded if
+    they are not in the cache.
     Raises KdeclareError ``kafka-home``, ``jars-unavailable``, ``jars-altered``, ``cache-folder``, or an error
     of Java or Ivy.
     """
@@ -84,9 +90,9 @@ _HINT = f"Install a JDK, version {MINIMUM_VERSION} or later, and put its javac o
 def build(
     out: Path, progress: Progress = ignore_progress, environment: Mapping[str, str] | None = None
 ) -> Path:
-    """Compile the plug-in into a jar in the folder ``out``, which is created if needed; return the jar's
-    path.
+    """Compile the plug-in into a jar in the folder ``out``, and return the path of the jar.
 
+    The folder is created if it does not exist.
     Raises KdeclareError ``javac-missing``, ``plugin-build``, ``plugin-folder``, or an error of Java or
     Connect's jars.
     """
@@ -95,16 +101,16 @@ def build(
 
 
 def install(plugin_path: Path, progress: Progress = ignore_progress) -> plugin.InstalledPlugin:
-    """Build the plug-in and copy it into a folder of ``plugin.path``.
+    """Build the plug-in and copy the jar into ``plugin_path``, a folder of Connect's ``plugin.path``.
 
-    Raises the errors of `build`, and ``plugin-folder`` if this folder cannot be used.
+    Raises the errors of `build`, and KdeclareError ``plugin-folder`` if the folder cannot be used.
     """
     with tempfile.TemporaryDirectory() as scratch:
         return plugin.install(plugin_path.expanduser().absolute(), build(Path(scratch), progress))
 
 
 def find_compiler(progress: Progress, environment: Mapping[str, str]) -> plugin.Compiler:
-    """Find a ``javac`` and Connect's jars, which may be downloaded. Raises KdeclareError."""
+    """Find ``javac`` and the jars of Connect. The jars may be downloaded. Raises KdeclareError."""
     javac = find_javac(environment)
     jars = resolve_connect_jars(progress, environment)
     return plugin.Compiler(javac, jars.classpath, jars.version)
@@ -113,8 +119,8 @@ def find_compiler(progress: Progress, environment: Mapping[str, str]) -> plugin.
 def find_javac(environment: Mapping[str, str], java: str | None = None) -> str:
     """Return the path of ``javac``, version 17 or later. Raises KdeclareError ``javac-missing``.
 
-    Searches next to the ``java`` that Kafka uses, then on PATH; a Java runtime has no ``javac``. java: the
-    ``java`` that Kafka uses, if already known.
+    Searches the folder of the ``java`` that Kafka uses, and then PATH. A Java runtime, unlike a JDK, does not
+    contain ``javac``. java: the path of the ``java`` that Kafka uses; None to search for it.
     """
     adjacent_javac = Path(java or find_java(environment)).resolve().with_name("javac")
     javac = (

@@ -1,4 +1,4 @@
-"""Stop and reset a sandbox, and control its individual brokers and workers."""
+"""Stop and reset a sandbox, and stop and start individual brokers and workers of a sandbox."""
 
 import shutil
 import signal
@@ -16,22 +16,23 @@ from kdeclare.sandbox.startup import TIMEOUT_SECONDS, SandboxStartup, start_proc
 from kdeclare.sandbox.status import SandboxStatus, observe_sandbox, running_process, status
 from kdeclare.sandbox.workers.worker_startup import build_worker_startup
 
-# Long enough to close the files of thousands of partitions.
+# A broker needs this time to close the files of thousands of partitions.
 _STOP_PATIENCE_SECONDS = 60.0
 
 # Connect gives its tasks five seconds, but waits much longer for open connections of its REST server.
 _WORKER_PATIENCE_SECONDS = 30.0
 
-# The active controller takes 5 s to resign. A broker whose controlled shutdown has not finished before most
-# controllers are gone would wait for minutes, although its data is safe.
+# The active controller takes 5 s to resign. If most controllers end before a broker has finished its
+# controlled shutdown, the broker would wait for minutes, although its data is safe.
 _LAST_PATIENCE_SECONDS = 7.0
 
 
 def stop(folder: Path) -> SandboxStatus:
-    """Stop all workers and brokers; their data stays. Does nothing if none is running.
+    """Stop all workers and brokers of a sandbox, and keep their data.
 
-    Only processes of this sandbox are stopped. A process that does not end is killed: a worker after half a
-    minute, a broker after a minute at most.
+    Processes that do not belong to the sandbox are not stopped. A worker that does not end is killed after 30
+    seconds. A broker that does not end is killed after 60 seconds, or 7 seconds after a different broker has
+    ended.
     """
     layout = resolve_layout(folder)
     if not layout.marker.exists():
@@ -42,16 +43,16 @@ def stop(folder: Path) -> SandboxStatus:
 
 
 def reset(folder: Path) -> SandboxStatus:
-    """Stop the sandbox and delete its files from the folder, and the folder itself if it is then empty.
+    """Stop the sandbox and delete its files. If the folder is empty afterwards, delete the folder.
 
-    Does nothing, and deletes nothing, if the folder is not a sandbox.
+    If the folder is not a sandbox, nothing is deleted.
     """
     layout = resolve_layout(folder)
     if not layout.marker.exists():
         return status(folder)
     with claim_folder(layout, ignore_progress):
         if read_marker(layout) is not None:
-            _stop_processes(layout, patience=0.0)  # no clean shutdown, because the data is deleted next
+            _stop_processes(layout, patience=0.0)  # no clean shutdown, because the data will be deleted
             for folder in (layout.connect.folder, layout.security.folder):
                 shutil.rmtree(folder, ignore_errors=True)
             shutil.rmtree(layout.brokers, ignore_errors=True)
@@ -63,16 +64,16 @@ def reset(folder: Path) -> SandboxStatus:
 
 
 def kill_broker(folder: Path, broker_id: int) -> SandboxStatus:
-    """Kill one broker immediately, like a crash (SIGKILL). Does nothing if it is not running."""
+    """Kill one broker with SIGKILL, as in a crash. Does nothing if the broker is not running."""
     layout, marker = _require_broker(folder, broker_id)
     _kill_process(layout.broker(broker_id))
     return observe_sandbox(layout, marker)
 
 
 def kill_worker(folder: Path, worker_id: int) -> SandboxStatus:
-    """Kill one Connect worker immediately, like `kill_broker`.
+    """Kill one Connect worker with SIGKILL, as in a crash. Does nothing if the worker is not running.
 
-    Its group notices after ten seconds (``session.timeout.ms``).
+    The other workers of the group notice after ten seconds (``session.timeout.ms``).
     """
     layout, marker = _require_worker(folder, worker_id)
     _kill_process(layout.connect.worker(worker_id))
@@ -80,7 +81,10 @@ def kill_worker(folder: Path, worker_id: int) -> SandboxStatus:
 
 
 def start_broker(folder: Path, broker_id: int, *, timeout: float = TIMEOUT_SECONDS) -> SandboxStatus:
-    """Start one broker of a sandbox again, and return when it is ready. Raises as `start` does."""
+    """Start one stopped broker of a sandbox, and return when it is ready. Raises the errors of `start`.
+
+    timeout: the maximum time in seconds until the broker is ready.
+    """
     layout, marker = _require_broker(folder, broker_id)
     with claim_folder(layout, ignore_progress):
         if running_process(layout.broker(broker_id)) is None:
@@ -100,9 +104,10 @@ def start_worker(
     overrides: Mapping[str, str | None] | None = None,
     timeout: float = TIMEOUT_SECONDS,
 ) -> SandboxStatus:
-    """Start one Connect worker again, and return when it is ready. Raises as `start` does.
+    """Start one stopped Connect worker, and return when it is ready. Raises the errors of `start`.
 
-    ``overrides``: worker settings that apply until its next start; None removes a setting.
+    overrides: settings for the worker that apply until its next start; None removes a setting. timeout: the
+    maximum time in seconds until the worker is ready.
     """
     layout, marker = _require_worker(folder, worker_id)
     with claim_folder(layout, ignore_progress):
@@ -119,11 +124,12 @@ def start_worker(
 
 
 def issue_certificate(folder: Path, worker_id: int, file: str, *, days: int = CERTIFICATE_DAYS) -> Path:
-    """Create a keystore with a new key and certificate, to which a Connect worker can be switched.
+    """Create a keystore with a new key and certificate for a Connect worker, and return the keystore's path.
 
-    The sandbox's authority signs the certificate, which is valid for ``days`` days. The keystore is written
-    as ``file`` to the worker's folder (``${env:WORKER_FOLDER}`` in a worker's configuration). Its password is
-    ``${env:KEYSTORE_PASSWORD}``. Returns its path. Raises KdeclareError ``sandbox-missing``,
+    The worker does not use the keystore until its configuration refers to it. The certificate authority of
+    the sandbox signs the certificate, which is valid for ``days`` days. ``file`` is the name of the keystore
+    in the folder of the worker. In the worker's configuration, ``${env:WORKER_FOLDER}`` is this folder, and
+    ``${env:KEYSTORE_PASSWORD}`` is the password of the keystore. Raises KdeclareError ``sandbox-missing``,
     ``sandbox-certificates``, or an error of Java.
     """
     layout, _ = _require_worker(folder, worker_id)
@@ -168,7 +174,7 @@ def _build_missing_error(layout: Layout, member: str, hint: str) -> KdeclareErro
 
 
 def _stop_processes(layout: Layout, patience: float = _STOP_PATIENCE_SECONDS) -> None:
-    # Stop workers first: without brokers, they would wait in vain to leave their group.
+    # Stop workers first: without brokers, a worker cannot leave its group, and would wait.
     worker_patience = min(patience, _WORKER_PATIENCE_SECONDS)
     processes.terminate(_read_records(layout.connect.workers), worker_patience, worker_patience)
     processes.terminate(_read_records(layout.brokers), patience, _LAST_PATIENCE_SECONDS)

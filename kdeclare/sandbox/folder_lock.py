@@ -1,4 +1,7 @@
-"""Exclusive use of a folder: a lock file that the system releases when its holder ends, and folder checks."""
+"""Exclusive use of a folder: a lock file, and checks whether the folder can be used.
+
+The operating system releases the lock when the process that holds the lock ends.
+"""
 
 import os
 from collections.abc import Callable, Iterator
@@ -11,9 +14,9 @@ from kdeclare.sandbox.layout import Layout
 
 @contextmanager
 def hold_lock(path: Path, on_wait: Callable[[], None]) -> Iterator[None]:
-    """Hold the lock file. If another process holds it, call ``on_wait`` once and wait.
+    """Hold the lock on the file ``path``. If a different process holds the lock, call ``on_wait`` and wait.
 
-    The folder of the file must exist. The holder may delete the file.
+    The folder of the file must exist. The process that holds the lock can delete the file.
     """
     descriptor = _acquire_lock(path, on_wait)
     try:
@@ -23,7 +26,7 @@ def hold_lock(path: Path, on_wait: Callable[[], None]) -> Iterator[None]:
 
 
 def _acquire_lock(path: Path, on_wait: Callable[[], None]) -> int:
-    import fcntl  # imported here because it exists only on POSIX; the package must import elsewhere
+    import fcntl  # exists only on POSIX; on other systems, this module must also be importable
 
     has_reported = False
     while True:
@@ -41,7 +44,7 @@ def _acquire_lock(path: Path, on_wait: Callable[[], None]) -> int:
         except BaseException:
             os.close(descriptor)
             raise
-        # The previous holder has deleted the file, so the lock on it has no effect.
+        # The previous holder has deleted the file, so this lock does not exclude other processes.
         os.close(descriptor)
 
 
@@ -62,9 +65,10 @@ def ignore_progress(_: str) -> None:
 
 @contextmanager
 def claim_folder(layout: Layout, progress: Progress) -> Iterator[None]:
-    """Create the folder if needed and hold its lock. Raises ``sandbox-folder`` if it cannot be used.
+    """Create the folder of a sandbox if it does not exist, and hold its lock during the ``with`` block.
 
-    If the block fails while a folder created here is still empty, the folder is deleted again.
+    If the ``with`` block fails and the created folder is still empty, the folder is deleted. Raises
+    KdeclareError ``sandbox-folder`` if the folder cannot be used.
     """
     with ExitStack() as stack:
         try:
@@ -83,12 +87,12 @@ def claim_folder(layout: Layout, progress: Progress) -> Iterator[None]:
 
 
 def _list_missing_folders(folder: Path) -> list[Path]:
-    """Return the folders that must be created for this one, including itself, deepest first."""
+    """Return ``folder`` and its parent folders, if they do not exist. The deepest folder comes first."""
     return [path for path in (folder, *folder.parents) if not path.exists()]
 
 
 def _remove_unused(layout: Layout, created_folders: list[Path]) -> None:
-    """Remove folders that contain nothing but the lock."""
+    """Remove the created folders, if the folder of the sandbox contains only the lock file."""
     if [path for path in layout.folder.iterdir() if path != layout.lock]:
         return
     layout.lock.unlink(missing_ok=True)
@@ -100,7 +104,7 @@ def _remove_unused(layout: Layout, created_folders: list[Path]) -> None:
 
 
 def require_empty_folder(layout: Layout) -> None:
-    """Raise KdeclareError ``sandbox-folder`` if the folder contains anything but the lock."""
+    """Raise KdeclareError ``sandbox-folder`` if the folder contains more than the lock file."""
     foreign_files = sorted(p.name for p in layout.folder.iterdir() if p != layout.lock)
     if foreign_files:
         layout.lock.unlink(missing_ok=True)
@@ -108,7 +112,7 @@ def require_empty_folder(layout: Layout) -> None:
 
 
 def build_folder_error(layout: Layout, reason: str) -> KdeclareError:
-    """Return the error about a folder that cannot be used for a sandbox."""
+    """Build the error for a folder that cannot be used for a sandbox."""
     return KdeclareError(
         error(
             "sandbox-folder",

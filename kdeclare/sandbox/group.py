@@ -1,4 +1,7 @@
-"""Several clusters in one folder: sandboxes in subfolders that are started, stopped and reset together."""
+"""Sandboxes with several clusters, which are started, stopped and reset together.
+
+Each cluster is a sandbox in a subfolder of one folder.
+"""
 
 import json
 from collections.abc import Callable
@@ -21,9 +24,9 @@ _FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class GroupStatus:
-    """The clusters in a folder.
+    """The status of several clusters in one folder.
 
-    ``exists`` is false for a cluster that was reset separately or never created.
+    The ``exists`` field of a cluster is false if the cluster was reset separately or was never created.
     """
 
     settings: GroupSettings
@@ -36,17 +39,17 @@ class GroupStatus:
 
     @property
     def exists(self) -> bool:
-        """Always true: this status is created only for several clusters."""
+        """Always true, because the status is created only if the folder contains several clusters."""
         return True
 
     @property
     def running(self) -> bool:
-        """Whether any process of any cluster is running."""
+        """Whether a process of one of the clusters is running."""
         return any(cluster.running for cluster in self.clusters)
 
     @property
     def ready(self) -> bool:
-        """Whether all brokers of all clusters are ready."""
+        """Whether all clusters are ready."""
         return all(cluster.ready for cluster in self.clusters)
 
     @property
@@ -56,7 +59,7 @@ class GroupStatus:
 
 
 def group_settings(folder: Path) -> GroupSettings | None:
-    """Return the settings of the clusters in the folder; None if it does not contain several clusters.
+    """Return the settings of the clusters in a folder. Return None if the folder has no group of clusters.
 
     Raises KdeclareError ``sandbox-unreadable``.
     """
@@ -64,7 +67,7 @@ def group_settings(folder: Path) -> GroupSettings | None:
     try:
         content: dict[str, Any] = json.loads(layout.group_marker.read_text("utf-8"))
         if content["kdeclare_sandboxes"] != _FORMAT:
-            raise build_marker_error(layout.group_marker, "another version of kdeclare wrote it")
+            raise build_marker_error(layout.group_marker, "a different version of kdeclare wrote the file")
         values = (int(content[name]) for name in ("clusters", "brokers", "racks", "port"))
         return GroupSettings(layout.folder, *values)
     except (FileNotFoundError, NotADirectoryError):
@@ -72,7 +75,7 @@ def group_settings(folder: Path) -> GroupSettings | None:
     except OSError as problem:
         raise build_marker_error(layout.group_marker, str(problem.strerror)) from problem
     except (ValueError, KeyError, TypeError) as problem:
-        raise build_marker_error(layout.group_marker, "kdeclare did not write it") from problem
+        raise build_marker_error(layout.group_marker, "kdeclare did not write the file") from problem
 
 
 def group_status(settings: GroupSettings) -> GroupStatus:
@@ -83,7 +86,10 @@ def group_status(settings: GroupSettings) -> GroupStatus:
 def start_group(
     settings: GroupSettings, progress: Progress, *, timeout: float = TIMEOUT_SECONDS
 ) -> GroupStatus:
-    """Start all clusters in parallel. Each one is started as by `start`, which describes the errors."""
+    """Start all clusters in parallel. Raises the errors of `start`.
+
+    timeout: as in `start`, in seconds.
+    """
     layout = resolve_layout(settings.folder)
     settings = replace(settings, folder=layout.folder)
     validate_group(settings)
@@ -100,13 +106,13 @@ def start_group(
 
 
 def stop_group(settings: GroupSettings) -> GroupStatus:
-    """Stop all clusters; their data stays."""
+    """Stop all clusters and keep their data."""
     with claim_folder(resolve_layout(settings.folder), ignore_progress):
         return GroupStatus(settings, _run_for_each(settings, control.stop))
 
 
 def reset_group(settings: GroupSettings) -> None:
-    """Stop all clusters and delete their files, and the folder itself if it is then empty."""
+    """Stop all clusters and delete their files. If the folder is empty afterwards, delete the folder."""
     layout = resolve_layout(settings.folder)
     with claim_folder(layout, ignore_progress):
         _run_for_each(settings, control.reset)

@@ -1,7 +1,7 @@
-"""Readiness checks: one Metadata request to a broker, one REST request to a Connect worker.
+"""Check whether a broker or a Connect worker is ready.
 
-A client library could do the same, but adds its import time, retries and time-outs. The Metadata response
-contains only unfenced brokers, so it shows readiness.
+A broker is sent a Metadata request: the response contains only unfenced brokers. A worker is sent a REST
+request. A client library is not used, because it would add its import time, retries and timeouts.
 """
 
 import http.client
@@ -13,23 +13,26 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.sandbox.settings import HOST
 
 _METADATA = 3
-# The last version before the flexible encoding; supported by brokers since 1.0.
+# The last version of the request without flexible fields. Brokers support it since Kafka 1.0.
 _VERSION = 5
 _CLIENT_ID = b"kdeclare-sandbox"
-# The response of a sandbox has about 500 bytes.
+# The response of a sandbox's broker has about 500 bytes.
 _MAX_RESPONSE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """One broker's view of the cluster: the cluster id, and the ids of all unfenced brokers."""
+    """The cluster as one broker sees it: the cluster id, and the ids of all unfenced brokers."""
 
     cluster_id: str | None
     broker_ids: frozenset[int]
 
 
 def ask(host: str, port: int, timeout: float) -> ClusterView | None:
-    """Return the view of the broker at this address; None without a response within ``timeout`` seconds."""
+    """Return the cluster as the broker at this address sees it; None if the broker does not respond in time.
+
+    timeout: the time for the response in seconds.
+    """
     try:
         with socket.create_connection((host, port), timeout=timeout) as connection:
             connection.sendall(build_request())
@@ -42,14 +45,14 @@ def ask(host: str, port: int, timeout: float) -> ClusterView | None:
 
 
 def build_request() -> bytes:
-    """Return a Metadata request for no topics, preceded by its length."""
+    """Build a Metadata request without topics. The request starts with its length."""
     header = struct.pack(">hhih", _METADATA, _VERSION, 1, len(_CLIENT_ID)) + _CLIENT_ID
     body = struct.pack(">i?", 0, False)  # no topics, and no automatic topic creation
     return struct.pack(">i", len(header) + len(body)) + header + body
 
 
 def parse_response(response: bytes) -> ClusterView:
-    """Parse a Metadata response without its length. Raises ValueError if it is truncated."""
+    """Parse a Metadata response, from which the length was removed. Raises ValueError if it is truncated."""
     reader = _Reader(response)
     reader.integer()  # correlation id
     reader.integer()  # throttle time
@@ -93,11 +96,11 @@ def _read_exactly(connection: socket.socket, count: int) -> bytes:
 
 
 def is_healthy(port: int, timeout: float) -> bool:
-    """Whether the worker reports within ``timeout`` seconds that it is healthy (KIP-1017).
+    """Whether a Connect worker reports within ``timeout`` seconds that it is healthy (KIP-1017).
 
-    The thread that does the worker's actual work responds (DistributedHerder), and only after it has joined
-    its group and so knows the leader. The process is identified by its record. The worker's certificate is
-    not checked, because a different authority may have signed it.
+    A worker reports this after it has joined its group. The response comes from the thread that does the work
+    of the worker (DistributedHerder). The certificate of the worker is not verified, because a different
+    authority may have signed it.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False

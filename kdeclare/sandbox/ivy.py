@@ -1,4 +1,4 @@
-"""Resolve artifacts with the Ivy jar in PySpark. Ivy verifies the repository's checksums."""
+"""Resolve Maven artifacts with the Ivy jar in PySpark. Ivy verifies the checksums of the repository."""
 
 import html
 import importlib.util
@@ -30,7 +30,7 @@ _REASONS = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Dependency:
-    """One artifact to resolve. ``transitive``: include its runtime dependencies."""
+    """A Maven artifact to resolve. transitive: whether to also resolve its runtime dependencies."""
 
     organisation: str
     name: str
@@ -39,13 +39,13 @@ class Dependency:
 
 
 class ResolutionError(Exception):
-    """Ivy could not resolve everything. The message is the first reason that it gave, if any."""
+    """Ivy could not resolve all artifacts. The message is the first reason in Ivy's output, or empty."""
 
 
 def get_ivy_jar() -> Path:
     """Return the path of the Ivy jar in PySpark. Raises KdeclareError ``ivy-missing``.
 
-    PySpark is located but not imported, because that would take a second.
+    PySpark is not imported to find the jar, because the import would take a second.
     """
     module_spec = importlib.util.find_spec("pyspark")
     for package_dir in (module_spec.submodule_search_locations or ()) if module_spec else ():
@@ -63,7 +63,7 @@ def get_ivy_jar() -> Path:
 
 
 def render_ivy_file(dependencies: Sequence[Dependency]) -> str:
-    """Return the text of an ``ivy.xml`` with these dependencies."""
+    """Render an ``ivy.xml`` with these dependencies."""
     lines = "".join(_render_dependency(d) for d in dependencies)
     return (
         '<ivy-module version="2.0">\n  <info organisation="kdeclare" module="sandbox"/>\n'
@@ -83,7 +83,7 @@ def _quote(value: str) -> str:
 
 
 def render_mirror_settings(address: str) -> str:
-    """Return the text of an ``ivysettings.xml`` with one repository, the Maven repository at this address."""
+    """Render an ``ivysettings.xml`` whose only repository is the Maven repository at this address."""
     return (
         '<ivysettings>\n  <settings defaultResolver="mirror"/>\n  <resolvers>\n'
         f'    <ibiblio name="mirror" m2compatible="true" root={_quote(address)}/>\n'
@@ -97,10 +97,10 @@ def resolve(
     folder: Path,
     environment: Mapping[str, str] | None = None,
 ) -> tuple[Path, ...]:
-    """Download the dependencies into ``folder`` unless they are already there, and return all jars.
+    """Download the dependencies into ``folder``, unless the folder contains them, and return all jars.
 
-    Uses Ivy's default repository unless the environment names a settings file or a mirror. Ivy's output goes
-    to ``ivy.log`` in that folder. Raises `ResolutionError`, or KdeclareError ``ivy-missing`` or
+    Uses Ivy's default repository, unless ``environment`` sets a settings file or a mirror. Ivy's output is
+    written to ``ivy.log`` in the folder. Raises `ResolutionError`, or KdeclareError ``ivy-missing`` or
     ``ivy-settings``.
     """
     environment = os.environ if environment is None else environment
@@ -112,7 +112,7 @@ def resolve(
     command = [java, f"-Divy.default.ivy.user.dir={folder}", "-jar", str(ivy_jar)]
     command += _build_settings_arguments(folder, environment)
     command += ["-cache", str(folder / "cache"), "-ivy", str(ivy_path), "-confs", "default"]
-    # "bundle" is an OSGi jar; Kafka needs six of them.
+    # A "bundle" is an OSGi jar. Kafka needs six OSGi jars.
     command += ["-types", "jar", "bundle", "-cachepath", str(class_path_file)]
     log_path = folder / "ivy.log"
     with log_path.open("wb") as log_file:
@@ -128,7 +128,7 @@ def resolve(
 
 
 def find_failure_reason(log: str) -> str:
-    """Return the first reason for a failure in Ivy's output, or an empty string."""
+    """Return the first reason for the failure in Ivy's output; empty if the output contains no reason."""
     for pattern, wording in _REASONS:
         match = pattern.search(log)
         if match:

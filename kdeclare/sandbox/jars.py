@@ -1,4 +1,4 @@
-"""Kafka's jars: pinned, resolved once, verified on every use, cached per user."""
+"""Resolve Kafka's jars. The jars are pinned by their hashes, cached per user, and verified on every use."""
 
 import hashlib
 import json
@@ -23,25 +23,29 @@ KAFKA_VERSION = "4.3.1"
 
 DEPENDENCIES = (
     ivy.Dependency("org.apache.kafka", "kafka_2.13", KAFKA_VERSION),
-    # The slf4j provider of the Kafka distribution, with the log4j version that the broker needs.
+    # The slf4j provider that Apache Kafka ships, in the version of log4j that the broker needs.
     ivy.Dependency("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4"),
-    # Only the command-line tools; their dependencies are those of Connect, another 45 jars.
+    # Only the jar of the command-line tools. Its dependencies are 45 more jars, which Connect needs, too.
     ivy.Dependency("org.apache.kafka", "kafka-tools", KAFKA_VERSION, transitive=False),
 )
 
-# SHA-256 of each jar by file name; written by pin.py.
+# The file with the SHA-256 of each jar by file name; written by pin.py.
 PINS = Path(__file__).with_name("jars.json")
 
 Progress = Callable[[str], None]
 
 
 def ignore_progress(_: str) -> None:
-    """Discard progress reports."""
+    """Ignore a progress message."""
 
 
 @dataclass(frozen=True, slots=True)
 class PinnedJars:
-    """Jars that are pinned together. ``name``: the name of their cache record. ``what``: a display name."""
+    """A set of jars with known hashes.
+
+    name: the name of the file in the cache that lists the jars. what: the name of the jars in messages. size:
+    the download size in words. pins: the SHA-256 of each jar, in hex, by file name.
+    """
 
     name: str
     what: str
@@ -52,22 +56,24 @@ class PinnedJars:
 
 @dataclass(frozen=True, slots=True)
 class KafkaJars:
-    """A Kafka installation to run: its version and its jars."""
+    """A version of Kafka and its jars."""
 
     version: str
     paths: tuple[Path, ...]
 
     @property
     def classpath(self) -> str:
-        """The jars in the form of Java's CLASSPATH."""
+        """The jars as a value for Java's CLASSPATH variable."""
         return os.pathsep.join(str(p) for p in self.paths)
 
 
 def kafka_jars(
     progress: Progress = ignore_progress, environment: Mapping[str, str] | None = None
 ) -> KafkaJars:
-    """Return Kafka's jars: those in KAFKA_HOME if it is set, else the pinned ones, cached or downloaded.
+    """Return the jars of Kafka.
 
+    If KAFKA_HOME is set, the jars in this folder are used; otherwise the pinned jars, which are downloaded if
+    they are not in the cache.
     Raises KdeclareError ``kafka-home``, ``jars-unavailable``, ``jars-altered``, ``cache-folder``, or an error
     of Java or Ivy.
     """
@@ -84,7 +90,7 @@ def kafka_jars(
 def resolve_pinned_jars(
     pinned_jars: PinnedJars, progress: Progress, environment: Mapping[str, str]
 ) -> tuple[Path, ...]:
-    """Return these jars, from the cache or downloaded.
+    """Return the paths of pinned jars. Download the jars if they are not in the cache.
 
     Raises KdeclareError ``jars-unavailable``, ``jars-altered``, ``cache-folder``, or an error of Java or Ivy.
     """
@@ -109,14 +115,14 @@ def resolve_pinned_jars(
 
 
 def get_cache_folder(environment: Mapping[str, str]) -> Path:
-    """Return KDECLARE_CACHE_DIR, or else the user's cache folder on this system."""
+    """Return the cache folder for Kafka, which is in KDECLARE_CACHE_DIR or in the user's cache folder."""
     cache_path = environment.get(CACHE_VARIABLE)
     folder = Path(cache_path).expanduser() if cache_path else platformdirs.user_cache_path("kdeclare")
     return folder.absolute() / "kafka"
 
 
 def read_pins(file: Path | None = None) -> dict[str, str]:
-    """Return the SHA-256 of each jar, in hex, by file name. The default file lists Kafka's jars."""
+    """Return the SHA-256 of each jar, in hex, by file name. file: defaults to the file with Kafka's jars."""
     pins: dict[str, str] = json.loads((file or PINS).read_text("utf-8"))
     return pins
 
@@ -128,7 +134,7 @@ def hash_file(path: Path) -> str:
 
 
 def find_altered(paths: Iterable[Path], pins: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the names of jars that are missing, not pinned, or different from the pinned ones."""
+    """Return the names of jars that are missing, are not pinned, or do not match their pinned hash."""
     by_name = {p.name: p for p in paths}
     altered_names = set(by_name) ^ set(pins)
     for name in set(by_name) & set(pins):
@@ -153,11 +159,11 @@ def _download(
     pins = pinned_jars.pins
     recorded_paths = _read_recorded_paths(record_file)
     altered_names = find_altered(recorded_paths, pins) if recorded_paths is not None else ()
-    if recorded_paths is not None and not altered_names:  # another process has just downloaded them
+    if recorded_paths is not None and not altered_names:  # downloaded by a different process
         return recorded_paths
     for path in recorded_paths or ():
         if path.name in altered_names and path.is_relative_to(record_file.parent):
-            path.unlink(missing_ok=True)  # Ivy trusts the files in its cache
+            path.unlink(missing_ok=True)  # Ivy would reuse the altered file
     progress(f"resolving {pinned_jars.what} ({len(pins)} jars, {pinned_jars.size}, once)")
     try:
         paths = ivy.resolve(
@@ -195,7 +201,10 @@ def _build_unavailable_error(label: str, reason: str, folder: Path) -> KdeclareE
 
 
 def get_installed_kafka(home: Path) -> KafkaJars:
-    """Return the Kafka installation in this folder. Raises KdeclareError ``kafka-home``."""
+    """Return the version and the jars of the Kafka installation in a folder.
+
+    Raises KdeclareError ``kafka-home`` if the folder does not contain Kafka 4.0 or later.
+    """
     paths = tuple(sorted((home / "libs").glob("*.jar")))
     versions = [m.group(1) for p in paths if (m := re.fullmatch(r"kafka_2\.13-(\d[\w.-]*?)\.jar", p.name))]
     if not versions or int(versions[0].split(".")[0]) < 4:

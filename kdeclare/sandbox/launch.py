@@ -1,4 +1,4 @@
-"""Run Java for a sandbox: storage formatting, brokers, and Kafka's command-line tools."""
+"""Run Java for a sandbox: to format the storage, to start brokers, and to run Kafka's command-line tools."""
 
 import base64
 import os
@@ -17,10 +17,11 @@ from kdeclare.sandbox.jars import KafkaJars, Progress, ignore_progress, kafka_ja
 from kdeclare.sandbox.layout import Layout, ProcessFiles, write_atomically
 from kdeclare.sandbox.settings import SandboxSettings
 
-# Kafka's own heap variable. It replaces the brokers' heap options, for a sandbox with unusually many topics.
+# Kafka's variable for heap options. It overrides the heap options of brokers, for sandboxes with many topics.
 HEAP_VARIABLE = "KAFKA_HEAP_OPTS"
 
-# For short runs on few cores, the second compiler and a concurrent collector cost more than they gain.
+# In short runs on few cores, the second JIT compiler and a concurrent garbage collector cost more time than
+# they save.
 _FAST_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-XX:-UsePerfData")
 _BROKER_HEAP = ("-Xms64m", "-Xmx384m")
 _SERVER_JVM = ("-XX:+ExitOnOutOfMemoryError", "-Djava.awt.headless=true")
@@ -30,18 +31,18 @@ _FORMAT_TIMEOUT_SECONDS = 120
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """What is needed to run Kafka: Java and the jars."""
+    """Java and the jars that are needed to run Kafka. java: the path of the ``java`` command."""
 
     java: str
     jars: KafkaJars
 
     def environment(self) -> dict[str, str]:
-        """Return the environment with the class path, which would make command lines unreadable."""
+        """Return the environment variables for Java. CLASSPATH is set, so that command lines stay short."""
         return {**os.environ, "CLASSPATH": self.jars.classpath}
 
 
 def resolve_runtime(progress: Progress = ignore_progress) -> Runtime:
-    """Find Java and the jars. Raises KdeclareError if either is unavailable."""
+    """Find Java and the jars of Kafka. Raises KdeclareError if Java or the jars are not available."""
     java = find_java()
     return Runtime(java, kafka_jars(progress))
 
@@ -55,7 +56,7 @@ def generate_id() -> str:
 
 
 def write_broker_properties(layout: Layout, settings: SandboxSettings, broker_id: int) -> None:
-    """Write a broker's server.properties, using the folder's current path."""
+    """Write the ``server.properties`` of a broker with the current path of the sandbox folder."""
     files = layout.broker(broker_id)
     files.logs.mkdir(parents=True, exist_ok=True)
     properties = broker_properties.broker_properties(settings, broker_id, *files.log_dirs(settings.log_dirs))
@@ -67,8 +68,8 @@ def write_broker_properties(layout: Layout, settings: SandboxSettings, broker_id
 def format_storage(runtime: Runtime, layout: Layout, settings: SandboxSettings, cluster_id: str) -> None:
     """Format the data folders of all brokers. Raises KdeclareError ``sandbox-format``.
 
-    The tool runs only for the first broker, because one JVM per broker would take most of the time. Its
-    output differs between brokers only by two lines per folder: the ids of the node and of the folder.
+    Kafka's storage tool runs only for the first broker, because starting a JVM for each broker would be slow.
+    The formatted folders are copied for the other brokers. Only the node id and the directory id differ.
     """
     shutil.rmtree(layout.brokers, ignore_errors=True)
     for broker_id in settings.broker_ids:
@@ -105,7 +106,7 @@ def format_storage(runtime: Runtime, layout: Layout, settings: SandboxSettings, 
 
 
 def render_meta_properties(template: str, node_id: int, directory_id: str) -> str:
-    """Return a node's ``meta.properties``, based on that of another node in the same cluster."""
+    """Render the ``meta.properties`` of a node. template: the file of a different node of the cluster."""
     node_values = {"node.id": str(node_id), "directory.id": directory_id}
     lines = (line.partition("=") for line in template.splitlines())
     return "".join(f"{key}{sep}{node_values.get(key, value)}\n" for key, sep, value in lines)
@@ -114,7 +115,7 @@ def render_meta_properties(template: str, node_id: int, directory_id: str) -> st
 def spawn_broker(
     runtime: Runtime, layout: Layout, settings: SandboxSettings, broker_id: int
 ) -> processes.ProcessRecord:
-    """Start a broker's process and record it. The broker is not ready yet."""
+    """Start the process of a broker, and return and save its process record. Does not wait for readiness."""
     write_broker_properties(layout, settings, broker_id)
     files = layout.broker(broker_id)
     return spawn(
@@ -129,9 +130,10 @@ def spawn(
     arguments: Iterable[str],
     environment: Mapping[str, str] | None = None,
 ) -> processes.ProcessRecord:
-    """Start a server's JVM and record its process. The arguments include its heap options and main class.
+    """Start the JVM of a broker or worker, and return and save its process record.
 
-    ``environment``: variables in addition to those of this process. The folder for logs must exist.
+    The folder for logs must exist. role: ``broker`` or ``worker``. arguments: the heap options, the main
+    class and its arguments. environment: environment variables to add to the variables of this process.
     """
     marker_option = f"-Dkdeclare.sandbox.{role}={files.folder}"
     command = [
@@ -141,7 +143,7 @@ def spawn(
         *_build_logging_options("log4j2-server.properties"),
     ]
     command += [*_FAST_START, *_SERVER_JVM, *arguments]
-    # Each log belongs to one run of the server. The previous log is kept to show why that run ended.
+    # Each start writes a new log. The log of the previous start is kept, to show why the server ended.
     for log_file in (files.server_log, files.console_log):
         if log_file.exists():
             log_file.replace(log_file.with_suffix(".previous.log"))
@@ -153,14 +155,14 @@ def spawn(
 
 
 def resolve_kafka_classpath(progress: Progress = ignore_progress) -> str:
-    """Return the class path of the Kafka version that sandboxes use, including its command-line tools."""
+    """Return the class path of the Kafka version that sandboxes use. It includes the command-line tools."""
     return kafka_jars(progress).classpath
 
 
 def run_kafka_tool(main_class: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run one of Kafka's own tools until it ends, and return its exit code and outputs as text.
+    """Run a command-line tool of Kafka, and return its exit code and its output as text.
 
-    Examples are ``org.apache.kafka.tools.TopicCommand`` and ``kafka.admin.ConfigCommand``.
+    main_class: for example ``org.apache.kafka.tools.TopicCommand`` or ``kafka.admin.ConfigCommand``.
     """
     runtime = resolve_runtime()
     command = [runtime.java, *_FAST_START, *_build_tool_options(), main_class, *arguments]

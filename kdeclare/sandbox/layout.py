@@ -1,4 +1,4 @@
-"""The file layout of a sandbox, and the marker file that identifies a folder as a sandbox."""
+"""The paths of the files of a sandbox, and the marker file that identifies a folder as a sandbox."""
 
 import json
 from pathlib import Path
@@ -13,169 +13,173 @@ _FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class ProcessFiles:
-    """The log and process files of one broker or worker."""
+    """The paths of the log files and the process record of one broker or worker."""
 
     folder: Path
 
     @property
     def logs(self) -> Path:
-        """The folder that log4j writes to."""
+        """The folder to which log4j writes."""
         return self.folder / "logs"
 
     @property
     def server_log(self) -> Path:
-        """The log of the server."""
+        """The log of the broker or worker."""
         return self.logs / "server.log"
 
     @property
     def console_log(self) -> Path:
-        """The output of the process itself, mostly JVM errors."""
+        """The file with the output of the process to stdout and stderr, mostly errors of the JVM."""
         return self.logs / "console.log"
 
     @property
     def process(self) -> Path:
-        """The pid and start time of the process."""
+        """The file with the process record (see `processes.ProcessRecord`)."""
         return self.folder / "process.json"
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerFiles(ProcessFiles):
-    """The files of one broker."""
+    """The paths of the files of one broker."""
 
     @property
     def properties(self) -> Path:
-        """The broker's ``server.properties``; rewritten at each start."""
+        """The broker's ``server.properties``, which is rewritten at each start."""
         return self.folder / "server.properties"
 
     @property
     def data(self) -> Path:
-        """Kafka's first log directory, which also contains the metadata."""
+        """The first log directory of the broker, which also contains the metadata log."""
         return self.folder / "data"
 
     def log_dirs(self, count: int) -> tuple[Path, ...]:
-        """Return all of Kafka's log directories."""
+        """Return the log directories of the broker. count: the number of log directories."""
         return (self.data, *(self.folder / f"data-{number}" for number in range(2, count + 1)))
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerFiles(ProcessFiles):
-    """The files of one Connect worker."""
+    """The paths of the files of one Connect worker."""
 
     @property
     def properties(self) -> Path:
-        """The worker's ``worker.properties``; rewritten at each start."""
+        """The worker's ``worker.properties``, which is rewritten at each start."""
         return self.folder / "worker.properties"
 
     @property
     def keystore(self) -> Path:
-        """The key and certificate that the worker starts with (PKCS12)."""
+        """The keystore (PKCS12) with the key and certificate that the worker uses when it starts."""
         return self.folder / "keystore.p12"
 
 
 @dataclass(frozen=True, slots=True)
 class AuthorityFiles:
-    """A certificate authority, and the files with which clients and servers trust it."""
+    """The paths of the files of a certificate authority, for signing and for clients that trust it."""
 
     folder: Path
 
     @property
     def authority(self) -> Path:
-        """The key and certificate of the authority (PKCS12)."""
+        """The keystore (PKCS12) with the key and certificate of the certificate authority."""
         return self.folder / "ca.p12"
 
     @property
     def authority_pem(self) -> Path:
-        """The authority's certificate only, for clients (PEM)."""
+        """The certificate of the certificate authority as a PEM file, for clients."""
         return self.folder / "ca.pem"
 
     @property
     def truststore(self) -> Path:
-        """The authority's certificate only, for servers and Java clients (PKCS12)."""
+        """The truststore (PKCS12) with the authority's certificate, for servers and Java clients."""
         return self.folder / "truststore.p12"
 
 
 @dataclass(frozen=True, slots=True)
 class SecurityFiles(AuthorityFiles):
-    """The files that the brokers of a secure sandbox share, and those for their clients."""
+    """The paths of the files that all brokers of a secure sandbox share, and of the files for clients."""
 
     @property
     def keystore(self) -> Path:
-        """The key and certificate of all brokers (PKCS12)."""
+        """The keystore (PKCS12) with the key and certificate of all brokers."""
         return self.folder / "broker.p12"
 
     def client(self, user: str) -> Path:
-        """Return the client properties file of one of the sandbox's users."""
+        """Return the path of the client properties of a user of the sandbox."""
         return self.folder / f"{user}.properties"
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectFiles(AuthorityFiles):
-    """The files of a sandbox's Connect workers."""
+    """The paths of the files of all Connect workers of a sandbox."""
 
     @property
     def plugins(self) -> Path:
-        """The only element of ``plugin.path``. Users can add connectors to this folder."""
+        """The folder with connector plug-ins (``plugin.path``). Users can add connectors to this folder."""
         return self.folder / "plugins"
 
     @property
     def workers(self) -> Path:
-        """The parent of the workers' folders."""
+        """The folder that contains a folder for each worker."""
         return self.folder / "workers"
 
     def worker(self, worker_id: int) -> WorkerFiles:
-        """Return the files of one worker."""
+        """Return the paths of the files of one worker."""
         return WorkerFiles(self.workers / str(worker_id))
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The files of a sandbox. ``folder`` is absolute."""
+    """The paths of the files of a sandbox. folder: the absolute path of the sandbox folder."""
 
     folder: Path
 
     @property
     def marker(self) -> Path:
-        """The file that identifies a folder as a sandbox."""
+        """The marker file, which identifies the folder as a sandbox."""
         return self.folder / "sandbox.json"
 
     @property
     def group_marker(self) -> Path:
-        """The file that identifies a folder as a group of sandboxes, each in a subfolder."""
+        """The marker file of a folder with several clusters, each of which is a sandbox in a subfolder."""
         return self.folder / "clusters.json"
 
     @property
     def lock(self) -> Path:
-        """Held while a sandbox is being started, stopped or reset."""
+        """The lock file, which is locked while the sandbox is being started, stopped or reset."""
         return self.folder / ".lock"
 
     @property
     def brokers(self) -> Path:
-        """The parent of the brokers' folders."""
+        """The folder that contains a folder for each broker."""
         return self.folder / "brokers"
 
     def broker(self, broker_id: int) -> BrokerFiles:
-        """Return the files of one broker."""
+        """Return the paths of the files of one broker."""
         return BrokerFiles(self.brokers / str(broker_id))
 
     @property
     def connect(self) -> ConnectFiles:
-        """The files of the Connect workers."""
+        """The paths of the files of the Connect workers."""
         return ConnectFiles(self.folder / "connect")
 
     @property
     def security(self) -> SecurityFiles:
-        """The files of a secure sandbox."""
+        """The paths of the certificates and client properties of a secure sandbox."""
         return SecurityFiles(self.folder / "security")
 
 
 def resolve_layout(folder: Path) -> Layout:
-    """Return the layout of a sandbox in ``folder``, which need not exist."""
+    """Return the paths of a sandbox in ``folder``. The folder does not have to exist."""
     return Layout(folder.expanduser().resolve())
 
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """The content of the marker file. ``formatted``: the brokers' data folders are complete."""
+    """The content of the marker file of a sandbox.
+
+    kafka: the version of Kafka with which the sandbox was created. formatted: whether the data folders of all
+    brokers are complete.
+    """
 
     brokers: int
     racks: int
@@ -188,14 +192,17 @@ class Marker:
     secure: bool = False
 
     def settings(self, folder: Path) -> SandboxSettings:
-        """Return the settings that the sandbox was created with."""
+        """Return the settings of the sandbox. folder: the current path of the sandbox."""
         return SandboxSettings(
             folder, self.brokers, self.racks, self.port, self.log_dirs, self.connect_workers, self.secure
         )
 
 
 def read_marker(layout: Layout) -> Marker | None:
-    """Return the marker, or None if there is no sandbox. Raises KdeclareError if it cannot be read."""
+    """Return the content of the marker file; None if the folder is not a sandbox.
+
+    Raises KdeclareError ``sandbox-unreadable`` if the marker file cannot be used.
+    """
     try:
         text = layout.marker.read_text("utf-8")
     except (FileNotFoundError, NotADirectoryError):
@@ -205,7 +212,7 @@ def read_marker(layout: Layout) -> Marker | None:
     try:
         content: dict[str, Any] = json.loads(text)
         if content["kdeclare_sandbox"] != _FORMAT:
-            raise build_marker_error(layout.marker, "another version of kdeclare wrote it")
+            raise build_marker_error(layout.marker, "a different version of kdeclare wrote the file")
         return Marker(
             brokers=int(content["brokers"]),
             racks=int(content["racks"]),
@@ -218,11 +225,11 @@ def read_marker(layout: Layout) -> Marker | None:
             secure=bool(content.get("secure", False)),
         )
     except (ValueError, KeyError, TypeError) as problem:
-        raise build_marker_error(layout.marker, "kdeclare did not write it") from problem
+        raise build_marker_error(layout.marker, "kdeclare did not write the file") from problem
 
 
 def write_marker(layout: Layout, marker: Marker) -> None:
-    """Write the marker atomically."""
+    """Write the marker file of a sandbox atomically."""
     content = {
         "kdeclare_sandbox": _FORMAT,
         "brokers": marker.brokers,
@@ -246,12 +253,12 @@ def write_atomically(path: Path, text: str) -> None:
 
 
 def build_marker_error(marker: Path, reason: str) -> KdeclareError:
-    """Return the error about a marker file that cannot be used."""
+    """Build the error for a marker file that cannot be used."""
     return KdeclareError(
         error(
             "sandbox-unreadable",
             "Sandbox marker file cannot be used",
             f"{marker} cannot be used: {reason}.",
-            hint="Use another folder, or delete this folder if you do not need anything in it.",
+            hint="Use a different folder, or delete this folder if you do not need its content.",
         )
     )

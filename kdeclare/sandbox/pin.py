@@ -1,6 +1,6 @@
 """Update ``jars.json`` and ``connect_jars.json`` after changing the pinned version of Kafka.
 
-``python -m kdeclare.sandbox.pin`` resolves the dependencies and records their hashes.
+``python -m kdeclare.sandbox.pin`` resolves the jars and writes their hashes to these files.
 """
 
 import json
@@ -11,7 +11,7 @@ from kdeclare.sandbox import connect_jars, ivy, jars
 
 
 def pin() -> None:
-    """Resolve the jars and write their hashes. Review the changed files before committing them."""
+    """Resolve the jars and write their hashes. Review the changes to the files before you commit them."""
     for jars_module in (jars, connect_jars):
         folder = jars.get_cache_folder(os.environ) / "ivy"
         paths = ivy.resolve(java.find_java(), jars_module.DEPENDENCIES, folder)

@@ -1,4 +1,7 @@
-"""Broker processes: start them, and identify them by more than a pid, because pids are reused."""
+"""Start, observe and end the processes of brokers and workers.
+
+A process is identified by its pid, start time and command line, because the system reuses pids.
+"""
 
 import json
 import os
@@ -17,7 +20,10 @@ _POLL_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class ProcessRecord:
-    """A started process: its pid, its start time (opaque), and a part of its command line."""
+    """The data that identifies a started process.
+
+    began: the start time, in a format that depends on the system. mark: an argument of the command line.
+    """
 
     pid: int
     began: str
@@ -26,7 +32,11 @@ class ProcessRecord:
 
 @dataclass(frozen=True, slots=True)
 class ObservedProcess:
-    """A process as the system currently shows it. Its command line is empty while it is ending."""
+    """The current state of a process.
+
+    began: the start time, in a format that depends on the system. command: the command line; empty while the
+    process is ending.
+    """
 
     began: str
     command: str
@@ -34,10 +44,10 @@ class ObservedProcess:
 
 
 def spawn(command: Sequence[str], environment: Mapping[str, str], output: Path, mark: str) -> ProcessRecord:
-    """Start a process in its own session, so that it outlives this process.
+    """Start a process in its own session, so that it continues after this process ends.
 
-    Standard output and standard error are appended to the file ``output``; ``mark`` must be one of the
-    arguments.
+    output: the file to which stdout and stderr of the process are appended. mark: an element of ``command``
+    that identifies the process.
     """
     with output.open("ab") as output_file:
         process = subprocess.Popen(
@@ -48,14 +58,14 @@ def spawn(command: Sequence[str], environment: Mapping[str, str], output: Path, 
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    # Detach from the process. From here on, its record identifies it.
+    # Detach from the process, which from now on is identified by its record.
     process.returncode = 0
     process_state = observe(process.pid)
     return ProcessRecord(process.pid, process_state.began if process_state else "", mark)
 
 
 def observe(pid: int) -> ObservedProcess | None:
-    """Return the process that currently has this pid, or None."""
+    """Return the process that currently has this pid; None if no process has the pid."""
     process_state = _observe_proc(pid) if (_PROC / "self" / "stat").exists() else _observe_ps(pid)
     if process_state is not None and process_state.ended:
         _reap(pid)
@@ -63,7 +73,7 @@ def observe(pid: int) -> ObservedProcess | None:
 
 
 def is_alive(record: ProcessRecord) -> bool:
-    """Whether the recorded process is still running. A different process with the same pid does not count."""
+    """Whether the recorded process is still running. Ignores a different process with the same pid."""
     process_state = observe(record.pid)
     if process_state is None or process_state.ended or process_state.began != record.began:
         return False
@@ -71,23 +81,24 @@ def is_alive(record: ProcessRecord) -> bool:
 
 
 def send_signal(record: ProcessRecord, signal_number: signal.Signals) -> None:
-    """Send a signal to the process if it is still the recorded one."""
+    """Send a signal to the recorded process if it is still running."""
     if is_alive(record):
         try:
             os.kill(record.pid, signal_number)
-        except ProcessLookupError:  # it ended in the meantime
+        except ProcessLookupError:  # the process has just ended
             return
 
 
 def await_exit(records: Iterable[ProcessRecord], seconds: float) -> tuple[ProcessRecord, ...]:
-    """Wait up to ``seconds`` until all processes have ended. Return those that have not."""
+    """Wait at most ``seconds`` until all processes have ended. Return the processes still running."""
     return _await_exit(records, seconds, seconds)
 
 
 def terminate(records: Iterable[ProcessRecord], patience: float, after_first: float) -> None:
-    """Terminate the processes, and kill those that do not end.
+    """Terminate the processes, and kill the processes that do not end in time.
 
-    They are killed after ``patience`` seconds, or ``after_first`` seconds after the first of them ended.
+    Processes are killed after ``patience`` seconds, or earlier if one of the processes ended ``after_first``
+    seconds ago.
     """
     remaining = tuple(records)
     for record in remaining:
@@ -118,7 +129,7 @@ def write_record(record: ProcessRecord, path: Path) -> None:
 
 
 def read_record(path: Path) -> ProcessRecord | None:
-    """Return the record of a process, or None if there is no valid one."""
+    """Read the record of a process from a file. Return None if the file is missing or not valid."""
     try:
         content = json.loads(path.read_text("utf-8"))
         return ProcessRecord(int(content["pid"]), str(content["began"]), str(content["mark"]))
@@ -140,10 +151,10 @@ def _observe_proc(pid: int) -> ObservedProcess | None:
         command = (_PROC / str(pid) / "cmdline").read_bytes()
     except OSError:
         return None
-    # The name in parentheses can contain any characters; the fields after it are fixed.
+    # The process name in parentheses can contain any characters, so the fields are counted from its end.
     fields = stat.rpartition(")")[2].split()
     state, threads, began = fields[0], int(fields[17]), fields[19]
-    # The first thread of a killed JVM is a zombie before the other threads have released the ports.
+    # In a killed JVM, the first thread can be a zombie while other threads still hold the ports.
     has_ended = state in ("Z", "X") and threads <= 1
     return ObservedProcess(began, os.fsdecode(command.replace(b"\0", b" ")), has_ended)
 
@@ -160,7 +171,7 @@ def _observe_ps(pid: int) -> ObservedProcess | None:
 
 
 def parse_ps(text: str) -> ObservedProcess | None:
-    """Parse one line of ``ps -o stat=,lstart=,command=``; lstart consists of five words."""
+    """Parse one line of ``ps -o stat=,lstart=,command=``. The start time (lstart) has five words."""
     words = text.split(maxsplit=6)
     if len(words) < 6:
         return None

@@ -1,4 +1,4 @@
-"""Wait until started brokers are ready."""
+"""Wait until the brokers of a sandbox are ready."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -18,7 +18,7 @@ _LOG_LINES = 12
 
 @dataclass(frozen=True, slots=True)
 class StartedSandbox:
-    """A sandbox whose brokers were started. ``started``: the brokers that were not running before."""
+    """A sandbox whose brokers were started. started: the ids of the brokers that were not running before."""
 
     layout: Layout
     marker: Marker
@@ -27,9 +27,10 @@ class StartedSandbox:
 
 
 def await_brokers(sandboxes: Sequence[StartedSandbox], timeout: float) -> None:
-    """Return when, in each sandbox, every running broker reports that all running brokers are unfenced.
+    """Wait until, in each sandbox, every running broker reports that all running brokers are unfenced.
 
-    Raises KdeclareError ``sandbox-start`` if a broker ends or ``timeout`` seconds have passed.
+    Raises KdeclareError ``sandbox-start`` if a broker ends, or if the wait takes longer than ``timeout``
+    seconds.
     """
     started_at = time.monotonic()
     pending_sandboxes = [_PendingBrokers(one, started_at) for one in sandboxes]
@@ -68,7 +69,7 @@ class _PendingBrokers:
         self._started_at = started_at
 
     def ask(self) -> None:
-        """Query each of these brokers once. Raises KdeclareError if one has ended."""
+        """Query once each broker that is not ready. Raises KdeclareError if a broker has ended."""
         sandbox = self.sandbox
         for broker_id in sorted(self.missing):
             files = sandbox.layout.broker(broker_id)
@@ -86,7 +87,7 @@ class _PendingBrokers:
 
 
 def read_last_lines(path: Path, count: int) -> list[str]:
-    """Return the last lines of a log that may be large or missing, without Java stack frames."""
+    """Return the last ``count`` lines of a log without Java stack frames. Empty if the log is missing."""
     try:
         with path.open("rb") as content:
             content.seek(max(0, path.stat().st_size - 64 * 1024))
@@ -97,8 +98,8 @@ def read_last_lines(path: Path, count: int) -> list[str]:
 
 
 def build_start_error(process_kind: str, files: ProcessFiles, summary: str) -> KdeclareError:
-    """Return the error ``sandbox-start`` about a broker or worker, with the last lines of its log."""
-    # The console log contains errors that kept the JVM itself from starting; normally it is empty.
+    """Build the error ``sandbox-start`` for a broker or worker. It contains the last lines of the logs."""
+    # The console log is empty, unless the JVM could not start or failed.
     lines = read_last_lines(files.server_log, _LOG_LINES) + read_last_lines(files.console_log, _LOG_LINES)
     log_text = "".join(f"\n  {line}" for line in lines)
     return KdeclareError(
@@ -114,5 +115,5 @@ def build_start_error(process_kind: str, files: ProcessFiles, summary: str) -> K
 
 
 def format_ids(ids: Iterable[int]) -> str:
-    """Format the ids of brokers or workers for a message."""
+    """Format the ids of brokers or workers for a message, separated by commas."""
     return ", ".join(map(str, sorted(ids)))

@@ -1,4 +1,4 @@
-"""Authentication in a secure sandbox: certificates created with keytool, and logins as properties."""
+"""Authentication in a secure sandbox: certificates, which keytool creates, and logins of users."""
 
 import shutil
 import subprocess
@@ -8,20 +8,21 @@ from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.sandbox.layout import AuthorityFiles, SecurityFiles
 from kdeclare.sandbox.settings import HOST, SandboxSettings
 
-# This password protects nothing, because it is public. But Java requires a password.
+# Java requires a password for keystores. This password protects nothing, because it is public.
 KEYSTORE_PASSWORD = "kdeclare-sandbox"
 
 _AUTHORITY_DAYS = 3650
 CERTIFICATE_DAYS = 365
 
-# Each call starts a JVM, which runs for half a second.
+# Options for a fast start: each call of keytool starts a JVM for half a second.
 _FAST = ("-J-XX:+UseSerialGC", "-J-XX:TieredStopAtLevel=1", "-J-Xshare:auto")
 _TIMEOUT_SECONDS = 60
 _KEY = ("-keyalg", "EC", "-groupname", "secp256r1")
 
 
 def create_authority(java: str, files: AuthorityFiles) -> None:
-    """Create the authority unless it exists. Raises KdeclareError ``sandbox-certificates``."""
+    """Create the certificate authority, if it does not exist. Raises KdeclareError ``sandbox-certificates``.
+    """
     if not files.truststore.exists():
         _create_authority_files(java, files)
 
@@ -35,14 +36,14 @@ def issue_keystore(
     *,
     days_ago: int = 0,
 ) -> None:
-    """Create a keystore with a new key and its certificate for 127.0.0.1 and localhost.
+    """Create a keystore with a new key and a certificate for 127.0.0.1 and localhost.
 
-    The authority signs the certificate for ``days`` days, starting ``days_ago`` days ago; it is also valid
-    for client authentication. The password is KEYSTORE_PASSWORD. Raises KdeclareError
-    ``sandbox-certificates``.
+    The authority signs the certificate. It is valid for ``days`` days, starting ``days_ago`` days ago, and
+    can also be used as a client certificate. The password of the keystore is `KEYSTORE_PASSWORD`. Raises
+    KdeclareError ``sandbox-certificates``.
     """
     keystore.parent.mkdir(parents=True, exist_ok=True)
-    # keytool can sign only with a key in the same file, so the authority's key is added temporarily.
+    # keytool can sign only with a key in the same keystore, so the authority's key is added temporarily.
     temporary_keystore = keystore.with_name(keystore.name + ".new")
     shutil.copyfile(files.authority, temporary_keystore)
     arguments = ["-genkeypair", "-alias", "server", "-signer", "ca", *_KEY, "-dname", f"CN={common_name}"]
@@ -55,7 +56,7 @@ def issue_keystore(
 
 
 def _create_authority_files(java: str, files: AuthorityFiles) -> None:
-    """Create the authority's files. The truststore is last, so that an interrupted run can be repeated."""
+    """Create the files of the authority. The truststore is created last: if it exists, all files exist."""
     files.folder.mkdir(parents=True, exist_ok=True)
     files.authority.unlink(missing_ok=True)
     arguments = ["-genkeypair", "-alias", "ca", *_KEY, "-dname", "CN=kdeclare sandbox"]
@@ -72,7 +73,7 @@ def _create_authority_files(java: str, files: AuthorityFiles) -> None:
 
 
 def _run_keytool(java: str, keystore: Path, *arguments: str) -> None:
-    # java on PATH may be a link to that file alone; keytool is next to the target of the link.
+    # java on PATH may be a symbolic link. keytool is in the folder of the link's target.
     tool = Path(java).resolve().with_name("keytool")
     command = [str(tool), *_FAST, *arguments, "-keystore", str(keystore), "-storetype", "PKCS12"]
     command += ["-storepass", KEYSTORE_PASSWORD]
@@ -102,10 +103,11 @@ def _build_certificates_error(reason: str) -> KdeclareError:
 
 ADMIN, READER = "admin", "reader"
 USERS = (ADMIN, READER)
-"""The administrator can do everything, regardless of ACLs. ACLs allow the reader only to read metadata."""
+"""The users of a secure sandbox. The admin can do everything, regardless of ACLs. ACLs allow the reader only
+to read metadata."""
 
 BROKER = "broker"
-"""The principal of brokers, according to their certificate."""
+"""The name in the certificates of brokers, and the principal of the brokers."""
 
 SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 MECHANISMS = ("PLAIN", *SCRAM)
@@ -117,12 +119,12 @@ _MODULES = {"PLAIN": f"{_LOGIN}plain.PlainLoginModule"} | dict.fromkeys(
 
 
 def get_password(user: str) -> str:
-    """Return a user's password. It does not protect anything: it is public and the same in every sandbox."""
+    """Return the password of a user. It is public, and the same in every sandbox."""
     return f"{user}-secret"
 
 
 def broker_properties(files: SecurityFiles) -> dict[str, str]:
-    """Return the settings of every broker in a secure sandbox, apart from its listeners."""
+    """Return the security settings of the brokers in a secure sandbox, without the settings of listeners."""
     logins = {"PLAIN": _format_jaas("PLAIN", **{f"user_{user}": get_password(user) for user in USERS})}
     logins |= {mechanism: _format_jaas(mechanism) for mechanism in SCRAM}
     return {
@@ -135,7 +137,7 @@ def broker_properties(files: SecurityFiles) -> dict[str, str]:
         "ssl.truststore.type": "PKCS12",
         "ssl.truststore.location": str(files.truststore),
         "ssl.truststore.password": KEYSTORE_PASSWORD,
-        # Client certificates are optional on the SSL listener; brokers always present theirs.
+        # Client certificates are optional on the SSL listener. Brokers always present their certificates.
         "listener.name.ssl.ssl.client.auth": "requested",
         "listener.name.controller.ssl.client.auth": "required",
         "ssl.principal.mapping.rules": "RULE:^CN=(.*)$/$1/",
@@ -148,7 +150,7 @@ def broker_properties(files: SecurityFiles) -> dict[str, str]:
 
 
 def build_format_arguments() -> list[str]:
-    """Return the users for Kafka's storage tool: SCRAM credentials are part of the metadata."""
+    """Return the arguments of Kafka's storage tool that add SCRAM credentials of users to the metadata."""
     arguments = []
     for mechanism in SCRAM:
         for user in USERS:
@@ -157,7 +159,7 @@ def build_format_arguments() -> list[str]:
 
 
 def build_client_properties(files: SecurityFiles, settings: SandboxSettings, user: str) -> dict[str, str]:
-    """Return a user's client properties (TLS and SCRAM), for kdeclare and Kafka's own tools."""
+    """Return the client properties of a user (SASL_SSL with SCRAM) for kdeclare and Kafka's own tools."""
     mechanism = SCRAM[-1]
     return {
         "bootstrap.servers": settings.bootstrap,

@@ -1,4 +1,4 @@
-"""The settings of a sandbox, and the ports, racks and roles that follow from them."""
+"""The settings of a sandbox, from which the ports, racks and roles of its servers are derived."""
 
 import socket
 import string
@@ -17,28 +17,33 @@ MAX_CLUSTERS = 20
 
 MAX_WORKERS = 10
 
-# The ports of Connect workers are above those of all brokers and below those of all controllers.
+# The ports of Connect workers are higher than the ports of brokers, and lower than the ports of controllers.
 WORKER_PORT_OFFSET = 50
 
-# The listeners of a secure broker: a block of ports per security protocol, next to the workers' ports.
+# The listeners of a secure broker by security protocol. The number is added to the port of the broker. The
+# resulting ports do not overlap with the ports of workers and controllers.
 LISTENERS = {"SASL_SSL": 0, "SSL": 20, "SASL_PLAINTEXT": 60, "PLAINTEXT": 80}
 
-# Controllers listen this far above the broker of the same id, so that a sandbox uses two blocks of ports.
+# The difference between the port of a controller and the port of the broker with the same id.
 CONTROLLER_PORT_OFFSET = 100
 
-# The distance between the first brokers of two clusters; it is greater than a cluster's whole port range.
+# The difference between the ports of two clusters. It is greater than the range of ports that a cluster uses.
 CLUSTER_PORT_STEP = 2 * CONTROLLER_PORT_OFFSET
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxSettings:
-    """One sandbox: the folder of its files, and its members.
+    """The settings of one sandbox.
 
-    Broker ids start at 1; broker *i* listens on ``port + i - 1``, and its controller, if it has one, 100
-    above that. Racks are ``rack-a``, ``rack-b``, … round robin across the brokers. Every broker has
-    ``log_dirs`` log directories. Ids of Connect workers also start at 1; worker *i* serves HTTPS on ``port +
-    50 + i - 1``. ``secure``: whether clients must authenticate and need ACLs. Brokers then have a listener
-    for every security protocol, with SASL_SSL on ``port + i - 1``.
+    folder: the folder for the files of the sandbox.
+    brokers: the number of brokers, whose ids start at 1. Broker *i* listens on ``port + i - 1``. If it is
+        also a controller, the controller listens on ``port + 100 + i - 1``.
+    racks: the number of racks: ``rack-a``, ``rack-b``, … Brokers are assigned to racks round robin.
+    log_dirs: the number of log directories of each broker.
+    connect_workers: the number of Connect workers, whose ids start at 1. Worker *i* serves HTTPS on
+        ``port + 50 + i - 1``.
+    secure: whether clients must authenticate and need ACLs. If so, a broker has one listener for each
+        security protocol, and SASL_SSL is on ``port + i - 1``.
     """
 
     folder: Path
@@ -58,26 +63,26 @@ class SandboxSettings:
     def controller_ids(self) -> range:
         """The ids of the brokers that are also controllers.
 
-        With three or more brokers, there are three; otherwise one, because two controllers would lose their
-        quorum if either failed.
+        A sandbox with three or more brokers has three controllers. Smaller sandboxes have one controller,
+        because two controllers would lose their quorum if one of them failed.
         """
         return range(1, 4 if self.brokers >= 3 else 2)
 
     @property
     def bootstrap(self) -> str:
-        """``host:port`` of all brokers, comma-separated, as clients expect it."""
+        """The value of ``bootstrap.servers``: ``host:port`` of all brokers, separated by commas."""
         return ",".join(f"{HOST}:{self.get_broker_port(i)}" for i in self.broker_ids)
 
     def get_broker_port(self, broker_id: int) -> int:
-        """Return the port that clients connect to."""
+        """Return the port of a broker to which clients connect."""
         return self.port + broker_id - 1
 
     def get_controller_port(self, broker_id: int) -> int:
-        """Return the port of this broker's controller."""
+        """Return the port of the controller with this broker id."""
         return self.get_broker_port(broker_id) + CONTROLLER_PORT_OFFSET
 
     def ports(self, broker_id: int) -> tuple[int, ...]:
-        """Return all ports that this broker's process listens on."""
+        """Return all ports on which the process of a broker listens."""
         if self.secure:
             own = tuple(self.get_listener_port(broker_id, protocol) for protocol in LISTENERS)
         else:
@@ -85,11 +90,11 @@ class SandboxSettings:
         return (*own, self.get_controller_port(broker_id)) if broker_id in self.controller_ids else own
 
     def get_listener_port(self, broker_id: int, protocol: str) -> int:
-        """Return the port of a secure broker for clients with this ``security.protocol``."""
+        """Return the port of a secure broker for clients that use the security protocol ``protocol``."""
         return self.get_broker_port(broker_id) + LISTENERS[protocol]
 
     def get_unauthenticated_port(self, broker_id: int) -> int:
-        """Return the port that serves cluster metadata without authentication."""
+        """Return the port of a broker to which clients can connect without authentication."""
         return (
             self.get_listener_port(broker_id, "PLAINTEXT") if self.secure else self.get_broker_port(broker_id)
         )
@@ -100,24 +105,25 @@ class SandboxSettings:
         return range(1, self.connect_workers + 1)
 
     def get_worker_port(self, worker_id: int) -> int:
-        """Return the port of this worker's REST listener."""
+        """Return the port of the REST API of a worker."""
         return self.port + WORKER_PORT_OFFSET + worker_id - 1
 
     def get_worker_url(self, worker_id: int) -> str:
-        """Return the URL of this worker, which also identifies it in its group."""
+        """Return the URL of a worker, which also identifies the worker in its group."""
         return f"https://{HOST}:{self.get_worker_port(worker_id)}"
 
     def rack(self, broker_id: int) -> str:
-        """Return the value of ``broker.rack``."""
+        """Return the rack of a broker (``broker.rack``)."""
         return f"rack-{string.ascii_lowercase[(broker_id - 1) % self.racks]}"
 
 
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
-    """Several clusters of the same shape in one folder: sandboxes ``cluster-1``, ``cluster-2``, …
+    """The settings of several clusters with the same numbers of brokers and racks.
 
-    ``brokers`` and ``racks`` apply to each cluster. ``port`` is that of the first broker of the first
-    cluster; each further cluster starts 200 ports above the previous one.
+    folder: the folder that contains a sandbox for each cluster: ``cluster-1``, ``cluster-2``, …
+    brokers, racks: the numbers of brokers and racks in each cluster.
+    port: the port of the first broker of the first cluster. The ports of each further cluster are 200 higher.
     """
 
     folder: Path
@@ -128,7 +134,7 @@ class GroupSettings:
 
     @property
     def members(self) -> tuple[SandboxSettings, ...]:
-        """The clusters, each of which is a sandbox."""
+        """The settings of each cluster."""
         return tuple(
             SandboxSettings(
                 self.folder / f"cluster-{number}",
@@ -195,9 +201,9 @@ def _build_settings_error(detail: str, option: str) -> KdeclareError:
 
 
 def is_free(port: int) -> bool:
-    """Whether a server could currently listen on this port of the loopback address."""
+    """Whether a server can currently listen on this port of the loopback address."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        # Kafka sets this too, so lingering connections of an earlier run do not matter.
+        # Kafka also sets this option, so that closed connections of an earlier process do not block the port.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((HOST, port))
@@ -209,7 +215,7 @@ def is_free(port: int) -> bool:
 def require_free_ports(
     settings: SandboxSettings, broker_ids: Iterable[int], worker_ids: Iterable[int] = ()
 ) -> None:
-    """Raise KdeclareError ``port-taken`` unless the ports of these brokers and workers are free."""
+    """Raise KdeclareError ``port-taken`` if a port of these brokers and workers is in use."""
     owners_by_port = {p: f"broker {i}" for i in broker_ids for p in settings.ports(i)}
     owners_by_port |= {
         settings.get_controller_port(i): f"controller {i}" for i in broker_ids if i in settings.controller_ids
@@ -219,7 +225,7 @@ def require_free_ports(
     if taken_ports:
         ports_text = ", ".join(f"{p} ({owners_by_port[p]})" for p in taken_ports)
         workers_text = (
-            f", {WORKER_PORT_OFFSET} above that for Connect workers" if settings.connect_workers else ""
+            f" Connect worker ports at {settings.port + WORKER_PORT_OFFSET}," if settings.connect_workers else ""
         )
         raise KdeclareError(
             error(
@@ -227,8 +233,7 @@ def require_free_ports(
                 "Port already in use",
                 f"{'Ports' if taken_ports[1:] else 'Port'} {ports_text} on "
                 f"{HOST} {'are' if taken_ports[1:] else 'is'} in use by another process.",
-                hint="Stop that process, or choose other ports with --port"
-                f" (the sandbox uses ports from {settings.port} on{workers_text}, and"
-                f" {CONTROLLER_PORT_OFFSET} above that for controllers).",
+                hint="Stop that process, or choose different ports with --port. Broker ports start at"
+                f" {settings.port},{workers_text} controller ports at {settings.port + CONTROLLER_PORT_OFFSET}.",
             )
         )

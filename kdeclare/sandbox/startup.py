@@ -1,4 +1,4 @@
-"""Start one or several sandboxes: create certificates and users, then start the processes."""
+"""Start one or several sandboxes: create the sandboxes if necessary, and start their processes."""
 
 import signal
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ from kdeclare.sandbox.workers.worker_startup import WorkerStartup, build_worker_
 
 
 def create_broker_certificates(java: str, files: SecurityFiles, progress: Progress) -> None:
-    """Create the authority and the brokers' keystore unless they exist.
+    """Create the certificate authority and the keystore of the brokers, if they do not exist.
 
     Raises KdeclareError ``sandbox-certificates``.
     """
@@ -43,10 +43,11 @@ def create_broker_certificates(java: str, files: SecurityFiles, progress: Progre
 
 
 def grant_access(files: SecurityFiles, settings: SandboxSettings, progress: Progress) -> None:
-    """Grant the reader its permissions, once, and write both users' client properties.
+    """Write the client properties of both users, and grant permissions to the user 'reader'.
 
-    The properties are rewritten at each start, with the folder's current path. The existence of the reader's
-    file shows that the reader has its permissions. Raises KdeclareError ``sandbox-access``.
+    The client properties are written at each start, with the current path of the folder. Permissions are
+    granted only once: if the client properties of the reader exist, the reader already has its permissions.
+    Raises KdeclareError ``sandbox-access``.
     """
     _write_client_properties(files, settings, ADMIN)
     if not files.client(READER).exists():
@@ -62,7 +63,7 @@ def _write_client_properties(files: SecurityFiles, settings: SandboxSettings, us
 
 
 def _grant_reader_acls(files: SecurityFiles, settings: SandboxSettings) -> None:
-    """Allow the reader to read topics, the cluster and their configs, as plans do, but to change nothing."""
+    """Allow the reader to describe topics, the cluster and configs, which is enough for plans."""
     completed = launch.run_kafka_tool(
         "org.apache.kafka.tools.AclCommand",
         *("--bootstrap-server", settings.bootstrap, "--command-config", str(files.client(ADMIN))),
@@ -86,7 +87,10 @@ TIMEOUT_SECONDS = 300.0
 
 @dataclass(frozen=True, slots=True)
 class SandboxStartup:
-    """A sandbox being started. ``down``: its brokers that must be started; ``workers``: its workers."""
+    """A sandbox to start.
+
+    down: the ids of the brokers to start. workers: the workers to start; None if no worker must be started.
+    """
 
     layout: Layout
     marker: Marker
@@ -103,16 +107,16 @@ class SandboxStartup:
 def start(
     settings: SandboxSettings, progress: Progress, *, timeout: float = TIMEOUT_SECONDS
 ) -> SandboxStatus:
-    """Start the sandbox, and return when all its brokers and Connect workers are ready.
+    """Start a sandbox, and return when all its brokers and Connect workers are ready.
 
-    Creates it if the folder contains none, starts what is not running, and does nothing if everything is
-    running. An existing sandbox can get more workers; no other setting can change.
-    If the start fails or is interrupted, the processes that it started are killed. ``timeout``: the seconds
-    in which all brokers must be ready, and the seconds in which all workers must be ready afterwards. Raises
-    KdeclareError ``sandbox-settings``,
-    ``sandbox-differs``, ``sandbox-folder``, ``sandbox-unreadable``, ``sandbox-format``,
-    ``sandbox-certificates``, ``sandbox-access``, ``sandbox-start``, ``port-taken``, or an error of
-    Java, the jars or the worker plug-in.
+    If the sandbox does not exist, it is created. Brokers and workers that are already running are not
+    restarted. The only setting of an existing sandbox that can change is the number of workers, which can
+    increase. If the start fails or is interrupted, the started processes are killed.
+
+    timeout: the maximum time in seconds until all brokers are ready, and then again until all workers are
+    ready. Raises KdeclareError ``sandbox-settings``, ``sandbox-differs``, ``sandbox-folder``,
+    ``sandbox-unreadable``, ``sandbox-format``, ``sandbox-certificates``, ``sandbox-access``,
+    ``sandbox-start``, ``port-taken``, or an error of Java, the jars or the worker plug-in.
     """
     return start_all([settings], progress, timeout=timeout)[0]
 
@@ -120,11 +124,10 @@ def start(
 def start_all(
     all_settings: Sequence[SandboxSettings], progress: Progress, *, timeout: float = TIMEOUT_SECONDS
 ) -> tuple[SandboxStatus, ...]:
-    """Start sandboxes in parallel, as `start` does with one; return their statuses in the order of the
-    settings.
+    """Start several sandboxes in parallel, and return their statuses in the order of ``all_settings``.
 
-    Everything that can be rejected is rejected before anything is created. Either all of the sandboxes are
-    started, or none of those that were down.
+    All sandboxes are checked before the first sandbox is created. If one sandbox cannot be started, the
+    sandboxes that were not running are not started. timeout and errors: as in `start`.
     """
     with ExitStack() as stack:
         claimed_layouts = [_claim_layout(stack, settings, progress) for settings in all_settings]
@@ -149,14 +152,14 @@ def start_all(
             )
             if marker is None or not marker.formatted:
                 marker = _create_sandbox(runtime, layout, settings, sandbox_progress)
-            write_marker(layout, marker)  # the number of workers may have increased
+            write_marker(layout, marker)  # the number of workers can be higher
             startups.append(SandboxStartup(layout, marker, broker_ids, sandbox_progress, worker_startup))
         start_processes(runtime, startups, timeout)
         return tuple(observe_sandbox(one.layout, one.marker) for one in startups)
 
 
 def start_processes(runtime: launch.Runtime, startups: Sequence[SandboxStartup], timeout: float) -> None:
-    """Start what is down and return when it is ready. If that fails, kill everything that was started."""
+    """Start brokers and workers, and return when they are ready. On failure, kill the started processes."""
     records: list[processes.ProcessRecord] = []
     layout = startups[0].layout
     worker_startups = [one.workers for one in startups if one.workers is not None]
@@ -181,7 +184,7 @@ def start_processes(runtime: launch.Runtime, startups: Sequence[SandboxStartup],
         for worker_startup in worker_startups:
             layout = worker_startup.layout
             for record in worker_startup.spawn():
-                records.append(record)  # individually, so that they are known if the next one fails
+                records.append(record)  # one by one, so that they can be killed if the next start fails
         for worker_startup in worker_startups:
             worker_startup.wait(timeout)
     except BaseException as problem:
@@ -204,7 +207,10 @@ def _claim_layout(
 
 
 def _resolve_marker(layout: Layout, settings: SandboxSettings) -> Marker | None:
-    """Return the marker with the new settings. The only permitted change is a higher number of workers."""
+    """Return the content of the marker file with the new number of workers; None if there is no sandbox.
+
+    Raises KdeclareError ``sandbox-differs`` if settings differ, apart from a higher number of workers.
+    """
     marker = read_marker(layout)
     if marker is None:
         require_empty_folder(layout)

@@ -1,4 +1,4 @@
-"""The current status of a sandbox, as data."""
+"""The current status of a sandbox and of its brokers and workers."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,17 +16,17 @@ from kdeclare.sandbox.settings import HOST, SandboxSettings
 _ASK_SECONDS = 2.0
 
 
-_Process = Annotated[int | None, Field(description="Process id; null if it is not running.")]
-_Alive = Annotated[bool, Field(description="Whether its process is running.")]
-_Ready = Annotated[bool, Field(description="Whether it is ready to serve requests.")]
-_Log = Annotated[PathText, Field(description="Path of its log file.")]
+_Process = Annotated[int | None, Field(description="Process id; null if no process is running.")]
+_Alive = Annotated[bool, Field(description="Whether the process is running.")]
+_Ready = Annotated[bool, Field(description="Whether the server is ready to serve requests.")]
+_Log = Annotated[PathText, Field(description="Path of the log file.")]
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerStatus:
-    """One broker on 127.0.0.1.
+    """The status of one broker.
 
-    ready: it responds and is unfenced.
+    port: the port on 127.0.0.1. ready: whether the broker responds and is unfenced.
     """
 
     schema_name = "SandboxBrokerDocument"
@@ -42,9 +42,9 @@ class BrokerStatus:
 
 @dataclass(frozen=True, slots=True)
 class WorkerStatus:
-    """One Connect worker.
+    """The status of one Connect worker.
 
-    ready: it reports that it has joined its group.
+    ready: whether the worker reports that it has joined its group.
     """
 
     schema_name = "SandboxWorkerDocument"
@@ -59,7 +59,7 @@ class WorkerStatus:
 
 @dataclass(frozen=True, slots=True)
 class SandboxStatus:
-    """A sandbox. If the folder contains none, ``brokers`` is empty and ``settings`` is None."""
+    """The status of a sandbox. If the folder is not a sandbox, it has no brokers and ``settings`` is None."""
 
     folder: Path
     settings: SandboxSettings | None
@@ -74,17 +74,17 @@ class SandboxStatus:
 
     @property
     def running(self) -> bool:
-        """Whether any of its processes is running."""
+        """Whether a broker or worker of the sandbox is running."""
         return any(one.alive for one in self._members)
 
     @property
     def ready(self) -> bool:
-        """Whether all of its brokers and workers are ready."""
+        """Whether all brokers and workers of the sandbox are ready."""
         return self.exists and all(one.ready for one in self._members)
 
     @property
     def bootstrap(self) -> str:
-        """``host:port`` of all brokers, comma-separated; empty without a sandbox."""
+        """``host:port`` of all brokers, separated by commas; empty if the folder is not a sandbox."""
         return self.settings.bootstrap if self.settings else ""
 
     @property
@@ -93,12 +93,12 @@ class SandboxStatus:
 
     @property
     def ca_file(self) -> Path | None:
-        """The certificate (PEM) that signed the workers' certificates; None without workers."""
+        """The path of the certificate authority of the workers (PEM); None if there are no workers."""
         return resolve_layout(self.folder).connect.authority_pem if self.workers else None
 
     @property
     def client_files(self) -> tuple[Path, ...]:
-        """Client properties of a secure sandbox's users, most powerful first; empty for other sandboxes."""
+        """The paths of the client properties of 'admin' and 'reader'; empty if the sandbox is not secure."""
         if self.settings is None or not self.settings.secure:
             return ()
         return tuple(resolve_layout(self.folder).security.client(user) for user in USERS)
@@ -110,9 +110,9 @@ class SandboxStatus:
 
 
 def status(folder: Path) -> SandboxStatus:
-    """Return the status of the sandbox in ``folder``; queries each running broker and worker for up to 2
-    seconds.
+    """Return the status of the sandbox in ``folder``.
 
+    Waits at most 2 seconds for the response of each running broker and worker.
     Raises KdeclareError ``sandbox-unreadable``.
     """
     layout = resolve_layout(folder)
@@ -121,7 +121,7 @@ def status(folder: Path) -> SandboxStatus:
 
 
 def observe_sandbox(layout: Layout, marker: Marker) -> SandboxStatus:
-    """Return the status of a sandbox whose marker has been read."""
+    """Return the status of an existing sandbox. marker: the content of its marker file."""
     settings = marker.settings(layout.folder)
     with ThreadPoolExecutor(max_workers=settings.brokers + settings.connect_workers) as pool:
         brokers = pool.map(lambda i: _observe_broker(layout, marker, settings, i), settings.broker_ids)
@@ -130,7 +130,7 @@ def observe_sandbox(layout: Layout, marker: Marker) -> SandboxStatus:
 
 
 def running_process(files: ProcessFiles) -> processes.ProcessRecord | None:
-    """Return the process of a broker or worker if it is running and belongs to this sandbox."""
+    """Return the process record of a broker or worker; None if the process is not running."""
     recorded = processes.read_record(files.process)
     return recorded if recorded and processes.is_alive(recorded) else None
 

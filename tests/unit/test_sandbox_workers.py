@@ -342,7 +342,7 @@ def test_start_names_taken_worker_port_and_changes_nothing(tmp_path: Path) -> No
         failure = catch_start_error(SandboxSettings(tmp_path, 1, 1, port, connect_workers=3))
     assert failure.diagnostics[0].code == "port-taken"
     assert f"Port {port + 52} (Connect worker 3) on" in str(failure)
-    assert "50 above that for Connect workers" in failure.diagnostics[0].hint
+    assert f"Connect worker ports at {port + 50}" in failure.diagnostics[0].hint
     assert read_marker(layout) == replace(MARKER, port=port), "the third worker was not added"
 
 

@@ -1,1 +1,1 @@
-"""Kafka Connect next to a sandbox's brokers: distributed workers that serve HTTPS on the loopback address."""
+"""Kafka Connect in a sandbox: distributed workers that serve HTTPS on the loopback address."""

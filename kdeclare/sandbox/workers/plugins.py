@@ -1,4 +1,4 @@
-"""The content of ``plugin.path``: FileStream connectors, kdeclare's plug-in, and the user's additions."""
+"""Fill the plug-in folder of Connect workers with the FileStream connectors and kdeclare's plug-in."""
 
 import os
 import shutil
@@ -14,9 +14,9 @@ _EXTENSIONS = "META-INF/services/org.apache.kafka.connect.rest.ConnectRestExtens
 
 
 def install(folder: Path, jars: ConnectJars, progress: Progress) -> None:
-    """Copy the FileStream connectors and kdeclare's plug-in into the folder, replacing other versions.
+    """Copy the FileStream connectors and kdeclare's plug-in into the folder, and remove other versions.
 
-    Without a Java compiler, the plug-in is omitted. Raises KdeclareError ``plugin-build`` or
+    If there is no Java compiler, kdeclare's plug-in is omitted. Raises KdeclareError ``plugin-build`` or
     ``plugin-folder``.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -27,21 +27,21 @@ def install(folder: Path, jars: ConnectJars, progress: Progress) -> None:
 
 
 def replace_jar(folder: Path, pattern: str, jar: Path) -> None:
-    """Copy the jar into the folder, replacing the jars that match the pattern."""
+    """Copy a jar into the folder, and delete other jars whose names match the pattern."""
     temporary_jar = folder / f"{jar.name}.new"
     shutil.copyfile(jar, temporary_jar)
     for old_jar in folder.glob(pattern):
         if old_jar.name != jar.name:
             old_jar.unlink()
-    # Never overwritten in place: a running worker may have the jar open.
+    # The jar is replaced, not overwritten, because a running worker may have opened it.
     temporary_jar.replace(folder / jar.name)
 
 
 def find_extensions(folder: Path) -> tuple[str, ...]:
     """Return the class names of all REST extensions in the folder's jars, sorted.
 
-    A jar lists them for Java's ServiceLoader. Files that are not jars are ignored; the worker itself reports
-    them.
+    A jar lists its extensions for Java's ServiceLoader. Files that are not jars are ignored, because the
+    worker reports them.
     """
     class_names: set[str] = set()
     for jar in filter(zipfile.is_zipfile, folder.glob("*.jar")):
@@ -53,8 +53,11 @@ def find_extensions(folder: Path) -> tuple[str, ...]:
 
 
 def _build_plugin(progress: Progress) -> Path | None:
-    """Return the plug-in from the user's cache, compiled again if its sources have changed."""
-    from kdeclare.sandbox.connect_jars import build  # not needed by sandboxes without workers
+    """Return the jar of kdeclare's plug-in in the user's cache; None if there is no Java compiler.
+
+    The plug-in is compiled if it is not in the cache, or if its source files have changed.
+    """
+    from kdeclare.sandbox.connect_jars import build  # needed only by sandboxes with workers
 
     cache = get_cache_folder(os.environ).with_name("connect-plugin")
     cache.mkdir(parents=True, exist_ok=True)

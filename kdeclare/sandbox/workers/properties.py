@@ -1,4 +1,4 @@
-"""The settings of a Connect worker. Pure: sandbox settings in, properties out."""
+"""Build the configuration of a Connect worker from the settings of a sandbox."""
 
 from collections.abc import Iterable
 
@@ -8,8 +8,8 @@ from kdeclare.sandbox.settings import HOST, SandboxSettings
 
 GROUP = "connect"
 
-# Environment variables of a worker's process, for placeholders such as ${env:WORKER_FOLDER}/next.p12. With
-# them, one configuration refers to a different file on each worker.
+# Environment variables of a worker's process. With placeholders such as ${env:WORKER_FOLDER}/next.p12, the
+# same configuration refers to a different file on each worker.
 FOLDER_VARIABLE = "WORKER_FOLDER"
 PASSWORD_VARIABLE = "KEYSTORE_PASSWORD"
 
@@ -23,7 +23,7 @@ _PROVIDERS = "org.apache.kafka.common.config.provider."
 def build_worker_properties(
     settings: SandboxSettings, worker_id: int, files: ConnectFiles, extensions: Iterable[str]
 ) -> dict[str, str]:
-    """Return the settings of one worker. ``extensions``: the classes of the REST extensions that it loads."""
+    """Return the configuration of a worker. extensions: the class names of the REST extensions to load."""
     replication_factor = str(min(3, settings.brokers))
     port = str(settings.get_worker_port(worker_id))
     properties = {
@@ -42,7 +42,7 @@ def build_worker_properties(
         "value.converter": _JSON,
         "value.converter.schemas.enable": "false",
         "plugin.path": str(files.plugins),
-        # All jars here declare their services; scanning every class of every jar takes seconds.
+        # All jars in plugin.path declare their services. Scanning all classes instead would take seconds.
         "plugin.discovery": "service_load",
         "listeners": settings.get_worker_url(worker_id),
         "rest.advertised.listener": "https",
@@ -58,17 +58,17 @@ def build_worker_properties(
         "config.providers": "env,file",
         "config.providers.env.class": f"{_PROVIDERS}EnvVarConfigProvider",
         "config.providers.file.class": f"{_PROVIDERS}FileConfigProvider",
-        # The default is five minutes, during which the tasks of a worker that is gone do not run anywhere.
+        # With the default of five minutes, the tasks of a stopped worker would not run during this time.
         "scheduled.rebalance.max.delay.ms": "3000",
     }
     extension_names = ",".join(extensions)
     if not extension_names:
         return properties
-    # All users on this machine may change the workers. The sandbox's brokers do not require a login either:
-    # all of them listen only on the loopback address.
+    # All users of this machine can change the configuration of the workers. Brokers and workers listen only
+    # on the loopback address, and brokers do not require authentication.
     return {**properties, "rest.extension.classes": extension_names, PLUGIN_OPEN: "true"}
 
 
 def build_worker_environment(worker_id: int, files: ConnectFiles) -> dict[str, str]:
-    """Return the environment variables that placeholders in a worker's settings refer to."""
+    """Return the environment variables for the placeholders in the configuration of a worker."""
     return {FOLDER_VARIABLE: str(files.worker(worker_id).folder), PASSWORD_VARIABLE: KEYSTORE_PASSWORD}

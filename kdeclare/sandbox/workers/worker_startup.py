@@ -1,4 +1,4 @@
-"""Start Connect workers: keystores, plug-ins, processes, and waiting until the workers are ready."""
+"""Start Connect workers: create keystores, install plug-ins, start processes, and wait for readiness."""
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ from kdeclare.sandbox.workers.properties import build_worker_environment, build_
 
 
 def create_worker_certificates(java: str, files: ConnectFiles, worker_ids: Iterable[int]) -> None:
-    """Create the authority and the keystores of these workers unless they exist.
+    """Create the certificate authority, and a keystore for each of these workers, if they do not exist.
 
     Raises KdeclareError ``sandbox-certificates``.
     """
@@ -41,10 +41,11 @@ _ASK_SECONDS = 5.0
 def await_workers(
     layout: Layout, settings: SandboxSettings, started_ids: Sequence[int], progress: Progress, timeout: float
 ) -> None:
-    """Return when all running workers are healthy, and remain healthy after the last one has joined.
+    """Wait until two consecutive checks find all running workers healthy.
 
-    The group rebalances whenever a worker joins. ``started_ids``: the workers that were not running before.
-    Raises KdeclareError ``sandbox-start`` if a worker ends or ``timeout`` seconds have passed.
+    One check is not enough, because the group rebalances when a worker joins. started_ids: the ids of the
+    workers that were not running before. Raises KdeclareError ``sandbox-start`` if a worker ends, or if the
+    wait takes longer than ``timeout`` seconds.
     """
     started_at = time.monotonic()
     running_ids = [i for i in settings.worker_ids if running_process(layout.connect.worker(i)) is not None]
@@ -72,16 +73,17 @@ def _require_running(layout: Layout, worker_ids: Iterable[int]) -> None:
             raise build_start_error("Connect worker", files, f"Worker {worker_id} ended during startup.")
 
 
-# Three workers and three brokers must fit into 4 GiB.
+# Three workers and three brokers must fit into 4 GiB of memory.
 _HEAP = ("-Xms32m", "-Xmx192m")
 _MAIN_CLASS = "org.apache.kafka.connect.cli.ConnectDistributed"
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerStartup:
-    """The Connect workers of a sandbox that must be started.
+    """The Connect workers of a sandbox to start.
 
-    ``down``: their ids. ``overrides``: settings that apply until their next start; None removes a setting.
+    down: the ids of the workers to start. overrides: settings for these workers that apply until their next
+    start; None removes a setting.
     """
 
     layout: Layout
@@ -93,7 +95,7 @@ class WorkerStartup:
     overrides: Mapping[str, str | None] = field(default_factory=dict)
 
     def prepare(self) -> None:
-        """Create missing certificates, and fill the plug-in folder.
+        """Create the missing keystores of workers, and copy plug-ins into the plug-in folder.
 
         Raises KdeclareError ``sandbox-certificates``, ``plugin-build`` or ``plugin-folder``.
         """
@@ -104,7 +106,7 @@ class WorkerStartup:
         plugins.install(files.plugins, self.jars, self.progress)
 
     def spawn(self) -> Iterator[processes.ProcessRecord]:
-        """Start the workers' processes and record each. The workers are not ready yet."""
+        """Start the processes of the workers, and yield each process record. Does not wait for readiness."""
         runtime = launch.Runtime(self.java, self.jars)
         connect_files = self.layout.connect
         for worker_id in self.down:
@@ -117,7 +119,10 @@ class WorkerStartup:
             )
 
     def wait(self, timeout: float) -> None:
-        """Return when the workers are ready. Raises KdeclareError ``sandbox-start``."""
+        """Wait until the workers are ready. Raises KdeclareError ``sandbox-start``.
+
+        timeout: the maximum time in seconds.
+        """
         await_workers(self.layout, self.settings, self.down, self.progress, timeout)
 
     def _build_properties(self, worker_id: int) -> dict[str, str]:
@@ -136,7 +141,7 @@ def build_worker_startup(
     progress: Progress,
     overrides: Mapping[str, str | None] | None = None,
 ) -> WorkerStartup:
-    """Return the workers with Java and jars. Raises KdeclareError if either is unavailable."""
+    """Find Java and the jars for workers. Raises KdeclareError if Java or the jars are not available."""
     return WorkerStartup(
         layout, settings, worker_ids, find_java(), resolve_connect_jars(progress), progress, overrides or {}
     )
