@@ -225,7 +225,9 @@ def require_free_ports(
     if taken_ports:
         ports_text = ", ".join(f"{p} ({owners_by_port[p]})" for p in taken_ports)
         workers_text = (
-            f" Connect worker ports at {settings.port + WORKER_PORT_OFFSET}," if settings.connect_workers else ""
+            f" Connect worker ports at {settings.port + WORKER_PORT_OFFSET},"
+            if settings.connect_workers
+            else ""
         )
         raise KdeclareError(
             error(
@@ -234,6 +236,7 @@ def require_free_ports(
                 f"{'Ports' if taken_ports[1:] else 'Port'} {ports_text} on "
                 f"{HOST} {'are' if taken_ports[1:] else 'is'} in use by another process.",
                 hint="Stop that process, or choose different ports with --port. Broker ports start at"
-                f" {settings.port},{workers_text} controller ports at {settings.port + CONTROLLER_PORT_OFFSET}.",
+                f" {settings.port},{workers_text} controller ports at"
+                f" {settings.port + CONTROLLER_PORT_OFFSET}.",
             )
         )
