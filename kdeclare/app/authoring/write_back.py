@@ -152,7 +152,7 @@ def _read_content(file: str) -> bytes | None:
 
 
 def _write_edit(edit: FileEdit) -> None:
-    """Write an edit, without overwriting a file that the edit creates.
+    """Write an edit. An edit that creates a file never overwrites an existing file.
 
     If the file is a link, its target is replaced. A replaced file keeps its permissions.
     """

@@ -334,7 +334,8 @@ def _validate_document(raw: JsonObject, name: str) -> "PlanDocument":
 
 
 def _build_malformed_error(reason: str, raw: JsonObject, name: str) -> KdeclareError:
-    made_by = f"According to the file, kdeclare {raw.get('kdeclare_version')} made it; this is {VERSION}."
+    maker = raw.get("kdeclare_version")
+    made_by = f"According to the file, kdeclare {maker} made the plan. This is kdeclare {VERSION}."
     return _build_refusal("plan-malformed", f"is not a valid plan: {reason}", name, made_by)
 
 

@@ -158,7 +158,7 @@ def count_ongoing_work(operations: Iterable[Operation]) -> int:
 
 
 def find_resource_action(operations: Sequence[Operation]) -> Action:
-    """Return the action of a resource that its operations result in.
+    """Return the action that the operations of one resource amount to.
 
     Deletion takes precedence over creation.
     """
