@@ -58,7 +58,7 @@ class Applier:
     """Applies plans. The caller holds the lock of ``store``.
 
     who, command: the user and the command, for the history.
-    judge: the policies. They evaluate every change again against the current state of the systems.
+    ``judge``: the policies. They evaluate every change again against the current state of the systems.
     stop: an event that the caller sets to stop the run gracefully. request_deadline_s: see `Attempt`.
     """
 

@@ -177,7 +177,7 @@ class PlanRequest:
     state: None before the first apply.
     diagnostics: the diagnostics from loading the manifests.
     names: the names that the project may declare or change.
-    judge: the policies that every change must pass.
+    ``judge``: the policies that every change must pass.
     """
 
     project: str
