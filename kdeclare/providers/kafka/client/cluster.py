@@ -94,7 +94,10 @@ class KafkaCluster:
         return _reassignments.list_moves(self._wire, self._freshness, topics)
 
     def list_earlier_moves(self) -> Set[TopicPartition]:
-        """Return the partitions that were moving before brokers last caught up, or else the current ones."""
+        """Return the partitions that were moving before brokers last caught up.
+
+        If these partitions are unknown, return the partitions that are moving now.
+        """
         earlier_moves = self._freshness.get_earlier_moves()
         return self.moves().keys() if earlier_moves is None else earlier_moves
 

@@ -138,7 +138,7 @@ def _parse_servers(text: str, *, in_properties: bool = False) -> list[str]:
 
 
 class _ClusterOpener:
-    """Tries the bootstrap addresses in order: the next one after a failure or a short delay."""
+    """Tries the bootstrap addresses in order: the next address after a failure or a short delay."""
 
     def __init__(self, wire: Wire, *, tls: bool, sasl: bool) -> None:
         self._wire = wire

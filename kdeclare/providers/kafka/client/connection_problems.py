@@ -88,7 +88,7 @@ _NO_ANSWER = AddressProblem("connected, but no response in time", f"{_ADDRESS_HI
 _REACHED_HINTS = {hint: hint for hint in (_TRUST_HINT, _LOGIN_HINT, _MECHANISM_HINT, _RENEW_HINT)} | {
     _NO_ANSWER.hint: _SILENT_HINT
 }
-"""By hint about a bootstrap address: the hint for the same problem at a broker's advertised address."""
+"""Maps a hint about a bootstrap address to the hint for the same problem at an advertised address."""
 _NAME_HINT = (
     "Use a host name that is in the certificate, or set ssl.endpoint.identification.algorithm= (empty) to "
     "disable the check."

@@ -16,7 +16,7 @@ class _DeferredPackage(ModuleType):
     """The package ``kafka`` before its code was executed."""
 
     def __getattr__(self, name: str) -> object:
-        """Execute the package to return one of its names. A module must be imported before it is accessed."""
+        """Execute the package and return its attribute. A module must be imported before it is accessed."""
         if find_spec(f"{_NAME}.{name}") is not None:
             raise AttributeError(f"module '{_NAME}.{name}' has not been imported")
         spec = self.__spec__

@@ -78,11 +78,12 @@ ConfigProvider = Callable[[str, str], str | None]
 def resolve_config_providers(
     properties: Mapping[str, str], environ: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """Replace the placeholders in property values. Placeholders in the replaced values are not resolved.
+    """Replace the placeholders in property values. Placeholders in the inserted values are not resolved.
 
-    As in Kafka, a placeholder is left unchanged if ``config.providers`` does not name its provider. environ:
-    the environment variables; by default, those of the process. Raises KdeclareError if a provider is not one
-    of Kafka's own, or if a value does not exist.
+    As in Kafka, a placeholder is left unchanged if ``config.providers`` does not name its provider.
+
+    environ: the environment variables; by default, those of the process. Raises KdeclareError if a provider
+    is not one of Kafka's own, or if a value does not exist.
     """
     environ = os.environ if environ is None else environ
     builtin_providers = {
@@ -179,7 +180,7 @@ _CLIENT_ARGUMENTS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "metadata.max.age.ms": ("metadata_max_age_ms", _parse_number),
     "client.dns.lookup": ("client_dns_lookup", _parse_dns_lookup),
 }
-"""For each property with an equivalent kafka-python argument: the argument, and the value's converter."""
+"""By property name: the equivalent kafka-python argument, and the function that converts the value."""
 
 _HANDLED = re.compile(
     r"bootstrap\.servers|security\.protocol|ssl\.(truststore|keystore)\.(location|password|type)|"

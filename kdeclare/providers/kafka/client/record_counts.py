@@ -29,7 +29,7 @@ _MAX_POLL_S = 0.5
 
 _UNKNOWN_TOPIC = get_error_name(UNKNOWN_TOPIC_OR_PARTITION)
 _Offsets = Mapping[TopicPartition, int | Fault]
-"""The offset or record count of each partition, or a Fault if the request can be repeated."""
+"""The offset or record count of each partition, or a Fault that justifies a retry."""
 
 
 def count_records(wire: Wire, freshness: Freshness, names: Sequence[str]) -> dict[str, int]:
@@ -74,7 +74,7 @@ def count_records(wire: Wire, freshness: Freshness, names: Sequence[str]) -> dic
 def _count_partitions(
     wire: Wire, topics_by_name: Mapping[str, Topic], partitions: Iterable[TopicPartition]
 ) -> _Offsets:
-    """Return the record count of each partition, or a Fault if the request can be repeated.
+    """Return the record count of each partition, or a Fault that justifies a retry.
 
     Raises Fault for permanent errors.
     """
@@ -134,7 +134,7 @@ def _build_offsets_request(partitions: Iterable[TopicPartition], spec: int, wire
 
 
 def _read_offsets(response: Any) -> _Offsets:
-    """Return the offset of each partition, or a Fault if the request can be repeated.
+    """Return the offset of each partition, or a Fault that justifies a retry.
 
     Raises Fault for permanent errors.
     """

@@ -160,7 +160,8 @@ def _read_truststore(properties: Mapping[str, str], path: str) -> str:
     content = _read_store("truststore", path)
     if _is_pem(content):
         return _decode_pem(content)
-    from cryptography.hazmat.primitives.serialization import Encoding  # takes 40 ms, rarely used
+    # imported here because the import takes 40 ms and is rarely needed
+    from cryptography.hazmat.primitives.serialization import Encoding
 
     store = _open_pkcs12(properties, "truststore", path, content)
     certificates = [item.certificate for item in (store.cert, *store.additional_certs) if item is not None]

@@ -32,14 +32,20 @@ Response: TypeAlias = Any
 _UNREADABLE_FAULT_KINDS = {True: FaultKind.UNKNOWN, False: FaultKind.REFUSED}
 """The fault kind for an unreadable response. The key is whether the request changes anything."""
 _UNREADABLE_ERRORS = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, struct.error)
-"""Errors for an unreadable response. kdeclare's decoders raise ValueError; kafka-python, any of these."""
+"""Errors that are raised for an unreadable response.
+
+kdeclare's decoders raise only ValueError. kafka-python can raise any of these errors.
+"""
 MAX_THROTTLE_S = 600.0
 """The longest wait for a throttled connection, in seconds. Brokers respond only after the throttle time."""
 _PAUSE_POLL_S = 0.005
 """The interval, in seconds, for polling a connection that is paused by a quota or a full buffer."""
 ITEMS_PER_REQUEST = 500
 RECORDS_PER_REQUEST = 5000
-"""Half of what a KRaft controller accepts per request (QuorumController.MAX_RECORDS_PER_USER_OP)."""
+"""The maximum number of metadata records per request.
+
+It is half the limit of a KRaft controller (QuorumController.MAX_RECORDS_PER_USER_OP).
+"""
 
 
 class _ConnectionManager(KafkaConnectionManager):  # type: ignore[misc]

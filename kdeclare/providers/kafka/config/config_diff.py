@@ -34,9 +34,9 @@ NEVER_RESET = frozenset(
         "replica.alter.log.dirs.io.max.bytes.per.second",
     }
 )
-"""Throttles of reassignments.
+"""Config keys of reassignment throttles.
 
-Other clients often set throttles, so kdeclare resets only those that it owns.
+Other clients often set throttles, so kdeclare resets only throttles that it owns.
 """
 
 ConfigOverride: TypeAlias = str | list[str] | None
@@ -47,8 +47,8 @@ ConfigOverride: TypeAlias = str | list[str] | None
 class LiveConfigs:
     """The live configs of one resource, and the information that is needed to interpret them.
 
-    source: the config source of an override on exactly this resource. undeletable: keys that the cluster
-    refuses to delete.
+    source: the config source of an override on exactly this resource.
+    undeletable: keys that the cluster refuses to delete.
     """
 
     resource: str
@@ -308,7 +308,7 @@ def _diff_list_patch(
 def _diff_undeclared(key: str, before: ConfigOverride, record: Applied | None) -> list[FieldChange]:
     """Remove an override that is no longer declared.
 
-    If only a list patch was declared, remove the owned elements.
+    If only a list patch was declared, remove only the owned elements.
     """
     if before is None or record is None:
         return []

@@ -29,8 +29,8 @@ class AppliedValue(Arguments):
 class AppliedListPatch(Arguments):
     """A list patch that was applied to a key.
 
-    append, subtract: the elements that the list must and must not contain. added: the elements that kdeclare
-    added; the other elements of ``append`` existed before.
+    append, subtract: the elements that the list must and must not contain.
+    added: the elements that kdeclare added. The other elements of ``append`` existed before.
     """
 
     append: tuple[str, ...]
@@ -71,7 +71,7 @@ def get_applied(owned: OwnedRecord | None) -> Mapping[str, Applied]:
 def bind_applied(json: JsonValue) -> Mapping[str, Applied]:
     """Convert the configs of a record from JSON.
 
-    Raises ValueError with the path of a value and the problem.
+    Raises ValueError with the path of an invalid value and the problem.
     """
     if not isinstance(json, dict):
         raise ValueError(f"{CONFIGS}: not an object")

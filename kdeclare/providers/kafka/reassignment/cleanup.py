@@ -102,10 +102,10 @@ def build_cleanup_operations(
 
 
 def _is_election_due(partition: TopicPartition, preferred_leader: int, live: KafkaState) -> bool:
-    """Whether the election can be removed from the pending cleanup or run now.
+    """Whether the election can run now or is obsolete.
 
-    The preferred leader can be elected now, or the election is obsolete, because the partition no longer
-    exists or a different replica is the preferred leader.
+    The election is obsolete if the partition no longer exists, or if a different replica is the preferred
+    leader.
     """
     if partition in live.moves:
         return False

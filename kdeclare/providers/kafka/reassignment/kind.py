@@ -99,7 +99,7 @@ class ReassignmentKind:
         return [ResourceId("Topic", topic) for topic in sorted(narrow(body, ReassignmentBody).names)]
 
     def normalize_field(self, resource: ResourceId, field: FieldChange) -> FieldChange:
-        """Return the field unchanged, because operations use the same names for partitions as fields."""
+        """Return the field unchanged, because fields and operations use the same names for partitions."""
         return field
 
     def find_proven_fields(self, change: Change, evidence: Evidence) -> Set[str]:

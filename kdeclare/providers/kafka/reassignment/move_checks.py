@@ -36,7 +36,9 @@ def check_disk_capacity(operations: Sequence[Operation], cluster: Cluster, pace:
 
     A broker deletes outgoing replicas only after the incoming replicas are complete, so the deletion frees
     space only for later batches. If a broker does not report its free space, the space is assumed to be
-    sufficient. pace: the pace of moves whose manifest sets no pace.
+    sufficient.
+
+    pace: the pace of moves whose manifest sets no pace.
     """
     moves = [op for op in operations if is_reassignment(op)]
     topics = {
@@ -129,7 +131,7 @@ def with_client_guard(op: Operation) -> Operation:
 
 
 def is_unguarded(op: Operation, live: KafkaState) -> bool:
-    """Whether a move needs the replication factor guard, but the brokers and kdeclare do not check it."""
+    """Whether a move needs the replication factor guard, but no guard is active."""
     args = op.args
     wants_guard = isinstance(args, ReassignArgs) and not args.allow_replication_factor_change
     return wants_guard and not live.cluster.rf_guard and not get_arguments(op, ReassignArgs).client_guard

@@ -34,7 +34,7 @@ BrokerIds = Annotated[list[BrokerId], Field(min_length=1)]
 
 
 class PartitionSpec(BaseModel):
-    """The requested replicas of one partition. ``expectedReplicas`` must match the current replicas."""
+    """The requested replicas of a partition. If set, ``expectedReplicas`` must match the current replicas."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     topic: Annotated[str, Field(description="The name of the topic.")]

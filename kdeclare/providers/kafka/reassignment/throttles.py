@@ -215,7 +215,10 @@ def parse_entity(entity: str) -> ConfigResource:
 def merge_entries(
     earlier: ThrottleEntries, later: ThrottleEntries, *, is_certain: bool = True
 ) -> ThrottleEntries:
-    """Merge entries. A rate in ``later`` replaces the earlier rate. If it is not certain, keep both rates."""
+    """Merge entries. A rate in ``later`` replaces the earlier rate.
+
+    If ``is_certain`` is False, both rates are kept, because it is unknown which rate took effect.
+    """
     result: dict[str, dict[str, ThrottleValue]] = {entity: dict(keys) for entity, keys in earlier.items()}
     for entity, keys in later.items():
         merged_keys = result.setdefault(entity, {})
@@ -252,9 +255,9 @@ def find_unneeded_entries(
 ) -> ThrottleEntries:
     """Return the entries of ``own_entries`` that no in-flight move needs anymore.
 
-    The rate of a broker is needed as long as a list that is kept contains a replica on the broker. The rate
-    is also needed on ``involved_brokers``, which take part in a move, because another client possibly set the
-    list for that move.
+    The rate of a broker is needed as long as a list that is still needed contains a replica on the broker.
+    The rate is also needed on ``involved_brokers``, which take part in a move, because another client
+    possibly set the list for that move.
     """
     needed_entries: dict[str, dict[str, ThrottleValue]] = {}
     needed_brokers = {str(broker) for broker in involved_brokers}

@@ -230,8 +230,9 @@ class ClusterControls:
     def dump(self, *, ids: bool = False) -> Mapping[str, Any]:
         """Return all state that a client can see.
 
-        Clusters that a client cannot distinguish have equal results. ids: whether to include topic ids, which
-        change if a topic is deleted and created again.
+        Clusters that a client cannot distinguish have equal results.
+
+        ids: whether to include topic ids, which change if a topic is deleted and created again.
         """
         with self._lock:
             topics = {

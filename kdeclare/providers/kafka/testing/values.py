@@ -33,7 +33,7 @@ TypedValue = bool | int | float | str | tuple[str, ...]
 ValueCheck = Callable[[TypedValue], str | tuple[str, str] | None]
 """A function that checks a value. Returns None, or ConfigDef's message if the value is invalid.
 
-For a list, the message comes with the invalid element.
+For a list, the invalid element is returned with the message.
 """
 
 

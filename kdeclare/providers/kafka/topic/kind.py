@@ -302,7 +302,10 @@ class TopicKind:
         return dict.fromkeys(internal, "It is an internal topic of Kafka.")
 
     def is_self_contained(self, name: str, body: object) -> bool:
-        """Return whether no placement strategy is declared. A strategy requires the whole cluster."""
+        """Return whether no placement strategy is declared.
+
+        A strategy needs the live state of the whole cluster.
+        """
         return narrow(body, TopicBody).strategy is None
 
     def find_live_key(self, name: str, body: object | None, owned: OwnedRecord | None) -> LiveKey:

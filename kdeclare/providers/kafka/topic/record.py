@@ -22,8 +22,8 @@ from kdeclare.providers.kafka.config.config_record import CONFIGS, ConfigsRecord
 class TopicRecord(ConfigsRecord):
     """The last applied fields of a topic. Fields that were not declared are None.
 
-    topicId: the id of the topic; None if the id is not known yet. labels: used by policies to evaluate a
-    deletion.
+    topicId: the id of the topic; None if the id is not known yet.
+    labels: used by policies to evaluate a deletion.
     """
 
     preventDestroy: bool = False  # noqa: N815

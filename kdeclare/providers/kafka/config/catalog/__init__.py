@@ -84,13 +84,16 @@ class Catalog:
     def get_default_elements(self, key: str) -> tuple[str, ...]:
         """Return the default elements of a key.
 
-        APPEND and SUBTRACT on an unset key start from them (KIP-339).
+        APPEND and SUBTRACT on an unset key start from these elements (KIP-339).
         """
         info = self.get(key)
         return split_list(info.default) if info and info.default else ()
 
     def normalize(self, key: str, text: str) -> str:
-        """Return the canonical form of a value. Kafka also returns values in a canonical form."""
+        """Return the canonical form of a value.
+
+        Kafka returns parsed values in DescribeConfigs, not the original strings.
+        """
         info = self.get(key)
         try:
             if info is None:

@@ -125,7 +125,10 @@ class ElectLeaders(KafkaOperationType):
         return UndoResult()
 
     def update_cleanup(self, op: Operation, status: Status, before: PendingCleanup) -> PendingCleanup:
-        """Keep the election in the pending cleanup until it is done. It can wait for moves or a broker."""
+        """Keep the election in the pending cleanup until it is done.
+
+        An election waits until moves have finished and the preferred leader is available.
+        """
         own_leaders = _get_leaders(op)
         pending_elections = bind_elections(before)
         if status in (Status.STARTED, Status.UNKNOWN, Status.FAILED, Status.DENIED):

@@ -358,7 +358,10 @@ class RelocateReplicas(KafkaOperationType):
     is_shown_late = False  # each broker itself reports its directories, without delay
 
     def is_confined(self, op: Operation) -> bool:
-        """Whether the operation belongs to a Reassignment, because its changes show each replica."""
+        """Whether the operation belongs to a Reassignment.
+
+        The changes of a Reassignment show each replica.
+        """
         return op.resource.kind == "Reassignment"
 
     def select(self, op: Operation) -> Selections:

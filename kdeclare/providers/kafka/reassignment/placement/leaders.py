@@ -29,8 +29,9 @@ def choose_leaders(
     """Choose each partition's leader and put it first. Return for each partition whether there was a choice.
 
     A leader whose replica stays remains the leader. If a leader is on an unregistered broker, the first
-    remaining replica becomes the leader. If the replica of any other leader is removed, the leader is either
-    the first remaining replica or a new replica. The choice is the replica that balances leaders better.
+    remaining replica becomes the leader. If the replica of any other leader is removed, there is a choice
+    between the first remaining replica and the new replicas. The replica that balances leaders best becomes
+    the leader.
     """
     slots = [_build_leader_slot(broker_set, part) for part in drafts]
     assignment = _build_leader_assignment(broker_set, brokers, slots)
@@ -113,7 +114,7 @@ def _make_rack_filter(broker_set: BrokerSet, assignment: WorkingAssignment) -> T
 def balance_leaders_over_racks(
     broker_set: BrokerSet, drafts: Sequence[PartitionDraft], is_free: Sequence[bool]
 ) -> None:
-    """Balance each topic's leaders, so that the numbers of leaders in two racks differ by at most one.
+    """Balance each topic's leaders, so that the numbers of leaders in any two racks differ by at most one.
 
     First change the leaders of partitions that had a choice, then reorder replicas, then move leaders. A
     partition with a replica on an unregistered broker is left unchanged, because Kafka would refuse the

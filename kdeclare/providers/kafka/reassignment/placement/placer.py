@@ -49,8 +49,8 @@ def place_replicas(
     load: the replicas and leaders of topics that are not being placed. Among equally good brokers, the least
         loaded broker is chosen.
 
-    Priorities, in this order: the strategy; few moves; even numbers of replicas per broker, first for all
-    topics together and then for each topic; even numbers of preferred leaders per broker, in the same way.
+    Priorities, in this order: the strategy; few moves; equal numbers of replicas per broker, first for all
+    topics together and then for each topic; equal numbers of preferred leaders per broker, in the same way.
 
     New replicas are spread over as many racks as possible, as evenly as possible. All brokers without a rack
     count as one rack, so this rule has no effect if no broker has a rack. Existing replicas are moved between

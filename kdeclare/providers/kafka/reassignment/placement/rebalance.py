@@ -54,7 +54,7 @@ def balance_topics(
     """Swap until no topic can be balanced better without making the total counts of brokers less equal.
 
     If a swap in one topic would make the totals less equal, a swap in a second topic compensates for the
-    first swap, provided that the second topic stays as balanced as it is.
+    first swap, provided that the second topic does not become less balanced.
     """
     broker_ids = set(brokers)
     has_changed = True
