@@ -117,7 +117,7 @@ def explain_connection_error(exc: BaseException, *, tls: bool) -> AddressProblem
 def explain_broker_error(exc: BaseException, advertised: str, *, tls: bool) -> AddressProblem:
     """Explain an exception from connecting to the advertised brokers, after an address responded."""
     problem = explain_connection_error(exc, tls=tls)
-    cause = f"it responds, but no broker is usable at its advertised address ({advertised}): {problem.what}"
+    cause = f"it responds, but none of the advertised brokers ({advertised}) can be used: {problem.what}"
     return AddressProblem(
         cause, _REACHED_HINTS.get(problem.hint, "Check advertised.listeners of the brokers.")
     )
@@ -177,6 +177,8 @@ _NETWORK: tuple[tuple[str, AddressProblem], ...] = (
     ("EHOSTUNREACH|ENETUNREACH", AddressProblem("no route to the host", _ADDRESS_HINT)),
     (
         "Connection timed out|ETIMEDOUT|I/O wait timed out",
-        AddressProblem("connecting timed out", f"{_ADDRESS_HINT} Check for a firewall in between."),
+        AddressProblem(
+            "connecting timed out", f"{_ADDRESS_HINT} Check for a firewall that blocks the connection."
+        ),
     ),
 )

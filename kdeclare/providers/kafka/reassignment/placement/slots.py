@@ -178,8 +178,8 @@ def validate_static(
             or len(replicas) != (request.replication_factor or len(replicas))
         ):
             raise PlacementError(
-                f"The strategy static requires assignments, but those of {topic} do not determine the "
-                f"replicas of partition {partition}"
+                f"The strategy static requires assignments, but the assignments of {topic} do not determine "
+                f"the replicas of partition {partition}"
             )
 
 
