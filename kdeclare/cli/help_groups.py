@@ -12,7 +12,7 @@ PROJECT = "Project"
 TOOLS = "Tools"
 
 HELP_GROUPS = (WORKFLOW, INSPECT, AD_HOC, FLEET, PROJECT, TOOLS)
-"""The groups, in the order in which the help shows them."""
+"""The groups of commands, in the order in which ``kdeclare --help`` shows them."""
 
 
 def get_help_group(command: Any) -> str:

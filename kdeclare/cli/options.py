@@ -144,7 +144,7 @@ class ProjectOptions:
         return WorkspaceOptions(**own)
 
     def options(self) -> "WorkspaceOptions":
-        """Return the values for the use cases: these options, completed with those of the shell."""
+        """Return the values of these options. The kdeclare shell supplies the options that are not given."""
         return self.line.options(self.collect_options())
 
 

@@ -8,12 +8,12 @@ REDACTED = "(sensitive)"
 
 _PROGRAM = "kdeclare"
 _SETTING_OPTIONS = frozenset({"--config", "--add-config", "--append-config", "--subtract-config"})
-"""Options whose values are settings: ``k=v``, or ``k=v,k=[v,v]``."""
+"""Options whose values are settings, such as ``k=v`` or ``k=v,k=[v,v]``."""
 _SPARK_OPTION = "--conf"
 """The option for Spark settings. No provider knows Spark settings, so the name determines what is secret."""
 _SECRET_WORDS = ("access", "credential", "key", "password", "secret", "token")
 _SECRET_OPTIONS = ("credential", "passphrase", "password", "secret", "token")
-"""An option whose name contains one of these words has a secret value, unless it names a file."""
+"""Words in the names of options whose values are secret, unless the name ends with ``-file``."""
 
 
 def redact_arguments(arguments: Sequence[str]) -> list[str]:

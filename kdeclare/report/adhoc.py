@@ -34,7 +34,7 @@ class ItemOutcome(StrEnum):
     LEFT_OUT = "left-out"  # --if-exists, --if-not-exists
     DENIED = "denied"
     FAILED = "failed"
-    STALE = "stale"  # changed by another client between plan and request
+    STALE = "stale"  # changed by a different client between plan and request
     UNKNOWN = "unknown"  # sent, outcome not known yet
     NOT_BEGUN = "not-begun"
 

@@ -99,7 +99,7 @@ def _remove_unused(layout: Layout, created_folders: list[Path]) -> None:
     for path in created_folders:
         try:
             path.rmdir()
-        except OSError:  # another process has created a file there, so the folder stays
+        except OSError:  # a different process has created a file in the folder
             return
 
 

@@ -23,9 +23,9 @@ def register(app: typer.Typer) -> None:
 def doctor(*, output: Format = "text", reach: ConnectionOptions, console: Console) -> ExitCode:
     """Check this machine, the project, its state and its systems.
 
-    Shows what works, what does not and how to fix it. For each system, doctor checks the connection to every
-    address, the permissions and the supported features. It changes nothing. Exits with 1 if a required check
-    fails.
+    Shows the result of each check, and how to fix problems. For each system, doctor checks the connection to
+    every address, the permissions and the supported features. Changes nothing. Exits with 1 if a required
+    check fails.
     """
     from kdeclare.app.doctor import run_doctor
 

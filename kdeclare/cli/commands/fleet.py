@@ -140,8 +140,8 @@ def snapshot(
 ) -> ExitCode:
     """Save the live state of a fleet as Parquet files.
 
-    A snapshot has one row per resource. An unreachable cluster is recorded with its error, and the exit code
-    is 1. If the command fails, it leaves no snapshot.
+    A snapshot has one row per resource. If a cluster cannot be reached, the snapshot contains the error, and
+    the exit code is 1. If the command fails, no snapshot is written.
     """
     import os
 
@@ -197,7 +197,7 @@ def audit(
     clusters: FleetClusterOptions,
     console: Console,
 ) -> ExitCode:
-    """Find drift in a fleet, with its age and owner.
+    """Find drift in a fleet, with the age and the owner of each finding.
 
     Changes nothing in the clusters. Writes findings/ and summary/ (Parquet), summary.json, report.md and
     report.html.

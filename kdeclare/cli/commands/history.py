@@ -44,9 +44,9 @@ def history(
     where: StateOptions,
     console: Console,
 ) -> ExitCode:
-    """List past runs, show one run, or compare two of them.
+    """List past runs, show one run, or compare two runs.
 
-    Saved plans can be compared, too.
+    A saved plan can also be compared with a run or with a different saved plan.
     """
     if output == "html" and len(words or []) != 1:
         raise typer.BadParameter("html requires exactly one RUN_ID.", param_hint="--format")

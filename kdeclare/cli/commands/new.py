@@ -39,7 +39,7 @@ def write_new_manifest(
     path_arguments = (
         "" if created.in_project else f" {shlex.quote(str(created.file))} --bootstrap-server HOST:PORT"
     )
-    # only the options of this line: those of a shell apply to its next line anyway
+    # only the options of this line: the options of a kdeclare shell also apply to its next line
     typed_options = (("--project", project_options.project), ("--env", project_options.env))
     option_words = "".join(
         f" {option} {shlex.quote(str(value))}" for option, value in typed_options if value is not None

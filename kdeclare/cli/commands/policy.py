@@ -89,8 +89,8 @@ def run_cases(
 ) -> ExitCode:
     """Run test cases against the policies of the project.
 
-    A case is a request and its expected outcome: allow, warn or deny. Needs neither a cluster nor a state.
-    Exits with 1 if a case fails.
+    A case contains a request and the expected outcome: allow, warn or deny. Works without a cluster and
+    without a state. Exits with 1 if a case fails.
     """
     import os
 

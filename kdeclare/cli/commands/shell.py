@@ -48,12 +48,12 @@ def shell(
 ) -> ExitCode:
     """Run commands at a prompt over one connection.
 
-    The commands are those of the command line, without "kdeclare" in front. The options of the shell apply to
-    every line that does not override them.
+    Type the same commands as on the command line, without "kdeclare" in front. The options of the shell apply
+    to every line, unless the line overrides them.
 
     With FILE, or if standard input is not a terminal, the lines are a script. The script stops at the first
-    line whose exit code is not 0, reports that line and exits with that code. Lines from standard input
-    cannot ask for confirmation: pass --yes to them.
+    line whose exit code is not 0, reports the line and exits with the same code. Commands in lines from
+    standard input cannot ask for confirmation, and need --yes.
     """
     from kdeclare.app.connections import ConnectionCache
     from kdeclare.cli.invocation import ShellContext
@@ -69,7 +69,7 @@ def shell(
             exit_code=ExitCode.USAGE,
         )
     if not console.verbose:
-        # the cached connection would log its own problems between the lines
+        # or else the log messages of the shared connection would appear between the lines
         logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)
     cache = ConnectionCache()
     shell_context = ShellContext(reach.collect_options(), cache, console.output_options)

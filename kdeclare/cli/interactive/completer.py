@@ -24,7 +24,7 @@ _MAX_KEY_DELAY_S = 0.3
 
 
 def complete_line(line: str, root: Command, names: Names) -> tuple[Word, list[Candidate]]:
-    """Return the last word of a line and the candidates that can replace it."""
+    """Return the last word of a line, and the candidates that can replace the word."""
     line_words = split_words(line)
     last_words = [word for word in line_words[-1:] if word.end == len(line)]
     current_word = last_words[0] if last_words else Word("", len(line), len(line))
@@ -35,7 +35,7 @@ def complete_line(line: str, root: Command, names: Names) -> tuple[Word, list[Ca
 
 
 class LineCompleter(Completer):
-    """Completes commands, options and their values."""
+    """Completes the names of commands and options, and the values of options and arguments."""
 
     def __init__(self, root: Callable[[], Command], names: Names) -> None:
         """root: a function that builds the grammar. The function is slow, so the first Tab calls it."""

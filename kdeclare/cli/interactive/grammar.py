@@ -41,7 +41,7 @@ class Command:
     commands: Mapping[str, "Command"] = field(default_factory=dict)
 
     def option(self, spelling: str) -> Parameter | None:
-        """Return the option with this spelling."""
+        """Return the option with this name; None if the command has no such option."""
         return next((option for option in self.options if spelling in option.spellings), None)
 
 

@@ -46,7 +46,7 @@ class ShellExit(Exception):
 
 
 class LineRunner:
-    """Runs the lines of one shell."""
+    """Runs the lines that are typed into one kdeclare shell."""
 
     def __init__(self, shared: ShellContext, console: Console) -> None:
         """console: the console of the shell itself."""
@@ -60,7 +60,7 @@ class LineRunner:
         }
 
     def run(self, line: str) -> int:
-        """Run a line, report its errors and return its exit code. Raises ShellExit."""
+        """Run a line, report errors and return the exit code. Raises ShellExit if the line ends the shell."""
         try:
             return self._run_words(parse_arguments(line))
         except KdeclareError as problem:

@@ -141,7 +141,7 @@ class MoveDocument(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class WorkInProgress:
-    """One operation whose work is still in progress in a system."""
+    """An operation that a system has not finished yet."""
 
     resource: str
     verb: str

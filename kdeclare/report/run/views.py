@@ -17,7 +17,7 @@ from kdeclare.core.plans.state import LockInfo
 from kdeclare.core.provider.provider import Activity, OngoingWork
 
 UNREADABLE = "unreadable"
-"""The outcome of a run whose plan or journal is damaged or has a different format version."""
+"""The outcome of a run whose plan or journal is damaged, or has an unsupported format version."""
 
 
 @dataclass(frozen=True, slots=True)
