@@ -26,7 +26,7 @@ WriteManifest = Annotated[
     bool,
     typer.Option(
         "--write-manifest",
-        help="Also write the change into the manifest; comments and formatting are kept.",
+        help="Also write the change to the manifest; comments and formatting are kept.",
     ),
 ]
 VerifyTimeout = Annotated[

@@ -206,9 +206,9 @@ def _build_provider_parameter(option: "OfferedOption") -> inspect.Parameter:
 
 
 def _collect_chosen(options: "Iterable[OfferedOption]", values: dict[str, Any]) -> dict[str, object]:
-    """Return the options of providers whose values differ from the defaults.
+    """Return the values of provider options that differ from the defaults.
 
-    Providers supply the defaults themselves.
+    Providers supply the defaults.
     """
     return {
         option.name: values[option.name] for option in options if values.get(option.name) != option.default

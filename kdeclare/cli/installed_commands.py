@@ -27,7 +27,7 @@ _OWN_CODE = "kdeclare."
 
 @dataclass(frozen=True, slots=True)
 class InstalledCommand:
-    """A command of an installed Python package. The command may not be imported yet."""
+    """A command of an installed Python package. The command is imported only when it is needed."""
 
     point: InstalledEntryPoint
 

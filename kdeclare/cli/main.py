@@ -120,7 +120,7 @@ class Application:
 
 
 def build_application(command_name: str = "") -> Application:
-    """Build an application with only the command ``command_name``, or with all commands if it does not exist.
+    """Build an application with one command, or with all commands if no command has the name.
 
     Raises KdeclareError if the requested command exists and cannot be used.
     """

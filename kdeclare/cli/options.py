@@ -255,7 +255,7 @@ class PolicyOverrideOptions:
 
 @dataclass(frozen=True, slots=True)
 class OverrideOptions(PolicyOverrideOptions):
-    """Options that override policies, that skip the preflight check, and that providers offer for plans."""
+    """Options that override policies or skip the preflight check, and the plan options of providers."""
 
     no_preflight: Annotated[
         bool,
@@ -272,8 +272,8 @@ class OverrideOptions(PolicyOverrideOptions):
     def scope(self) -> "PlanScope":
         """Build the scope of a plan.
 
-        Raises BadParameter if the options of an override do not match, and KdeclareError for a provider's
-        option with an invalid value.
+        Raises BadParameter if only one of --override-policy and --reason is given, and KdeclareError if the
+        value of a provider's option is not valid.
         """
         from kdeclare.core.provider.plan_options import choose_options
         from kdeclare.engine.planning.request import PlanScope

@@ -27,8 +27,7 @@ class Pager:
     def shows(self, text: str) -> bool:
         """Show the text in the pager if stdout is a terminal and the text does not fit on the screen.
 
-        Return whether the text was shown.
-        Raises KdeclareError if the pager cannot be started.
+        Return whether the pager showed the text. Raises KdeclareError if the pager cannot be started.
         """
         if not sys.stdout.isatty() or fits(text, *shutil.get_terminal_size()):
             return False

@@ -13,7 +13,7 @@ _SPARK_OPTION = "--conf"
 """The option for Spark settings. No provider knows Spark settings, so the name determines what is secret."""
 _SECRET_WORDS = ("access", "credential", "key", "password", "secret", "token")
 _SECRET_OPTIONS = ("credential", "passphrase", "password", "secret", "token")
-"""Words in the names of options whose values are secret, unless the name ends with ``-file``."""
+"""Words that identify options with secret values. Options whose names end with ``-file`` are not secret."""
 
 
 def redact_arguments(arguments: Sequence[str]) -> list[str]:

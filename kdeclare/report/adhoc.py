@@ -192,7 +192,7 @@ _OUTCOME_LABELS = {
     ItemOutcome.LEFT_OUT: "skipped",
     ItemOutcome.DENIED: "denied",
     ItemOutcome.FAILED: "failed",
-    ItemOutcome.STALE: "changed by another client since, left unchanged",
+    ItemOutcome.STALE: "changed by another client in the meantime, left unchanged",
     ItemOutcome.UNKNOWN: "outcome unknown",
     ItemOutcome.NOT_BEGUN: "not started",
 }

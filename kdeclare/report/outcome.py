@@ -254,7 +254,7 @@ def _list_unsuccessful(run: ApplyResult) -> Iterator[tuple[Operation, Status]]:
 
 
 def _has_only_system_denials(run: ApplyResult) -> bool:
-    """Whether broker policies refused all unsuccessful operations, or operations on which they depend."""
+    """Whether every unsuccessful operation or one of its dependencies was refused by a broker policy."""
     return all(_is_denied_by_system(run, op.id) for op, _ in _list_unsuccessful(run))
 
 

@@ -316,7 +316,7 @@ def _render_case(result: "CaseResult", style: Style) -> Iterator[str]:
         else:
             yield (
                 f"  policy {sanitize_for_terminal(case.policy)} does not apply to this case, "
-                f"because of its actions or its selector"
+                f"because of the policy's actions or selector"
             )
 
 

@@ -49,7 +49,7 @@ class Checkout:
 
 
 NO_CHECKOUT = Checkout()
-"""For source positions that are relative to the top folder of the checkout."""
+"""Used if source positions are relative to the top folder of the checkout."""
 
 
 @dataclass(frozen=True, slots=True)

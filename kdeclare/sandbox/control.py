@@ -31,7 +31,7 @@ def stop(folder: Path) -> SandboxStatus:
     """Stop all workers and brokers of a sandbox, and keep their data.
 
     Processes that do not belong to the sandbox are not stopped. A worker that does not end is killed after 30
-    seconds. A broker that does not end is killed after 60 seconds, or 7 seconds after a different broker has
+    seconds. A broker that does not end is killed after 60 seconds, or 7 seconds after the first broker has
     ended.
     """
     layout = resolve_layout(folder)

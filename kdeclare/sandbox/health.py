@@ -52,7 +52,7 @@ def build_request() -> bytes:
 
 
 def parse_response(response: bytes) -> ClusterView:
-    """Parse a Metadata response, from which the length was removed. Raises ValueError if it is truncated."""
+    """Parse a Metadata response without its length prefix. Raises ValueError if the response is truncated."""
     reader = _Reader(response)
     reader.integer()  # correlation id
     reader.integer()  # throttle time

@@ -176,9 +176,9 @@ def _download(
         raise KdeclareError(
             error(
                 "jars-altered",
-                "Jars differ from the pinned ones",
+                "Jars differ from the pinned jars",
                 f"The jars resolved for {pinned_jars.what} differ from the "
-                f"pinned ones: {', '.join(altered_names)}.",
+                f"pinned jars: {', '.join(altered_names)}.",
                 hint=f"Check the Maven mirror or Ivy settings in use, then delete {record_file.parent}.",
             )
         )

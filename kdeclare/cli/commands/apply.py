@@ -79,7 +79,7 @@ def apply(
 ) -> ExitCode:
     """Make the cluster match the manifests.
 
-    Shows the plan and asks for confirmation first. A saved plan is applied without changes, and cannot be
+    Shows the plan and asks for confirmation first. A saved plan is applied exactly as saved, and cannot be
     combined with options for planning.
     """
     from kdeclare.app.apply import apply_manifests, apply_saved

@@ -47,7 +47,9 @@ def rollback(
     output: RunFormat = "text",
     allow_data_loss: Annotated[
         bool,
-        typer.Option("--allow-data-loss", help="Delete the resources that the run created, even with data."),
+        typer.Option(
+            "--allow-data-loss", help="Delete the resources that the run created, even if they contain data."
+        ),
     ] = False,
     choices: DeletionChoices,
     follow_timeout: FollowTimeout = 30.0,

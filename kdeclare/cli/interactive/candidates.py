@@ -1,4 +1,4 @@
-"""Find completions at the cursor by the name or metavar of the option, whatever the command."""
+"""Find completions at the cursor. They depend on the names and metavars of options, not on the command."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping

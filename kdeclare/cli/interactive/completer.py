@@ -38,7 +38,7 @@ class LineCompleter(Completer):
     """Completes the names of commands and options, and the values of options and arguments."""
 
     def __init__(self, root: Callable[[], Command], names: Names) -> None:
-        """root: a function that builds the grammar. The function is slow, so the first Tab calls it."""
+        """root: a function that builds the grammar. The function is slow, and is called at the first Tab."""
         self._root = root
         self._names = names
 

@@ -1,4 +1,4 @@
-"""The grammar of the shell: its commands, options and arguments. Finds which of them the cursor is in."""
+"""The grammar of the shell (commands, options and arguments), and the option or argument at the cursor."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field

@@ -113,8 +113,8 @@ _GREETING = 'Press Tab to complete, type "help" for help, press Ctrl-D to leave.
 def _open_output() -> Output | None:
     """Return the output for the prompt: stdout, or stderr if only stderr is a terminal.
 
-    Return None on a dumb terminal, so that prompt_toolkit chooses the output. Otherwise it would not treat
-    the terminal as dumb.
+    Return None on a dumb terminal, because prompt_toolkit recognizes a dumb terminal only if it chooses the
+    output itself.
     """
     return None if is_dumb_terminal() else create_output(always_prefer_tty=True)
 

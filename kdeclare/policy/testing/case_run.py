@@ -136,7 +136,7 @@ def _explain_evaluation(case: Case, verdicts: Iterable[Verdict]) -> tuple[str, .
         return (f"{', '.join(policy_names)} {verb} to this case",)
     if case.policy is None:
         return ("no policy applies to this case",)
-    return (f"policy {case.policy} does not apply to this case, because of its actions or its selector",)
+    return (f"policy {case.policy} does not apply to this case, because of the policy's actions or selector",)
 
 
 def _build_verdict(item: ConfiguredPolicy, case: Case, message: str | None) -> Verdict:

@@ -43,7 +43,7 @@ _ICONS = {
 
 
 def render_audit_text(audit: Audit, style: Style = PLAIN) -> str:
-    """Render the audit, ending in a newline. Beyond a limit, findings are counted; the worst are shown."""
+    """Render the audit, ending in a newline. The worst findings are listed, and the rest are counted."""
     blocks = [
         _render_header(audit.summary, style),
         _render_incomplete(audit.summary, style),

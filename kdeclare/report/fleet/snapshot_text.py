@@ -30,8 +30,8 @@ _MAX_CLUSTERS = 20
 def render_snapshot_text(record: SnapshotRecord, snapshots_folder: str, style: Style = PLAIN) -> str:
     """Render the result of `fleet snapshot`, ending in a newline.
 
-    The result contains the number of objects, the clusters that could not be read with the reasons, and the
-    path of the snapshot. snapshots_folder: the path or URI of the snapshots, as the user typed it.
+    The result contains the number of objects, the path of the snapshot, and the clusters that could not be
+    read, with the reasons. snapshots_folder: the path or URI of the snapshots, as the user typed it.
     """
     incomplete = record.incomplete
     blocks = [
@@ -133,7 +133,7 @@ class TurnDocument:
 
 @dataclass(frozen=True, slots=True)
 class TopicHistory:
-    """The history of one topic, or of one other object, of a cluster."""
+    """The history of a topic or other object of a cluster."""
 
     cluster: str
     topic: str

@@ -198,7 +198,7 @@ def _build_history_row(run: RunSummary, style: Style) -> tuple[Cell, ...]:
 
 
 def _list_remarks(run: RunSummary) -> list[str]:
-    """Return remarks about a run: the undone run, the undoing run, overrides, and problems with its files."""
+    """Return remarks about a run, such as "undoes RUN_ID" or "2 denials overridden"."""
     remarks = (
         (run.undoes, f"undoes {sanitize_for_terminal(run.undoes or '')}"),
         (run.undone_by, f"undone by {sanitize_for_terminal(run.undone_by or '')}"),

@@ -210,7 +210,7 @@ def test_unknown_policy_names_are_reported_with_hint() -> None:
         (
             True,
             {"teir": "gold"},
-            ("policy p does not apply to this case, because of its actions or its selector",),
+            ("policy p does not apply to this case, because of the policy's actions or selector",),
         ),
         (False, {"teir": "gold"}, ()),
         (False, {"tier": "gold"}, ("p applies to this case",)),
