@@ -1,6 +1,6 @@
-"""Connect to the workers of Connect clusters, whose addresses are in the manifests.
+"""Connect to the workers of Connect clusters. The manifests contain the addresses of the workers.
 
-Changes that workers were not ready for (during a rebalance, or with a new leader) are retried.
+If workers are not ready for a change (during a rebalance, or with a new leader), the change is retried.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,32 +20,32 @@ from kdeclare.providers.connect.client.port import ERRORS, Changes, ConnectWorke
 from kdeclare.providers.connect.worker_state import Certificate, GroupSnapshot, PluginStatus, WorkerGroup
 
 ConnectClientFactory = Callable[[WorkerGroup], ConnectWorkers]
-"""Returns the workers of a group. The first call reads the group's files and resolves its references.
+"""A function that returns the workers of a group. Raises KdeclareError.
 
-Raises KdeclareError.
+The first call for a group reads its files and resolves its references.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectClients:
-    """The connection to Connect clusters. Opens the workers of a group when they are needed.
+    """The connection to Connect clusters. The workers of a group are opened when they are first needed.
 
-    Callers do not close workers, because workers keep no connections open. A shell opens the workers
-    again for each command, and so reads the current content of certificate files.
+    Callers do not have to close workers, because no connections stay open. The shell opens the workers again
+    for each command, so it reads the current content of certificate files.
     """
 
     open: ConnectClientFactory
 
 
 class ConnectSettings(BaseModel):
-    """The settings for Connect clusters in an environment. There are no such settings."""
+    """The settings of an environment for Connect clusters. This class has no fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectTarget:
-    """Workers whose files and references are relative to a folder."""
+    """A target whose files and references are relative to a folder."""
 
     folder: Path
     references: References = field(repr=False)
@@ -72,7 +72,7 @@ def open_workers(
     timeout_s: how long to wait for the response of one worker.
     """
     from kdeclare.providers.connect.client.rest import (
-        open_rest_workers,  # imports httpx, which most commands do not need
+        open_rest_workers,  # This imports httpx, which most commands do not need.
     )
 
     return open_rest_workers(group, folder, references.resolve, timeout_s)
@@ -90,7 +90,7 @@ def locate_workers(settings: ConnectSettings, context: ConnectionContext) -> Con
 
 
 def explain_fault(fault: Fault, name: str) -> Diagnostic | None:
-    """Explain a fault about workers; return None for any other fault."""
+    """Return a diagnostic for a fault about workers, or None for a different fault."""
     if fault.error not in ERRORS:
         return None
     return error(
@@ -105,9 +105,9 @@ CONNECTION = ConnectionType(ConnectClients, ConnectSettings, locate_workers, exp
 
 
 class RetryingWorkers:
-    """`ConnectWorkers` that retries changes.
+    """A wrapper for `ConnectWorkers` that retries changes.
 
-    Read requests are not retried. Their callers repeat them anyway, or need to know which worker does not
+    Read requests are not retried. The callers repeat read requests anyway, or need the worker that does not
     respond.
     """
 
@@ -147,7 +147,7 @@ class RetryingWorkers:
 
 @dataclass(frozen=True, slots=True)
 class WorkerSelection:
-    """Groups of workers to read, with their overrides and certificates."""
+    """The groups of workers to read, with their overrides and certificates."""
 
     groups: frozenset[WorkerGroup]
 
@@ -164,7 +164,7 @@ class WorkerState:
 
 
 def collect_workers(connections: Connections, selection: WorkerSelection) -> WorkerState:
-    """Read the workers of every group. Workers that do not respond are part of the result."""
+    """Read the workers of every group. The result also contains workers that do not respond."""
     clients = connections.get(ConnectClients)
     return WorkerState(
         {group: read_workers(clients.open(group)) for group in sorted(selection.groups, key=str)}

@@ -1,6 +1,6 @@
 """Change the overrides that Connect workers share (KIP-1185).
 
-A change is validated with every worker and sent to one of them. Then kdeclare waits for all workers.
+kdeclare validates a change with every worker, sends the change to one worker, and waits for all workers.
 """
 
 from collections.abc import Mapping, Sequence, Set
@@ -32,7 +32,11 @@ from kdeclare.providers.connect.worker_state import (
 
 @dataclass(frozen=True, slots=True)
 class WorkerConfigOpArgs(Arguments):
-    """One change of one key. value: None for DELETE. was: the record of the replaced secret, if any."""
+    """The change to one key.
+
+    value: the new value, or None for DELETE.
+    was: the record of the secret that the change replaces, or None.
+    """
 
     key: str
     op: Literal["SET", "DELETE"]
@@ -42,9 +46,10 @@ class WorkerConfigOpArgs(Arguments):
 
 @dataclass(frozen=True, slots=True)
 class PatchWorkersArgs(Arguments):
-    """Changes to the overrides that the workers of one group share.
+    """The changes to the overrides that the workers of one group share.
 
-    again: the URLs of workers that refused the current values, which are therefore sent again unchanged.
+    again: the URLs of workers that refused the current values. The same values are sent to these workers
+        again.
     """
 
     workers: WorkerGroup
@@ -53,9 +58,9 @@ class PatchWorkersArgs(Arguments):
 
 
 REFUSED = "refused"
-"""The state of a worker that refused an update. The update must be sent again."""
+"""The state of a worker that refused an update. kdeclare sends the update again."""
 WORKER_PATH_PREFIX = "workers."
-"""The prefix of the path of a field about one worker. The worker's URL follows the prefix."""
+"""The prefix of the field path for a worker, before the URL of the worker."""
 
 
 def get_group(op: Operation) -> WorkerGroup:
@@ -68,7 +73,7 @@ def _get_args(op: Operation) -> PatchWorkersArgs:
 
 
 class PatchWorkers(OperationType):
-    """Changes the overrides that the workers of one group share."""
+    """The operation type that changes the overrides of one group of workers."""
 
     name = "connect.worker-config.patch"
     done_label = ("group of Connect workers configured", "groups of Connect workers configured")
@@ -77,18 +82,18 @@ class PatchWorkers(OperationType):
     propagates = True
 
     def describe_target(self, op: Operation) -> tuple[str, str]:
-        """Return the workers."""
+        """Return the URLs of the workers."""
         return "workers", ", ".join(get_group(op).urls)
 
     def explain(self, op: Operation, fault: Fault) -> Explanation:
-        """Explain that workers reject clients that their authorizer does not permit."""
+        """Return the cause of a fault: a missing permission, or an unspecified cause."""
         if fault.error == NOT_AUTHORIZED:
             missing_right = "permission to change the worker config of these Connect workers"
             return Explanation(FaultCause.NOT_AUTHORIZED, missing_right)
         return Explanation()
 
     def is_confined(self, op: Operation) -> bool:
-        """Return whether the resource is a ConnectWorkerConfig, which names its workers."""
+        """Return whether the resource is a ConnectWorkerConfig, whose manifest names the workers."""
         return op.resource.kind == "ConnectWorkerConfig"
 
     def select(self, op: Operation) -> Selections:
@@ -98,9 +103,8 @@ class PatchWorkers(OperationType):
     def compute_view(self, op: Operation, live: LiveState) -> View:
         """Return the raw values of the changed keys, and the state of each worker in ``again``.
 
-        Secrets are replaced by marks.
-
-        Raises Fault if no worker reports the overrides.
+        Secrets are replaced by marks with a part of their hash. Raises Fault if no worker reports the
+        overrides.
         """
         snapshot = live.get(WorkerState).groups[get_group(op)]
         overrides, location = _require_overrides(snapshot), str(get_group(op))
@@ -112,12 +116,12 @@ class PatchWorkers(OperationType):
         return view | {url: REFUSED if url in refusing_urls else IN_STEP for url in _get_args(op).again}
 
     def expected_state(self, op: Operation) -> View:
-        """Return the view after the operation: the new values, and every worker in ``again`` in step."""
+        """Return the view after the operation: the new values, and the workers in ``again`` in step."""
         new_values = {item.key: mark_new_value(item.value) for item in _get_args(op).ops}
         return {**op.expect, **new_values, **dict.fromkeys(_get_args(op).again, IN_STEP)}
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
-        """Return one field per key, and one per worker to which values are sent again."""
+        """Return one field per key, and one field per worker to which values are sent again."""
         expected_view = self.expected_state(op)
         key_changes = (
             FieldChange(
@@ -135,13 +139,13 @@ class PatchWorkers(OperationType):
         return (*key_changes, *retry_changes)
 
     def find_element(self, op: Operation, at: ValuePath) -> str:
-        """Return the key whose value is at this place in the arguments."""
+        """Return the key that belongs to an argument."""
         if at[0] == "ops" and isinstance(at[1], int):
             return _get_args(op).ops[at[1]].key
         return super().find_element(op, at)
 
     def without_elements(self, op: Operation, elements: Set[str]) -> Operation | None:
-        """Return the operation without the changes of these keys; None if no change remains."""
+        """Return the operation without the changes to these keys, or None if no change remains."""
         remaining_ops = tuple(item for item in _get_args(op).ops if item.key not in elements)
         expect = {element: value for element, value in op.expect.items() if element not in elements}
         return (
@@ -151,22 +155,22 @@ class PatchWorkers(OperationType):
         )
 
     def claims(self, op: Operation) -> Mapping[str, str]:
-        """Return one claim per key, and one per worker to which values are sent again."""
+        """Return one claim per key, and one claim per worker to which values are sent again."""
         names = [*(item.key for item in _get_args(op).ops), *_get_args(op).again]
         return {name: f"connect/{get_group(op)}/{name}" for name in names}
 
     def get_batch_key(self, op: Operation) -> str:
-        """Return the group of workers, so that two changes to one group are made one after the other."""
+        """Return the group of workers, so that changes to the same group are made one after the other."""
         return str(get_group(op))
 
     def list_produced_claims(self, op: Operation) -> frozenset[str]:
-        """Return all claims."""
+        """Return all claims of the operation."""
         return frozenset(self.claims(op).values())
 
     def list_lagging_members(self, op: Operation, live: LiveState) -> tuple[str, ...]:
         """Describe the workers that have not applied the change or present an unreported certificate.
 
-        If no worker shows the new values yet, the only description names the keys.
+        If no worker shows the new values yet, there is only one description, which names the keys.
         """
         snapshot = live.get(WorkerState).groups[get_group(op)]
         if snapshot.overrides is None:
@@ -194,7 +198,10 @@ class PatchWorkers(OperationType):
         return {op.id: _patch_group(clients, op, secrets, validate_only=validate_only) for op in ops}
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Restore the earlier value of each key that still has the value that the operation set."""
+        """Return the operation that restores the earlier values.
+
+        A key whose value changed after the operation is reported as a conflict.
+        """
         expected_view = self.expected_state(op)
         inverse_ops: list[WorkerConfigOpArgs] = []
         conflicts: list[str] = []
@@ -215,7 +222,7 @@ class PatchWorkers(OperationType):
 
 
 def _collect_hashes(item: WorkerConfigOpArgs) -> list[str]:
-    """Return the hashes of the secrets that an operation sets and replaces."""
+    """Return the hashes of the secrets that a change sets or replaces."""
     return [value.secret for value in (item.value, item.was) if isinstance(value, SecretRef)]
 
 

@@ -1,4 +1,4 @@
-"""Find workers that lag, do not respond or present an unexpected certificate, and expiring certificates."""
+"""Find expiring certificates, and workers that lag, do not respond or present unexpected certificates."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -9,7 +9,7 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.providers.connect.worker_state import Certificate, GroupSnapshot, WorkerSnapshot, hash_overrides
 
 IN_STEP = "in step"
-"""The state of a worker that runs on the current overrides."""
+"""The state of a worker that uses the current overrides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,34 +24,34 @@ _RENEW_HINT = "Install a new certificate and declare it."
 
 
 def find_lagging(snapshot: GroupSnapshot) -> tuple[WorkerIssue, ...]:
-    """Return the workers that respond but do not run on the current overrides."""
+    """Return the workers that respond but do not use the current overrides."""
     overrides = snapshot.overrides or {}
     states = ((worker.url, explain_step(worker, overrides)) for worker in snapshot.workers if worker.status)
     return tuple(WorkerIssue(url, why) for url, why in states if why != IN_STEP)
 
 
 def find_refusing(snapshot: GroupSnapshot) -> tuple[WorkerIssue, ...]:
-    """Return the workers that read the last update but could not apply it. It must be sent to them again."""
+    """Return the workers that refused the last update. The update must be sent to these workers again."""
     errors_by_url = {worker.url: worker.status.error for worker in snapshot.workers if worker.status}
     refusing_urls = {url for url, error in errors_by_url.items() if error and error.offset is not None}
     return tuple(standing for standing in find_lagging(snapshot) if standing.url in refusing_urls)
 
 
 def find_silent(snapshot: GroupSnapshot) -> tuple[WorkerIssue, ...]:
-    """Return the workers about which some information is missing."""
+    """Return the workers for which information is missing."""
     return tuple(WorkerIssue(worker.url, worker.trouble) for worker in snapshot.workers if worker.trouble)
 
 
 def find_unconverged(
     snapshot: GroupSnapshot, expected_overrides: Mapping[str, str]
 ) -> tuple[WorkerIssue, ...]:
-    """Return workers that do not run on ``expected_overrides`` or present an unreported certificate."""
+    """Return workers that do not use ``expected_overrides`` or present an unreported certificate."""
     issues = []
     newest_offset = max((w.status.seen or 0 for w in snapshot.workers if w.status), default=0)
     for worker in snapshot.workers:
         reason = worker.trouble or explain_step(worker, expected_overrides)
         if reason == IN_STEP and worker.status and (worker.status.seen or 0) < newest_offset:
-            # An update that changes no value still makes workers read their files again.
+            # Even an update without changed values makes workers read their files again.
             reason = "it has not read the last update yet"
         if reason == IN_STEP:
             reason = _explain_certificate_mismatch(worker)
@@ -61,7 +61,7 @@ def find_unconverged(
 
 
 def explain_step(worker: WorkerSnapshot, overrides: Mapping[str, str]) -> str:
-    """Return `IN_STEP`, or why a worker does not run on ``overrides``."""
+    """Return `IN_STEP`, or the reason why a worker does not use ``overrides``."""
     status = worker.status
     if status is None:
         return worker.trouble
@@ -78,9 +78,9 @@ def explain_step(worker: WorkerSnapshot, overrides: Mapping[str, str]) -> str:
 def find_certificate_mismatches(snapshot: GroupSnapshot) -> Iterator[WorkerIssue]:
     """Yield the workers that present an unexpected certificate.
 
-    A certificate is unexpected if it differs from the one that the worker reports, or from the one that is
-    presented most often. The second comparison leaves out lagging workers. It is skipped if no two workers
-    present the same certificate.
+    A certificate is unexpected in two cases: it differs from the certificate that the worker reports, or it
+    differs from the most frequent certificate. Lagging workers are not checked for the second case. The
+    second check is skipped if no two workers present the same certificate.
     """
     lagging_urls = {standing.url for standing in find_lagging(snapshot)}
     hashes_by_url = {
@@ -100,7 +100,7 @@ def find_certificate_mismatches(snapshot: GroupSnapshot) -> Iterator[WorkerIssue
 
 
 def group_certificates(snapshot: GroupSnapshot) -> Mapping[Certificate, tuple[str, ...]]:
-    """Return the served certificates, each with the workers that serve it, in the order of the workers."""
+    """Return the presented certificates with the workers that present them, in the order of the workers."""
     urls_by_certificate: dict[Certificate, list[str]] = {}
     for worker in snapshot.workers:
         if worker.served:
@@ -109,15 +109,15 @@ def group_certificates(snapshot: GroupSnapshot) -> Mapping[Certificate, tuple[st
 
 
 def is_expired_within(certificate: Certificate, snapshot: GroupSnapshot, seconds: float) -> bool:
-    """Return whether a certificate expires within ``seconds`` after the observation, or has expired."""
+    """Return whether a certificate has expired, or will expire within ``seconds`` after the snapshot."""
     return (certificate.not_after - snapshot.at).total_seconds() <= seconds
 
 
 def _explain_certificate_mismatch(worker: WorkerSnapshot) -> str:
-    """Return how the presented certificate differs from the reported ones; empty if it does not.
+    """Return a description of a presented certificate that the worker does not report. Empty if reported.
 
-    The reported certificate is that of the listener on the port of the URL. If no listener has that port
-    (ports may be mapped), the certificate of any listener is accepted.
+    The certificate must be the certificate of the listener on the port of the URL. If no listener has this
+    port (for example, because ports are mapped), the certificate of any listener is accepted.
     """
     if worker.served is None or worker.status is None:
         return ""
@@ -151,7 +151,7 @@ _SUMMARIES = {
 
 @dataclass(frozen=True, slots=True)
 class _ResourceContext:
-    """The resource that declares the workers, if any."""
+    """The resource that declares the workers. The id is None without a manifest."""
 
     resource: str | None
     place: SourcePosition | None
@@ -165,8 +165,8 @@ def check_worker_health(
 ) -> Iterator[Diagnostic]:
     """Yield warnings about workers and certificates, and information about each valid certificate.
 
-    warn_before_s: how many seconds before its expiry to warn about a certificate. place: the position of the
-    resource in the manifests.
+    warn_before_s: how many seconds before the expiry of a certificate to warn.
+    place: the position of the resource in the manifests.
     """
     resource_context = _ResourceContext(resource, place)
     issues_by_code = (

@@ -1,4 +1,4 @@
-"""Kafka Connect workers as data: groups, reported and observed state, and which values are secret."""
+"""Data classes for Kafka Connect workers: groups, reported state and observed state. Secrets are masked."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -23,12 +23,13 @@ HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 @dataclass(frozen=True, slots=True)
 class WorkerGroup(Arguments):
-    """The workers of one Connect cluster, and how to reach them. Contains no secret.
+    """The workers of one Connect cluster, and the connection settings, without secrets.
 
-    urls: one per worker, ``https://host:port``.
-    ca_file, cert_file, key_file: PEM files, relative to the project's folder. None means the system's trust
-        store, and no client certificate.
-    headers: sent with every request, by name; each value is a reference to resolve (``Bearer ${env.TOKEN}``).
+    urls: one URL per worker (``https://host:port``).
+    ca_file: a PEM file, relative to the project folder, or None for the trust store of the system. cert_file,
+        key_file: PEM files of the client certificate, or None without a client certificate.
+    headers: the names and values of headers for every request. A value is a reference (``Bearer
+        ${env.TOKEN}``).
     """
 
     urls: Annotated[tuple[str, ...], Field(min_length=1)]
@@ -53,7 +54,7 @@ class Certificate:
     subject, issuer: in the format of RFC 2253.
     """
 
-    sha256: Annotated[str, Field(description="The SHA-256 of its DER encoding, in hex.")]
+    sha256: Annotated[str, Field(description="The SHA-256 hash of the DER encoding, in hex.")]
     subject: str
     issuer: str
     not_before: _UtcSecond
@@ -71,7 +72,7 @@ class Listener:
 
 @dataclass(frozen=True, slots=True)
 class AppliedUpdate:
-    """The update that a worker runs on. sha256: `hash_overrides` of its overrides."""
+    """The update that a worker has applied. sha256: the result of `hash_overrides` for its overrides."""
 
     offset: int
     at: str
@@ -80,7 +81,10 @@ class AppliedUpdate:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The last update that a worker could not apply, with the reason; without an offset, another error."""
+    """The last update that a worker could not apply, with the reason.
+
+    offset: the offset of the update, or None if the error is not about an update.
+    """
 
     offset: int | None
     at: str
@@ -91,9 +95,11 @@ class Refusal:
 class PluginStatus:
     """The status reported by the plug-in of one worker (``GET …/status``).
 
-    worker_id, mode: empty if unknown. leader: None if unknown. seen: the offset of the last update that the
-    worker has read.
-    overrides: the overridden keys. whitelist: the keys that can be overridden.
+    worker_id, mode: an empty string if unknown.
+    leader: whether the worker is the leader, or None if unknown.
+    seen: the offset of the last update that the worker has read.
+    overrides: the overridden keys.
+    whitelist: the keys that can be overridden.
     """
 
     worker_id: str
@@ -112,7 +118,8 @@ class PluginStatus:
 class WorkerSnapshot:
     """The state of one worker at one time.
 
-    served: the certificate from a TLS handshake; None without TLS. trouble: why status or served is missing.
+    served: the certificate from a TLS handshake, or None without TLS.
+    trouble: the reason why ``status`` or ``served`` is missing.
     """
 
     url: str
@@ -125,8 +132,8 @@ class WorkerSnapshot:
 class GroupSnapshot:
     """The state of all workers of a group at one time.
 
-    overrides: raw values as in the topic, including placeholders. They may hold secrets, so only kinds
-        convert them for display or storage. None if no worker reports them.
+    overrides: the raw values in the topic, including placeholders, or None if no worker reports the
+        overrides. Raw values can be secret, so only kinds convert them for output or storage.
     """
 
     at: datetime
@@ -135,12 +142,12 @@ class GroupSnapshot:
 
 
 def hash_overrides(overrides: Mapping[str, str]) -> str:
-    """Return the SHA-256, in hex, of the canonical JSON of raw overrides, as workers report it."""
+    """Return the SHA-256 (in hex) of the canonical JSON of raw overrides. Workers report the same hash."""
     return hash_json(dict(overrides))
 
 
 def dump_group(group: WorkerGroup) -> dict[str, JsonValue]:
-    """Convert a group to the form in operations and records; unset fields are left out."""
+    """Convert a group to its form in operations and records. Unset fields are omitted."""
     files = {"ca_file": group.ca_file, "cert_file": group.cert_file, "key_file": group.key_file}
     document: dict[str, JsonValue] = {"urls": list(group.urls)}
     document |= {name: file for name, file in files.items() if file is not None}
@@ -148,7 +155,7 @@ def dump_group(group: WorkerGroup) -> dict[str, JsonValue]:
 
 
 def bind_group(document: Mapping[str, JsonValue]) -> WorkerGroup:
-    """Convert that form back to a group."""
+    """Return the group from the result of `dump_group`."""
     return WorkerGroup(
         as_texts(document["urls"]),
         as_text_or_none(document.get("ca_file")),
@@ -164,17 +171,18 @@ _COMMAND = ("connect", "worker-config")
 
 
 def is_placeholder(text: str) -> bool:
-    """Return whether a text consists only of placeholders of Connect's config providers (KIP-297).
+    """Return whether a value consists only of placeholders of Connect's config providers (KIP-297).
 
-    Such a text is not secret: it is stored in the topic as it is, and each worker resolves it.
+    Placeholders are not secret: the topic contains the placeholders, and each worker resolves them.
     """
     return bool(text) and not _PLACEHOLDER.sub("", text)
 
 
 def is_secret_setting(setting: TypedSetting) -> bool | None:
-    """Return whether the value of a typed setting is secret to workers; None if the setting is unrelated.
+    """Return whether the value of a setting in a command line is a secret of workers.
 
-    The settings of workers are arguments. Placeholders are not secret.
+    Return None if the setting is not for workers. The settings of workers are arguments. Placeholders are not
+    secret.
     """
     if setting.option or setting.command[:2] != _COMMAND:
         return None
@@ -182,17 +190,19 @@ def is_secret_setting(setting: TypedSetting) -> bool | None:
 
 
 def redact_value(key: str, raw: str | None) -> JsonValue:
-    """Return a raw value for display; secrets are masked."""
+    """Return a raw value for the output. Secrets are masked."""
     if raw is None or not is_sensitive_key(key) or is_placeholder(raw):
         return raw
     return SENSITIVE_MASK
 
 
 def mark_secret(location: str, key: str, raw: str | None, known_hashes: Sequence[str]) -> JsonValue:
-    """Return a raw value for views; a secret becomes a mark that distinguishes it from other values.
+    """Return a raw value for views. A secret is replaced by a mark with a part of its hash.
 
-    location: where the value is stored. known_hashes: hashes of possible values; an equal value gets the same
-    mark. Raises KdeclareError if they were made with a key and no key is given.
+    location: the workers that store the value.
+    known_hashes: the hashes of possible values. If the value is equal, the mark is made from this hash.
+
+    Raises KdeclareError if the hashes were made with a key that is not configured.
     """
     if raw is None or redact_value(key, raw) != SENSITIVE_MASK:
         return raw
@@ -200,10 +210,10 @@ def mark_secret(location: str, key: str, raw: str | None, known_hashes: Sequence
 
 
 def mark_new_value(value: str | SecretRef | None) -> JsonValue:
-    """Return the view value of a value that an operation sets."""
+    """Return the value of an operation in the form of views."""
     return mark_hash(value.secret) if isinstance(value, SecretRef) else value
 
 
 def redact_marked(stored_value: JsonValue) -> JsonValue:
-    """Return a value of a view for display; marks are masked."""
+    """Return a value of a view for the output. Marks of secrets are masked."""
     return SENSITIVE_MASK if is_mark(stored_value) else stored_value

@@ -1,4 +1,4 @@
-"""The interface to the workers of one Connect cluster (KIP-1185): read all, and change shared overrides."""
+"""The interface to the workers of one Connect cluster (KIP-1185): read workers, change shared overrides."""
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -11,10 +11,10 @@ from kdeclare.core.live.faults import Fault
 from kdeclare.providers.connect.worker_state import Certificate, GroupSnapshot, PluginStatus, WorkerSnapshot
 
 Changes = Mapping[str, str | None]
-"""The body of a PATCH: raw values by key; None removes the override (JSON merge patch)."""
+"""The body of a PATCH request (JSON merge patch): raw values by key. None removes the override."""
 
 UNREACHABLE = "WORKER_UNREACHABLE"
-"""Nothing was sent, so another worker can be tried."""
+"""The error code for a request that was not sent. The request can be sent to a different worker."""
 NOT_TRUSTED = "WORKER_NOT_TRUSTED"
 LOST = "WORKER_LOST"
 PLUGIN_MISSING = "PLUGIN_MISSING"
@@ -41,9 +41,9 @@ ERRORS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """One worker's validation of proposed overrides: whether it could apply them, and errors by key.
+    """The response of one worker to proposed overrides: whether the worker can apply them, and errors by key.
 
-    An error about the combination of all overrides has the empty key.
+    The key is empty for an error about the combination of all overrides.
     """
 
     valid: bool
@@ -53,29 +53,33 @@ class Validation:
 class ConnectWorkers(Protocol):
     """The workers of one Connect cluster, each identified by its URL.
 
-    Every method raises Fault, whose message refers to the worker as "it". A change without a response may
-    have been made (UNKNOWN); during a rebalance it has not (RETRIABLE). Safe to use from several threads.
+    Every method raises Fault. The message of a Fault refers to the worker as "it". If a change gets no
+    response, its outcome is unknown (UNKNOWN). If a rebalance is in progress, the change was not made
+    (RETRIABLE). Safe to use from several threads.
     """
 
     urls: tuple[str, ...]
 
     def overrides(self, url: str) -> Mapping[str, str]:
-        """Return all raw overrides as one worker has read them."""
+        """Return all raw overrides that one worker has read."""
 
     def status(self, url: str) -> PluginStatus:
         """Return the status that one worker reports."""
 
     def read_served_certificate(self, url: str) -> Certificate | None:
-        """Return the leaf certificate that a new TLS connection serves, trusted or not; None without TLS."""
+        """Return the leaf certificate of a new TLS connection, or None without TLS.
+
+        The certificate is not verified.
+        """
 
     def validate(self, url: str, changes: Changes) -> Validation:
-        """Validate with one worker the overrides after merging ``changes``. Changes nothing."""
+        """Let one worker validate the overrides with ``changes``, without making the changes."""
 
     def patch(self, url: str, changes: Changes) -> Mapping[str, str]:
-        """Merge ``changes`` through any worker, and return all resulting overrides."""
+        """Make ``changes`` through one worker, and return all resulting overrides."""
 
     def delete(self, url: str, key: str) -> None:
-        """Remove one override through any worker."""
+        """Remove one override through one worker."""
 
     def close(self) -> None:
         """Close connections. Safe to call twice."""
@@ -85,7 +89,7 @@ _MAX_THREADS = 16
 
 
 def read_workers(workers: ConnectWorkers) -> GroupSnapshot:
-    """Read the state of every worker; a worker's missing information is explained in its ``trouble``."""
+    """Read the state of every worker. ``trouble`` of a worker says why information is missing."""
     taken_at = datetime.now(UTC)
     with ThreadPoolExecutor(min(_MAX_THREADS, len(workers.urls)), thread_name_prefix="workers") as pool:
         snapshots = tuple(pool.map(lambda url: _read_worker(workers, url), workers.urls))
@@ -110,7 +114,7 @@ def _read_worker(workers: ConnectWorkers, url: str) -> WorkerSnapshot:
 def _read_overrides(
     workers: ConnectWorkers, snapshots: tuple[WorkerSnapshot, ...]
 ) -> Mapping[str, str] | None:
-    """Return the overrides of the most up-to-date worker that responds; None if none responds."""
+    """Return the overrides of the most up-to-date worker that responds, or None if no worker responds."""
     candidates = [(item.status.seen, item.url) for item in snapshots if item.status is not None]
     for _, url in sorted(candidates, key=lambda item: -1 if item[0] is None else item[0], reverse=True):
         try:
@@ -121,13 +125,16 @@ def _read_overrides(
 
 
 def format_fault(fault: Fault) -> str:
-    """Return the reason of a fault as part of a sentence."""
+    """Return the message of a fault in a form that can be part of a sentence."""
     return " ".join((fault.message or fault.error).split()).rstrip(".")
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerVerdict:
-    """One worker's verdict about proposed overrides. reason: why there is no verdict, if there is none."""
+    """The verdict of one worker about proposed overrides.
+
+    reason: the reason why the worker gave no verdict, or an empty string.
+    """
 
     url: str
     validation: Validation | None
@@ -135,12 +142,12 @@ class WorkerVerdict:
 
     @property
     def is_good(self) -> bool:
-        """Whether the worker could apply the overrides."""
+        """Whether the worker can apply the overrides."""
         return self.validation is not None and self.validation.valid
 
     @property
     def words(self) -> str:
-        """The worker's objections, or the reason why there is no verdict."""
+        """The errors that the worker reported, or the reason why the worker gave no verdict."""
         if self.validation is None:
             return self.reason
         lines = [
@@ -152,13 +159,16 @@ class WorkerVerdict:
 
 
 def collect_verdicts(workers: ConnectWorkers, changes: Changes) -> tuple[WorkerVerdict, ...]:
-    """Return every worker's verdict about ``changes``. Changes nothing; worker errors are not raised."""
+    """Return the verdict of every worker about ``changes``, without making the changes.
+
+    A worker that does not respond has a reason instead of a verdict.
+    """
     with ThreadPoolExecutor(min(_MAX_THREADS, len(workers.urls)), thread_name_prefix="workers") as pool:
         return tuple(pool.map(lambda url: _request_verdict(workers, url, changes), workers.urls))
 
 
 def require_valid(workers: ConnectWorkers, changes: Changes) -> None:
-    """Raise Fault, naming each worker that could not apply ``changes`` or does not respond."""
+    """Raise Fault if a worker cannot apply ``changes`` or does not respond. The message names the workers."""
     urls_by_message: dict[str, list[str]] = {}
     for verdict in collect_verdicts(workers, changes):
         if not verdict.is_good:
@@ -170,13 +180,13 @@ def require_valid(workers: ConnectWorkers, changes: Changes) -> None:
 
 
 def apply_changes(workers: ConnectWorkers, changes: Changes) -> Mapping[str, str]:
-    """Validate with every worker, then send one PATCH; return the resulting overrides. Raises Fault."""
+    """Validate the changes with every worker, then send one PATCH. Return all overrides. Raises Fault."""
     require_valid(workers, changes)
     return patch_through_any(workers, changes)
 
 
 def patch_through_any(workers: ConnectWorkers, changes: Changes) -> Mapping[str, str]:
-    """Send one PATCH through the first reachable worker. Raises Fault."""
+    """Send one PATCH to the first reachable worker. Raises Fault."""
     last_fault = Fault(UNREACHABLE, "There is no worker to send the request to.")
     for url in workers.urls:
         try:

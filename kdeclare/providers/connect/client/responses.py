@@ -19,7 +19,7 @@ from kdeclare.providers.connect.worker_state import (
 T = TypeVar("T")
 
 MAX_MESSAGE_CHARS = 2000
-"""The maximum number of characters shown of one message of a worker."""
+"""The maximum length of a worker's message in the output, in characters."""
 
 
 class _Response(BaseModel):
@@ -112,14 +112,14 @@ def parse_status(body: bytes) -> PluginStatus:
 
 
 def parse_validation(body: bytes) -> Validation:
-    """Parse a worker's validation of proposed overrides. Raises Fault."""
+    """Parse the response of a worker to proposed overrides. Raises Fault."""
     response = _parse_response(_VALIDATION, body)
     errors = {key: tuple(map(shorten, messages)) for key, messages in response.errors.items()}
     return Validation(response.valid, errors)
 
 
 def parse_error_message(body: bytes) -> str:
-    """Return the message of an error response in Connect's format; empty if there is none."""
+    """Return the message of an error response in Connect's format, or an empty string."""
     try:
         return shorten(_ERROR_RESPONSE.validate_json(body).message)
     except ValidationError:
@@ -127,7 +127,7 @@ def parse_error_message(body: bytes) -> str:
 
 
 def shorten(text: str) -> str:
-    """Shorten a worker's message if it is too long to show."""
+    """Shorten a worker's message if it is too long for the output."""
     return text if len(text) <= MAX_MESSAGE_CHARS else f"{text[:MAX_MESSAGE_CHARS]}…"
 
 
@@ -142,6 +142,6 @@ def _parse_response(adapter: TypeAdapter[T], body: bytes) -> T:
     try:
         return adapter.validate_json(body)
     except ValidationError as exception:
-        first_error = exception.errors(include_input=False)[0]  # the input may be a secret
+        first_error = exception.errors(include_input=False)[0]  # The input can be a secret.
         location = ".".join(map(str, first_error["loc"])) or "document"
         raise Fault(BAD_ANSWER, f"its response is invalid ({location}: {first_error['msg']})") from None

@@ -1,6 +1,6 @@
-"""`RestWorkers`: `ConnectWorkers` over HTTP, and separate TLS handshakes.
+"""`RestWorkers`: the implementation of `ConnectWorkers` over HTTP, with separate TLS handshakes.
 
-Each exchange has one overall time limit. httpx alone limits only each single read.
+Each request has one time limit for the whole response, because httpx only limits each read from the socket.
 """
 
 import hashlib
@@ -38,10 +38,10 @@ from kdeclare.providers.connect.worker_state import Certificate, PluginStatus, W
 
 
 class DeadlineTransport(httpx.HTTPTransport):
-    """httpx's transport with timeouts that count from the start of the connection.
+    """A transport of httpx whose timeouts count from the start of the connection.
 
-    A worker that sends one byte at a time is therefore abandoned when the request's ``read`` timeout has
-    passed. Connections are not reused, so each request is a new handshake.
+    Therefore, a worker that sends one byte at a time cannot exceed the ``read`` timeout of the request.
+    Connections are not reused, so each request starts with a new TLS handshake.
     """
 
     def __init__(self, context: ssl.SSLContext) -> None:
@@ -67,7 +67,7 @@ class _DeadlineBackend(httpcore.SyncBackend):
 
 
 class _DeadlineStream(httpcore.NetworkStream):
-    """A stream whose timeouts count from ``started_at``, on the monotonic clock."""
+    """A network stream whose timeouts count from ``started_at`` (monotonic clock)."""
 
     def __init__(self, stream: httpcore.NetworkStream, started_at: float) -> None:
         self._stream = stream
@@ -105,22 +105,22 @@ class _DeadlineStream(httpcore.NetworkStream):
 PATH = "/admin/dynamic-worker-config"
 
 MAX_RESPONSE_BYTES = 1 << 20
-"""The largest accepted body. Overrides take up to 64 KiB; a status has a certificate per listener."""
+"""The maximum size of a response body in bytes. Overrides can have 64 KiB."""
 _CHANGE_S = 60.0
-"""The time limit of a change. The worker writes, reads back and applies the change before it responds."""
+"""The time limit of a change, in seconds. A worker writes and applies the change before it responds."""
 _NO_SUCH_PATH = "HTTP 404 Not Found"
-"""Connect's message for a path that nothing serves; the plug-in's own 404 has more details."""
+"""Connect's message for an unknown path. The plug-in's own 404 responses have different messages."""
 _NOT_WRITTEN = "Nothing was written"
-"""Part of the plug-in's message when a change was certainly not made."""
+"""A phrase in the plug-in's messages about changes that were certainly not made."""
 _TRUST_HINT = "check that its issuer is in the caFile and that its names include the host"
 
 
 class RestWorkers:
-    """Workers at their URLs; created by `open_rest_workers`.
+    """The workers of a group over HTTP. Use `open_rest_workers` to create them.
 
-    Connections are not reused, so each request starts with a new handshake, and no request is sent over a
-    connection that the worker has closed. Proxies of the environment are not used, because the handshakes
-    could not go through them.
+    Connections are not reused. Therefore, each request starts with a new TLS handshake, and no request is
+    sent over a connection that the worker closed. Proxy settings of the environment are ignored, because the
+    separate TLS handshakes cannot use a proxy.
     """
 
     def __init__(
@@ -132,7 +132,11 @@ class RestWorkers:
         headers: Mapping[str, str],
         timeout_s: float,
     ) -> None:
-        """context: verifies workers. unverified_context: verifies nothing; only to read certificates."""
+        """Open the workers.
+
+        context: the TLS context that verifies workers.
+        unverified_context: a TLS context without verification, which is only used to read certificates.
+        """
         self.urls = urls
         self._unverified_context = unverified_context
         self._timeout_s = timeout_s
@@ -166,7 +170,7 @@ class RestWorkers:
         body = self._send_request("PATCH", url, PATH, changes)
         try:
             return responses.parse_overrides(body)
-        except Fault as fault:  # the response is malformed, but the change may have been made
+        except Fault as fault:  # The response is malformed, but the change may have been made.
             raise Fault(fault.error, fault.message, FaultKind.UNKNOWN) from None
 
     def delete(self, url: str, key: str) -> None:
@@ -217,7 +221,7 @@ class RestWorkers:
 
 
 def _read_body(response: httpx.Response, *, is_change: bool) -> bytes:
-    """Return the body, up to a size limit. Raises Fault."""
+    """Return the body of a response. Raises Fault if the body exceeds the size limit."""
     kind = FaultKind.UNKNOWN if is_change else FaultKind.REFUSED
     if response.headers.get("Content-Encoding", "identity").strip().lower() not in ("", "identity"):
         raise Fault(BAD_ANSWER, "its response is compressed although no compression was requested", kind)
@@ -247,12 +251,12 @@ def _translate_errors(*, is_change: bool) -> Iterator[None]:
             raise Fault(UNREACHABLE, f"it is unreachable ({_explain_exception(e)})") from None
         kind = FaultKind.UNKNOWN if is_change else FaultKind.RETRIABLE
         raise Fault(LOST, f"it did not respond ({_explain_exception(e)})", kind) from None
-    except (httpx.InvalidURL, UnicodeError):  # do not repeat the URL, which may hold a secret
+    except (httpx.InvalidURL, UnicodeError):  # do not repeat the URL, which can contain a secret
         raise Fault(UNREACHABLE, "it is unreachable (its URL has invalid characters)") from None
 
 
 def _build_refusal_fault(method: str, response: httpx.Response, body: bytes) -> Fault:
-    """Explain a response with an error status, in the worker's own words."""
+    """Return the Fault for a response with an error status, with the message of the worker."""
     code, worker_message = response.status_code, responses.parse_error_message(body)
     message = worker_message or f"HTTP {code} {response.reason_phrase}".strip()
     if code in (401, 403):
@@ -274,7 +278,7 @@ def _build_refusal_fault(method: str, response: httpx.Response, body: bytes) -> 
 
 
 def _find_tls_error(exception: BaseException | None) -> ssl.SSLError | None:
-    """Return the underlying TLS error, if any. A connection that was only closed is not one."""
+    """Return the underlying TLS error, or None. A closed connection does not count as a TLS error."""
     while exception is not None:
         if isinstance(exception, ssl.SSLError) and not isinstance(
             exception, ssl.SSLEOFError | ssl.SSLZeroReturnError
@@ -288,7 +292,7 @@ def _explain_exception(exception: BaseException) -> str:
     if isinstance(exception, TimeoutError | httpx.TimeoutException):
         return "timed out"
     if isinstance(exception, httpx.LocalProtocolError | UnicodeError):
-        return "the request cannot be sent; check the headers and the URL"  # the exception may hold a secret
+        return "the request cannot be sent; check the headers and the URL"  # the exception can be secret
     cause: BaseException | None = exception
     while cause is not None:
         if isinstance(cause, OSError) and cause.strerror:
@@ -298,11 +302,12 @@ def _explain_exception(exception: BaseException) -> str:
 
 
 def parse_certificate(der: bytes) -> Certificate:
-    """Parse a certificate from its DER encoding. Raises ValueError if it is not a certificate.
+    """Parse a certificate from its DER encoding. Raises ValueError if the data is not a certificate.
 
-    The standard library decodes only verified certificates, but expired and untrusted ones must be shown.
+    The standard library decodes only verified certificates, but kdeclare must also show expired and untrusted
+    certificates.
     """
-    from cryptography import x509  # takes 40 ms to import, and only handshakes need it
+    from cryptography import x509  # slow to import, and only handshakes need it
 
     certificate = x509.load_der_x509_certificate(der)
     return Certificate(
@@ -317,10 +322,11 @@ def parse_certificate(der: bytes) -> Certificate:
 def open_rest_workers(
     group: WorkerGroup, folder: Path, resolve: Callable[[str], str], timeout_s: float = 10.0
 ) -> RestWorkers:
-    """Return the workers of ``group``; sends no request.
+    """Return the workers of ``group`` without sending a request. Raises KdeclareError.
 
-    folder: the base of relative file paths. resolve: returns the value of a header's reference.
-    timeout_s: how long to wait for the response of one worker. Raises KdeclareError.
+    folder: the base folder of relative file paths.
+    resolve: a function that returns the value of a reference in a header.
+    timeout_s: how long to wait for the response of one worker, in seconds.
     """
     context = _create_tls_context(group, folder)
     unverified_context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -342,7 +348,10 @@ def open_rest_workers(
 
 
 def _validate_header(name: str, value: str) -> str:
-    """Return a header's value. Raises KdeclareError, without the value, if HTTP does not allow it."""
+    """Return the resolved value of a header. Raises KdeclareError if HTTP does not allow the value.
+
+    The error does not contain the value.
+    """
     if value.isascii() and value.isprintable() and value == value.strip():
         return value
     raise KdeclareError(
@@ -367,13 +376,13 @@ def _create_tls_context(group: WorkerGroup, folder: Path) -> ssl.SSLContext:
 
 
 def _load_identity(context: ssl.SSLContext, group: WorkerGroup, folder: Path) -> None:
-    """Load the client certificate, if there is one."""
+    """Load the client certificate of the group, if there is one."""
     if group.cert_file is None:
         return
     cert = _require_file(folder, group.cert_file, "certFile")
     key = _require_file(folder, group.key_file, "keyFile") if group.key_file else None
     try:
-        context.load_cert_chain(cert, key, password=lambda: "")  # without this, it prompts on the terminal
+        context.load_cert_chain(cert, key, password=lambda: "")  # otherwise, OpenSSL prompts on the terminal
     except (ssl.SSLError, ValueError):
         reason = "it is not PEM, its key is encrypted, or the key does not match the certificate"
         raise _build_file_error("certFile", group.cert_file, reason) from None

@@ -1,1 +1,1 @@
-"""The ad hoc commands for Connect, with their output. Loaded through entry points only."""
+"""The ad hoc commands for Connect and their output. This package is only loaded through entry points."""

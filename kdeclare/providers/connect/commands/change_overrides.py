@@ -1,7 +1,8 @@
 """Change the overrides of Connect workers with an ad hoc command, without a manifest.
 
-Works like the engine: validate with every worker, send one PATCH, and wait for all workers. No Kafka cluster
-and no state are involved, so the change is not in the history. Manifests that own a changed key are reported.
+The steps are the same as in apply: validate the change with every worker, send one PATCH, and wait for all
+workers. The command uses no Kafka cluster and no state, so the history does not list the change. The command
+warns about manifests that declare a changed key.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -41,15 +42,15 @@ from kdeclare.providers.connect.worker_health import find_silent, find_unconverg
 from kdeclare.providers.connect.worker_state import GroupSnapshot, redact_value
 
 RequestedValues = Mapping[str, object]
-"""Values by key, with unresolved references; None removes the override."""
+"""The requested values by key, with unresolved references. None removes the override."""
 
 ConfirmProposal = Callable[[ProposalView], bool]
-"""Shows the proposed change, and returns whether to continue."""
+"""A function that shows the proposed change, and returns whether to continue."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Proposal:
-    """A proposed change, and its view."""
+    """A proposed change, and its view for the output."""
 
     changes: Changes
     compute_view: ProposalView
@@ -58,7 +59,10 @@ class _Proposal:
 def validate_overrides(
     workspace: Workspace, workers_request: WorkersRequest, requested_values: RequestedValues
 ) -> ProposalView:
-    """Return every worker's verdict about ``requested_values``. Changes nothing. Raises KdeclareError."""
+    """Return the verdict of every worker about ``requested_values``. Raises KdeclareError.
+
+    The values are only validated, not written.
+    """
     with open_requested_workers(workspace, workers_request) as opened:
         return _build_proposal(workspace, opened, requested_values).compute_view
 
@@ -72,16 +76,17 @@ def change_overrides(
     *,
     require_existing: bool = False,
 ) -> ChangeView | None:
-    """Validate, confirm, change and wait; return None if the user or a worker refused.
+    """Validate a change, ask for confirmation, send the change, and wait for the workers.
 
-    wait_s: how long to wait until workers have applied the change. require_existing: refuse to remove
-    overrides that do not exist. Raises KdeclareError.
+    Return None if the user declined or a worker refused the change. Raises KdeclareError.
+    wait_s: how long to wait until all workers have applied the change, in seconds.
+    require_existing: whether it is an error to remove an override that does not exist.
     """
     with open_requested_workers(workspace, workers_request) as opened:
         proposal = _build_proposal(workspace, opened, requested_values, require_existing=require_existing)
         if not confirm(proposal.compute_view) or not proposal.compute_view.is_good:
             return None
-        snapshot = read_workers(opened.workers)  # read again, because the prompt may have waited for long
+        snapshot = read_workers(opened.workers)  # again, because the prompt can take a long time
         sent_change = send_changes(opened.workers, snapshot, proposal.changes)
         return await_workers(opened.workers, sent_change, proposal.compute_view.fields, SystemClock(), wait_s)
 
@@ -114,7 +119,7 @@ def _build_proposal(
 def _resolve_values(
     workspace: Workspace, requested_values: RequestedValues
 ) -> tuple[Changes, tuple[Diagnostic, ...]]:
-    """Return the values with resolved references, and diagnostics about them. Raises KdeclareError."""
+    """Return the values with resolved references, and diagnostics about the values. Raises KdeclareError."""
     try:
         values = resolve_references(workspace, requested_values, "")
     except UnresolvedReference as problem:
@@ -170,23 +175,23 @@ _WARN_DAYS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class SentChange:
-    """A change that has been sent.
+    """A change that was sent to a worker.
 
-    before: the workers before the change. after: all overrides according to the response; None without a
-    response, and lost gives the reason.
+    before: the workers before the change.
+    after: all overrides according to the response, or None if there was no response.
+    lost: the reason why there was no response.
     """
 
     before: GroupSnapshot
-    changes: Changes = field(repr=False)  # may hold secrets, as may the next field
+    changes: Changes = field(repr=False)  # can contain secrets, like ``after``
     after: Mapping[str, str] | None = field(repr=False)
     lost: Fault | None = None
 
     def made(self, seen: GroupSnapshot) -> Mapping[str, str] | None:
-        """Return the overrides that every worker should run on; None if there is no proof of the change.
+        """Return the overrides that all workers should have, or None if the change is not confirmed.
 
-        Without a response, the proof is an update newer than all earlier ones that has these keys with the
-        sent values. The values alone are no proof, because they may have been set before, and other clients
-        may change other keys.
+        Without a response, the change was made if there is a newer update that contains the sent values.
+        Equal values alone do not prove this, because the values may have been set earlier.
         """
         if self.after is not None:
             return self.after
@@ -197,7 +202,10 @@ class SentChange:
 
 
 def send_changes(workers: ConnectWorkers, snapshot_before: GroupSnapshot, changes: Changes) -> SentChange:
-    """Send the change to one worker. Raises Fault if it was not made; an unknown outcome is returned."""
+    """Send the change to one worker. Raises Fault if the change was not made.
+
+    If the outcome is unknown, the result contains the reason.
+    """
     try:
         return SentChange(snapshot_before, changes, patch_through_any(workers, changes))
     except Fault as fault:
@@ -213,9 +221,10 @@ def await_workers(
     clock: Clock,
     wait_s: float,
 ) -> ChangeView:
-    """Wait until all workers run on a change, or ``wait_s`` seconds have passed, and return their state.
+    """Wait until all workers have applied a change. Return the state of the workers.
 
-    Raises KdeclareError if even then it is unknown whether the change was made.
+    Returns after ``wait_s`` seconds at the latest. Raises KdeclareError if the outcome of the change is still
+    unknown then.
     """
     started_at = clock.monotonic()
     while True:
@@ -232,7 +241,7 @@ def await_workers(
 
 
 def _find_newest_offset(snapshot: GroupSnapshot) -> int:
-    """Return the offset of the last update that any worker has read; -1 if there is none."""
+    """Return the highest offset of an update that a worker has read, or -1 if there is no update."""
     offsets = (worker.status.seen for worker in snapshot.workers if worker.status)
     return max((offset for offset in offsets if offset is not None), default=-1)
 

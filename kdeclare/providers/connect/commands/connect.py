@@ -1,4 +1,4 @@
-"""``kdeclare connect``: ad hoc changes of Connect worker overrides (KIP-1185), and the workers' plug-in."""
+"""The command ``kdeclare connect``: ad hoc changes to worker overrides (KIP-1185), and the plug-in."""
 
 import sys
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions(StateOptions):
-    """The workers to use, and how to reach them."""
+    """The options that select workers and define the connection to the workers."""
 
     worker: Annotated[
         list[str] | None,
@@ -34,7 +34,7 @@ class WorkerOptions(StateOptions):
     ] = None
     ca_file: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="CA certificates to trust, as PEM (default: those of the system)."),
+        typer.Option(metavar="FILE", help="CA certificates to trust, as PEM (default: the system's)."),
     ] = None
     cert_file: Annotated[str | None, typer.Option(metavar="FILE", help="Client certificate, as PEM.")] = None
     key_file: Annotated[
@@ -88,7 +88,7 @@ class WorkerOptions(StateOptions):
         )
 
     def _parse_headers(self) -> dict[str, str]:
-        from kdeclare.providers.connect.worker_state import HEADER_NAME  # imported late for a fast start
+        from kdeclare.providers.connect.worker_state import HEADER_NAME  # imported here for a fast start
 
         headers = parse_settings("--header", self.header)
         for name, value in headers.items():
@@ -196,11 +196,11 @@ def status(
     workers: WorkerOptions,
     console: Console,
 ) -> ExitCode:
-    """Show whether each worker runs on the current overrides.
+    """Show whether each worker uses the current overrides.
 
-    Also shows the certificate that each worker serves. Requests the status of each worker and performs a TLS
-    handshake with it. Exits with 5 if one does not respond, lags, or presents a different certificate than it
-    should.
+    Also shows the certificate that each worker presents. Requests the status of each worker and performs a
+    TLS handshake with each worker. Exits with 5 if a worker does not respond, lags behind, or presents an
+    unexpected certificate.
     """
     from kdeclare.providers.connect.commands.describe_workers import describe_workers, get_workers_exit_code
 
@@ -250,9 +250,9 @@ def patch(
 ) -> ExitCode:
     """Set and remove overrides, all in one change.
 
-    Validates the change with every worker first, and writes nothing if one could not apply it. Then waits for
-    all workers. Unchanged values are sent again, so that workers read a keystore again that was replaced
-    under the same name.
+    Validates the change with every worker first, and writes nothing if a worker cannot apply the change. Then
+    waits for all workers. Unchanged values are sent again. Workers then also read a keystore that was
+    replaced under the same name.
     """
     from kdeclare.providers.connect.commands.change_overrides import change_overrides
 
@@ -296,9 +296,9 @@ def delete(
 
 @dataclass
 class _ChangeConfirmation:
-    """The confirmation of one command, and its result.
+    """The confirmation and the result of one command.
 
-    refused: the exit code if a worker could not apply the change.
+    refused: the exit code if a worker cannot apply the change, or None.
     """
 
     console: Console
@@ -307,7 +307,7 @@ class _ChangeConfirmation:
     refused: ExitCode | None = None
 
     def confirm(self, proposal: "ProposalView") -> bool:
-        """Ask for confirmation, unless a worker could not apply the change; return whether to continue."""
+        """Ask for confirmation unless a worker cannot apply the change. Return whether to continue."""
         console = self.console
         if not proposal.is_good:
             self.refused = _report_proposal(console, proposal)
@@ -406,8 +406,9 @@ def build(
 ) -> ExitCode:
     """Compile the workers' plug-in and print the path of its jar.
 
-    Needs JDK 17 or later. The plug-in is compiled against Kafka Connect's own jars: those of KAFKA_HOME, or
-    downloaded ones the first time (37 MB). It runs in unmodified workers of Kafka 4.0 and later.
+    Requires JDK 17 or later. Compiles the plug-in against the jars of Kafka Connect in KAFKA_HOME. If
+    KAFKA_HOME is not set, the command downloads the jars the first time (37 MB). The plug-in runs in
+    unmodified workers of Kafka 4.0 and later.
     """
     from kdeclare.sandbox import connect_jars
 
@@ -423,9 +424,9 @@ def install(
 ) -> ExitCode:
     """Compile the workers' plug-in into a folder.
 
-    Prints the configuration that workers need. Workers load the plug-in when they start. Restart each of them
-    once; certificate changes never need a restart afterwards. The plug-in accepts only the administrators
-    named in a worker's configuration, unless the configuration opens it to everyone.
+    Prints the configuration that workers need. Workers load the plug-in when they start, so restart each
+    worker once. Afterwards, certificate changes do not require a restart. The plug-in accepts only the
+    administrators that the configuration of a worker names, unless the configuration permits everyone.
     """
     from kdeclare.providers.connect.client.plugin.jar import PLUGIN_OPEN
     from kdeclare.sandbox import connect_jars

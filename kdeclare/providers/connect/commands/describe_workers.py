@@ -1,4 +1,4 @@
-"""The data that ``connect worker-config`` shows, without secrets, and the use cases that read it."""
+"""The data in the output of ``connect worker-config`` (without secrets), and the functions that read it."""
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
@@ -52,20 +52,20 @@ class OverridesView:
 
 @dataclass(frozen=True, slots=True)
 class WorkerView:
-    """One worker. step: `IN_STEP`, or why it does not run on the current overrides."""
+    """One worker. step: `IN_STEP`, or the reason why the worker does not use the current overrides."""
 
     seen: WorkerSnapshot
     step: str
 
     @property
     def is_in_step(self) -> bool:
-        """Whether it runs on the current overrides."""
+        """Whether the worker uses the current overrides."""
         return self.step == IN_STEP
 
 
 @dataclass(frozen=True, slots=True)
 class WorkersView:
-    """All workers at one time. diagnostics: about workers, and certificates that expire soon."""
+    """All workers at one time. diagnostics: messages about workers and expiring certificates."""
 
     at: datetime
     keys: tuple[str, ...]
@@ -77,7 +77,7 @@ class WorkersView:
 class VerdictView:
     """One worker's verdict about a change.
 
-    words: empty if it could apply the change.
+    words: the errors that the worker reported. Empty if the worker can apply the change.
     """
 
     schema_name = "VerdictOfWorkerDocument"
@@ -92,7 +92,7 @@ class VerdictView:
 
 @dataclass(frozen=True, slots=True)
 class ProposalView:
-    """Proposed overrides, and every worker's verdict. notices: further warnings."""
+    """Proposed overrides, and the verdict of every worker. notices: further warnings."""
 
     fields: tuple[FieldChange, ...]
     verdicts: tuple[VerdictView, ...]
@@ -108,8 +108,8 @@ class ProposalView:
 class ChangeView:
     """A change that was made.
 
-    behind: the reasons why workers have not applied the change, by URL. seconds: the time until all workers
-    applied it, or until the timeout.
+    behind: the reasons why workers have not applied the change, by the URL of the worker.
+    seconds: the time until all workers applied the change, or until the timeout.
     """
 
     fields: tuple[FieldChange, ...]
@@ -119,7 +119,7 @@ class ChangeView:
 
 
 def get_workers_exit_code(view: WorkersView) -> ExitCode:
-    """Return PARTIAL if a worker does not respond, lags, or presents an unexpected certificate."""
+    """Return PARTIAL if a worker does not respond, lags behind, or presents an unexpected certificate."""
     return ExitCode.PARTIAL if any(d.code in OUT_OF_STEP for d in view.diagnostics) else ExitCode.OK
 
 
@@ -129,7 +129,7 @@ def get_proposal_exit_code(view: ProposalView) -> ExitCode:
 
 
 def get_change_exit_code(view: ChangeView) -> ExitCode:
-    """Return PARTIAL if some workers have not applied the change, although it was made."""
+    """Return PARTIAL if the change was made but some workers have not applied it."""
     return ExitCode.PARTIAL if view.behind else ExitCode.OK
 
 
@@ -139,9 +139,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class WorkersRequest:
-    """The workers that a command line specifies; files are relative to the working directory.
+    """The workers in a command line. File paths are relative to the working directory.
 
-    name: of the manifest that names the workers, if ``urls`` is empty. headers: each with its reference.
+    name: the name of the manifest that declares the workers, if ``urls`` is empty.
+    headers: the reference of each header by the name of the header.
     """
 
     urls: tuple[str, ...] = ()
@@ -155,9 +156,9 @@ class WorkersRequest:
 
 @dataclass(frozen=True, slots=True)
 class OpenWorkers:
-    """Open workers, and the manifests that declare overrides for them.
+    """Open workers, and the manifests that declare overrides for these workers.
 
-    unread: whether some manifests cannot be read.
+    unread: whether some manifests could not be read.
     """
 
     workers: ConnectWorkers
@@ -167,11 +168,11 @@ class OpenWorkers:
 
 @contextmanager
 def open_requested_workers(workspace: Workspace, workers_request: WorkersRequest) -> Iterator[OpenWorkers]:
-    """Open the workers. Raises KdeclareError, also for requests that they refuse inside the block."""
+    """Open the workers. Raises KdeclareError, also if workers refuse a request inside the ``with`` block."""
     declared, manifest_error = _load_declared(workspace)
     if workers_request.urls:
         group, folder = _build_group(workers_request), Path()
-        limits: Limits = ()  # the user who runs the command types the options, so they are trusted
+        limits: Limits = ()  # The options are trusted, because the user types them.
     else:
         group, folder = _get_group(declared, workers_request, manifest_error), workspace.project.folder
         limits = workspace.project.limits
@@ -201,7 +202,7 @@ def open_requested_workers(workspace: Workspace, workers_request: WorkersRequest
 
 
 def _load_declared(workspace: Workspace) -> tuple[list[DesiredResource], str | None]:
-    """Return the manifests that declare workers, and an error about manifests, if any."""
+    """Return the manifests that declare workers, and an error if manifests cannot be read."""
     if workspace.project.file is None:
         return [], None
     loaded = load_manifests(workspace, ())
@@ -273,7 +274,7 @@ def describe_workers(workspace: Workspace, workers_request: WorkersRequest, warn
 
 
 def build_workers_view(snapshot: GroupSnapshot, warn_days: float) -> WorkersView:
-    """Return observed workers. warn_days: how many days before its expiry to warn about a certificate."""
+    """Return the view of workers. warn_days: how many days before its expiry to warn about a certificate."""
     overrides = snapshot.overrides or {}
     return WorkersView(
         snapshot.at,

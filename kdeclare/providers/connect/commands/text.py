@@ -1,4 +1,4 @@
-"""The output of ``connect worker-config``: text and documents."""
+"""The output of ``connect worker-config`` as text and as JSON documents."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
@@ -42,18 +42,19 @@ class WorkerDocument:
 
     url: str
     worker_id: Annotated[
-        str | None, Field(description="Null if the worker does not respond; so are the next three fields.")
+        str | None,
+        Field(description="Null if the worker does not respond. The next three fields are then also null."),
     ]
     leader: bool | None
     plugin_version: str | None
     mode: str | None
-    in_step: Annotated[bool, Field(description="Whether it runs on the current overrides.")]
-    step: Annotated[str, Field(description="'in step', or why it is not.")]
+    in_step: Annotated[bool, Field(description="Whether the worker uses the current overrides.")]
+    step: Annotated[str, Field(description="'in step', or the reason why the worker is not in step.")]
     applied_offset: int | None
     applied_at: str | None
     served: Annotated[Certificate | None, Field(description="The certificate from a TLS handshake.")]
     listeners: tuple[Listener, ...]
-    trouble: Annotated[str, Field(description="Why some information is missing; empty if none is.")]
+    trouble: Annotated[str, Field(description="The reason why information is missing, or an empty string.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ class WorkersDocument:
 
 @dataclass(frozen=True, slots=True)
 class OverrideChangeDocument:
-    """One key; before and after are equal if the value is sent again."""
+    """One key. If the value is sent again, before and after are equal."""
 
     key: str
     op: Annotated[str, OneOf("SET", "DELETE")]
@@ -90,7 +91,7 @@ class ProposalDocument:
 
 @dataclass(frozen=True, slots=True)
 class BehindDocument:
-    """A worker that has not applied the change, and why."""
+    """A worker that has not applied the change, and the reason."""
 
     url: str
     message: str
@@ -110,7 +111,7 @@ class ChangedDocument:
 
 
 def build_connect_schemas() -> dict[str, dict[str, Any]]:
-    """Return the schemas by name; see `publish_schemas`."""
+    """Return the JSON schemas by name (see `publish_schemas`)."""
     return publish_schemas(
         {
             "connect-overrides": OverridesView,
@@ -122,13 +123,13 @@ def build_connect_schemas() -> dict[str, dict[str, Any]]:
 
 
 def build_workers_document(view: WorkersView) -> WorkersDocument:
-    """Return the document of all workers."""
+    """Return the JSON document of all workers."""
     workers = tuple(map(_build_worker_document, view.workers))
     return WorkersDocument(int(get_workers_exit_code(view)), view.at, view.keys, workers, view.diagnostics)
 
 
 def build_proposal_document(view: ProposalView) -> ProposalDocument:
-    """Return the document of a proposed change, with every worker's verdict."""
+    """Return the JSON document of a proposed change, with the verdict of every worker."""
     changes = _build_change_documents(view.fields)
     return ProposalDocument(
         int(get_proposal_exit_code(view)), view.is_good, changes, view.verdicts, view.notices
@@ -136,7 +137,7 @@ def build_proposal_document(view: ProposalView) -> ProposalDocument:
 
 
 def build_change_document(view: ChangeView) -> ChangedDocument:
-    """Return the document of a change that was made."""
+    """Return the JSON document of a change that was made."""
     return ChangedDocument(
         exit_code=int(get_change_exit_code(view)),
         changes=_build_change_documents(view.fields),
@@ -199,8 +200,8 @@ def render_overrides(view: OverridesView) -> str:
 
 
 def render_workers(view: WorkersView, width: int | None = None, style: Style = PLAIN) -> str:
-    """Render all workers, then warnings about them. width: columns of the terminal, None for no limit."""
-    warnings = [d for d in view.diagnostics if d.severity is not Severity.INFO]  # the table shows those
+    """Render all workers, then the warnings. width: the columns of the terminal, or None for no limit."""
+    warnings = [d for d in view.diagnostics if d.severity is not Severity.INFO]  # infos are in the table
     blocks = [
         _render_summary(view, style),
         _render_table(view, width, style),
@@ -210,12 +211,12 @@ def render_workers(view: WorkersView, width: int | None = None, style: Style = P
 
 
 def render_proposal(view: ProposalView, style: Style = PLAIN) -> str:
-    """Render a proposed change, with the workers' verdicts."""
+    """Render a proposed change with the verdicts of the workers."""
     return "\n".join([render_fields(view.fields, style), _render_verdicts(view.verdicts, style)])
 
 
 def render_change(view: ChangeView, width: int | None = None, style: Style = PLAIN) -> str:
-    """Render which workers have applied a change and which have not."""
+    """Render the workers that have applied a change, and the workers that have not."""
     count = len(view.workers.workers)
     elapsed = format_duration(view.seconds)
     if view.behind:
@@ -292,7 +293,7 @@ def _build_row(worker: WorkerView, taken_at: datetime, style: Style) -> tuple[Ce
 
 
 def _format_state(worker: WorkerView) -> str:
-    """Return the state in one word; the diagnostics have the details."""
+    """Return the state of a worker in one word. The diagnostics contain the details."""
     if worker.is_in_step:
         return "in step"
     status = worker.seen.status

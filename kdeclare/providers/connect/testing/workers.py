@@ -52,7 +52,7 @@ _AT = "2026-01-01T00:00:00Z"
 
 @dataclass(frozen=True, slots=True)
 class Keystore:
-    """A file with a certificate, protected by a password; None accepts any password."""
+    """A keystore file with a certificate. If ``password`` is None, all passwords are accepted."""
 
     certificate: Certificate
     password: str | None = None
@@ -62,10 +62,13 @@ class Keystore:
 class MemoryWorker:
     """One worker, with settings that tests can change.
 
-    files: keystores by path that only this worker has. missing_paths: paths of the shared keystores that it
-    does not have. lag: how many status requests it answers before it reads the next update; None means never.
-    down: it does not respond. bare: it has no plug-in. proxy_certificate: a certificate that a proxy in front
-    of the worker serves instead.
+    files: the keystores that only this worker has, by path.
+    missing_paths: the paths of shared keystores that this worker does not have.
+    lag: the number of status requests before the worker reads the next update. None means that it never reads
+        the update.
+    down: whether the worker is unreachable.
+    bare: whether the worker has no plug-in.
+    proxy_certificate: the certificate of a proxy in front of the worker, or None without a proxy.
     """
 
     url: str
@@ -83,14 +86,17 @@ class MemoryWorker:
 
 
 class MemoryWorkers:
-    """A `ConnectWorkers` with a log of records that each worker reads at its own pace.
+    """An implementation of `ConnectWorkers` with a log of updates that each worker reads at a separate pace.
 
-    files: keystores by path that all workers have. placeholders: values by placeholder;
-    other placeholders stay unresolved.
-    log: the records of the topic; an empty one represents the tombstone. calls: the called methods, each with
-    the URL. lose_answers: how many changes take effect without a response. lose_requests: how many changes
-    never arrive. rebalances: how many changes are rejected because of a rebalance. eager: whether the leader
-    reads its own writes before it responds, regardless of its lag. Safe to use from several threads.
+    Safe to use from several threads.
+    files: the keystores that all workers have, by path.
+    placeholders: the values of placeholders. Placeholders that are not listed stay unresolved.
+    log: the records of the topic. An empty record represents a tombstone.
+    calls: the called methods, with the URLs of the workers.
+    lose_answers: the number of changes that take effect without a response.
+    lose_requests: the number of changes that never arrive.
+    rebalances: the number of changes that are rejected because of a rebalance.
+    eager: whether the leader reads its writes before it responds, even if it lags.
     """
 
     def __init__(
@@ -178,7 +184,7 @@ class MemoryWorkers:
         """See `ConnectWorkers.close`."""
 
     def current(self) -> Mapping[str, str]:
-        """Return the overrides as stored in the topic."""
+        """Return the overrides that are stored in the topic."""
         with self._lock:
             return self._get_record(len(self.log) - 1)
 
@@ -221,7 +227,7 @@ class MemoryWorkers:
             self._apply_update(worker)
 
     def _apply_update(self, worker: MemoryWorker) -> None:
-        """Apply the last update to a worker completely, or leave the worker unchanged."""
+        """Apply the last update to a worker. If the worker refuses a value, leave the worker unchanged."""
         worker.seen = len(self.log) - 1
         overrides = self._get_record(worker.seen)
         validation = self._validate_overrides(worker, overrides, {})

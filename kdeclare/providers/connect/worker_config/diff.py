@@ -46,7 +46,7 @@ from kdeclare.providers.kafka.risks import assess_worker_field
 
 @dataclass(frozen=True, slots=True)
 class AppliedValue(Arguments):
-    """The applied value of a key that is not secret; None means no override."""
+    """The last applied value of a key that is not secret. None means no override."""
 
     value: str | None
 
@@ -56,7 +56,7 @@ AppliedRecord = SecretRef | AppliedValue
 
 @dataclass(frozen=True, slots=True)
 class WorkerConfigRecord(OwnedRecord):
-    """The overrides that kdeclare owns, and the workers to which they were applied."""
+    """The owned overrides, and the workers to which the overrides were applied."""
 
     workers: WorkerGroup
     configs: Mapping[str, AppliedRecord]
@@ -66,7 +66,9 @@ class WorkerConfigRecord(OwnedRecord):
 class _DiffInput:
     """The input of a diff.
 
-    resource: the id of the compared resource. live: raw overrides by key. owned: records by key.
+    resource: the id of the compared resource.
+    live: the raw live overrides by key.
+    owned: the records of the owned overrides by key.
     """
 
     resource: ResourceId
@@ -75,7 +77,7 @@ class _DiffInput:
 
 
 def resolve_group(desired: WorkerConfigBody | None, owned: WorkerConfigRecord | None) -> WorkerGroup:
-    """Return the declared workers, or those to which an undeclared resource was last applied."""
+    """Return the declared workers or, if the resource is not declared, the workers of its last apply."""
     if desired is not None:
         return desired.group
     if owned is None:
@@ -174,12 +176,12 @@ def _diff_key(diff_input: _DiffInput, key: str, config_value: ConfigValue) -> It
 
 
 def _is_same_secret(secret: Secret, raw: str) -> bool:
-    """Return whether ``raw`` is the value of the secret. A decoded secret is compared by its hash."""
+    """Return whether ``raw`` is the value of the secret. A secret without a value is compared by its hash."""
     return raw == secret.value if secret.value else is_hash_of(secret.digest, raw)
 
 
 def _diff_undeclared(diff_input: _DiffInput, key: str) -> Iterator[FieldChange]:
-    """Delete an owned override that is no longer declared, if it was set and still exists."""
+    """Yield the deletion of an owned override that is no longer declared, if the override still exists."""
     record, raw = diff_input.owned[key], diff_input.live.get(key)
     if raw is not None and (isinstance(record, SecretRef) or record.value is not None):
         yield FieldChange(f"configs.{key}", FieldOp.DELETE, redact_value(key, raw), None)
@@ -193,7 +195,7 @@ def _has_drifted(diff_input: _DiffInput, key: str) -> bool:
 
 
 def _build_applied_record(config_value: ConfigValue) -> AppliedRecord:
-    """Return the owned record of a config value after it was applied."""
+    """Return the owned record for an applied config value."""
     if isinstance(config_value, Secret):
         return config_value.ref
     return AppliedValue(str(config_value.value) if isinstance(config_value, Value) else None)
@@ -214,7 +216,7 @@ def _build_unreadable_error(
 
 
 def dump_config_value(config_value: ConfigValue) -> JsonObject:
-    """Convert a config value to plain data: ``{value}``, or a secret's reference and hash."""
+    """Convert a config value to plain data: ``{value}``, or the reference and the hash of a secret."""
     if isinstance(config_value, Secret):
         return config_value.as_json()
     return {"value": config_value.value if isinstance(config_value, Value) else None}

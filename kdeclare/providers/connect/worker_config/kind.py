@@ -56,7 +56,7 @@ from kdeclare.providers.kafka.risks import assess_worker_field
 
 
 class ConnectWorkerConfigKind:
-    """The kind of worker overrides. Workers always exist, so every change is an update; owned by key."""
+    """The kind of worker overrides. Workers always exist, so every change is an update. Keys are owned."""
 
     name = "ConnectWorkerConfig"
     spec: type[BaseModel] = ConnectWorkerConfigSpec
@@ -68,7 +68,7 @@ class ConnectWorkerConfigKind:
         return parse_worker_config(name, narrow(spec, ConnectWorkerConfigSpec))
 
     def select(self, name: str, body: object | None, owned: OwnedRecord | None) -> Selections:
-        """Select its workers."""
+        """Select the workers of the resource."""
         return (
             WorkerSelection(
                 frozenset({resolve_group(narrow_optional(body, WorkerConfigBody), _narrow_owned(owned))})
@@ -87,7 +87,7 @@ class ConnectWorkerConfigKind:
         return diff_worker_config(resource, desired, live.get(WorkerState), _narrow_owned(owned))
 
     def describe_declared(self, desired: DesiredResource) -> Mapping[str, object]:
-        """Return its configs and its workers."""
+        """Return the configs and the workers of the resource."""
         body = desired.get_body(WorkerConfigBody)
         set_values = {key: wish for key, wish in body.configs.items() if not isinstance(wish, Unset)}
         configs = {
@@ -103,7 +103,7 @@ class ConnectWorkerConfigKind:
         live: LiveState,
         owned: OwnedRecord | None,
     ) -> Mapping[str, object] | None:
-        """Return the overrides that its workers share; None if no worker reports them."""
+        """Return the overrides that the workers share, or None if no worker reports the overrides."""
         group = resolve_group(
             desired.get_body(WorkerConfigBody) if desired is not None else None, _narrow_owned(owned)
         )
@@ -118,15 +118,15 @@ class ConnectWorkerConfigKind:
         return assess_worker_field(field)
 
     def normalize_field(self, resource: ResourceId, field: FieldChange) -> FieldChange:
-        """Return the field. For workers that refused an update, a constant replaces the free-text reason."""
+        """Return the field. If a worker refused an update, the constant `REFUSED` replaces the reason."""
         return replace(field, before=REFUSED) if field.path.startswith(WORKER_PATH_PREFIX) else field
 
     def find_proven_fields(self, change: Change, evidence: Evidence) -> Set[str]:
-        """Return nothing, because operations state all fields."""
+        """Return an empty set, because the operations contain all fields."""
         return frozenset()
 
     def list_exclusive_settings(self, name: str, body: object) -> JsonObject:
-        """Return its keys at each of its workers. Secrets are left out, because they cannot be compared."""
+        """Return each key at each worker, except for secrets, which cannot be compared."""
         body = narrow(body, WorkerConfigBody)
         return {
             f"{key} at {url}": dump_config_value(wish)["value"]
@@ -143,7 +143,7 @@ class ConnectWorkerConfigKind:
         owned: OwnedRecord | None,
         context: PlanContext,
     ) -> tuple[Operation, ...]:
-        """Return one PATCH; none if no owned override of an undeclared resource is left."""
+        """Return one PATCH operation, or none if an undeclared resource has no remaining overrides."""
         return (
             (build_worker_operation(change, desired, live.get(WorkerState), _narrow_owned(owned)),)
             if change.fields
@@ -171,7 +171,7 @@ class ConnectWorkerConfigKind:
 
     def locate_secret(self, path: SpecPath) -> SpecPath | None:
         """See `LocatesSecrets`."""
-        return ("config", *path[1:])  # below `WorkerConfigBody.configs`
+        return ("config", *path[1:])  # the path below `WorkerConfigBody.configs`
 
     def to_json(self, name: str, body: object) -> JsonObject:
         """See `Kind`."""
@@ -194,7 +194,7 @@ def build_worker_operation(
 ) -> Operation:
     """Return the operation of a change.
 
-    If the overrides are as declared but workers refused them, they are sent again unchanged.
+    If workers refused the declared overrides, the operation sends the same overrides again.
     """
     body = desired.get_body(WorkerConfigBody) if desired else None
     records: Mapping[str, AppliedRecord] = owned.configs if owned is not None else {}

@@ -1,4 +1,4 @@
-"""The spec of a ConnectWorkerConfig manifest, and checks that need no workers."""
+"""The spec of a ConnectWorkerConfig manifest, and the checks that do not contact workers."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -74,9 +74,9 @@ class ConnectWorkerConfigSpec(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class WorkerConfigBody:
-    """Declared overrides of a group of workers.
+    """The declared overrides of a group of workers.
 
-    warn_before_s: how long before the expiry of a certificate to warn, in seconds.
+    warn_before_s: how many seconds before the expiry of a certificate to warn.
     """
 
     group: WorkerGroup
@@ -88,7 +88,7 @@ class WorkerConfigBody:
 def parse_worker_config(
     name: str, spec: ConnectWorkerConfigSpec
 ) -> tuple[WorkerConfigBody, tuple[SpecProblem, ...]]:
-    """Return the body of a spec, and its problems. Works offline."""
+    """Return the body of a spec, and the problems of the spec, without contacting workers."""
     resource = f"ConnectWorkerConfig/{name}"
     problems = [*_check_urls(resource, spec.workers), *_check_tls(resource, spec.tls)]
     if spec.headers:
@@ -114,7 +114,7 @@ def parse_worker_config(
 
 
 def parse_value(resource: str, key: str, raw: object) -> tuple[ConfigValue | None, tuple[Diagnostic, ...]]:
-    """Return the requested value of one key, and diagnostics about it."""
+    """Return the declared value of one key, and diagnostics about the value."""
     if raw is None:
         return Unset(), ()
     if isinstance(raw, Mapping | list | tuple):
@@ -149,7 +149,7 @@ def _check_plain_http(resource: str, urls: list[str]) -> Iterator[SpecProblem]:
 
 
 def warn_plain_http(url: str, resource: str | None = None) -> Diagnostic:
-    """Return a warning about headers, which hold credentials, on an unencrypted connection."""
+    """Return a warning if headers, which contain credentials, are sent without encryption."""
     return warning(
         "plain-http",
         "Secret sent without encryption",
@@ -167,7 +167,7 @@ def _check_tls(resource: str, tls: TlsSpec) -> Iterator[SpecProblem]:
 
 
 def _find_header_problem(header: str, value: object) -> tuple[str, str] | None:
-    """Return the problem and a hint, or None. Messages never repeat a value, because it may be secret."""
+    """Return the problem of a header and a hint, or None. Messages do not repeat values."""
     if not HEADER_NAME.fullmatch(header):
         return f"'{header}' is not a valid name of an HTTP header.", ""
     if not isinstance(value, Referenced):
@@ -189,7 +189,7 @@ def _build_problem(resource: str, path: SpecPath, detail: str, hint: str = "") -
 
 
 def warn_raw_secret(resource: str | None, key: str) -> Diagnostic:
-    """Return a warning that a literal password is stored in Connect's topic (KIP-1185 stores raw values)."""
+    """Return a warning that a literal password is stored in Connect's topic (raw values, as in KIP-1185)."""
     return warning(
         RAW_SECRET,
         "Secret stored in Connect's topic",
@@ -212,14 +212,14 @@ def _warn_literal_secret(resource: str, key: str) -> Diagnostic:
 
 
 _HOST_LABEL = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
-"""RFC 1123, section 2.1, and the underscores of container networks."""
+"""Host names according to RFC 1123, section 2.1, and also underscores, as in container networks."""
 _MAX_HOST_LENGTH = 253
 _BRACKETED_HOST = re.compile(r"\[[^\[\]]*\](?::\d*)?")
 _URL_FORM = "use https://HOST:PORT"
 
 
 def explain_url_problem(url: str) -> str:
-    """Return what is wrong with the URL of a worker, or an empty text. Never repeats a password."""
+    """Return the problem of a worker's URL, or an empty string. The result never contains a password."""
     if not (url.isascii() and url.isprintable()) or " " in url:
         return f"A URL cannot contain spaces, control characters or non-ASCII characters: {_URL_FORM}."
     if "@" in url:
@@ -249,7 +249,7 @@ def is_plain_http(url: str) -> bool:
 
 def _is_valid_host(parts: SplitResult) -> bool:
     if ("[" in parts.netloc or "]" in parts.netloc) and not _BRACKETED_HOST.fullmatch(parts.netloc):
-        return False  # urlsplit looks for brackets anywhere, and ignores what is before them
+        return False  # urlsplit accepts brackets at every position, and ignores the characters before them.
     host = (parts.hostname or "").removesuffix(".")
     labels = host.split(".")
     try:

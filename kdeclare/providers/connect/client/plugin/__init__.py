@@ -1,1 +1,1 @@
-"""The workers' plug-in for dynamic configuration (KIP-1185): Java sources, build and installation."""
+"""The Connect plug-in for dynamic configuration of workers (KIP-1185): Java sources, build, installation."""

@@ -1,4 +1,4 @@
-"""Build the jar of the workers' plug-in from its sources, and install it where workers find it."""
+"""Build the jar of the Connect plug-in from its sources, and install the jar for workers."""
 
 import hashlib
 import os
@@ -15,10 +15,10 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.version import VERSION
 
 Progress = Callable[[str], None]
-"""Called with a description of each slow step."""
+"""A function that is called with a description of each slow step."""
 
 EXTENSION = "io.kdeclare.connect.WorkerConfigExtension"
-"""The class that a worker names in ``rest.extension.classes``."""
+"""The class name of the plug-in, for the worker setting ``rest.extension.classes``."""
 
 ADMINS_FILE = "kdeclare.worker.config.admins.file"
 PLUGIN_OPEN = "kdeclare.worker.config.open"
@@ -37,14 +37,14 @@ _TIMEOUT_SECONDS = 300
 
 @dataclass(frozen=True, slots=True)
 class InstalledPlugin:
-    """An installed plug-in, and the jars of other versions that were removed for it."""
+    """The jar of an installed plug-in, and the jars of different versions that were removed."""
 
     jar: Path
     removed: tuple[Path, ...]
 
     @property
     def worker_lines(self) -> tuple[str, str, str]:
-        """The lines that a worker's configuration needs. Without the last, the plug-in admits no client."""
+        """The lines to add to the configuration of a worker. The last line permits administrators."""
         return (
             f"plugin.path={self.jar.parent}",
             f"rest.extension.classes={EXTENSION}",
@@ -53,13 +53,13 @@ class InstalledPlugin:
 
 
 def get_jar_name() -> str:
-    """Return the file name of this version's plug-in."""
+    """Return the file name of the plug-in's jar for this version of kdeclare."""
     return f"kdeclare-connect-{VERSION}.jar"
 
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """The tools to compile the plug-in: a ``javac``, and the jars of a version of Kafka Connect."""
+    """The tools that compile the plug-in: a ``javac``, and the jars of a Kafka Connect version."""
 
     javac: str
     classpath: str
@@ -67,11 +67,11 @@ class Compiler:
 
 
 def build(out: Path, find_compiler: Callable[[], Compiler], progress: Progress) -> Path:
-    """Compile the plug-in into a jar in the folder ``out``, which is created, and return the jar's path.
+    """Compile the plug-in into a jar in the folder ``out``, and return the path of the jar.
 
-    An existing jar from the same sources is kept, and no compiler is searched for. Equal sources and an equal
-    compiler produce equal jars. Raises KdeclareError ``plugin-build`` or ``plugin-folder``, and whatever
-    ``find_compiler`` raises.
+    Creates the folder if necessary. An existing jar from the same sources is returned without calling
+    ``find_compiler``. The same sources and the same compiler produce identical jars. Raises KdeclareError
+    ``plugin-build`` or ``plugin-folder``, and all errors of ``find_compiler``.
     """
     jar = out / get_jar_name()
     sources_hash = _hash_sources()
@@ -92,16 +92,16 @@ def build(out: Path, find_compiler: Callable[[], Compiler], progress: Progress) 
 
 
 def install(folder: Path, jar: Path) -> InstalledPlugin:
-    """Copy a jar of the plug-in to a folder of ``plugin.path``, which is created.
+    """Copy a jar of the plug-in to a folder of ``plugin.path``. Create the folder if necessary.
 
-    Jars of other versions are removed, because a worker loads only one of them and reports which one only in
+    Jars of different versions are removed: a worker loads only one jar, and names the loaded version only in
     its log. Raises KdeclareError ``plugin-folder``.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         temporary_jar = folder / f"{get_jar_name()}.new"
         shutil.copyfile(jar, temporary_jar)
-        # Atomically, so that a starting worker reads either the old jar or the new one.
+        # Replace the jar atomically, so that a starting worker reads either the old jar or the new jar.
         installed_jar = temporary_jar.replace(folder / get_jar_name())
         other_versions = tuple(sorted(p for p in folder.glob("kdeclare-connect-*.jar") if p != installed_jar))
         for other_jar in other_versions:
