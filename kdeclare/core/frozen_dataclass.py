@@ -161,7 +161,7 @@ def _make_repr(names: Sequence[str]) -> Callable[[object], str]:
 
 
 def _forbid_changes(cls: type, field_names: frozenset[str]) -> None:
-    """Make it an error to set or delete an attribute of the class.
+    """Make it an error to set or delete an attribute of an instance.
 
     A subclass that is not a dataclass can still set and delete attributes that are not fields.
     """

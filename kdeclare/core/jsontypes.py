@@ -42,70 +42,70 @@ def dump_json(value: JsonValue) -> str | bytes:
 
 
 def as_object(value: JsonValue) -> JsonObject:
-    """Return the value as a JSON object. Raises TypeError if it is not one."""
+    """Return the value as a JSON object. Raises TypeError for any other value."""
     if not isinstance(value, Mapping):
         raise _build_type_error("an object", value)
     return value
 
 
 def as_list(value: JsonValue) -> Sequence[JsonValue]:
-    """Return the value as a JSON array. Raises TypeError if it is not one."""
+    """Return the value as a JSON array. Raises TypeError for any other value."""
     if not isinstance(value, list | tuple):
         raise _build_type_error("an array", value)
     return value
 
 
 def as_text(value: JsonValue) -> str:
-    """Return the value as a string. Raises TypeError if it is not one."""
+    """Return the value as a string. Raises TypeError for any other value."""
     if not isinstance(value, str):
         raise _build_type_error("a string", value)
     return value
 
 
 def as_int(value: JsonValue) -> int:
-    """Return the value as an integer. Raises TypeError if it is not one (true and false are not integers)."""
+    """Return the value as an integer. Raises TypeError for any other value, including true and false."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise _build_type_error("an integer", value)
     return value
 
 
 def as_number(value: JsonValue) -> int | float:
-    """Return the value as a number. Raises TypeError if it is not one (true and false are not numbers)."""
+    """Return the value as a number. Raises TypeError for any other value, including true and false."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise _build_type_error("a number", value)
     return value
 
 
 def as_float(value: JsonValue) -> float:
-    """Return the value, a number, as a float. Raises TypeError if it is not a number."""
+    """Return a number as a float. Raises TypeError for any other value, including true and false."""
     return float(as_number(value))
 
 
 def as_bool(value: JsonValue) -> bool:
-    """Return the value as a Boolean. Raises TypeError if it is not one."""
+    """Return the value as a Boolean. Raises TypeError for any other value."""
     if not isinstance(value, bool):
         raise _build_type_error("true or false", value)
     return value
 
 
 def as_text_or_none(value: JsonValue) -> str | None:
-    """Return the value as a string or None. Raises TypeError if it is neither a string nor null."""
+    """Return the value as a string, or None for null. Raises TypeError for any other value."""
     return None if value is None else as_text(value)
 
 
 def as_int_or_none(value: JsonValue) -> int | None:
-    """Return the value as an integer or None. Raises TypeError if it is neither an integer nor null."""
+    """Return the value as an integer, or None for null. Raises TypeError for any other value."""
     return None if value is None else as_int(value)
 
 
 def as_ints(value: JsonValue) -> tuple[int, ...]:
-    """Return the value as a tuple of integers. Raises TypeError if it is not an array of integers."""
+    """Return an array of integers as a tuple. Raises TypeError for any other value."""
     elements = as_list(value)
     return tuple(elements) if _is_all_ints(elements) else tuple(map(as_int, elements))
 
 
 def as_texts(value: JsonValue) -> tuple[str, ...]:
-    """Return the value as a tuple of strings. Raises TypeError if it is not an array of strings."""
+    """Return an array of strings as a tuple. Raises TypeError for any other value."""
     elements = as_list(value)
     return tuple(elements) if _is_all_texts(elements) else tuple(map(as_text, elements))
 

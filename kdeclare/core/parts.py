@@ -102,7 +102,7 @@ class Connections(Parts):
 
     @property
     def is_empty(self) -> bool:
-        """Whether there are no connections and no openers."""
+        """Whether there are neither connections nor functions that open connections."""
         return not self._values and not self._openers and not self._unnamed
 
     def holds(self, sort: type[object]) -> bool:
@@ -122,7 +122,7 @@ class Connections(Parts):
         )
 
     def with_part(self, value: object) -> Self:
-        """Return the same connections with this open connection, which replaces any other of its class."""
+        """Return a copy with this open connection instead of any other connection of the same class."""
         return type(self)(*self._values.values(), value, openers=self._openers, unnamed=self._unnamed)
 
 

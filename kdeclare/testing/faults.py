@@ -59,7 +59,7 @@ class FaultRule(Generic[_System]):
     seen: int = 0
 
     def is_due(self, call: Call) -> bool:
-        """Return whether the rule applies to this request, after counting the request if it matches."""
+        """Count the request if it matches the rule, and return whether the rule applies to the request."""
         is_relevant = call.is_mutating if self.method is None else call.method == self.method
         if not is_relevant or (self.get_batch_key is not None and self.get_batch_key not in call.items):
             return False

@@ -1,1 +1,1 @@
-"""The reading of live state, and the faults that systems report."""
+"""Collectors and codecs of live state, and the faults that systems report."""

@@ -51,7 +51,7 @@ class PendingWrite:
 
 
 class Selection(Protocol):
-    """The objects or settings to read of one type of live state. Providers define frozen classes for this."""
+    """A selection of objects or settings whose live state is to be read. Providers define frozen classes."""
 
     def merge(self, others: Sequence[Self]) -> Self:
         """Return a selection that includes this selection and all of ``others``."""
@@ -68,7 +68,7 @@ class ExpectedObjects:
     """Objects that should exist. A read waits until the system shows these objects.
 
     patience: the maximum time to wait. objects: the objects that should exist.
-    owned: owned resources. Those that are also selected should exist, too.
+    owned: owned resources. An owned resource that is also selected should exist, too.
     reads_all_names: whether to read the names of all objects, because plans count unmanaged objects.
     await_unverifiable: whether to wait for objects whose existence cannot be checked, too.
     """

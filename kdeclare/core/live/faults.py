@@ -7,7 +7,7 @@ from kdeclare.core.secrets.scrubber import SCRUBBER
 
 
 class FaultKind(StrEnum):
-    """What a fault means for the caller."""
+    """The meaning of a fault for the caller."""
 
     REFUSED = "refused"  # the request had no effect; a retry gives the same error
     RETRIABLE = "retriable"  # the request had no effect; a retry may succeed
@@ -51,8 +51,8 @@ class FaultCause(StrEnum):
 
 
 DONE_CAUSES = frozenset({FaultCause.EXISTS, FaultCause.DONE_ALREADY})
-"""The causes which mean that the requested state already exists. An earlier copy of the request or another
-client created the object.
+"""The causes of faults for requests whose object already exists, because an earlier copy of the request or
+another client created the object.
 """
 
 
@@ -75,7 +75,7 @@ Result = Fault | None
 
 @dataclass(frozen=True, slots=True)
 class CreatedObject:
-    """A created object, as the system acknowledged it.
+    """An object whose creation the system acknowledged.
 
     id: an id that no other object has, not even a later object of the same name; empty if the system has no
         such ids.

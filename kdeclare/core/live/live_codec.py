@@ -125,8 +125,7 @@ class LiveCodec(Protocol):
         """Whether the object exists."""
 
     def find_identity(self, key: LiveKey, live: LiveState) -> str | None:
-        """Return an id that distinguishes the object from later objects with the same key; None without ids.
-        """
+        """Return an id that distinguishes the object from later objects with the same key, or None."""
 
     def is_reported(self, key: LiveKey, body: str) -> bool:
         """Whether audits report the object if it is neither declared nor owned. body: the object as JSON."""

@@ -80,7 +80,7 @@ class Operation:
 
 
 DATA_LOSS = "deletes-records"
-"""The code of diagnostics about data that operations would delete. Users see them before they confirm."""
+"""The code of diagnostics that tell users, before they confirm a plan, which data would be deleted."""
 
 HAS_RECORDS = "has-records"
 """The diagnostic code for an object that is not deleted because it now contains data."""
@@ -105,7 +105,7 @@ class UndoResult:
 
 @dataclass(frozen=True, slots=True)
 class UnprovenDeletion:
-    """The reason not to delete an object: kdeclare cannot prove that the run created it.
+    """The reason not to delete an object: kdeclare cannot prove that the run created the object.
 
     code: the diagnostic code. title, reason, hint: strings for display; the reason is part of a sentence.
     """

@@ -1,4 +1,4 @@
-"""Operation types define which objects an operation touches, how it runs, and how it is undone.
+"""Operation types, which define the objects that operations touch, and how to execute and undo operations.
 
 Each operation states the objects that it touches (`Footprint`). These references to objects determine the
 order of a plan's operations and reveal contradictions between operations. `Completion` tracks work that
@@ -183,7 +183,7 @@ def find_expected_names(op: Operation) -> Iterator[str]:
 
 
 def has_other_object(op: Operation, current_view: View) -> bool:
-    """Whether the current id of an object differs from ``op.expect``: the object was deleted or replaced."""
+    """Whether an object whose id is in ``op.expect`` was deleted or replaced, so that its id is different."""
     return any(is_identity(e) and current_view.get(e) != value for e, value in op.expect.items())
 
 
@@ -224,8 +224,8 @@ class OperationType(Protocol):
     contents: str = "data"
     """The noun that messages use for the contents that are lost when the operation deletes an object."""
     awaits: Completion | None = None
-    """Detects the end of ongoing work on the operation's objects. The operation begins only after this work;
-    None if the operation does not wait for ongoing work.
+    """Detects the end of ongoing work on the operation's objects. The operation begins only after this work
+    has ended. None if the operation does not wait for ongoing work.
     """
     creates: bool = False
     """Whether the operation creates an object that other operations can refer to."""
@@ -257,11 +257,11 @@ class OperationType(Protocol):
 
     @property
     def awaits_others(self) -> bool:
-        """Whether the operation begins only after other work on its objects has ended."""
+        """Whether the operation begins only after ongoing work on its objects has ended."""
         return self.awaits is not None
 
     def compute_footprint(self, op: Operation) -> Footprint:
-        """Return the objects that ``op`` touches, which determine the order and reveal contradictions."""
+        """Return the objects that ``op`` touches. They determine the order and reveal contradictions."""
         return ()
 
     def describe_target(self, op: Operation) -> tuple[str, str] | None:
@@ -339,9 +339,7 @@ class OperationType(Protocol):
         """
 
     def less(self, op: Operation, subjects: Set[ResourceId]) -> Operation | None:
-        """Return ``op`` reduced to the part that does not affect these policy subjects; None if nothing is
-        left.
-        """
+        """Return ``op`` without the part that affects these policy subjects; None if no part is left."""
         changed = {op.resource, *self.find_changed_resources(op)}
         return op if self.is_auxiliary or changed.isdisjoint(subjects) else None
 
@@ -358,7 +356,7 @@ class OperationType(Protocol):
         return None
 
     def claims(self, op: Operation) -> Mapping[str, str]:
-        """Return the claims: each element of the view, with a name for it that is unique in the system."""
+        """Return the claims of ``op``: for each element of its view, a name that is unique in the system."""
 
     def get_batch_key(self, op: Operation) -> str:
         """Return the key of ``op`` within a request. A request can contain each key only once."""
@@ -378,7 +376,7 @@ class OperationType(Protocol):
         return False
 
     def explain(self, op: Operation, fault: Fault) -> Explanation:
-        """Return what a fault from `execute` means for ``op``."""
+        """Return the meaning of a fault from `execute` for ``op``."""
         return Explanation()
 
     def execute(
@@ -400,8 +398,7 @@ class OperationType(Protocol):
     def bind_to_created(
         self, op: Operation, created_id: str | None, live: LiveState, options: PlanOptions
     ) -> Operation | UnprovenDeletion:
-        """Return the deletion ``op`` with the id of the object, so that only the object that a run created is
-        deleted.
+        """Bind a deletion to the id of its object, so that ``op`` deletes only the object that a run created.
 
         created_id: the id that the system acknowledged; None if the id is unknown.
         """

@@ -36,7 +36,7 @@ class PlanBase:
 
 
 class VerdictOutcome(StrEnum):
-    """What a policy decided about a change."""
+    """The decision of a policy about a change."""
 
     ALLOW = "allow"
     WARN = "warn"
@@ -44,7 +44,7 @@ class VerdictOutcome(StrEnum):
 
 
 SYSTEM_POLICY = "broker"
-"""The policy name in verdicts of policies that are configured in the system itself (such as in brokers)."""
+"""The name that verdicts use for policies that are configured in the system itself, such as in brokers."""
 
 STALE = "stale"
 """The diagnostic code for an object that another client changed after kdeclare read it."""
@@ -57,7 +57,7 @@ UNEXPLAINED_DENIAL = "A policy of the brokers denied the request without giving 
 class Verdict:
     """The result of evaluating one policy for one change.
 
-    resource: the id of the changed resource. topic: the evaluated topic, if it is not this resource.
+    resource: the id of the changed resource. topic: the evaluated topic, if it is not the changed resource.
     override: the reason that a user gave for overriding a denial; the outcome is then ``warn``.
     """
 
@@ -75,8 +75,7 @@ class Verdict:
 
 
 def build_system_denial(resource: str, message: str) -> Verdict:
-    """Return the verdict for a denial by the system's own policy. An empty message is replaced by a default.
-    """
+    """Return the verdict for a denial by the system's own policy. If ``message`` is empty, use a default."""
     return Verdict(SYSTEM_POLICY, resource, VerdictOutcome.DENY, message or UNEXPLAINED_DENIAL)
 
 

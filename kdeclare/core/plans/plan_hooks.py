@@ -109,7 +109,7 @@ class PlanHooks:
         """Complete the operations of all resources before the engine orders them and evaluates policies.
 
         An implementation can add dependencies that result from names or values, and report resources that
-        cannot be planned together. An error or denial about a resource removes its operations.
+        cannot be planned together. An error or a denial removes all operations of the resource.
         """
         return PlanStep(operations)
 

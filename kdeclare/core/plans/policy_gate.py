@@ -27,7 +27,7 @@ class PolicyEvaluation:
     denied: for each resource, the policy subjects that the resource must not affect. If the resource itself
         is one of these subjects, none of its operations are executed.
     needs: for each operation id, the ids of the operations that the operation depends on, with reasons. A
-        policy evaluated the operation together with their effects, and might deny it without these effects.
+        policy evaluated all these operations together, and might deny the dependent operation on its own.
     """
 
     verdicts: tuple[Verdict, ...] = ()
@@ -76,9 +76,9 @@ class PolicyGate:
         return {}
 
     def list_evaluated(self, operations: Sequence[Operation]) -> frozenset[tuple[ResourceId, str]]:
-        """Return the resources that policies evaluate, each with the name of its subject in verdicts.
+        """Return the changed resources, each with the name that verdicts use for the evaluated subject.
 
-        The name is empty if the resource is its own subject.
+        The name is empty if the evaluated subject is the changed resource itself.
         """
         return frozenset()
 

@@ -17,10 +17,10 @@ class Status(StrEnum):
     DONE = "done"
     STARTED = "started"  # the work continues in the cluster (after --no-wait or a timeout)
     FAILED = "failed"
-    DENIED = "denied"  # a policy of the system refused it
-    SKIPPED = "skipped"  # an operation that it depends on did not succeed
+    DENIED = "denied"  # a policy of the system refused the operation
+    SKIPPED = "skipped"  # an operation that this operation depends on did not succeed
     STALE = "stale"  # another client changed the live state that the operation touches
-    UNKNOWN = "unknown"  # no response, and the cluster could not be observed; the next run resolves it
+    UNKNOWN = "unknown"  # no response, and no live state could be read; the next run finds the outcome
     INTERRUPTED = "interrupted"  # the run was stopped before the operation began
 
 

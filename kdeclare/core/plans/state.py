@@ -1,4 +1,4 @@
-"""The state: what kdeclare remembers between runs."""
+"""The state, which kdeclare stores between runs."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -22,7 +22,7 @@ class State:
     lineage: an id that is created when the state is first written. A state that is recreated from scratch
         gets a new lineage.
     serial: increases by one with every write, and therefore with every run that changes anything.
-    resources: the ownership records, by resource id as a string. They contain the fields that were last
+    resources: the ownership records, by resource id as a string. A record contains the fields that were last
         applied.
     """
 

@@ -34,7 +34,7 @@ class References(Protocol):
         """Return the value of a reference in a settings file. Raises KdeclareError.
 
         Paths are relative to the folder of the file. The project's allow list does not apply, because the
-        user who runs kdeclare chooses the settings file. It is not reviewed with the manifests.
+        user who runs kdeclare chooses the settings file, and the file is not reviewed with the manifests.
         """
 
 

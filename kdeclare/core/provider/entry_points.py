@@ -60,7 +60,7 @@ def find_entry_points(group: str) -> tuple[InstalledEntryPoint, ...]:
 
 
 def find_all() -> tuple[InstalledEntryPoint, ...]:
-    """Find the entry points of all of kdeclare's groups, without importing them."""
+    """Find the entry points of all groups that kdeclare defines, without importing them."""
     return _read_path(tuple(sys.path))
 
 

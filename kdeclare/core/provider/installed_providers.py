@@ -142,7 +142,7 @@ def load_provider(installed: InstalledProvider) -> Provider:
         )
     if provider.name != installed.name:
         raise KdeclareError(
-            _report_broken_provider(installed, f"its name is '{provider.name}', unlike its entry point")
+            _report_broken_provider(installed, f"its name '{provider.name}' differs from its entry point")
         )
     if not _API_VERSION.fullmatch(provider.api_version):
         reason = f"its api_version '{provider.api_version}' does not look like flags.example/v1"
@@ -215,7 +215,7 @@ def _validate_unique_names(
     installed: Sequence[InstalledProvider],
     part_name: str,
     names: Mapping[str, Sequence[str]],
-    hint: str = "Uninstall one of them.",
+    hint: str = "Uninstall one of the packages.",
 ) -> None:
     owners: dict[str, str] = {}
     for owner, owned_names in names.items():

@@ -101,7 +101,7 @@ class OngoingWork:
 
     before: the current value. after: the target value.
     run_id: the id of the run that requested the work; None if the run is unknown.
-    note: a phrase about the reason why the work waits.
+    note: a phrase that explains what the work is waiting for.
     verb: the operation type that the work belongs to, if known.
     document: the fields of the object under ``moves`` in the JSON document; empty if the document lists the
         object under ``work``.
@@ -167,7 +167,7 @@ class CleanupRequest:
     """The inputs of a cleanup.
 
     pending: the pending cleanup of all providers.
-    patient: whether to wait with the cleanup until all work has ended. If false, a command that polls would
+    patient: whether to postpone the cleanup until all work has ended. Otherwise, a command that polls would
         start a run each time a part of the work ends.
     """
 
@@ -237,7 +237,10 @@ class AnyCollector(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ListedParts:
-    """The parts of providers that a kind can use: all kinds, and its provider's operations and collectors."""
+    """The parts of providers that a kind can refer to.
+
+    kinds: the kinds of all providers. operation_types, collectors: the parts of the kind's own provider.
+    """
 
     kinds: frozenset[str]
     operation_types: tuple[OperationType, ...]
@@ -262,7 +265,7 @@ class SectionLine:
 
 @dataclass(frozen=True, slots=True)
 class PlanSection:
-    """A paragraph about a plan as a whole, displayed below its changes."""
+    """A paragraph about a plan as a whole, displayed below the changes."""
 
     title: str
     lines: tuple[SectionLine, ...]
@@ -303,7 +306,7 @@ class Provider:
     shows_all: returns True if the system certainly shows every acknowledged write. This is a quick check of
         all writes together, given their operation types, each with the kind of a written resource. If
         ``shows_all`` is None or returns False, ``find_invisible`` checks each write. Raises Fault.
-    find_principal: returns the principal as which the system authenticated kdeclare, for policies about the
+    find_principal: returns the authenticated principal of kdeclare in the system, for policies about the
         provider's kinds and for the record of overrides. None if the system has no principals. Raises Fault.
     auxiliary_kinds: names under which auxiliary operations of several resources are listed. No resource of
         these kinds is ever declared or owned.

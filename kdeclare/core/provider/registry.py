@@ -85,7 +85,7 @@ class UnknownOperationType(OperationType):
         return {op.id: Fault("UNKNOWN_VERB", text, FaultKind.REFUSED) for op in ops}
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Return the changes as lost, because the operation cannot be undone."""
+        """Report the changes as lost, because the operation cannot be undone."""
         return UndoResult(lost=(f"the changes made by {self.name}",))
 
 
@@ -303,7 +303,7 @@ def is_all_visible(connections: Connections, written_kinds: Collection[tuple[str
 
 
 def find_principal(connections: Connections, kind: str) -> str | None:
-    """Return the principal as which the system of a kind's resources authenticated kdeclare.
+    """Return the authenticated principal of kdeclare in the system of a kind's resources.
 
     Return None if the system does not report the principal or is not connected. Raises Fault.
     """

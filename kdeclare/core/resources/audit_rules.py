@@ -1,4 +1,4 @@
-"""Rules by which fleet audits report more about resources of a kind than the kind's diff does."""
+"""Rules for fleet audits, which can report more about resources of a kind than the kind's diff does."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import field
@@ -28,7 +28,7 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class ImpossibleField:
-    """A declared value that no operation can reach."""
+    """A field whose declared value no operation can set."""
 
     path: str
     before: JsonValue
@@ -37,7 +37,7 @@ class ImpossibleField:
 
 @dataclass(frozen=True, slots=True)
 class UnmanagedField:
-    """A part of a live object that is neither declared nor owned."""
+    """A field of a live object that is neither declared nor owned."""
 
     path: str
     value: JsonValue = None
@@ -45,7 +45,9 @@ class UnmanagedField:
 
 @dataclass(frozen=True, slots=True)
 class AuditRules:
-    """Rules for what audits report about resources of one kind in addition to the diff; by default, nothing.
+    """Rules for audit findings about resources of one kind, in addition to the diff.
+
+    By default, audits report only the diff.
 
     identity_field: the field of the ownership record that contains the result of `LiveCodec.find_identity`;
         None if records have no such field.

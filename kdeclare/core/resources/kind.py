@@ -16,7 +16,7 @@ from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.owned_record import OwnedRecord
 
 SpecPath = tuple[str | int, ...]
-"""A position in a spec, as the keys and list indexes that lead there from ``spec``."""
+"""A path within a spec: the keys and list indexes from ``spec`` to a value."""
 
 NAME: SpecPath = ("metadata", "name")
 """The path of the resource's name, which is the only path outside the spec."""
@@ -45,7 +45,7 @@ def narrow(value: object, expected_type: type[_Narrowed]) -> _Narrowed:
 
 
 def narrow_optional(value: object | None, expected_type: type[_Narrowed]) -> _Narrowed | None:
-    """Return None for None, and otherwise the result of `narrow`."""
+    """Return the result of `narrow`; None if ``value`` is None."""
     return None if value is None else narrow(value, expected_type)
 
 

@@ -16,7 +16,7 @@ from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import SpecPath, SpecProblem
 
 Plain = str | int | None
-"""A string, an integer, a boolean, or null. A field with `RawText` has a string."""
+"""A string, an integer, a boolean, or null. The value for a `RawText` field is a string."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class Editable(Protocol):
 
 @runtime_checkable
 class LocatesFields(Protocol):
-    """A kind whose manifests can declare a field at a different path than plans use for the field."""
+    """A kind whose manifests can declare a field at a path that differs from the field's path in plans."""
 
     def locate_field(self, path: str) -> Sequence[SpecPath]:
         """Return the paths at which a spec can declare a field, given the path in a change.
@@ -160,7 +160,7 @@ class ListsNames(Protocol):
 
 @runtime_checkable
 class ClaimsFields(Protocol):
-    """A kind whose bodies and ownership records can determine a field without a value at the field's path."""
+    """A kind for which a body or record without a value at a field's path can still determine the field."""
 
     def is_field_claimed(self, field: FieldChange, stated: JsonObject) -> bool:
         """Whether a body or an ownership record determines a field. stated: the body or record as plain data.
@@ -172,7 +172,7 @@ class LocatesSecrets(Protocol):
     """A kind for which the path of a secret in the body differs from the path in the spec."""
 
     def locate_secret(self, path: SpecPath) -> SpecPath | None:
-        """Convert the path of a secret in the body to the path in the spec. Return None if it is unknown."""
+        """Convert the path of a secret in the body to the path in the spec. Return None if unknown."""
 
 
 def find_exclusive_fields(kind: object) -> Mapping[str, frozenset[str]]:

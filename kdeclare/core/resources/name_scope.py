@@ -45,7 +45,7 @@ def report_out_of_scope(
 ) -> Diagnostic:
     """Return the error about resources outside the scope of the project.
 
-    resource: the resource that would affect ``forbidden``; None if no resource would.
+    resource: the resource that would affect ``forbidden``; None if there is no such resource.
     """
     forbidden_ids = list(forbidden)
     kind = forbidden_ids[0].kind

@@ -55,7 +55,8 @@ _Field = TypeVar("_Field")
 
 
 def narrow_record(owned: object, record_type: type[_Record]) -> _Record | None:
-    """Return a record, typed as ``record_type``; None for None. Raises TypeError for a different type."""
+    """Return a record, typed as ``record_type``, or None. Raises TypeError for a record of a different type.
+    """
     if owned is None:
         return None
     if not isinstance(owned, record_type):

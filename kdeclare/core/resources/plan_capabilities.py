@@ -118,8 +118,8 @@ class Evidence:
 class ProvesFields(Protocol):
     """A kind whose changes show fields in a different form than its operations do, or show fewer fields.
 
-    For any other kind, a plan file is accepted only if it shows each field exactly as an operation changes
-    it, in one step.
+    For any other kind, a plan file is accepted only if each field change in the file is exactly the change
+    that an operation makes, in one step.
     """
 
     def normalize_field(self, resource: ResourceId, field: FieldChange) -> FieldChange:
@@ -131,7 +131,7 @@ class ProvesFields(Protocol):
 
 @runtime_checkable
 class MovesData(Protocol):
-    """A kind with fields that determine where data is stored. Reports present changes to them as moves."""
+    """A kind with fields that determine where data is stored. Reports call changes of these fields moves."""
 
     def is_location(self, path: str) -> bool:
         """Whether a field only determines where data is stored."""
@@ -175,7 +175,7 @@ def _find_field_prover(kind: object) -> ProvesFields | None:
 
 
 def assess_field(kind: str, action: Action, field: FieldChange) -> FieldChange:
-    """Return the field change with its risk. If the kind does not rate risks, return it unchanged."""
+    """Return the field change with its risk; unchanged if the kind does not rate risks."""
     assessor = _find_risk_assessor(KINDS.get(kind))
     return assessor.assess_field(action, field) if assessor is not None else field
 

@@ -234,10 +234,11 @@ class ResourceRequest(PolicyRequest, Protocol):
 
 
 class ResourcePolicy(ABC):
-    """A policy in Python about resources of one kind, which the project file names (a `PolicySubject`).
+    """A policy in Python about resources of one kind.
 
-    A policy is instantiated without arguments and configured once. ``validate`` is called for one resource at
-    a time, but the calls can come from different threads.
+    The project file names the kind, which must be a `PolicySubject`. A policy is instantiated without
+    arguments and configured once. ``validate`` is called for one resource at a time, but the calls can come
+    from different threads.
     """
 
     def configure(self, configs: Mapping[str, JsonValue]) -> None:  # noqa: B027  most have no settings
@@ -376,8 +377,7 @@ class ListedForPolicies(Protocol):
     """A kind whose live resources policies can evaluate, including undeclared resources."""
 
     def select_every(self) -> Selections:
-        """Return the selections that find all resources of the kind, when the names of all objects are also
-        read.
+        """Return the selections that, together with the names of all objects, find all resources of the kind.
         """
 
     def list_live(self, live: LiveState) -> Collection[str]:

@@ -54,9 +54,9 @@ The operation itself does not need the previous value, which is possibly no long
 """
 
 HIDDEN_FIELD = "hidden"
-"""The name of a field with the same value as the object that contains it, but as a `Secret`.
+"""The name of a field that contains the value of the surrounding object as a `Secret`.
 
-The field is used if the system hides the value. The secret has the path of the containing object.
+This secret is used if the system hides the value. The path of the secret is that of the surrounding object.
 """
 
 _SENSITIVE_KEY = re.compile(
@@ -137,7 +137,10 @@ class SecretSource(Protocol):
     """Resolves the values of secrets again during apply."""
 
     def reveal(self, secret: SecretRef) -> str:
-        """Return the value. Raises KdeclareError if it is unavailable or does not match the planned hash."""
+        """Return the value of a secret.
+
+        Raises KdeclareError if the value is unavailable or does not match the planned hash.
+        """
 
 
 _RECORD_KEYS = {"secret", "reference"}
@@ -210,9 +213,7 @@ def _list_argument_fields(arguments: type) -> tuple[str, ...] | None:
 
 
 def replace_records(value: JsonValue, new: Mapping[ValuePath, SecretRef], path: ValuePath = ()) -> JsonValue:
-    """Return plain data in which the records of secrets are replaced. new: records by path, as from
-    `find_records`.
-    """
+    """Return plain data with new records of secrets. new: the records by path, as in `find_records`."""
     if path in new:
         return new[path].as_json()
     if isinstance(value, Mapping):

@@ -141,10 +141,8 @@ class ContractBase:
         if isinstance(value, str) and value in self.secrets:
             return Referenced(self.secrets[value], value)
         if isinstance(value, str) and _REFERENCE.match(value):
-            keys = ", ".join(self.secrets) or "nothing"
-            pytest.fail(
-                f"A spec has the reference {value}, but 'secrets' has {keys}. Use references as its keys."
-            )
+            keys = ", ".join(self.secrets) or "none"
+            pytest.fail(f"A spec contains the reference {value}, which is not a key of 'secrets' ({keys}).")
         if isinstance(value, Mapping):
             return {key: self._resolve(item) for key, item in value.items()}
         return [self._resolve(item) for item in value] if isinstance(value, list) else value

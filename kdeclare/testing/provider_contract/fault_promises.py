@@ -87,7 +87,7 @@ class FaultPromises(ContractBase):
                 assert self._read_state(bench) == final_state
 
     def test_one_refusal_stops_only_what_needs_it(self, make_bench: Callable[[], Bench]) -> None:
-        """If an operation on one resource is refused, only operations that depend on it are skipped."""
+        """If an operation is refused, only operations that depend on this operation are skipped."""
         bench = self._apply_before(make_bench)
         for victim in bench.plan(self._declare(self.after)).operations:
             bench = self._apply_before(make_bench)

@@ -63,7 +63,7 @@ class ManifestPromises(ContractBase):
                 document = yaml.safe_load(text)
                 assert (document["kind"], document["metadata"]["name"]) == (kind.name, name)
                 if "${" in text.replace("$${", "") and not any(ref in text for ref in self.secrets):
-                    continue  # the value of its secret is unknown
+                    continue  # the value of the secret is unknown
                 redeclared = declare(kind.name, name, self._resolve_spec(document["spec"]))
                 scope = PlanScope(targets=frozenset({redeclared.id}))
                 assert not bench.world.plan(redeclared, scope=scope).operations, text
@@ -94,8 +94,9 @@ class ManifestPromises(ContractBase):
             assert not bench.world.plan(written, scope=scope).operations, files
 
     def _write_project(self, folder: Path) -> tuple[Project, Mapping[str, str]]:
-        """Write a project with the manifests of ``before``. Return the project and the variables of its
-        secrets.
+        """Write a project with the manifests of ``before``. Return the project and its environment variables.
+
+        The environment variables contain the values of secrets.
         """
         file = folder / PROJECT_FILE
         file.write_text("apiVersion: kdeclare/v1\nkind: Project\nmetadata: {name: test}\nspec: {}\n")

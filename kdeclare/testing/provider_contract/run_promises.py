@@ -153,9 +153,9 @@ class RunPromises(ContractBase):
             assert {d.resource for d in refused.value.diagnostics} == {str(item.id)}
             expected = {element for op in affected_operations for element in op.expect}
             assert {d.subject for d in refused.value.diagnostics} <= expected
-            assert self.dump(bench.system) == state_before, "nothing must be applied"
+            assert self.dump(bench.system) == state_before, "no operation must be executed"
             result = bench.world.run(plan, skip_stale=True)
-            assert self._is_as_declared(bench, item), "what others have changed is left alone"
+            assert self._is_as_declared(bench, item), "changes by other clients must be kept"
             stale_ids = {id_ for id_, r in result.results.items() if r.status is Status.STALE}
             assert stale_ids
             assert stale_ids == changed_ids, "only operations whose view has changed are stale"

@@ -184,7 +184,7 @@ def test_provider_with_all_parts_listed_is_loaded(install: Install) -> None:
         ),
         ("NO_PROVIDER", "provider-broken", "NO_PROVIDER is a str"),
         ("MISSING", "provider-broken", "AttributeError"),
-        ("OTHER_NAME", "provider-broken", "its name is 'ours', unlike its entry point"),
+        ("OTHER_NAME", "provider-broken", "its name 'ours' differs from its entry point"),
         ("NO_VERSION", "provider-broken", "its api_version 'theirs' does not look like flags.example/v1"),
         ("no_such_module_at_all:X", "provider-broken", "ModuleNotFoundError"),
         (
@@ -194,7 +194,7 @@ def test_provider_with_all_parts_listed_is_loaded(install: Install) -> None:
         ),
         ("NESTED_SECRET", "provider-broken", "field 'badges' of GuardedSpec has a secret inside it"),
         ("NESTED_TEXTS", "provider-broken", "field 'a' of S has a secret inside it"),
-        ("UNREAD", "provider-broken", "kind Shelf: the provider lists no collector that reads it"),
+        ("UNREAD", "provider-broken", "kind Shelf: no collector in the provider's collectors reads this kind"),
         (
             "NO_SUCH_FIELD",
             "provider-broken",

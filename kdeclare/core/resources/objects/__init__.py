@@ -1,7 +1,7 @@
-"""Objects, which are resources with fields that are created and deleted as a whole.
+"""Objects, which are resources that have fields, and that are created and deleted as a whole.
 
-Authors of providers import their base classes from this package. If all state of a system is read in one
-request, `ObjectSystem` provides the collector and the kinds, too.
+Authors of providers import from this package. If one request reads the whole state of a system, the authors
+can use `ObjectSystem`, which provides the collector, too.
 """
 
 from kdeclare.core.resources.objects.kind import ObjectKind

@@ -1,4 +1,4 @@
-"""Kinds whose resources are objects with fields, which are created and deleted as a whole.
+"""Kinds of objects, which are resources that have fields, and that are created and deleted as a whole.
 
 In many systems, all resources are objects. A provider of such a system uses `ObjectKind`, which implements
 the three-way diff, adoption, deletion, rollback, import, and fleet audits.
@@ -127,7 +127,7 @@ class ObjectKind:
         if unlisted:
             yield f"the provider does not list its operation types {', '.join(unlisted)} in operation_types"
         if not any(collector.reads(self.select_every()) for collector in listed.collectors):
-            yield "the provider lists no collector that reads it in collectors"
+            yield "no collector in the provider's collectors reads this kind"
         fields = [name for name in self.spec.model_fields if name != "lifecycle"]
         spec = self.spec.__name__
         for name in find_nested_secrets(self.spec):
@@ -261,7 +261,7 @@ class ObjectKind:
         done: tuple[Operation, ...],
         all_done: bool,
     ) -> OwnedRecord | None:
-        """See `Kind`. A change has only one operation, but a rollback can restore some of the fields only."""
+        """See `Kind`. A change has only one operation, but a rollback can restore only some of the fields."""
         old_record, new_record = narrow_record(before, ObjectRecord), narrow_record(after, ObjectRecord)
         if all_done or old_record is None or new_record is None or not done:
             return new_record if all_done or done else old_record

@@ -121,7 +121,7 @@ class ObjectOperation(OperationType):
         )
 
     def less(self, op: Operation, subjects: Set[ResourceId]) -> Operation | None:
-        """Return None if ``subjects`` contains the object, because the object is written as a whole."""
+        """Return ``op``; None if ``subjects`` contains the object, because objects are written as a whole."""
         return None if op.resource in subjects else op
 
     def find_element(self, op: Operation, at: ValuePath) -> str:
@@ -129,7 +129,7 @@ class ObjectOperation(OperationType):
         return str(at[1]) if len(at) > 1 else super().find_element(op, at)
 
     def without_elements(self, op: Operation, elements: Set[str]) -> Operation | None:
-        """Return the operation without these fields; None for an object to create, or if no field is left."""
+        """Return ``op`` without these fields; None if ``op`` creates the object or no field is left."""
         args = get_object_args(op)
         left = {name: value for name, value in args.set.items() if name not in elements}
         if self.creates or not left:
@@ -138,7 +138,7 @@ class ObjectOperation(OperationType):
         return replace(op, args=replace(args, set=left), expect=expect)
 
     def is_confined(self, op: Operation) -> bool:
-        """Whether the object is of this type's kind. The arguments cannot name any other object."""
+        """Whether the object has the kind of this operation type. Arguments cannot name any other object."""
         return op.resource.kind == self._kind.name
 
     def claims(self, op: Operation) -> Mapping[str, str]:
