@@ -1,1 +1,1 @@
-"""Fleets of clusters: snapshots, drift audits and plans. Only `fleet.spark` imports pyspark."""
+"""Fleets of clusters: snapshots, audits and plans. Only `fleet.spark` imports pyspark."""

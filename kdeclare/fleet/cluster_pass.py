@@ -1,4 +1,7 @@
-"""Findings that need a whole cluster: those of policies, and of resources that concern many objects."""
+"""The second pass of an audit: find the differences that can only be found with the whole cluster.
+
+The second pass evaluates policies, and compares resources that are not self-contained.
+"""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -32,15 +35,15 @@ from kdeclare.fleet.live_state import decode_cluster, explain_unread, list_reada
 
 Row = Mapping[str, Any]
 LabelsByResource = Mapping[ResourceId, Mapping[str, str]]
-"""The labels of declared and owned resources."""
+"""The labels of declared and owned resources, by resource id."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterEvaluation:
-    """The verdicts of policies on the objects of a cluster.
+    """The verdicts of policies about the objects of a cluster.
 
-    open: policies that need data that no snapshot contains; they have no verdicts. unread: the policies whose
-    objects were not read.
+    open: the policies without verdicts, because they need data that snapshots do not contain.
+    unread: the policies without verdicts, because the objects that they check were not read.
     """
 
     verdicts: Sequence[Verdict] = ()
@@ -50,21 +53,22 @@ class ClusterEvaluation:
 
 @dataclass(frozen=True, slots=True)
 class KnownResources:
-    """The declared and owned resources of a cluster, and the kinds of which nothing was read.
+    """The declared and owned resources of a cluster, and the kinds whose live objects were not read.
 
-    rows: rows of the DECLARED table, without elements of sets. There can be very many, so bodies are only
-    decoded if a policy concerns their kind.
+    rows: the rows of the cluster in the DECLARED table, without rows for elements of sets. There can be very
+        many rows, so the bodies of a kind are decoded only if a policy checks this kind.
+    unread: the object types whose live objects were not read.
     """
 
     rows: Sequence[Row] = field(default=(), repr=False)
     unread: frozenset[str] = frozenset()
 
     def find_desired(self, kind: str) -> Mapping[str, DesiredResource]:
-        """Return the declared resources of a kind by name, including those that a selector leaves out."""
+        """Return the declared resources of a kind by name, including resources that the selector excludes."""
         return {item.id.name: item for item in _list_desired(row for row in self.rows if row["kind"] == kind)}
 
     def find_owned(self, kind: str) -> Mapping[str, OwnedRecord]:
-        """Return the ownership records of a kind by resource name."""
+        """Return the ownership records of the resources of a kind, by resource name."""
         owned = _list_owned(row for row in self.rows if row["kind"] == kind)
         return {id_.name: record for id_, record in owned}
 
@@ -75,18 +79,20 @@ NO_KNOWN_RESOURCES = KnownResources()
 ClusterEvaluator = Callable[
     [LiveState, Sequence[ResourceId], LabelsByResource, KnownResources], ClusterEvaluation
 ]
-"""Evaluates the policies of a cluster's project for the given objects; labels are those of known resources.
+"""Evaluates the policies of a cluster's project for the given live objects.
 
-Declared and owned objects are identified by the name of their resource, others by their key.
+The id of an object is that of its declared or owned resource, or otherwise its type and key.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterTables:
-    """The rows of one cluster in both tables.
+    """The rows of one cluster in the DECLARED and LIVE tables.
 
-    own: the pending cleanup, from the cluster's own row (None: nothing pending). within: the cluster's body.
-    Both are JSON.
+    own: the pending cleanup of the cluster as JSON, or None if no cleanup is pending.
+    within: the body of the cluster as JSON, see `fleet.live_state`.
+    declared: the rows of the declared and owned resources.
+    live: the rows of the live objects.
     """
 
     name: str
@@ -98,17 +104,22 @@ class ClusterTables:
 
 @dataclass(frozen=True, slots=True)
 class ClusterFindings:
-    """The findings of a cluster with the labels of each resource, and notices about undetermined ones."""
+    """The findings of a cluster.
+
+    found: each finding with its resource and the labels of the resource.
+    notices: messages about policies that could not be evaluated.
+    """
 
     found: Sequence[tuple[ResourceId, Mapping[str, str], Finding]] = ()
     notices: Sequence[str] = ()
 
 
 def find_in_cluster(cluster: ClusterTables, evaluator: ClusterEvaluator | None) -> ClusterFindings:
-    """Return the findings of resources that are not self-contained, as in a plan, and those of policies.
+    """Compare the resources of a cluster that are not self-contained as in a plan, and evaluate the policies.
 
-    evaluator: None if the project has no policies. Resources that a selector leaves out count as context for
-    the others, but are neither compared nor evaluated. Errors of decoding and diffing are not caught.
+    evaluator: evaluates the policies of the project; None if the project has no policies.
+    Resources that the selector excludes are not compared or evaluated, but other resources can depend on
+    them. Exceptions that occur when objects are decoded or compared are not caught.
     """
     live = decode_cluster(
         cluster.within, ((_get_live_key(row), row["body"]) for row in cluster.live if row["body"] is not None)
@@ -164,7 +175,7 @@ def _find_in_interdependent(cluster: ClusterTables, live: LiveState) -> Iterator
 
 
 def _find_unread_systems(cluster: ClusterTables, request: PlanRequest) -> Mapping[ResourceId, str]:
-    """Return the declared resources whose systems were not read, with the reasons."""
+    """Return the reason for each declared resource whose system was not read."""
     reasons: dict[ResourceId, str] = {}
     for item in request.desired:
         key = find_live_key(item.id, item.body, request.owned.get(str(item.id)))
@@ -175,7 +186,7 @@ def _find_unread_systems(cluster: ClusterTables, request: PlanRequest) -> Mappin
 
 
 def _build_request(cluster: ClusterTables) -> PlanRequest:
-    """Build a request for the whole cluster, as context; the scope lacks what a selector leaves out."""
+    """Build a plan request with all declared resources. The scope contains only selected resources."""
     resources = _list_resources(cluster)
     cleanup = json.loads(cluster.own) if cluster.own is not None else {}
     return PlanRequest(
@@ -195,7 +206,7 @@ def _list_resources(cluster: ClusterTables) -> list[Row]:
 
 
 def _list_desired(rows: Iterable[Row]) -> Iterator[DesiredResource]:
-    """Yield the declared resources, including those that a selector leaves out."""
+    """Yield the declared resources, including resources that the selector excludes."""
     for row in rows:
         body = row["desired"] or row["left_out"]
         if body is not None:
@@ -219,10 +230,10 @@ def _build_known_resources(cluster: ClusterTables) -> KnownResources:
 
 
 def _list_evaluated_objects(cluster: ClusterTables, live: LiveState) -> list[ResourceId]:
-    """Return the objects to evaluate; declared and owned ones have the names of their resources.
+    """Return the ids of the objects for which policies are evaluated.
 
-    These are the objects that `policy check --live` evaluates, without those that a selector leaves out and
-    those that were not read.
+    The objects are the same as for ``kdeclare policy check --live``, except for objects that the selector
+    excludes and objects that were not read. The id of a declared or owned object is that of its resource.
     """
     rows_by_key = {_get_declared_key(row): row for row in cluster.declared}
     excluded_keys = {
@@ -247,7 +258,7 @@ def _list_evaluated_objects(cluster: ClusterTables, live: LiveState) -> list[Res
 
 
 def _list_policy_keys(kind: str, live: LiveState) -> Collection[str] | None:
-    """Return the keys of all objects that policies evaluate; None for a kind that cannot list them."""
+    """Return the keys of a kind's objects that policies can check; None if the kind cannot list them."""
     registered_kind = KINDS.get(kind)
     try:
         return (
@@ -276,7 +287,7 @@ def _get_declared_key(row: Row) -> LiveKey:
 
 
 def _is_element(row: Row) -> bool:
-    """Whether the row is one element of a set; another row has the whole set."""
+    """Return whether a row contains one element of a set. A different row contains the whole set."""
     return row["live_sort"] != "" and is_set_like(row["kind"])
 
 

@@ -1,4 +1,4 @@
-"""The findings of one row: the same diff as in a plan, and what its result means in an audit."""
+"""Compare a resource with its live object as in a plan, and convert the differences to audit findings."""
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
@@ -27,7 +27,7 @@ from kdeclare.fleet.live_state import NotReadError, decode_object, get_plan_cont
 from kdeclare.fleet.rows import CLUSTER
 
 _TEAM = "team"
-"""The label that names the owner of a resource; audits count findings by it."""
+"""The label that names the owner of a resource. Audits count findings by this label."""
 
 _UNREAD_CLUSTER = "This cluster was not read."
 _CHANGED = "It was changed outside kdeclare since it was last applied."
@@ -55,13 +55,17 @@ def find_drift(
     labels: Iterable[tuple[str, str]] | None = None,
     source: str | None = None,
 ) -> tuple[Finding, ...]:
-    """Return the findings of one row that is `alone`; bodies and ownership records are JSON texts.
+    """Return the findings of one self-contained resource or undeclared live object.
 
-    kind, name: those of the resource; if it is neither declared nor owned, sort and key of the live object.
-    desired_json: the declared body. owned_json: the record of the last apply. live_json: the live body, None
-    if the object does not exist or could not be read. error: why it could not be read. cluster_body: None if
-    the cluster or its declared resources are not known; its resources then have no findings.
-    labels, source: those of the manifest, for messages about what its owner has to change.
+    kind, name: the kind and name of the resource. If the live object is neither declared nor owned, its type
+        and key.
+    desired_json: the declared body as JSON, or None if the resource is not declared.
+    owned_json: the ownership record as JSON, or None if the resource is not owned.
+    live_json: the live body as JSON, or None if the object does not exist or could not be read.
+    error: the reason why the object could not be read, or None.
+    cluster_body: the body of the cluster as JSON. If None, because the cluster or its project could not be
+        read, the resource has no findings.
+    labels, source: the labels and the position of the manifest, for messages to its owner.
     """
     if kind == CLUSTER:
         reason = error or (_UNREAD_CLUSTER if live_json is None else None)
@@ -96,7 +100,7 @@ def find_drift(
 
 
 def parse_source(source: str | None) -> SourcePosition | None:
-    """Parse the position of a manifest in the form file:line:column, as in `rows.DECLARED`."""
+    """Parse the position of a manifest in the form ``file:line:column``, as in `rows.DECLARED`."""
     if source is None:
         return None
     file, line, column = source.rsplit(":", 2)
@@ -104,12 +108,12 @@ def parse_source(source: str | None) -> SourcePosition | None:
 
 
 def explain_other_cluster(planned_id: str, live_id: str) -> str:
-    """Explain why nothing is compared if a state belongs to a different cluster."""
+    """Return the reason why resources are not compared if a state belongs to a different cluster."""
     return f"The state belongs to cluster {planned_id}, but this is cluster {live_id}."
 
 
 def explain_unmanaged_group(count: str, group: str) -> str:
-    """Return the message about unmanaged objects that are counted by group."""
+    """Return the message about the unmanaged objects of one group."""
     return f"{count} objects of '{group}' are neither declared nor owned by kdeclare."
 
 
@@ -120,7 +124,10 @@ def collect_findings(
     owned: OwnedRecord | None,
     live: LiveState,
 ) -> tuple[Finding, ...]:
-    """Return the findings of a diff; ``desired``, ``owned`` and ``live`` are the inputs of the diff."""
+    """Convert the difference of a resource to findings.
+
+    desired, owned, live: the states that were compared.
+    """
     replacement = _find_replacement(resource, desired, owned, live)
     if replacement is not None:
         if desired is None:
@@ -138,11 +145,14 @@ def collect_findings(
 def _find_replacement(
     resource: ResourceId, desired: DesiredResource | None, owned: OwnedRecord | None, live: LiveState
 ) -> Finding | None:
-    """Return a finding if the object was recreated, even if it is as declared: the old data is lost."""
+    """Return a finding if the live object was recreated; otherwise None.
+
+    A recreated object is reported even if it is as declared, because its earlier data is lost.
+    """
     rules = find_audit_rules(resource.kind)
     path = rules.identity_field
     before = get_record_field(owned, path) if path is not None else None
-    if path is None or not before:  # the identity is not recorded, so nothing can be proved
+    if path is None or not before:  # without a recorded identity, a recreated object cannot be recognized
         return None
     key = find_live_key(resource, None if desired is None else desired.body, owned)
     after = CODECS[key.sort].find_identity(key, live) if key is not None else None
@@ -155,7 +165,7 @@ def _find_replacement(
 
 
 def _find_unmanaged_object(key: LiveKey, live: str | None) -> tuple[Finding, ...]:
-    """Return a finding for an unmanaged object, unless it is one of the system's own."""
+    """Return a finding for an unmanaged object, unless it is an internal object of the system."""
     codec = CODECS.get(key.sort)
     if live is None or codec is None or not codec.is_reported(key, live):
         return ()
@@ -228,9 +238,9 @@ def _is_missing(
     owned: OwnedRecord | None,
     live: LiveState,
 ) -> bool:
-    """Whether an applied resource is missing although no operation has to create it again.
+    """Return whether the live object of an applied resource is missing.
 
-    If one element of a set is missing, that is a changed field instead.
+    For a set, return False: a missing element is reported as a changed field instead.
     """
     if not difference.drifted or is_set_like(resource.kind):
         return False
@@ -267,16 +277,17 @@ def _find_unmanaged_fields(
 
 
 def _is_present(key: LiveKey | None, live: LiveState) -> bool:
-    """Whether the object exists; True without a key, because only objects can be missing."""
+    """Return whether a live object exists. Return True if the resource has no live object (no key)."""
     return key is None or CODECS[key.sort].has_object(key, live)
 
 
 def _explain_blocking(
     difference: Difference, desired: DesiredResource | None, impossible_field: ImpossibleField | None
 ) -> str:
-    """Explain what blocks the apply of a resource, if anything, and who has to change what.
+    """Return the reason why a resource cannot be applied, and the change that its owner has to make.
 
-    Denied adoptions are left out; they have messages of their own for each field.
+    Return an empty string if nothing prevents the apply. Denied adoptions are omitted, because each field has
+    its own message about the adoption.
     """
     blocking_diagnostics = [d for d in difference.diagnostics if d.is_blocking and d.code != ADOPTION]
     details = " ".join(d.detail for d in blocking_diagnostics)
@@ -291,7 +302,7 @@ def _explain_blocking(
 
 
 def _format_owner(desired: DesiredResource) -> str:
-    """Return the owner of a manifest according to its labels, and its position."""
+    """Return the owner and the position of a manifest, for a message. The labels determine the owner."""
     team = desired.labels.get(_TEAM)
     label_text = ", ".join(f"{key}={value}" for key, value in sorted(desired.labels.items()))
     owner = f" of team {team}" if team else f" labeled {label_text}" if label_text else ""
@@ -308,5 +319,5 @@ def _dump_optional(value: JsonValue) -> str | None:
 
 @lru_cache(maxsize=4096)
 def _decode_desired_body(kind: str, desired: str) -> object:
-    """Decode a declared body; cached, because many topics have the same body."""
+    """Decode a declared body. The results are cached, because many topics have the same body."""
     return decode_body(kind, as_object(parse_json(desired)))

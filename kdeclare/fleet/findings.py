@@ -1,6 +1,6 @@
-"""The results of an audit, which reports show and later audits are compared with.
+"""The results of an audit, for reports and for the comparison with later audits.
 
-`AuditSummary` is the document ``summary.json``, an audit without its rows, for scripts and later audits.
+The document ``summary.json`` (`AuditSummary`) contains the counts of an audit, but not its findings.
 """
 
 import json
@@ -19,19 +19,19 @@ from kdeclare.fleet.rows import FileFormat
 
 
 class FindingKind(StrEnum):
-    """The kinds of findings, worst first, which is the order in reports."""
+    """The kind of a finding. The kinds are ordered by severity, the worst first, as in reports."""
 
-    UNREACHABLE = "unreachable"  # it could not be read, so its state is unknown
-    MISSING = "missing"  # owned, but it no longer exists
-    CHANGED = "changed"  # live differs from what was last applied, and from what is declared
-    POLICY = "policy"  # live violates a policy
-    PENDING = "pending"  # declared, but not applied yet
-    ORPHANED = "orphaned"  # owned, but no longer declared
-    UNMANAGED = "unmanaged"  # live, but neither declared nor owned
+    UNREACHABLE = "unreachable"  # the resource could not be read, so its state is unknown
+    MISSING = "missing"  # the resource is owned, but no longer exists
+    CHANGED = "changed"  # the live state differs from the last applied state and from the declared state
+    POLICY = "policy"  # the live state violates a policy
+    PENDING = "pending"  # the resource is declared, but not applied yet
+    ORPHANED = "orphaned"  # the resource is owned, but no longer declared
+    UNMANAGED = "unmanaged"  # the live object is neither declared nor owned
 
 
 ACTIONABLE_KINDS = frozenset({FindingKind.CHANGED, FindingKind.PENDING, FindingKind.MISSING})
-"""The kinds of findings that an apply would fix. An audit with such findings has changes."""
+"""The kinds of findings that an apply would fix. An audit with such findings reports changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,9 @@ class Finding:
     """One finding of one resource.
 
     path: the path of the field (``configs.retention.ms``); None for the resource as a whole.
-    op: what would fix it: SET, DELETE, APPEND, SUBTRACT, change, create, delete, forget; None if nothing.
-    before, after: JSON texts of the live and the declared value; None means "not set".
+    op: the operation or action that would fix the finding: SET, DELETE, APPEND, SUBTRACT, change, create,
+        delete or forget; None if an apply would not fix it.
+    before, after: the live value and the declared value as JSON; None if not set.
     """
 
     finding: FindingKind
@@ -52,7 +53,7 @@ class Finding:
 
     @property
     def is_unmanaged_key(self) -> bool:
-        """Whether this is an undeclared key of a declared resource."""
+        """Whether the finding is about an undeclared key of a declared resource."""
         return self.finding is FindingKind.UNMANAGED and self.path is not None
 
 
@@ -66,7 +67,7 @@ _FILE_FORMAT = FileFormat(
 )
 
 KindCounts = Mapping[FindingKind, int]
-"""Findings by kind; kinds without findings are left out."""
+"""The number of findings by kind. Kinds without findings are omitted."""
 
 
 def _order_counts(counts: KindCounts) -> dict[FindingKind, int]:
@@ -96,8 +97,8 @@ Labels = Annotated[Mapping[str, str], Field(description="The labels of the clust
 class ClusterSummary:
     """One cluster of an audit.
 
-    read: the number of live objects that were read. others: the number of objects other than topics, without
-    internal ones. Neither is in summary.json.
+    read: the number of live objects that were read. Not in summary.json.
+    others: the counts of live objects other than topics, by object type. Not in summary.json.
     """
 
     schema_name = "AuditedClusterDocument"
@@ -119,13 +120,18 @@ class ClusterSummary:
 
     @property
     def is_partial(self) -> bool:
-        """Whether a part of the cluster was not read, while the rest was read and compared."""
+        """Whether the cluster was read and compared only partially."""
         return self.error is not None and (self.read > 0 or self.topics > 0) and self.declared > 0
 
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """The comparison of an audit with an earlier one."""
+    """The comparison of an audit with an earlier audit.
+
+    audit_id, taken_at: the id and the time of the earlier audit.
+    new, known, mended: the number of new findings, of findings that the earlier audit also has, and of fixed
+        findings.
+    """
 
     audit_id: str
     taken_at: Time
@@ -136,9 +142,9 @@ class Since:
 
 @dataclass(frozen=True, slots=True)
 class TrendPoint:
-    """One earlier audit.
+    """The counts of one earlier audit.
 
-    Findings that it did not check again count as they were last seen.
+    The counts include findings of still earlier audits that this audit did not check again.
     """
 
     schema_name = "TrendDocument"
@@ -162,7 +168,7 @@ class HeatCell:
 
 @dataclass(frozen=True, slots=True)
 class AuditSummary:
-    """An audit without its rows, also in summary.json of its folder."""
+    """The summary of an audit, also in ``summary.json``. The findings are in a table."""
 
     audit_id: str
     fleet: str
@@ -186,32 +192,34 @@ class AuditSummary:
 
     @property
     def remembered(self) -> KindCounts:
-        """All findings as far as known: those of this audit, and earlier ones that were not checked again."""
+        """The findings of this audit, and findings of earlier audits that were not checked again, by kind."""
         total_counts = ((kind, self.found.get(kind, 0) + self.unseen.get(kind, 0)) for kind in FindingKind)
         return {kind: count for kind, count in total_counts if count}
 
     @property
     def incomplete(self) -> tuple[ClusterSummary, ...]:
-        """The clusters that could not be read, or only partially."""
+        """The clusters that were not read, or were read only partially."""
         return tuple(cluster for cluster in self.clusters if cluster.error is not None)
 
 
 def dump_summary(summary: AuditSummary) -> str:
-    """Return the text of summary.json, ending in a newline."""
+    """Return the contents of ``summary.json``, ending in a newline."""
     return json.dumps(dump_document(summary), indent=1, ensure_ascii=False) + "\n"
 
 
 def parse_summary(text: str, source: str = "summary.json") -> AuditSummary:
-    """Parse the text of a summary.json; ``source`` names the file in errors.
+    """Parse the contents of a ``summary.json``.
 
-    Raises KdeclareError (bad-audit) for another format version, and for text that is not an audit summary.
+    source: the name of the file, for errors.
+    Raises KdeclareError (``bad-audit``) if the format version is not supported, or if the file is not the
+    summary of an audit.
     """
     return _FILE_FORMAT.bind(AuditSummary, text, source)
 
 
 @dataclass(frozen=True, slots=True)
 class AuditRun:
-    """The id of an audit, its fleet, and its start time."""
+    """The id of an audit, the name of its fleet, and its start time."""
 
     audit_id: str
     fleet: str
@@ -220,7 +228,11 @@ class AuditRun:
 
 @dataclass(frozen=True, slots=True)
 class EarlierAudits:
-    """The earlier audits of a fleet: the latest one, and the one to compare with."""
+    """The earlier audits of a fleet that a new audit needs.
+
+    newest: the latest audit.
+    since: the audit to compare with.
+    """
 
     newest: AuditSummary
     since: AuditSummary
@@ -228,7 +240,12 @@ class EarlierAudits:
 
 @dataclass(frozen=True, slots=True)
 class AuditRow:
-    """One finding with everything that a report shows; ``before`` and ``after`` are JSON texts."""
+    """One finding with all data that reports show.
+
+    before, after: the live value and the declared value as JSON.
+    first_seen: the time of the first audit that had this finding.
+    status: ``new``, or ``known`` if the audit to compare with also has the finding.
+    """
 
     taken_at: datetime
     cluster: str
@@ -247,10 +264,11 @@ class AuditRow:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """The contents of reports: the summary, the worst findings, and the fixed ones.
+    """The contents of audit reports.
 
-    left_out: how many more findings there are than ``rows``. ``mended``: the fixed findings, the worst
-    first, up to a limit.
+    rows: the findings, the worst first, up to a limit.
+    left_out: the number of findings that are not in ``rows``.
+    mended: the fixed findings, the worst first, up to a limit.
     """
 
     summary: AuditSummary

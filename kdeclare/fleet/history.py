@@ -17,10 +17,10 @@ from kdeclare.manifests.policies import TOPIC
 
 @dataclass(frozen=True, slots=True)
 class ObjectVersion:
-    """One live object in one snapshot.
+    """The state of a live object in one snapshot.
 
-    body: None if the object did not exist. error: why the object could not be read; body is then None as
-    well, and has no meaning.
+    body: the body of the object, or None if the object did not exist or could not be read.
+    error: the reason why the object could not be read, or None.
     """
 
     taken_at: datetime
@@ -30,7 +30,7 @@ class ObjectVersion:
 
 
 class Turn(StrEnum):
-    """How an object changed since the last snapshot that could read it."""
+    """The type of a change of an object since the last snapshot in which the object could be read."""
 
     APPEARED = "appeared"
     CHANGED = "changed"
@@ -40,9 +40,10 @@ class Turn(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FieldTurn:
-    """One changed field; null means "not set".
+    """One changed field. A value is null if the field is not set.
 
-    path: the key in the body as flattened by its codec. name: the display name; None if that is the path.
+    path: the key of the field in the body, which the codec has flattened.
+    name: the name to show to users; None if it equals the path.
     """
 
     path: str
@@ -53,10 +54,12 @@ class FieldTurn:
 
 @dataclass(frozen=True, slots=True)
 class ObjectTurn:
-    """The change of an object in a snapshot since the one before it.
+    """The change of an object between two snapshots.
 
-    seen_before: when the object was last read before; None for the first time. fields: the changed fields if
-    ``turn`` is CHANGED.
+    version: the object in the later snapshot.
+    turn: the type of the change.
+    seen_before: the time at which the object was previously read; None if it was never read before.
+    fields: the changed fields if ``turn`` is CHANGED.
     """
 
     version: ObjectVersion
@@ -66,16 +69,17 @@ class ObjectTurn:
 
     @property
     def error(self) -> str | None:
-        """Why the object could not be read; None if it was read."""
+        """The reason why the object could not be read; None if it was read."""
         return self.version.error
 
 
 def list_turns(versions: Sequence[ObjectVersion], sort: str = TOPIC) -> list[ObjectTurn]:
-    """Return the snapshots in which an object differs from the snapshot before, oldest first.
+    """Return the changes of an object between consecutive snapshots, oldest first.
 
-    versions: in any order. A snapshot that could not read the object does not affect the comparison: later
-    ones are compared with the last one that could. Of consecutive unreadable ones, only the first is
-    reported. sort: the type of the object.
+    versions: the object in each snapshot, in any order.
+    sort: the type of the object.
+    Each version is compared with the last version that could be read. Of consecutive versions that could not
+    be read, only the first is returned.
     """
     turns: list[ObjectTurn] = []
     last_known: ObjectVersion | None = None
@@ -122,6 +126,6 @@ def _compare_fields(sort: str, before: JsonObject, after: JsonObject) -> tuple[F
 
 
 def _get_path_order(path: str) -> tuple[bool, list[tuple[bool, int, str]]]:
-    """Sort key: fields of the whole object first, then by name; partition 10 comes after partition 9."""
+    """Return the sort key of a path. Fields of the whole object come first; partition 10 comes after 9."""
     parts = [(part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in path.split(".")]
     return "." in path, parts

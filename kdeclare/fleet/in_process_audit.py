@@ -1,4 +1,4 @@
-"""An audit without Spark, in one loop over all rows. Tests compare the results of Spark with it."""
+"""A simple implementation of audits without Spark. Tests compare its results with those of Spark."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -11,17 +11,19 @@ from kdeclare.fleet.rows import CLUSTER
 
 Row = Mapping[str, Any]
 RowKey = tuple[str, str, str]
-"""Cluster, kind and name; for live objects, cluster, sort and key."""
+"""The key of a row: cluster, kind and name. For a live object: cluster, object type and key."""
 
 
 def audit_rows(
     declared: Iterable[Row], live: Iterable[Row], *, unmanaged_keys: bool = True
 ) -> Iterator[dict[str, Any]]:
-    """Yield the findings of every resource that is `alone`: cluster, kind, name and the columns of FINDING.
+    """Yield the findings of all self-contained resources, sorted by cluster, kind and name.
 
-    Findings are sorted by cluster, kind and name. If one of a cluster's two rows of kind `CLUSTER` is missing
-    or has an error, its other resources are not compared. unmanaged_keys: whether to report keys that are
-    neither declared nor owned. Raises KdeclareError if a table contains a resource twice.
+    declared, live: the rows of the DECLARED and LIVE tables.
+    unmanaged_keys: whether to report keys that are neither declared nor owned.
+    A finding has the columns cluster, kind, name and those of FINDING. If a cluster has no row of kind
+    `CLUSTER` in one of the tables, or if this row has an error, its resources are not compared. Raises
+    KdeclareError if a table contains a resource twice.
     """
     live_rows = dict(_index_unique(live, _get_row_key, "live"))
     declared_rows = [
@@ -98,7 +100,7 @@ def _get_row_key(row: Row) -> RowKey:
 
 
 def _get_live_key(row: Row) -> RowKey:
-    """Return the key by which a declared row is joined with the live table."""
+    """Return the key with which a row of the DECLARED table is joined with the LIVE table."""
     sort, key = row["live_sort"], row["live_key"]
     return row["cluster"], row["kind"] if sort is None else sort, row["name"] if key is None else key
 
@@ -128,7 +130,10 @@ def _get_cluster_body(declared: Row | None, live: Row) -> str | None:
 
 
 def _explain_unknown(declared: Row, live: Row) -> str | None:
-    """Return why a resource is unknown: either side can have an error, or their cluster ids can differ."""
+    """Return the reason why a resource cannot be compared, or None.
+
+    One of its rows can have an error, or the state can belong to a different cluster.
+    """
     reasons = [row["error"] for row in (live, declared) if row and row["error"] is not None]
     if declared and live and None not in (cluster_ids := (declared["cluster_id"], live["cluster_id"])):
         reasons += [explain_other_cluster(*cluster_ids)] if cluster_ids[0] != cluster_ids[1] else []
@@ -150,10 +155,12 @@ def _build_duplicate_error(key: RowKey, side: str) -> KdeclareError:
 def proves_no_drift(
     declared: Mapping[str, Any], live: Mapping[str, Any], *, unmanaged_keys: bool = True
 ) -> bool:
-    """Whether the facts of two rows prove that the diff would find nothing; null proves nothing.
+    """Return whether the facts of a resource and its live object prove that a comparison would find nothing.
 
+    declared, live: the rows of the resource and the live object. If a fact is null, the result is False.
     unmanaged_keys: whether keys that are neither declared nor owned count as findings.
-    False does not prove drift. `fleet.spark.diff` has the same rule in SQL; a test compares the two.
+    If the result is False, the resource must be compared in full. `fleet.spark.diff` contains the same rule
+    in SQL, and a test compares the two.
     """
     hashes = [
         declared["need"],

@@ -1,8 +1,8 @@
-"""Decode the live state of a cluster from the texts in rows, for the diff of a resource.
+"""Decode the live state of a cluster from the JSON bodies in the rows of a snapshot.
 
-The body of a cluster's own row is the state that all objects of the cluster's own collector share. The shared
-state of other collectors is in it under `OTHER_SYSTEMS`, by collector name: ``{"system": …}``, or
-``{"error": "why it was not read"}``.
+The row of the cluster itself has a body with the state that all objects of the cluster share. The field
+`OTHER_SYSTEMS` of this body contains the shared state of each other collector by its name: ``{"system": …}``,
+or ``{"error": "…"}`` with the reason if the system was not read.
 """
 
 import hashlib
@@ -22,18 +22,20 @@ _NOT_COLLECTED = (
 
 
 class NotReadError(Exception):
-    """The objects that a resource is compared with were not read; the message explains why."""
+    """Raised if the objects with which a resource is compared were not read. The message is the reason."""
 
 
 def hash_text(text: str) -> str:
-    """Return the first 128 bits of the SHA-256 of a canonical text, in hex."""
+    """Return the first 128 bits of the SHA-256 hash of a string, in hexadecimal."""
     return hashlib.sha256(text.encode()).hexdigest()[:32]  # full hashes would be half of a snapshot's size
 
 
 def decode_object(key: LiveKey, body: str | None, cluster: str) -> LiveState:
-    """Return the live state for the diff of one resource. Raises NotReadError.
+    """Return the live state for the comparison of one resource.
 
-    body: the body of the object, None if it does not exist. cluster: the body of its cluster.
+    body: the body of the live object as JSON, or None if the object does not exist.
+    cluster: the body of the cluster as JSON.
+    Raises NotReadError if objects of this type were not read.
     """
     codec = CODECS.get(key.sort)
     if codec is None:
@@ -42,7 +44,11 @@ def decode_object(key: LiveKey, body: str | None, cluster: str) -> LiveState:
 
 
 def decode_cluster(cluster: str, objects: Iterable[tuple[LiveKey, str]]) -> LiveState:
-    """Return the live state of a whole cluster, as far as it was read, from its own body and its objects."""
+    """Return the live state of a whole cluster, without the systems that were not read.
+
+    cluster: the body of the cluster as JSON.
+    objects: the keys of the live objects, with their bodies as JSON.
+    """
     by_sort: dict[str, list[tuple[LiveKey, str]]] = {}
     for item in objects:
         by_sort.setdefault(item[0].sort, []).append(item)
@@ -54,7 +60,7 @@ def decode_cluster(cluster: str, objects: Iterable[tuple[LiveKey, str]]) -> Live
 
 
 def list_readable_codecs(cluster: str) -> tuple[LiveCodec, ...]:
-    """Return the codecs of the collectors that read anything, given the body of the cluster."""
+    """Return the codecs of all systems that were read. cluster: the body of the cluster as JSON."""
     return tuple(codec for codec in load_codecs() if _is_readable(codec, cluster))
 
 
@@ -66,12 +72,15 @@ def _is_readable(codec: LiveCodec, cluster: str) -> bool:
 
 @cache
 def get_plan_context(codec: LiveCodec) -> PlanContext:
-    """Return the plan context for comparing a single resource."""
+    """Return the plan context for the comparison of a single resource."""
     return PlanContext(*codec.context)
 
 
 def explain_unread(key: LiveKey, cluster: str) -> str | None:
-    """Return why objects of this type were not read; None if they were read."""
+    """Return the reason why objects of this type were not read, or None if they were read.
+
+    cluster: the body of the cluster as JSON.
+    """
     try:
         codec = CODECS.get(key.sort)
         if codec is None:
@@ -83,7 +92,7 @@ def explain_unread(key: LiveKey, cluster: str) -> str | None:
 
 
 def _get_system(codec: LiveCodec, cluster: str) -> str:
-    """Return the state that all objects of a collector share, as text."""
+    """Return the state that all objects of a system share, as JSON. Raises NotReadError."""
     if codec.identifies_system:
         if not _has_own_state(cluster):
             raise NotReadError(_NOT_COLLECTED)
@@ -98,14 +107,17 @@ def _get_system(codec: LiveCodec, cluster: str) -> str:
 
 @lru_cache(maxsize=256)
 def _parse_other_systems(cluster: str) -> Mapping[str, Mapping[str, str]]:
-    """Return the entries of the other collectors; systems as text, because codecs cache decoded texts."""
+    """Return the entries of the collectors other than the cluster's own collector, by name.
+
+    The shared state of each system is kept as JSON, because codecs cache their results by the JSON string.
+    """
     entries = as_object(as_object(parse_json(cluster)).get(OTHER_SYSTEMS, {}))
     return {name: _parse_system_entry(as_object(entry)) for name, entry in entries.items()}
 
 
 @lru_cache(maxsize=256)
 def _has_own_state(cluster: str) -> bool:
-    """Whether the collector that identifies clusters read anything; False if there are only other systems."""
+    """Return whether the cluster itself was read, and not only other systems."""
     return bool(as_object(parse_json(cluster)).keys() - {OTHER_SYSTEMS})
 
 

@@ -1,4 +1,4 @@
-"""Counts of live objects in fleet summaries, by object type (the noun shown to users, such as topics)."""
+"""Counts of live objects in fleet summaries, by object type, such as topics."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,11 @@ from kdeclare.core.resources.policy_subjects import format_kind
 
 @dataclass(frozen=True, slots=True)
 class CountedSort:
-    """A type of live objects to count. internal_marker: see `CountsObjects`."""
+    """A type of live objects to count.
+
+    one, many: the singular and plural noun for the objects, as shown to users.
+    internal_marker: see `CountsObjects`.
+    """
 
     sort: str
     one: str
@@ -20,7 +24,12 @@ class CountedSort:
 
 @dataclass(frozen=True, slots=True)
 class ObjectCount:
-    """The number of objects of one type in a cluster. ``internal`` of them belong to the system itself."""
+    """The number of objects of one type in a cluster.
+
+    one, many: the singular and plural noun for the objects.
+    count: the number of all objects, including internal objects.
+    internal: the number of internal objects, which belong to the system itself.
+    """
 
     one: str
     many: str
@@ -29,7 +38,7 @@ class ObjectCount:
 
     @property
     def own(self) -> int:
-        """The number of objects that are not the system's own."""
+        """The number of objects that are not internal."""
         return self.count - self.internal
 
 

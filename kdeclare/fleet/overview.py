@@ -1,6 +1,6 @@
-"""The results of planning and applying a fleet, by cluster.
+"""The plans of a fleet and the results of applying the fleet, by cluster.
 
-`FleetPlan` is the document ``overview.json``.
+The document ``overview.json`` contains a `FleetPlan`.
 """
 
 from collections import Counter
@@ -27,7 +27,7 @@ _FILE_FORMAT = FileFormat(
 
 
 class PlanExit(StrEnum):
-    """The outcome of the plan of one cluster; the values are those of a plan's outcome."""
+    """The outcome of planning one cluster. The values are the same as for a single plan."""
 
     NO_CHANGES = "no-changes"
     CHANGES = "changes"
@@ -49,10 +49,10 @@ class PlannedCluster:
 
 @dataclass(frozen=True, slots=True)
 class FleetPlan:
-    """The plans of a fleet, also in overview.json of their folder.
+    """The plans of a fleet, also in ``overview.json``.
 
-    Clusters are in the order of the fleet file; the plan of each is in ``<name>.plan.json`` next to
-    overview.json.
+    The clusters are in the order of the fleet file. The plan of each cluster is in ``<name>.plan.json``, in
+    the same folder as ``overview.json``.
     """
 
     fleet: str
@@ -63,26 +63,26 @@ class FleetPlan:
 
 
 class AppliedStatus(StrEnum):
-    """The status of a cluster in an apply of the fleet."""
+    """The status of a cluster when a fleet is applied."""
 
     DONE = "done"
-    NOTHING = "nothing"  # its plan has no changes
-    DENIED = "denied"  # a policy or a guard denied a part of the plan; the rest is done
+    NOTHING = "nothing"  # the plan has no changes
+    DENIED = "denied"  # a policy or a guard denied some changes; the other changes were applied
     PARTIAL = "partial"
     FAILED = "failed"
-    STALE = "stale"  # the cluster is no longer as planned, and nothing was done
-    LOCKED = "locked"  # another command holds its state
-    SKIPPED = "skipped"  # done by an earlier apply of the same plans
-    NOT_BEGUN = "not-begun"  # the apply stopped before its wave
+    STALE = "stale"  # the cluster was changed after the plan was made, and nothing was applied
+    LOCKED = "locked"  # another command has locked the state of the cluster
+    SKIPPED = "skipped"  # an earlier apply of the same plans already applied this plan
+    NOT_BEGUN = "not-begun"  # the apply stopped before the wave of this cluster
 
     @property
     def is_done(self) -> bool:
-        """Whether the whole plan has been applied, now or by an earlier apply."""
+        """Whether the whole plan was applied, by this apply or an earlier apply."""
         return self in (AppliedStatus.DONE, AppliedStatus.NOTHING, AppliedStatus.SKIPPED)
 
     @property
     def is_finished(self) -> bool:
-        """Whether another apply of these plans would have nothing left to do."""
+        """Whether applying the same plans again would not change this cluster."""
         return self in (
             AppliedStatus.DONE,
             AppliedStatus.NOTHING,
@@ -93,7 +93,7 @@ class AppliedStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AppliedCluster:
-    """The result of an apply for one cluster."""
+    """The result for one cluster when a fleet is applied."""
 
     name: str
     wave: Annotated[int, Field(description="Counted from 1; 0 if there was nothing to start.")]
@@ -106,9 +106,9 @@ class AppliedCluster:
 
 @dataclass(frozen=True, slots=True)
 class FleetApply:
-    """The result of an apply for a fleet.
+    """The result of applying a fleet.
 
-    interrupted: whether Ctrl-C stopped it.
+    interrupted: whether the user stopped the apply with Ctrl-C.
     """
 
     fleet: str
@@ -126,8 +126,10 @@ class FleetApply:
 
 
 def parse_overview(text: str, source: str) -> FleetPlan:
-    """Parse the text of an overview.json, whose path is ``source``.
+    """Parse the contents of an ``overview.json``.
 
-    Raises KdeclareError (bad-overview) for another format version, and for text that is not an overview.
+    source: the path of the file, for errors.
+    Raises KdeclareError (``bad-overview``) if the format version is not supported, or if the file is not an
+    overview.
     """
-    return _FILE_FORMAT.bind(FleetPlan, text, source, absent={"adopt": False})  # version 0.1 lacks the field
+    return _FILE_FORMAT.bind(FleetPlan, text, source, absent={"adopt": False})  # not in version 0.1

@@ -1,4 +1,4 @@
-"""Build the rows of the two tables that an audit compares; see `fleet.rows`."""
+"""Build the rows of the DECLARED and LIVE tables, which an audit compares; see `fleet.rows`."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -38,7 +38,11 @@ _NO_FACTS = DeclaredFacts([], [], [], None)
 
 @dataclass(frozen=True, slots=True)
 class RowOrigin:
-    """Where and when live rows were read. cluster_id: None if the cluster was not reached."""
+    """The cluster from which live objects were read, and the time of reading.
+
+    cluster_id: the id of the cluster, or None if the cluster could not be reached.
+    labels: the labels of the cluster.
+    """
 
     taken_at: datetime
     cluster: str
@@ -47,12 +51,12 @@ class RowOrigin:
 
 
 def build_cluster_row(origin: RowOrigin, body: JsonValue) -> Row:
-    """Build the LIVE row of the cluster itself; ``body`` is as in `fleet.live_state`."""
+    """Build the row of the cluster itself in the LIVE table. body: see `fleet.live_state`."""
     return _build_live_columns(origin, CLUSTER, origin.cluster, body)
 
 
 def build_live_row(origin: RowOrigin, live_object: LiveObject) -> Row:
-    """Build the LIVE row of one object."""
+    """Build the row of one live object in the LIVE table."""
     facts = live_object.facts
     return _build_live_columns(origin, *live_object.key, live_object.body) | {
         "error": live_object.error,
@@ -63,23 +67,23 @@ def build_live_row(origin: RowOrigin, live_object: LiveObject) -> Row:
 
 
 def build_unread_row(origin: RowOrigin, kind: str, name: str, reason: str) -> Row:
-    """Build the LIVE row of a cluster (kind `CLUSTER`) or one of its objects that could not be read."""
+    """Build the row in the LIVE table of an object or a cluster (kind `CLUSTER`) that could not be read."""
     return _build_live_columns(origin, kind, name, None) | {"error": reason}
 
 
 def build_declared_rows(
     cluster: str, desired: DesiredResource | None, id_: ResourceId, owned: OwnedRecord | None
 ) -> Iterator[Row]:
-    """Build the DECLARED rows of a declared or owned resource; a set also has a row for each element.
+    """Build the rows of a declared or owned resource in the DECLARED table.
 
-    Secrets are included as hashes only.
+    A set has a row for the whole set and a row for each element. Secrets are included only as hashes.
     """
     elements = list_elements(id_, _get_body(desired), owned)
     if elements is None:
         yield build_declared_row(cluster, desired, id_, owned)
         return
     set_row = build_excluded_row(cluster, desired, id_, owned)
-    # The pass over the whole cluster needs the whole set.
+    # The second pass, over the whole cluster, needs the row with the whole set.
     yield set_row | {"live_sort": "", "live_key": ""}
     for element in elements:
         element_resource = (
@@ -92,7 +96,7 @@ def build_declared_rows(
 def build_excluded_rows(
     cluster: str, desired: DesiredResource | None, id_: ResourceId, owned: OwnedRecord | None
 ) -> Iterator[Row]:
-    """Build the DECLARED rows of a resource that a selector leaves out: it is known, but not compared."""
+    """Build the rows in the DECLARED table of a resource that the selector excludes from the comparison."""
     elements = list_elements(id_, _get_body(desired), owned)
     excluded_row = build_excluded_row(cluster, desired, id_, owned)
     if elements is None:
@@ -106,7 +110,7 @@ def build_excluded_rows(
 def build_declared_row(
     cluster: str, desired: DesiredResource | None, id_: ResourceId, owned: OwnedRecord | None
 ) -> Row:
-    """Build the DECLARED row of one resource that is not a set, or of one element."""
+    """Build the row in the DECLARED table of a resource that is not a set, or of one element of a set."""
     key = find_live_key(id_, _get_body(desired), owned)
     row = _build_resource_row(cluster, desired, id_, owned) | {
         "owned": None if owned is None else dump_canonical_json(dump_record(owned)),
@@ -127,7 +131,10 @@ def build_declared_row(
 def build_excluded_row(
     cluster: str, desired: DesiredResource | None, id_: ResourceId, owned: OwnedRecord | None
 ) -> Row:
-    """Build the DECLARED row of a resource that a selector leaves out: only context for other resources."""
+    """Build one row in the DECLARED table of a resource that the selector excludes.
+
+    The resource is not compared, but the comparison of other resources can depend on it.
+    """
     excluded_body = None if desired is None else _dump_body(desired)
     key = find_live_key(id_, _get_body(desired), owned)
     row = _build_resource_row(cluster, desired, id_, owned) | _build_key_columns(id_, key)
@@ -143,11 +150,12 @@ def build_declared_cluster_row(
     cleanup: PendingCleanup | None = None,
     policies: bool = False,
 ) -> Row:
-    """Build the DECLARED row of the cluster itself.
+    """Build the row of the cluster itself in the DECLARED table.
 
-    error: why its project or its state could not be read. cluster_id: the cluster that the state belongs to.
-    cleanup: the pending cleanup of earlier runs. policies: whether its project has policies, which must be
-    evaluated for the whole cluster.
+    error: the reason why the project or the state of the cluster could not be read, or None.
+    cluster_id: the id of the cluster to which the state belongs.
+    cleanup: the pending cleanup of earlier runs.
+    policies: whether the project has policies, which must be evaluated in the second pass.
     """
     row = _build_declared_columns(cluster, CLUSTER, cluster) | {
         **_build_fact_columns(_NO_FACTS),
@@ -172,7 +180,10 @@ def _get_body(desired: DesiredResource | None) -> object | None:
 
 
 def _build_key_columns(id_: ResourceId, key: LiveKey | None) -> Row:
-    """Return the key columns; empty if the key equals the resource's id, which halves the table's size."""
+    """Return the columns with the key of the live object.
+
+    Return no columns if the key equals the id of the resource, which halves the size of the table.
+    """
     if key is None or key == (id_.kind, id_.name):
         return {}
     return {"live_sort": key.sort, "live_key": key.key}
@@ -233,11 +244,12 @@ ROWS_A_BATCH = 5_000
 def read_live_rows(
     connections: Connections, name: str, labels: Mapping[str, str], now: datetime
 ) -> Iterator[Row]:
-    """Read all rows of a cluster: the cluster itself, then the objects of each collector.
+    """Read a cluster, and yield its rows for the LIVE table: the cluster itself, then its live objects.
 
-    name, labels: those of the cluster in its fleet. now: the start time of the read.
-    Raises Fault before the first row, but never later: subsequent errors are reported in rows. If a collector
-    other than the cluster's own fails, there is a row with the error for each sort of its objects.
+    name, labels: the name and labels of the cluster in the fleet file.
+    now: the time at which reading starts.
+    Raises Fault before the first row if the cluster cannot be read. If a different system cannot be read, the
+    table gets a row with the error for each object type of this system.
     """
     listings: list[LiveListing] = []
     unread_codecs: list[tuple[LiveCodec, str]] = []
@@ -279,22 +291,22 @@ def _explain_failure(problem: Fault | KdeclareError) -> str:
 
 
 def _is_not_configured(problem: Fault | KdeclareError) -> bool:
-    """Whether the environment does not configure this system, so that none of its objects are missing."""
+    """Return whether a system was not read because the environment does not configure the system."""
     return isinstance(problem, KdeclareError) and {d.code for d in problem.diagnostics} == {NOT_CONFIGURED}
 
 
 def build_unreachable_row(name: str, labels: Mapping[str, str], now: datetime, reason: str) -> Row:
-    """Build the only row of a cluster that could not be read."""
+    """Build the only row in the LIVE table of a cluster that could not be read."""
     return build_unread_row(RowOrigin(now, name, None, labels), CLUSTER, name, reason)
 
 
 def batch_rows(rows: Iterable[Row], schema: pa.Schema = LIVE) -> Iterator[pa.RecordBatch]:
-    """Group the rows of a table into batches of limited size."""
+    """Convert the rows of a table to Arrow batches of limited size."""
     rows = iter(rows)
     while batch := list(islice(rows, ROWS_A_BATCH)):
         yield pa.RecordBatch.from_pylist([_to_arrow_maps(row) for row in batch], schema)
 
 
 def _to_arrow_maps(row: Row) -> dict[str, Any]:
-    """Return a row with its map in the form that Arrow accepts."""
+    """Return a row with its labels in the form that Arrow requires for a map."""
     return {**row, "labels": list(row["labels"].items())}

@@ -1,4 +1,4 @@
-"""The tables of a fleet and their JSON files: schemas, format versions, completeness checks."""
+"""The schemas of the tables of a fleet, the format version of its files, and checks for completeness."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -12,12 +12,12 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonObject, as_object, parse_json
 
 FORMAT_VERSION = "1.0"
-"""The format version of snapshots and audits. If it changes, consumers must change, too."""
+"""The format version of snapshots and audits. If it changes, the programs that read the files must change."""
 
 _Shape = TypeVar("_Shape")
 
 CLUSTER = "Cluster"
-"""The kind of the row about a cluster itself. If the cluster could not be read, it has the error."""
+"""The kind of the row of a cluster itself. If the cluster could not be read, this row contains the error."""
 
 _TEXT = pa.string()
 _TIME = pa.timestamp("us", tz="UTC")
@@ -32,18 +32,18 @@ LIVE = pa.schema(
         ("kind", _TEXT),
         ("name", _TEXT),
         ("body", _TEXT),  # canonical JSON; null if there is an error
-        ("fingerprint", _TEXT),  # of the body
+        ("fingerprint", _TEXT),  # a hash of the body
         ("error", _TEXT),
-        ("labels", _LABELS),  # the cluster's
-        ("has", _HASHES),  # the facts about it, see `LiveFacts`; null if unknown
-        ("keys", _HASHES),
-        ("group_name", _TEXT),  # the group to count it in if it is unmanaged; null if it is listed by itself
+        ("labels", _LABELS),  # the labels of the cluster
+        ("has", _HASHES),  # the facts about the object, see `LiveFacts`; null if unknown
+        ("keys", _HASHES),  # the hashes of its keys, see `LiveFacts`; null if unknown
+        ("group_name", _TEXT),  # the group in which an unmanaged object is counted; null if it is listed
     ]
 )
-"""One row for each live object of a cluster, and one for the cluster.
+"""The live objects: one row for each live object of a cluster, and one row for the cluster itself.
 
-``kind`` and ``name`` are the sort and the key of the object (`LiveKey`). A column or a fact
-that an older snapshot lacks proves nothing, so the diff decides.
+``kind`` and ``name`` are the type and the key of the object (`LiveKey`). If an older snapshot does not have a
+column or a fact, the object is compared in full.
 """
 
 DECLARED = pa.schema(
@@ -51,26 +51,27 @@ DECLARED = pa.schema(
         ("cluster", _TEXT),
         ("kind", _TEXT),
         ("name", _TEXT),
-        ("live_sort", _TEXT),  # the sort of its live object; null if that is ``kind``
-        ("live_key", _TEXT),  # the key of its live object; null if that is ``name``
-        ("desired", _TEXT),  # canonical JSON of the body; null if the resource is owned only
-        ("left_out", _TEXT),  # the body if a selector leaves it out; desired and owned are null then
-        ("owned", _TEXT),  # canonical JSON of the record; for a cluster: its pending cleanup
-        ("labels", _LABELS),  # as declared, else as last applied
-        ("source", _TEXT),  # file:line:column
-        ("alone", pa.bool_()),  # its diff does not need the rows of other objects
-        ("always", pa.bool_()),  # facts cannot decide, always diff; for a cluster: it has policies
-        ("need", _HASHES),  # facts that the live object must have
-        ("forbid", _HASHES),  # facts that it must not have
-        ("keys", _HASHES),  # keys that it may have
-        ("gone", _HASHES),  # keys that it must not have; null if these are all that are not in ``keys``
-        ("cluster_id", _TEXT),  # for a cluster's own row: the cluster that its state belongs to
-        ("error", _TEXT),  # for a cluster's own row: why its project could not be read
+        ("live_sort", _TEXT),  # the type of the live object; null if it equals ``kind``
+        ("live_key", _TEXT),  # the key of the live object; null if it equals ``name``
+        ("desired", _TEXT),  # the declared body as canonical JSON; null if the resource is not declared
+        ("left_out", _TEXT),  # the declared body if the selector excludes the resource; else null
+        ("owned", _TEXT),  # the ownership record as canonical JSON; for a cluster: the pending cleanup
+        ("labels", _LABELS),  # the declared labels, or else the last applied labels
+        ("source", _TEXT),  # the position of the manifest: file:line:column
+        ("alone", pa.bool_()),  # whether the resource can be compared without the rows of other objects
+        ("always", pa.bool_()),  # whether facts are not sufficient; for a cluster: whether it has policies
+        ("need", _HASHES),  # the facts that the live object must have
+        ("forbid", _HASHES),  # the facts that the live object must not have
+        ("keys", _HASHES),  # the keys that the live object can have
+        ("gone", _HASHES),  # the keys that it must not have; null for all keys that are not in ``keys``
+        ("cluster_id", _TEXT),  # for a cluster: the id of the cluster to which the state belongs
+        ("error", _TEXT),  # for a cluster: the reason why its project could not be read
     ]
 )
-"""One row for each resource that is declared or owned (for each element of a set), and one for the cluster.
+"""The declared and owned resources: one row for each resource, and one row for the cluster itself.
 
-It is joined with the live table on cluster, sort and key.
+A set has a row for the whole set and a row for each element. The table is joined with the LIVE table on
+cluster, type and key of the live object.
 """
 
 FINDING = pa.struct(
@@ -83,7 +84,7 @@ FINDING = pa.struct(
         ("message", _TEXT),
     ]
 )
-"""One finding of the diff of a row."""
+"""One finding of a resource or live object."""
 
 FINDINGS = pa.schema(
     [
@@ -94,10 +95,10 @@ FINDINGS = pa.schema(
         *[(field.name, field.type) for field in FINDING],
         ("labels", _LABELS),
         ("first_seen", _TIME),
-        ("status", _TEXT),  # new, or known from the audit before
+        ("status", _TEXT),  # new, or known from the audit to compare with
     ]
 )
-"""The rows of an audit; they are partitioned by the additional column ``audit_id``."""
+"""The findings of an audit. The table is partitioned by an additional column, ``audit_id``."""
 
 SUMMARY = pa.schema(
     [
@@ -110,16 +111,18 @@ SUMMARY = pa.schema(
         ("count", pa.int64()),
     ]
 )
-"""The number of findings by cluster, kind, path and team; partitioned like the findings."""
+"""The number of findings by cluster, kind, path and team. Partitioned by ``audit_id``, like the findings."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileFormat:
-    """A file format, with the messages of its errors.
+    """A file format, with the texts of its errors.
 
-    code: the code of both errors. name: what the file describes. broken, invalid_hint: summary and hint for a
-    file that does not have this format. command: the command that writes such files. version_hint: the hint
-    for a different format version.
+    code: the code of all errors.
+    name: the object that a file of this format describes.
+    broken, invalid_hint: the summary and the hint of the error for a file that does not have this format.
+    command: the command that writes files of this format.
+    version_hint: the hint of the error for an unsupported format version.
     """
 
     code: str
@@ -130,7 +133,10 @@ class FileFormat:
     version_hint: str
 
     def read(self, text: str, where: str) -> JsonObject:
-        """Parse a text. Raises KdeclareError for a different format version and for invalid text."""
+        """Parse the contents of a file. where: the name of the file, for errors.
+
+        Raises KdeclareError if the format version is not supported, or if the contents are invalid.
+        """
         try:
             data = as_object(parse_json(text))
             version = data["format_version"]
@@ -142,9 +148,10 @@ class FileFormat:
         raise KdeclareError(error(self.code, "Unsupported format version", detail, hint=self.version_hint))
 
     def bind(self, shape: type[_Shape], text: str, where: str, absent: JsonObject | None = None) -> _Shape:
-        """Parse a text into a dataclass. Raises KdeclareError as `read` does.
+        """Parse the contents of a file into a dataclass. where: the name of the file, for errors.
 
         absent: defaults for fields that earlier versions of kdeclare did not write.
+        Raises KdeclareError if the format version is not supported, or if the contents are invalid.
         """
         data = self.read(text, where)
         try:
@@ -162,9 +169,9 @@ _MAX_NAMED = 5
 
 
 def require_complete_table(table: str, counts: Mapping[str, int], clusters: Sequence[str]) -> None:
-    """Raise KdeclareError unless a table has exactly one row of its own for each of these clusters.
+    """Raise KdeclareError unless a table has exactly one row of kind `CLUSTER` for each of these clusters.
 
-    counts: the number of a cluster's rows of itself, by cluster name.
+    counts: the number of rows of kind `CLUSTER`, by cluster name.
     """
     missing_clusters = [name for name in clusters if not counts.get(name)]
     repeated_clusters = [name for name, count in counts.items() if count > 1]
@@ -187,7 +194,7 @@ def require_complete_table(table: str, counts: Mapping[str, int], clusters: Sequ
 
 
 def require_written_rows(table: str, written_count: int, visible_count: int) -> None:
-    """Raise KdeclareError unless the driver sees exactly the rows that executors wrote."""
+    """Raise KdeclareError unless the driver sees as many rows as the executors wrote."""
     if visible_count != written_count:
         raise _build_incomplete_error(
             f"Executors wrote {written_count:,} rows of the table '{table}', but "

@@ -1,4 +1,4 @@
-"""The record of a snapshot: its existence publishes the snapshot, and it summarizes the rows."""
+"""The record of a snapshot, which summarizes its rows. A snapshot is published when its record is written."""
 
 from dataclasses import field
 from datetime import datetime
@@ -32,8 +32,9 @@ _Time = Annotated[
 class SnapshotCluster:
     """One cluster of a snapshot.
 
-    unread: the object types that could not be read, with the reasons; each counts as one of ``failed``.
-    others: the number of objects other than topics. Neither of these two is in the record.
+    unread: the object types that could not be read, with the reasons. Each type counts as one resource in
+        ``failed``. Not in the file.
+    others: the counts of live objects other than topics, by object type. Not in the file.
     """
 
     name: str
@@ -56,15 +57,15 @@ class SnapshotCluster:
 
     @property
     def rows(self) -> int:
-        """The number of the cluster's rows in the snapshot, including its own."""
+        """The number of rows of the cluster in the snapshot, including the row of the cluster itself."""
         return 1 + self.resources + self.failed
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotRecord:
-    """The record of a snapshot, also in snapshots/ID.json of its folder.
+    """The record of a snapshot, also in ``snapshots/ID.json``.
 
-    Its rows are in ``path``, partitioned by cluster.
+    The rows of the snapshot are in ``path``, partitioned by cluster.
     """
 
     snapshot_id: str
@@ -76,24 +77,30 @@ class SnapshotRecord:
 
     @property
     def incomplete(self) -> tuple[SnapshotCluster, ...]:
-        """The clusters that could not be read, or only partially."""
+        """The clusters that were not read, or were read only partially."""
         return tuple(cluster for cluster in self.clusters if not cluster.whole)
 
 
 def format_snapshot_path(snapshot_id: str, taken_at: datetime) -> str:
-    """Return the path of a snapshot's rows; paths are grouped by day, so that a day can be read by itself."""
+    """Return the path of a snapshot's rows. Paths are grouped by day, so that a single day can be read."""
     return f"data/day={taken_at:%Y-%m-%d}/snapshot={snapshot_id}"
 
 
 def parse_record(text: str, source: str) -> SnapshotRecord:
-    """Parse a record. Raises KdeclareError for another format version and for text that is not a record."""
+    """Parse the contents of a snapshot's record. source: the name of the file, for errors.
+
+    Raises KdeclareError if the format version is not supported, or if the file is not a record.
+    """
     return _FILE_FORMAT.bind(SnapshotRecord, text, source)
 
 
 def require_all_rows(cluster: SnapshotCluster, count: int, source: str) -> None:
-    """Raise KdeclareError if a cluster has fewer rows than were written.
+    """Raise KdeclareError if a snapshot has fewer rows of a cluster than were written.
 
-    Spark silently skips empty and missing files. source: the snapshot's folder.
+    The check is needed because Spark skips empty and missing files without an error.
+
+    count: the number of rows that were read.
+    source: the folder of the snapshot, for the error.
     """
     if count < cluster.rows:
         raise KdeclareError(

@@ -1,4 +1,4 @@
-"""Storage for the results of a fleet: the `Storage` protocol, local folders, and their ownership check."""
+"""Storage for snapshots and audits: the `Storage` protocol, and its implementation for local folders."""
 
 import errno
 import json
@@ -23,10 +23,10 @@ from kdeclare.engine.state.durable_files import (
 
 
 class Storage(Protocol):
-    """One folder; paths are relative to it and use slashes.
+    """A folder for snapshots and audits. Paths are relative to the folder and use slashes.
 
-    Raises KdeclareError ``cannot-read`` or ``cannot-write`` with the path and the reason (disk full,
-    permission denied, not found).
+    The methods raise KdeclareError (``cannot-read`` or ``cannot-write``) with the path and the reason, such
+    as a full disk or a missing permission.
     """
 
     @property
@@ -34,31 +34,35 @@ class Storage(Protocol):
         """The URI of the folder, in the form that Spark accepts."""
 
     def exists(self, path: str) -> bool:
-        """Whether the file or folder exists."""
+        """Return whether a file or folder exists."""
 
     def names(self, path: str) -> tuple[str, ...]:
-        """Return the names in a folder, sorted; empty if the folder does not exist."""
+        """Return the names of the files and folders in a folder, sorted.
+
+        Return an empty tuple if the folder does not exist. Hidden files are omitted.
+        """
 
     def read(self, path: str) -> str:
-        """Return the text of a file."""
+        """Return the contents of a text file."""
 
     def write(self, path: str, text: str) -> None:
-        """Write a file atomically, creating its parent folders; replaces an existing file."""
+        """Write a file atomically. Replace an existing file, and create missing parent folders."""
 
     def write_all(self, texts: Mapping[str, str]) -> None:
-        """Write several files, by path; none is replaced before all are written to temporary files.
+        """Write several files. Do not replace any file before all new files are written to temporary files.
 
-        In object stores, where a file appears when it is closed, they are written one after the other.
+        texts: the contents of the files, by path.
+        In object stores, there are no temporary files, and the files are written one after the other.
         """
 
     def rename(self, path: str, to: str) -> None:
         """Move a folder to a path that does not exist yet."""
 
     def remove(self, path: str) -> None:
-        """Delete a file, or a folder with its contents; does nothing if it does not exist."""
+        """Delete a file, or a folder with its contents, if it exists."""
 
     def remove_empty(self, path: str) -> None:
-        """Delete an empty folder; does nothing if it is not empty or does not exist."""
+        """Delete a folder if it exists and is empty."""
 
 
 def build_read_error(path: str, reason: str) -> KdeclareError:
@@ -74,10 +78,7 @@ def build_read_error(path: str, reason: str) -> KdeclareError:
 
 
 def build_write_error(path: str, reason: str) -> KdeclareError:
-    """Return the error for a file or folder that cannot be written, moved or deleted.
-
-    Its previous contents are intact.
-    """
+    """Return the error for a file or folder that cannot be written, moved or deleted."""
     return KdeclareError(
         error(
             "cannot-write",
@@ -94,22 +95,25 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 
 @dataclass(frozen=True, slots=True)
 class LocalStorage:
-    """A local folder, which need not exist yet; see `Storage`."""
+    """A local folder; see `Storage`. The folder does not have to exist yet."""
 
     folder: Path
 
     @property
     def uri(self) -> str:
-        """``file://`` and the absolute path, not percent-encoded: Hadoop does not decode ``%20``."""
+        """The URI of the folder: ``file://`` and the absolute path.
+
+        The path is not percent-encoded, because Hadoop does not decode ``%20``.
+        """
         return f"file://{self.folder.absolute().as_posix()}"
 
     def exists(self, path: str) -> bool:
-        """Whether the file or folder exists."""
+        """Return whether a file or folder exists."""
         with _report_read_errors(self._resolve(path)):
             return os.path.lexists(self._resolve(path))
 
     def names(self, path: str) -> tuple[str, ...]:
-        """Return the names in a folder, sorted, without hidden files such as those of interrupted writes."""
+        """Return the names in a folder, sorted, without hidden files such as files of interrupted writes."""
         folder = self._resolve(path)
         with _report_read_errors(folder):
             try:
@@ -119,7 +123,7 @@ class LocalStorage:
         return tuple(sorted(name for name in found if not name.startswith(".")))
 
     def read(self, path: str) -> str:
-        """Return the text of a file."""
+        """Return the contents of a text file."""
         file = self._resolve(path)
         with _report_read_errors(file):
             data = file.read_bytes()
@@ -129,14 +133,14 @@ class LocalStorage:
             raise build_read_error(str(file), "the file is not UTF-8 text") from cause
 
     def write(self, path: str, text: str) -> None:
-        """Write a file atomically, even if the machine crashes; replaces an existing file."""
+        """Write a file atomically, even if the machine crashes. Replace an existing file."""
         file = self._resolve(path)
         with _report_write_errors(file):
             make_folder(file.parent)
             replace_file(file, text.encode(), mode=find_mode(file))
 
     def write_all(self, texts: Mapping[str, str]) -> None:
-        """Write several files; none is replaced before all are on disk."""
+        """Write several files. Do not replace any file before all new files are on disk."""
         files = {self._resolve(path): text.encode() for path, text in texts.items()}
         with _report_write_errors(self.folder):
             for file in files:
@@ -154,7 +158,7 @@ class LocalStorage:
             sync_folder(target.parent)
 
     def remove(self, path: str) -> None:
-        """Delete a file, or a folder with its contents; does nothing if it does not exist."""
+        """Delete a file, or a folder with its contents, if it exists."""
         target = self._resolve(path)
         with _report_write_errors(target):
             try:
@@ -167,7 +171,7 @@ class LocalStorage:
 
     def remove_empty(self, path: str) -> None:
         """Delete a folder if it is empty."""
-        with suppress(OSError):  # another command is using the folder, or has removed it
+        with suppress(OSError):  # another command is using the folder, or has already deleted the folder
             self._resolve(path).rmdir()
 
     def _resolve(self, path: str) -> Path:
@@ -175,7 +179,7 @@ class LocalStorage:
 
 
 def find_local_storage(location: str) -> LocalStorage | None:
-    """Return the storage of a path or a ``file:`` URI; None for any other URI, which Hadoop handles."""
+    """Return the storage for a path or a ``file:`` URI, or None for other URIs, which Hadoop handles."""
     scheme = _SCHEME.match(location)
     if scheme is None:
         return LocalStorage(Path(location))
@@ -201,18 +205,18 @@ def _report_write_errors(path: Path) -> Iterator[None]:
 
 
 SNAPSHOTS, AUDITS = "snapshots", "audits"
-"""Folders of records, one file each; file names sort by time."""
+"""The folders with the records of snapshots and audits. Each record is a file, whose name sorts by time."""
 
 
 def list_record_ids(storage: Storage, folder: str) -> tuple[str, ...]:
-    """Return the ids of all records in one of these folders, oldest first."""
+    """Return the ids of all snapshots or audits, oldest first. folder: `SNAPSHOTS` or `AUDITS`."""
     return tuple(name.removesuffix(".json") for name in storage.names(folder) if name.endswith(".json"))
 
 
 def require_same_fleet(storage: Storage, fleet: str) -> None:
-    """Raise KdeclareError if the newest snapshot or audit of a folder belongs to another fleet.
+    """Raise KdeclareError if the newest snapshot or audit in a storage belongs to a different fleet.
 
-    Unreadable records are ignored here; the code that needs them reports them.
+    Unreadable records are ignored. They are reported when their data is needed.
     """
     for folder in (SNAPSHOTS, AUDITS):
         record_ids = list_record_ids(storage, folder)

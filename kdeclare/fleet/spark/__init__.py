@@ -1,1 +1,1 @@
-"""Everything that uses Spark."""
+"""Snapshots and audits with Spark."""

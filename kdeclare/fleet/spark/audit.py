@@ -1,4 +1,4 @@
-"""An audit in Spark: the findings, the second pass over whole clusters, and the summary."""
+"""Audit a fleet with Spark: write the findings, including those of the second pass, and the summary."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -44,10 +44,13 @@ from kdeclare.fleet.spark.tables import (
 )
 
 MakeEvaluator = Callable[[str], ClusterEvaluator | None]
-"""Returns the evaluator of a cluster, None if its project has no policies; called where the task runs."""
+"""Returns the policy evaluator of the cluster with the given name, or None if its project has no policies.
+
+Spark calls the function in the tasks on executors.
+"""
 
 CLUSTER_FINDINGS_SCHEMA = pa.schema([field for field in FINDINGS if field.name in RESULT])
-"""The columns of findings and notices; notices have only the columns of the cluster and ``message``."""
+"""The columns of findings and notices. For notices, only the cluster and ``message`` are set."""
 
 _COLUMNS = (
     "cluster",
@@ -66,14 +69,14 @@ _COLUMNS = (
     "error",
 )
 _ROW_ORIGINS = ("cluster", "declared", "live")
-"""The origins of rows, in the order of sorting: first the only row of the cluster itself."""
+"""The origins of rows, in sort order, so that the row of the cluster itself comes first."""
 
 
 def find_in_whole_clusters(declared: DataFrame, live: DataFrame, make_evaluator: MakeEvaluator) -> DataFrame:
-    """Return the findings that need whole clusters, with the columns `CLUSTER_FINDINGS_SCHEMA`.
+    """Return the findings of the second pass, which needs all rows of a cluster.
 
-    Only clusters that are ``concerned`` are processed, see `count_declared`. The result includes notices
-    about what could not be determined, see `read_notices`.
+    The result has the columns `CLUSTER_FINDINGS_SCHEMA`, and also contains notices, see `read_notices`. Only
+    clusters that need the second pass are processed, see `count_declared`.
     """
     is_cluster_row = f.col("kind") == CLUSTER
     clusters = (
@@ -111,12 +114,12 @@ def find_in_whole_clusters(declared: DataFrame, live: DataFrame, make_evaluator:
 
 
 def select_findings(cluster_findings: DataFrame) -> DataFrame:
-    """Select the findings, without notices."""
+    """Return the findings of the second pass, without the notices."""
     return cluster_findings.where("finding is not null")
 
 
 def read_notices(cluster_findings: DataFrame) -> dict[str, str]:
-    """Return the notices about what could not be determined, by cluster. Raises KdeclareError."""
+    """Return the notices about policies that could not be evaluated, by cluster. Raises KdeclareError."""
     with translate_spark_errors():
         rows = cluster_findings.where("finding is null").select("cluster", "message").collect()
     return {row["cluster"]: row["message"] for row in rows}
@@ -127,7 +130,7 @@ def _find_in_partition(
 ) -> Iterator[tuple[Any, ...]]:
     use_providers(providers)
     for name, group in groupby(rows, key=itemgetter("cluster")):
-        # A separate function, so that only one cluster is in memory at a time.
+        # This is a separate function, so that only one cluster is in memory at a time.
         yield from _find_in_group(name, group, make_evaluator)
 
 
@@ -174,12 +177,12 @@ def _build_row(
 
 
 MEMORY_TABLES = ("findings", "unseen")
-"""The tables that later audits are compared with: findings, and earlier ones that were not checked again."""
+"""The tables that later audits are compared with: findings, and unchecked findings of earlier audits."""
 AUDIT_TABLES = (*MEMORY_TABLES, "summary")
 """The tables that an audit writes."""
 
 _MAX_ROWS = 10_000
-"""The maximum number of findings in reports; the tables have all."""
+"""The maximum number of findings in reports. The tables contain all findings."""
 _MAX_FIXED_ROWS = 500
 _MAX_TREND_POINTS = 60
 """The maximum number of earlier audits in the trend."""
@@ -187,10 +190,13 @@ _MAX_TREND_POINTS = 60
 
 @dataclass(frozen=True, slots=True)
 class ComparedTables:
-    """The inputs of an audit: the declared and the live table, and the findings of earlier audits.
+    """The tables that are the inputs of an audit.
 
-    coverage: the scope of the audit. newest: the remembered findings of the latest audit. since: the
-    remembered findings of the audit to compare with. Either both are None or neither is.
+    declared, live: the DECLARED and LIVE tables.
+    coverage: the scope of the audit.
+    newest: the findings of the latest audit, including unchecked findings of earlier audits. None if there is
+        no earlier audit.
+    since: the same for the audit to compare with.
     """
 
     declared: DataFrame
@@ -204,7 +210,8 @@ class ComparedTables:
 class ClusterNotes:
     """Additional results of `write_findings`, by cluster.
 
-    declared: the number of declared resources. notices: what could not be determined, in words.
+    declared: the number of declared resources.
+    notices: the notices about policies that could not be evaluated.
     """
 
     declared: Mapping[str, int]
@@ -214,7 +221,9 @@ class ClusterNotes:
 def require_unaltered(live: DataFrame, clusters: Sequence[SnapshotCluster], source: str) -> None:
     """Raise KdeclareError if a snapshot has fewer or more rows than were written.
 
-    live: the rows of these ``clusters``. source: the name of the snapshot in the error.
+    live: the rows of the snapshot.
+    clusters: the clusters of the snapshot, with the numbers of rows that were written.
+    source: the name of the snapshot, for the error.
     """
     counts = audit_counts.count_rows_by_cluster(live)
     for cluster in clusters:
@@ -225,7 +234,7 @@ def require_unaltered(live: DataFrame, clusters: Sequence[SnapshotCluster], sour
 
 
 def _reject_duplicates(live: DataFrame, source: str) -> None:
-    """Raise the error for duplicate rows: a diff would depend on which of them is read first."""
+    """Raise the error for duplicate rows. With duplicates, findings would depend on the order of reading."""
     with translate_spark_errors():
         repeated = find_duplicates(live).limit(3).collect()
     names = ", ".join(f"{row['kind']}/{row['name']} of {row['cluster']}" for row in repeated)
@@ -240,7 +249,10 @@ def _reject_duplicates(live: DataFrame, source: str) -> None:
 
 
 def write_findings(bench: Workbench, tables: ComparedTables, make_evaluator: MakeEvaluator) -> ClusterNotes:
-    """Write the tables ``findings`` and ``unseen``. Raises KdeclareError."""
+    """Write the tables ``findings`` (of this audit) and ``unseen`` (unchecked findings of earlier audits).
+
+    Raises KdeclareError.
+    """
     coverage = tables.coverage
     drift_rows = find_drift_rows(tables.declared, tables.live, unmanaged_keys=coverage.unmanaged_keys)
     undetermined: Mapping[str, str] = {}
@@ -273,9 +285,10 @@ def summarize_audit(
     earlier_audits: EarlierAudits | None,
     cluster_notes: ClusterNotes,
 ) -> Audit:
-    """Write the table ``summary`` and return the audit; ``findings`` must have been written.
+    """Write the table ``summary``, and return the audit. Call `write_findings` before.
 
-    earlier_audits: the earlier audits, if there are any. cluster_notes: the result of `write_findings`.
+    earlier_audits: the earlier audits to compare with, or None if there is no earlier audit.
+    cluster_notes: the result of `write_findings`.
     Raises KdeclareError.
     """
     found_rows = bench.read("findings", FINDINGS)
@@ -318,6 +331,6 @@ def summarize_audit(
 
 
 def _build_trend(earlier: AuditSummary) -> tuple[TrendPoint, ...]:
-    """Return the trend of an earlier audit, followed by that audit with the findings it remembers."""
+    """Return the trend of the latest audit, extended by the counts of this latest audit."""
     current_point = TrendPoint(earlier.audit_id, earlier.taken_at, len(earlier.clusters), earlier.remembered)
     return (*earlier.trend[1 - _MAX_TREND_POINTS :], current_point)

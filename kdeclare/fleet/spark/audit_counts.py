@@ -1,4 +1,4 @@
-"""Counts of the tables by cluster, kind, path and team. Only the counts are collected on the driver."""
+"""Count the rows of tables by cluster, kind, path and team. Only the counts are collected on the driver."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -17,11 +17,11 @@ from kdeclare.fleet.spark.tables import count_declared, select_cluster_rows
 from kdeclare.manifests.policies import TOPIC
 
 _MAX_HEAT_PATHS = 40
-"""The maximum number of paths of a heat map, the most frequent first."""
+"""The maximum number of paths in a heat map. The most frequent paths are chosen."""
 
 
 def read_snapshot_clusters(live: DataFrame) -> tuple[SnapshotCluster, ...]:
-    """Summarize each cluster of a snapshot, sorted by name. Raises KdeclareError."""
+    """Return a summary of each cluster of a snapshot, sorted by name. Raises KdeclareError."""
     sorts = list_counted_sorts()
     with translate_spark_errors():
         cluster_rows = select_cluster_rows(live).collect()
@@ -48,7 +48,10 @@ def _count_by_cluster(live: DataFrame, sorts: Sequence[CountedSort]) -> DataFram
 
 
 def _build_count_columns(number: int, sort: CountedSort, is_unread_sort: Column) -> tuple[Column, Column]:
-    """Build the columns that count all and internal objects of a type. Rows of unread types do not count."""
+    """Build the columns with the number of all objects and of internal objects of a type.
+
+    is_unread_sort: a condition for rows with the error of a whole type, which are not counted.
+    """
     is_of_sort = (f.col("kind") == sort.sort) & ~is_unread_sort
     is_internal = f.lit(False)
     if sort.internal_marker is not None:
@@ -86,7 +89,7 @@ def _build_snapshot_cluster(
 
 
 def count_declared_resources(declared: DataFrame) -> tuple[dict[str, int], bool]:
-    """Return how many resources each cluster declares, and whether any needs the second pass.
+    """Return the number of resources that each cluster declares, and whether a cluster needs the second pass.
 
     Raises KdeclareError.
     """
@@ -102,9 +105,11 @@ def build_cluster_summaries(
     counts_by_cluster: Mapping[str, KindCounts],
     notices: Mapping[str, str],
 ) -> tuple[ClusterSummary, ...]:
-    """Summarize each cluster of an audit, sorted by name. Raises KdeclareError.
+    """Return a summary of each cluster of an audit, sorted by name. Raises KdeclareError.
 
-    declared_counts: the number of declared resources; counts_by_cluster: findings by kind; all by cluster.
+    declared_counts: the number of declared resources, by cluster.
+    counts_by_cluster: the number of findings by kind, by cluster.
+    notices: the notices about policies that could not be evaluated, by cluster.
     """
     with translate_spark_errors():
         declared_clusters = select_cluster_rows(declared).select("cluster", "labels", "error").collect()
@@ -145,7 +150,7 @@ def _build_cluster_summary(
 
 
 def build_summary_table(findings: DataFrame, taken_at: datetime) -> DataFrame:
-    """Count findings, with the columns `rows.SUMMARY`."""
+    """Return the counts of findings as a table with the columns `rows.SUMMARY`."""
     counts = findings.groupBy(
         "cluster", "kind", "finding", "path", f.coalesce(f.col("labels")["team"], f.lit("")).alias("team")
     ).count()
@@ -153,7 +158,10 @@ def build_summary_table(findings: DataFrame, taken_at: datetime) -> DataFrame:
 
 
 def count_by_finding(summary: DataFrame, column: str) -> dict[str, KindCounts]:
-    """Count findings by kind, for each value of a column of the summary. Raises KdeclareError."""
+    """Return the number of findings by kind, for each value of a column of the summary table.
+
+    Raises KdeclareError.
+    """
     with translate_spark_errors():
         rows = summary.groupBy(column, "finding").agg(f.sum("count").alias("count")).collect()
     counts: dict[str, dict[FindingKind, int]] = {}
@@ -163,14 +171,14 @@ def count_by_finding(summary: DataFrame, column: str) -> dict[str, KindCounts]:
 
 
 def count_kinds(findings: DataFrame) -> KindCounts:
-    """Count findings by kind, from the findings themselves. Raises KdeclareError."""
+    """Return the number of findings by kind. Raises KdeclareError."""
     with translate_spark_errors():
         rows = findings.groupBy("finding").count().collect()
     return _order_counts({FindingKind(row["finding"]): row["count"] for row in rows})
 
 
 def sum_counts(counts: Mapping[str, KindCounts]) -> KindCounts:
-    """Sum the counts of all clusters."""
+    """Return the sums of the counts of all clusters, by kind of finding."""
     sums: dict[FindingKind, int] = {}
     for cluster_counts in counts.values():
         for kind, count in cluster_counts.items():
@@ -183,7 +191,7 @@ def _order_counts(counts: Mapping[FindingKind, int]) -> KindCounts:
 
 
 def build_heat_map(summary: DataFrame) -> tuple[HeatCell, ...]:
-    """Count findings by cluster and path, for the most frequent paths. Raises KdeclareError."""
+    """Return the number of findings by cluster and path for the most frequent paths. Raises KdeclareError."""
     by_path = summary.groupBy("path").agg(f.sum("count").alias("all")).orderBy(f.desc("all"), "path")
     top_paths = by_path.limit(_MAX_HEAT_PATHS).select(f.col("path").alias("top"))
     cells = (
@@ -224,7 +232,7 @@ def _build_audit_row(row: Row) -> AuditRow:
 
 
 def count_known(findings: DataFrame) -> int:
-    """Return how many of the findings the earlier audit also had. Raises KdeclareError."""
+    """Return the number of findings that the audit to compare with also has. Raises KdeclareError."""
     return count_rows(findings.where("status = 'known'"))
 
 
@@ -245,5 +253,5 @@ def _find_version(body: str | None) -> str | None:
 
 
 def _to_utc(time: datetime) -> datetime:
-    """Convert a time from Spark, which returns local times without a time zone, to UTC."""
+    """Convert a time from Spark to UTC. Spark returns local times without a time zone."""
     return time.astimezone(UTC)

@@ -1,4 +1,4 @@
-"""Find the drift of a fleet with Spark, and compare it with earlier audits."""
+"""Compare the resources of a fleet with their live objects in Spark, and compare the findings of audits."""
 
 import functools
 from collections.abc import Callable, Collection, Sequence
@@ -18,7 +18,7 @@ from kdeclare.fleet.spark.tables import build_cluster_context, to_spark_type
 
 KEY = ("cluster", "kind", "name")
 RESULT = ("taken_at", *KEY, *FINDING.names, "labels")
-"""The columns of findings before the comparison with an earlier audit."""
+"""The columns of findings that were not compared with an earlier audit yet."""
 
 _NEEDS_DIFF = """
     d.name is null or l.name is null or d.desired is null or d.always or l.error is not null
@@ -28,32 +28,34 @@ _NEEDS_DIFF = """
     or not forall(d.need, fact -> array_contains(l.has, fact))
     or arrays_overlap(d.forbid, l.has)
 """
-"""The negation of `in_process_audit.proves_no_drift`, in SQL. Rows for which it is null need a diff, too."""
+"""The negation of `in_process_audit.proves_no_drift` in SQL. Null also means that a diff is needed."""
 
 _HAS_UNEXPECTED_KEYS = "not forall(l.keys, key -> array_contains(d.keys, key))"
 _HAS_KEYS_TO_REMOVE = "d.gone is null or arrays_overlap(d.gone, l.keys)"
-"""The conditions for ``keys``: the first with unmanaged keys, the second without."""
+"""The conditions for ``{keys}``: the first if unmanaged keys are reported, the second if they are not."""
 
 _OTHER_CLUSTER_MESSAGE = "if(d.cluster_id <> l.cluster_id, {}, null)".format(
     "concat('{}', d.cluster_id, '{}', l.cluster_id, '{}')".format(*explain_other_cluster("|", "|").split("|"))
 )
-"""The message of `explain_other_cluster` as SQL; null if the cluster ids do not differ."""
+"""The message of `explain_other_cluster` as an SQL expression, which is null if the cluster ids are equal."""
 
 _GROUP_MESSAGE = "concat('{}', count, '{}', group_name, '{}')".format(
     *(part.replace("'", "\\'") for part in explain_unmanaged_group("|", "|").split("|"))
 )
-"""The message of `explain_unmanaged_group` as SQL."""
+"""The message of `explain_unmanaged_group` as an SQL expression."""
 
 _JOIN_COLUMNS = ("joined_sort", "joined_key")
 _DIFF_COLUMNS = ("kind", "name", "desired", "owned", "live", "error", "within", "labels", "source")
 
 
 def find_drift_rows(declared: DataFrame, live: DataFrame, *, unmanaged_keys: bool = True) -> DataFrame:
-    """Return the findings of resources that can be diffed alone, with the columns `RESULT`.
+    """Return the findings of self-contained resources and undeclared live objects.
 
-    Tables are as in `fleet.rows`. unmanaged_keys: whether to report keys that are neither declared nor owned;
-    if many resources have such keys, this is most of the work. For a cluster that could not be read in one of
-    the tables, that is the only finding. Tasks must have the same providers as this process, or they fail.
+    declared, live: the DECLARED and LIVE tables, see `fleet.rows`.
+    unmanaged_keys: whether to report keys that are neither declared nor owned. If many resources have such
+        keys, the audit takes much longer.
+    The result has the columns `RESULT`. A cluster with an error in one of the tables has this error as its
+    only finding. The executors must have the same providers as this process; otherwise tasks fail.
     """
     has_groups = any(codec.groups for codec in load_codecs())
     needs_diff = _NEEDS_DIFF.format(keys=_HAS_UNEXPECTED_KEYS if unmanaged_keys else _HAS_KEYS_TO_REMOVE)
@@ -76,7 +78,7 @@ def find_drift_rows(declared: DataFrame, live: DataFrame, *, unmanaged_keys: boo
     diff_input = pairs.join(clusters, "cluster", "left").withColumn(
         "taken_at", f.coalesce("taken_at", f.current_timestamp())
     )
-    # Nondeterministic, or Spark would call it twice, once to filter the rows that have findings.
+    # Spark would call a deterministic function twice: first to filter the rows, then for the findings.
     diff_rows = arrow_udf(_make_differ(list_providers()), to_spark_type(pa.list_(FINDING)))  # type: ignore[call-overload]
     diff_rows = diff_rows.asNondeterministic()
     findings = (
@@ -91,17 +93,17 @@ def find_drift_rows(declared: DataFrame, live: DataFrame, *, unmanaged_keys: boo
 
 
 def drop_unmanaged_keys(findings: DataFrame) -> DataFrame:
-    """Drop the findings for which `Finding.is_unmanaged_key` is true."""
+    """Return the findings without undeclared keys of declared resources."""
     return findings.where(~build_unmanaged_key_filter())
 
 
 def find_duplicates(table: DataFrame) -> DataFrame:
-    """Return the keys that a table contains more than once; a valid table has none."""
+    """Return the keys of the rows that a table contains more than once. A valid table has no such rows."""
     return table.groupBy(*KEY).count().where("count > 1")
 
 
 def _join_live(declared: DataFrame, live: DataFrame) -> DataFrame:
-    """Join both tables as ``d`` and ``l``: each declared resource with its live object."""
+    """Join each row of the DECLARED table (``d``) with its live object in the LIVE table (``l``)."""
     join_expressions = ("coalesce(live_sort, kind)", "coalesce(live_key, name)")
     keyed_declared = declared.withColumns(
         dict(zip(_JOIN_COLUMNS, map(f.expr, join_expressions), strict=True))
@@ -115,7 +117,7 @@ def _join_live(declared: DataFrame, live: DataFrame) -> DataFrame:
 
 
 def _count_groups(objects: DataFrame) -> DataFrame:
-    """Return one finding per group of unmanaged objects, in clusters that were read without errors."""
+    """Return one finding for each group of unmanaged objects. Clusters with errors have no such findings."""
     counted = objects.where("within is not null").groupBy("taken_at", "cluster", "kind", "group_name").count()
     return counted.selectExpr(
         "taken_at",
@@ -133,7 +135,7 @@ def _count_groups(objects: DataFrame) -> DataFrame:
 
 
 def _make_differ(providers: Sequence[InstalledProvider]) -> Callable[..., pa.Array]:
-    """Return the function that tasks call, which uses the same providers as the driver."""
+    """Return the function that compares resources in tasks, with the same providers as on the driver."""
 
     def diff_rows(*columns: pa.Array) -> pa.Array:
         use_providers(providers)
@@ -157,8 +159,9 @@ IDENTITY = ("cluster", "kind", "name", "finding", "path")
 class AuditCoverage:
     """The scope of an audit.
 
-    clusters: the names of the audited clusters. left_out: the names of the fleet's other clusters.
-    unmanaged_keys: whether undeclared keys of declared resources are reported.
+    clusters: the names of the audited clusters.
+    left_out: the names of the clusters of the fleet that are not audited.
+    unmanaged_keys: whether the audit reports undeclared keys of declared resources.
     """
 
     clusters: Collection[str]
@@ -166,7 +169,7 @@ class AuditCoverage:
     unmanaged_keys: bool = True
 
     def build_coverage_filter(self) -> Column:
-        """Select the earlier findings that this audit would report if they still existed."""
+        """Return a condition for earlier findings that this audit reports if they still exist."""
         in_selected_clusters = f.col("cluster").isin(list(self.clusters))
         return (
             in_selected_clusters
@@ -175,12 +178,12 @@ class AuditCoverage:
         )
 
     def build_fleet_filter(self) -> Column:
-        """Select the earlier findings whose cluster is still in the fleet."""
+        """Return a condition for earlier findings whose cluster is still in the fleet."""
         return f.col("cluster").isin([*self.clusters, *self.left_out])
 
 
 def build_unmanaged_key_filter() -> Column:
-    """Return `Finding.is_unmanaged_key` as a column."""
+    """Return a condition for findings about undeclared keys of declared resources."""
     return (f.col("finding") == str(FindingKind.UNMANAGED)) & f.col("path").isNotNull()
 
 
@@ -189,8 +192,9 @@ def add_first_seen(
 ) -> DataFrame:
     """Add the columns ``first_seen`` and ``status`` (new or known) to findings.
 
-    newest_memory: the remembered findings of the latest audit, which provide ``first_seen``; None without an
-    earlier audit. baseline_memory: the remembered findings of the audit to compare with.
+    newest_memory: the findings of the latest audit, including unchecked findings of earlier audits. They
+        determine ``first_seen``. None if there is no earlier audit.
+    baseline_memory: the same for the audit to compare with. These findings determine ``status``.
     """
     if newest_memory is None or baseline_memory is None:
         return findings.withColumn("first_seen", f.col("taken_at")).withColumn("status", f.lit("new"))
@@ -214,7 +218,7 @@ def add_first_seen(
 
 
 def find_fixed(findings: DataFrame, baseline_memory: DataFrame, coverage: AuditCoverage) -> DataFrame:
-    """Return the remembered findings that were checked again and no longer exist."""
+    """Return the findings of the audit to compare with that were checked again and no longer exist."""
     checked_again = _join_unreadable(
         baseline_memory.where(coverage.build_coverage_filter()), findings, "left_anti"
     )
@@ -222,7 +226,7 @@ def find_fixed(findings: DataFrame, baseline_memory: DataFrame, coverage: AuditC
 
 
 def find_unchecked(findings: DataFrame, newest_memory: DataFrame, coverage: AuditCoverage) -> DataFrame:
-    """Return the remembered findings that were not checked again, so that their state is unknown."""
+    """Return the findings of the latest audit that were not checked again, so that their state is unknown."""
     fleet_memory = newest_memory.where(coverage.build_fleet_filter())
     unreadable = _join_unreadable(fleet_memory.where(coverage.build_coverage_filter()), findings, "left_semi")
     return _exclude_found(
@@ -235,7 +239,7 @@ def _select_first_seen(memory: DataFrame, name: str) -> DataFrame:
 
 
 def _join_unreadable(memory: DataFrame, findings: DataFrame, join_type: str) -> DataFrame:
-    """Join (semi or anti) with the resources that could not be read, or whose clusters could not."""
+    """Join earlier findings with the resources and clusters that could not be read (semi or anti join)."""
     unreadable = findings.where(f.col("finding") == str(FindingKind.UNREACHABLE)).alias("now")
     of_cluster = f.col("now.kind") == CLUSTER
     same_resource = (f.col("was.kind") == f.col("now.kind")) & (f.col("was.name") == f.col("now.name"))

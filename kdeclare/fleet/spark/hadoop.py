@@ -1,4 +1,4 @@
-"""Storage in S3, ADLS, GCS, HDFS and others, through Hadoop's file systems."""
+"""Storage in S3, ADLS, GCS, HDFS and other file systems that Hadoop supports."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -15,31 +15,34 @@ from kdeclare.fleet.spark.spark_errors import list_causes, mask_uri_passwords
 from kdeclare.fleet.storage import Storage, build_read_error, build_write_error, find_local_storage
 
 _OBJECT_STORE_SCHEMES = frozenset({"s3a", "s3", "s3n", "gs", "oss", "cosn", "obs"})
-"""Object stores: a file appears atomically when it is closed, and a rename would copy it again."""
+"""The URI schemes of object stores, where a file appears atomically when it is closed.
+
+Temporary files are not used in object stores, because a rename would copy the file.
+"""
 
 _FILE_NOT_FOUND = "java.io.FileNotFoundException"
 _DENIED = re.compile(r"AccessControlException|AccessDeniedException|Status Code: 403|Permission denied")
 
 
 def open_storage(location: str, spark: SparkSession) -> Storage:
-    """Open a storage: a path or ``file:`` URI is a local folder; Hadoop handles any other URI."""
+    """Return the storage at a location: a local folder (path or ``file:`` URI), or another URI of Hadoop."""
     return find_local_storage(location) or HadoopStorage(spark, location.rstrip("/"))
 
 
 @dataclass(frozen=True, slots=True)
 class HadoopStorage:
-    """A folder in one of Hadoop's file systems; see `Storage`. ``uri`` has no trailing slash."""
+    """A folder in a file system that Hadoop supports; see `Storage`. uri: has no trailing slash."""
 
     spark: SparkSession
     uri: str
 
     def exists(self, path: str) -> bool:
-        """Whether the file or folder exists."""
+        """Return whether a file or folder exists."""
         with self._translate_errors(path, build_read_error):
             return bool(self._get_file_system().exists(self._build_path(path)))
 
     def names(self, path: str) -> tuple[str, ...]:
-        """Return the names in a folder, sorted, without hidden files such as those of interrupted writes."""
+        """Return the names in a folder, sorted, without hidden files such as files of interrupted writes."""
         with self._translate_errors(path, build_read_error):
             try:
                 found = [
@@ -53,7 +56,7 @@ class HadoopStorage:
         return tuple(sorted(name for name in found if not name.startswith(".")))
 
     def read(self, path: str) -> str:
-        """Return the text of a file."""
+        """Return the contents of a text file."""
         with self._translate_errors(path, build_read_error):
             stream = self._get_file_system().open(self._build_path(path))
             try:
@@ -68,11 +71,11 @@ class HadoopStorage:
             ) from cause
 
     def write(self, path: str, text: str) -> None:
-        """Write a file atomically; replaces an existing file."""
+        """Write a file atomically. Replace an existing file."""
         self.write_all({path: text})
 
     def write_all(self, texts: Mapping[str, str]) -> None:
-        """Write several files; except in object stores, none is replaced before all are written."""
+        """Write several files. Except in object stores, replace no file before all new files are written."""
         with self._translate_errors(next(iter(texts)) if len(texts) == 1 else "", build_write_error):
             if self._get_file_system().getScheme() in _OBJECT_STORE_SCHEMES:
                 for path, text in texts.items():
@@ -105,7 +108,7 @@ class HadoopStorage:
                 )
 
     def remove(self, path: str) -> None:
-        """Delete a file, or a folder with its contents; does nothing if it does not exist."""
+        """Delete a file, or a folder with its contents, if it exists."""
         fs, target = self._get_file_system(), self._build_path(path)
         with self._translate_errors(path, build_write_error):
             if not fs.delete(target, True) and fs.exists(target):
@@ -123,14 +126,20 @@ class HadoopStorage:
         return self._get_hadoop_fs().Path(target.getParent(), f".{target.getName()}.{uuid4().hex}.tmp")
 
     def _write_file(self, path: Any, data: bytes) -> None:
-        """Write a file. After an error the stream stays open: closing it would publish a partial object."""
+        """Write a file.
+
+        If an error occurs, the stream is not closed, because this would publish an incomplete object.
+        """
         self._get_file_system().mkdirs(path.getParent())
         stream = self._get_file_system().create(path, True)
         stream.write(bytearray(data))
         stream.close()
 
     def _replace_file(self, temporary_path: Any, target: Any) -> None:
-        """Rename over an existing file with FileContext, because not every FileSystem's rename replaces."""
+        """Rename a file, and replace an existing file.
+
+        FileContext is used because some implementations of ``FileSystem.rename`` do not replace files.
+        """
         hadoop_fs = self._get_hadoop_fs()
         gateway: Any = self.spark.sparkContext._gateway
         rename_option = getattr(hadoop_fs, "Options$Rename")
@@ -170,7 +179,7 @@ def _is_caused_by(problem: Py4JJavaError, kind: str) -> bool:
 
 
 def _explain_problem(problem: Py4JJavaError) -> str:
-    """Explain an error, in the words of the operating system's errors for local files if possible."""
+    """Return the reason for an error, if possible with the same words as for local files."""
     cause_texts = [f"{cause.kind} {cause.message}" for cause in list_causes(problem)]
     text = "\n".join(cause_texts)
     if _DENIED.search(text):

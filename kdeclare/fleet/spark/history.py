@@ -1,4 +1,4 @@
-"""Read the versions of one live object from the snapshots of a folder."""
+"""Read the versions of one live object from the snapshots in a folder."""
 
 from collections.abc import Sequence
 from datetime import UTC
@@ -22,9 +22,10 @@ from kdeclare.fleet.storage import Storage
 def read_versions(
     spark: SparkSession, storage: Storage, records: Sequence[SnapshotRecord], cluster: str, key: LiveKey
 ) -> tuple[ObjectVersion, ...]:
-    """Read the object from each of ``records``, in their order; only the cluster's files are read.
+    """Read a live object from each snapshot in ``records``, in their order. Raises KdeclareError.
 
-    Raises KdeclareError.
+    cluster: the name of the cluster. Only the files of this cluster are read.
+    key: the type and key of the object.
     """
     paths = [
         escape_glob(f"{storage.uri}/{r.path}/cluster={_escape_folder_name(spark, cluster)}") for r in records
@@ -47,13 +48,16 @@ def read_versions(
 
 
 def _escape_folder_name(spark: SparkSession, name: str) -> str:
-    """Escape a name as Spark does in the folders of partitions: ``a:b`` becomes ``a%3Ab``."""
+    """Escape a name in the same way as Spark in the names of partition folders: ``a:b`` becomes ``a%3Ab``."""
     jvm: Any = spark.sparkContext._jvm
     return str(jvm.org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils.escapePathName(name))
 
 
 def _build_object_filter(key: LiveKey) -> Column:
-    """Select the object, the error of its type, and the cluster, which records what was read."""
+    """Return a condition for the rows of the object, of an error of its type, and of the cluster itself.
+
+    The row of the cluster shows which systems were read.
+    """
     itself = (f.col("kind") == key.sort) & f.col("name").isin(key.key, "")
     return itself | (f.col("kind") == CLUSTER)
 
@@ -73,7 +77,7 @@ def _build_version(record: SnapshotRecord, cluster: str, key: LiveKey, rows: Seq
 
 
 def _explain_unread(key: LiveKey, cluster: str | None) -> str | None:
-    """Return why a snapshot lacks the objects of a system other than the cluster itself."""
+    """Return the reason why a snapshot does not contain the objects of a system other than Kafka, or None."""
     codec = CODECS.get(key.sort)
     if cluster is None or codec is None or codec.identifies_system:
         return None

@@ -1,4 +1,4 @@
-"""The progress of Spark's jobs."""
+"""Report the progress of Spark jobs."""
 
 import logging
 import threading
@@ -17,14 +17,16 @@ _GROUP = "spark.jobGroup.id"
 _DESCRIPTION = "spark.job.description"
 
 JobProgress = Callable[[str, int, int], None]
-"""Receives a description of the work, the number of completed tasks, and the number of tasks known so far."""
+"""Receives a description of the work, the number of completed tasks, and the number of tasks so far."""
 
 
 @contextmanager
 def report_progress(spark: SparkSession, progress: JobProgress, text: str) -> Iterator[None]:
-    """Report the progress of the jobs that this thread runs in the block, until the block ends.
+    """Report the progress of the Spark jobs that the calling thread runs in the block.
 
-    ``progress`` is called from a separate thread. If it raises, it is not called again; the jobs continue.
+    progress: is called from a separate thread. If it raises an exception, progress is no longer reported, but
+        the jobs continue.
+    text: the description of the work.
     """
     context, group = spark.sparkContext, uuid4().hex
     finished = threading.Event()
@@ -61,7 +63,10 @@ def _use_job_group(context: SparkContext, group: str, text: str) -> Iterator[Non
 def _poll_progress(
     tracker: StatusTracker, group: str, progress: JobProgress, text: str, finished: threading.Event
 ) -> None:
-    """Report progress until finished, and once more at the end, because short jobs fall between two polls."""
+    """Report progress until ``finished`` is set, and once more afterwards.
+
+    The last report is needed because a short job can start and end between two polls.
+    """
     last_counts = (-1, -1)
     while True:
         is_finished = finished.wait(_POLL_SECONDS)
@@ -78,7 +83,7 @@ def _poll_progress(
 
 
 def _count_tasks(tracker: StatusTracker, group: str) -> tuple[int, int]:
-    """Return the number of completed tasks and of known tasks."""
+    """Return the number of completed tasks, and the number of all tasks that Spark has planned so far."""
     completed_count = total_count = 0
     for job in tracker.getJobIdsForGroup(group):
         info = tracker.getJobInfo(job)

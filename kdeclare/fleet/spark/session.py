@@ -1,4 +1,4 @@
-"""A Spark session with its own JVM for the duration of a block. Nothing of the session remains."""
+"""Start and stop a Spark session with its own JVM."""
 
 import logging
 import os
@@ -39,14 +39,14 @@ _log = logging.getLogger(__name__)
 __all__ = ["SparkConf", "SparkSession", "spark_session"]
 
 _DEFAULT_APP_NAME = "pyspark-shell"
-"""Spark's default name of an application."""
+"""Spark's default application name."""
 
 CheckSettings = Callable[[SparkConf], None]
-"""Raises KdeclareError for settings (including ``spark.master``) that a command cannot run with."""
+"""Raises KdeclareError if a command cannot run with these Spark settings, which include ``spark.master``."""
 
 
 def accept_settings(settings: SparkConf) -> None:
-    """Accept all settings."""
+    """Accept all settings: do nothing."""
 
 
 @contextmanager
@@ -57,14 +57,14 @@ def spark_session(
     log: Path | None = None,
     check_settings: CheckSettings = accept_settings,
 ) -> Iterator[SparkSession]:
-    """Provide a session for the block; its JVM ends with the block.
+    """Provide a Spark session for the block. At the end of the block, the session and its JVM are stopped.
 
-    master: None for the master in the settings, or ``local[*]``.
-    conf: the user's settings by key. They override those of SPARK_CONF_DIR and PYSPARK_SUBMIT_ARGS, which
-    override kdeclare's defaults. Tasks run PYSPARK_PYTHON, or this Python if it is not set.
-    log: the file to append Spark's log to. None: a temporary file, which is kept only if the block fails
-    because of Spark; the error then names it.
-    check_settings: called with all settings before Spark connects to the master.
+    master: the Spark master. None for the master in Spark's settings or, if it is not set, ``local[*]``.
+    conf: the user's settings by key. They override the settings in SPARK_CONF_DIR and PYSPARK_SUBMIT_ARGS,
+        which override kdeclare's defaults. Tasks run with PYSPARK_PYTHON or, if it is not set, this Python.
+    log: the file to which Spark's log is appended. None for a temporary file, which is deleted unless Spark
+        fails. The error then contains the path of the file.
+    check_settings: a function that is called with all settings before Spark connects to the master.
     Raises KdeclareError: ``java-missing``, ``java-too-old``, ``spark-running`` if this process already has a
     session, and the errors of `translate_spark_errors` for Spark's exceptions in the block.
     """
@@ -96,7 +96,7 @@ def _create_session(
     master: str | None, conf: Mapping[str, str], check_settings: CheckSettings
 ) -> SparkSession:
     settings = SparkConf()
-    # Because of the resource pyspark-shell, spark-submit turns the progress bar on.
+    # spark-submit turns the progress bar on, because the resource is pyspark-shell.
     settings.set("spark.ui.showConsoleProgress", "false")
     for key, value in conf.items():
         settings.set(key, value)
@@ -108,7 +108,7 @@ def _create_session(
         settings.setIfMissing(key, value)
     check_settings(settings)
     context = SparkContext(conf=settings)
-    # If the JVM dies, the failed call reports it; the accumulator server must not print it to stderr as well.
+    # If the JVM dies, the failed call reports this. The accumulator server must not also print to stderr.
     context._accumulatorServer.handle_error = _log_accumulator_error  # type: ignore[method-assign]
     return SparkSession(context)
 
@@ -122,14 +122,14 @@ def _stop_session(spark: SparkSession) -> None:
         with warnings.catch_warnings(action="ignore"):
             spark.stop()
     except (Py4JError, OSError):
-        # The JVM died earlier, which the block reported. The second call stops the Python side.
+        # The JVM died earlier, and the block reported this. The second call stops the Python side.
         _log.debug("Spark was not stopped", exc_info=True)
         spark.sparkContext.stop()
         SparkSession._instantiatedSession = SparkSession._activeSession = None
 
 
 def _build_python_variables(conf: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the environment variables that select the Python of the driver and of tasks."""
+    """Return the environment variables that select the Python interpreters of the driver and of tasks."""
     task_python = conf.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON") or sys.executable
     driver_python = (
         conf.get("spark.pyspark.driver.python") or os.environ.get("PYSPARK_DRIVER_PYTHON") or task_python
@@ -139,7 +139,7 @@ def _build_python_variables(conf: Mapping[str, str]) -> Mapping[str, str]:
 
 @contextmanager
 def _restore_interrupts() -> Iterator[None]:
-    """Restore the handler of Ctrl-C, which a Spark session replaces and does not restore."""
+    """Restore the handler of Ctrl-C after the block, because a Spark session replaces the handler."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -152,7 +152,7 @@ def _restore_interrupts() -> Iterator[None]:
 
 @contextmanager
 def _silence_py4j() -> Iterator[None]:
-    """Silence py4j, which logs to the root logger; without a handler, that prints to stderr."""
+    """Silence py4j in the block. It logs to the root logger, which prints to stderr if it has no handler."""
     root, handler = logging.getLogger(), logging.NullHandler()
     root.addHandler(handler)
     try:
@@ -183,7 +183,7 @@ def _open_log_file(log: Path | None = None) -> Iterator[Path]:
 
 @contextmanager
 def _add_log_hint(log: Path) -> Iterator[None]:
-    """Add the path of Spark's log to the hints of Spark's errors."""
+    """Add the path of Spark's log to the hints of Spark errors in the block."""
     try:
         yield
     except SparkError as problem:
@@ -194,7 +194,8 @@ def _add_log_hint(log: Path) -> Iterator[None]:
 
 _SHELL_RESOURCE = "pyspark-shell"
 _FAST_STARTUP_OPTION = "-XX:TieredStopAtLevel=1"
-"""Use only Java's fast compiler; measured: the optimizing one pays off only after minutes."""
+"""Use only Java's fast compiler. According to measurements, the optimizing compiler pays off only after
+minutes."""
 _END_SECONDS = 10.0
 
 
@@ -202,20 +203,21 @@ _END_SECONDS = 10.0
 def open_java_virtual_machine(
     master: str | None, conf: Mapping[str, str], log: Path
 ) -> Iterator[JavaGateway]:
-    """Provide a JVM for the block; it ends with the block. Its output is appended to ``log``.
+    """Provide a JVM for the block. The JVM is stopped at the end of the block.
 
-    master: None for the master in Spark's own settings. conf: includes the settings that the JVM needs at
-    startup (memory, packages).
+    master: the Spark master. None for the master in Spark's settings.
+    conf: the user's settings, including settings that the JVM needs at startup, such as memory and packages.
+    log: the file to which the output of the JVM is appended.
     Raises KdeclareError if Java 17 is missing, or if Spark does not start.
     """
     find_java()
     gateway = _launch_jvm(master, conf, log)
     configured_master = _read_configured_master(gateway)
     if master is None and find_local_cores(configured_master) is None and gateway.proc is not None:
-        _stop_jvm(gateway)  # it was started as a local one, which accepts no connections from executors
+        _stop_jvm(gateway)  # it was started for a local master, and accepts no connections from executors
         gateway = _launch_jvm(configured_master, conf, log)
     try:
-        # A session uses the gateway of the class; a later session needs a new one.
+        # A session uses the gateway of the class SparkContext. Each session needs a new gateway.
         SparkContext._gateway, SparkContext._jvm = gateway, gateway.jvm
         yield gateway
     finally:
@@ -224,7 +226,10 @@ def open_java_virtual_machine(
 
 
 def _read_configured_master(gateway: JavaGateway) -> str:
-    """Return the master of --conf, PYSPARK_SUBMIT_ARGS, spark-defaults.conf or MASTER, else ``local[*]``."""
+    """Return the master that Spark's settings configure, or ``local[*]``.
+
+    The settings are --conf, PYSPARK_SUBMIT_ARGS, spark-defaults.conf and MASTER.
+    """
     return str(gateway.jvm.org.apache.spark.SparkConf().get("spark.master", "local[*]"))
 
 
@@ -252,12 +257,11 @@ def _launch_jvm(master: str | None, conf: Mapping[str, str], log: Path) -> JavaG
 def _build_start_variables(master: str | None, conf: Mapping[str, str], log4j: Path) -> Mapping[str, str]:
     """Return the environment variables that control the start of a JVM.
 
-    They contain kdeclare's defaults, which have the lowest priority, and the user's settings, which have the
-    highest.
+    The user's settings have the highest precedence, and kdeclare's defaults have the lowest precedence.
     """
-    # Before the existing options, because the last one wins.
+    # kdeclare's options come before the existing options, because the last option takes precedence.
     options = f"-Dlog4j2.configurationFile={shlex.quote(log4j.as_uri())} {_FAST_STARTUP_OPTION}"
-    # A local JVM must not be reachable from outside, and the machine may be unable to resolve its own name.
+    # A local JVM must not be reachable from outside. Besides, some machines cannot resolve their own name.
     address = os.environ.get("SPARK_LOCAL_IP", "127.0.0.1")
     is_local = master is None or find_local_cores(master) is not None
     return ({"SPARK_LOCAL_IP": address} if is_local else {}) | {
@@ -271,7 +275,7 @@ def _build_start_variables(master: str | None, conf: Mapping[str, str], log4j: P
 
 @contextmanager
 def set_variables(values: Mapping[str, str]) -> Iterator[None]:
-    """Set environment variables of this process for the block."""
+    """Set environment variables of this process, and restore their previous values after the block."""
     previous_values = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:
@@ -285,9 +289,9 @@ def set_variables(values: Mapping[str, str]) -> Iterator[None]:
 
 
 def _build_submit_arguments(master: str | None, conf: Mapping[str, str], submit_arguments: str) -> str:
-    """Append the user's settings to those of the environment, so that they take precedence.
+    """Append the user's settings to the arguments from the environment, so that the user's settings win.
 
-    Other users can read command lines, so settings that look like secrets are set later in another way.
+    Settings that look like secrets are omitted and set later, because other users can read command lines.
     """
     environment_arguments = shlex.split(submit_arguments)
     if environment_arguments and environment_arguments[-1] == _SHELL_RESOURCE:
@@ -300,7 +304,10 @@ def _build_submit_arguments(master: str | None, conf: Mapping[str, str], submit_
 
 
 def _stop_jvm(gateway: JavaGateway) -> None:
-    """Stop a JVM by closing its stdin, or kill it if it hangs; `spark-submit` stops the JVM it started."""
+    """Stop a JVM by closing its standard input. Kill the JVM if it does not stop in time.
+
+    A JVM that `spark-submit` started is not stopped here, because `spark-submit` stops the JVM itself.
+    """
     process: subprocess.Popen[bytes] | None = gateway.proc
     gateway.shutdown()
     if process is None:
@@ -316,9 +323,10 @@ def _stop_jvm(gateway: JavaGateway) -> None:
 
 
 def _explain_exit(log: Path, old_log_size: int) -> str:
-    """Return the first new line that reports an error, without the exception's class; else the last line.
+    """Return the first new line of the log that reports an error, or else the last line.
 
-    old_log_size: the number of bytes that the log had before the start.
+    The class of an exception is removed from the line.
+    old_log_size: the size of the log before the start, in bytes.
     """
     new_output = log.read_bytes()[old_log_size:].decode(errors="replace")
     lines = [line.strip() for line in new_output.splitlines() if line.strip()]

@@ -16,24 +16,30 @@ SECRET_KEY_PATTERN = (
     r"(?i)secret|password|passphrase|token|credential|\bsas\b"
     r"|(access|account|private|api|encryption)[._-]?key"
 )
-"""Matches the keys of settings that contain secrets; the pattern is also valid in Java."""
+"""Matches the keys of settings that contain secrets. The regular expression is also valid in Java."""
 
 _PARTITIONS_PER_CORE = 2
-"""Shuffle partitions per core. Several even out skew; for a million rows, more than two do not help."""
+"""The number of shuffle partitions per core. A value above one evens out skew.
+
+At a million rows, a higher value than this does not help.
+"""
 
 _HEAP_DIVISOR = 6
-"""The driver's heap gets this fraction of the memory, because Python workers need as much in addition."""
+"""The memory of the machine is divided by this number to get the size of the driver's heap.
+
+The heap does not get all the memory, because Python workers need about as much memory as the heap.
+"""
 
 _REMOTE_SETTINGS = {
-    # Spark stores larger task code in files on executors, and this code contains the fleet's secrets.
+    # Spark would store larger task code in files on executors. This code contains the secrets of the fleet.
     "spark.broadcast.UDFCompressionThreshold": "1g",
 }
 
 
 def build_session_defaults(master: str) -> Mapping[str, str]:
-    """Return Spark's default settings by key, for one master."""
+    """Return kdeclare's default settings for Spark with this master, by key."""
     cores = find_local_cores(master)
-    # The cores of a remote cluster are unknown here; Spark's default applies, and it merges small partitions.
+    # The number of cores of a remote cluster is unknown. With its default, Spark merges small partitions.
     master_settings = (
         {"spark.sql.shuffle.partitions": str(max(_PARTITIONS_PER_CORE * cores, 4))}
         if cores
@@ -46,16 +52,16 @@ def build_session_defaults(master: str) -> Mapping[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.python.worker.reuse": "true",
-        # For joins with small partitions, a hash join is faster than a sort join; measured: by a third.
+        # For joins with small partitions, a hash join is faster than a sort join (by a third, as measured).
         "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold": "192MB",
-        # The cluster `007` must not become 7 when its name is read from the name of a folder.
+        # The name of the cluster `007`, which is read from the name of a folder, must not become 7.
         "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
         "spark.sql.parquet.compression.codec": "zstd",
     }
 
 
 def find_local_cores(master: str) -> int | None:
-    """Return how many tasks run concurrently with a local master (``local[4]``); None for other masters."""
+    """Return the number of concurrent tasks of a local master (``local[4]``), or None for other masters."""
     if master == "local":
         return 1
     match = re.fullmatch(r"local\[\s*(\d+|\*)\s*(?:,\s*\d+\s*)?\]", master)
@@ -65,7 +71,10 @@ def find_local_cores(master: str) -> int | None:
 
 
 def compute_driver_memory() -> str:
-    """Return the driver's heap for this machine, 1 GiB to 4 GiB, in the format of ``SPARK_DRIVER_MEMORY``."""
+    """Return the size of the driver's heap for this machine, in the format of ``SPARK_DRIVER_MEMORY``.
+
+    The size is between 1 GiB and 4 GiB.
+    """
     machine_memory_mib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
     return f"{min(max(machine_memory_mib // _HEAP_DIVISOR, 1024), 4096)}m"
 
@@ -76,19 +85,20 @@ _ENCRYPTION_SETTINGS = (
     "spark.ssl.rpc.enabled",
     "spark.authenticate.enableSaslEncryption",
 )
-"""Each of these settings encrypts everything that Spark's processes send to each other."""
+"""The settings that encrypt the communication between Spark's processes. One of them is sufficient."""
 
 
 def has_local_tasks(spark: SparkSession) -> bool:
-    """Whether tasks run in the JVM of this process, with the disk and the network of this machine."""
+    """Return whether tasks run on this machine (local master) rather than on remote executors."""
     return find_local_cores(spark.sparkContext.master or "") is not None
 
 
 def reject_local_folders(settings: SparkConf, folders: Mapping[str, str]) -> None:
-    """Raise KdeclareError if executors on other machines would write to their own disks.
+    """Raise KdeclareError if remote executors would write tables to their own disks.
 
-    If the driver cannot see the files that executors wrote, Spark commits without an error, and tables are
-    empty. folders: the locations of tables, by the option that sets them.
+    folders: the locations of the tables, by the option that sets the location.
+    Without this check, tables would be empty: Spark reports no error if the driver cannot see the files that
+    executors wrote.
     """
     master = settings.get("spark.master") or ""
     local_folders = [
@@ -110,10 +120,7 @@ def reject_local_folders(settings: SparkConf, folders: Mapping[str, str]) -> Non
 
 
 def reject_unsecured_network(settings: SparkConf) -> None:
-    """Raise KdeclareError if secrets would be sent to tasks without authentication or encryption.
-
-    Tasks in this process are exempt.
-    """
+    """Raise KdeclareError if secrets would be sent to executors without authentication or encryption."""
     master = settings.get("spark.master") or ""
     if find_local_cores(master) is not None:
         return

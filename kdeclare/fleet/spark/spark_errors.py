@@ -1,4 +1,4 @@
-"""Translate Spark's exceptions into diagnostics with a short explanation and a hint."""
+"""Convert Spark's exceptions to diagnostics with a short explanation and a hint."""
 
 import re
 import traceback
@@ -21,15 +21,18 @@ _MAX_CAUSES = 20
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One exception: its qualified class name, and its message (empty if it has none)."""
+    """An exception: its qualified class name, and its message, which can be empty."""
 
     kind: str
     message: str
 
 
 def list_causes(problem: BaseException) -> tuple[Cause, ...]:
-    """Return an exception and its causes, down to the root; those of the Java exception if there is one."""
-    # py4j and pyspark keep the Java exception under different names.
+    """Return an exception and its causes, the root cause last.
+
+    If the exception wraps a Java exception, return the Java exception and its causes.
+    """
+    # py4j and pyspark store the Java exception in attributes with different names.
     java_exception: Any = getattr(problem, "java_exception", None) or getattr(problem, "_origin", None)
     if not isinstance(java_exception, JavaObject):
         return (Cause(type(problem).__name__, str(problem)),)
@@ -38,23 +41,28 @@ def list_causes(problem: BaseException) -> tuple[Cause, ...]:
         while java_exception is not None and len(chain) < _MAX_CAUSES:
             chain.append(Cause(java_exception.getClass().getName(), java_exception.getMessage() or ""))
             java_exception = java_exception.getCause()
-    except (Py4JError, OSError):  # the JVM has ended, so only the causes read so far are available
-        chain = chain or [Cause(type(problem).__name__, "")]  # str() would call the JVM, too
+    except (Py4JError, OSError):  # the JVM has ended, so no further causes can be read
+        chain = chain or [Cause(type(problem).__name__, "")]  # str() would also call the JVM
     return tuple(chain)
 
 
 def mask_uri_passwords(text: str) -> str:
-    """Remove credentials from URIs in a text."""
+    """Remove the credentials from all URIs in a string."""
     return re.sub(r"//[^/@:\s]*:[^/@\s]*@", "//", text)
 
 
 class SparkError(KdeclareError):
-    """A failure for which Spark's log may contain more information."""
+    """A failure of Spark. Spark's log can contain more information."""
 
 
 @dataclass(frozen=True, slots=True)
 class _KnownFailure:
-    """A failure recognized by Spark's message; ``detail`` can use the groups of ``said``, and ``root``."""
+    """A failure that is recognized by Spark's message.
+
+    said: matches the message.
+    detail: the detail of the diagnostic, with placeholders for the groups of ``said`` and for the message of
+        the root cause (``{root}``).
+    """
 
     said: re.Pattern[str]
     code: str
@@ -189,10 +197,10 @@ _EXCEPTION_LINE = re.compile(r"^\s*(?P<said>[A-Za-z_][\w.]*(?:: .*)?)$")
 
 @contextmanager
 def translate_spark_errors() -> Iterator[None]:
-    """Translate an exception that Spark raises in the block into a SparkError, whose cause it is.
+    """Convert an exception that Spark raises in the block to a SparkError.
 
-    Codes: ``damaged-file``, ``cannot-read``, ``no-access``, ``disk-full``, ``spark-unreachable``,
-    ``python-mismatch`` and similar ones; ``internal-error`` for a bug in the code of a task.
+    The codes include ``damaged-file``, ``cannot-read``, ``no-access``, ``disk-full``, ``spark-unreachable``
+    and ``python-mismatch``. The code for a bug in the code of a task is ``internal-error``.
     """
     try:
         yield
@@ -205,7 +213,7 @@ def translate_spark_errors() -> Iterator[None]:
 
 
 def _is_py4j_error(problem: ConnectionError) -> bool:
-    """Whether the connection to the JVM failed."""
+    """Return whether an exception means that the connection to the JVM failed."""
     frames = traceback.extract_tb(problem.__traceback__)
     return bool(frames) and "py4j" in Path(frames[-1].filename).parts
 
@@ -233,7 +241,10 @@ def _build_diagnostic(problem: BaseException) -> Diagnostic:
 
 
 def _explain_root_cause(chain: Sequence[Cause]) -> str:
-    """Return the message of the deepest cause that has one, in one line without Spark's error codes."""
+    """Return the first line of the message of the root cause, without Spark's error codes.
+
+    If the root cause has no message, use the next cause that has a message.
+    """
     deepest_cause = next((cause for cause in reversed(chain) if cause.message.strip()), chain[0])
     line = next((line.strip() for line in deepest_cause.message.splitlines() if line.strip()), "")
     line = re.sub(r"^\[[A-Z_.]+\]\s*|\s*SQLSTATE: \w+;?$|\s*\(exists=.*\)$", "", line)
@@ -241,17 +252,17 @@ def _explain_root_cause(chain: Sequence[Cause]) -> str:
 
 
 def _decode_uri(text: str) -> str:
-    """Decode a percent-encoded URI; other text is returned unchanged."""
+    """Decode a percent-encoded URI. Return other strings unchanged."""
     return unquote(text) if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", text) else text
 
 
 def _format_paths(text: str) -> str:
-    """Replace ``file:`` URIs by paths, and remove credentials from other URIs."""
+    """Replace ``file:`` URIs with paths, and remove the credentials from other URIs."""
     return mask_uri_passwords(re.sub(r"\bfile:/{1,3}", "/", text))
 
 
 def _find_python_exception(text: str) -> str | None:
-    """Return the exception of a task's Python traceback; None if there is no traceback."""
+    """Return the exception line from the Python traceback of a task, or None if there is no traceback."""
     _, marker, traceback_text = text.rpartition("Traceback (most recent call last):")
     if not marker:
         return None

@@ -1,4 +1,4 @@
-"""Tables of a fleet in Spark: schemas, reading, publishing, and the clusters' own rows."""
+"""Read, write and publish the tables of a fleet with Spark."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,12 +21,12 @@ from kdeclare.fleet.storage import LocalStorage, Storage, build_read_error
 
 
 def to_spark_type(type_: pa.DataType) -> DataType:
-    """Convert a type from Arrow to Spark."""
+    """Convert an Arrow type to a Spark type."""
     return from_arrow_type(type_)
 
 
 def to_spark_schema(schema: pa.Schema) -> StructType:
-    """Convert the schema of a table from Arrow to Spark."""
+    """Convert an Arrow schema to a Spark schema."""
     return from_arrow_schema(schema)
 
 
@@ -38,17 +38,17 @@ _UNFINISHED_FOLDER = "_unfinished"  # readers of tables ignore names that start 
 
 @dataclass(frozen=True, slots=True)
 class Workbench:
-    """The temporary folder where one command writes its tables until they are complete."""
+    """The temporary folder in which a command writes its tables until they are complete."""
 
     spark: SparkSession
     storage: Storage
     folder: str
 
     def write(self, table: DataFrame, name: str, partitioned_by: Sequence[str] = ()) -> str:
-        """Write a table and return its path.
+        """Write a table, and return its path in the storage.
 
-        Raises KdeclareError, also if executors that should share the folder with the driver wrote a different
-        number of rows than the driver sees.
+        Raises KdeclareError. If the executors and the driver should share the folder, the method also raises
+        KdeclareError if the driver does not see as many rows as the executors wrote.
         """
         path = f"{self.folder}/{name}"
         shared_folder = self._find_shared_folder()
@@ -63,23 +63,26 @@ class Workbench:
         return path
 
     def _find_shared_folder(self) -> Path | None:
-        """Return the local folder if executors outside this process write to it; otherwise None."""
+        """Return the folder if it is a local path and tasks run on remote executors; otherwise None."""
         if not isinstance(self.storage, LocalStorage) or has_local_tasks(self.spark):
             return None
         return self.storage.folder / self.folder
 
     def read(self, name: str, schema: pa.Schema) -> DataFrame:
-        """Read a table that was written before."""
+        """Read a table that `write` has written."""
         return read_table(self.spark, self.storage, f"{self.folder}/{name}", schema)
 
     @contextmanager
     def publish(self, tables: Mapping[str, str]) -> Iterator[None]:
-        """Move tables, by name, to their final paths. If the block fails, they are removed again."""
+        """Move tables to their final paths. If the block fails, remove the tables again.
+
+        tables: the final path of each table, by name.
+        """
         published_paths: list[str] = []
         try:
             for name, path in tables.items():
-                if not self.storage.exists(path):  # an existing table of another command must not be removed
-                    published_paths.append(path)  # before the rename, which can fail halfway in object stores
+                if not self.storage.exists(path):  # do not remove an existing table of another command
+                    published_paths.append(path)  # before the rename, because it can fail halfway
                 self.storage.rename(f"{self.folder}/{name}", path)
             yield
         except BaseException:
@@ -89,19 +92,19 @@ class Workbench:
 
 
 def read_table(spark: SparkSession, storage: Storage, path: str, schema: pa.Schema) -> DataFrame:
-    """Read a table by its path in a storage, including its partition columns. Raises KdeclareError."""
+    """Read the table at a path in a storage, including its partition columns. Raises KdeclareError."""
     uri = f"{storage.uri}/{path}"
     with translate_spark_errors():
         return spark.read.schema(to_spark_schema(schema)).option("basePath", uri).parquet(escape_glob(uri))
 
 
 def escape_glob(uri: str) -> str:
-    """Escape a path that Spark would otherwise interpret as a glob pattern."""
+    """Escape the characters of a path that Spark would interpret as a glob pattern."""
     return _GLOB_CHARACTERS.sub(r"\\\g<0>", uri)
 
 
 def _count_rows(table: Path) -> int:
-    """Return how many rows the driver sees in a table on its local disk."""
+    """Return the number of rows that the driver sees in a table in a local folder."""
     try:
         return sum(read_metadata(file).num_rows for file in table.rglob("*.parquet"))
     except (OSError, pa.ArrowException) as cause:
@@ -110,7 +113,7 @@ def _count_rows(table: Path) -> int:
 
 @contextmanager
 def open_workbench(spark: SparkSession, storage: Storage, command_id: str) -> Iterator[Workbench]:
-    """Provide a temporary folder for the tables of one command; what remains in it afterwards is removed."""
+    """Provide a temporary folder for the tables of one command. The folder is deleted after the block."""
     workbench = Workbench(spark, storage, f"{_UNFINISHED_FOLDER}/{command_id}")
     try:
         yield workbench
@@ -120,12 +123,12 @@ def open_workbench(spark: SparkSession, storage: Storage, command_id: str) -> It
 
 
 def select_cluster_rows(table: DataFrame) -> DataFrame:
-    """Select the clusters' own rows."""
+    """Return the rows of the clusters themselves (kind `CLUSTER`)."""
     return table.where(f.col("kind") == CLUSTER)
 
 
 def append_unreachable(live: DataFrame, rows: Sequence[Row]) -> DataFrame:
-    """Append the rows of unreachable clusters to the table of live rows."""
+    """Append the rows of unreachable clusters to the LIVE table."""
     if not rows:
         return live
     row_dicts = [row for batch in batch_rows(rows) for row in batch.to_pylist(maps_as_pydicts="strict")]
@@ -134,7 +137,11 @@ def append_unreachable(live: DataFrame, rows: Sequence[Row]) -> DataFrame:
 
 
 def build_cluster_context(declared: DataFrame, live: DataFrame) -> DataFrame:
-    """Return when each cluster was read, and ``within``, its body: null unless both its rows are valid."""
+    """Return the columns ``taken_at`` (the time at which the cluster was read) and ``within`` (its body).
+
+    ``within`` is null if the row of the cluster in one of the tables has an error or is missing, or if the
+    state belongs to a different cluster.
+    """
     declared_clusters = (
         select_cluster_rows(declared)
         .where(f.col("error").isNull())
@@ -151,10 +158,10 @@ def build_cluster_context(declared: DataFrame, live: DataFrame) -> DataFrame:
 
 
 def count_declared(declared: DataFrame) -> DataFrame:
-    """Return how many ``resources`` each cluster declares, and whether it is ``concerned`` by a second pass.
+    """Return the number of declared ``resources`` of each cluster, and whether it is ``concerned``.
 
-    The second pass concerns clusters with policies (``always`` on their own row) or with resources that are
-    not `alone`.
+    A cluster is ``concerned`` if it needs the second pass: if its project has policies (``always`` in the row
+    of the cluster), or if it has resources that are not self-contained (not ``alone``).
     """
     is_interdependent = (f.col("alone") == f.lit(False)) & f.col("desired").isNotNull()
     has_policies = (f.col("kind") == CLUSTER) & f.col("always")

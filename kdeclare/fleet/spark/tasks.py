@@ -1,4 +1,4 @@
-"""Read all clusters into one table with Spark tasks, and ship kdeclare to executors."""
+"""Read all clusters of a fleet with Spark tasks, and send the code of kdeclare to executors."""
 
 import io
 import zipfile
@@ -20,9 +20,9 @@ from kdeclare.fleet.spark.tables import to_spark_schema
 from kdeclare.version import VERSION
 
 ReadCluster = Callable[[str], Iterable[pa.RecordBatch]]
-"""Reads the cluster of the given name. The function is sent to the executors as a pickle.
+"""Reads the cluster with the given name, and returns its rows. The function is pickled for the executors.
 
-Errors of a cluster belong in its rows; an exception fails the whole job.
+If a cluster cannot be read, return a row with the error. An exception would fail the whole job.
 """
 
 _FORMAT = "kdeclare-clusters"
@@ -36,11 +36,10 @@ def read_clusters(
     *,
     max_concurrency: int,
 ) -> DataFrame:
-    """Return a table with the rows of all clusters; Spark's plans show only the number of clusters.
+    """Return a table with the rows of all clusters. Each Spark action on the table reads all clusters again.
 
-    schema: the schema of every batch of ``read_cluster``. max_concurrency: the maximum number of clusters
-    read concurrently, provided that one action runs at a time. Every action on the table reads all clusters
-    again.
+    schema: the schema of the batches that ``read_cluster`` returns.
+    max_concurrency: the maximum number of clusters to read concurrently, if only one action runs at a time.
     """
     shares = _split_into_shares(tuple(clusters), max_concurrency, _find_task_slots(spark))
     spark.dataSource.register(_build_data_source(shares, read_cluster, schema))
@@ -49,7 +48,7 @@ def read_clusters(
 
 @dataclass
 class _ClusterShare(InputPartition):
-    """The clusters that one task reads, one after the other."""
+    """The clusters that one Spark task reads, one after the other."""
 
     clusters: tuple[str, ...]
 
@@ -59,7 +58,7 @@ class _ClusterReader(DataSourceReader):
         self, shares: Sequence[_ClusterShare], read_cluster: ReadCluster, schema: StructType
     ) -> None:
         self._shares, self._read = shares, read_cluster
-        # Spark requires schemas to match exactly, including the names of the fields of a map.
+        # Spark requires schemas to match exactly, including the names of the key and value fields of a map.
         self._schema = to_arrow_schema(schema, timezone="UTC")
 
     def partitions(self) -> Sequence[InputPartition]:
@@ -77,7 +76,10 @@ class _ClusterReader(DataSourceReader):
 def _build_data_source(
     shares: Sequence[_ClusterShare], read_cluster: ReadCluster, schema: pa.Schema
 ) -> type[DataSource]:
-    """Return a new class for each table: Spark pickles classes, but their options can only be strings."""
+    """Return a new data source class for one table.
+
+    A class is needed for each table, because the options of a data source can only be strings.
+    """
 
     class Clusters(DataSource):
         @classmethod
@@ -96,7 +98,11 @@ def _build_data_source(
 def _split_into_shares(
     clusters: tuple[str, ...], max_concurrency: int, slots: int | None
 ) -> tuple[_ClusterShare, ...]:
-    """Return one share per cluster if Spark cannot exceed the limit, else as many as the limit."""
+    """Distribute the clusters over tasks, so that at most ``max_concurrency`` clusters are read at a time.
+
+    slots: the maximum number of concurrent tasks, or None if it is unknown. If ``slots`` does not exceed the
+        limit, each cluster gets its own task. Otherwise, the number of tasks is the limit.
+    """
     if slots is not None and slots <= max_concurrency:
         return tuple(_ClusterShare((cluster,)) for cluster in clusters)
     shares = (
@@ -107,7 +113,7 @@ def _split_into_shares(
 
 
 def _find_task_slots(spark: SparkSession) -> int | None:
-    """Return the maximum number of concurrent tasks; None if the number of executors can vary."""
+    """Return the maximum number of concurrent tasks, or None if the number of executors can vary."""
     context = spark.sparkContext
     cores = find_local_cores(context.master or "")
     if cores is None:
@@ -124,20 +130,20 @@ def _parse_limit(setting: str | None) -> int | None:
 _PACKAGE = "kdeclare"
 _EXCLUDED_FOLDERS = ("__pycache__",)
 _EPOCH = (1980, 1, 1, 0, 0, 0)
-"""The earliest time that a zip can store; a fixed time makes the archive reproducible."""
+"""The earliest time that a ZIP file can store. A fixed time makes the file reproducible."""
 
 
 def ship_package(spark: SparkSession) -> None:
-    """Make tasks on other machines run this version of kdeclare, regardless of what is installed there."""
+    """Make executors run this version of kdeclare, regardless of the version that is installed there."""
     context = spark.sparkContext
-    # Executors fetch the file during the session; Spark deletes the folder at the end of the session.
+    # Executors fetch the file during the session. Spark deletes the folder at the end of the session.
     file = Path(context._temp_dir) / f"{_PACKAGE}.zip"
     file.write_bytes(build_package_zip())
     context.addPyFile(str(file))
 
 
 def build_package_zip() -> bytes:
-    """Return kdeclare with its data as an importable zip; the same files give the same bytes."""
+    """Return kdeclare with its data files as an importable ZIP file. The result is reproducible."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, file in _list_files(files(_PACKAGE), PurePosixPath(_PACKAGE)):
@@ -151,10 +157,10 @@ def build_package_zip() -> bytes:
 
 
 def _build_metadata() -> Mapping[str, str]:
-    """Return the package metadata by which tasks find kdeclare's own providers."""
+    """Return the package metadata that tasks need to find the providers of kdeclare."""
     installed = distribution(_PACKAGE)
     entry_points = installed.read_text("entry_points.txt") or ""
-    # Tasks compare the version with that of the driver's providers, see `use_providers`.
+    # Tasks compare this version with the version of the providers on the driver, see `use_providers`.
     metadata = f"Metadata-Version: 2.1\nName: {_PACKAGE}\nVersion: {installed.version}\n"
     return {"METADATA": metadata, "entry_points.txt": entry_points}
 

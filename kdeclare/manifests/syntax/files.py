@@ -192,7 +192,8 @@ def _build_overlay_warning(path: str) -> Diagnostic:
     return warning(
         "overlay-path",
         "Path is an overlay",
-        f"'{path}' is an overlay of the project. Overlays are merged into manifests, but are not loaded as manifests.",
+        f"'{path}' is an overlay of the project. Overlays are merged into manifests, but are not loaded as "
+        "manifests.",
     )
 
 

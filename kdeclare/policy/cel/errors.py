@@ -245,7 +245,9 @@ def _explain_overload(
     operator = function.strip("_").lstrip("@")
     operand_types = [_format_type(kind) for kind in types]
     if function == "_?_:_":
-        detail = "The condition before '?' must be true or false, and both sides of ':' must have the same type."
+        detail = (
+            "The condition before '?' must be true or false, and both sides of ':' must have the same type."
+        )
     elif len(operand_types) == 2:
         detail = (
             f"'{'[…]' if function == '_[_]' else operator}' does not accept "
