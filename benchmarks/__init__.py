@@ -1,1 +1,1 @@
-"""Benchmarks of kdeclare against the bare requests that its work needs; see README.md."""
+"""Benchmarks that compare kdeclare with the bare requests of the same work (see README.md)."""

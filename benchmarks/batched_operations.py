@@ -2,10 +2,10 @@
 
     python -m benchmarks.batched_operations [COUNT …]
 
-Moves COUNT partitions one by one (batch size 1), which gives a chain of operations. Each count runs in a
-separate process, because its peak memory is measured. The output has, per count: operations, seconds of each
-step, and the peak of resident memory; then the time per operation of the largest count relative to that of
-the smallest.
+Moves COUNT partitions one by one (batch size 1), which is a chain of operations. Each count runs in a
+separate process, because the benchmark measures the peak memory. For each count, the output contains the
+number of operations, the seconds of each step, and the peak of resident memory. The last line compares the
+time per operation of the largest count with the smallest count.
 """
 
 import json
@@ -38,7 +38,7 @@ _PER_TOPIC = 100
 
 
 class NoSecrets:
-    """No secrets; these plans have none."""
+    """A stub, because these plans have no secrets."""
 
     def reveal(self, secret: object) -> str:
         """Never called."""
@@ -49,7 +49,7 @@ class NoWaiting(SystemClock):
     """A clock that never waits, because moves of the in-memory cluster complete after a few polls."""
 
     def sleep(self, seconds: float) -> None:
-        """Return at once."""
+        """Return immediately."""
 
 
 def request_moves(cluster: MemoryCluster, count: int) -> PlanRequest:
@@ -74,7 +74,7 @@ def measure(count: int) -> dict[str, float]:
     cluster = MemoryCluster({1: "a", 2: "b", 3: "c"})
     cluster.move_ticks = 0
     cluster.tick_on_poll = (
-        False  # its clock would poll every partition; these moves complete with their request
+        False  # Moves complete with their request. With a clock, the cluster would poll every partition.
     )
     request = request_moves(cluster, count)
     secrets, seconds, started = NoSecrets(), {}, time.perf_counter()
@@ -112,7 +112,7 @@ def measure(count: int) -> dict[str, float]:
 
 
 def main(arguments: list[str]) -> None:
-    """Run each count in its own process and print one line per count."""
+    """Run each count in a separate process and print one line per count."""
     if arguments[:1] == ["--one"]:
         print(json.dumps(measure(int(arguments[1]))))
         return

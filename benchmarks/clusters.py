@@ -1,4 +1,4 @@
-"""The measured cluster: three new brokers each time, or an existing cluster."""
+"""The measured cluster: a new sandbox with three brokers, or an existing cluster."""
 
 import random
 import tempfile
@@ -13,23 +13,26 @@ import psutil
 from kdeclare.sandbox import SandboxSettings, is_free, reset, start
 
 HEAP = "-Xms512m -Xmx1536m"
-"""JVM heap of one broker. The sandbox's default of 384 MB is too small for 5,000 topics with three replicas:
-brokers would spend most of their time on garbage collection."""
+"""The JVM heap of one broker.
+
+The sandbox's default of 384 MB is too small for 5,000 topics with three replicas: brokers would spend most of
+their time on garbage collection.
+"""
 
 _QUIET = 0.75
-"""The maximum number of cores that all idle brokers use together; with 5,000 topics it is half a core."""
+"""The maximum number of cores that all idle brokers use together (half a core with 5,000 topics)."""
 _LIMIT_S = 180
 
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """A reachable cluster; ``pids`` are the process ids of its brokers, if known."""
+    """A reachable cluster. pids: the process ids of the brokers, if known."""
 
     bootstrap: str
     pids: tuple[int, ...] = ()
 
     def settle(self) -> None:
-        """Wait until the brokers are idle; they continue to work long after they have responded."""
+        """Wait until the brokers are idle. Brokers continue to work long after their responses."""
         if not self.pids:
             time.sleep(10)
         limit = time.monotonic() + _LIMIT_S
@@ -45,7 +48,7 @@ class Bench:
 
 @contextmanager
 def cluster(given: str | None = None, brokers: int = 3) -> Iterator[Bench]:
-    """Yield the cluster at ``given``, or a temporary sandbox with that many brokers."""
+    """Yield the cluster at the address ``given``, or a temporary sandbox with this number of brokers."""
     if given is not None:
         yield Bench(given)
         return

@@ -27,7 +27,7 @@ from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.sandbox import GroupSettings, is_free, reset_group, start_group
 
 HEAP = "-Xms512m -Xmx1024m"
-"""JVM heap of one broker; see `benchmarks.clusters.HEAP`."""
+"""The JVM heap of one broker (see `benchmarks.clusters.HEAP`)."""
 
 _ONE_S = 4.0
 _AT_ONCE = 1.8
@@ -37,7 +37,11 @@ _SEEN_S = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Seconds. each: for each cluster alone; together: until all are read concurrently."""
+    """Times in seconds.
+
+    each: the time for each cluster alone.
+    together: the time until all clusters have been read concurrently.
+    """
 
     each: Sequence[float]
     together: float
@@ -50,7 +54,7 @@ class Round:
 
 @contextmanager
 def clusters(count: int, topics: int) -> Iterator[Sequence[str]]:
-    """Yield the addresses of temporary clusters of one broker with that many topics."""
+    """Yield the addresses of temporary clusters with one broker and this number of topics."""
     with tempfile.TemporaryDirectory(prefix="kdeclare-benchmark-") as folder:
         settings = GroupSettings(Path(folder) / "sandbox", count, 1, 1, _free_port(count))
         try:
@@ -65,7 +69,7 @@ def clusters(count: int, topics: int) -> Iterator[Sequence[str]]:
 
 
 def measured(addresses: Sequence[str], topics: int, rounds: int) -> list[Round]:
-    """Read with running processes, like Spark's workers after their first task."""
+    """Read in processes that are already running, like Spark's workers after their first task."""
     spawned = multiprocessing.get_context("spawn")
     done = []
     with ExitStack() as stack:
@@ -109,7 +113,7 @@ def _create(address: str, topics: int) -> None:
                 if fault is not None:
                     raise RuntimeError(f"{name}: {fault}")
         limit = time.monotonic() + _SEEN_S
-        # The controller has created them; a broker with little CPU shows them later.
+        # The controller has created the topics, but a slow broker shows the topics later.
         while len(cluster.topics()) < topics:
             if time.monotonic() > limit:
                 raise RuntimeError(f"{address} does not show its {topics} topics")
@@ -124,7 +128,7 @@ def _free_port(count: int) -> int:
 
 
 def main() -> None:
-    """Measure and print; return exit code 1 if a figure misses its target."""
+    """Measure and print. Return exit code 1 if a figure misses its target."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.collecting", description=__doc__)
     parser.add_argument("--clusters", type=int, default=2, metavar="N")
     parser.add_argument("--topics", type=int, default=5000, metavar="N", help="topics per cluster")

@@ -25,7 +25,7 @@ _ENDS = {DRIFT: 2}
 
 @dataclass
 class Round:
-    """One size, measured once: one process of kdeclare and one of bare calls for each job."""
+    """One round for one size: a kdeclare process and a process with bare calls for each job."""
 
     bench: Bench
     folder: Path
@@ -86,7 +86,7 @@ def _told(cost: Cost, what: str) -> Cost:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One job at one size, medians over the rounds. ``writes_s``: the bare calls without the reads."""
+    """One job at one size (medians over the rounds). writes_s: the time of the bare calls without reads."""
 
     topics: int
     job: str

@@ -2,9 +2,10 @@
 
     python -m benchmarks.linking [COUNT …]
 
-Of each count, half are creations of objects and half are operations that need them: nine in ten by name, the
-others by a prefix that ten objects have. The output has, per count: edges, milliseconds of CPU to link, the
-same for sorting the operations by id (the baseline of the same run), and the ratio of the two.
+Half of the operations create objects, and half require objects: 90 % require an object by name, and 10 %
+require ten objects by their common prefix. For each count, the output contains the number of edges, the CPU
+time for linking in milliseconds, the CPU time for sorting the operations by id (the baseline), and the ratio
+of these times.
 """
 
 import sys
@@ -26,7 +27,7 @@ _OBJECT = "bench.object"
 
 @dataclass(frozen=True)
 class Touches(Arguments):
-    """Arguments that are the footprint itself."""
+    """The arguments of an operation, which contain its footprint."""
 
     touches: tuple[FootprintEntry, ...]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The cost of one process: wall-clock seconds, its own CPU seconds, peak memory, and its stdout."""
+    """The cost of one process: wall-clock seconds, CPU seconds (without children), peak memory, stdout."""
 
     wall_s: float
     cpu_s: float
@@ -21,7 +21,7 @@ class Cost:
 
 
 def environment(cache: Path, tree: Path = Path(__file__).parents[1]) -> Mapping[str, str]:
-    """Byte-compile the code in ``tree`` like an installed package, with the results in ``cache``."""
+    """Compile the code in ``tree`` like an installed package. Store the compiled files in ``cache``."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return {**kept, "PYTHONPATH": str(tree), "PYTHONPYCACHEPREFIX": str(cache)}
 

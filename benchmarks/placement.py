@@ -25,8 +25,10 @@ _DRAINED = 7
 class Scenario:
     """A placement request and its input.
 
-    before: the assignment that Kafka's own placer made. sizes: partitions by topic. least: replicas that any
-    algorithm has to copy to a broker. factor: replication factor afterwards.
+    before: the assignment that Kafka's placer made.
+    sizes: the number of partitions by topic.
+    least: the minimum number of replicas that an algorithm has to copy to a broker.
+    factor: the requested replication factor.
     """
 
     name: str
@@ -39,7 +41,7 @@ class Scenario:
 
     @property
     def usable(self) -> list[Broker]:
-        """The brokers that may hold replicas."""
+        """The brokers that are permitted to hold replicas."""
         return [broker for broker in self.brokers if broker.id not in self.wish.excluded_brokers]
 
 
@@ -47,9 +49,11 @@ class Scenario:
 class Row:
     """The result of one placer in one scenario.
 
-    seconds: median time of the placement alone. moved: replicas on brokers that did not have them. replicas,
-    leaders: maximum minus minimum per broker. topics: the same for replicas in the worst topic.
-    unspread: partitions on fewer racks than possible.
+    seconds: the median time of the placement alone.
+    moved: the number of replicas on brokers that did not have the replica before. replicas, leaders: the
+        maximum per broker minus the minimum per broker.
+    topics: this difference for the replicas of the worst topic.
+    unspread: the number of partitions on fewer racks than possible.
     """
 
     partitions: int
@@ -65,7 +69,7 @@ class Row:
 
 
 def cluster(count: int) -> list[Broker]:
-    """Return brokers in five racks of equal size, as far as the count allows."""
+    """Return brokers in five racks. The sizes of the racks differ by at most one broker."""
     return [Broker(n, f"host-{n}", 9092, f"rack-{n % _RACKS}") for n in range(count)]
 
 

@@ -60,7 +60,7 @@ RULES: Sequence[tuple[str, Ask]] = (
         lambda r: r.principal is None or r.principal[:5] == "User:",
     ),
 )
-"""Ten rules as a platform team would write them, each in CEL and in Python."""
+"""Ten typical rules of a platform team, each in CEL and in Python."""
 
 
 def main() -> None:
@@ -135,7 +135,7 @@ class _Asks(TopicActionsPolicy):
         self._ask = ask
 
     def validate(self, request: RequestMetadata) -> None:
-        """Denies every request for which the function returns false."""
+        """A policy that denies every request for which the function returns false."""
         if not self._ask(request):
             raise PolicyViolation("no")
 

@@ -94,7 +94,7 @@ def _rotation_s(workers: ConnectWorkers, file: str) -> float:
 
 
 def _shown(workers: ConnectWorkers) -> set[str]:
-    """Return the fingerprints that new connections see; each worker has its own certificate."""
+    """Return the certificate fingerprints of new connections. Each worker has a different certificate."""
     found = (workers.read_served_certificate(url) for url in workers.urls)
     return {certificate.sha256 for certificate in found if certificate is not None}
 

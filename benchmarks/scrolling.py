@@ -1,4 +1,4 @@
-"""How smoothly a page scrolls in headless Chromium: frames, and the main thread's time for each."""
+"""Measure the scrolling of a page in headless Chromium: frames, and main-thread time per frame."""
 
 import statistics
 import tempfile
@@ -28,12 +28,12 @@ _SCROLL = """([speed, seconds]) => new Promise((done) => {
   };
   requestAnimationFrame(frame);
 })"""
-"""Returns the milliseconds between frames, until the end of the page or for some seconds."""
+"""A JavaScript function that returns the milliseconds between frames while the page scrolls."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scrolled:
-    """The result of scrolling. most_ms: 95 % of the frames took at most this time."""
+    """The result of scrolling. most_ms: the time that 95 % of the frames do not exceed."""
 
     frames_per_second: float
     most_ms: float

@@ -1,10 +1,10 @@
-"""Time to hash the secrets of a plan: slow hashes on one thread and on all processors, and hashes with a key.
+"""Measure the time to hash the secrets of a plan: slow hashes on one thread or all processors, and HMACs.
 
     python -m benchmarks.secrets [COUNT]
 
-Each round hashes other values, because a process caches its hashes; the rounds of the three ways alternate.
-The output has the median seconds of each, and the ratio to one thread. Then COUNT broker passwords are
-compared with a state that has all of them, as every later plan does.
+Each round hashes different values, because a process caches its hashes. The rounds of the three methods
+alternate. The output contains the median seconds of each method, and the ratio to one thread. Then COUNT
+broker passwords are compared with a state that contains all of them, like in every later plan.
 """
 
 import statistics
@@ -43,13 +43,13 @@ def brokers(count: int, salt: str) -> list[DesiredResource]:
 
 
 def hash_one_by_one(hasher: SecretHasher, items: list[DesiredResource]) -> None:
-    """Hash on one thread, like kdeclare 0.1."""
+    """Hash on one thread, as in kdeclare 0.1."""
     for item in items:
         hasher.make_hash(str(item.id), _KEY, _secret_of(item).value)
 
 
 def hash_all(hasher: SecretHasher, items: list[DesiredResource]) -> None:
-    """Hash on all processors, like a plan."""
+    """Hash on all processors, as in a plan."""
     hash_secrets(items, {}, hasher, ignore_progress)
 
 

@@ -17,7 +17,7 @@ from kafka import KafkaAdminClient
 client = KafkaAdminClient(bootstrap_servers=sys.argv[1])
 print(sorted(client.list_topics()))
 """
-"""The same output with kafka-python only."""
+"""A program that prints the same list with kafka-python alone."""
 
 
 def main() -> None:

@@ -1,1 +1,1 @@
-"""Scripts that developers or make run."""
+"""Scripts that are run by developers or by ``make``."""

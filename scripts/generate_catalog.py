@@ -2,8 +2,8 @@
 
     python scripts/generate_catalog.py 127.0.0.1:19092
 
-Types and defaults are those that the broker describes. To find out how a broker key can be changed, the
-script sends a validate-only change of the cluster-wide default.
+The types and defaults come from the broker. To determine how a broker key can be changed, the script sends
+validate-only changes to the cluster-wide default.
 """
 
 import json

@@ -2,13 +2,13 @@
 
     python -m scripts.life_of_a_topic HOST:PORT
 
-Applies a manifest with one topic to a real cluster in this process. Until the request is sent, it records
-which functions of kdeclare return a value that holds the topic, and the types of these values. Then it
-deletes the topic.
+Applies a manifest with one topic to a real cluster in this process. Until the request is sent, the script
+records the functions of kdeclare that return a value with the topic, and the types of these values. Then the
+script deletes the topic.
 
-A value holds the topic if it contains its name and its declared config (which has a unique value). A value
-that contains only the name (an id, a selection, a broker's response) refers to the topic. Such functions and
-values are counted but not listed, because no description of the topic passes through them.
+A value holds the topic if it contains the name and the declared config of the topic. (The config has a unique
+value.) A value with only the name of the topic, such as an id or a selection, refers to the topic. Functions
+and values that only refer to the topic are counted but not listed.
 """
 
 import contextlib
@@ -53,7 +53,7 @@ _MANY = 200
 
 
 class Trace:
-    """Records the functions and values that hold the topic."""
+    """A recorder for the functions and values that hold the topic."""
 
     def __init__(self) -> None:
         """Start with empty records."""
@@ -64,7 +64,7 @@ class Trace:
         self.over = False
 
     def watch(self, frame: FrameType, event: str, returned: object) -> None:
-        """Handle each call and return in a thread; see `sys.setprofile`."""
+        """Handle each call and each return in a thread (see `sys.setprofile`)."""
         code = frame.f_code
         if event not in ("call", "return") or not code.co_filename.startswith(str(ROOT / "kdeclare")):
             return
@@ -100,17 +100,17 @@ def values_in(value: object) -> Iterator[object]:
 
 
 def holds(value: object) -> bool:
-    """Whether a value contains the topic's name and its declared config."""
+    """Return whether a value contains the name and the declared config of the topic."""
     return {NAME, str(DECLARED)} <= set(find_marks(value))
 
 
 def names_it(value: object) -> bool:
-    """Whether a value contains the topic's name."""
+    """Return whether a value contains the name of the topic."""
     return NAME in find_marks(value)
 
 
 def find_marks(value: object, depth: int = _DEEP) -> Iterator[str]:
-    """Yield the topic's name and its config for each occurrence in a value."""
+    """Yield the name or the config of the topic for each occurrence in a value."""
     if isinstance(value, str | int | bytes):
         text = value.decode("latin-1") if isinstance(value, bytes) else str(value)
         yield from (mark for mark in (NAME, str(DECLARED)) if mark in text)

@@ -2,7 +2,7 @@
 
     python -m scripts.structure [FOLDER]
 
-FOLDER contains the package ``kdeclare`` (default: this checkout). Use it to compare two commits.
+FOLDER contains the package ``kdeclare`` (default: this checkout). Use FOLDER to compare two commits.
 """
 
 import ast
@@ -26,7 +26,7 @@ def find_modules(root: Path) -> dict[str, Path]:
 
 
 def find_imports(modules: dict[str, Path]) -> "nx.DiGraph[str]":
-    """Build the graph of top-level imports, without those for type checkers only."""
+    """Build the graph of top-level imports, without imports that are only for type checkers."""
     graph: nx.DiGraph[str] = nx.DiGraph()
     graph.add_nodes_from(modules)
     for name, file in modules.items():
@@ -62,7 +62,7 @@ def _source(name: str, file: Path, node: ast.ImportFrom) -> str:
 
 
 def count_lines(file: Path) -> int:
-    """Count lines that are neither empty nor only a comment; docstrings count."""
+    """Count the lines of code and docstrings. Empty lines and comment lines do not count."""
     lines = (line.strip() for line in file.read_text().splitlines())
     return sum(bool(line) and not line.startswith("#") for line in lines)
 

@@ -15,7 +15,7 @@ _PARTS = ("warm", "memory", "cold")
 
 
 def main() -> None:
-    """Measure and print; return exit code 1 if a figure misses its target."""
+    """Measure and print. Return exit code 1 if a figure misses its target."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.fleet", description=__doc__)
     parser.add_argument(
         "--data", type=Path, required=True, metavar="DIR", help="folder of the generated fleets"
@@ -28,7 +28,7 @@ def main() -> None:
     parser.add_argument("--no-unmanaged-configs", action="store_true", help="as of kdeclare fleet audit")
     options = parser.parse_args()
     all_keys = not options.no_unmanaged_configs
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that no session is left behind
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # ensures that no session remains
     busy = os.getloadavg()[0]
     data = prepared(options.data, options.clusters, options.topics)
     out = options.data / "findings"

@@ -16,7 +16,7 @@ from kdeclare.report.fleet.audit_page import render_audit_page
 
 
 def main() -> None:
-    """What ``kdeclare fleet audit`` does once both tables are there; ``all`` with unmanaged keys."""
+    """Run the part of ``kdeclare fleet audit`` after both tables exist. ``all`` includes unmanaged keys."""
     data, out = map(Path, sys.argv[1:3])
     began = datetime.now(UTC)
     storage = LocalStorage(out)

@@ -21,7 +21,7 @@ _ALONE = "local-cluster[2,1,2048]"
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """The folders of the fleets: ``large`` has ten times the topics of ``small``, in as many clusters."""
+    """The folders of the fleets. ``large`` has ten times as many topics per cluster as ``small``."""
 
     small: Path
     large: Path
@@ -31,7 +31,7 @@ class Data:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One line of the table. limit: the target, at most; None if there is none."""
+    """One line of the table. limit: the maximum that meets the target, or None without a target."""
 
     what: str
     value: float
@@ -54,7 +54,7 @@ def prepared(folder: Path, clusters: int, topics: int) -> Data:
 
 
 def warm(data: Data, out: Path, rounds: int, *, unmanaged_keys: bool) -> Iterator[Figure]:
-    """Yield the ratios: the ways and the fleets alternate in processes that stay open. Checks the rows."""
+    """Yield the ratios, and check the rows. Methods and fleets alternate in processes that stay open."""
     with ExitStack() as stack:
         names = (SPARK, LOOP, DUCKDB)
         ways = {n: stack.enter_context(opened(n, unmanaged_keys=unmanaged_keys)) for n in names}
@@ -79,7 +79,7 @@ def warm(data: Data, out: Path, rounds: int, *, unmanaged_keys: bool) -> Iterato
 
 
 def memory(data: Data, out: Path, growth: float = 1.25) -> Iterator[Figure]:
-    """Yield the driver's memory, Python and Java together, with a separate session for each fleet."""
+    """Yield the driver's memory (Python and Java together), with a separate session for each fleet."""
     peaks = []
     for name, fleet in (("0.1×", data.small), ("1×", data.large)):
         with opened(SPARK, _ALONE, unmanaged_keys=True) as way:

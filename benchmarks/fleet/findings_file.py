@@ -1,4 +1,4 @@
-"""Write findings without Spark, as the Parquet file that Spark would write."""
+"""Write findings without Spark, to a Parquet file with the same content as Spark's file."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -14,20 +14,20 @@ from kdeclare.fleet.findings import Finding
 from kdeclare.fleet.rows import FINDING, FINDINGS
 
 SCHEMA = pa.schema([field for field in FINDINGS if field.name not in ("first_seen", "status")])
-"""Columns of findings before the comparison with an earlier audit."""
+"""The columns of findings before the comparison with an earlier audit."""
 
 _AT_ONCE = 50_000
 """The maximum number of rows in memory."""
 
 Key = tuple[str, str, str]
-"""Cluster, kind and name of a resource."""
+"""The cluster, kind and name of a resource."""
 
 Row = tuple[str, str, str | None, str | None, str | None, str | None, str | None]
 """The arguments of `found`: kind, name, declared, owned and live state, an error, the cluster's body."""
 
 
 class FindingsFile(AbstractContextManager["FindingsFile"]):
-    """Writes the single file of a new folder."""
+    """A writer for the single file of a new folder."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True)
@@ -80,6 +80,6 @@ class FindingsFile(AbstractContextManager["FindingsFile"]):
 
 
 def _read_labels(labels: Any, n: int | None) -> Iterator[tuple[str, str]]:
-    """The labels of a row, read only if a message needs them; n is None without a row."""
+    """The labels of a row, which are read only if a message needs the labels. n: None without a row."""
     if n is not None:
         yield from labels[n].as_py() or ()

@@ -1,4 +1,4 @@
-"""Run each way in a separate process that stays open, so that their costs are measured separately."""
+"""Run each method in a separate process that stays open, to measure the costs separately."""
 
 import gc
 import multiprocessing
@@ -24,8 +24,9 @@ _MB = 2**20
 class Cost:
     """One run: wall-clock seconds, and the peak of resident memory (MB).
 
-    own: of the process itself. jvm: of the Java process of Spark's driver. rest: of all tasks and executors
-    that it started; pages that they share count in each.
+    own: the memory of the process itself.
+    jvm: the memory of the Java process of Spark's driver.
+    rest: the memory of all tasks and executors of the process. Shared pages count in each process.
     """
 
     wall_s: float
@@ -40,9 +41,9 @@ Way = Callable[[Path, Path], Cost]
 
 @contextmanager
 def opened(way: str, *arguments: str, unmanaged_keys: bool) -> Iterator[Way]:
-    """Yield a process that runs the named way (``spark``, ``loop``, ``duckdb``).
+    """Yield a process that runs the named method (``spark``, ``loop``, ``duckdb``).
 
-    unmanaged_keys: whether it also finds unmanaged keys.
+    unmanaged_keys: whether to find unmanaged keys as well.
     """
     spawned = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, spawned) as pool:

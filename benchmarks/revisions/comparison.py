@@ -18,10 +18,11 @@ Pair = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One job. The ratio is the median of the pairs' ratios, with its 95 % confidence interval.
+    """One job. The ratio is the median of the ratios of all pairs, with its 95 % confidence interval.
 
-    unit: "CPU s", or "" if the job measures a ratio itself. memory_mb: medians of the peaks, None if not
-    measured. requests: by API, of the base and of the new revision, None if there is no cluster.
+    unit: "CPU s", or "" if the job itself measures a ratio.
+    memory_mb: the medians of the peaks, or None if the memory is not measured.
+    requests: the number of requests by API for both revisions, or None if there is no cluster.
     """
 
     job: str
@@ -37,13 +38,13 @@ class Row:
 
     @property
     def holds(self) -> bool:
-        """Whether the new revision is certainly not slower by more than 10 %, and sends the same requests."""
+        """Whether the new revision is at most 10 % slower (with certainty), and sends the same requests."""
         return self.high <= LIMIT and (self.requests is None or self.requests[0] == self.requests[1])
 
 
 @dataclass(slots=True)
 class Comparison:
-    """Collects figures by job and by the name of the revision."""
+    """The collected figures, by job and by the name of the revision."""
 
     values: dict[str, dict[str, list[float]]] = field(default_factory=dict)
     _peaks: dict[str, dict[str, list[float]]] = field(default_factory=dict)
@@ -88,7 +89,7 @@ class Comparison:
 
 
 def confidence_interval(ratios: Sequence[float]) -> Pair:
-    """Return the 95 % confidence interval of the median, by bootstrap over the pairs; deterministic."""
+    """Return the 95 % confidence interval of the median, by a deterministic bootstrap over the pairs."""
     chance = random.Random(0)
     medians = sorted(statistics.median(chance.choices(ratios, k=len(ratios))) for _ in range(_RESAMPLES))
     return medians[_RESAMPLES * 25 // 1000], medians[_RESAMPLES * 975 // 1000 - 1]

@@ -1,4 +1,4 @@
-"""A proxy in front of one broker that counts a client's requests in the same way for any revision."""
+"""A proxy in front of one broker. The proxy counts the requests of a client, for any revision of kdeclare."""
 
 import contextlib
 import socket
@@ -16,7 +16,7 @@ _HOST = "127.0.0.1"
 
 @dataclass
 class CountingProxy:
-    """Forwards connections to the broker on ``port`` of this machine.
+    """A proxy that forwards connections to the broker on ``port`` of this machine.
 
     The broker reports its own address to clients. The proxy replaces the port in all responses, without
     changing their length, so that clients connect to the proxy again.
@@ -69,7 +69,7 @@ def count_requests(port: int) -> Iterator[CountingProxy]:
 
 
 def _read_frames(source: socket.socket, target: socket.socket) -> Iterator[bytes]:
-    """Yield complete requests or responses until one side closes; then close both."""
+    """Yield complete requests or responses until one side closes. Then close both sides."""
     with source, target, contextlib.suppress(OSError), source.makefile("rb") as stream:
         while len(head := stream.read(4)) == 4:
             yield head + stream.read(int.from_bytes(head, "big"))

@@ -1,7 +1,7 @@
-"""The jobs. Both revisions run each job alternately; the order changes from pair to pair.
+"""The jobs. Both revisions run each job alternately. The order changes from pair to pair.
 
-A first round through a proxy counts requests. It is not measured, because Python compiles new modules and
-brokers are slow at first.
+A first round through a proxy counts requests. The first round is not measured, because Python compiles new
+modules and brokers are slow at first.
 """
 
 import json
@@ -60,7 +60,7 @@ class Rounds:
     def command(
         self, job: str, revision: Revision, arguments: Sequence[str], folder: Path, *, asks: bool = True
     ) -> Cost:
-        """Run kdeclare when the broker is idle, and record the figures. asks: whether it sends requests."""
+        """Run kdeclare on an idle broker, and record the figures. asks: whether kdeclare sends requests."""
         if asks:
             self.bench.settle()
         self.proxy.take_counts()
@@ -178,7 +178,7 @@ def compare_fleets(revisions: tuple[Revision, Revision], sizes: Sizes, compariso
 
 
 def _by_turns(revisions: tuple[Revision, Revision], pairs: int) -> Iterator[tuple[int, Revision]]:
-    """Yield each revision with the number of its pair; pair 0 is not measured."""
+    """Yield each revision with the number of its pair. Pair 0 is not measured."""
     for number in range(pairs + 1):
         for revision in revisions if number % 2 else revisions[::-1]:
             yield number, revision

@@ -1,7 +1,7 @@
-"""``python metered.py FILE COMMAND…``: run a command, and write its cost and that of its children to FILE.
+"""``python metered.py FILE COMMAND…``: run a command, and write the cost of the command to FILE.
 
-This script uses only the standard library, so that the memory of this process, from which the command is
-forked, is less than that of the command.
+The cost includes child processes. This script uses only the standard library, so its memory is smaller than
+the memory of the command, which is forked from this process.
 """
 
 import ctypes
@@ -18,7 +18,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 def main() -> None:
     """Run the command, and exit with its exit code."""
-    # Java and its children lose their parents; this makes them children of this process.
+    # The parents of Java processes end earlier. This call makes Java processes children of this process.
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     begun = time.perf_counter()

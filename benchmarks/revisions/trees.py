@@ -17,7 +17,11 @@ _METERED = Path(__file__).with_name("metered.py")
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """One of the two trees. folder: output of its processes. env: its code, with its own compiled files."""
+    """One of the two trees.
+
+    folder: the folder for the output of its processes.
+    env: the environment variables that select its code and its compiled files.
+    """
 
     name: str
     tree: Path
@@ -25,9 +29,9 @@ class Revision:
     env: Mapping[str, str]
 
     def run(self, arguments: Sequence[str], folder: Path, expected: Collection[int] = (0,)) -> Cost:
-        """Run ``python -m ARGUMENTS``; cost includes all child processes, memory is the largest of them.
+        """Run ``python -m ARGUMENTS``, and measure the process with all its child processes.
 
-        Raises RuntimeError unless its exit code is ``expected``.
+        The memory is the maximum of all processes. Raises RuntimeError unless the exit code is ``expected``.
         """
         measured = self.folder / "cost.json"
         command = [sys.executable, "-I", str(_METERED), str(measured), sys.executable, "-m", *arguments]
@@ -51,7 +55,7 @@ def open_revisions(commit: str) -> Iterator[tuple[Revision, Revision]]:
 
 
 def describe(commit: str) -> str:
-    """Return the short hash of a commit, with a mark if this tree has other changes."""
+    """Return the short hash of a commit, with a mark if the tree has uncommitted changes."""
     changed = _git("status", "--porcelain", "--untracked-files=no") if commit == "HEAD" else ""
     return _git("rev-parse", "--short", commit) + ("+changes" if changed else "")
 

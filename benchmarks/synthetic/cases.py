@@ -10,9 +10,10 @@ from kdeclare.fleet.findings import FindingKind
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One kind of difference. declared, live: None if the topic is not in that table.
+    """One type of difference.
 
-    weight: its frequency relative to the others.
+    declared, live: None if the topic is missing in the table.
+    weight: the relative frequency of the difference.
     """
 
     declared: Declared | None
@@ -41,7 +42,11 @@ CASES: Sequence[Case] = (
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """One topic of a cluster; ``case`` is None if it matches. extra: the undeclared override, 0: none."""
+    """One topic of a cluster.
+
+    case: the difference, or None if the topic matches its declaration.
+    extra: the number of the undeclared override, or 0 without one.
+    """
 
     number: int
     shape: int
@@ -50,12 +55,12 @@ class Drawn:
 
     @property
     def declared(self) -> Declared | None:
-        """Return its row in the table of declared topics."""
+        """Return the topic's row in the table of declared topics."""
         return self.case.declared if self.case else Declared.APPLIED
 
     @property
     def live(self) -> Live | None:
-        """Return its row in the table of live topics."""
+        """Return the topic's row in the table of live topics."""
         return self.case.live if self.case else Live.SAME
 
     @property

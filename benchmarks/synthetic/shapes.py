@@ -44,8 +44,8 @@ _BY_HAND: Sequence[tuple[str, str]] = (
 class Shape:
     """A declared topic without its name.
 
-    edited: the same configs with another value of one key. by_hand: additional overrides, one of which a live
-    topic may have.
+    edited: the same configs with a different value of one key.
+    by_hand: additional overrides. A live topic can have one of these overrides.
     """
 
     team: str
@@ -62,7 +62,7 @@ class Shape:
 
 
 def shapes(seed: int) -> tuple[Shape, ...]:
-    """Return one shape for each team and purpose; the same for the same seed."""
+    """Return one shape for each team and purpose. The same seed returns the same shapes."""
     rng = Random(f"shapes {seed}")
     return tuple(_shape(rng, team, purpose) for team in TEAMS for purpose in PURPOSES)
 

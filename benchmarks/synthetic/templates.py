@@ -1,7 +1,8 @@
-"""Encoded rows of all states of a topic; a fleet's rows are these rows with other names.
+"""Encoded rows for all states of a topic. The rows of a fleet are these rows with different names.
 
-Names and topic ids are not part of hashes or canonical texts, except the live body, which has a placeholder
-for the id. A million rows therefore cost a million look-ups, and are encoded like real rows.
+Hashes and canonical JSON do not contain names and topic ids, except for the live body, which has a
+placeholder for the id. Therefore, the rows are encoded like real rows, but a million rows only cost a million
+look-ups.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,7 +47,7 @@ TAKEN_AT = datetime(2026, 11, 1, tzinfo=UTC)
 PLACEHOLDER = "A" * 22
 BROKERS = 12
 PLACEMENTS = 3
-"""The number of placements for topics of one shape; altered topics have a single one."""
+"""The number of placements for topics of one shape. Altered topics have a single placement."""
 
 
 class Declared(StrEnum):
@@ -62,7 +63,7 @@ class Live(StrEnum):
     """The state of a topic in its cluster, compared with the last apply."""
 
     SAME = "same"
-    ALTERED = "altered"  # one key has another value
+    ALTERED = "altered"  # one key has a different value
     CLEARED = "cleared"  # one key is no longer set
     WIDENED = "widened"  # it has more partitions
 

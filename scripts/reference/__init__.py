@@ -1,6 +1,6 @@
 """Generate the pages in docs/reference from the code.
 
-`python -m scripts.reference` writes them; a test fails when they are out of date.
+`python -m scripts.reference` writes the pages. A test fails if the pages are out of date.
 """
 
 from collections.abc import Mapping

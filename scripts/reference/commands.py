@@ -10,7 +10,7 @@ from kdeclare.cli.options import ConnectionOptions, OutputOptions
 from scripts.reference.markdown import code, fence, page, prose, table
 
 _SHARED = {f.name for group in (ConnectionOptions, OutputOptions) for f in fields(group)}
-"""Options that many commands share; the page describes them once."""
+"""The options that many commands share. The page describes these options once."""
 
 _HEAD = ("option", "what it means")
 
@@ -40,7 +40,7 @@ def _sections(app: Any, shared: Collection[tuple[str, str]]) -> Iterator[str]:
 
 
 def _commands(commands: Mapping[str, Any], words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yield the commands that do something, with the words that call them; groups only contain commands."""
+    """Yield the commands with the words that call them. Groups of commands are omitted."""
     for name, command in commands.items():
         subcommands = getattr(command, "commands", {})
         is_group = subcommands and not command.invoke_without_command
@@ -80,7 +80,7 @@ def _row(option: Any) -> tuple[str, str]:
 
 
 def _meaning(param: Any) -> str:
-    """Return the help of a parameter, whether it is required, and its default."""
+    """Return the help text of a parameter, with its default or "Required"."""
     text = param.help or ""
     if param.required and param.param_type_name == "option":
         text += " Required."
@@ -90,7 +90,7 @@ def _meaning(param: Any) -> str:
 
 
 def _block(block: str) -> str:
-    """Render a block of the epilog; its first line is the heading."""
+    """Render a block of the epilog. The first line of the block is the heading."""
     first, _, rest = block.strip("\n").partition("\n")
     lines = [line.removeprefix("  ") for line in rest.splitlines()]
     return f"{first}\n\n{fence(chr(10).join(lines))}"

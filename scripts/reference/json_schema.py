@@ -8,11 +8,11 @@ from scripts.reference.markdown import code, prose, table
 
 Schema = Mapping[str, Any]
 _LEFT_OUT = ("Reference",)
-"""References, which every number and boolean of a manifest accepts; the page describes them once."""
+"""The pattern of references, which every number and boolean accepts. The page describes references once."""
 
 
 def fields_table(schema: Schema, link: Mapping[str, str]) -> str:
-    """Render the properties of an object. link: links to the sections of definitions, by name."""
+    """Render the properties of an object. link: the links to the sections of definitions, by name."""
     required = schema.get("required", ())
     rows = (
         (code(name), _type(found, link), _default(found, name in required), _told(found))
@@ -22,7 +22,7 @@ def fields_table(schema: Schema, link: Mapping[str, str]) -> str:
 
 
 def referred(schema: Schema, definitions: Mapping[str, Schema]) -> Iterator[str]:
-    """Return the names of all definitions with fields that it refers to, directly or not; nearest first."""
+    """Return the names of all object definitions to which a schema refers, also indirectly. Nearest first."""
     seen: dict[str, None] = {}
     waiting = list(_names(schema))
     while waiting:
@@ -55,7 +55,7 @@ def _type(schema: Schema, link: Mapping[str, str]) -> str:
 
 
 def _types(schema: Schema, link: Mapping[str, str]) -> Iterator[str]:
-    """Render the alternatives. Null is shown only if it is not the default of an optional field."""
+    """Render the alternatives of a field. Null is omitted if it is the default of an optional field."""
     if "$ref" in schema:
         name = _name(schema)
         if name not in _LEFT_OUT:

@@ -51,7 +51,7 @@ def _shown(parameter: inspect.Parameter) -> str:
 
 
 def _default(value: object) -> str:
-    """Return the source form of a default; its ``repr`` could show values of this environment."""
+    """Return the source code of a default, because ``repr`` could show values of this environment."""
     if inspect.isfunction(value):
         return value.__name__
     if dataclasses.is_dataclass(value):
@@ -80,7 +80,7 @@ def _value(name: str, value: Any) -> str:
 _ALIASES = {
     "Confirm": "Shows the plan and the notices of the recovery before it, and returns whether to continue."
 }
-"""Descriptions of the names that are not classes; Python does not keep their docstrings."""
+"""The descriptions of names that are not classes, because Python does not store their docstrings."""
 
 
 def _head(value: Any) -> tuple[str, ...]:
@@ -130,6 +130,6 @@ def _words(value: Any) -> str:
 
 
 def _members(value: type) -> Iterator[tuple[str, object]]:
-    """Yield a class's own members after those inherited from classes of kdeclare."""
+    """Yield the members that a class inherits from classes of kdeclare, then its own members."""
     bases = [base for base in reversed(value.__mro__) if base.__module__.startswith("kdeclare")]
     return iter({name: member for base in bases for name, member in vars(base).items()}.items())

@@ -13,7 +13,7 @@ def page(title: str, *blocks: str) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Render a table; empty without rows."""
+    """Render a table, or nothing if there are no rows."""
     lines = [f"| {' | '.join(map(_cell, row))} |" for row in rows]
     return "\n".join([f"| {' | '.join(head)} |", "|---" * len(head) + "|", *lines]) if lines else ""
 

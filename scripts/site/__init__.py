@@ -1,1 +1,1 @@
-"""The documentation site; `make docs` builds it into build/site."""
+"""The documentation site. `make docs` builds the site in the folder build/site."""

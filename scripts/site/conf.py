@@ -1,7 +1,7 @@
-"""Sphinx configuration of the site. Its source is the whole repository, so that links work in both.
+"""The Sphinx configuration of the site. The source is the whole repository, so links work in both.
 
-The build is strict: broken links and anchors, and pages without a link to them, are errors. Neither the build
-nor the site fetches anything from the network.
+The build is strict: broken links, broken anchors and pages without incoming links are errors. The build and
+the site do not access the network.
 """
 
 import sys
@@ -20,7 +20,7 @@ project = "kdeclare"
 extensions = ["myst_parser"]
 root_doc = START
 include_patterns = ["*.md", "docs/**.md", "**/README.md"]
-# of tests/, only the cases are documentation
+# In tests/, only the cases are documentation.
 exclude_patterns = [".*", "build", "kdeclare", "scripts", "state", "tests/[!c]*", "tests/co*"]
 myst_heading_anchors = 4
 html_theme = "furo"

@@ -26,18 +26,18 @@ _NAV: Mapping[str, Sequence[str]] = {
     ),
     "Project": ("CONTRIBUTING", "CHANGELOG"),
 }
-"""Pages by heading. A pattern matches pages that are not named elsewhere, so that new pages are included."""
+"""The pages by heading. A pattern matches all pages that are not listed, so new pages are included."""
 
 _LISTS: Mapping[str, str] = {
     _DECISIONS: "docs/decisions/*",
     _EXAMPLES: "examples/*/README",
     _CASES: "tests/cases/*/README",
 }
-"""Pages that list all pages of a kind."""
+"""The pages that list all pages of one type, by pattern."""
 
 
 def with_nav(root: Path, name: str, text: str) -> str:
-    """Return the text of a page with its navigation entries, which are not in the file itself."""
+    """Return the content of a page with navigation entries, which the file does not contain."""
     if name == START:
         return text + "".join(_tree(root, heading, names) for heading, names in _NAV.items())
     return text + (_tree(root, "", (_LISTS[name],)) if name in _LISTS else "")

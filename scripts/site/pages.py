@@ -1,4 +1,4 @@
-"""Resolve links to folders to the pages of their READMEs."""
+"""Replace links to folders by links to the README pages of the folders."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ _LINK = re.compile(r"\]\((?P<target>[^)#:\s]+)\)")
 
 
 def with_pages(folder: Path, text: str) -> str:
-    """Return a page's text with resolved links. folder: the folder of the page."""
+    """Return the content of a page with resolved links. folder: the folder of the page."""
 
     def led_on(link: re.Match[str]) -> str:
         target = link["target"].rstrip("/")
