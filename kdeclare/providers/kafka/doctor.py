@@ -149,7 +149,7 @@ def _check_address(address: str, problem: KdeclareError | None) -> Check:
         return Check("Address", CheckStatus.OK, f"{address} responds")
     check = build_error_check("Address", CheckStatus.WARNING, problem)
     return replace(
-        check, hint=f"Check this address; kdeclare uses another one that works. {check.hint}".rstrip()
+        check, hint=f"Check this address. kdeclare currently uses a different address. {check.hint}".rstrip()
     )
 
 

@@ -271,8 +271,9 @@ def _report_not_written(change: Change, declared: DeclaredFields) -> SpecProblem
     diagnostic = info(
         "assignments-not-declared",
         "Assignments not written",
-        f"The manifest of {change.id} declares no assignments, so it does not fix the location of replicas."
-        + (" Its placement decides where the next apply puts them." if has_placement else ""),
+        f"The manifest of {change.id} declares no assignments, so the brokers of the replicas are not written "
+        "to the manifest."
+        + (" The next apply places the replicas as the manifest's placement requires." if has_placement else ""),
         resource=str(change.id),
     )
     return SpecProblem(NAME, diagnostic)

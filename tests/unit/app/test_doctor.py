@@ -159,7 +159,7 @@ def test_doctor_warns_about_one_unreachable_address() -> None:
     gone, here = find_checks(view, "Address")
     assert (gone.standing, here.standing, view.exit_code) == (WARNING, OK, ExitCode.OK)
     assert gone.what == "gone:1: connection refused."
-    assert gone.hint == "Check this address; kdeclare uses another one that works. Look."
+    assert gone.hint == "Check this address. kdeclare currently uses a different address. Look."
 
 
 def test_doctor_fails_when_no_address_responds() -> None:

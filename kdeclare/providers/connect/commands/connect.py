@@ -26,7 +26,8 @@ class WorkerOptions(StateOptions):
 
     worker: Annotated[
         list[str] | None,
-        typer.Option(metavar="URL", help="URL of a worker, https://HOST:PORT. Repeat it for every worker."),
+        typer.Option(metavar="URL", help="URL of a worker, https://HOST:PORT. Repeat this option for every "
+        "worker."),
     ] = None
     name: Annotated[
         str | None,
@@ -130,7 +131,7 @@ Values = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="KEY=VALUE",
-        help="Overrides to set. For a password, prefer a placeholder of Connect's config providers.",
+        help="Overrides to set. For passwords, prefer placeholders of Connect's config providers.",
         show_default=False,
     ),
 ]
@@ -189,7 +190,7 @@ def status(
             metavar="DAYS",
             min=0,
             callback=validate_duration,
-            help="How many days before its expiry to warn about a certificate.",
+            help="Warn about certificates that expire within this number of days.",
         ),
     ] = 30.0,
     output: Format = "text",
@@ -428,7 +429,7 @@ def install(
     worker once. Afterwards, certificate changes do not require a restart. The plug-in accepts only the
     administrators that the configuration of a worker names, unless the configuration permits everyone.
     """
-    from kdeclare.providers.connect.client.plugin.jar import PLUGIN_OPEN
+    from kdeclare.providers.connect.client.plugin.jar import ADMINS_EXAMPLE, PLUGIN_OPEN
     from kdeclare.sandbox import connect_jars
 
     installed = connect_jars.install(plugin_path, lambda text: console.note(f"{text} …"))
@@ -437,9 +438,8 @@ def install(
     console.note(f"Installed {installed.jar}. Each worker's configuration needs these lines:")
     console.out("".join(f"{line}\n" for line in installed.worker_lines))
     console.note(
-        f"Create that file on each worker, with name=password lines, readable only by the worker's user. "
-        f"To let everyone change the workers, set {PLUGIN_OPEN}=true instead. "
-        f"Without either, the plug-in "
-        "accepts no requests."
+        f"Create {ADMINS_EXAMPLE} on each worker, with name=password lines, readable only by the worker's "
+        f"user. To let everyone change the workers, set {PLUGIN_OPEN}=true instead. Without the file or this "
+        "setting, the plug-in accepts no requests."
     )
     return ExitCode.OK

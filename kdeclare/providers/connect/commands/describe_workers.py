@@ -239,7 +239,7 @@ def _get_group(
 def _build_no_workers_error(
     by_name: Mapping[str, DesiredResource], requested_name: str | None, manifest_error: str | None
 ) -> Diagnostic:
-    hint = "Pass --worker URL for each worker, or declare the workers in a manifest of this kind."
+    hint = "Pass --worker URL for each worker, or declare the workers in a ConnectWorkerConfig manifest."
     if manifest_error is not None:
         detail = f"The manifests cannot be read: {manifest_error}"
     elif requested_name is not None:
@@ -293,6 +293,7 @@ def require_overrides(snapshot: GroupSnapshot) -> Mapping[str, str]:
             "workers-unreachable",
             "No Connect worker reports its configuration",
             "\n".join(f"{worker.url}: {worker.trouble}." for worker in snapshot.workers),
-            hint="Check the URLs, --ca-file and --header, and that kdeclare's plug-in is installed there.",
+            hint="Check the URLs, --ca-file and --header, and that kdeclare's plug-in is installed on the "
+            "workers.",
         )
     )

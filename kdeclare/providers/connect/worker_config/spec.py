@@ -171,7 +171,7 @@ def _find_header_problem(header: str, value: object) -> tuple[str, str] | None:
     if not HEADER_NAME.fullmatch(header):
         return f"'{header}' is not a valid name of an HTTP header.", ""
     if not isinstance(value, Referenced):
-        hint = "Write ${env.NAME} or ${file.PATH}, with any text that precedes it."
+        hint = "Write ${env.NAME} or ${file.PATH}, after a prefix such as 'Bearer ' if necessary."
         return (
             f"'{header}' has a literal value, which everyone can read; header values must be references.",
             hint,

@@ -155,8 +155,8 @@ def _report_renamed(
     return info(
         "renamed",
         "Manifest renamed",
-        f"{successor.id} declares the limits of {entity}, which were applied as {resource}. It takes over "
-        "the ownership of these limits.",
+        f"{successor.id} declares the limits of {entity}, which were applied as {resource}. "
+        f"{successor.id} takes over the ownership of these limits.",
         place=successor.source,
         resource=str(resource),
     )

@@ -291,8 +291,8 @@ def _warn_moves_unknown(workspace: Workspace, fault: Fault) -> Diagnostic:
     return warning(
         "moves-unknown",
         "Cannot read replica moves",
-        f"{workspace.cluster_name}: {fault.message or fault.error} ({fault.error}). Replicas are shown as "
-        "listed in the metadata, which during a move includes the old and the new ones.",
+        f"{workspace.cluster_name}: {fault.message or fault.error} ({fault.error}). The replicas come "
+        "from the metadata, which contains old and new replicas during a move.",
         "Request Describe on the cluster, or upgrade brokers that do not support this request.",
     )
 

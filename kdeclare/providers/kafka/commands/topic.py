@@ -56,7 +56,7 @@ ListFormat = Annotated[
     ),
 ]
 _EXCLUDE_INTERNAL_HELP = "Exclude Kafka's internal topics."
-_SIZES_HELP = "Show sizes in bytes, too; this queries every broker."
+_SIZES_HELP = "Also show sizes in bytes. This queries every broker."
 ExcludeInternal = Annotated[bool, typer.Option("--exclude-internal", help=_EXCLUDE_INTERNAL_HELP)]
 IfExists = Annotated[bool, typer.Option("--if-exists", help="Ignore topics that do not exist.")]
 WithSizes = Annotated[bool, typer.Option("--sizes", help=_SIZES_HELP)]
@@ -125,7 +125,7 @@ def list_topics(
     exclude_internal: ExcludeInternal = False,
     if_exists: IfExists = False,
     configs: Annotated[
-        bool, typer.Option("--configs", help="Show the config overrides of each topic, too.")
+        bool, typer.Option("--configs", help="Also show the config overrides of each topic.")
     ] = False,
     sizes: WithSizes = False,
     output: ListFormat = "text",
@@ -219,7 +219,8 @@ ReplicaAssignmentOption = Annotated[
     str | None,
     typer.Option(
         metavar="B:B,B:B…",
-        help="Brokers of partition 0, partition 1 …; the first of each is its preferred leader.",
+        help="Brokers of partition 0, partition 1 …; the first broker of a partition is the preferred "
+        "leader.",
     ),
 ]
 FromFile = Annotated[

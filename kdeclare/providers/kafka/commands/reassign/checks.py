@@ -231,8 +231,8 @@ def _warn_foreign_throttle(entity: str, values: Mapping[str, str]) -> Diagnostic
     return warning(
         "foreign-throttle",
         "Throttles set by other clients were kept",
-        f"{entity} has throttle settings that kdeclare did not set: {settings_text}. They are left alone.",
-        hint="Remove them if they are no longer needed: kafka-configs --bootstrap-server … --alter "
+        f"{entity} has throttle settings that kdeclare did not set: {settings_text}. They are unchanged.",
+        hint="Remove these settings if they are no longer needed: kafka-configs --bootstrap-server … --alter "
         f"--entity-type {entity_type} --entity-name {resource.name} --delete-config {','.join(values)}",
         subject=entity,
     )
