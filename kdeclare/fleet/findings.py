@@ -81,7 +81,7 @@ def _sort_labels(labels: Mapping[str, str]) -> dict[str, str]:
 _CountsField = Annotated[
     KindCounts,
     PlainSerializer(_order_counts),
-    Field(description="The number of findings by kind; kinds without findings are left out."),
+    Field(description="The number of findings by kind. Kinds without findings are omitted."),
 ]
 
 
@@ -89,7 +89,7 @@ def _sort_teams(teams: Mapping[str, KindCounts]) -> dict[str, _CountsField]:
     return {team: teams[team] for team in sorted(teams)}
 
 
-Seconds = Annotated[float, Field(description="The duration from start to end.")]
+Seconds = Annotated[float, Field(description="The duration in seconds.")]
 Labels = Annotated[Mapping[str, str], Field(description="The labels of the cluster in the fleet file.")]
 
 
@@ -112,9 +112,11 @@ class ClusterSummary:
     declared: Annotated[int, Field(description="The number of declared resources.")]
     found: _CountsField
     error: Annotated[
-        str | None, Field(description="Why the cluster could not be read, or only partially.")
+        str | None, Field(description="The reason why the cluster was not read, or read only partially.")
     ] = None
-    notice: Annotated[str | None, Field(description="What else could not be determined.")] = None
+    notice: Annotated[
+        str | None, Field(description="A notice about policies that could not be evaluated.")
+    ] = None
     read: Annotated[int, Field(exclude=True)] = 0
     others: Annotated[tuple[ObjectCount, ...], Field(exclude=True)] = ()
 
@@ -162,7 +164,7 @@ class HeatCell:
     schema_name = "HeatDocument"
 
     cluster: str
-    path: Annotated[str | None, Field(description="null for whole resources.")]
+    path: Annotated[str | None, Field(description="The field; null for whole resources.")]
     count: int
 
 
@@ -179,14 +181,16 @@ class AuditSummary:
     teams: Annotated[
         Mapping[str, KindCounts],
         PlainSerializer(_sort_teams),
-        Field(description="Findings by the resources' label team; the empty name is for those without it."),
+        Field(description="The number of findings by team (label 'team'; empty if not set) and by kind."),
     ] = field(default_factory=dict)
-    heat: Annotated[tuple[HeatCell, ...], Field(description="The counts of the most frequent paths.")] = ()
+    heat: Annotated[
+        tuple[HeatCell, ...], Field(description="The number of findings for the most frequent fields.")
+    ] = ()
     since: Annotated[Since | None, Field(description="null if there is no earlier audit.")] = None
     unseen: Annotated[
         KindCounts,
         PlainSerializer(_order_counts),
-        Field(description="Findings of earlier audits that this one did not, or could not, check again."),
+        Field(description="The number of findings of earlier audits that were not checked again, by kind."),
     ] = field(default_factory=dict)
     trend: Annotated[tuple[TrendPoint, ...], Field(description="Earlier audits, oldest first.")] = ()
 

@@ -96,12 +96,12 @@ class AppliedCluster:
     """The result for one cluster when a fleet is applied."""
 
     name: str
-    wave: Annotated[int, Field(description="Counted from 1; 0 if there was nothing to start.")]
+    wave: Annotated[int, Field(description="From 1; 0 if there was nothing to apply.")]
     status: AppliedStatus
     run_id: Annotated[str | None, Field(description="The id of the run in the cluster's history.")] = None
     done: Annotated[int, Field(description="The number of successful operations.")] = 0
     operations: int = 0
-    message: Annotated[str, Field(description="Why the plan is not applied, or additional information.")] = ""
+    message: Annotated[str, Field(description="Why the plan was not applied, or further details.")] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class FleetApply:
 
     fleet: str
     seconds: Seconds
-    stopped: Annotated[str | None, Field(description="Why no more clusters were started.")] = None
+    stopped: Annotated[str | None, Field(description="Why the rollout stopped early.")] = None
     counts: Annotated[dict[AppliedStatus, int], Field(description="The number of clusters by status.")] = (
         field(init=False, default_factory=dict)
     )

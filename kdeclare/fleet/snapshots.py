@@ -72,7 +72,7 @@ class SnapshotRecord:
     fleet: str
     taken_at: _Time
     seconds: Seconds
-    path: Annotated[str, Field(description="The path of the rows, relative to the folder.")]
+    path: Annotated[str, Field(description="The path of the snapshot's rows in the folder.")]
     clusters: tuple[SnapshotCluster, ...]
 
     @property

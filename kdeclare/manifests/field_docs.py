@@ -15,27 +15,27 @@ _ENVELOPE_DOCS = {
     "apiVersion": "The group and version of the kind: kdeclare/v1, or the group and version of a provider.",
     "kind": "The kind of the resource or rule that the document declares.",
     "metadata": "Name and labels.",
-    "spec": "The declared fields; which ones exist depends on the kind.",
+    "spec": "The declared fields, which depend on the kind.",
 }
 _POLICY_DOCS = {
     "severity": "deny blocks changes that violate the policy; warn only reports them.",
-    "actions": "The actions on resources that the policy checks (default: all).",
+    "actions": "The actions for which the policy is evaluated (default: all).",
     "selector": "The resources that the policy checks (default: all topics).",
 }
 _CLUSTER_DOCS = {
     "bootstrapServers": "Addresses of brokers to connect to: HOST:PORT, separated by commas.",
     "clientConfig": "Kafka client properties, such as security.protocol. Write secrets as ${env.NAME} or "
     "${file.PATH}.",
-    "clientConfigFile": "A file of Kafka client properties, instead of clientConfig.",
+    "clientConfigFile": "A file with Kafka client properties, as an alternative to clientConfig.",
     "variables": "Values for ${var.NAME}.",
-    "overlays": "Files or folders with overlays, which are merged in order over the manifests of the same "
-    "kind and name.",
+    "overlays": "Files or folders with overlays. Each overlay is merged over the manifest with the same kind "
+    "and name, in the order of this list.",
 }
 
 _DEFAULTS_DOCS = {
     "kind": "The kind of the resources that these defaults apply to.",
     "selector": "The resources of that kind to which the defaults apply (default: all).",
-    "priority": "Where several Defaults set the same field, the highest number wins (default: 0).",
+    "priority": "If several Defaults set the same field, the highest priority takes precedence (default: 0).",
     "defaults": "Values for fields that neither the manifest nor an overlay of the resource sets.",
 }
 
@@ -53,11 +53,11 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
     "SelectorSpec": {"kind": "The kind of the resources (default: Topic)."},
     "DefaultsSelector": {
         "names": "Names, or regular expressions (RE2) between slashes that match whole names.",
-        "labels": "Labels, all of which the manifest must have.",
+        "labels": "The labels that the manifest must have.",
     },
     "PolicyTestSpec": {
-        "defaults": "Fields that the requests of all cases share.",
-        "cases": "Requests and the expected results of the policies.",
+        "defaults": "Default values for the fields of all requests.",
+        "cases": "The test cases: requests and the expected results of the policies.",
     },
     "CaseSpec": {
         "name": "The name of the case.",
@@ -65,7 +65,7 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
         "request": "The requested change.",
         "expect": "The expected result: allow, warn or deny.",
         "message": "The message that a policy must report.",
-        "asked": "Whether the named policy must be evaluated for the request.",
+        "asked": "Whether a policy must be evaluated for the request (default: true if a policy is named).",
     },
     "RequestSpec": {
         "kind": "The kind of the resource that the request changes (default: Topic).",
@@ -75,9 +75,9 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
         "labels": "The labels of the topic's manifest.",
         "labelsBefore": "The labels of the manifest when it was last applied.",
         "changed": "The fields that the request changes (default: those that differ between pre and post).",
-        "pre": "The topic before the change; omit it for a creation.",
-        "post": "The topic after the change; omit it for a deletion.",
-        "racks": "The rack of each broker, by its id.",
+        "pre": "The topic before the change; omit it if the action is CREATE.",
+        "post": "The topic after the change; omit it if the action is DELETE.",
+        "racks": "The rack of each broker, by broker id.",
         "records": "The number of records in the topic.",
         "partitionsOf": "The total partition count, after the change, of all topics with these labels, for "
         "example {team=blue: 12}.",
@@ -85,7 +85,7 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
     "StateSpec": {
         "partitions": "The number of partitions.",
         "replicationFactor": "The number of replicas of each partition.",
-        "assignments": "The ids of the brokers that host each partition.",
+        "assignments": "The ids of the brokers with replicas of each partition, by partition.",
         "configs": "The topic's config overrides.",
     },
     "ProjectSpec": {
@@ -94,7 +94,7 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
         "defaultEnvironment": "The environment to use without --env.",
         "environments": "The clusters that the manifests apply to, by environment name.",
         "policies": "Policies that are Python classes, with their settings.",
-        "references": "Which ${env.NAME} and ${file.PATH} may be resolved (default: all; in CI, none).",
+        "references": "The allowed ${env.NAME} and ${file.PATH} references (default: all; in CI: none).",
         "scope": "The names that the project may declare, change or import, by kind: names, or regular "
         "expressions (RE2) between slashes that match whole names. A kind without an entry is not limited.",
         "adoption": "explicit (default): a resource that exists, differs and was never applied needs --adopt "
@@ -102,11 +102,11 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
     },
     "ReferencesSpec": {
         "env": "Environment variables, by name or by prefix (KAFKA_*).",
-        "files": "Files, or folders with everything in them, relative to this file.",
+        "files": "Files and folders, relative to this file. A folder includes its subfolders.",
     },
     "EnvironmentSpec": {
-        "requestDeadline": "How long brokers may work on a request without a timeout of its own, such as a "
-        "config change (default: 90s). Before that, kdeclare does not report that the request had no effect.",
+        "requestDeadline": "The maximum time that brokers need for a request that has no timeout, such as a "
+        "config change (default: 90s). Until then, kdeclare does not report that a request had no effect.",
         "providers": "Connection settings of systems other than Kafka, by provider name.",
         **_CLUSTER_DOCS,
     },
@@ -124,17 +124,17 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
     "RolloutSpec": {
         "canary": "The labels of the clusters that are changed first.",
         "batchSize": "The number of clusters to change at a time after the canaries.",
-        "maxFailures": "The number of clusters that may fail before the rollout starts no more clusters. "
-        "A canary that does not complete always stops the rollout.",
+        "maxFailures": "The number of failed clusters that are tolerated. If more clusters fail, the rollout "
+        "does not start any further clusters. A canary that does not complete always stops the rollout.",
     },
     "ClusterSpec": {
         "name": "The name of the cluster in reports.",
         "labels": "Your own key-value pairs, for --cluster-selector and for the rollout.",
-        "project": "A project file; its environment defines the cluster.",
-        "env": "The environment of that project.",
+        "project": "The project file, in which an environment defines the cluster.",
+        "env": "The environment of the project (default: the default environment).",
         "manifests": "Files or folders with manifests, for a cluster without a project.",
         "state": "The folder or URI of the cluster's state.",
-        "selector": "Use only resources with all these labels.",
+        "selector": "The labels that a resource must have to be used for this cluster.",
         **_CLUSTER_DOCS,
     },
 }

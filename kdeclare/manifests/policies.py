@@ -42,11 +42,11 @@ class SelectorSpec(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     topics: Annotated[Annotated[list[str], Field(min_length=1)] | None, Field(description=_NAMES)] = None
-    labels: Annotated[TextMap, Field(description="Labels, all of which the manifest must have.")] = {}
+    labels: Annotated[TextMap, Field(description="The labels that the manifest must have.")] = {}
     kind: Annotated[str, Field(min_length=1)] = TOPIC
     names: Annotated[
         Annotated[list[str], Field(min_length=1)] | None,
-        Field(description="The same as topics, for resources of any kind."),
+        Field(description="Names of resources of any kind, in the same form as topics."),
     ] = None
 
 

@@ -211,7 +211,7 @@ class Reference:
     """A reference (``${…}``) in the value of a field."""
 
     name: Annotated[str, Field(description="var.NAME, env.NAME or file.PATH")]
-    place: Annotated[SourcePosition | None, Field(description="Where a variable is defined.")] = None
+    place: Annotated[SourcePosition | None, Field(description="The position of a variable.")] = None
 
 
 def _as_texts(path: NodePath) -> list[str]:
@@ -235,15 +235,15 @@ class FieldOrigins:
 
     schema_name = "FieldDocument"
 
-    path: Annotated[NodePath, PlainSerializer(_as_texts), Field(description="Keys from the document down.")]
-    value: Annotated[JsonValue, Field(description="Null where it is secret.")]
+    path: Annotated[NodePath, PlainSerializer(_as_texts), Field(description="Keys, from the root down.")]
+    value: Annotated[JsonValue, Field(description="Null if it is secret.")]
     secret: bool
     by_reference: Annotated[
-        bool, Field(description="The value is the text as written; the resolved reference is not shown.")
+        bool, Field(description="Whether the value contains references as written, not as resolved.")
     ]
     by: FieldSource
     over: Annotated[
-        tuple[FieldSource, ...], Field(description="The overridden places, the highest precedence first.")
+        tuple[FieldSource, ...], Field(description="The overridden documents, the highest precedence first.")
     ]
     references: tuple[Reference, ...]
     is_text: Annotated[bool, Field(exclude=True)] = False

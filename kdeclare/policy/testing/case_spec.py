@@ -84,12 +84,14 @@ class RequestSpec(_StrictModel):
     racks: dict[int, Text | None] | None = None
     records: Annotated[int, Field(ge=0)] | None = None
     partitionsOf: dict[str, Annotated[int, Field(ge=0)]] = {}  # noqa: N815
-    name: Annotated[_Name | None, Field(description="The name of a resource that is not a topic.")] = None
+    name: Annotated[
+        _Name | None, Field(description="The name of a resource of a kind other than Topic.")
+    ] = None
     before: Annotated[
-        dict[str, Any] | None, Field(description="The same as pre, for a resource of another kind.")
+        dict[str, Any] | None, Field(description="The fields before the change, for kinds other than Topic.")
     ] = None
     after: Annotated[
-        dict[str, Any] | None, Field(description="The same as post, for a resource of another kind.")
+        dict[str, Any] | None, Field(description="The fields after the change, for kinds other than Topic.")
     ] = None
 
     @field_validator("partitionsOf")
