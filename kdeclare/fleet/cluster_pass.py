@@ -115,7 +115,10 @@ class ClusterFindings:
 
 
 def find_in_cluster(cluster: ClusterTables, evaluator: ClusterEvaluator | None) -> ClusterFindings:
-    """Compare the resources of a cluster that are not self-contained as in a plan, and evaluate the policies.
+    """Evaluate the policies, and compare the resources of a cluster that are not self-contained.
+
+    The resources are compared in the same way as for a plan.
+
 
     evaluator: evaluates the policies of the project; None if the project has no policies.
     Resources that the selector excludes are not compared or evaluated, but other resources can depend on
@@ -175,7 +178,7 @@ def _find_in_interdependent(cluster: ClusterTables, live: LiveState) -> Iterator
 
 
 def _find_unread_systems(cluster: ClusterTables, request: PlanRequest) -> Mapping[ResourceId, str]:
-    """Return the reason for each declared resource whose system was not read."""
+    """Return the declared resources whose systems were not read, with the reason for each resource."""
     reasons: dict[ResourceId, str] = {}
     for item in request.desired:
         key = find_live_key(item.id, item.body, request.owned.get(str(item.id)))
@@ -287,7 +290,7 @@ def _get_declared_key(row: Row) -> LiveKey:
 
 
 def _is_element(row: Row) -> bool:
-    """Return whether a row contains one element of a set. A different row contains the whole set."""
+    """Return whether a row is for one element of a set, rather than for the whole set."""
     return row["live_sort"] != "" and is_set_like(row["kind"])
 
 

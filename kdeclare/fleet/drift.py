@@ -30,18 +30,20 @@ _TEAM = "team"
 """The label that names the owner of a resource. Audits count findings by this label."""
 
 _UNREAD_CLUSTER = "This cluster was not read."
-_CHANGED = "It was changed outside kdeclare since it was last applied."
-_PENDING = "It is declared but not applied yet."
+_CHANGED = "Changed outside kdeclare since the last apply."
+_PENDING = "Declared, but not applied yet."
 _NOT_ADOPTED = (
-    "It exists but was never applied by this project, so it may belong to someone else. Apply adopts and "
+    "Exists, but was never applied by this project, so it may belong to someone else. Apply adopts and "
     "changes it only if its adoption is allowed (--adopt)."
 )
-_ADOPTED = "It exists but was never applied by this project. Its adoption is allowed, so apply will adopt it."
-_MISSING = "It was applied before, but is missing from the cluster."
-_MISSING_ORPHAN = "It is missing from the cluster and no longer declared."
-_ORPHANED = "It is no longer declared, but still exists in the cluster."
-_UNMANAGED = "It is neither declared nor owned by kdeclare."
-_UNMANAGED_KEY = "It is set on the resource, but neither declared nor owned by kdeclare."
+_ADOPTED = (
+    "Exists, but was never applied by this project. Apply will adopt it, because its adoption is allowed."
+)
+_MISSING = "Applied before, but missing from the cluster."
+_MISSING_ORPHAN = "Missing from the cluster, and no longer declared."
+_ORPHANED = "No longer declared, but still exists in the cluster."
+_UNMANAGED = "Neither declared nor owned by kdeclare."
+_UNMANAGED_KEY = "Set on the resource, but neither declared nor owned by kdeclare."
 
 
 def find_drift(

@@ -146,7 +146,7 @@ class Since:
 class TrendPoint:
     """The counts of one earlier audit.
 
-    The counts include findings of still earlier audits that this audit did not check again.
+    The counts include findings of previous audits that this audit did not check again.
     """
 
     schema_name = "TrendDocument"

@@ -42,7 +42,7 @@ class Turn(StrEnum):
 class FieldTurn:
     """One changed field. A value is null if the field is not set.
 
-    path: the key of the field in the body, which the codec has flattened.
+    path: the key of the field in the flattened body of the object.
     name: the name to show to users; None if it equals the path.
     """
 

@@ -1,8 +1,8 @@
 """Decode the live state of a cluster from the JSON bodies in the rows of a snapshot.
 
 The row of the cluster itself has a body with the state that all objects of the cluster share. The field
-`OTHER_SYSTEMS` of this body contains the shared state of each other collector by its name: ``{"system": …}``,
-or ``{"error": "…"}`` with the reason if the system was not read.
+`OTHER_SYSTEMS` of this body contains the shared state of every other system, by the name of its collector:
+``{"system": …}``, or ``{"error": "…"}`` with the reason if the system was not read.
 """
 
 import hashlib
@@ -16,8 +16,8 @@ from kdeclare.core.provider.registry import CODECS, load_codecs
 
 OTHER_SYSTEMS = "others"
 _NOT_COLLECTED = (
-    "No objects of this kind were read: the cluster does not have their system, "
-    "or the snapshot is older than the support for it."
+    "No objects of this kind were read: the cluster does not have the system that they belong to, "
+    "or the snapshot was taken before kdeclare supported this system."
 )
 
 

@@ -36,7 +36,7 @@ from kdeclare.manifests.syntax.substitution import Variable, has_reference
 _MISPLACED_KIND_HINTS = {
     "PolicyTest": "Move policy tests out of the manifests, and run them with 'kdeclare policy test FILE'.",
 }
-"""Hints for documents of kinds that do not belong into the manifests of a project."""
+"""Hints for documents that do not belong in the manifests of a project, by kind."""
 
 
 TextMap = Annotated[
@@ -148,7 +148,7 @@ class DocumentValidator:
         return modes
 
     def can_show(self, root: Node, node: Node) -> bool:
-        """Return whether messages may quote a scalar, because the document's model knows it is not secret."""
+        """Return whether messages may quote a scalar: the value of a known field that is not secret."""
         declarable = self._find_kind(root)
         path = find_path(root, node)
         return path is not None and is_showable(

@@ -121,7 +121,7 @@ def check_policy_name(name: str) -> Diagnostic | None:
         return error(
             "reserved-name",
             "Reserved name",
-            f"'{SYSTEM_POLICY}' means the policy that is configured on the brokers themselves.",
+            f"'{SYSTEM_POLICY}' is the name of the policy that is configured on the brokers.",
             hint="Choose another name.",
             subject=name,
         )

@@ -301,7 +301,7 @@ class ProjectDocument:
         Raises KdeclareError with all problems of the file, or if the environment does not exist.
         """
         name = _choose_environment(env, self.spec.defaultEnvironment, self.spec.environments, self.root)
-        # resolve only the references of this environment, because variables of the others might not be set
+        # variables that only other environments need might not be set, so their references are not resolved
         limits = build_project_limits(self.spec.references, environ)
         reader = NodeReader(ReferenceContext(self.file.parent, environ, variables=None, limits=limits))
         needed = _select_environment(self.root, name)

@@ -56,7 +56,7 @@ class Selector:
 def build_selector(names: Iterable[str], labels: Mapping[str, str], kind: str = TOPIC) -> Selector:
     """Return a selector for these names, labels and kind.
 
-    For all topics, return `EVERYTHING`. Requests are not compared with this selector, which saves time.
+    If the selector selects all topics, return `EVERYTHING`, which saves time when policies are evaluated.
     """
     return Selector(tuple(names), labels, kind) if names or labels or kind != TOPIC else EVERYTHING
 

@@ -109,7 +109,7 @@ _Call = Callable[[], _Answer]
 
 
 class PolicyEvaluator:
-    """Evaluates policies. A context manager, which stops the separate thread in which custom code runs.
+    """Evaluates policies. Custom code runs in a separate thread, which ends when the context is left.
 
     A policy that times out is not called again, and its remaining requests are denied.
     """

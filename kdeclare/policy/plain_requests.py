@@ -315,8 +315,8 @@ class SnapshotReview(PlainReview):
     def _find_principal(self) -> str | None:
         """Raise Fault if the system authenticates its users; otherwise return None.
 
-        A snapshot does not record the principal. If None were returned, rules would take the request for an
-        unauthenticated request.
+        A snapshot does not record the principal. If the method returned None, rules would treat the request
+        as unauthenticated.
         """
         provider = find_provider(self._kind.name)
         if provider is not None and provider.find_principal is not None:

@@ -135,7 +135,7 @@ def _resolve_names(
     """Return the names of existing resources.
 
     keys: the keys of the live objects. If the key of a declared or owned resource differs from its name, the
-    key is replaced with the name.
+    result contains the name instead of the key.
     """
     names = set(keys)
     for name in (*desired, *(owned.keys() - desired.keys())):

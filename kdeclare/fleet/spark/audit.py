@@ -196,7 +196,7 @@ class ComparedTables:
     coverage: the scope of the audit.
     newest: the findings of the latest audit, including unchecked findings of earlier audits. None if there is
         no earlier audit.
-    since: the same for the audit to compare with.
+    since: the findings of the audit to compare with, including unchecked findings of earlier audits.
     """
 
     declared: DataFrame

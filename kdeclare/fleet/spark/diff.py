@@ -194,7 +194,7 @@ def add_first_seen(
 
     newest_memory: the findings of the latest audit, including unchecked findings of earlier audits. They
         determine ``first_seen``. None if there is no earlier audit.
-    baseline_memory: the same for the audit to compare with. These findings determine ``status``.
+    baseline_memory: the findings of the audit to compare with, which determine ``status``.
     """
     if newest_memory is None or baseline_memory is None:
         return findings.withColumn("first_seen", f.col("taken_at")).withColumn("status", f.lit("new"))

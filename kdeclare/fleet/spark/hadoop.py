@@ -25,7 +25,7 @@ _DENIED = re.compile(r"AccessControlException|AccessDeniedException|Status Code:
 
 
 def open_storage(location: str, spark: SparkSession) -> Storage:
-    """Return the storage at a location: a local folder (path or ``file:`` URI), or another URI of Hadoop."""
+    """Return the storage at a location: a local folder (a path or ``file:`` URI) or a URI for Hadoop."""
     return find_local_storage(location) or HadoopStorage(spark, location.rstrip("/"))
 
 

@@ -83,7 +83,7 @@ def spark_session(
         open_java_virtual_machine(master, conf, file),
         _restore_interrupts(),
         _silence_py4j(),
-        translate_spark_errors(),  # inside, because the translation needs the JVM
+        translate_spark_errors(),  # the innermost block, because it needs the JVM
     ):
         spark = _create_session(master, conf, check_settings)
         try:

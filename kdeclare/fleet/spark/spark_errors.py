@@ -129,7 +129,7 @@ _KNOWN_FAILURES = (
         r"PYTHON_VERSION_MISMATCH|Python in worker has different version",
         "python-mismatch",
         "Python version mismatch",
-        "The executors' Python version differs from the one that runs kdeclare.",
+        "The executors have a different Python version from the Python that runs kdeclare.",
         "Set PYSPARK_PYTHON to a Python of the same minor version that is installed on every executor.",
     ),
     _build_known_failure(
@@ -152,7 +152,7 @@ _KNOWN_FAILURES = (
         "provider-missing",
         "Provider missing on an executor",
         "This command uses the provider {provider}, but the Python environment of a task {found}.",
-        "Install the same version of its package on every executor, or uninstall the package here.",
+        "Install the same version of the provider's package on every executor, or uninstall the package here.",
     ),
     _build_known_failure(
         r"OutOfMemoryError|exceeds? (?:spark\.)?(?:driver\.)?maxResultSize",

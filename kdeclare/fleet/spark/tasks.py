@@ -64,7 +64,7 @@ class _ClusterReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         return list(self._shares) or [
             _ClusterShare(())
-        ]  # without any, Spark would create a default partition
+        ]  # without partitions, Spark would create one itself
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _ClusterShare)

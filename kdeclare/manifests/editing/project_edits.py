@@ -74,7 +74,7 @@ def _get_manifest_folder(project: Project) -> Path:
             error(
                 "no-manifests-folder",
                 "No folder for a new manifest",
-                "The project's 'manifests' lists only single files, so there is no folder for a new one.",
+                "The project's 'manifests' lists only single files, so there is no folder for a new manifest.",
                 hint="Add a folder to 'manifests' in the project file, or write the manifest yourself.",
             )
         )
@@ -224,7 +224,7 @@ def _build_not_declared_error(resource: ResourceId) -> Diagnostic:
     return error(
         "not-declared",
         "Resource not declared",
-        f"No manifest of the project declares {resource}, so the change cannot be written to one.",
+        f"No manifest of the project declares {resource}, so the change cannot be written to a manifest.",
         hint="Run 'kdeclare import' to write manifests of existing resources (--match NAME for one topic).",
         resource=str(resource),
     )

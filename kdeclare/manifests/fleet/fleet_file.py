@@ -300,7 +300,7 @@ def open_fleet(file: Path, environ: Mapping[str, str]) -> Fleet:
     Raises KdeclareError with all problems of the file. A missing environment variable or file is not an error
     yet, because the cluster that refers to it might not be selected. See ``ClusterEntry.unresolved``.
     """
-    root = load_document(file, "Fleet", "Name the fleet file.")
+    root = load_document(file, "Fleet", "Pass the path of a readable fleet file.")
     context = ReferenceContext(file.parent, environ, variables=None)
     data, problems, unresolved = _parse_fleet(root, context)
     manifest = None

@@ -103,7 +103,7 @@ class FileFinder:
 
 
 def build_file_name(resource: ResourceId) -> str:
-    """Return the name of the file for the manifest of a resource. Different names never yield the same file.
+    """Return the name of the file for the manifest of a resource. Different resource names never collide.
 
     Files whose names begin with a dot are not loaded. If the name of the resource begins with a dot, the file
     name therefore begins with the kind and a plus sign, which no topic name contains. Special characters are

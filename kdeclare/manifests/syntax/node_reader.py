@@ -169,7 +169,7 @@ class Modes:
 
 
 UNIFORM: Final = (Modes(VALUE), Modes(TEXT), Modes(KAFKA))
-"""For each mode, the modes for reading all scalars at any depth in that mode. Indexed by mode."""
+"""The `Modes` in which all scalars at any depth are read in the same mode. Indexed by this mode."""
 
 
 def build_modes_by_name(table: Mapping[str | int, int]) -> Modes:

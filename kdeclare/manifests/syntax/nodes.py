@@ -38,7 +38,7 @@ class _Stream:
 
 
 class _Composer(CParser):
-    """The C parser without tag resolution. Its hooks are empty, because it calls them for every node."""
+    """The C parser without tag resolution. To save time, its hooks, which are called for each node, are empty."""
 
     def resolve(self, _kind: object, _value: object, _implicit: object) -> None:
         return None

@@ -158,7 +158,7 @@ def _build_refusal_error(reference: str, limit: ReferenceLimits, entry: str, sub
     if limit.trusted:
         detail = (
             f"'${{{reference}}}' is not in 'spec.references' of the trusted project file, which is normally "
-            "the one on the base branch."
+            "the project file of the base branch."
         )
         hint = (
             f"Add 'references: {{{entry}}}' to the project file in a separate change, and merge that first."

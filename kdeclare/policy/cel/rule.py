@@ -38,7 +38,7 @@ class RuleInputs:
 
 
 class Bindings:
-    """A cache for the values of variables, which all rules share that are evaluated for the same request.
+    """A cache for the values of variables, shared by all rules that are evaluated for the same request.
 
     Each value is read from the request only once.
     """
@@ -202,10 +202,11 @@ def compile_rule(source: str, kind: str = TOPIC) -> CelRule:
 
 
 def join_rules(rules: Sequence[CelRule]) -> tuple[RuleInputs, Any] | None:
-    """Return the inputs of a joined expression, and the expression, which is true if all rules are true.
+    """Join the rules into one expression that is true if all rules are true.
 
-    Return None if the joined expression cannot be compiled, for example because it is too long. The joined
-    expression reads whole mappings, even if the rules need only some of the keys.
+    Return the inputs of the joined expression, and the compiled expression. Return None if it cannot be
+    compiled, for example because it is too long. The joined expression reads whole mappings, even if the
+    rules need only some of the keys.
     """
     source = " && ".join(f"({rule.source}\n)" for rule in rules)  # a rule may end in a comment
     vocabulary = rules[0].inputs.vocabulary  # all rules that are evaluated together are for the same kind

@@ -115,7 +115,7 @@ class _FolderFinder(MetaPathFinder):
         return None
 
     def _should_yield(self, spec: ModuleSpec) -> bool:
-        """Return whether a spec is a package without ``__init__`` that contains no policy classes."""
+        """Return whether a spec is for a package without ``__init__`` that contains no policy classes."""
         return spec.loader is None and spec.name not in self._policy_modules
 
 

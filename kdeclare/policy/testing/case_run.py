@@ -65,8 +65,8 @@ def run_cases(
     """Evaluate the policies for each test case as for a plan. Return the results in the order of the cases.
 
     limit_s: the time limit of a policy for one case, in seconds; None for the default.
-    If a policy fails, a plan denies the request. In contrast, a test case then does not pass, even if it
-    expects the request to be denied.
+    If a policy fails, the test case does not pass, even if the case expects ``deny``. (In a plan, a policy
+    that fails denies the request.)
     """
     observed_policies = [(item, _ObservedPolicy(item.policy)) for item in policies]
     with PolicyEvaluator(limit_s) as evaluator:
@@ -127,7 +127,7 @@ def _run_case(
 
 
 def _explain_evaluation(case: Case, verdicts: Iterable[Verdict]) -> tuple[str, ...]:
-    """Return a problem if a policy was evaluated although the case expects none to be, or the reverse."""
+    """Return a problem if a policy was evaluated unexpectedly, or if no policy was evaluated unexpectedly."""
     policy_names = [v.policy for v in verdicts]
     if case.asked is None or case.asked == bool(policy_names):
         return ()

@@ -78,7 +78,7 @@ def test_audit_finds_quota_drift_of_every_kind() -> None:
     assert (by_name["other"]["before"], by_name["other"]["after"]) == ("60.5", "50")
     assert (by_name["good"]["before"], by_name["good"]["message"]) == (
         "8",
-        "It is set on the resource, but neither declared nor owned by kdeclare.",
+        "Set on the resource, but neither declared nor owned by kdeclare.",
     )
     assert (by_name["gone"]["op"], by_name["gone"]["after"]) == ("update", '{"limits.producer_byte_rate":6}')
     assert by_name["older"]["op"] == "forget"
@@ -136,7 +136,7 @@ def test_audit_without_quota_permission_audits_the_rest() -> None:
     assert found == [
         ("ClientQuota", "app", "unreachable", reason),
         ("ClientQuota", "old", "unreachable", reason),
-        ("Topic", "orders", "pending", "It is declared but not applied yet."),
+        ("Topic", "orders", "pending", "Declared, but not applied yet."),
     ]
 
 

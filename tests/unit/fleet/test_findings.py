@@ -115,7 +115,7 @@ def test_changed_value_differs_from_applied_and_declared() -> None:
         "SET",
         '"5"',
         '"3600000"',
-        "It was changed outside kdeclare since it was last applied.",
+        "Changed outside kdeclare since the last apply.",
     )
 
 
@@ -241,18 +241,18 @@ def test_pending_unknown_key_suggests_plan(kind: str, name: str, live: Row) -> N
     )
     told = "The key is in neither the catalog nor this audit's data. Run kdeclare plan to check it."
     pending = [*find_findings(item, None)] if kind == "Topic" else [*find_findings(item, live)]
-    assert {f.message for f in pending} == {f"It is declared but not applied yet. {told}"}
+    assert {f.message for f in pending} == {f"Declared, but not applied yet. {told}"}
     assert all(f.message.endswith(told) for f in find_findings(item, live))
     changed, _ = find_findings(
         item, live, bind_record(kind, {"configs": {"log.cleaner.threadzz": {"value": "2"}}})
     )
-    assert changed.message == "It was changed outside kdeclare since it was last applied."
+    assert changed.message == "Changed outside kdeclare since the last apply."
 
 
 def test_pending_key_that_is_set_is_known() -> None:
     item = make_desired("Topic", "t", configs={"owner.of.plugin": 2})
     (pending,) = find_findings(item, make_live_topic({"owner.of.plugin": "1"}), TopicRecord())
-    assert pending.message == "It is declared but not applied yet."
+    assert pending.message == "Declared, but not applied yet."
 
 
 @pytest.mark.parametrize("adopt", [False, True])
@@ -272,9 +272,9 @@ def test_pending_message_states_required_adoption(kind: str, name: str, live: Ro
     item = make_desired(kind, name, configs=configs, lifecycle={"adopt": adopt})
     told = {f.path: f.message for f in find_findings(item, live)}
     if kind == "BrokerConfig":
-        assert told.pop("configs.log.cleaner.threads") == "It is declared but not applied yet."
+        assert told.pop("configs.log.cleaner.threads") == "Declared, but not applied yet."
     (message,) = told.values()
-    assert message.startswith("It exists but was never applied by this project")
+    assert message.startswith("Exists, but was never applied by this project")
     assert ("--adopt" in message) is not adopt
 
 

@@ -156,7 +156,7 @@ def test_missing_applied_object_without_creation_is_missing() -> None:
         ("Kettle", "new", "pending", "heat"),
     ]
     assert (found[0]["op"], found[0]["after"]) == ("update", '{"heat":70}')
-    assert found[0]["message"] == "It was applied before, but is missing from the cluster."
+    assert found[0]["message"] == "Applied before, but missing from the cluster."
 
 
 def test_sets_are_compared_by_element_and_extras_are_counted() -> None:
@@ -201,7 +201,7 @@ def test_unavailable_system_affects_only_its_objects() -> None:
     found = list(audit_rows(make_declared_rows([make_kettle("mine", "k1", 1)]), live))
     assert [(row["name"], row["finding"], row["message"]) for row in found] == [
         ("mine", "unreachable", reason),
-        ("orders", "unmanaged", "It is neither declared nor owned by kdeclare."),
+        ("orders", "unmanaged", "Neither declared nor owned by kdeclare."),
     ]
 
 

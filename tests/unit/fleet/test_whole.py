@@ -118,7 +118,7 @@ def test_own_move_is_waited_for() -> None:
     told = find_in_cluster(build_cluster_tables(cluster, declared), None).found
     assert [item.message for _, _, item in told] == ["orders-0 is already being moved to [1, 3]."]
     told = find_in_cluster(build_cluster_tables(cluster, declared, state=make_state("orders-0")), None).found
-    assert [item.message for _, _, item in told] == ["It is declared but not applied yet."]
+    assert [item.message for _, _, item in told] == ["Declared, but not applied yet."]
 
 
 def test_drain_outside_selector_still_excludes_its_broker() -> None:
@@ -225,7 +225,7 @@ def test_impossible_declaration_affects_its_resource_only() -> None:
         "The manifest of team a (m/a.yaml:4:18) must be changed: declare 2 or more, or create another topic "
         "and copy the records."
     )
-    assert messages["Topic/more"].startswith("It exists but was never applied by this project")
+    assert messages["Topic/more"].startswith("Exists, but was never applied by this project")
 
 
 def _make_policy_finding(name: str, message: str) -> Finding:
