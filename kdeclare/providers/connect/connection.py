@@ -69,7 +69,7 @@ def open_workers(
 ) -> ConnectWorkers:
     """Read the files of a group and resolve its references. Raises KdeclareError.
 
-    timeout_s: how long to wait for the response of one worker.
+    timeout_s: how long to wait for the response of one worker, in seconds.
     """
     from kdeclare.providers.connect.client.rest import (
         open_rest_workers,  # This imports httpx, which most commands do not need.
@@ -158,7 +158,7 @@ class WorkerSelection:
 
 @dataclass(frozen=True, slots=True)
 class WorkerState:
-    """The observed workers, by group."""
+    """The live state of Connect workers, by group."""
 
     groups: Mapping[WorkerGroup, GroupSnapshot]
 

@@ -124,7 +124,7 @@ class BrokerConfigRecord(ConfigsRecord):
 
 
 class BrokerConfigKind:
-    """Dynamic broker configs (KIP-226). Brokers already exist, so every change is an update."""
+    """The kind of dynamic broker configs (KIP-226). Brokers already exist, so every change is an update."""
 
     name = "BrokerConfig"
     spec: type[BaseModel] = BrokerConfigSpec
@@ -154,7 +154,7 @@ class BrokerConfigKind:
         return body, problems
 
     def select(self, name: str, body: object | None, owned: OwnedRecord | None) -> Selections:
-        """Select the declared and owned keys, and all other overrides of the broker."""
+        """Select the declared keys, the owned keys, and all overrides of the broker."""
         body = narrow_optional(body, BrokerConfigBody)
         config_resource = _to_config_resource(name)
         keys = frozenset(body.configs if body else ()) | frozenset(get_applied(owned))
@@ -287,7 +287,7 @@ class BrokerConfigKind:
         return LiveKey(BROKER_CONFIG, name)
 
     def list_facts(self, body: object, owned: OwnedRecord | None) -> DeclaredFacts | None:
-        """Return the facts of the declared and owned configs."""
+        """Return the facts about the declared and owned configs."""
         body = narrow(body, BrokerConfigBody)
         return compute_declared_override_facts(
             ConfigScope.BROKER,

@@ -56,7 +56,7 @@ def _merge_queries(a: ConfigQuery, b: ConfigQuery) -> ConfigQuery:
 
 _EXISTS_ERROR = "TOPIC_ALREADY_EXISTS"
 _ABSENT_ERRORS = frozenset({"INVALID_REPLICATION_FACTOR", POLICY_VIOLATION})
-"""Errors that the controller returns only if the topic does not exist."""
+"""The error codes that the controller returns only if the topic does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +270,7 @@ def collect_cluster(connections: Connections, selection: KafkaSelection) -> Kafk
 def collect_expected(
     connections: Connections, selection: KafkaSelection, expected: ExpectedObjects
 ) -> CollectResult:
-    """Read the selected live state again until brokers show every expected topic. Raises Fault."""
+    """Read the selected live state. Repeat this until brokers show all expected topics. Raises Fault."""
     owned_topics = {id_.name for id_ in expected.owned if is_topic(id_) and id_.name in selection.topics}
     named_topics = {id_.name for id_ in expected.objects if is_topic(id_)}
     return observe_expected(
@@ -284,7 +284,7 @@ def collect_expected(
 
 
 def find_principal(connections: Connections) -> str | None:
-    """Return the principal that kdeclare is authenticated as. Raises Fault."""
+    """Return the principal that brokers authenticate kdeclare as. Raises Fault."""
     return connections.get(KafkaConnection).cluster.describe().principal
 
 

@@ -45,7 +45,7 @@ class _ReferenceResolver:
         self._environ = environ
 
     def value(self, name: str, text: str) -> str:
-        """Return the value of a property with its references resolved."""
+        """Return the value of a property with resolved references."""
 
         def one(match: re.Match[str]) -> str:
             found = self._resolve_reference(name, match)
@@ -73,7 +73,7 @@ class _ReferenceResolver:
 
 
 def _run_command(line: str, environ: Mapping[str, str]) -> str:
-    """Return the output of a command without its final newline. Its stderr goes to the terminal."""
+    """Return the output of a command without the final newline. Its stderr goes to the terminal."""
     try:
         words = shlex.split(line)
         if not words:
@@ -189,7 +189,7 @@ def connect_cluster(servers: str, config: Mapping[str, str], timeout_s: float, a
 
 
 def find_servers(settings: KafkaSettings, surroundings: ConnectionContext) -> str | None:
-    """Return the addresses from the command line or, if it has none, from the environment."""
+    """Return the addresses from the command line or, if it contains no addresses, from the environment."""
     return surroundings.options.get(SERVERS_OPTION) or settings.bootstrap_servers
 
 

@@ -286,7 +286,7 @@ _ELR = "eligible.leader.replicas.version"
 
 
 def check_rights(examination: Examination) -> tuple[Check, ...]:
-    """Check which permissions brokers grant on the cluster and on topics."""
+    """Check the permissions that brokers grant on the cluster and on topics."""
     return (
         *(_check_cluster_right(right, examination.on_cluster) for right in ON_CLUSTER),
         *(_check_topic_right(right, examination.on_topics) for right in ON_TOPICS),
@@ -294,7 +294,7 @@ def check_rights(examination: Examination) -> tuple[Check, ...]:
 
 
 def check_features(examination: Examination) -> tuple[Check, ...]:
-    """Check which features the brokers have."""
+    """Check the features of the brokers."""
     return (
         *(_check_feature(feature, examination.versions) for feature in FEATURES),
         _check_elr(examination.features),

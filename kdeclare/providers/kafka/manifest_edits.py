@@ -1,4 +1,4 @@
-"""Render live topics and configs as manifest text for imports, and compute edits of declared manifests."""
+"""Render live topics and configs as manifests for imports, and compute edits of existing manifests."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -271,9 +271,9 @@ def _report_not_written(change: Change, declared: DeclaredFields) -> SpecProblem
     diagnostic = info(
         "assignments-not-declared",
         "Assignments not written",
-        f"The manifest of {change.id} declares no assignments, so the brokers of the replicas are not written "
-        "to the manifest."
-        + (" The next apply places the replicas as the manifest's placement requires." if has_placement else ""),
+        f"The manifest of {change.id} declares no assignments, so the new brokers are not written to the "
+        "manifest."
+        + (" The next apply follows the placement in the manifest." if has_placement else ""),
         resource=str(change.id),
     )
     return SpecProblem(NAME, diagnostic)

@@ -104,7 +104,7 @@ class KafkaPlanning(PlanHooks):
         return self._quotas.review_difference(resource, desired, owned, difference)
 
     def refine(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
-        """Guard the replication factor, require topic ids for deletions, and order colliding names."""
+        """Guard the replication factor, require topic ids for deletions, and handle colliding names."""
         inputs, options, live = self._inputs, self._options, self._live
         problems = [] if live.sees_moves else [warn_moves_not_visible()]
         if options.rf_guard == "client" and not live.cluster.rf_guard:

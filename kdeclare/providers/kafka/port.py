@@ -82,7 +82,7 @@ class NewTopic(TopicArgs):
 
     @property
     def count(self) -> int | None:
-        """The number of partitions; None means the broker default."""
+        """The number of partitions. None means the broker default."""
         return len(self.assignments) if self.assignments else self.partitions
 
     @property

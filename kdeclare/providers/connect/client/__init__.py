@@ -1,1 +1,1 @@
-"""The client for Kafka Connect workers, and the plug-in that serves its requests."""
+"""The client for Kafka Connect workers, and the worker plug-in that handles the requests of the client."""

@@ -36,7 +36,7 @@ ERRORS = frozenset(
         BAD_ANSWER,
     }
 )
-"""The error codes of Faults about workers. All other error codes come from Kafka."""
+"""All error codes of Faults about workers. Codes that are not in this set come from Kafka."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -285,7 +285,7 @@ def build_workers_view(snapshot: GroupSnapshot, warn_days: float) -> WorkersView
 
 
 def require_overrides(snapshot: GroupSnapshot) -> Mapping[str, str]:
-    """Return the overrides. Raises KdeclareError if no worker reports them."""
+    """Return the overrides. Raises KdeclareError if no worker reports the overrides."""
     if snapshot.overrides is not None:
         return snapshot.overrides
     raise KdeclareError(

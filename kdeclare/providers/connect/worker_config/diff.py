@@ -1,4 +1,4 @@
-"""The three-way diff of worker overrides, and diagnostics about the workers themselves."""
+"""Compute the three-way diff of worker overrides, and diagnostics about the workers."""
 
 from collections.abc import Iterator, Mapping
 
@@ -233,7 +233,7 @@ def dump_body(body: WorkerConfigBody) -> JsonObject:
 
 
 def bind_body(document: JsonObject) -> WorkerConfigBody:
-    """Convert plain data back to a body, in which secrets have no values."""
+    """Return the body from the result of `dump_body`. The secrets in the body have no values."""
     config_entries = as_object(document["configs"]).items()
     return WorkerConfigBody(
         bind_group(as_object(document["workers"])),

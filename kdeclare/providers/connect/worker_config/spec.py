@@ -43,9 +43,10 @@ class TlsSpec(BaseModel):
 
 
 class ConnectWorkerConfigSpec(BaseModel):
-    """``spec`` of a ConnectWorkerConfig manifest.
+    """The ``spec`` of a ConnectWorkerConfig manifest.
 
-    workers: the URLs of all workers. config: keys of the plug-in's whitelist.
+    workers: the URLs of all workers.
+    config: the overrides by key. The keys must be on the plug-in's whitelist.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)

@@ -26,7 +26,7 @@ from kdeclare.providers.kafka.client_quota.entity import QuotaEntity, format_lim
 from kdeclare.providers.kafka.client_quota.spec import ClientQuotaBody
 
 Limits = Mapping[str, int | float | None]
-"""Limits by key; None means no limit."""
+"""Limits by key. None means no limit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ class QuotaEntity:
 
     @classmethod
     def parse_key(cls, key: str) -> Self:
-        """Return the entity with this `key`."""
+        """Return the entity from its `key`."""
         parts = (part.partition("=") for part in key.split(","))
         return cls.of({EntityType(t): None if name == _ANY else unquote(name) for t, _, name in parts})
 
@@ -102,7 +102,7 @@ def list_shadowing_entities(entity: QuotaEntity) -> tuple[QuotaEntity, ...]:
 
 
 MAX_LIMIT = 2**53
-"""The largest limit. Brokers store limits as floating-point numbers and round larger integers."""
+"""The maximum limit. Brokers store limits as floating-point numbers, which round larger integers."""
 
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 

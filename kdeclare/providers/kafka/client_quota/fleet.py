@@ -46,7 +46,7 @@ class QuotaCodec:
         return LiveListing(None, _list_objects(state))
 
     def decode(self, system: str, objects: Iterable[tuple[LiveKey, str]]) -> QuotaState:
-        """Return the limits of these entities."""
+        """Return the live limits of entities from their JSON."""
         return QuotaState({QuotaEntity.parse_key(key.key): json.loads(text) for key, text in objects})
 
     def has_object(self, key: LiveKey, live: LiveState) -> bool:
@@ -118,7 +118,7 @@ def find_listed_entity(name: str, state: QuotaState) -> QuotaEntity | None:
 
 
 def list_quota_facts(body: ClientQuotaBody, owned: QuotaRecord | None) -> DeclaredFacts | None:
-    """Return the facts of the declared limits of an entity.
+    """Return the facts about the declared limits of an entity.
 
     Return None if the audit has to compare the limits with the diff.
     """

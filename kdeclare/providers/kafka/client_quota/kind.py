@@ -214,7 +214,7 @@ class ClientQuotaKind:
         owned: OwnedRecord | None,
         context: PlanContext,
     ) -> tuple[Operation, ...]:
-        """Plan one atomic operation."""
+        """Plan one operation, which changes all limits of an entity atomically."""
         entity = find_entity(desired, owned)
         assert entity is not None
         return build_quota_operations(change, entity)
@@ -278,11 +278,11 @@ class ClientQuotaKind:
         return True
 
     def find_live_key(self, name: str, body: object | None, owned: OwnedRecord | None) -> LiveKey | None:
-        """Return the key of the resource's entity."""
+        """Return the key of the entity of a resource."""
         return find_quota_key(narrow_optional(body, ClientQuotaBody), narrow_record(owned, QuotaRecord))
 
     def list_facts(self, body: object, owned: OwnedRecord | None) -> DeclaredFacts | None:
-        """Return the facts of the declared limits."""
+        """Return the facts about the declared limits."""
         return list_quota_facts(narrow(body, ClientQuotaBody), narrow_record(owned, QuotaRecord))
 
     def is_field_claimed(self, field: FieldChange, stated: JsonObject) -> bool:

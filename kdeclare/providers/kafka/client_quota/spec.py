@@ -83,7 +83,7 @@ class LimitsSpec(BaseModel):
 
 
 class ClientQuotaSpec(BaseModel):
-    """``spec`` of a ClientQuota manifest."""
+    """The ``spec`` of a ClientQuota manifest."""
 
     model_config = _CLOSED
     entity: Annotated[

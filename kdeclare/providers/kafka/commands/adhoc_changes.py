@@ -156,7 +156,7 @@ def _filter_certain_errors(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnosti
 
 @dataclass
 class _RequestDraft:
-    """An ad hoc request under construction."""
+    """A builder for ad hoc requests."""
 
     desired: list[DesiredResource] = field(default_factory=list)
     removals: set[ResourceId] = field(default_factory=set)
@@ -255,7 +255,7 @@ class ExistingTopics:
 
 
 def _find_existing(cluster: Cluster, texts: Sequence[str]) -> ExistingTopics:
-    """Read the named topics. Raises KdeclareError for an invalid regular expression, and Fault."""
+    """Read the named topics. Raises Fault, or KdeclareError for an invalid regular expression."""
     has_patterns = any(map(is_topic_pattern, texts))
     topics = cluster.topics(None if has_patterns else list(dict.fromkeys(texts)))
     missing = select_named_topics(texts, topics.keys()).missing

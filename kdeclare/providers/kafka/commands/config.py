@@ -1,4 +1,4 @@
-"""``kdeclare config``: manage configs ad hoc, with the options of Kafka's ConfigCommand."""
+"""The command ``kdeclare config``: manage configs ad hoc, with the options of Kafka's ConfigCommand."""
 
 from typing import Annotated
 
@@ -55,8 +55,8 @@ def alter(
 ) -> ExitCode:
     """Change configs of topics, brokers or the cluster-wide default.
 
-    All changes of one topic or broker are applied atomically, and its other configs are not affected
-    (KIP-339). Pass sensitive values by reference: '${env.NAME}', '${file.PATH}'. Shows the plan and asks for
+    All changes to one topic or broker are applied atomically and do not affect its other configs (KIP-339).
+    Pass sensitive values by reference: '${env.NAME}', '${file.PATH}'. Shows the plan and asks for
     confirmation.
     """
     from kdeclare.providers.kafka.broker_config import CLUSTER_DEFAULT

@@ -62,7 +62,7 @@ def describe_configs(
 
 
 def _resolve_names(cluster: Cluster, resource_query: ResourceQuery) -> tuple[list[str], list[str]]:
-    """Return the resources to query, and the brokers that cannot be queried."""
+    """Return the names of the resources to query, and the brokers that cannot be queried."""
     if resource_query.scope is ConfigScope.TOPIC:
         return _resolve_topics(cluster, resource_query.names), []
     return _resolve_brokers(cluster.describe(), resource_query)

@@ -281,7 +281,7 @@ def _sum_known(sizes: Sequence[int | None]) -> int | None:
 
 
 def _format_topic_id(topic_id: str) -> str | None:
-    """Format a topic id as Kafka's tools do (org.apache.kafka.common.Uuid.toString)."""
+    """Format a topic id in the same way as Kafka's tools (org.apache.kafka.common.Uuid.toString)."""
     if not topic_id:
         return None
     return urlsafe_b64encode(UUID(topic_id).bytes).rstrip(b"=").decode()

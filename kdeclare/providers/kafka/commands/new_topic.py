@@ -1,4 +1,4 @@
-"""``kdeclare new topic``: create a manifest for a topic."""
+"""The command ``kdeclare new topic``, which creates a manifest for a topic."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated

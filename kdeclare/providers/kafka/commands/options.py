@@ -109,7 +109,7 @@ class EntityOptions:
         return ResourceQuery(ConfigScope.BROKER, tuple(map(_parse_broker_id, names)), default)
 
     def _resolve_entity_type(self) -> str:
-        """Return the entity type of the options. Raises BadParameter unless there is exactly one."""
+        """Return the entity type of the options. Raises BadParameter unless there is exactly one type."""
         shortcuts = {
             "topics": ("--topic", bool(self.topic)),
             "brokers": (
@@ -159,7 +159,7 @@ class AfterChangeOptions:
     verify_timeout: VerifyTimeout = 30.0
 
     def options(self, scope: "PlanScope", console: Console) -> "AdhocOptions":
-        """Return the options for the ad hoc run."""
+        """Return the ``AdhocOptions`` for the run of an ad hoc command."""
         from kdeclare.app.adhoc.run import AdhocOptions
 
         return AdhocOptions(scope, self.verify_timeout, write=self.write_manifest, tell=console.say)
@@ -194,7 +194,7 @@ class ConfigChangeOptions:
 
 
 def parse_replica_assignment(text: str | None) -> dict[int, tuple[int, ...]]:
-    """Parse the brokers of partition 0, 1, and so on (``1:2,2:3``). Raises BadParameter."""
+    """Parse the brokers of partition 0, partition 1, and so on (``1:2,2:3``). Raises BadParameter."""
     if text is None:
         return {}
     parts = [part.strip() for part in text.split(",")]

@@ -168,8 +168,8 @@ def describe(
 ) -> ExitCode:
     """Show topics with their configs and partitions.
 
-    Shows the leader, replicas, ISR and health of each partition. The ISR is as the leader sees it; replicas
-    that are being added or removed are marked with + and -.
+    Shows the leader, replicas, ISR and health of each partition. The ISR comes from the leader. Replicas that
+    are being added or removed are marked with + and -.
     """
     from kdeclare.providers.kafka.commands.describe_topics import describe_topics
 
@@ -265,7 +265,7 @@ def create(
 ) -> ExitCode:
     """Create topics, with a separate result for each topic.
 
-    Options that are not given default to the brokers' defaults. Shows the plan and asks for confirmation;
+    If you omit an option, the default of the brokers applies. Shows the plan and asks for confirmation;
     'kdeclare rollback' deletes the created topics that are still empty. kdeclare does not take ownership of
     the topics: see --write-manifest.
     """
@@ -312,11 +312,11 @@ def alter(
 ) -> ExitCode:
     """Change topics: partitions, replicas, configs.
 
-    Follows KIP-4: --replica-assignment sets the replicas of the partitions that it lists and adds missing
-    partitions; --partitions and --replication-factor are then ignored. Without it, --replication-factor
-    changes the replicas of all partitions, including those that --partitions adds, with minimal movement.
-    --partitions alone adds partitions; a number below the current one is an error. Shows the plan and asks
-    for confirmation.
+    Follows KIP-4: --replica-assignment sets the replicas of the listed partitions, adds missing partitions,
+    and overrides --partitions and --replication-factor. Without --replica-assignment, --replication-factor
+    changes the replicas of all partitions, including the partitions that --partitions adds, with minimal
+    movement. --partitions alone adds partitions. A number of partitions below the current number is an error.
+    Shows the plan and asks for confirmation.
     """
     from kdeclare.providers.kafka.commands.adhoc_changes import alter_topics
 
@@ -360,8 +360,8 @@ def delete(
     """Delete topics with all their records. The records cannot be restored.
 
     Internal topics of Kafka and topics whose manifest sets preventDestroy are never deleted. Topics are
-    deleted by id: a topic that is re-created under the same name in the meantime is kept. Shows the plan and
-    asks for confirmation.
+    deleted by id, so a topic that is re-created under the same name in the meantime is not deleted. Shows the
+    plan and asks for confirmation.
     """
     from kdeclare.core.provider.plan_options import choose_options
     from kdeclare.engine.planning.request import PlanScope

@@ -91,7 +91,7 @@ def _report_bad_pattern(name: str, pattern_error: PatternError) -> Diagnostic:
 
 
 class TopicEntry(BaseModel):
-    """The request for one topic. Its fields are the same as in the ``spec`` of a Topic manifest."""
+    """The request for one topic. The fields are the same as in the ``spec`` of a Topic manifest."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     topic: Annotated[str, Field(min_length=1)]

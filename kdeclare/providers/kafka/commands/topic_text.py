@@ -146,7 +146,7 @@ def format_counts(counts: Mapping[PartitionCondition, int]) -> str:
 def format_conditions(
     conditions: Iterable[PartitionCondition], requested: Collection[PartitionCondition] = ()
 ) -> str:
-    """Format the conditions of a partition. Implied conditions are included only if requested."""
+    """Format the conditions of a partition. Implied conditions are omitted unless requested."""
     present_conditions = set(conditions)
     implied = set()
     if PartitionCondition.OFFLINE in present_conditions:
@@ -177,7 +177,7 @@ def paint_by_condition(text: str, conditions: Iterable[PartitionCondition], styl
 
 
 def format_replicas(partition: PartitionView) -> str:
-    """Format replicas as ``1,2,-3,+4``: 3 is being removed, 4 is being added."""
+    """Format replicas such as ``1,2,-3,+4``: broker 3 is being removed, and broker 4 is being added."""
     if not (partition.adding or partition.removing):
         return ",".join(map(str, partition.replicas))
     marks = dict.fromkeys(partition.adding, "+") | dict.fromkeys(partition.removing, "-")

@@ -87,7 +87,7 @@ class AlterConfigs(KafkaOperationType):
         return op.resource == ResourceId("BrokerConfig", name or CLUSTER_DEFAULT)
 
     def select(self, op: Operation) -> Selections:
-        """Select only the config keys that the operation changes."""
+        """Select the config keys that the operation changes."""
         resource = get_config_resource(op)
         keys = frozenset(item.key for item in list_ops(op))
         topics = frozenset({resource.name}) if resource.scope is ConfigScope.TOPIC else frozenset()
@@ -186,7 +186,10 @@ class AlterConfigs(KafkaOperationType):
         return {op.id: results[get_config_resource(op)] for op in ops}
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Restore each key that still has the value that the operation set."""
+        """Return the changes that restore the earlier overrides.
+
+        A key whose value changed after the operation is not restored, but reported as a conflict.
+        """
         expected = self.expected_state(op)
         if has_other_object(op, now):
             return UndoResult(conflicts=("the topic itself",))
@@ -254,7 +257,7 @@ def _compute_result(item: ConfigOpArgs, before: JsonValue, catalog: Catalog) -> 
 
 
 def _to_elements(value: JsonValue) -> list[str]:
-    """Return the list elements of an override."""
+    """Return the elements of an override whose type is a list."""
     return list(split_elements(value if value is None or isinstance(value, str) else list(as_texts(value))))
 
 

@@ -137,7 +137,7 @@ class DeleteTopic(TopicOperationType):
         }
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Re-create the topic if it was empty. Otherwise, report that its records are lost."""
+        """Return the creation of the topic if it was empty. Otherwise, report that its records are lost."""
         recreate = _get_args(op).recreate
         if recreate and now[self.element] == "absent":
             return UndoResult("topic.create", recreate)

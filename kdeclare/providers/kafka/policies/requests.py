@@ -153,7 +153,7 @@ class TopicRequest:
 
     @cached_property
     def changed(self) -> frozenset[str]:
-        """All fields that the effects change."""
+        """All fields that the request changes."""
         return frozenset().union(*(effect.fields for effect in self.find_topic_effects))
 
     @property
@@ -256,7 +256,7 @@ class TopicReview:
 
     @property
     def is_busy(self) -> bool:
-        """Whether data is being read from the cluster."""
+        """Whether the cluster is currently being read."""
         return self.context.facts.is_busy
 
     def make_request(self, name: str, effects: Sequence[PolicyEffect]) -> TopicRequest:

@@ -131,7 +131,7 @@ def compile_sources(compiler: Compiler, classes_folder: Path, *options: str) -> 
 
 
 def _build_folder_error(folder: Path, problem: OSError) -> KdeclareError:
-    """Return the error for a folder that cannot hold the plug-in."""
+    """Return the error for a folder to which the plug-in cannot be written."""
     return KdeclareError(
         error(
             "plugin-folder",

@@ -108,7 +108,7 @@ def list_moves(workspace: Workspace) -> str:
 def generate(
     workspace: Workspace, topics: Collection[str], brokers: Sequence[int], *, rack_aware: bool
 ) -> tuple[str, tuple[Diagnostic, ...]]:
-    """Return the output of --generate, and diagnostics about it. Raises KdeclareError."""
+    """Return the output of --generate, and diagnostics about the brokers. Raises KdeclareError."""
     with workspace.open_connections() as connections:
         cluster = connections.get(KafkaConnection).cluster
         live = observe(cluster, KafkaSelection(frozenset(topics)), all_topics=True)

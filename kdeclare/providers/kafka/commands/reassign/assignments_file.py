@@ -409,7 +409,7 @@ def _report_illegal_broker(detail: str) -> Diagnostic:
 
 
 def _find_repeated(values: Iterable[tuple[JsonPath, T]]) -> Iterator[tuple[JsonPath, T]]:
-    """Yield each repeated value once, with the path of its second occurrence."""
+    """Yield every value that occurs more than once, with the path of its second occurrence."""
     occurrences: Counter[T] = Counter()
     for path, value in values:
         occurrences[value] += 1

@@ -153,7 +153,7 @@ def settle_and_clear_throttles(
     write_text: TextWriter,
     report: DiagnosticsWriter,
 ) -> None:
-    """Recover earlier runs that did not finish, and remove their throttles."""
+    """Recover earlier runs that did not finish, and remove the throttles of these runs."""
     store = workspace.store
     state = store.read()
     if not find_unfinished_runs(store) and not (state and state.pending_cleanup):

@@ -76,7 +76,7 @@ class ReassignAction:
 
     @property
     def name(self) -> str:
-        """The chosen action. Raises BadParameter unless exactly one was given."""
+        """The chosen action. Raises BadParameter unless there is exactly one action."""
         chosen_actions = [name for name in _ACTIONS if getattr(self, name)]
         if len(chosen_actions) != 1:
             raise typer.BadParameter(
@@ -183,8 +183,9 @@ def reassign(
 ) -> ExitCode:
     """Move replicas as kafka-reassign-partitions does.
 
-    The command accepts the options and files of that tool and prints the same output. In addition, --execute
-    and --cancel show a plan and ask for confirmation, are recorded in the history, and can be rolled back.
+    The command accepts the options and files of kafka-reassign-partitions and prints the same output. In
+    addition, --execute and --cancel show a plan and ask for confirmation, are recorded in the history, and
+    can be rolled back.
     """
     action_name = action.name
     details.check(action_name)

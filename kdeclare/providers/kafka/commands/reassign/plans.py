@@ -212,9 +212,9 @@ def _with_throttle(
     move_cleanup: PendingMoveCleanup,
     cluster: Cluster,
 ) -> Plan:
-    """Add a throttle for replicas that the plan does not reassign.
+    """Add a throttle for moves that are not part of the plan's reassignments.
 
-    These replicas are already moving, or they move between log directories of one broker.
+    These are moves that are already in progress, and moves between log directories of one broker.
     """
     in_flight = [
         p
