@@ -90,7 +90,7 @@ def locate_workers(settings: ConnectSettings, context: ConnectionContext) -> Con
 
 
 def explain_fault(fault: Fault, name: str) -> Diagnostic | None:
-    """Return a diagnostic for a fault about workers, or None for a different fault."""
+    """Return a diagnostic for a fault about workers, or None for all other faults."""
     if fault.error not in ERRORS:
         return None
     return error(
@@ -107,7 +107,7 @@ CONNECTION = ConnectionType(ConnectClients, ConnectSettings, locate_workers, exp
 class RetryingWorkers:
     """A wrapper for `ConnectWorkers` that retries changes.
 
-    Read requests are not retried. The callers repeat read requests anyway, or need the worker that does not
+    Read requests are not retried: the callers repeat read requests anyway, or report the worker that does not
     respond.
     """
 

@@ -114,10 +114,12 @@ def is_expired_within(certificate: Certificate, snapshot: GroupSnapshot, seconds
 
 
 def _explain_certificate_mismatch(worker: WorkerSnapshot) -> str:
-    """Return a description of a presented certificate that the worker does not report. Empty if reported.
+    """Return a description of the presented certificate if it differs from the reported certificate.
 
-    The certificate must be the certificate of the listener on the port of the URL. If no listener has this
-    port (for example, because ports are mapped), the certificate of any listener is accepted.
+    Return an empty string if the worker reports the presented certificate.
+
+    The reported certificate is the certificate of the listener on the port of the URL. If no listener has
+    this port (for example, because ports are mapped), the certificate of any listener is accepted.
     """
     if worker.served is None or worker.status is None:
         return ""

@@ -270,7 +270,7 @@ def collect_cluster(connections: Connections, selection: KafkaSelection) -> Kafk
 def collect_expected(
     connections: Connections, selection: KafkaSelection, expected: ExpectedObjects
 ) -> CollectResult:
-    """Read the selected live state. Repeat this until brokers show all expected topics. Raises Fault."""
+    """Read the selected live state until brokers show all expected topics. Raises Fault."""
     owned_topics = {id_.name for id_ in expected.owned if is_topic(id_) and id_.name in selection.topics}
     named_topics = {id_.name for id_ in expected.objects if is_topic(id_)}
     return observe_expected(

@@ -20,7 +20,7 @@ from kdeclare.core.secrets.secret_refs import is_sensitive_key
 from kdeclare.providers.kafka.port import QUOTA_EXCEEDED, QUOTA_HINT, Cluster
 
 _REFERENCE = re.compile(r"\$\{(env|file|command)\.([^{}]+)\}")
-"""A reference of kdeclare. Different forms of ``${…}`` are Kafka placeholders or parts of passwords."""
+"""A reference of kdeclare. All other forms of ``${…}`` are Kafka placeholders or parts of passwords."""
 _UNFINISHED_REFERENCE = re.compile(r"\$\{(env|file|command)\.")
 _JAAS = "sasl.jaas.config"
 _COMMAND_TIMEOUT_S = 30.0
@@ -29,8 +29,10 @@ _COMMAND_TIMEOUT_S = 30.0
 def read_client_config(file: Path, references: References, environ: Mapping[str, str]) -> dict[str, str]:
     """Read the properties of a file and resolve their references. Paths are relative to the file's folder.
 
-    environ: the environment variables for commands that are run by references. Raises KdeclareError if the
-        file cannot be read or a reference cannot be resolved. Messages do not contain values of references.
+    environ: the environment variables for commands that references run.
+
+    Raises KdeclareError if the file cannot be read or a reference cannot be resolved. Messages do not contain
+    values of references.
     """
     from kdeclare.providers.kafka.client import read_properties  # Most commands do not connect to a cluster.
 

@@ -27,8 +27,8 @@ class ConfigResource(NamedTuple):
 def parse_broker_id(text: str) -> int | None:
     """Parse a broker id in Kafka's format: the ASCII digits of an INT32 without a leading zero.
 
-    Returns None for a different format, such as ``²`` or ``01``. Kafka would reject the string or treat it as
-    a different name.
+    Returns None for all other formats, such as ``²`` or ``01``. Kafka would reject these strings or treat
+    them as different names.
     """
     if not (text.isascii() and text.isdecimal() and len(text) <= len(str(_MAX_INT))):
         return None

@@ -67,7 +67,7 @@ class KafkaPlanning(PlanHooks):
         return {partition.topic for partition in self._live.moves if str(partition) not in own_moves}
 
     def prepare(self) -> PlacementContext:
-        """Return one placer for all resources of the plan, which counts the load of the brokers together."""
+        """Return one placer for all resources of the plan, so that it sees the whole load of the brokers."""
         self._shared_load = LoadAwarePlacer(
             self._live, collect_excluded_brokers(self._inputs.desired, self._live)
         )
@@ -306,7 +306,7 @@ def is_deletion_by_name(op: Operation) -> bool:
 
 
 def report_missing_topic_id(op: Operation) -> Diagnostic:
-    """Deny a deletion without a topic id, which could delete a re-created topic with the same name."""
+    """Deny a deletion without a topic id: it could delete a re-created topic with the same name."""
     return denied(
         "no-topic-id",
         "No topic ids",

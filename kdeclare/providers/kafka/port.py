@@ -131,8 +131,9 @@ class LogDir:
     """One log directory of one broker (DescribeLogDirs, KIP-113).
 
     sizes: the size in bytes of each replica in this directory.
-    arriving: the size in bytes of each replica that is being moved into this directory. total, usable: the
-        total and usable bytes of the volume (KIP-827), or None if the broker does not report them.
+    arriving: the size in bytes of each replica that is being moved into this directory.
+    total: the total bytes of the volume (KIP-827), or None if the broker does not report them.
+    usable: the usable bytes of the volume (KIP-827), or None if the broker does not report them.
     error: Kafka's error name if the directory is offline.
     """
 

@@ -29,7 +29,7 @@ _TOPIC_KEYS = {
     "log.retention.bytes": "retention.bytes",
     "log.cleanup.policy": "cleanup.policy",
 }
-"""The topic configs by the broker config that contains their default."""
+"""The topic configs by the broker configs that contain their defaults."""
 
 RiskRating = tuple[Risk, str]
 
@@ -94,7 +94,7 @@ def _rate_placement(field: FieldChange) -> RiskRating:
 
 
 def _count_replicas(value: JsonValue) -> int | None:
-    """Return the number of replicas of a list or count, or None for a different type."""
+    """Return the number of replicas of a list or count, or None for all other types."""
     if isinstance(value, list):
         return len(value)
     return value if isinstance(value, int) else None

@@ -105,9 +105,9 @@ class _DeadlineStream(httpcore.NetworkStream):
 PATH = "/admin/dynamic-worker-config"
 
 MAX_RESPONSE_BYTES = 1 << 20
-"""The maximum size of a response body in bytes. Overrides can have 64 KiB."""
+"""The maximum size of a response body, in bytes. The overrides alone can take up to 64 KiB."""
 _CHANGE_S = 60.0
-"""The time limit of a change, in seconds. A worker writes and applies the change before it responds."""
+"""The time limit of a change, in seconds. The worker responds only after it has applied the change."""
 _NO_SUCH_PATH = "HTTP 404 Not Found"
 """Connect's message for an unknown path. The plug-in's own 404 responses have different messages."""
 _NOT_WRITTEN = "Nothing was written"

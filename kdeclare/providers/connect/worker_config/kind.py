@@ -56,7 +56,7 @@ from kdeclare.providers.kafka.risks import assess_worker_field
 
 
 class ConnectWorkerConfigKind:
-    """The kind of worker overrides. Workers always exist, so every change is an update. Keys are owned."""
+    """The kind of worker overrides. Workers always exist, so every change is an update."""
 
     name = "ConnectWorkerConfig"
     spec: type[BaseModel] = ConnectWorkerConfigSpec

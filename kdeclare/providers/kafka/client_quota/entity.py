@@ -131,7 +131,7 @@ LIMITS: Mapping[str, LimitInfo] = {
 
 
 def list_allowed_limits(*, is_for_ips: bool) -> list[str]:
-    """Return the keys that brokers accept: for IP addresses, or for users and client ids."""
+    """Return the keys that brokers accept, either for IP addresses or for users and client ids."""
     return [key for key, info in LIMITS.items() if info.is_for_ips is is_for_ips]
 
 

@@ -58,7 +58,7 @@ class QuotaCodec:
         return None
 
     def is_reported(self, key: LiveKey, body: str) -> bool:
-        """Return True, because Kafka itself sets no limits."""
+        """Return True: all limits are reported, because Kafka itself sets no limits."""
         return True
 
     def flatten_body(self, sort: str, body: JsonObject) -> Mapping[str, JsonValue]:
@@ -120,7 +120,7 @@ def find_listed_entity(name: str, state: QuotaState) -> QuotaEntity | None:
 def list_quota_facts(body: ClientQuotaBody, owned: QuotaRecord | None) -> DeclaredFacts | None:
     """Return the facts about the declared limits of an entity.
 
-    Return None if the audit has to compare the limits with the diff.
+    Return None if the audit needs the diff to compare the limits.
     """
     if owned is not None and owned.quota_entity != body.entity:
         return None

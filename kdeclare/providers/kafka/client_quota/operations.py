@@ -108,7 +108,7 @@ class AlterQuota(KafkaOperationType):
         return frozenset({op.resource})
 
     def is_confined(self, op: Operation) -> bool:
-        """Return whether the operation belongs to a ClientQuota, whose manifest names the changed entity."""
+        """Return whether the operation belongs to a ClientQuota. Its manifest names the changed entity."""
         return op.resource.kind == "ClientQuota"
 
     def select(self, op: Operation) -> Selections:

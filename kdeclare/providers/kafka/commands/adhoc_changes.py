@@ -150,7 +150,7 @@ def _build_command(build_request: RequestBuilder) -> AdhocCommand:
 
 
 def _filter_certain_errors(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """Return the errors, except for unknown config keys, because the cluster can know more keys."""
+    """Return the errors except for unknown config keys, because the cluster can have more keys."""
     return tuple(d for d in diagnostics if d.is_error and d.code != UNKNOWN_CONFIG)
 
 

@@ -1,4 +1,4 @@
-"""Read the live configs of topics and brokers, without the state. The functions here are read-only."""
+"""Read the live configs of topics and brokers. The functions here do not change or use the state."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Read live topics and their partitions, without the state. The functions here are read-only."""
+"""Read live topics and their partitions. The functions here do not change or use the state."""
 
 from base64 import urlsafe_b64encode
 from collections import Counter
@@ -66,7 +66,7 @@ class ReplicaSizes:
                 self._partial_brokers.add(broker)
 
     def of(self, at: TopicPartition, brokers: Sequence[int]) -> tuple[int | None, ...]:
-        """Return the sizes of a partition's replicas in bytes, in the order of ``brokers``. None: unknown."""
+        """Return the sizes in bytes of a partition's replicas, by broker. The size None means unknown."""
         return tuple(self._find_size(at, broker) for broker in brokers)
 
     def arriving(self, at: TopicPartition, brokers: Sequence[int]) -> int:

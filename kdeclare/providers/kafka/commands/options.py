@@ -22,7 +22,7 @@ Configs = Mapping[str, object]
 """Configs as in a manifest. A config is a value, ``{append, subtract}``, or None for no override."""
 
 _COMMA_OUTSIDE_BRACKETS = re.compile(r",(?=[^\]]*(?:\[|$))")
-"""The expression of ConfigCommand that tells commas between pairs from commas in ``[a,b]``."""
+"""ConfigCommand's regular expression for commas between pairs. It does not match commas in ``[a,b]``."""
 _ENTITY_TYPES = ("topics", "brokers")
 _UNSUPPORTED_TYPES = ("users", "clients", "groups", "client-metrics", "ips", "broker-loggers")
 
@@ -150,7 +150,7 @@ def _explain_unsupported(entity_type: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AfterChangeOptions:
-    """The options of an ad hoc command about waiting and the manifest."""
+    """The options of ad hoc commands for waiting and for updating the manifest."""
 
     write_manifest: WriteManifest = False
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Do not wait for replica moves to finish.")] = (

@@ -124,7 +124,7 @@ CONDITION_LABELS: Mapping[PartitionCondition, str] = {
 }
 _CRITICAL_CONDITIONS = (PartitionCondition.OFFLINE, PartitionCondition.UNDER_MIN_ISR)
 _DEGRADED_CONDITIONS = frozenset({PartitionCondition.UNDER_REPLICATED, PartitionCondition.MOVING})
-"""Conditions together with which "at min ISR" is shown. If there are none, the configs explain it."""
+"""The conditions that make "at min ISR" relevant. Otherwise, "at min ISR" is not shown."""
 
 
 def format_factors(numbers: Sequence[int]) -> str:

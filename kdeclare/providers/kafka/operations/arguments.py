@@ -55,7 +55,7 @@ class ConfigOpArgs(Arguments):
 
     @property
     def elements(self) -> tuple[str, ...]:
-        """The elements of an APPEND or SUBTRACT. Empty for SET and DELETE of a single value."""
+        """The elements of the value if the value is a list. Otherwise, empty."""
         return self.value if isinstance(self.value, tuple) else ()
 
 

@@ -75,7 +75,7 @@ class DeleteTopic(TopicOperationType):
         return {get_topic_name(op): TopicEffect(deleted=True)}
 
     def is_repeatable(self, op: Operation) -> bool:
-        """Return whether the operation deletes by id. A repeated request can then delete no other topic."""
+        """Return whether the operation deletes by id. A repeated request by id cannot delete a new topic."""
         return _get_args(op).topic_id is not None
 
     def execute(

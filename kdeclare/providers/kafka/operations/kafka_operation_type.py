@@ -44,8 +44,11 @@ def find_field_topic(path: str) -> str | None:
 class TopicEffect:
     """The effect of an operation on one topic. All properties that are not set here stay unchanged.
 
-    created, deleted: whether the operation creates or deletes the topic. partitions, factor: the new
-        partition count and replication factor. None means unchanged or, for a new topic, Kafka's default.
+    created: whether the operation creates the topic.
+    deleted: whether the operation deletes the topic.
+    partitions: the new partition count.
+    factor: the new replication factor. For both numbers, None means unchanged or, for a new topic, Kafka's
+        default.
     replicas: the new replicas by partition. Partitions that are not listed keep their replicas.
     configs: the overrides after the operation. None means no override.
     fields: the affected fields, as in a plan: ``partitions``, ``replicationFactor``, ``assignments``,

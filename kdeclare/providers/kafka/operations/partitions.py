@@ -61,7 +61,7 @@ class PartitionsOperationType(KafkaOperationType):
         return {p: f"replicas/{p}" for p in partitions} | build_identity_claims(collect_topics(partitions))
 
     def get_batch_key(self, op: Operation) -> str:
-        """Return the id of the operation, because no different operation claims its partitions."""
+        """Return the id of the operation, because no other operation claims its partitions."""
         return op.id
 
     def expected_state(self, op: Operation) -> View:

@@ -51,7 +51,7 @@ def get_topic_name(op: Operation) -> str:
 class TopicOperationType(KafkaOperationType):
     """The base class of operation types for a whole topic.
 
-    element: the name of the view's only element.
+    element: the name of the main element of views.
     right: the required ACL operation, or an empty string if no message needs it.
     """
 

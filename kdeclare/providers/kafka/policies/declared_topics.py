@@ -184,7 +184,7 @@ class DeclaredTopicRequest(OfflineRequest):
 
     @property
     def changed(self) -> frozenset[str]:
-        """All declared fields on CREATE. Unavailable for different actions."""
+        """All declared fields on CREATE. Unavailable for all other actions."""
         return self.stated.effect.fields if self.created else self._raise_unavailable()
 
     @property
@@ -194,7 +194,7 @@ class DeclaredTopicRequest(OfflineRequest):
 
     @property
     def record_count(self) -> int:
-        """The number of records: 0 on CREATE. Unavailable for different actions."""
+        """The number of records: 0 on CREATE. Unavailable for all other actions."""
         return 0 if self.created else self._raise_unavailable()
 
     def partitions_of(self, labels: Mapping[str, str]) -> int:

@@ -47,7 +47,7 @@ class ReviewContext:
     _partition_counts: dict[frozenset[tuple[str, str]], int] = field(default_factory=dict)
 
     def accept(self, topic: str, effects: Sequence[TopicEffect]) -> None:
-        """Record the effects of a request that was not denied. Later requests are evaluated after it."""
+        """Record the effects of a request that was not denied. Later requests build on these effects."""
         for label_set in self._partition_counts:
             if self._has_labels(topic, label_set):
                 self._partition_counts[label_set] += self._count_topic_partitions(

@@ -37,14 +37,14 @@ _TIMEOUT_SECONDS = 300
 
 @dataclass(frozen=True, slots=True)
 class InstalledPlugin:
-    """The jar of an installed plug-in, and the jars of different versions that were removed."""
+    """The jar of an installed plug-in, and the removed jars of other versions of the plug-in."""
 
     jar: Path
     removed: tuple[Path, ...]
 
     @property
     def worker_lines(self) -> tuple[str, str, str]:
-        """The lines to add to the configuration of a worker. The last line permits administrators."""
+        """The lines to add to the configuration of a worker. The last line names the administrators' file."""
         return (
             f"plugin.path={self.jar.parent}",
             f"rest.extension.classes={EXTENSION}",
@@ -94,8 +94,8 @@ def build(out: Path, find_compiler: Callable[[], Compiler], progress: Progress) 
 def install(folder: Path, jar: Path) -> InstalledPlugin:
     """Copy a jar of the plug-in to a folder of ``plugin.path``. Create the folder if necessary.
 
-    Jars of different versions are removed: a worker loads only one jar, and names the loaded version only in
-    its log. Raises KdeclareError ``plugin-folder``.
+    Jars of other versions of the plug-in are removed: a worker loads only one jar, and names the loaded
+    version only in its log. Raises KdeclareError ``plugin-folder``.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -43,7 +43,7 @@ _ACTIONS_BY_OPTION = {
     "preserve_throttles": ("verify", "cancel"),
     "timeout": ("execute", "cancel"),
 }
-"""The actions by the option that they accept."""
+"""The actions that accept an option, by the name of the option."""
 _REQUIRED_OPTIONS = {
     "generate": ("topics_to_move_json_file", "broker_list"),
     **dict.fromkeys(_FILE_ACTIONS, ("reassignment_json_file",)),

@@ -179,7 +179,7 @@ def _find_target_dir(live: KafkaState, replica: Replica) -> str | None:
 
 
 def _with_relocations(plan: Plan, relocations: Mapping[Replica, str], live: KafkaState) -> Plan:
-    """Add the operation that sets the log directories. It precedes the moves."""
+    """Add the operation that sets the log directories before the moves."""
     if not relocations:
         return plan
     op = build_relocate_operation(EXECUTE_RESOURCE, relocations, live)
