@@ -26,8 +26,9 @@ class WorkerOptions(StateOptions):
 
     worker: Annotated[
         list[str] | None,
-        typer.Option(metavar="URL", help="URL of a worker, https://HOST:PORT. Repeat this option for every "
-        "worker."),
+        typer.Option(
+            metavar="URL", help="URL of a worker, https://HOST:PORT. Repeat the option for every worker."
+        ),
     ] = None
     name: Annotated[
         str | None,

@@ -79,7 +79,7 @@ class PartitionView:
     isr: Annotated[
         tuple[int, ...],
         Field(
-            description="The in-sync replicas according to the leader or, if offline, the last leader."
+            description="The in-sync replicas according to the leader or, without a leader, the last leader."
         ),
     ]
     adding: tuple[int, ...]
