@@ -54,7 +54,7 @@ ReportCluster = Callable[[AppliedCluster, int, int], None]
 class FleetApplyOptions:
     """Options of a fleet apply.
 
-    adopt: whether to apply plans that adopt resources because they were made with ``--adopt``.
+    adopt: whether to apply plans that were made with ``--adopt`` and adopt resources.
     rollout: a function that applies the options of the command line to the rollout in the fleet file.
     stopping: called from a signal handler after the first Ctrl-C.
     """

@@ -231,8 +231,8 @@ class UnpackedArchive:
     def enter(self) -> None:
         """Change the working folder of the process, so that relative paths are the same as on the driver.
 
-        Python imports the packages that Spark shipped by paths relative to the previous working folder. Links
-        in the new working folder keep these paths valid.
+        Python finds the packages that Spark shipped through paths relative to the previous working folder.
+        Links in the new working folder keep these paths valid.
         """
         if Path.cwd() == self.folder:
             return

@@ -75,7 +75,7 @@ class ResultLine(BaseModel):
 
 
 class EndLine(_JournalLine):
-    """The results of operations. settled: whether they were determined later, by observing the system."""
+    """The results of operations. settled: whether the results were determined later, from the live state."""
 
     event: Literal["end"] = "end"
     results: list[ResultLine]

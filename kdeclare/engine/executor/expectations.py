@@ -97,9 +97,10 @@ def _find_unmet_claims(op: Operation, current_view: View) -> dict[str, str]:
 def find_mismatches(
     op: Operation, current_view: View, elements: Iterable[str] | None = None
 ) -> list[Mismatch]:
-    """Return the elements of ``op`` that differ from its expectations.
+    """Return the mismatches between the current view and the expectations of ``op``.
 
-    If the identity of an object differs, for example because the object is missing, return only the identity.
+    If the identity of an object differs, for example because the object is missing, return only this
+    mismatch.
     """
     differing = [
         Mismatch(op.id, str(op.resource), element, op.expect[element], current_view.get(element))
@@ -204,7 +205,10 @@ def verify(
 
 
 def _find_differing(op: Operation, live: LiveState, last_writers: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the elements that do not have the value that ``op`` wrote and that no later operation writes."""
+    """Return the elements whose value differs from the value that ``op`` wrote.
+
+    Elements that a later operation writes are left out.
+    """
     operation_type = get_operation_type(op)
     current_view, claims = operation_type.compute_view(op, live), operation_type.claims(op)
     return tuple(

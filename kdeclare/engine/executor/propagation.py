@@ -93,7 +93,7 @@ def _find_written(
 ) -> frozenset[tuple[str, str]] | None:
     """Return pairs of operation type and resource kind for recent writes that may be invisible.
 
-    Returns None if they cannot be determined.
+    Return None if the pairs cannot be determined.
     """
     written_kinds: set[tuple[str, str]] = set()
     for record in runs:

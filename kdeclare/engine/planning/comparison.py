@@ -170,7 +170,7 @@ def _resolve_undeclared(
 ) -> Difference:
     """Decide whether an undeclared resource is released, deleted, or reported as an orphan.
 
-    It is deleted only if deletion is allowed. A resource that no longer exists is released.
+    The resource is deleted only if deletion is allowed. A resource that no longer exists is released.
     """
     change = difference.change
     if request.scope.by_hand:

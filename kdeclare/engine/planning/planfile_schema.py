@@ -176,7 +176,7 @@ class DiagnosticDocument(TypedDict):
 
 @with_config(CLOSED)
 class PlanDocument(TypedDict):
-    """A kdeclare plan: the changes, how and in which order to make them, verdicts, and diagnostics."""
+    """A kdeclare plan: the changes, the operations that make them in order, verdicts, and diagnostics."""
 
     format_version: Literal["2.0"]
     plan_id: Annotated[

@@ -18,7 +18,7 @@ from kdeclare.engine.planning.operation_graph import is_deletion_of_used_object
 BATCH_SIZE = 2000
 """The maximum number of operations per batch.
 
-A provider turns a batch into requests. It may send a request before the previous one is answered.
+A provider turns a batch into requests. It can send a request before the previous request is answered.
 """
 
 
@@ -68,8 +68,8 @@ def run_preflight(
 def _can_check(op: Operation, by_id: Mapping[str, Operation]) -> bool:
     """Return whether the cluster can validate the operation.
 
-    The cluster validates an operation against its current state. An operation that depends on an earlier step
-    therefore cannot be checked.
+    The cluster validates operations against its current state. An operation that depends on an earlier
+    operation therefore cannot be checked.
     """
     if not get_operation_type(op).validates:
         return False

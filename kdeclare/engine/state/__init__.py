@@ -1,1 +1,1 @@
-"""What kdeclare stores between runs: the interface `StateStore`, its implementations, locks and journals."""
+"""The data that kdeclare stores between runs: the interface `StateStore`, stores, locks and journals."""

@@ -14,7 +14,7 @@ from kdeclare.core.plans.state import LockInfo, State
 class Journal(Protocol):
     """The append-only record of one run, open for writing.
 
-    It belongs to one thread. Leaving the ``with`` block always closes it.
+    Only one thread may use it. Leaving the ``with`` block always closes it.
     """
 
     @property
@@ -42,8 +42,8 @@ class Journal(Protocol):
 class StateStore(Protocol):
     """The stored data of one project in one environment.
 
-    Reading needs neither the lock nor write access and creates nothing. `write`, `begin_run` and `open_run`
-    require the lock. Methods raise KdeclareError if data cannot be read or written.
+    Reading is possible without the lock and without write access, and creates nothing. `write`, `begin_run`
+    and `open_run` require the lock. Methods raise KdeclareError if data cannot be read or written.
     """
 
     def read(self) -> State | None:
