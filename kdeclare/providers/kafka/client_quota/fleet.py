@@ -81,7 +81,7 @@ class QuotaRules(AuditRules):
         return (UnmanagedField(f"{LIMIT_FIELD_PREFIX}{key}", limits[key]) for key in names)
 
     def is_set_by_others(self, path: str, desired: DesiredResource, owned: OwnedRecord | None) -> bool:
-        """Return whether another client set this limit, because the limit is neither declared nor owned."""
+        """Return whether another client set this limit: it is neither declared nor owned."""
         key = path.removeprefix(LIMIT_FIELD_PREFIX)
         return (
             key not in desired.get_body(ClientQuotaBody).limits

@@ -302,7 +302,7 @@ class _SnapshotReader(ClusterReader):
 
     @property
     def principal(self) -> str | None:
-        """Raises Fault, because a snapshot has no principal. None would mean "clients are not authenticated".
+        """Raises Fault: a snapshot has no principal, and a principal of None means "not authenticated".
         """
         return self._read(self._cluster.describe).principal
 
