@@ -152,7 +152,7 @@ _KNOWN_FAILURES = (
         "provider-missing",
         "Provider missing on an executor",
         "This command uses the provider {provider}, but the Python environment of a task {found}.",
-        "Install the same version of the provider's package on every executor, or uninstall the package here.",
+        "Install the same version of the provider's package on every executor, or uninstall it here.",
     ),
     _build_known_failure(
         r"OutOfMemoryError|exceeds? (?:spark\.)?(?:driver\.)?maxResultSize",

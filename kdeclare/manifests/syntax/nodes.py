@@ -38,7 +38,7 @@ class _Stream:
 
 
 class _Composer(CParser):
-    """The C parser without tag resolution. To save time, its hooks, which are called for each node, are empty."""
+    """The C parser without tag resolution. Its hooks are empty, because they are called for every node."""
 
     def resolve(self, _kind: object, _value: object, _implicit: object) -> None:
         return None
