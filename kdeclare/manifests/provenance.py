@@ -208,7 +208,7 @@ class FieldSource:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A reference (``${…}``) in the value of a field."""
+    """A reference in the value of a field, such as ``${var.NAME}``."""
 
     name: Annotated[str, Field(description="var.NAME, env.NAME or file.PATH")]
     place: Annotated[SourcePosition | None, Field(description="The position of a variable.")] = None
