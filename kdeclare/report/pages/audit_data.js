@@ -14,7 +14,7 @@ const FIXED = new Findings(DATA.mended);
 const NO_TEAM = "(no team)";
 const WHOLE = "(whole resource)";
 
-/** Kafka's own name of a field. */
+/** The name of a field. For a config, this is Kafka's config key. */
 const keyOf = (path) => (path === null || path === "" ? WHOLE : path.replace(/^configs\./, ""));
 
 function age(iso) {
@@ -25,7 +25,7 @@ function age(iso) {
 
 const minutes = (iso) => iso.slice(0, 16).replace("T", " ") + "Z";
 
-// The state of the filters. cluster, team, key and status: null is "any"; "" is a name like any other.
+// The state of the filters. cluster, team, key and status: null if the filter is not set; "" is a valid value.
 const state = {};
 const FILTERS = ["cluster", "team", "key", "status"];
 const COLUMN_OF = { cluster: "cluster", team: "team", key: "path", status: "status" };
@@ -56,7 +56,7 @@ function toHash() {
 }
 
 let texts = null;
-/** The text that the text filter searches, built on first use. */
+/** The text of a finding in which the text filter searches. It is built on first use. */
 function haystack(row) {
   texts ??= new Array(FOUND.length);
   texts[row] ??= ["cluster", "kind", "name", "path", "was", "will", "op", "team", "message", "labels"]

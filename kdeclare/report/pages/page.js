@@ -53,7 +53,7 @@ function walk(event, grid, width) {
   next.focus();
 }
 
-// Shortcuts past everything above a list: the skip link for screen readers, and "/" for the search.
+// Shortcuts that skip the content above a list: a link for screen readers, and "/" for the search field.
 function shortcuts(list) {
   byId("skip").addEventListener("click", (event) => {
     event.preventDefault();

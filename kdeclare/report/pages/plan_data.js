@@ -25,12 +25,12 @@ const verdictsOf = new Map();
 DATA.verdicts.resource.forEach((at, i) => verdictsOf.set(at, [...(verdictsOf.get(at) ?? []), i]));
 const rowOf = new Map(Array.from({ length: CHANGES.length }, (_, row) => [CHANGES.resource(row), row]));
 
-// Results, the worst first: the result of a change is that of its worst operation.
+// The results of operations, worst first. A change has the result of its worst operation.
 const WORST = ["failed", "denied", "unknown", "stale", "skipped", "not started", "started", "done"];
 const worst = (names) => WORST.find((name) => names.includes(name)) ?? null;
 const statusOf = (ops) => (RUN ? worst(ops.map((op) => statusName(RUN.status[op]))) : null);
 
-// The state of the filters; null is "any".
+// The state of the filters; null if a filter is not set.
 const state = { open: new Set(), q: "" };
 const VALUES = {
   kind: (row) => [CHANGES.text(row, "kind")],
@@ -63,7 +63,7 @@ const fieldsOf = (row) => {
 };
 
 const texts = new Array(CHANGES.length);
-/** The text that the text filter searches, built on first use. */
+/** The text of a change in which the text filter searches. It is built on first use. */
 function haystack(row) {
   texts[row] ??= [CHANGES.resource(row), CHANGES.text(row, "why"), CHANGES.text(row, "source"), CHANGES.text(row, "blocked"),
     actionOf(row), ...risksOf(row), ...fieldsOf(row).flatMap((at) =>
@@ -101,9 +101,9 @@ function duration(seconds) {
 
 const lazy = new WeakMap();
 /**
- * Creates rows only when the user scrolls near them, so that thousands cost no more than the visible ones.
- * Rows are grouped into chunks, which the browser does not render while they are out of sight (doing this per
- * row would be slower than not doing it). root: the scrolling element; null is the window.
+ * Creates rows only when the user scrolls near them, so that thousands of rows do not slow down the page. Rows
+ * are grouped into chunks. The browser does not render chunks that are out of sight. Chunks of only one row
+ * would be slower than rendering all rows. root: the scrolling element; null for the window.
  */
 function lazily(list, count, make, root = null, chunk = 100) {
   lazy.get(list)?.disconnect();

@@ -63,7 +63,7 @@ function graph() {
   byId("critical").addEventListener("click", (event) => tellOf("Critical path", critical, event.currentTarget));
 }
 
-/** Arrow keys move within a column, or to the nearest node of the next one; one node is in the tab order. */
+/** Arrow keys move within a column, or to the nearest node of the next column. Only one node is in the tab order. */
 function step(event, drawn, y) {
   const way = { ArrowUp: [0, -1], ArrowDown: [0, 1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] }[event.key];
   const at = drawn.indexOf(event.target);
@@ -81,7 +81,7 @@ function step(event, drawn, y) {
   drawn[next].focus();
 }
 
-// The drawer. When it is closed, the element that opened it gets the focus back.
+// The drawer. When the drawer is closed, the element that opened it gets the focus again.
 let opener = null;
 
 function draw(title, from, ...content) {
