@@ -203,8 +203,7 @@ class World:
     def run(
         self, plan: Plan, *, skip_stale: bool = False, identity: str | None = None, **options: Any
     ) -> ApplyResult:
-        """Recover open runs, and then apply a plan, while holding the lock. options: fields of `RunOptions`.
-        """
+        """Recover open runs, then apply a plan, while holding the lock. options: fields of `RunOptions`."""
         with self.store.lock("test"):
             self._run_recovery()
             return self._make_applier().apply(

@@ -1,2 +1,1 @@
-"""Operations, which are the steps that apply executes: their arguments, types, effects, inverses and retries.
-"""
+"""Operations, which are the steps that apply executes: arguments, types, effects, inverses and retries."""

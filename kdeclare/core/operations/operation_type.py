@@ -317,8 +317,7 @@ class OperationType(Protocol):
         return 0.0
 
     def find_deadline_s(self, connections: Connections) -> float | None:
-        """Return the time, in seconds, that the system has to process a request; None if there is no limit.
-        """
+        """Return the time limit, in seconds, for the system to process a request; None for no limit."""
         return None
 
     def select(self, op: Operation) -> Selections:
@@ -363,8 +362,7 @@ class OperationType(Protocol):
         return str(op.resource)
 
     def list_produced_claims(self, op: Operation) -> frozenset[str]:
-        """Return the claims that ``op`` changes. Operations that depend on ``op`` can expect the new values.
-        """
+        """Return the claims that ``op`` changes. Operations that depend on ``op`` expect the new values."""
         return frozenset(self.claims(op).values())
 
     def list_lagging_members(self, op: Operation, live: LiveState) -> tuple[str, ...]:

@@ -71,8 +71,7 @@ class PolicyGate:
         owned: Mapping[str, OwnedRecord],
         ownership: Iterable[Ownership],
     ) -> Labels:
-        """Return the labels to store in the plan: labels that neither the state nor ``ownership`` contains.
-        """
+        """Return the labels to store in the plan, because they are not in the state or in ``ownership``."""
         return {}
 
     def list_evaluated(self, operations: Sequence[Operation]) -> frozenset[tuple[ResourceId, str]]:

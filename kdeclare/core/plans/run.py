@@ -148,6 +148,5 @@ class ApplyResult:
 
     @property
     def complete(self) -> bool:
-        """Whether every operation succeeded. A reassignment that the run did not wait for is a success, too.
-        """
+        """Whether every operation succeeded. A reassignment that the run did not wait for is a success."""
         return all(r.is_good and r.error is None for r in self.results.values())

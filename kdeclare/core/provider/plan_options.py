@@ -125,8 +125,7 @@ def choose_options(**values: object) -> PlanOptions:
 
 
 def choose_from_offered(offered: OfferedOptions, values: Mapping[str, object]) -> PlanOptions:
-    """Return the options of a plan, given all available options and the values by name. Raises KdeclareError.
-    """
+    """Return the options of a plan, given all available options and the values. Raises KdeclareError."""
     if offered.problems:
         raise KdeclareError(*offered.problems)
     if not values:

@@ -197,8 +197,7 @@ def find_plan_settings() -> tuple[PlanSettings, ...]:
 
 
 def load_collectors() -> tuple[AnyCollector, ...]:
-    """Return the collectors of all installed providers. Raises KdeclareError if a provider cannot be loaded.
-    """
+    """Return the collectors of all installed providers. Raises KdeclareError if a provider is broken."""
     return tuple(collector for provider in load_providers() for collector in provider.collectors)
 
 

@@ -130,8 +130,7 @@ def is_fleet_comparable(kind: str) -> bool:
 
 
 def is_self_contained(desired: DesiredResource) -> bool:
-    """Whether the diff needs only the resource's own live object and data that all objects of its kind share.
-    """
+    """Whether the diff needs only the resource's own live object and data that the whole kind shares."""
     kind = _find_fleet_comparable(KINDS[desired.id.kind])
     return kind is not None and kind.is_self_contained(desired.id.name, desired.body)
 

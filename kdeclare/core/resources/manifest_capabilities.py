@@ -163,8 +163,7 @@ class ClaimsFields(Protocol):
     """A kind for which a body or record without a value at a field's path can still determine the field."""
 
     def is_field_claimed(self, field: FieldChange, stated: JsonObject) -> bool:
-        """Whether a body or an ownership record determines a field. stated: the body or record as plain data.
-        """
+        """Whether a body or an ownership record, given as plain data (``stated``), determines a field."""
 
 
 @runtime_checkable

@@ -245,8 +245,7 @@ class ObjectCodec:
         return key.key in self._kinds[key.sort].read(live)
 
     def find_identity(self, key: LiveKey, live: LiveState) -> str | None:
-        """Return None. An object that was deleted and created again under the same name is the same resource.
-        """
+        """Return None. An object that was created again under the same name is still the same resource."""
         return None
 
     def is_reported(self, key: LiveKey, body: str) -> bool:

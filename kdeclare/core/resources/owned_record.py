@@ -55,8 +55,7 @@ _Field = TypeVar("_Field")
 
 
 def narrow_record(owned: object, record_type: type[_Record]) -> _Record | None:
-    """Return a record, typed as ``record_type``, or None. Raises TypeError for a record of a different type.
-    """
+    """Return a record, typed as ``record_type``, or None. Raises TypeError if the type is different."""
     if owned is None:
         return None
     if not isinstance(owned, record_type):

@@ -377,8 +377,7 @@ class ListedForPolicies(Protocol):
     """A kind whose live resources policies can evaluate, including undeclared resources."""
 
     def select_every(self) -> Selections:
-        """Return the selections that, together with the names of all objects, find all resources of the kind.
-        """
+        """Return the selections that, with the names of all objects, find all resources of the kind."""
 
     def list_live(self, live: LiveState) -> Collection[str]:
         """Return the names of all resources, except resources that only the system itself is allowed to

@@ -156,8 +156,7 @@ class FaultPromises(ContractBase):
     def _plan_from_start(
         self, make_bench: Callable[[], Bench], declared: Sequence[Declared]
     ) -> tuple[Bench, Plan]:
-        """Plan the declared resources for an empty system, or the deletion of ``before`` if none is declared.
-        """
+        """Plan the declared resources for an empty system. If there are none, plan to delete ``before``."""
         bench = make_bench() if declared else self._apply_before(make_bench)
         return bench, bench.world.plan(*self._declare(declared), scope=ALLOW_ALL_DELETES)
 

@@ -153,15 +153,13 @@ class ObjectKind:
         raise NotImplementedError
 
     def read(self, live: LiveState) -> Mapping[str, Fields]:
-        """Return the fields of the live objects of this kind, by object name. Secrets are wrapped by `hide`.
-        """
+        """Return the fields of live objects of this kind, by object name. Secrets are wrapped by `hide`."""
         raise NotImplementedError
 
     def write(
         self, connections: Connections, writes: Sequence[ObjectWrite], *, validate_only: bool
     ) -> Sequence[Outcome]:
-        """Execute or validate each write independently, and return an outcome for each write. Raises Fault.
-        """
+        """Execute or validate each write independently. Return an outcome for each write. Raises Fault."""
         raise NotImplementedError
 
     def explain(self, op: Operation, fault: Fault) -> Explanation:

@@ -40,8 +40,7 @@ class Lifecycle(BaseModel):
 
 
 class ObjectSpec(BaseModel):
-    """The spec of an object. Fields have the same names as in the live state. None leaves a field unchanged.
-    """
+    """The spec of an object. Fields have the same names as in the live state. None means no change."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     lifecycle: Lifecycle = Lifecycle()
