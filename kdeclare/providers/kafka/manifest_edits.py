@@ -272,8 +272,7 @@ def _report_not_written(change: Change, declared: DeclaredFields) -> SpecProblem
         "assignments-not-declared",
         "Assignments not written",
         f"The manifest of {change.id} declares no assignments, so the new brokers are not written to the "
-        "manifest."
-        + (" The next apply follows the placement in the manifest." if has_placement else ""),
+        "manifest." + (" The next apply follows the placement in the manifest." if has_placement else ""),
         resource=str(change.id),
     )
     return SpecProblem(NAME, diagnostic)

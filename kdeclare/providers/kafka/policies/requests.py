@@ -302,8 +302,7 @@ class _SnapshotReader(ClusterReader):
 
     @property
     def principal(self) -> str | None:
-        """Raises Fault: a snapshot has no principal, and a principal of None means "not authenticated".
-        """
+        """Raises Fault: a snapshot has no principal, and a principal of None means "not authenticated"."""
         return self._read(self._cluster.describe).principal
 
 
