@@ -316,7 +316,6 @@ class Wire:
     async def _connect(self, node: int | str, timeout_at: float) -> Any:
         delay = self._manager.connection_delay(node)
         if delay:  # kafka-python does not connect during its backoff, which `connect` keeps short
-
             await self._net.sleep(min(delay, max(0.0, timeout_at - time.monotonic())))
         connection = self._manager.get_connection(node, timeout_ms=_compute_remaining_ms(timeout_at))
         try:

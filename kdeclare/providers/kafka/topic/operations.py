@@ -361,8 +361,7 @@ def _warn_rename(
     return warning(
         RENAME,
         "Kafka cannot rename topics",
-        f"'{name}' looks like a new name for '{other}'. The new topic is created empty, and {fate}."
-,
+        f"'{name}' looks like a new name for '{other}'. The new topic is created empty, and {fate}.",
         hint="Copy the records and move the clients before you delete the old topic.",
         place=place,
         resource=resource,
