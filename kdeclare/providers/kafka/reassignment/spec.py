@@ -52,7 +52,7 @@ class PartitionSpec(BaseModel):
 
 
 class ReassignmentSpec(PaceSpec):
-    """``spec`` of a Reassignment manifest: individual partitions, or topics with a rule.
+    """The ``spec`` of a Reassignment manifest: individual partitions, or topics with a rule.
 
     topics: names, or regular expressions (RE2) between slashes. An expression must match the whole name of a
         topic, and also matches internal topics.

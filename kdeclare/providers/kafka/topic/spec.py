@@ -68,7 +68,7 @@ class TopicLifecycle(BaseModel):
 
 
 class TopicSpec(BaseModel):
-    """``spec`` of a Topic manifest."""
+    """The ``spec`` of a Topic manifest."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     partitions: Annotated[
