@@ -15,7 +15,7 @@ _MAX_NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class NameScope:
-    """Names or ``/patterns/`` (RE2, matching whole names) by kind. A kind without an entry is unrestricted."""
+    """Names or ``/patterns/`` (RE2, for whole names) by kind. A kind without an entry is unrestricted."""
 
     entries: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
