@@ -137,7 +137,7 @@ def compute_adhoc_exit_code(view: AdhocResult) -> ExitCode:
 
 @dataclass(frozen=True, slots=True)
 class AdhocDocument:
-    """The result of an ad hoc command as a JSON document."""
+    """The result of an ad hoc command."""
 
     exit_code: Annotated[int, Field(description="The same as the exit status of the process.")]
     results: tuple[ItemResult, ...]
@@ -199,8 +199,7 @@ _OUTCOME_LABELS = {
 
 
 def render_adhoc_text(view: AdhocResult, style: Style = PLAIN) -> str:
-    """Render the result, ending in a newline. If no request was planned, omit failures: they were printed.
-    """
+    """Render the result, ending in a newline. If no request was planned, omit failures: they were printed."""
     items = (
         view.items if view.run else [item for item in view.items if item.outcome is not ItemOutcome.FAILED]
     )

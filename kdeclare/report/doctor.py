@@ -63,7 +63,9 @@ class CheckDocument:
 class DoctorDocument:
     """The results of all checks. A section depends on the sections before it."""
 
-    outcome: Annotated[str, OneOf("ok", "warning", "failed"), Field(description="The worst result.")]
+    outcome: Annotated[
+        str, OneOf("ok", "warning", "failed"), Field(description="The worst result of all checks.")
+    ]
     exit_code: int
     checks: tuple[CheckDocument, ...]
 

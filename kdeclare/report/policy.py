@@ -108,7 +108,7 @@ class OpenDocument:
 
 @dataclass(frozen=True, slots=True)
 class PolicyCheckDocument:
-    """The results of ``policy check`` as a JSON document."""
+    """The results of checking resources against policies."""
 
     outcome: Annotated[str, OneOf("no-policies", "in-order", "warned", "denied")]
     headline: str
@@ -126,10 +126,7 @@ class PolicyCheckDocument:
 
 @dataclass(frozen=True, slots=True)
 class CaseDocument:
-    """The result of one test case.
-
-    If a policy could not decide, ``got`` is null and ``problems`` contains the reasons.
-    """
+    """The result of one test case. ``got`` is null if a policy could not decide; see ``problems``."""
 
     test: Annotated[str, Field(description="The name of the PolicyTest that contains the case.")]
     name: str
@@ -143,7 +140,7 @@ class CaseDocument:
 
 @dataclass(frozen=True, slots=True)
 class PolicyTestDocument:
-    """The results of ``policy test`` as a JSON document."""
+    """The results of running test cases against policies."""
 
     outcome: Annotated[str, OneOf("passed", "failed")]
     headline: str

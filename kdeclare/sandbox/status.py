@@ -24,9 +24,9 @@ _Log = Annotated[PathText, Field(description="Path of the log file.")]
 
 @dataclass(frozen=True, slots=True)
 class BrokerStatus:
-    """The status of one broker.
+    """The status of one broker on 127.0.0.1.
 
-    port: the port on 127.0.0.1. ready: whether the broker responds and is unfenced.
+    ready: whether the broker responds and is unfenced.
     """
 
     schema_name = "SandboxBrokerDocument"

@@ -167,9 +167,7 @@ def audit(
             metavar="DIR", help="Use a snapshot in this folder instead of connecting to the clusters."
         ),
     ] = None,
-    snapshot_id: Annotated[
-        str, typer.Option(metavar="ID", help="Id of the snapshot to use.")
-    ] = "latest",
+    snapshot_id: Annotated[str, typer.Option(metavar="ID", help="Id of the snapshot to use.")] = "latest",
     since: Annotated[
         str | None,
         typer.Option(

@@ -39,10 +39,7 @@ from kdeclare.report.run.views import (
 
 @dataclass(frozen=True, slots=True)
 class OperationResultDocument:
-    """The result of one operation.
-
-    If the operation was skipped, ``cause`` is the operation whose failure caused the skip.
-    """
+    """The result of one operation. If it was skipped, ``cause`` is the operation that failed."""
 
     schema_name = "OperationResultDocument"
 
@@ -57,7 +54,7 @@ class OperationResultDocument:
 
 @dataclass(frozen=True, slots=True)
 class RunDocument:
-    """The result of apply or rollback as a JSON document."""
+    """The result of apply or rollback."""
 
     format_version: Literal["1.0"]
     run_id: Annotated[str | None, Field(description="null if there was nothing to run.")]
@@ -150,7 +147,7 @@ class WorkInProgress:
 
 @dataclass(frozen=True, slots=True)
 class StatusDocument:
-    """The current status of an environment as a JSON document."""
+    """The current status of an environment."""
 
     project: str
     env: str
@@ -184,7 +181,7 @@ def dump_status(view: StatusView) -> dict[str, JsonValue]:
 
 @dataclass(frozen=True, slots=True)
 class LockStatusDocument:
-    """The holder of a state's lock as a JSON document."""
+    """The process that holds the lock of a state."""
 
     lock: Annotated[LockInfo | None, Field(description="null if the state is not locked.")]
 

@@ -307,7 +307,7 @@ class PlanDifference:
 
 @dataclass(frozen=True, slots=True)
 class HistoryDiff:
-    """The differences between two plans. a, b: the names of the plans."""
+    """The differences between the plans ``a`` and ``b``."""
 
     a: str
     b: str

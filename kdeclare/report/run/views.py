@@ -82,11 +82,10 @@ class RunSummary:
 
 @dataclass(frozen=True, slots=True)
 class RunStep:
-    """One operation of a run.
+    """One operation of a run. ``status`` is null if it was not started, or if its outcome is unknown.
 
-    status: null if the operation was not started, or if its outcome is unknown. begun, ended: the times of
-    the start and the end; None if the journal does not contain the event. If only ``ended`` is None, the
-    outcome is unknown.
+    begun, ended: the times of the start and the end; None if the journal does not contain the event. If only
+    ``ended`` is None, the outcome is unknown.
     """
 
     schema_name = "StepDocument"
@@ -204,7 +203,7 @@ class ValidationView:
 
 @dataclass(frozen=True, slots=True)
 class ProblemDocument:
-    """The error of a command that produced no result, as a JSON document."""
+    """The error of a command that failed and has no result."""
 
     outcome: Literal["error"]
     exit_code: int
