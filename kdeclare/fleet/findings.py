@@ -131,8 +131,9 @@ class Since:
     """The comparison of an audit with an earlier audit.
 
     audit_id, taken_at: the id and the time of the earlier audit.
-    new, known, mended: the number of new findings, of findings that the earlier audit also has, and of fixed
-        findings.
+    new: the number of new findings.
+    known: the number of findings that the earlier audit also has.
+    ``mended``: the number of fixed findings.
     """
 
     audit_id: str
@@ -272,7 +273,7 @@ class Audit:
 
     rows: the findings, the worst first, up to a limit.
     left_out: the number of findings that are not in ``rows``.
-    mended: the fixed findings, the worst first, up to a limit.
+    ``mended``: the fixed findings, the worst first, up to a limit.
     """
 
     summary: AuditSummary

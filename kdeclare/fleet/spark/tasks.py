@@ -62,9 +62,7 @@ class _ClusterReader(DataSourceReader):
         self._schema = to_arrow_schema(schema, timezone="UTC")
 
     def partitions(self) -> Sequence[InputPartition]:
-        return list(self._shares) or [
-            _ClusterShare(())
-        ]  # without partitions, Spark would create one itself
+        return list(self._shares) or [_ClusterShare(())]  # without partitions, Spark would create one itself
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _ClusterShare)

@@ -84,9 +84,9 @@ class RequestSpec(_StrictModel):
     racks: dict[int, Text | None] | None = None
     records: Annotated[int, Field(ge=0)] | None = None
     partitionsOf: dict[str, Annotated[int, Field(ge=0)]] = {}  # noqa: N815
-    name: Annotated[
-        _Name | None, Field(description="The name of a resource of a kind other than Topic.")
-    ] = None
+    name: Annotated[_Name | None, Field(description="The name of a resource of a kind other than Topic.")] = (
+        None
+    )
     before: Annotated[
         dict[str, Any] | None, Field(description="The fields before the change, for kinds other than Topic.")
     ] = None

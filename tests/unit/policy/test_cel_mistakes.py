@@ -190,7 +190,9 @@ def test_compile_rule_reports_all_mistakes() -> None:
     ],
 )
 def test_compile_rule_requires_boolean_result(rule: str, kind: str) -> None:
-    assert find_problem(rule).detail == f"A rule must be true or false, but the result of this rule is {kind}."
+    assert (
+        find_problem(rule).detail == f"A rule must be true or false, but the result of this rule is {kind}."
+    )
 
 
 @pytest.mark.parametrize("rule", ["", "  \n "])
