@@ -127,7 +127,6 @@ class World:
     """The engine of one project.
 
     connections: the connections to the systems of the project.
-    judge: the policies of the project.
     adopts: whether plans adopt existing resources, as with ``--adopt``. To test adoption, set it to False.
     key_id: the id of the key for secret hashes.
     """
