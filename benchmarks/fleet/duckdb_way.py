@@ -7,7 +7,7 @@ from typing import Any
 
 import duckdb
 
-from benchmarks.fleet.findings_file import FindingsFile
+from benchmarks.fleet.findings_file import FindingsFile, LabelColumn
 from kdeclare.fleet.rows import CLUSTER
 
 _PASSES = """
@@ -56,7 +56,8 @@ def opened(*, unmanaged_keys: bool) -> Iterator[Any]:
 def _compare(
     batch: Any, clusters: dict[str, tuple[Any, Any]], findings: FindingsFile, unmanaged_keys: bool
 ) -> None:
-    *columns, labels = batch.columns
+    *columns, label_column = batch.columns
+    labels = LabelColumn(label_column)
     rows = zip(*(column.to_pylist() for column in columns), strict=True)
     for n, (cluster, kind, name, desired, owned, body, error, source) in enumerate(rows):
         if cluster in clusters:

@@ -1,6 +1,6 @@
 """Write findings without Spark, to a Parquet file with the same content as Spark's file."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
@@ -26,6 +26,19 @@ Row = tuple[str, str, str | None, str | None, str | None, str | None, str | None
 """The arguments of `found`: kind, name, declared, owned and live state, an error, the cluster's body."""
 
 
+class LabelColumn:
+    """The labels of all rows of a table. Converting the whole column is much faster than each row."""
+
+    def __init__(self, column: pa.Array | pa.ChunkedArray) -> None:
+        maps = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        self._offsets = maps.offsets.to_pylist()
+        self._pairs = list(zip(maps.keys.to_pylist(), maps.items.to_pylist(), strict=True))
+
+    def __getitem__(self, n: int) -> Sequence[tuple[str, str]]:
+        """Return the labels of a row."""
+        return self._pairs[self._offsets[n] : self._offsets[n + 1]]
+
+
 class FindingsFile(AbstractContextManager["FindingsFile"]):
     """A writer for the single file of a new folder."""
 
@@ -40,21 +53,21 @@ class FindingsFile(AbstractContextManager["FindingsFile"]):
         cluster: str,
         row: Row,
         source: str | None,
-        labels: Any,
+        labels: LabelColumn,
         n: int | None,
         *,
         unmanaged_keys: bool,
     ) -> None:
         """Add all findings about one resource.
 
-        labels: the Arrow column of the declared rows. n: the resource's row, if it is declared. Labels are
-        read only if there is a finding.
+        labels: the labels of the declared rows. n: the resource's row, if it is declared.
         """
-        items = find_drift(*row, _read_labels(labels, n), source)
+        own_labels = None if n is None else labels[n]
+        items = find_drift(*row, own_labels, source)
         if not unmanaged_keys:
             items = tuple(item for item in items if not item.is_unmanaged_key)
         if items:
-            self._add(taken_at, (cluster, *row[:2]), items, None if n is None else labels[n].as_py())
+            self._add(taken_at, (cluster, *row[:2]), items, own_labels)
 
     def _add(self, taken_at: datetime, key: Key, items: Sequence[Finding], labels: Any) -> None:
         columns = self._columns
@@ -77,9 +90,3 @@ class FindingsFile(AbstractContextManager["FindingsFile"]):
         self._writer.write_table(pa.table(dict(self._columns), SCHEMA))
         for values in self._columns.values():
             values.clear()
-
-
-def _read_labels(labels: Any, n: int | None) -> Iterator[tuple[str, str]]:
-    """The labels of a row, which are read only if a message needs the labels. n: None without a row."""
-    if n is not None:
-        yield from labels[n].as_py() or ()

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.fleet.findings_file import FindingsFile
+from benchmarks.fleet.findings_file import FindingsFile, LabelColumn
 from kdeclare.fleet.rows import CLUSTER
 
 _DECLARED = ["kind", "name", "desired", "owned", "alone", "error", "source", "labels"]
@@ -38,7 +38,7 @@ def _compare(
     _, _, within, wrong, taken_at = there.pop((CLUSTER, cluster))
     if wrong is not None or wanted.pop((CLUSTER, cluster))[-2] is not None:
         return
-    labels = declared.column("labels")
+    labels = LabelColumn(declared.column("labels"))
     for kind, name in {**wanted, **there}:
         n, desired, owned, alone, _, source = wanted.get((kind, name), _UNDECLARED)
         _, _, body, error, _ = there.get((kind, name), (kind, name, None, None, None))
