@@ -126,7 +126,7 @@ def test_plan_is_stale_after_topic_deletion() -> None:
     problem = catch_refusal(world, plan)
     assert problem.exit_code is ExitCode.STALE
     assert {d.resource for d in problem.diagnostics} == {"Topic/a"}
-    assert "now it is not set" in get_detail(problem.diagnostics[0])
+    assert "is now not set" in get_detail(problem.diagnostics[0])
 
 
 def test_plan_is_stale_after_topic_creation_by_others() -> None:
