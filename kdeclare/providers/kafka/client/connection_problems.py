@@ -47,7 +47,8 @@ def probe_protocol(host: str, port: int) -> ListenerProtocol:
         try:
             context.wrap_socket(raw, server_hostname=host).close()
         except ssl.SSLError as exc:
-            # an address that speaks TLS may reject a client without a certificate
+            # an address that speaks TLS can reject a client without a certificate
+
             if "ALERT" in str(exc):
                 return ListenerProtocol.TLS
         else:

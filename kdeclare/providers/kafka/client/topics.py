@@ -166,7 +166,7 @@ def describe_topics(wire: Wire, freshness: Freshness, names: Sequence[str] | Non
 
 
 def find_hidden_topics(wire: Wire, names: Sequence[str]) -> frozenset[str]:
-    """Return the topics that the principal may not describe. Raises Fault."""
+    """Return the topics that the principal is not allowed to describe. Raises Fault."""
     requests = [
         _build_metadata_request(part) for part in batch_items(dict.fromkeys(names), _NAMES_PER_REQUEST)
     ]

@@ -77,7 +77,7 @@ UNMANAGED_DESCRIPTION = (
 
 @runtime_checkable
 class HasDeclaredConfigs(Protocol):
-    """A body that declares configs. Several kinds have such a body."""
+    """A body that declares configs, of any kind."""
 
     @property
     def configs(self) -> Mapping[str, ConfigValue]:

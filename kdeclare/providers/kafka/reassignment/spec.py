@@ -127,7 +127,7 @@ class ReassignmentBody:
         return any(map(is_pattern, self.topics))
 
     def filter_topics(self, topics: Iterable[str]) -> list[str]:
-        """Return those of the given topics that the names or patterns match, sorted by name."""
+        """Return the given topics that match a name or a pattern of the Reassignment, sorted by name."""
         patterns = [compile_pattern(text[1:-1]) for text in self.topics if is_pattern(text)]
         return sorted(t for t in topics if t in self.topics or any(p.matches(t) for p in patterns))
 

@@ -44,7 +44,7 @@ class AdhocTopicRequest:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the request names a topic and nothing else."""
+        """Whether the request contains only the name of a topic."""
         counts = (self.partitions, self.replication_factor)
         return counts == (None, None) and not self.assignments and not self.configs
 

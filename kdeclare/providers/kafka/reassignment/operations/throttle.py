@@ -215,7 +215,7 @@ def _build_claims(entries: Mapping[str, Iterable[str]]) -> dict[str, str]:
 
 
 def remove_throttles(cluster: Cluster, entries: ThrottleEntries) -> Result:
-    """Remove those ``entries`` that exist. Return a fault if a broker with entries is down.
+    """Remove the ``entries`` that exist. Return a fault if a broker with entries is down.
 
     SUBTRACT can leave an empty list as an override. If kdeclare created the list, a second request removes
     the override. An element that another client adds between the two requests is lost.

@@ -69,7 +69,7 @@ TopicRanks = tuple[list[tuple[int, int]], list[tuple[int, int]]]
 """Two heaps of topics, for one giver and one taker.
 
 The heaps are ordered by the number of replicas of a topic on the taker, minus the number on the giver. The
-second heap contains the topics of which only leaders can be moved.
+second heap contains the topics that only allow swaps of leaders.
 """
 
 FOLLOWER_COST = 2
@@ -157,7 +157,7 @@ class WorkingAssignment:
         self._update_counts(index, broker, 1)
 
     def move(self, swaps: Iterable[Swap]) -> None:
-        """Apply swaps, each of which moves a chosen replica to a different broker."""
+        """Apply the swaps. Each swap moves a chosen replica to a different broker."""
         for index, giver, taker in swaps:
             seat = self.slots[index]
             seat.chosen.remove(giver)
