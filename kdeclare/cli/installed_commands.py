@@ -38,7 +38,7 @@ class InstalledCommand:
 
     @property
     def is_own(self) -> bool:
-        """Whether the command is part of kdeclare, judging by the name of its module.
+        """Whether the command is part of kdeclare, according to the name of its module.
 
         The metadata of the Python package would also tell, but reading the metadata is slower.
         """

@@ -195,7 +195,7 @@ def audit(
     clusters: FleetClusterOptions,
     console: Console,
 ) -> ExitCode:
-    """Find drift in a fleet, with the age and the owner of each finding.
+    """Find drift in a fleet, with its age and owner.
 
     Changes nothing in the clusters. Writes findings/ and summary/ (Parquet), summary.json, report.md and
     report.html.
