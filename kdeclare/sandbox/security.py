@@ -21,7 +21,7 @@ _KEY = ("-keyalg", "EC", "-groupname", "secp256r1")
 
 
 def create_authority(java: str, files: AuthorityFiles) -> None:
-    """Create the certificate authority, if it does not exist. Raises KdeclareError ``sandbox-certificates``."""
+    """Create the certificate authority if it is missing. Raises KdeclareError ``sandbox-certificates``."""
     if not files.truststore.exists():
         _create_authority_files(java, files)
 
