@@ -90,7 +90,10 @@ def check_selector_kind(kind: str, topics: Iterable[str]) -> SpecProblem | None:
         diagnostic = error("unknown-kind", "Unknown kind", f"The kind '{kind}' does not exist.", hint=hint)
         return SpecProblem(("selector", "kind"), diagnostic)
     if kind not in policy_kinds:
-        detail = f"The provider of {kind} does not support policies for resources of this kind."
+        detail = (
+            f"Policies cannot check resources of kind {kind}, because the provider of {kind} does not support "
+            "policies."
+        )
         hint = f"Use {format_alternatives(policy_kinds)}, the kinds that policies support."
         diagnostic = error("kind-not-judged", "Kind not supported by policies", detail, hint=hint)
         return SpecProblem(("selector", "kind"), diagnostic)
