@@ -92,7 +92,7 @@ VisibilityTimeout = Annotated[
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 Graph = Annotated[
-    bool, typer.Option("--graph", help="Show the order in which operations run, and the reasons for it.")
+    bool, typer.Option("--graph", help="Show the order in which operations run, with the reasons.")
 ]
 
 

@@ -50,7 +50,7 @@ def check(
     paths: Paths = None,
     *,
     live: Annotated[
-        bool, typer.Option("--live", help="Check the resources in the cluster, declared or not.")
+        bool, typer.Option("--live", help="Check all resources in the cluster, even if they are undeclared.")
     ] = False,
     output: Format = "text",
     reach: ConnectionOptions,

@@ -67,7 +67,7 @@ def _render_footer(audit: Audit) -> str:
 
 def _render_incomplete(audit: Audit, max_length: int) -> str:
     incomplete = audit.summary.incomplete
-    title = "### Not read, or only partially\n\n"
+    title = "### Clusters not read, or only partially read\n\n"
     lines = (_render_cluster_note(cluster, cluster.error) for cluster in incomplete)
     return _render_fitting_lines(title, lines, len(incomplete), "cluster", max_length) if incomplete else ""
 

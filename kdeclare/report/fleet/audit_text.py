@@ -72,7 +72,7 @@ def _render_incomplete(summary: AuditSummary, style: Style) -> Iterator[str]:
     incomplete = summary.incomplete
     if not incomplete:
         return
-    yield style.red("Not read, or only partially:")
+    yield style.red("Clusters not read, or only partially read:")
     yield from _render_cluster_notes([(cluster.name, cluster.error) for cluster in incomplete], style)
 
 

@@ -69,7 +69,7 @@ def _render_incomplete(incomplete: tuple[SnapshotCluster, ...], style: Style) ->
         return []
     shown_clusters = incomplete[:_MAX_CLUSTERS]
     width = max(len(sanitize_for_terminal(cluster.name)) for cluster in shown_clusters)
-    lines = [style.bold("Not read, or only partially:")]
+    lines = [style.bold("Clusters not read, or only partially read:")]
     lines += [
         f"  {sanitize_for_terminal(cluster.name):<{width}}  {_explain_incomplete(cluster)}"
         for cluster in shown_clusters

@@ -156,7 +156,7 @@ def _render_next_steps(run: ApplyResult, outcome: Outcome, style: Style) -> str:
         )
     elif outcome.exit_code is ExitCode.PARTIAL and run.plan.undoes and _can_retry_rollback(run):
         lines.append(
-            f"Run 'kdeclare rollback {sanitize_for_terminal(run.plan.undoes)}' to retry what is left."
+            f"Run 'kdeclare rollback {sanitize_for_terminal(run.plan.undoes)}' to roll back the rest."
         )
     elif outcome.exit_code is ExitCode.PARTIAL and not run.plan.undoes:
         lines.append("Run 'kdeclare plan' to see the remaining changes, 'kdeclare apply' to make them.")

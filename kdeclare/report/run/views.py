@@ -121,7 +121,7 @@ class RunOverride:
     reason: str
     principal: Annotated[
         str | None,
-        Field(description="The user's principal in the system; null if it does not authenticate clients."),
+        Field(description="The user's principal; null if the system does not authenticate clients."),
     ]
 
 
