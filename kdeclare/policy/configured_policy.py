@@ -91,8 +91,8 @@ def check_selector_kind(kind: str, topics: Iterable[str]) -> SpecProblem | None:
         return SpecProblem(("selector", "kind"), diagnostic)
     if kind not in policy_kinds:
         detail = (
-            f"Policies cannot check resources of kind {kind}, because the provider of {kind} does not support "
-            "policies."
+            f"Policies cannot check resources of kind {kind}, because the provider of {kind} does not "
+            "support policies."
         )
         hint = f"Use {format_alternatives(policy_kinds)}, the kinds that policies support."
         diagnostic = error("kind-not-judged", "Kind not supported by policies", detail, hint=hint)

@@ -37,7 +37,12 @@ BAD = {
     "half a connection": ("{ip: 10.0.0.1}", "connection_creation_rate: 0.5", "7:31", "a whole number"),
     "wrong unit": ("{user: d}", "producer_byte_rate: 10 MB", "7:25", "an amount such as 10MiB"),
     "amount of percent": ("{user: d}", "request_percentage: 10KiB", "7:25", "takes a number."),
-    "truth": ("{user: d}", "producer_byte_rate: true", "7:25", "takes a whole number or a number or a string"),
+    "truth": (
+        "{user: d}",
+        "producer_byte_rate: true",
+        "7:25",
+        "takes a whole number or a number or a string",
+    ),
     "list": ("{user: d}", "producer_byte_rate: [1]", "7:25", "takes a whole number or a number or a string"),
     "nobody": ("{}", RATE, "5:11", "names no user, client id or IP address"),
     "empty name": ("{user: ''}", RATE, "5:18", "is empty"),
