@@ -88,7 +88,7 @@ def execute_run(
 def make_run_presenter(
     console: Console, workspace: "Workspace", identity: str | None = None
 ) -> "Callable[[ApplyResult, float], ExitCode]":
-    """Return a function that shows the result of a run. identity: the id of the plan if it was saved."""
+    """Return a function that shows the result of a run. identity: the id of a plan read from a file."""
     return lambda result, seconds: _show_result(console, workspace, result, identity, seconds)
 
 

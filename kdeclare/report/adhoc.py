@@ -199,7 +199,10 @@ _OUTCOME_LABELS = {
 
 
 def render_adhoc_text(view: AdhocResult, style: Style = PLAIN) -> str:
-    """Render the result, ending in a newline. If no request was planned, omit failures: they were printed."""
+    """Render the result, ending in a newline.
+
+    If no request was planned, failures are omitted, because the caller prints their diagnostics.
+    """
     items = (
         view.items if view.run else [item for item in view.items if item.outcome is not ItemOutcome.FAILED]
     )

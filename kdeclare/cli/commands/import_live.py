@@ -73,7 +73,7 @@ def import_(
         write_manifests(results, out)
         console.note(f"Wrote {format_count(len(results), 'manifest')} to {out}.")
     lines = (line for item in results for line in item.text.splitlines())
-    # A comment names a variable only as an example.
+    # Comments mention variables only as examples.
     variables = sorted(
         {name for line in lines if not line.lstrip().startswith("#") for name in _VARIABLE.findall(line)}
     )

@@ -41,7 +41,7 @@ def render_audit_markdown(audit: Audit) -> str:
     )
     remaining = (
         MAX_COMMENT_LENGTH - len(header) - len(footer) - len(sections) - 1
-    )  # and a newline between each two sections
+    )  # and a newline between sections
     blocks = [header]
     for section, share in sections:
         blocks.append(section(audit, int(remaining * share)))

@@ -275,7 +275,7 @@ def plan_markdown(plan: Plan, identity: str | None = None) -> str:
     )
     remaining = (
         MAX_COMMENT_LENGTH - len(header) - len(footer) - len(sections) - 1
-    )  # and a newline between each two sections
+    )  # and a newline between sections
     rendered = {}
     for section, share in sections:
         rendered[section] = section(plan, int(remaining * share))
