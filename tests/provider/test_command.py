@@ -19,7 +19,7 @@ from tests.unit.cli.command_line import CommandLine
 
 
 def test_provider_command_changes_its_system(kdeclare: CommandLine) -> None:
-    assert "Change feature flags ad hoc: set." in kdeclare("--help").out
+    assert "Change feature flags ad hoc." in kdeclare("--help").out
     ran = kdeclare("flag", "set", "dark-mode", "25", "--yes")
     assert ran.code == 0, ran.err
     assert "Flag/dark-mode" in ran.out

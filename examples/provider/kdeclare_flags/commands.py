@@ -16,7 +16,7 @@ def register(app: typer.Typer) -> None:
     """Add the command group to the application."""
     group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
     command(group, "set")(set_rollout)
-    app.add_typer(group, name="flag", help="Change feature flags ad hoc: set.")
+    app.add_typer(group, name="flag", help="Change feature flags ad hoc.")
 
 
 def set_rollout(
