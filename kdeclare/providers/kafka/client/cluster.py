@@ -94,9 +94,9 @@ class KafkaCluster:
         return _reassignments.list_moves(self._wire, self._freshness, topics)
 
     def list_earlier_moves(self) -> Set[TopicPartition]:
-        """Return the partitions that were moving before brokers last caught up.
+        """Return the partitions that were moving shortly before the brokers last caught up.
 
-        If these partitions are unknown, return the partitions that are moving now.
+        If no list from that time exists, return the partitions that are moving now.
         """
         earlier_moves = self._freshness.get_earlier_moves()
         return self.moves().keys() if earlier_moves is None else earlier_moves
@@ -281,7 +281,7 @@ class RetryingCluster:
         )
 
     def delete_topics(self, targets: Mapping[str, str | None]) -> Mapping[str, Result]:
-        """See `Cluster.delete_topics`. Retries also delete by id."""
+        """See `Cluster.delete_topics`. A retry also deletes topics by id."""
         return self._send_with_retries(
             "delete_topics",
             list(targets),

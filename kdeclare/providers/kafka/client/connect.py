@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kdeclare.providers.kafka.client.oauth import TokenProvider
 
 _STAGGER_S = 0.25
-"""The seconds before the next address is also tried, in case the current address does not respond."""
+"""How long to wait for an address, in seconds, before the next address is tried in parallel."""
 
 _HOST = re.compile(r"\[[^][]+\]|[^][:]+")
 """A host name or IP address. An IPv6 address must be in brackets, to separate it from the port."""
@@ -138,7 +138,10 @@ def _parse_servers(text: str, *, in_properties: bool = False) -> list[str]:
 
 
 class _ClusterOpener:
-    """Tries the bootstrap addresses in order: the next address after a failure or a short delay."""
+    """Tries the bootstrap addresses in order.
+
+    The next address is tried after a failure or a short delay. Earlier attempts continue in parallel.
+    """
 
     def __init__(self, wire: Wire, *, tls: bool, sasl: bool) -> None:
         self._wire = wire

@@ -116,7 +116,7 @@ def explain_connection_error(exc: BaseException, *, tls: bool) -> AddressProblem
 
 
 def explain_broker_error(exc: BaseException, advertised: str, *, tls: bool) -> AddressProblem:
-    """Explain an exception from connecting to the advertised brokers, after an address responded."""
+    """Explain why no advertised broker can be reached although a bootstrap address responded."""
     problem = explain_connection_error(exc, tls=tls)
     cause = f"it responds, but none of the advertised brokers ({advertised}) can be used: {problem.what}"
     return AddressProblem(
@@ -137,7 +137,10 @@ def _explain_login(exc: BaseException, text: str) -> AddressProblem | None:
 
 
 def is_closed_by_peer(exc: BaseException) -> bool:
-    """Return whether the peer closed the connection or does not speak Kafka; a probe can then tell why."""
+    """Return whether the peer closed the connection or sent data that is not a Kafka response.
+
+    In both cases, `probe_protocol` can find the cause.
+    """
     text = "; ".join(str(arg) for arg in getattr(exc, "args", ()))
     is_closed = re.search("socket disconnected|Connection reset", text) is not None
     return is_closed or isinstance(exc, client_errors.InvalidReceiveError)

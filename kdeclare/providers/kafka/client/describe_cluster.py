@@ -54,7 +54,7 @@ _OPERATIONS = {
 }
 """ACL operations by code (org.apache.kafka.common.acl.AclOperation)."""
 _NOT_PROVIDED = {31}
-"""The decoded bits of the value that means "not provided": only the sign bit is set."""
+"""The bits that mean "not provided": only the sign bit of the 32-bit value is set."""
 _TOPIC_OPERATIONS_MIN_VERSION = 8
 """The first Metadata version whose response contains authorized operations of topics."""
 
@@ -143,7 +143,7 @@ def examine_broker(wire: Wire) -> Examination:
 
 
 def list_operation_names(codes: Set[int] | None) -> frozenset[str] | None:
-    """Return the names of these ACL operations; None if the broker or kafka-python does not report them."""
+    """Convert codes of ACL operations to names. Return None if the codes are unknown."""
     if codes is None or codes == _NOT_PROVIDED:
         return None
     return frozenset(name for code, name in _OPERATIONS.items() if code in codes)

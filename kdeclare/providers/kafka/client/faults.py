@@ -48,7 +48,7 @@ _RETRIABLE = frozenset(
 """Transient errors. The Java client also retries UNKNOWN_TOPIC_OR_PARTITION, but kdeclare does not."""
 
 _PERMISSION_MESSAGE = re.compile(r"Request Request\(.*\) needs (\w+) permission\.?", re.DOTALL)
-"""The broker's message about a missing permission (kafka.server.AuthHelper), with the whole request."""
+"""The broker's message about a missing permission. It quotes the whole request (kafka.server.AuthHelper)."""
 
 _QUOTA_MESSAGE = (
     "the controller mutation quota (controller_mutation_rate) of this user or client is exhausted"

@@ -28,9 +28,9 @@ _VALID_FOR_S = 1.0
 A write by this client or the end of a reassignment ends this period early.
 """
 _ALL_BROKERS_WAIT_S = 0.5
-"""The seconds to wait for all brokers. After this time, only brokers that are up to date are used."""
+"""How long to wait, in seconds, for all brokers. Then only the brokers that are up to date are used."""
 _MAX_WAIT_S = 30.0
-"""The default limit, in seconds, of the wait for one up-to-date broker at the start and after a write.
+"""How long to wait by default, in seconds, for one up-to-date broker at the start and after a write.
 
 After this time, brokers are used even if none of them is up to date.
 """
@@ -75,20 +75,21 @@ class Freshness:
         self._listed_moves, self._moves_listed_at = frozenset(ongoing), time.monotonic()
 
     def get_earlier_moves(self) -> frozenset[TopicPartition] | None:
-        """Return the partitions that were listed as moving shortly before brokers had caught up, or later.
+        """Return the partitions that could still appear to be moving in reads from up-to-date brokers.
 
-        The latest list is included, because the second of two reads of a topic can still show a move that
-        began and ended between the reads. Return None if there is no list from before brokers had caught up,
-        or if the brokers must be checked again.
+        The result combines two lists of moves: the list from shortly before the brokers caught up, and the
+        latest list. The latest list is needed because the second of two reads of a topic can still show a
+        move that began and ended between the reads. Return None if the first list does not exist, or if the
+        brokers must be checked again.
         """
         if self._earlier_moves is None or not self._is_recent(self._write_count):
             return None
         return self._earlier_moves | (self._listed_moves or frozenset())
 
     def nodes(self, must: Collection[int] = ()) -> list[int]:
-        """Return the ids of the brokers to read from. First wait, within limits, for the brokers of ``must``.
+        """Return the ids of the brokers to read from.
 
-        Raises Fault.
+        must: brokers to wait for until they are up to date. The wait has a time limit. Raises Fault.
         """
         if not self._can_check:
             return self._wire.brokers()

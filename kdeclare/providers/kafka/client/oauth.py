@@ -249,7 +249,10 @@ def _read_token_file(path: Path) -> Token:
 
 
 def _explain_http_error(exc: urllib.error.HTTPError) -> str:
-    """Return the error in the response body (RFC 6749, section 5.2); the HTTP reason if it is unreadable."""
+    """Return the error in the response body (RFC 6749, section 5.2).
+
+    If the body is unreadable, return the reason phrase of the HTTP response.
+    """
     try:
         content = json.loads(exc.read(_MAX_RESPONSE_BYTES))
         return ": ".join(str(content[name]) for name in ("error", "error_description") if name in content)

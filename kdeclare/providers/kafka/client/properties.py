@@ -18,7 +18,7 @@ _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def read_properties(path: str | Path) -> dict[str, str]:
-    """Read a properties file as java.util.Properties does, including its ISO 8859-1 encoding.
+    """Read a properties file as java.util.Properties does. The encoding is ISO 8859-1.
 
     Raises KdeclareError if the file cannot be read.
     """

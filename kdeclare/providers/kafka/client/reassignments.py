@@ -27,7 +27,7 @@ _NO_GUARD_MESSAGE = (
 
 def list_moves(wire: Wire, freshness: Freshness, names: Sequence[str] | None) -> dict[TopicPartition, Move]:
     """Return the in-flight reassignments of these topics, or of all topics. Raises Fault."""
-    # always list all reassignments: a request for topics must list partitions, and few are in flight
+    # A request for some topics must name their partitions. Few reassignments are in flight, so list all.
     request = ListPartitionReassignmentsRequest(timeout_ms=wire.request_timeout_ms, topics=None)
     ongoing = wire.send_one(request, _read_moves)
     freshness.record_moves(ongoing.keys())
@@ -66,7 +66,7 @@ def reassign(
     def build_request(batch: list[TopicPartition]) -> Any:
         return AlterPartitionReassignmentsRequest(
             timeout_ms=wire.request_timeout_ms,
-            # in version 0, which has no such field, kafka-python would drop it; min_version prevents this
+            # kafka-python would drop this field in version 0, which does not have it; see min_version
             allow_replication_factor_change=allow_replication_factor_change,
             topics=_build_reassignable_topics({partition: targets[partition] for partition in batch}),
             min_version=_GUARDED_VERSION if is_guarded else None,

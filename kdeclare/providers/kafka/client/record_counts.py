@@ -35,9 +35,9 @@ _Offsets = Mapping[TopicPartition, int | Fault]
 def count_records(wire: Wire, freshness: Freshness, names: Sequence[str]) -> dict[str, int]:
     """Count the records of each topic that exists. Raises Fault.
 
-    Metadata can name the leader of a new partition before that broker acts as leader, even seconds before if
-    hundreds of partitions were created together. Requests for such partitions are repeated with refreshed
-    metadata, as in Kafka's own Admin client (PartitionLeaderStrategy).
+    Metadata can name the leader of a new partition before that broker acts as leader. If hundreds of
+    partitions were created together, the delay can be several seconds. Requests for such partitions
+    are repeated with refreshed metadata, as in Kafka's own Admin client (PartitionLeaderStrategy).
     """
     topics_by_name = describe_topics(wire, freshness, names)
     counts = dict.fromkeys(topics_by_name, 0)

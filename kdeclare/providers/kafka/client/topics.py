@@ -41,7 +41,7 @@ _PARTITION_STRUCT = Struct(">hiii")  # error code, index, leader, leader epoch
 _INT_LIST_STRUCTS = [Struct(f">{size}i") for size in range(32)]
 _VERSION_WITH_ERROR_CODE = 13
 
-# Minimum bytes of repeated items: the fixed fields, and one byte per string, array and tag section.
+# Minimum sizes of repeated items in bytes: the fixed fields, and one byte per string, array and tag section.
 _MIN_BROKER_BYTES = 11
 _MIN_TOPIC_BYTES = 26
 _MIN_PARTITION_BYTES = 18
@@ -49,7 +49,7 @@ _INTEGER_BYTES = 4
 
 
 _NO_ID = str(UUID(int=0))
-"""The id that metadata contains for a topic without an id. Such topics were created before KIP-516."""
+"""The id in metadata responses for a topic that has no id because it was created before KIP-516."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +307,7 @@ def create_partitions(wire: Wire, items: Sequence[NewPartitions], validate_only:
 
 def _build_added_partitions(item: NewPartitions) -> Any:
     topic_class = CreatePartitionsRequest.CreatePartitionsTopic
-    assignments = None  # Kafka then places the replicas, but rejects an empty list
+    assignments = None  # with null, Kafka places the replicas; it rejects an empty list
     if item.assignments is not None:
         assignments = [
             topic_class.CreatePartitionsAssignment(broker_ids=list(brokers)) for brokers in item.assignments

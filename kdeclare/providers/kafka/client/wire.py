@@ -30,7 +30,7 @@ Request: TypeAlias = Any
 Response: TypeAlias = Any
 
 _UNREADABLE_FAULT_KINDS = {True: FaultKind.UNKNOWN, False: FaultKind.REFUSED}
-"""The fault kind for an unreadable response. The key is whether the request changes anything."""
+"""The fault kind for an unreadable response. The key is True for requests that change something."""
 _UNREADABLE_ERRORS = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, struct.error)
 """Errors that are raised for an unreadable response.
 
@@ -389,8 +389,8 @@ def send_batches(
     has_quota: whether the requests count against the controller mutation quota. Such requests are sent one
         after the other, because a broker that rejects a request delays the next request for the throttle
         time.
-    Raises Fault if exactly one request is sent and the request fails. If one of several requests fails, its
-    Fault is the result of each of its items.
+    Raises Fault if exactly one request is sent and the request fails. If one of several requests fails, the
+    result of each item in that request is the Fault of the request.
     """
 
     def read_results(response: Any) -> Mapping[K, Result]:

@@ -245,7 +245,7 @@ def _select_part(
 ) -> Operation:
     """Return a copy of a move that contains only the partitions ``names``.
 
-    used_ids: ids that the copy must not get. In a rollback, a move that is split can itself be such a copy.
+    used_ids: ids that the copy must not use. In a rollback, the move can itself be a copy with such an id.
     """
     own_ids = part_ids.setdefault(op.id, [])
     free_ids = (id_ for n in itertools.count(len(own_ids) + 1) if (id_ := f"{op.id}/{n}") not in used_ids)
@@ -325,9 +325,9 @@ def _with_predecessors(op: Operation, needs: Mapping[str, str]) -> Operation:
 def _find_shared_moves(
     entries: ThrottleEntries, throttle_state: KafkaState, move_cleanup: PendingMoveCleanup
 ) -> Iterable[str]:
-    """Return the partitions that an earlier run is still moving, if this run changes their throttle rates.
+    """Return the partitions that an earlier run is still moving, if this run changes a rate of that run.
 
-    The rates are removed once the moves of both runs have finished.
+    Otherwise, return no partitions. The rates are removed once the moves of both runs have finished.
     """
     has_changed_rates = any(
         key in throttles.RATE_KEYS and key in move_cleanup.throttles.get(e, {})

@@ -102,9 +102,9 @@ def build_cleanup_operations(
 
 
 def _is_election_due(partition: TopicPartition, preferred_leader: int, live: KafkaState) -> bool:
-    """Whether the election can run now or is obsolete.
+    """Return True if the election can run now, and also if it is obsolete.
 
-    The election is obsolete if the partition no longer exists, or if a different replica is the preferred
+    An election is obsolete if the partition no longer exists, or if a different replica is the preferred
     leader.
     """
     if partition in live.moves:

@@ -48,7 +48,7 @@ def check_disk_capacity(operations: Sequence[Operation], cluster: Cluster, pace:
         return []
     try:
         log_dirs = cluster.log_dirs(sorted(topics))
-    except Fault:  # for example, because the principal does not have the permission
+    except Fault:  # for example, the principal does not have permission to describe log directories
         return []
     sizes = _collect_sizes(log_dirs)
     batch_size = min((get_pace(op).over(pace).batch_size or len(sizes) for op in moves), default=0)
@@ -89,7 +89,7 @@ def _collect_sizes(log_dirs: Mapping[int, Sequence[LogDir]]) -> dict[TopicPartit
 def _compute_needed_bytes(
     moves: Iterable[Operation], sizes: Mapping[TopicPartition, int], batch_size: int
 ) -> dict[int, int]:
-    """Return the most bytes that each broker needs: for all moves together, or for its largest batch."""
+    """Return the maximum bytes that each broker needs: for all moves together, or for its largest batch."""
     arriving_sizes: dict[int, list[int]] = {}
     leaving_bytes: Counter[int] = Counter()
     for op in moves:
@@ -185,9 +185,9 @@ def add_await_steps(
 def _find_blocking_targets(
     operations: Sequence[Operation], moves: Mapping[str, Mapping[TopicPartition, Move]]
 ) -> Mapping[str, tuple[int, ...]]:
-    """Return the in-flight moves that affect partitions of the operations, with the targets of these moves.
+    """Return the targets of the in-flight moves that affect partitions of the operations, by partition.
 
-    moves: all in-flight moves, by topic, in order.
+    moves: all in-flight moves, by topic.
     """
     named_partitions = {p for op in operations if is_reassignment(op) for p in get_targets(op)}
     whole_topics = {

@@ -53,7 +53,7 @@ class PendingMoveCleanup:
         return bool(self.throttles or self.elections or self.moves)
 
     def merge_into(self, cleanup: PendingCleanup) -> PendingCleanup:
-        """Return a copy of ``cleanup`` with these sections about moves."""
+        """Return a copy of ``cleanup`` in which these sections replace the sections about moves."""
         return with_moves(with_elections(with_throttles(cleanup, self.throttles), self.elections), self.moves)
 
 
@@ -77,7 +77,7 @@ def bind_throttles(cleanup: PendingCleanup) -> ThrottleEntries:
 
 
 def with_throttles(cleanup: PendingCleanup, throttles: ThrottleEntries) -> PendingCleanup:
-    """Return a copy of the pending cleanup with these throttles."""
+    """Return a copy of the pending cleanup in which ``throttles`` replaces the recorded throttles."""
     return _with_section(cleanup, _THROTTLES, {e: _dump_keys(keys) for e, keys in throttles.items()})
 
 
@@ -87,7 +87,7 @@ def bind_elections(cleanup: PendingCleanup) -> Mapping[str, int]:
 
 
 def with_elections(cleanup: PendingCleanup, elections: Mapping[str, int]) -> PendingCleanup:
-    """Return a copy of the pending cleanup with these elections."""
+    """Return a copy of the pending cleanup in which ``elections`` replaces the recorded elections."""
     return _with_section(cleanup, _ELECTIONS, elections)
 
 
@@ -97,12 +97,15 @@ def bind_moves(cleanup: PendingCleanup) -> tuple[str, ...]:
 
 
 def with_moves(cleanup: PendingCleanup, moves: Iterable[str]) -> PendingCleanup:
-    """Return a copy of the pending cleanup with these moves."""
+    """Return a copy of the pending cleanup in which ``moves`` replaces the recorded moves."""
     return _with_section(cleanup, _MOVES, list(moves))
 
 
 def _with_section(cleanup: PendingCleanup, name: str, section: JsonValue) -> PendingCleanup:
-    """Return a copy with one section replaced. It has all sections about moves, or none if all are empty."""
+    """Return a copy of the pending cleanup with one section replaced.
+
+    The copy contains all sections about moves, or none of them if all are empty.
+    """
     sections = {_THROTTLES: cleanup.get(_THROTTLES, {}), _ELECTIONS: cleanup.get(_ELECTIONS, {})}
     sections |= {_MOVES: cleanup.get(_MOVES, [])} | {name: section}
     other_sections = {other: value for other, value in cleanup.items() if other not in sections}

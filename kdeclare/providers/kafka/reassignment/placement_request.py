@@ -72,8 +72,8 @@ class PlacementSpec(BaseModel):
         Field(
             description="any: any brokers. balanced-leaders: equal numbers of preferred leaders in all "
             "racks. in-rack: each partition in one rack. cross-rack: each partition on as many racks as "
-            "possible. static: as in assignments. static-in-rack: each partition in the rack that racks "
-            "lists for it."
+            "possible. static: as in assignments. static-in-rack: each partition in the rack that is "
+            "listed for it in 'racks'."
         ),
     ]
     racks: Annotated[list[str], Field(description="For static-in-rack: the rack of each partition.")] = []
@@ -105,9 +105,9 @@ class PlacementConstraint:
     rebalance: bool = False
 
     def explain_conflict(self, other: "PlacementConstraint") -> str:
-        """Return why two constraints conflict; empty if they do not.
+        """Return the reason why two constraints conflict; an empty string if they are compatible.
 
-        If they conflict, each of the two resources would undo the changes of the other.
+        If two constraints conflict, each of the two resources would undo the changes of the other.
         """
         return self._explain_refusal(other) or other._explain_refusal(self)
 

@@ -152,7 +152,7 @@ def find_missing(
 
 
 def get_rates_in_force(live: KafkaState, entity: str) -> dict[str, str]:
-    """Return the rates of a broker: its own rates, or the cluster-wide rates (BrokerConfigHandler)."""
+    """Return the rates that apply to a broker: its own rates, or cluster-wide rates (BrokerConfigHandler)."""
     configs = live.configs.get(parse_entity(entity), {})
     return {
         key: entry.value

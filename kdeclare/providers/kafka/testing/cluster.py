@@ -250,7 +250,7 @@ class MemoryCluster(RequestHandler):
         return not resource.name or parse_broker_id(resource.name) in self._state.brokers
 
     def moves(self, topics: Sequence[str] | None = None) -> Mapping[TopicPartition, Move]:
-        """See `Cluster.moves`. If ``tick_on_poll`` is on, time then advances by one tick."""
+        """See `Cluster.moves`. If ``tick_on_poll`` is on, each call then advances time by one tick."""
         with self._lock:
             found = self._handle_read("moves", topics or (), lambda: self._state.moves(topics))
             if self.tick_on_poll:

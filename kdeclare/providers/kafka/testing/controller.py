@@ -111,7 +111,7 @@ class Controller(TopicStore):
     def reassign(self, topic_partition: TopicPartition, target: Ids | None, *, is_guarded: bool) -> None:
         """Handle AlterPartitionReassignments for one partition.
 
-        None cancels the move; a cancel has no guard.
+        If ``target`` is None, cancel the move. The guard does not apply to a cancel.
         """
         state = self.partition(topic_partition)
         if target is None:

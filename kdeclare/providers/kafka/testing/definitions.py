@@ -144,7 +144,7 @@ TOPIC_KEYS: Mapping[str, ConfigKey] = {
 }
 
 SYNONYMS: Mapping[str, tuple[str, ...]] = {name: synonyms for name, _, _, _, synonyms in _TOPIC_ROWS}
-"""The broker keys that each topic key inherits from, the strongest key first."""
+"""The broker keys that each topic key inherits from. Earlier keys take precedence."""
 
 MILLISECONDS_PER_UNIT: Mapping[str, int] = {
     "log.retention.minutes": 60_000,
@@ -293,7 +293,7 @@ def _build_broker_keys() -> dict[str, ConfigKey]:
     for topic_key, synonyms in SYNONYMS.items():
         for rank, name in enumerate(synonyms):
             topic_config_key = TOPIC_KEYS[topic_key]
-            # a key with weaker synonyms is null by default, so that the synonyms apply
+            # the first of several synonyms is null by default, so that the next synonym applies
             default = None if len(synonyms) > 1 and rank == 0 else topic_config_key.default
             check = None if len(synonyms) > 1 else topic_config_key.check
             if topic_config_key.unique:

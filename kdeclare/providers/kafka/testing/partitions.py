@@ -52,7 +52,7 @@ def remove_replicas(replicas: Ids, removed: Collection[int]) -> Ids:
 
 
 def elect_leader(state: PartitionState, active: Collection[int]) -> PartitionState:
-    """Keep a leader that is in sync and active. Otherwise, elect the first such replica."""
+    """Keep the leader if it is in sync and active. Otherwise, elect the first in-sync, active replica."""
 
     def can_lead(broker: int) -> bool:
         return broker in state.isr and broker in active and broker in state.replicas

@@ -103,7 +103,10 @@ def _place_replicas(
 
 
 def _build_record(desired: DesiredResource, configs: ConfigDiff, topic: Topic | None) -> TopicRecord:
-    """Return the owned record after the change. If the run creates the topic, it adds the topic id later."""
+    """Return the owned record after the change.
+
+    If the topic is created, the id of the topic is added to the record later.
+    """
     body = desired.get_body(TopicBody)
     assignments = body.assignments
     return TopicRecord(

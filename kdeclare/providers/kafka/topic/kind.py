@@ -258,9 +258,9 @@ class TopicKind:
         done: tuple[Operation, ...],
         all_done: bool,
     ) -> OwnedRecord | None:
-        """See `Kind`. Creating a topic makes all fields owned.
+        """See `Kind`. After a topic is created, all its fields are owned.
 
-        Other operations own only the fields they change.
+        After any other operation, only the fields that the operation changed are added to the record.
         """
         if any(op.verb == "topic.delete" for op in done):
             return None

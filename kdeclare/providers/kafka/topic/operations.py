@@ -66,7 +66,7 @@ def build_topic_operations(
 
 def _build_creation(change: Change, body: TopicBody) -> Operation:
     assignments = _collect_assignments(change)
-    # the last field of a key has the final value in `after`, even if list patches are declared
+    # a list patch can have several fields with one key; `after` of the last field is the final value
     configs = (
         (get_config_key(field), make_config_argument(field.after))
         for field in filter_config_fields(change.fields)
@@ -123,7 +123,7 @@ def _build_update(
 
 
 def _collect_assignments(change: Change) -> dict[int, tuple[int, ...]]:
-    """Return the new replicas of each partition in a change. They are declared, or placed by a strategy."""
+    """Return the new replicas of partitions in a change, either declared or placed by a strategy."""
     assignment_fields = [f for f in change.fields if f.path.startswith(_ASSIGNMENTS_PREFIX)]
     return {int(f.path.removeprefix(_ASSIGNMENTS_PREFIX)): as_ints(f.after) for f in assignment_fields}
 
@@ -141,7 +141,7 @@ def _build_increase(
         return None
     added_replicas = None
     if target is not None:
-        # a new partition must have as many replicas as partition 0 has now; the reassignment adds more
+        # a new partition must have as many replicas as partition 0 has now; the reassignment then resizes it
         brokers = [b.id for b in live.cluster.brokers if not b.fenced]
         added_replicas = tuple(
             _resize_replicas(replicas, len(current[0]), brokers) for replicas in target[count:]
@@ -175,7 +175,11 @@ def _build_reassignments(
     increase: Operation | None,
     live: KafkaState,
 ) -> tuple[Operation, ...]:
-    """Build a guarded reassignment for unchanged replica counts, then an unguarded one for changed counts."""
+    """Build at most two reassignments, separated by whether the number of replicas changes.
+
+    The first operation moves the partitions that keep their number of replicas. The second operation changes
+    the number of replicas, with the replication factor guard off.
+    """
     differing = {n: target[n] for n in range(len(start)) if tuple(start[n]) != tuple(target[n])}
     same_size = {n: t for n, t in differing.items() if len(t) == len(start[n])}
     resized = {n: t for n, t in differing.items() if len(t) != len(start[n])}

@@ -85,8 +85,8 @@ class TopicSpec(BaseModel):
     assignments: Annotated[
         dict[int, list[Annotated[int, Field(ge=0, le=INT32)]]] | None,
         Field(
-            description="The broker ids of each partition, preferred leader first. Replaces partitions and "
-            "replicationFactor."
+            description="The brokers of each partition's replicas, preferred leader first. Replaces "
+            "partitions and replicationFactor."
         ),
     ] = None
     placement: Annotated[PlacementSpec | None, Field(description=PLACEMENT_DESCRIPTION)] = None

@@ -2,8 +2,8 @@
 
 A full description of a topic has about 35 entries. A plan needs only the few entries that are set on the
 topic itself. The remaining entries usually have the same bytes for every topic of a response, so they are not
-decoded. Instead, many entries at once are compared with the bytes of an earlier topic, and skipped if they
-are equal.
+decoded. Instead, the decoder compares many entries at once with the bytes of an earlier topic, and skips the
+entries if they are equal.
 """
 
 import sys
@@ -38,7 +38,7 @@ _SOURCES = {
 }
 """org.apache.kafka.common.requests.DescribeConfigsResponse.ConfigSource"""
 
-# Minimum bytes of repeated items: the fixed fields, and one byte per string, array and tag section.
+# Minimum sizes of repeated items in bytes: the fixed fields, and one byte per string, array and tag section.
 _MIN_RESULT_BYTES = 7
 _MIN_ENTRY_BYTES = 9
 _MIN_SYNONYM_BYTES = 4
@@ -47,7 +47,7 @@ _MAX_ENTRIES = 2000
 """The maximum number of entries in a template. A topic has about 35 entries, a broker about 350."""
 
 _MAX_VARIANTS = 8
-"""The maximum number of known overrides per key. Comparing with more takes longer than decoding."""
+"""The maximum number of known overrides per key. Comparing more overrides takes longer than decoding."""
 
 _TYPES = {7: ConfigType.LIST, 9: ConfigType.PASSWORD}
 """org.apache.kafka.common.requests.DescribeConfigsResponse.ConfigType"""
@@ -99,7 +99,7 @@ def _get_own_source(resource: ConfigResource) -> ConfigSource:
 
 
 def _find_value_beneath(key: str, source: ConfigSource, synonyms: Iterable[Any]) -> str | None:
-    """Return the value that a broker would have without the override on its id.
+    """Return the value that a config would have without the override on the broker's id.
 
     Return None if there is no such override or no such value. Synonyms with different keys are ignored,
     because their units can differ.

@@ -23,7 +23,7 @@ _ID_BYTES = 16
 _COUNTS_BYTES = 6  # partitions and replication factor
 _CONFIG_FLAG_BYTES = 3  # read-only, source, sensitive
 
-# Minimum bytes of repeated items: the fixed fields, and one byte per string, array and tag section.
+# Minimum sizes of repeated items in bytes: the fixed fields, and one byte per string, array and tag section.
 _MIN_TOPIC_BYTES = 28
 _MIN_CONFIG_BYTES = 6
 

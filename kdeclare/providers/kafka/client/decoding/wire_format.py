@@ -57,7 +57,9 @@ def read_count(data: bytes, pos: int, min_item_bytes: int) -> tuple[int, int]:
     size, pos = read_uvarint(data, pos)
     count = max(0, size - 1)
     if count * min_item_bytes > len(data) - pos:
-        raise MalformedResponse(f"{count} items of {min_item_bytes} bytes or more in {len(data) - pos} bytes")
+        raise MalformedResponse(
+            f"{count} items of at least {min_item_bytes} bytes, but only {len(data) - pos} bytes remain"
+        )
     return count, pos
 
 
@@ -68,7 +70,7 @@ def read_string(data: bytes, pos: int) -> tuple[str | None, int]:
         return None, pos
     end = pos + size - 1
     if end > len(data):
-        raise MalformedResponse(f"a string of {size - 1} bytes in {len(data) - pos} bytes")
+        raise MalformedResponse(f"a string of {size - 1} bytes, but only {len(data) - pos} bytes remain")
     return data[pos:end].decode(), end
 
 
@@ -77,7 +79,7 @@ def skip_string(data: bytes, pos: int) -> int:
     size, pos = read_uvarint(data, pos)
     end = pos + max(0, size - 1)
     if end > len(data):
-        raise MalformedResponse(f"a string of {size - 1} bytes in {len(data) - pos} bytes")
+        raise MalformedResponse(f"a string of {size - 1} bytes, but only {len(data) - pos} bytes remain")
     return end
 
 

@@ -38,7 +38,10 @@ class ReassignArgs(PartitionsArgs):
 
 @dataclass(frozen=True, slots=True)
 class MovesArgs(PartitionsArgs):
-    """Partitions with a move in flight. For each: the target of the move, or the replicas after a cancel."""
+    """Partitions with a move in flight.
+
+    partitions: by partition, the target of the move or, for a cancel, the replicas after the cancel.
+    """
 
     pace: Annotated[Pace | None, OMIT_NONE] = None
 

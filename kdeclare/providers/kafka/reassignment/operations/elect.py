@@ -81,7 +81,7 @@ class ElectLeaders(KafkaOperationType):
         return {f"leader of {name}": f"leader/{name}" for name in _get_leaders(op)}
 
     def get_batch_key(self, op: Operation) -> str:
-        """Return the operation's id, because no other operation elects leaders of its partitions."""
+        """Return the operation's id, because no two operations elect leaders of the same partition."""
         return op.id
 
     def list_produced_claims(self, op: Operation) -> frozenset[str]:

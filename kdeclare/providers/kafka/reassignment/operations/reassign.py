@@ -408,7 +408,7 @@ class RelocateReplicas(KafkaOperationType):
         return {name: f"log-dir/{name}" for name in _get_paths(op)}
 
     def get_batch_key(self, op: Operation) -> str:
-        """Return the operation's id, because no other operation claims its replicas; see `claims`."""
+        """Return the operation's id, because no two operations claim the same replica; see `claims`."""
         return op.id
 
     def list_produced_claims(self, op: Operation) -> frozenset[str]:

@@ -92,7 +92,7 @@ class ThrottleOperationType(KafkaOperationType):
         return _build_claims(_get_entries(op)) | _build_claims(_get_relied_rates(op))
 
     def get_batch_key(self, op: Operation) -> str:
-        """Return the same key for all operations, because two operations can change the same topic."""
+        """Return one key for all operations, because two operations can change the same topic."""
         return self.name
 
     def list_produced_claims(self, op: Operation) -> frozenset[str]:
@@ -129,7 +129,7 @@ class SetThrottle(ThrottleOperationType):
         )
 
     def expected_state(self, op: Operation) -> View:
-        """Return the view with all entries set and the other rates unchanged."""
+        """Return the view with all entries set and all other rates unchanged."""
         relies_on = _get_relied_rates(op)
         relied_rates = {f"{e} {key}": rate for e, keys in relies_on.items() for key, rate in keys.items()}
         return relied_rates | {

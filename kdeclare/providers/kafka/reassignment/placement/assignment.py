@@ -86,8 +86,8 @@ class Slot:
     wanted: the number of brokers to choose, in addition to the kept replicas.
     chosen: the brokers that have been chosen.
     spreads_racks: whether to spread the replicas over racks.
-    origin: the original replicas, leader first, if moves have a cost. An original replica that stays costs
-        nothing.
+    origin: the original replicas, leader first; empty if moves cost nothing. An original replica that stays
+        costs nothing.
     """
 
     topic: int

@@ -157,7 +157,7 @@ def _reorder_leaders(
 ) -> None:
     """Balance leaders over racks by reordering replicas.
 
-    The algorithm is a rebalance with racks as brokers.
+    The rebalance algorithm is applied to racks instead of brokers.
     """
     rack_numbers = {rack: n for n, rack in enumerate(racks)}
     slots = []

@@ -13,7 +13,7 @@ from kdeclare.providers.kafka.reassignment.placement.assignment import (
 from kdeclare.providers.kafka.reassignment.placement.swaps import find_best_swap
 
 _ReachedFrom = Mapping[int, tuple[int, int]]
-"""By broker that a path reaches: the slot of the last swap, and the giver of that swap."""
+"""For each broker that a path reaches: the slot and the giver of the last swap of the path."""
 
 TransferFilter = Callable[[int, int, int], bool]
 """A function that returns whether a transfer is allowed. Arguments: topic number, giver and taker."""

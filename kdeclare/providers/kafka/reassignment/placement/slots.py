@@ -145,7 +145,10 @@ def build_spread_slot(
 def _find_uneven_racks(
     rack_usage: Counter[Rack], free_counts: Mapping[Rack, int]
 ) -> tuple[Rack, Rack] | None:
-    """Return the fullest rack and the emptiest rack with a free broker; None if they differ by 0 or 1."""
+    """Return the fullest rack and the emptiest rack with a free broker.
+
+    Return None if the numbers of replicas in the two racks differ by at most one.
+    """
     highest = max(rack_usage.values())
     if highest < 2:
         return None
@@ -277,7 +280,7 @@ def build_drafts(
 
 
 def _resolve_factor(request: PlacementRequest, name: str, reference_replicas: Sequence[int]) -> int:
-    """Return the requested replication factor or, without a request, the number of reference replicas."""
+    """Return the requested replication factor; if none is requested, the number of ``reference_replicas``."""
     factor = request.replication_factor or len(reference_replicas)
     if factor < 1:
         raise PlacementError(f"{name} is new, but its replication factor is not set")
