@@ -190,7 +190,7 @@ def _recover_and_invert(
 ) -> tuple[Plan, tuple[Diagnostic, ...]]:
     """Recover interrupted runs, and return the plan that undoes a run, with notices from the recovery.
 
-    The plan of the undone run is not kept in memory, because it is as large as the returned plan.
+    The plan of the undone run can be as large as the returned plan, so it is not kept in memory.
     """
     store = workspace.store
     with keep_run_plans(store), keep_finished_runs(store):
@@ -216,7 +216,7 @@ def _check_system(workspace: Workspace, connections: Connections, plan: Plan) ->
     """Raise KdeclareError if the plan is for a different system, and Fault if a system does not respond."""
     expected_id = plan.cluster.id
     actual_id = identify_system(observe(connections, ()), expected_id)
-    # the plan's id may belong to a system that is observed only if an operation uses it
+    # The plan can be bound to a system that is observed only if an operation uses the system.
     if expected_id not in ("", actual_id):
         actual_id = (
             identify_system(observe(connections, select_all(plan.operations)), expected_id) or actual_id

@@ -55,7 +55,7 @@ class ConnectionKeeper(Protocol):
     """Keeps connections open for later commands."""
 
     def open(self, target: Target, timeout_s: float) -> object:
-        """Return a connection. Only the keeper closes a `Keepable` connection. Raises KdeclareError."""
+        """Return a connection. Callers must not close a `Keepable` connection. Raises KdeclareError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,8 @@ class Opener:
 
     makes, is_always_needed: see `ConnectionType`. open: a function that opens the connection or raises
     KdeclareError.
-    is_kept: whether a keeper keeps a `Keepable` connection open for later commands, and closes it.
+    is_kept: whether a `Keepable` connection stays open for later commands. The `ConnectionKeeper` that opened
+    the connection then closes it.
     is_named: whether the environment configures the system or must configure it; see `Connections`.
     """
 
@@ -123,7 +124,7 @@ class _PendingConnection:
         self._future: Future[object] | None = None
 
     def begin(self) -> Future[object]:
-        """Start to connect if this has not been done yet."""
+        """Start to connect, unless an earlier call already did."""
         with self._lock:
             if self._future is None:
                 pool = ThreadPoolExecutor(1, thread_name_prefix="connect")
@@ -184,7 +185,7 @@ def make_openers(
     surroundings: ConnectionContext,
     keeper: ConnectionKeeper | None = None,
 ) -> tuple[Opener, ...]:
-    """Return the openers for these connection types, given by the names of their providers."""
+    """Return one opener per connection type. The keys of ``connection_types`` are the names of providers."""
     return tuple(
         _make_opener(name, connects, project, surroundings, keeper)
         for name, connects in connection_types.items()
@@ -253,7 +254,7 @@ def translate_faults(environment_name: str) -> Iterator[None]:
 
 
 def explain_fault(fault: Fault, environment_name: str) -> Diagnostic:
-    """Return the diagnostic for a Fault of a whole request, from its provider if the provider has one."""
+    """Return the diagnostic for a Fault of a whole request. A provider's own diagnostic takes precedence."""
     for provider in reversed(load_providers()):
         diagnostic = (
             provider.connection.explain(fault, environment_name) if provider.connection is not None else None

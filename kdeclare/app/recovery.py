@@ -31,7 +31,7 @@ from kdeclare.engine.state.port import StateStore
 NO_PLAN_OPTIONS = PlanOptions()
 
 _UNWRITABLE_STATE_CODES = frozenset({"state-no-access", "disk-full", "state-io", "state-no-locks"})
-"""Codes of errors about an unwritable state folder. Commands that change nothing continue despite them."""
+"""Codes of errors about an unwritable state folder. Commands that change nothing only warn."""
 
 
 def recover_before_plan(
@@ -60,10 +60,10 @@ def recover_if_possible(
     """Recover crashed runs. If a run is still in progress, only report it. Raises Fault.
 
     command: the command, shown to other users while the lock is held.
-    clean_up: whether to run the pending cleanup, rather than only report it. Not for a plan, which must not
-    change anything.
-    wait: whether to wait until brokers no longer work on requests of the crashed run. Otherwise, a run with
-    such requests is not closed.
+    clean_up: whether to run the pending cleanup, rather than only report it. Must be False for a plan, which
+    changes nothing.
+    wait: whether to wait until brokers no longer work on requests of the crashed run. If False, a run whose
+    requests can still take effect stays unfinished.
 
     Errors about an unreadable run or a state folder that cannot be written become warnings, because the
     command does not change anything.
@@ -100,7 +100,7 @@ def recover_if_possible(
 
 
 def warn_run_in_progress(lock_error: KdeclareError) -> tuple[Diagnostic, ...]:
-    """Convert the error of a held lock to a warning. Raise ``lock_error`` again if its cause is different."""
+    """Convert the error about a lock that another process holds to warnings. Raise any other error again."""
     if lock_error.exit_code is not ExitCode.LOCKED:
         raise lock_error
     return tuple(_build_run_in_progress_warning(d) for d in lock_error.diagnostics)

@@ -71,7 +71,7 @@ class ProjectSecrets:
             error(
                 "secret-changed",
                 "Secret has changed",
-                f"The value of {reference} is no longer the planned one.",
+                f"The value of {reference} has changed since the plan was made.",
                 hint="Make a new plan.",
             )
         )

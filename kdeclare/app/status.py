@@ -25,7 +25,7 @@ StatusReport = tuple[StatusView, tuple[Diagnostic, ...]]
 
 
 def watch_status(workspace: Workspace, *, clean_up: bool) -> Iterator[StatusReport]:
-    """Yield the current status without end. Crashed runs are recovered before each reading.
+    """Read and yield the current status in an endless loop. Crashed runs are recovered before each reading.
 
     clean_up: whether to run the pending cleanup of earlier work, too. Raises KdeclareError.
     """
@@ -75,7 +75,7 @@ def _find_latest_runs(workspace: Workspace) -> tuple[list[RunSummary], RunSummar
 
 
 def _list_recent_work(workspace: Workspace) -> Iterator[tuple[str, Sequence[Operation]]]:
-    """Yield the recent runs, each with its operations whose work continues after their requests.
+    """Yield the recent runs, each with the operations that start work such as reassignments.
 
     Damaged runs are skipped.
     """

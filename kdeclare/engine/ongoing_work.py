@@ -13,8 +13,8 @@ from kdeclare.engine.observation import observe, select_all
 def describe_ongoing_work(connections: Connections, runs: RecentRuns) -> Activity | None:
     """Return the operations of recent runs whose `Completion` reports that their work continues.
 
-    Return None if no connected provider without a `watch` has such operations. Raises Fault if a system does
-    not respond.
+    Providers with their own `watch` are ignored. Return None if the recent runs have no operations of the
+    remaining providers. Raises Fault if a system does not respond.
     """
     operation_types = {
         operation_type.name

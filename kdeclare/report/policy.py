@@ -93,7 +93,7 @@ class CheckedVerdict:
         _OptionalText, Field(description="The evaluated topic, if the resource is not the topic itself.")
     ]
     override: Annotated[
-        _OptionalText, Field(description="The reason given for overriding the policy; outcome is warn.")
+        _OptionalText, Field(description="The reason for overriding the policy; if set, outcome is warn.")
     ]
     place: SourcePosition | None
 

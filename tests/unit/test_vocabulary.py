@@ -33,10 +33,10 @@ ALLOWED = {
     ("engine/planning/plan_values.py", "topic"),
     (
         "engine/planning/planfile_schema.py",
-        "Labels of topics that the state does not have; needed to run policies again.",
+        "Topic labels that are not in the state; needed to evaluate policies again.",
     ),
     ("engine/planning/planfile_schema.py", "The rack of each broker, for plans that place replicas."),
-    ("engine/planning/planfile_schema.py", "The topic that was evaluated, if the resource is not the topic."),
+    ("engine/planning/planfile_schema.py", "The evaluated topic, if the resource is not the topic itself."),
     ("engine/planning/planfile_schema.py", "reassign"),
     ("engine/planning/planfile_schema.py", "topic"),
     ("engine/planning/prune_denied.py", "reassign"),

@@ -37,7 +37,7 @@ class ResourceOwnership:
         return tuple(replace(item, labels=self._find_labels(str(item.id))) for item in desired)
 
     def protected(self, removals: Iterable[ResourceId]) -> frozenset[ResourceId]:
-        """Return the removals that a manifest protects (``preventDestroy``), even if it was never applied."""
+        """Return the removals that a manifest protects, even if its ``preventDestroy`` was never applied."""
         return frozenset(id_ for id_ in removals if self._encode_declared(str(id_)).get("preventDestroy"))
 
     def _find_labels(self, resource: str) -> Mapping[str, str]:
@@ -80,7 +80,7 @@ def warn_owned_changes(
 def _with_field_position(
     claimed: ClaimedChange, positions: Mapping[tuple[ResourceId, str], SourcePosition]
 ) -> ClaimedChange:
-    """Return the change with the position of its first declared field, if there is one."""
+    """Return the change with the position of its first declared field, if that position is known."""
     field_positions = (positions.get((claimed.change.id, path)) for path in claimed.fields)
     return replace(claimed, place=next((place for place in field_positions if place), claimed.place))
 
@@ -100,7 +100,7 @@ def _build_owned_warning(claimed: ClaimedChange) -> Diagnostic:
         consequence = "No manifest declares it anymore."
     return warning(
         "owned-by-manifests",
-        "Manifests own this resource",
+        "Resource is managed by kdeclare",
         f"{subject} {owner_words}. {consequence}",
         hint="Pass --write-manifest to write the change into the manifest." if claimed.place else "",
         place=claimed.place,

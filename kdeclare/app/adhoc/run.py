@@ -47,7 +47,7 @@ class AdhocRequest:
 
     @property
     def has_remaining(self) -> bool:
-        """Whether at least one resource to change or delete has not failed."""
+        """Whether at least one resource to change or delete is not in ``failed``."""
         ids = {str(desired.id) for desired in self.desired} | {str(id_) for id_ in self.removals}
         return not ids <= self.failed.keys()
 
@@ -75,7 +75,7 @@ class AdhocCommand:
 class AdhocOptions:
     """The options of one ad hoc command line.
 
-    scope: the guards, the preflight and the options of providers.
+    scope: the policy overrides, the preflight setting and the options of providers.
     verify_s: the maximum number of seconds to wait until the changes are visible.
     write: whether to write the changes into the manifests as well.
     tell: a function that shows the planned edits of manifests before the confirmation.
@@ -228,7 +228,7 @@ def _write_manifests(workspace: Workspace, result: AdhocResult) -> AdhocResult:
 def _report_unwritten_manifests(
     result: AdhocResult, written_resources: Collection[str]
 ) -> Iterator[Diagnostic]:
-    """Report resources whose manifests are not written because only some of their operations were done."""
+    """Report each resource whose manifest is not written because only some of its operations succeeded."""
     apply_result = result.run
     for op in apply_result.plan.operations if apply_result else ():
         operation_result = apply_result.results.get(op.id) if apply_result else None
@@ -240,8 +240,8 @@ def _report_unwritten_manifests(
             yield error(
                 "manifest-behind",
                 "Manifest not written",
-                f"{op.resource}: the operation {op.verb} was done but another operation was not, so the "
-                "manifest was not changed.",
+                f"{op.resource}: the operation {op.verb} was done, but a different operation was not. The "
+                "manifest was therefore not changed.",
                 hint="Run 'kdeclare plan' to see the difference. Edit the manifest, or repeat the command.",
                 resource=str(op.resource),
             )

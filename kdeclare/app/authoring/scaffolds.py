@@ -107,7 +107,7 @@ def create_project(folder: Path, name: str | None, servers: str | None, *, examp
 
 @dataclass(frozen=True, slots=True)
 class SpecLine:
-    """A line in the spec of a new manifest, and the command-line option to name in messages about it."""
+    """A line in the spec of a new manifest, and the command-line option that messages name for this line."""
 
     text: str
     option: str

@@ -66,6 +66,6 @@ def build_overlay_file_schema(kind: str | None) -> JsonSchemaValue:
 
 
 def _find_document_model(alternative: JsonSchemaValue) -> str | None:
-    """Return the name of the model of an alternative, or None if the model is not for a whole file."""
+    """Return the model name of a ``oneOf`` alternative, or None if no file consists of this one document."""
     name = get_definition_name(alternative)
     return name if name in _DOCUMENT_MODELS.values() else None

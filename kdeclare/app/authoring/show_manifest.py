@@ -109,9 +109,10 @@ def _find_hidden_fields(desired: DesiredResource, leaves: Mapping[NodePath, Any]
 
 
 def _is_beside_value(body: object, secret_path: NodePath) -> bool:
-    """Return whether the body has the plain value at the path, with the secret stored beside it.
+    """Return whether the body contains a plain value at the path of a secret.
 
-    In this case, only the system can tell whether the value is sensitive, and the plain value is shown.
+    The body contains both if only the system can tell whether the value is sensitive. The plain value is then
+    shown.
     """
     value: Any = body
     for step in secret_path:

@@ -21,7 +21,7 @@ from kdeclare.policy.resource_checks import StaticVerdicts, find_static_verdicts
 from kdeclare.report.run.views import ValidationView
 
 WOULD_DENY = "policy-if-created"
-"""The code for a resource that would violate a policy if it were created. It may be allowed if it exists."""
+"""The code for a resource that a policy would deny if it were created. If it exists, it may be allowed."""
 
 
 def validate(

@@ -266,7 +266,7 @@ class _FleetRun:
         """Run a wave, and yield the result of each started cluster when the cluster finishes.
 
         If a result cannot be recorded, or on any other exception, no further clusters of the wave are
-        started. After a second Ctrl-C, running clusters are not awaited.
+        started. After a second Ctrl-C, the function does not wait for clusters that are still running.
         """
         pool = ThreadPoolExecutor(min(self.max_concurrent, len(wave)), thread_name_prefix="apply")
         try:

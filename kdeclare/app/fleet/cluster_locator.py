@@ -69,7 +69,7 @@ class ClusterLocator:
         return self._open_fleet()[0]
 
     def entry(self, name: str) -> ClusterEntry:
-        """Return the fleet file's entry for a cluster. Raises KdeclareError, also if there is no entry."""
+        """Return a cluster's entry in the fleet file. Raises KdeclareError if there is none."""
         _, by_name = self._open_fleet()
         if name in by_name:
             return by_name[name]

@@ -163,7 +163,7 @@ ReadCluster = Callable[[str], Iterator[pa.RecordBatch]]
 class ClusterTable:
     """A table that is collected with one Spark task per cluster.
 
-    doing: the label of the progress.
+    doing: the label of the progress display.
     by_cluster: whether the table is partitioned by cluster, so that one cluster can be read alone.
     of_resources: whether the table has rows about resources. If so, each cluster also has its own row, of
     kind `CLUSTER`. Otherwise every row is a cluster's own row.

@@ -126,7 +126,7 @@ def _merge_selectors(
 
 def _describe_plan(plan: Plan) -> dict[str, object]:
     outcome = plan_outcome(plan)
-    changes = sum(change.action is not Action.NO_OP for change in plan.changes)  # without orphans
+    changes = sum(change.action is not Action.NO_OP for change in plan.changes)  # an orphan is a NO_OP
     row: dict[str, object] = {
         "exit": outcome.status,
         "summary": json.dumps(asdict(plan.summary)),
@@ -187,7 +187,10 @@ def read_fleet_plan(storage: Storage, fleet: Fleet, requested_names: Sequence[st
 
 
 def read_cluster_plan(storage: Storage, cluster: PlannedCluster) -> PlanFile:
-    """Read the plan of a cluster. Raises KdeclareError, also if the overview has a different plan id."""
+    """Read the plan of a cluster.
+
+    Raises KdeclareError, for example if the plan id in the overview is a different one.
+    """
     file_name = build_plan_file_name(cluster.name)
     location = f"{storage.uri}/{file_name}"
     cluster_plan = parse_plan_file(storage.read(file_name), location)

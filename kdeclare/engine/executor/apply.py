@@ -131,7 +131,7 @@ class Applier:
         if secret_errors:
             problems = [d for problem in secret_errors for d in problem.diagnostics]
             if any(d.code == KEY_MISSING for d in problems):
-                raise KdeclareError(*problems)  # not stale: only the key is missing
+                raise KdeclareError(*problems)  # The plan is not stale: only the key is missing.
             raise KdeclareError(*problems, exit_code=ExitCode.STALE)
         patience = WaitPolicy(timeout_s, self.progress, self.clock.monotonic, self.clock.sleep)
         observation = observe_operations(self.connections, plan.operations, patience)
@@ -366,7 +366,7 @@ def _find_undeletable(deleted: Set[ResourceId], live: LiveState) -> Iterator[Dia
 
 
 def _report_protected_when_applied(resource: ResourceId) -> Diagnostic:
-    return _report_protected(resource, "lifecycle.preventDestroy was true when it was last applied.")
+    return _report_protected(resource, "its lifecycle.preventDestroy was true when it was last applied.")
 
 
 def _report_protected(resource: ResourceId, reason: str) -> Diagnostic:

@@ -193,7 +193,7 @@ class Attempt:
         A request can take effect until its deadline at the brokers. Before the deadline, only success is
         certain. A request without an effect is left out of the results, and is then sent again. Resending is
         harmless, so it does not wait for the deadline.
-        last: whether the request is not sent again.
+        last: whether this was the last attempt to send the request.
         """
         self.unanswered.update(op.id for op in operations)
         try:
@@ -275,9 +275,9 @@ class Attempt:
     def _observe_until(
         self, operations: Sequence[Operation], is_settled: Callable[[Operation, View], bool]
     ) -> list[tuple[Operation, View]]:
-        """Observe the system until all operations are settled or time is up.
+        """Observe the system until ``is_settled`` is true for all operations or time is up.
 
-        Return the operations that are not settled, each with its last view.
+        Return the remaining operations, each with its last view.
         """
         waited_s, step_s = 0.0, _FIRST_STEP_S
         pending = list(operations)

@@ -152,7 +152,7 @@ def _overlay_writes(
             continue
         produced = operation_type.list_produced_claims(op)
         for claim in produced & latest.keys():
-            # Also if the outcome of the operation is unknown: then no value can be expected.
+            # If the outcome of the operation is unknown, the claim has no expected value.
             del latest[claim]
         if operation_type.deletes:
             deleted_objects = operation_type.find_subjects(op)

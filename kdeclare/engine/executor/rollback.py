@@ -48,7 +48,7 @@ class _UndoStep:
     """One operation of the run, and its inverse.
 
     inverse: None if there is nothing to undo or the operation cannot be undone.
-    is_pending: whether the system does not show the created object, and does not confirm that it is absent.
+    is_pending: whether the created object may exist although the system does not show it.
     unproven: the reason why the created object is not deleted.
     """
 
@@ -205,7 +205,7 @@ def _build_inverse(
         return None
     operation_type = OPERATION_TYPES[undo_result.verb]
     draft = Operation(f"undo:{op.id}", undo_result.verb, op.resource, undo_result.args, {})
-    # The inverse may need other elements than the operation did, such as a topic's id.
+    # The view of the inverse can have elements that the operation's view does not have, such as a topic id.
     expect = {
         **operation_type.compute_view(draft, live),
         **{e: v for e, v in current_view.items() if undo_result.verb == op.verb},
@@ -218,7 +218,7 @@ def _build_inverse(
 def _filter_possible(
     steps: list[_UndoStep], connections: Connections, secrets: SecretSource
 ) -> tuple[list[_UndoStep], list[Diagnostic]]:
-    """Remove steps that would lose records, and elements whose secrets are no longer available."""
+    """Remove inverses that would lose records, and elements of inverses whose secrets are unavailable."""
     losses = _find_losses([step.inverse for step in steps if step.inverse], connections)
     unrevealable = find_unrevealable((step.inverse for step in steps if step.inverse), secrets)
     for errors_by_element in unrevealable.values():

@@ -98,13 +98,13 @@ class Scheduler:
                 [op.id for op in self._todo.values() if not get_operation_type(op).is_cleanup]
             )
         ready: dict[str, list[Operation]] = {}
-        # Use a new set: iterating over a set that once held thousands is slow even if it is almost empty.
+        # Use a new set: iterating over a set that once had thousands of elements is slow even if few remain.
         due_ids = [id_ for id_ in self._candidates if id_ in self._todo]
         self._candidates = set()
         for id_ in sorted(due_ids, key=self._position.__getitem__):
             op = self._todo[id_]
             if not self._is_due(op):
-                continue  # the end of its predecessors makes it a candidate again
+                continue  # becomes a candidate again when its predecessors end
             if self._tracker.holds(op, self._list_predecessor_statuses(op)):
                 self._candidates.add(id_)
             else:
@@ -196,7 +196,7 @@ class Scheduler:
                 self._temporary.pop(claim, None)
 
     def _skip_dependents(self, cause_result: OperationResult) -> list[OperationResult]:
-        """Skip direct and indirect dependents, and operations that cannot start while the work continues."""
+        """Skip all operations that cannot run because an operation did not succeed or is not finished."""
         is_ongoing = cause_result.status in (Status.STARTED, Status.UNKNOWN)
         skipped: list[OperationResult] = []
         cause_ids = [cause_result.id]

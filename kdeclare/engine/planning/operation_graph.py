@@ -103,7 +103,8 @@ def find_claims_made_before(
     if not makers:
         return {}
     remaining_successors = Counter(id_ for op in operations for id_ in op.after)
-    reached_makers: dict[str, int] = {}  # per operation: bits of the makers among itself and its predecessors
+    # By operation id: the bit set of the operation and its predecessors.
+    reached_makers: dict[str, int] = {}
     made_before: dict[str, frozenset[str]] = {}
     for op in operations:
         makers_before = 0

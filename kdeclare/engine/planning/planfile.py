@@ -69,7 +69,7 @@ class PlanFile:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether an earlier kdeclare made the plan by obsolete rules. Such a plan must not be applied."""
+        """Whether the plan has an earlier format with obsolete rules. Such a plan must not be applied."""
         return self.format_version != FORMAT_VERSION
 
 

@@ -150,10 +150,10 @@ class VerdictDocument(TypedDict):
     outcome: Literal["allow", "warn", "deny"]
     message: str
     topic: NotRequired[
-        Annotated[str, Field(description="The topic that was evaluated, if the resource is not the topic.")]
+        Annotated[str, Field(description="The evaluated topic, if the resource is not the topic itself.")]
     ]
     override: NotRequired[
-        Annotated[str, Field(description="The reason given for overriding the policy; outcome is warn.")]
+        Annotated[str, Field(description="The reason for overriding the policy; if set, outcome is warn.")]
     ]
 
 
@@ -210,7 +210,7 @@ class PlanDocument(TypedDict):
     labels: NotRequired[
         Annotated[
             dict[str, dict[str, str]],
-            Field(description="Labels of topics that the state does not have; needed to run policies again."),
+            Field(description="Topic labels that are not in the state; needed to evaluate policies again."),
         ]
     ]
     racks: NotRequired[

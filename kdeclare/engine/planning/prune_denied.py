@@ -70,7 +70,7 @@ def _list_acting(operations: Iterable[Operation]) -> frozenset[ResourceId]:
 
 
 def _drop_idle(kept_operations: dict[str, Operation], operations: Sequence[Operation]) -> None:
-    """Remove auxiliary operations that other operations needed and that no remaining operation needs."""
+    """Remove auxiliary operations that only removed operations needed."""
     awaited_ids = {need for op in operations for need in op.needs}
     needed_ids: set[str] = set()
     for op in reversed(operations):

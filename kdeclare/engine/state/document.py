@@ -16,7 +16,7 @@ from kdeclare.engine.state.problems import (
 )
 
 CURRENT_VERSION = 3
-"""The format version that kdeclare writes. Older versions refuse it: they would drop unknown fields."""
+"""The format version that kdeclare writes. Older kdeclare versions refuse a newer format."""
 
 StateDocument = Mapping[str, JsonValue]
 
