@@ -90,7 +90,7 @@ def _build_owned_warning(claimed: ClaimedChange) -> Diagnostic:
     field_names = ", ".join(path.removeprefix("configs.") for path in claimed.fields)
     subject = f"{field_names} of {change.id}" if field_names else str(change.id)
     owner_words = (
-        "is declared in a manifest" if claimed.place else "is owned by kdeclare, from an earlier apply"
+        "is declared in a manifest" if claimed.place else "is still owned by kdeclare after an earlier apply"
     )
     consequence = {
         Action.CREATE: "The next 'kdeclare apply' changes it to match the manifest.",

@@ -251,5 +251,5 @@ def _report_nothing_to_write(plan: Plan) -> tuple[Diagnostic, ...]:
     if plan.has_changes:
         return ()
     detail = "The cluster already matches the request, so neither the cluster nor a manifest is changed."
-    hint = "If a manifest differs, edit it; run 'kdeclare plan' to see the difference."
+    hint = "Run 'kdeclare plan' to see whether a manifest differs from the cluster."
     return (info("nothing-to-write", "No manifest is written", detail, hint=hint),)

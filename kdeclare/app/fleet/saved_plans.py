@@ -165,7 +165,7 @@ def read_fleet_plan(storage: Storage, fleet: Fleet, requested_names: Sequence[st
                 "Plans of another fleet",
                 f"{location} belongs to the fleet '{fleet_plan.fleet}', but the fleet file is for "
                 f"'{fleet.name}'.",
-                hint="Pass the folder that kdeclare fleet plan wrote for this fleet with --out.",
+                hint="Use --out to pass the folder that kdeclare fleet plan wrote for this fleet.",
             )
         )
     fleet_names = [entry.name for entry in fleet.clusters]

@@ -278,7 +278,7 @@ def _check_risks(change: Change, minimum: Risk) -> Iterator[str]:
 
 
 def _is_denied_in_part(plan: Plan, change: Change) -> bool:
-    """Return whether a policy or a guard denies part of the change. The plan shows such a denial, too."""
+    """Return whether the plan shows that a policy or a guard denies a part of the change."""
     name = str(change.id)
     denials = [d.resource for d in plan.diagnostics if d.severity is Severity.DENIED]
     return name in denials or any(v.is_denial and v.resource == name for v in plan.verdicts)

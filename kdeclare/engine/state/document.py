@@ -54,7 +54,7 @@ def _migrate_to_2(document: StateDocument) -> StateDocument:
 
 
 def _migrate_to_3(document: StateDocument) -> StateDocument:
-    """Migrate to version 3, which records the elements of partly declared lists that kdeclare added."""
+    """Migrate to version 3, which records the list elements that kdeclare added to partly declared lists."""
     resources = document.get("resources")
     if not isinstance(resources, Mapping):
         return document  # decoding reports the problem
