@@ -88,7 +88,7 @@ def write_manifests(imported: Iterable[ImportResult], folder: Path) -> None:
                 "not-written",
                 "Manifests cannot be written",
                 f"{folder}: {problem.strerror}.",
-                hint="Check the permissions and the free space of the folder, or pass another folder with --out.",
+                hint="Check the permissions and the free space of the folder, or pass another with --out.",
             )
         ) from None
 
