@@ -16,7 +16,7 @@ from kdeclare.core.resources.manifest_capabilities import (
     export_manifests,
 )
 from kdeclare.engine.observation import observe
-from kdeclare.manifests.syntax.files import build_file_name
+from kdeclare.manifests.syntax.files import build_file_name, build_folder_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def import_cluster(
 
 def _build_result(kind: str, name: str, text: str) -> ImportResult:
     resource_id = ResourceId(kind, name)
-    return ImportResult(resource_id, Path(f"{kind.lower()}s", build_file_name(resource_id)), text)
+    return ImportResult(resource_id, Path(build_folder_name(kind), build_file_name(resource_id)), text)
 
 
 def write_manifests(imported: Iterable[ImportResult], folder: Path) -> None:

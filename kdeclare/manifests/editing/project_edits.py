@@ -29,7 +29,7 @@ from kdeclare.manifests.provenance import (
     read_sources,
 )
 from kdeclare.manifests.schema_errors import format_path
-from kdeclare.manifests.syntax.files import build_file_name, build_unreadable_error
+from kdeclare.manifests.syntax.files import build_file_name, build_folder_name, build_unreadable_error
 from kdeclare.manifests.syntax.nodes import find_position
 
 
@@ -50,7 +50,7 @@ def choose_manifest_path(project: Project, resource: ResourceId) -> str:
     the path is in the subfolder. Raises KdeclareError if there is no folder, or if the file already exists.
     """
     folder = _get_manifest_folder(project)
-    kind_folder = folder / f"{resource.kind.lower()}s"
+    kind_folder = folder / build_folder_name(resource.kind)
     path = os.path.normpath((kind_folder if kind_folder.is_dir() else folder) / build_file_name(resource))
     if os.path.lexists(path):
         raise KdeclareError(

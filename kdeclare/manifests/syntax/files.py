@@ -102,6 +102,11 @@ class FileFinder:
         return True
 
 
+def build_folder_name(kind: str) -> str:
+    """Return the name of the folder for the manifests of a kind, such as ``topics``."""
+    return kind.lower().removesuffix("s") + "s"
+
+
 def build_file_name(resource: ResourceId) -> str:
     """Return the name of the file for the manifest of a resource. Different resource names never collide.
 
