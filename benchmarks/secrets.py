@@ -20,7 +20,8 @@ from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.core.secrets.secret_hashes import SecretHasher, read_keys
 from kdeclare.core.secrets.secret_refs import Secret
 from kdeclare.engine.planning.secret_digests import hash_secrets
-from kdeclare.providers.kafka.broker_config import BrokerConfigBody, BrokerConfigRecord
+from kdeclare.providers.kafka.broker_config import BrokerConfigRecord
+from kdeclare.providers.kafka.config.configs_kind import ConfigsBody
 
 COUNT = 1_000
 _ROUNDS = 3
@@ -28,7 +29,7 @@ _KEY = "listener.name.internal.ssl.keystore.password"
 
 
 def _secret_of(item: DesiredResource) -> Secret:
-    return narrow(item.get_body(BrokerConfigBody).configs[_KEY], Secret)
+    return narrow(item.get_body(ConfigsBody).configs[_KEY], Secret)
 
 
 def brokers(count: int, salt: str) -> list[DesiredResource]:

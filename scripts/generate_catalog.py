@@ -14,7 +14,7 @@ from typing import Any
 from kafka.admin import KafkaAdminClient, NewTopic
 from kafka.protocol.admin import DescribeConfigsRequest, IncrementalAlterConfigsRequest
 
-TARGET = Path(__file__).parent.parent / "kdeclare" / "kinds" / "catalog"
+TARGET = Path(__file__).parent.parent / "kdeclare" / "providers" / "kafka" / "config" / "catalog"
 TOPIC = "kdeclare-catalog"
 TYPES = {
     1: "BOOLEAN",
@@ -36,7 +36,7 @@ NEVER_DESCRIBED_UNSET = (
 
 
 def main(bootstrap: str) -> None:
-    """Describe one topic and one broker of the cluster at ``bootstrap`` and write both files."""
+    """Describe a topic, a broker, a group and a client metrics subscription, and write a file for each."""
     client = KafkaAdminClient(bootstrap_servers=bootstrap)
     version = "4.3"
     client.create_topics([NewTopic(TOPIC, 1, 1)])
@@ -48,11 +48,16 @@ def main(bootstrap: str) -> None:
         broker = {e["name"]: _key(e, modes[e["name"]]) for e in described}
         rate = {"type": "LONG", "default": None, "mode": "cluster-wide"}
         broker |= dict.fromkeys(NEVER_DESCRIBED_UNSET, rate)
+        # Kafka describes groups and subscriptions that do not exist, with their defaults.
+        group = {e["name"]: _key(e, "group") for e in _described(client, 32, TOPIC)}
+        metrics = {e["name"]: _key(e, "client-metrics") for e in _described(client, 16, TOPIC)}
     finally:
         client.delete_topics([TOPIC])
         client.close()
     _write("topic", version, topic)
     _write("broker", version, broker)
+    _write("group", version, group)
+    _write("client_metrics", version, metrics)
 
 
 def _described(client: Any, resource_type: int, name: str) -> list[dict[str, Any]]:

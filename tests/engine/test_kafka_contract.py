@@ -164,6 +164,49 @@ class TestClientQuota(KafkaContract):
     )
 
 
+def group_config(name: str, **configs: Json) -> Declared:
+    stated = {key.replace("_", "."): value for key, value in configs.items()}
+    return Declared("GroupConfig", name, {"configs": stated}, {"team": name})
+
+
+class TestGroupConfigs(KafkaContract):
+    """Configs of groups. Every group id counts as existing, so all changes are updates. Nothing is secret."""
+
+    provider = select_kinds("GroupConfig")
+    actions = frozenset({Action.UPDATE})
+    before = (
+        group_config("changed", consumer_session_timeout_ms=50000, share_isolation_level="read_committed"),
+        group_config("gone", streams_num_standby_replicas=1),
+        group_config("none", consumer_session_timeout_ms=None),
+    )
+    after = (
+        group_config("changed", consumer_session_timeout_ms=60000, share_auto_offset_reset="earliest"),
+        group_config("new", consumer_heartbeat_interval_ms=6000),
+        group_config("none", consumer_session_timeout_ms=46000),
+    )
+    elsewhere = (group_config("changed", consumer_session_timeout_ms=47000),)
+
+
+def subscription(name: str, *metrics: str, **spec: Json) -> Declared:
+    return Declared("ClientMetrics", name, {"metrics": list(metrics), **spec}, {"team": name})
+
+
+class TestClientMetrics(KafkaContract):
+    """Client metrics subscriptions. All changes are updates, and lists are set as a whole."""
+
+    provider = select_kinds("ClientMetrics")
+    actions = frozenset({Action.UPDATE})
+    before = (
+        subscription("changed", "org.a.", "org.b.", interval="30s", match={"client_id": "app-.*"}),
+        subscription("gone", "*"),
+    )
+    after = (
+        subscription("changed", "org.a.", match={"client_id": "app-.*", "client_software_name": "java"}),
+        subscription("new", "org.c.", interval="1min"),
+    )
+    elsewhere = (subscription("changed", "org.other."),)
+
+
 def reassignment(name: str, *wanted: tuple[str, int, Sequence[int]], **more: Json) -> Declared:
     partitions: list[Json] = [
         {"topic": topic, "partition": n, "replicas": list(replicas)} for topic, n, replicas in wanted

@@ -22,7 +22,7 @@ from kdeclare.engine.state.memory_store import MemoryStore
 from kdeclare.manifests.project import open_project
 from kdeclare.providers.connect.testing import MemoryWorkers
 from kdeclare.providers.connect.testing.workers import PASSWORD, Keystore
-from kdeclare.providers.kafka.broker_config import BrokerConfigBody
+from kdeclare.providers.kafka.config.configs_kind import ConfigsBody
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import run_outcome
 from tests.connections import make_connector
@@ -410,6 +410,6 @@ def test_hash_secrets_gives_each_secret_its_own_hash(pairs: list[tuple[int, str]
     assert has_secrets(items) == bool(pairs)
     assert sealed[0] is items[0]
     for item, (_, value) in zip(sealed[1:], pairs, strict=True):
-        sealed_value = narrow(item.get_body(BrokerConfigBody).configs[KEY], Secret)
+        sealed_value = narrow(item.get_body(ConfigsBody).configs[KEY], Secret)
         assert is_hash_of(sealed_value.digest, value)
     assert sorted(collect_secret_values(sealed).values()) == sorted(value for _, value in pairs)

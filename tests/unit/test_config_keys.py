@@ -10,8 +10,8 @@ from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource, narrow
 from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK, Secret
 from kdeclare.manifests.editing.documents import FileEdit
-from kdeclare.providers.kafka.broker_config import BrokerConfigBody
 from kdeclare.providers.kafka.config.catalog import load_catalog
+from kdeclare.providers.kafka.config.configs_kind import ConfigsBody
 from kdeclare.providers.kafka.ids import ConfigScope, parse_broker_id
 from kdeclare.report.manifest.manifest_diff import render_manifest_diff
 
@@ -81,7 +81,7 @@ def test_unknown_prefixed_key_is_reported_with_suggestion(key: str, hint: str) -
 def test_literal_login_of_mechanism_is_secret() -> None:
     kind = KINDS["BrokerConfig"]
     body, problems = kind.parse("1", kind.spec.model_validate({"configs": {JAAS: LOGIN}}))
-    assert isinstance(narrow(body, BrokerConfigBody).configs[JAAS], Secret)
+    assert isinstance(narrow(body, ConfigsBody).configs[JAAS], Secret)
     assert [problem.diagnostic.code for problem in problems] == ["literal-secret"]
     assert "hunter2" not in str(problems)
     assert "hunter2" not in str(encode_body(DesiredResource(ResourceId("BrokerConfig", "1"), body)))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kafka.protocol.admin import CreateTopicsResponse, DescribeConfigsResponse
 from kafka.protocol.metadata import MetadataResponse
 
-from kdeclare.providers.kafka.client.decoding.configs_decoder import decode_configs
+from kdeclare.providers.kafka.client.decoding.configs_decoder import RESOURCE_TYPES, decode_configs
 from kdeclare.providers.kafka.client.decoding.created_topics import decode_created_topics
 from kdeclare.providers.kafka.client.decoding.wire_format import RawResponse, read_uvarint, skip_tags
 from kdeclare.providers.kafka.client.topics import decode_topics
@@ -68,7 +68,7 @@ def draw_response(draw: st.DrawFn) -> tuple[bytes, Mapping[ConfigResource, Confi
             RESULT(
                 error_code=draw(st.sampled_from([0, 0, 3, 29])),
                 error_message=draw(texts),
-                resource_type=2 if scope is ConfigScope.TOPIC else 4,
+                resource_type=RESOURCE_TYPES[scope],
                 resource_name=name,
                 configs=draw(draw_configs()),
             )

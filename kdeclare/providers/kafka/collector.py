@@ -45,12 +45,12 @@ class KafkaSelection:
             log_dirs |= selection.log_dirs
             for resource, query in selection.configs.items():
                 earlier = configs.get(resource)
-                configs[resource] = query if earlier is None else _merge_queries(earlier, query)
+                configs[resource] = query if earlier is None else merge_config_queries(earlier, query)
         every_topic = self.every_topic or any(other.every_topic for other in others)
         return KafkaSelection(frozenset(topics), configs, every_topic, frozenset(log_dirs))
 
 
-def _merge_queries(a: ConfigQuery, b: ConfigQuery) -> ConfigQuery:
+def merge_config_queries(a: ConfigQuery, b: ConfigQuery) -> ConfigQuery:
     return ConfigQuery(a.resource, a.keys | b.keys, a.overrides or b.overrides, a.optional and b.optional)
 
 

@@ -13,6 +13,13 @@ class ConfigScope(StrEnum):
 
     TOPIC = "TOPIC"
     BROKER = "BROKER"
+    GROUP = "GROUP"
+    CLIENT_METRICS = "CLIENT_METRICS"
+
+    @property
+    def noun(self) -> str:
+        """The type as it is named in messages."""
+        return self.value.lower().replace("_", " ")
 
     __hash__ = str.__hash__  # Every config lookup needs a hash, and Enum.__hash__ is slow.
 

@@ -5,7 +5,7 @@ from dataclasses import field
 from enum import StrEnum
 
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.providers.kafka.ids import ConfigResource, TopicPartition
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 
 
 class ConfigSource(StrEnum):
@@ -17,7 +17,24 @@ class ConfigSource(StrEnum):
     STATIC = "STATIC_BROKER_CONFIG"
     DEFAULT = "DEFAULT_CONFIG"
     BROKER_LOGGER = "DYNAMIC_BROKER_LOGGER_CONFIG"
+    CLIENT_METRICS = "DYNAMIC_CLIENT_METRICS_CONFIG"
+    GROUP = "DYNAMIC_GROUP_CONFIG"
     UNKNOWN = "UNKNOWN_CONFIG"
+
+
+_OWN_SOURCES = {
+    ConfigScope.TOPIC: ConfigSource.TOPIC,
+    ConfigScope.BROKER: ConfigSource.BROKER,
+    ConfigScope.GROUP: ConfigSource.GROUP,
+    ConfigScope.CLIENT_METRICS: ConfigSource.CLIENT_METRICS,
+}
+
+
+def get_own_source(resource: ConfigResource) -> ConfigSource:
+    """Return the source of overrides that are set on the resource itself."""
+    if resource.scope is ConfigScope.BROKER and not resource.name:
+        return ConfigSource.CLUSTER
+    return _OWN_SOURCES[resource.scope]
 
 
 class ConfigType(StrEnum):

@@ -38,8 +38,7 @@ from kdeclare.providers.kafka.config.config_ops import CONFIG_FIELD_PREFIX as CO
 from kdeclare.providers.kafka.config.config_ops import filter_config_fields, get_config_key
 from kdeclare.providers.kafka.config.config_value import ConfigValue
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.live import ConfigSource, KafkaState, Topic
-from kdeclare.providers.kafka.operations.alter_configs import get_own_source
+from kdeclare.providers.kafka.live import ConfigSource, KafkaState, Topic, get_own_source
 from kdeclare.providers.kafka.port import Cluster, ConfigQuery
 from kdeclare.providers.kafka.topic.diff import list_target_replicas
 

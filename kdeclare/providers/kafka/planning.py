@@ -17,6 +17,7 @@ from kdeclare.providers.kafka.collector import CLUSTER, KafkaSelection, warn_mov
 from kdeclare.providers.kafka.config.config_value import UNKNOWN_CONFIG
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.listed_configs.collector import LISTED_SCOPES
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.operations.arguments import DeleteTopicArgs
 from kdeclare.providers.kafka.plan_options import get_kafka_options
@@ -272,7 +273,8 @@ def _find_known_keys(
 
     Every topic has all topic keys, but only brokers that use a plug-in have the keys of the plug-in.
     """
-    names = sorted(live.topics)[:1]
+    # of groups and subscriptions, Kafka describes any name, with the defaults of all keys
+    names = ["kdeclare"] if scope in LISTED_SCOPES else sorted(live.topics)[:1]
     if scope is ConfigScope.BROKER:
         names = [str(broker.id) for broker in live.cluster.brokers if not broker.fenced]
     if not names:

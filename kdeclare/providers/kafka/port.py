@@ -14,11 +14,12 @@ from kdeclare.core.live.faults import Fault, Outcome, Result
 from kdeclare.core.operations.operation import Arguments
 from kdeclare.core.resources.changes import FieldOp
 from kdeclare.providers.kafka.client_quota.entity import QuotaEntity
-from kdeclare.providers.kafka.ids import ConfigResource, TopicPartition
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import ClusterInfo, ConfigEntry, Move, Topic
 
 CLUSTER_AUTHORIZATION_FAILED = "CLUSTER_AUTHORIZATION_FAILED"
 TOPIC_AUTHORIZATION_FAILED = "TOPIC_AUTHORIZATION_FAILED"
+GROUP_AUTHORIZATION_FAILED = "GROUP_AUTHORIZATION_FAILED"
 POLICY_VIOLATION = "POLICY_VIOLATION"
 """Kafka's error name for a request that a broker policy rejects."""
 
@@ -211,6 +212,13 @@ class Cluster(Protocol):
         self, queries: Sequence[ConfigQuery]
     ) -> Mapping[ConfigResource, Configs | Fault]:
         """Return the same result as `configs`, with a Fault for each resource that the cluster refuses."""
+
+    def list_config_resources(self, scope: ConfigScope) -> frozenset[ConfigResource]:
+        """Return the groups or the client metrics subscriptions that have overrides (ListConfigResources).
+
+        Raises Fault (UNSUPPORTED_VERSION) if the brokers cannot list this type: before Kafka 4.1 they list
+        only subscriptions (KIP-714), since then also groups (KIP-1142).
+        """
 
     def moves(self, topics: Sequence[str] | None = None) -> Mapping[TopicPartition, Move]:
         """Return the in-flight reassignments that the controller lists (ListPartitionReassignments)."""

@@ -38,6 +38,10 @@ from kdeclare.providers.kafka.config.catalog import is_likely_secret_key, is_sec
 from kdeclare.providers.kafka.connection import CONNECTION, KafkaConnection
 from kdeclare.providers.kafka.fleet.codec import KafkaCodec
 from kdeclare.providers.kafka.ids import ConfigScope
+from kdeclare.providers.kafka.listed_configs.client_metrics import ClientMetricsKind
+from kdeclare.providers.kafka.listed_configs.collector import LISTED_CONFIGS
+from kdeclare.providers.kafka.listed_configs.fleet import ListedConfigsCodec
+from kdeclare.providers.kafka.listed_configs.group_config import GroupConfigKind
 from kdeclare.providers.kafka.operations.alter_configs import AlterConfigs
 from kdeclare.providers.kafka.operations.delete_topic import DeleteTopic
 from kdeclare.providers.kafka.operations.topics import CreateTopic, IncreasePartitions, get_topic_name
@@ -78,8 +82,9 @@ def find_invisible(connections: Connections, writes: Sequence[PendingWrite]) -> 
     )
     try:
         live = LiveState(observe(cluster, CLUSTER.merge(selections) or KafkaSelection()))
-        quotas = QUOTAS.collect(connections, selections)
-        live = live if quotas is None else live.with_part(quotas)
+        for collector in (QUOTAS, LISTED_CONFIGS):
+            part = collector.collect(connections, selections)
+            live = live if part is None else live.with_part(part)
     except Fault as fault:
         if fault.error != TOPIC_AUTHORIZATION_FAILED:
             raise
@@ -180,7 +185,14 @@ def _find_cleanup(request: CleanupRequest) -> Cleanup | None:
 
 PROVIDER = Provider(
     "kafka",
-    kinds=(TopicKind(), BrokerConfigKind(), ReassignmentKind(), ClientQuotaKind()),
+    kinds=(
+        TopicKind(),
+        BrokerConfigKind(),
+        ReassignmentKind(),
+        ClientQuotaKind(),
+        GroupConfigKind(),
+        ClientMetricsKind(),
+    ),
     operation_types=(
         CreateTopic(),
         DeleteTopic(),
@@ -197,7 +209,11 @@ PROVIDER = Provider(
     ),
     connection=CONNECTION,
     examine=_examine,
-    collectors=(replace(CLUSTER, codec=KafkaCodec()), replace(QUOTAS, codec=QuotaCodec())),
+    collectors=(
+        replace(CLUSTER, codec=KafkaCodec()),
+        replace(QUOTAS, codec=QuotaCodec()),
+        replace(LISTED_CONFIGS, codec=ListedConfigsCodec()),
+    ),
     plan_settings=REASSIGNMENTS,
     start_plan=KafkaPlanning,
     find_invisible=find_invisible,

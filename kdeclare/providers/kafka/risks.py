@@ -54,6 +54,11 @@ def assess_broker_field(field: FieldChange) -> FieldChange:
     return with_risk(field, loss_rating or (Risk.DISRUPTIVE, "Changes the behavior of running brokers."))
 
 
+def assess_group_field(field: FieldChange) -> FieldChange:
+    """Rate a dynamic config of a group."""
+    return with_risk(field, (Risk.DISRUPTIVE, "Changes how brokers coordinate the members of the group."))
+
+
 def assess_worker_field(field: FieldChange) -> FieldChange:
     """Rate a change to an override on Connect workers, or a worker that has not applied an override."""
     return with_risk(field, (Risk.DISRUPTIVE, "Changes the behavior of running Connect workers."))

@@ -146,8 +146,15 @@ def test_builtin_providers_use_same_entry_points() -> None:
 
 def test_providers_are_loaded_after_their_dependencies() -> None:
     assert load_providers() == (KAFKA, CONNECT)
-    kinds = ["Topic", "BrokerConfig", "Reassignment", "ClientQuota", "ConnectWorkerConfig"]
-    assert list(registry.KINDS) == kinds
+    assert list(registry.KINDS) == [
+        "Topic",
+        "BrokerConfig",
+        "Reassignment",
+        "ClientQuota",
+        "GroupConfig",
+        "ClientMetrics",
+        "ConnectWorkerConfig",
+    ]
 
 
 def test_registries_follow_installed_providers() -> None:

@@ -54,8 +54,8 @@ from kdeclare.providers.kafka.live import (
     Move,
     Partition,
     Topic,
+    get_own_source,
 )
-from kdeclare.providers.kafka.operations.alter_configs import get_own_source
 from kdeclare.providers.kafka.reassignment.placement_request import PlacementContext, Replicas
 from kdeclare.providers.kafka.reassignment.placement_request import PlacementRequest as PlacementWish
 from kdeclare.providers.kafka.topic.record import TopicRecord

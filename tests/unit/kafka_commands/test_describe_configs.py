@@ -15,7 +15,7 @@ from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.connections import make_connector
 
-TOPIC, BROKER = ConfigScope
+TOPIC, BROKER = ConfigScope.TOPIC, ConfigScope.BROKER
 ALL_BROKERS = ConfigResource(BROKER, "")
 
 

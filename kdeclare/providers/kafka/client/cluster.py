@@ -21,7 +21,7 @@ from kdeclare.providers.kafka.client.freshness import Freshness
 from kdeclare.providers.kafka.client.record_counts import count_records
 from kdeclare.providers.kafka.client.wire import Wire
 from kdeclare.providers.kafka.client_quota.entity import QuotaEntity
-from kdeclare.providers.kafka.ids import ConfigResource, TopicPartition
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import ClusterInfo, Move, Topic
 from kdeclare.providers.kafka.port import (
     QUOTA_EXCEEDED,
@@ -88,6 +88,10 @@ class KafkaCluster:
     ) -> Mapping[ConfigResource, Configs | Fault]:
         """Send DescribeConfigs as in `configs`."""
         return _configs.describe_configs(self._wire, self._freshness, queries)
+
+    def list_config_resources(self, scope: ConfigScope) -> frozenset[ConfigResource]:
+        """Send ListConfigResources (KIP-714, KIP-1142)."""
+        return _configs.list_config_resources(self._wire, self._freshness, scope)
 
     def moves(self, topics: Sequence[str] | None = None) -> Mapping[TopicPartition, Move]:
         """Send ListPartitionReassignments (KIP-455)."""
@@ -316,6 +320,10 @@ class RetryingCluster:
     ) -> Mapping[QuotaEntity, Mapping[str, float]]:
         """See `Cluster.quotas`."""
         return self._policy.whole("quotas", lambda: self._cluster.quotas(entities))
+
+    def list_config_resources(self, scope: ConfigScope) -> frozenset[ConfigResource]:
+        """See `Cluster.list_config_resources`."""
+        return self._policy.whole("config_resources", lambda: self._cluster.list_config_resources(scope))
 
     def alter_quotas(
         self, items: Mapping[QuotaEntity, Mapping[str, float | None]], *, validate_only: bool = False

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from kafka.protocol.admin import IncrementalAlterConfigsRequest
+from kafka.protocol.admin import IncrementalAlterConfigsRequest, ListConfigResourcesRequest
 
 from kdeclare.core.live.faults import Fault, FaultKind, Result
 from kdeclare.core.resources.changes import FieldOp
@@ -144,6 +144,27 @@ def _build_describe_request(queries: Sequence[ConfigQuery]) -> Any:
         include_synonyms=any(_find_broker_id(query.resource) is not None for query in queries),
         include_documentation=False,
     )
+
+
+_LIST_RESOURCES_KEY = 74
+_FIRST_VERSION_WITH_TYPES = 1
+"""The version of ListConfigResources that lists other types than client metrics (KIP-1142)."""
+
+
+def list_config_resources(wire: Wire, freshness: Freshness, scope: ConfigScope) -> frozenset[ConfigResource]:
+    """Return the resources of a type that have overrides. Raises Fault."""
+    version = wire.get_max_version(_LIST_RESOURCES_KEY)
+    if version < (0 if scope is ConfigScope.CLIENT_METRICS else _FIRST_VERSION_WITH_TYPES):
+        raise Fault("UNSUPPORTED_VERSION", f"the brokers cannot list {scope.noun} configs", FaultKind.REFUSED)
+    types = [RESOURCE_TYPES[scope]] if version >= _FIRST_VERSION_WITH_TYPES else None
+    request = ListConfigResourcesRequest(resource_types=types)
+
+    def read_names(response: Any) -> frozenset[ConfigResource]:
+        if response.error_code:
+            raise build_fault_from_code(response.error_code, None, changes=False)
+        return frozenset(ConfigResource(scope, item.resource_name) for item in response.config_resources)
+
+    return wire.send_one(request, read_names, nodes=freshness.nodes())
 
 
 def alter_configs(

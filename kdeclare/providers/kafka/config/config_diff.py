@@ -207,7 +207,8 @@ def _diff_declared(
         declared_elements = (
             value if isinstance(value, tuple) else tuple(p.strip() for p in value.split(",") if p.strip())
         )
-        return _diff_whole_list(key, declared_elements, before)
+        info = live.catalog.get(key)
+        return _diff_whole_list(key, declared_elements, before, patches=info is None or info.can_be_patched)
     if isinstance(before, str) and live.catalog.is_same_value(key, before, value):
         return []
     return [_build_field(key, FieldOp.SET, before, str(value))]
@@ -260,14 +261,17 @@ def _is_hidden(live: LiveConfigs, key: str) -> bool:
     return live.catalog.can_hide_unknown_keys and live.catalog.get(key) is None
 
 
-def _diff_whole_list(key: str, declared_elements: Sequence[str], before: ConfigOverride) -> list[FieldChange]:
+def _diff_whole_list(
+    key: str, declared_elements: Sequence[str], before: ConfigOverride, *, patches: bool
+) -> list[FieldChange]:
+    """Return the change of a whole list. patches: whether Kafka accepts APPEND and SUBTRACT for the key."""
     if before is None:
         return [_build_field(key, FieldOp.SET, None, list(declared_elements))]
     current_elements = [element.strip() for element in split_elements(before)]
     current, declared = set(current_elements), set(declared_elements)
     if current == declared:
         return []
-    if isinstance(before, str):
+    if isinstance(before, str) or not patches:
         return [_build_field(key, FieldOp.SET, before, list(declared_elements))]
     if current < declared:
         return [_build_append(key, before, [e for e in declared_elements if e not in current])]

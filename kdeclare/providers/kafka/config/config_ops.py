@@ -8,22 +8,21 @@ from dataclasses import replace
 
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.operations.operation import Operation
-from kdeclare.core.operations.operation_type import with_inverse
+from kdeclare.core.operations.operation_type import View, with_inverse
 from kdeclare.core.resources.changes import FieldChange, FieldOp
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.secrets.secret_refs import SecretRef
 from kdeclare.providers.kafka.config.catalog import load_catalog
 from kdeclare.providers.kafka.config.config_record import Applied
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.live import ConfigEntry, KafkaState
-from kdeclare.providers.kafka.operations.alter_configs import AlterConfigs, list_config_topics
+from kdeclare.providers.kafka.live import ConfigEntry
+from kdeclare.providers.kafka.operations.alter_configs import AlterConfigs
 from kdeclare.providers.kafka.operations.arguments import (
     OP_NAMES,
     AlterConfigsArgs,
     ConfigOpArgs,
     make_config_argument,
 )
-from kdeclare.providers.kafka.operations.kafka_operation_type import build_identity_view
 
 CONFIG_FIELD_PREFIX = "configs."
 _ALTER = AlterConfigs()
@@ -44,11 +43,12 @@ def build_config_operations(
     entity: ConfigResource,
     stages: Sequence[Sequence[FieldChange]],
     applied: Mapping[str, Applied],
-    live: KafkaState,
+    identity: View | None = None,
 ) -> list[Operation]:
     """Build one atomic operation per non-empty stage. Each operation depends on the previous operation.
 
-    applied: the owned configs of the resource.
+    applied: the owned configs of the resource. identity: the expected id of a topic (see
+        `build_identity_view`).
     """
     operations: list[Operation] = []
     for fields in stages:
@@ -62,12 +62,11 @@ def build_config_operations(
             verb=_ALTER.name,
             resource=resource,
             args=AlterConfigsArgs(
-                "TOPIC" if entity.scope is ConfigScope.TOPIC else "BROKER",
+                entity.scope.value,
                 entity.name,
                 tuple(_build_op(field, applied) for field in fields),
             ),
-            expect={get_config_key(f): f.before for f in fields}
-            | build_identity_view(list_config_topics(entity), live),
+            expect={get_config_key(f): f.before for f in fields} | dict(identity or {}),
             needs=needs,
         )
         operations.append(with_inverse(_ALTER, op))

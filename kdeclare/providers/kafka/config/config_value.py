@@ -139,7 +139,7 @@ def _check_key(resource: str, key: str, info: KeyInfo | None, scope: ConfigScope
         yield error(
             UNKNOWN_CONFIG,
             "Unknown config key",
-            f"'{key}' is not a {scope.lower()} config of Kafka.",
+            f"'{key}' is not a {scope.noun} config of Kafka.",
             hint=hint,
             resource=resource,
             subject=key,
@@ -272,8 +272,9 @@ def _parse_list_patch(
         return None, (
             _report_invalid_value(resource, key, f"takes 'append' and 'subtract', not {unknown_names}."),
         )
-    if info is not None and not info.is_list:
-        detail = f"has type {info.type}, not LIST, so it takes no 'append' or 'subtract'."
+    if info is not None and not info.can_be_patched:
+        reason = "is replaced as a whole" if info.is_list else f"has type {info.type}, not LIST"
+        detail = f"{reason}, so it takes no 'append' or 'subtract'."
         return None, (_report_invalid_value(resource, key, detail, hint="Write the whole value."),)
     append, append_diagnostics = _parse_elements(resource, key, raw.get("append") or ())
     subtract, subtract_diagnostics = _parse_elements(resource, key, raw.get("subtract") or ())

@@ -36,8 +36,9 @@ from kdeclare.providers.kafka.live import (
     Move,
     Partition,
     Topic,
+    get_own_source,
 )
-from kdeclare.providers.kafka.operations.alter_configs import CLUSTER_DEFAULT, get_own_source
+from kdeclare.providers.kafka.operations.alter_configs import CLUSTER_DEFAULT
 from kdeclare.providers.kafka.port import Cluster, ConfigQuery, Configs
 from kdeclare.providers.kafka.reassignment.placement_request import (
     PlacementContext,
@@ -146,10 +147,10 @@ class KafkaCodec:
                 topics[key] = _bind_topic(key, topic)
                 for n, move in topic.get("moves", {}).items():
                     moves[TopicPartition(key, int(n))] = _bind_move(move)
-                configs[resource] = _bind_entries(resource, topic["configs"])
+                configs[resource] = bind_config_entries(resource, topic["configs"])
             else:
                 broker: _BrokerBody = json.loads(text)
-                configs[resource] = _bind_entries(resource, broker["configs"])
+                configs[resource] = bind_config_entries(resource, broker["configs"])
         return KafkaState(_bind_cluster(system), topics, configs, moves)
 
     def has_object(self, key: LiveKey, live: LiveState) -> bool:
@@ -212,7 +213,7 @@ def build_topic_object(
 def build_broker_object(name: str, entries: Mapping[str, ConfigEntry]) -> LiveObject:
     """Return the dynamic configs of one broker, or of the cluster-wide default, in the form of snapshots."""
     resource = to_config_resource(BROKER_CONFIG, name)
-    body = {"configs": _dump_entries(resource, entries)}
+    body = {"configs": dump_config_entries(resource, entries)}
     return LiveObject(LiveKey(BROKER_CONFIG, name), body, facts=compute_override_facts(resource, entries))
 
 
@@ -264,7 +265,7 @@ def dump_live_topic(
     body: dict[str, JsonValue] = {
         "id": topic.topic_id,
         "partitions": [list(partition.replicas) for partition in topic.partitions],
-        "configs": _dump_entries(ConfigResource(ConfigScope.TOPIC, topic.name), entries),
+        "configs": dump_config_entries(ConfigResource(ConfigScope.TOPIC, topic.name), entries),
     }
     ongoing_moves = {
         str(n): {
@@ -316,7 +317,8 @@ def _bind_move(move: _MoveBody) -> Move:
     return Move(tuple(move["replicas"]), tuple(move["adding"]), tuple(move["removing"]))
 
 
-def _dump_entries(entity: ConfigResource, entries: Mapping[str, ConfigEntry]) -> JsonObject:
+def dump_config_entries(entity: ConfigResource, entries: Mapping[str, ConfigEntry]) -> JsonObject:
+    """Return the overrides of a resource, and the inherited values that the diff needs, as plain data."""
     own_source_, keys = get_own_source(entity), load_catalog(entity.scope)
     return {
         key: dict(_dump_entry(entry, own_source_))
@@ -353,7 +355,10 @@ def _dump_entry(entry: ConfigEntry, resource_source: ConfigSource) -> Iterator[t
         yield "beneath", entry.beneath
 
 
-def _bind_entries(entity: ConfigResource, bodies: Mapping[str, _EntryBody]) -> Mapping[str, ConfigEntry]:
+def bind_config_entries(
+    entity: ConfigResource, bodies: Mapping[str, _EntryBody]
+) -> Mapping[str, ConfigEntry]:
+    """Return the config entries that `dump_config_entries` has written."""
     resource_source = get_own_source(entity)
     return {
         **_build_default_lists(resource_source),
@@ -361,15 +366,20 @@ def _bind_entries(entity: ConfigResource, bodies: Mapping[str, _EntryBody]) -> M
     }
 
 
+_SCOPES_WITH_LISTS = {ConfigSource.TOPIC: ConfigScope.TOPIC, ConfigSource.BROKER: ConfigScope.BROKER}
+
+
 @cache
 def _build_default_lists(resource_source: ConfigSource) -> Mapping[str, ConfigEntry]:
     """Return the default values of list keys. Bodies omit these values, but list patches are based on them.
 
-    The result is empty for the cluster-wide default, because Kafka returns only its overrides.
+    The result is empty for the cluster-wide default, because Kafka returns only its overrides. Resources of
+    all other types except topics and brokers have no lists that can be patched.
     """
-    if resource_source is ConfigSource.CLUSTER:
+    scope = _SCOPES_WITH_LISTS.get(resource_source)
+    if scope is None:
         return {}
-    keys = load_catalog(ConfigScope.TOPIC if resource_source is ConfigSource.TOPIC else ConfigScope.BROKER)
+    keys = load_catalog(scope)
     return {
         key: ConfigEntry(keys.keys[key].default, ConfigSource.DEFAULT, ConfigType.LIST)
         for key in list_requested_keys(keys.scope)

@@ -28,8 +28,8 @@ from kdeclare.providers.kafka.config.config_value import (
     is_secrecy_unknown,
 )
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
-from kdeclare.providers.kafka.live import ConfigEntry, ConfigType, KafkaState, Move, Topic
-from kdeclare.providers.kafka.operations.alter_configs import CLUSTER_DEFAULT, get_own_source
+from kdeclare.providers.kafka.live import ConfigEntry, ConfigType, KafkaState, Move, Topic, get_own_source
+from kdeclare.providers.kafka.operations.alter_configs import CLUSTER_DEFAULT
 
 
 def compute_topic_facts(
@@ -209,14 +209,24 @@ def list_topic_names(keys: Iterable[LiveKey]) -> Iterator[str]:
 class ConfigAuditRules(AuditRules):
     """The audit rules for resources with configs."""
 
+    def find_entries(
+        self, resource: ResourceId, live: LiveState
+    ) -> tuple[ConfigResource, Mapping[str, ConfigEntry]]:
+        """Return the config resource of a resource, and its live configs."""
+        config_resource = to_config_resource(resource.kind, resource.name)
+        return config_resource, live.get(KafkaState).configs[config_resource]
+
+    def get_scope(self, resource: ResourceId) -> ConfigScope:
+        """Return the type of the resource's configs."""
+        return to_config_resource(resource.kind, resource.name).scope
+
     def list_unmanaged(
         self, resource: ResourceId, names: Sequence[str], live: LiveState
     ) -> Iterator[UnmanagedField]:
         """Yield the config keys in ``names`` with their overrides."""
         if not names:
             return
-        config_resource = to_config_resource(resource.kind, resource.name)
-        entries = live.get(KafkaState).configs[config_resource]
+        config_resource, entries = self.find_entries(resource, live)
         live_configs = LiveConfigs(
             str(resource), entries, get_own_source(config_resource), load_catalog(config_resource.scope)
         )
@@ -224,12 +234,12 @@ class ConfigAuditRules(AuditRules):
             yield UnmanagedField(f"{_CONFIGS}{key}", find_override(live_configs, key))
 
     def is_set_by_others(self, path: str, desired: DesiredResource, owned: OwnedRecord | None) -> bool:
-        """Return whether another client set this config: it is neither declared nor owned."""
+        """Return whether another client set this config, because the config is neither declared nor owned."""
         key = path.removeprefix(_CONFIGS)
         return key not in {path, *get_declared_configs(desired), *get_applied(owned)}
 
     def describe_pending(self, resource: ResourceId, unset: Sequence[str]) -> str | None:
         """Return a note if a declared key is missing from the catalog, because the key may not exist."""
-        keys = load_catalog(to_config_resource(resource.kind, resource.name).scope)
+        keys = load_catalog(self.get_scope(resource))
         key_infos = (keys.get(path.removeprefix(_CONFIGS)) for path in unset if path.startswith(_CONFIGS))
         return None if all(key_infos) else _UNKNOWN_KEY_MESSAGE

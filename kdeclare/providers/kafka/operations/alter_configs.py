@@ -19,7 +19,12 @@ from kdeclare.providers.kafka.config.config_diff import LiveConfigs, find_overri
 from kdeclare.providers.kafka.config.config_value import join_elements
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.live import ConfigSource, KafkaState
+from kdeclare.providers.kafka.listed_configs.collector import (
+    LISTED_SCOPES,
+    ListedConfigsSelection,
+    ListedConfigsState,
+)
+from kdeclare.providers.kafka.live import KafkaState, get_own_source
 from kdeclare.providers.kafka.operations.arguments import (
     AlterConfigsArgs,
     ConfigOpArgs,
@@ -44,6 +49,14 @@ def get_config_resource(op: Operation) -> ConfigResource:
     return ConfigResource(_SCOPES[args.entity_type], args.entity_name)
 
 
+_KINDS = {
+    ConfigScope.TOPIC: "Topic",
+    ConfigScope.BROKER: "BrokerConfig",
+    ConfigScope.GROUP: "GroupConfig",
+    ConfigScope.CLIENT_METRICS: "ClientMetrics",
+}
+"""The kind whose resources have configs of a type."""
+
 # A plan calls get_config_resource ten times per operation. Calling the enum would take most of the time.
 _SCOPES = {scope.value: scope for scope in ConfigScope}
 
@@ -58,13 +71,6 @@ def list_config_topics(resource: ConfigResource) -> tuple[str, ...]:
     return (resource.name,) if resource.scope is ConfigScope.TOPIC else ()
 
 
-def get_own_source(resource: ConfigResource) -> ConfigSource:
-    """Return the config source of overrides that are set on the resource itself."""
-    if resource.scope is ConfigScope.TOPIC:
-        return ConfigSource.TOPIC
-    return ConfigSource.BROKER if resource.name else ConfigSource.CLUSTER
-
-
 class AlterConfigs(KafkaOperationType):
     """The operation type that changes the configs of one resource."""
 
@@ -75,36 +81,39 @@ class AlterConfigs(KafkaOperationType):
 
     def find_right(self, op: Operation) -> str:
         """Return the required ACL operation: AlterConfigs on the topic or on the cluster."""
-        resource = get_config_resource(op)
-        target = f"topic {resource.name}" if resource.scope is ConfigScope.TOPIC else "the cluster"
-        return f"AlterConfigs on {target}"
+        scope, name = get_config_resource(op)
+        is_named = scope in (ConfigScope.TOPIC, ConfigScope.GROUP)
+        return f"AlterConfigs on {scope.noun} {name}" if is_named else "AlterConfigs on the cluster"
 
     def is_confined(self, op: Operation) -> bool:
         """Return whether the operation belongs to the topic or broker whose configs it changes."""
         scope, name = get_config_resource(op)
-        if scope is ConfigScope.TOPIC:
-            return op.resource == ResourceId("Topic", name)
-        return op.resource == ResourceId("BrokerConfig", name or CLUSTER_DEFAULT)
+        return op.resource == ResourceId(_KINDS[scope], name or CLUSTER_DEFAULT)
 
     def select(self, op: Operation) -> Selections:
         """Select the config keys that the operation changes."""
         resource = get_config_resource(op)
         keys = frozenset(item.key for item in list_ops(op))
-        topics = frozenset({resource.name}) if resource.scope is ConfigScope.TOPIC else frozenset()
-        return (KafkaSelection(topics, {resource: ConfigQuery(resource, keys)}),)
+        query = ConfigQuery(resource, keys)
+        if resource.scope in LISTED_SCOPES:
+            return (ListedConfigsSelection({resource: query}),)
+        return (KafkaSelection(frozenset(list_config_topics(resource)), {resource: query}),)
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
         """Return the overrides of the keys that the operation changes. None means no override."""
-        state = live.get(KafkaState)
         resource = get_config_resource(op)
+        if resource.scope in LISTED_SCOPES:
+            configs, identity = live.get(ListedConfigsState).configs, {}
+        else:
+            state = live.get(KafkaState)
+            configs, identity = state.configs, build_identity_view(list_config_topics(resource), state)
         live_configs = LiveConfigs(
             str(op.resource),
-            state.configs.get(resource, {}),
+            configs.get(resource, {}),
             get_own_source(resource),
             load_catalog(resource.scope),
         )
-        overrides = {item.key: find_override(live_configs, item.key) for item in list_ops(op)}
-        return overrides | build_identity_view(list_config_topics(resource), state)
+        return {item.key: find_override(live_configs, item.key) for item in list_ops(op)} | identity
 
     def expected_state(self, op: Operation) -> View:
         """Return the overrides after the operation. Lists are changed in the same way as by Kafka."""

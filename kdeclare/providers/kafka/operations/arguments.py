@@ -63,7 +63,7 @@ class ConfigOpArgs(Arguments):
 class AlterConfigsArgs(Arguments):
     """The changes to the configs of one resource. Kafka applies these changes atomically."""
 
-    entity_type: Literal["TOPIC", "BROKER"]
+    entity_type: Literal["TOPIC", "BROKER", "GROUP", "CLIENT_METRICS"]
     entity_name: str
     ops: Annotated[tuple[ConfigOpArgs, ...], Field(min_length=1)]
 

@@ -57,7 +57,8 @@ def filter_overrides(entries: Mapping[str, ConfigEntry], source: ConfigSource) -
 
 
 @cache
-def _list_scope_key_types(scope: ConfigScope) -> Mapping[str, type]:
+def list_scope_key_types(scope: ConfigScope) -> Mapping[str, type]:
+    """Return the Python type of each key of a scope."""
     return list_key_types(load_catalog(scope))
 
 
@@ -69,7 +70,7 @@ TOPIC_WORDS = PolicyWords(
             dict[int, list[int]], attrgetter("replicas_assignments"), elements="partitions"
         ),
         "configs": PolicyField(
-            dict[str, str], attrgetter("configs"), partial(_list_scope_key_types, ConfigScope.TOPIC)
+            dict[str, str], attrgetter("configs"), partial(list_scope_key_types, ConfigScope.TOPIC)
         ),
     },
     subject="topic",
@@ -78,7 +79,7 @@ TOPIC_WORDS = PolicyWords(
 )
 
 BROKER_WORDS = PolicyWords(
-    {"configs": PolicyField(dict[str, str], keys=partial(_list_scope_key_types, ConfigScope.BROKER))}
+    {"configs": PolicyField(dict[str, str], keys=partial(list_scope_key_types, ConfigScope.BROKER))}
 )
 
 

@@ -23,6 +23,7 @@ from kdeclare.providers.kafka.testing.configs import MAX_VALUE_LENGTH
 from kdeclare.providers.kafka.testing.configs import ConfigStore as ConfigStore
 from kdeclare.providers.kafka.testing.controls import Call, ClusterControls
 from kdeclare.providers.kafka.testing.definitions import TOPIC_KEYS
+from kdeclare.providers.kafka.testing.listed_configs import LISTED_KEYS, describe_listed_key, validate_name
 from kdeclare.providers.kafka.testing.topics import find_name_problem
 from kdeclare.testing.faults import run_request
 
@@ -229,6 +230,8 @@ class MemoryCluster(RequestHandler):
         for name in sorted(names):
             if resource.scope is ConfigScope.TOPIC:
                 entry = configs.describe_topic_key(resource.name, name) if name in TOPIC_KEYS else None
+            elif resource.scope in LISTED_KEYS:
+                entry = describe_listed_key(resource, configs.of(resource), name)
             elif resource.name:
                 entry = configs.describe_broker_key(int(resource.name), name)
             else:
@@ -247,7 +250,18 @@ class MemoryCluster(RequestHandler):
     def _is_existing(self, resource: ConfigResource) -> bool:
         if resource.scope is ConfigScope.TOPIC:
             return resource.name in self._state.topics
+        if resource.scope in LISTED_KEYS:
+            return True  # Kafka stores configs for names that nothing uses yet
         return not resource.name or parse_broker_id(resource.name) in self._state.brokers
+
+    def list_config_resources(self, scope: ConfigScope) -> frozenset[ConfigResource]:
+        """See `Cluster.list_config_resources`."""
+
+        def respond() -> frozenset[ConfigResource]:
+            return frozenset(r for r in self._state.configs.overrides if r.scope is scope)
+
+        with self._lock:
+            return self._handle_read("config_resources", (scope,), respond)
 
     def moves(self, topics: Sequence[str] | None = None) -> Mapping[TopicPartition, Move]:
         """See `Cluster.moves`. If ``tick_on_poll`` is on, each call then advances time by one tick."""
@@ -343,6 +357,8 @@ class MemoryCluster(RequestHandler):
         """See `Cluster.alter_configs`."""
 
         def alter(item: ConfigAlteration) -> None:
+            if item.resource.scope in LISTED_KEYS:
+                validate_name(item.resource)
             if not self._is_existing(item.resource):
                 if item.resource.scope is ConfigScope.TOPIC:
                     _validate_topic_name(item.resource.name)

@@ -18,6 +18,7 @@ from kdeclare.providers.kafka.testing.definitions import (
     SYNONYMS,
     TOPIC_KEYS,
 )
+from kdeclare.providers.kafka.testing.listed_configs import LISTED_KEYS, validate_listed_configs
 from kdeclare.providers.kafka.testing.validation import (
     is_read_only,
     strip_listener_prefix,
@@ -151,9 +152,14 @@ class ConfigStore:
         before = self.of(resource)
         is_topic = resource.scope is ConfigScope.TOPIC
         after = dict(before)
+        is_listed = resource.scope in LISTED_KEYS
+        # Kafka refuses APPEND and SUBTRACT for all keys of groups and subscriptions
+        keys = {} if is_listed else TOPIC_KEYS if is_topic else BROKER_KEYS
         for op in requested_ops:
-            after = _apply_op(after, op, TOPIC_KEYS if is_topic else BROKER_KEYS)
-        if not is_topic:
+            after = _apply_op(after, op, keys, by_controller=is_topic or is_listed)
+        if is_listed:
+            validate_listed_configs(resource, after)
+        elif not is_topic:
             validate_broker_configs(self, resource, before, after)
             self._validate_elr(resource, requested_ops, after)
         changed_keys = {
@@ -223,7 +229,9 @@ def _validate_ops(ops: tuple[ConfigOp, ...]) -> None:
         raise Fault("INVALID_REQUEST", f"Null value not supported for : {','.join(null_keys)}")
 
 
-def _apply_op(overrides: dict[str, str], op: ConfigOp, keys: Mapping[str, ConfigKey]) -> dict[str, str]:
+def _apply_op(
+    overrides: dict[str, str], op: ConfigOp, keys: Mapping[str, ConfigKey], *, by_controller: bool
+) -> dict[str, str]:
     if op.op is FieldOp.DELETE:
         return {name: text for name, text in overrides.items() if name != op.key}
     assert op.value is not None
@@ -231,7 +239,7 @@ def _apply_op(overrides: dict[str, str], op: ConfigOp, keys: Mapping[str, Config
         return {**overrides, op.key: op.value}
     key = keys.get(op.key)
     if key is None or key.type is not ValueType.LIST:
-        raise Fault("INVALID_CONFIG", _explain_not_list(op, key, keys is TOPIC_KEYS))
+        raise Fault("INVALID_CONFIG", _explain_not_list(op, key, by_controller=by_controller))
     elements = _split_stored_elements(overrides.get(op.key, key.default))
     for element in _split_like_java(op.value):
         if op.op is FieldOp.APPEND:
@@ -242,9 +250,9 @@ def _apply_op(overrides: dict[str, str], op: ConfigOp, keys: Mapping[str, Config
     return {**overrides, op.key: ",".join(elements)}
 
 
-def _explain_not_list(op: ConfigOp, key: ConfigKey | None, is_topic: bool) -> str:
+def _explain_not_list(op: ConfigOp, key: ConfigKey | None, *, by_controller: bool) -> str:
     # the controller reports errors about topics; each broker reports errors about its own configs
-    if is_topic:
+    if by_controller:
         return f"Can't {op.op.value} to key {op.key} because its type is not LIST."
     if key is None:
         return f"Unknown config name: {op.key}"

@@ -216,8 +216,9 @@ def _order_operations(
     min_isr_decreases = [f for f in min_isr_fields if not is_min_isr_increase(f)]
     entity = ConfigResource(ConfigScope.TOPIC, change.id.name)
     stages = group_by_occurrence(f for f in fields if f not in min_isr_increases)
+    identity = build_identity_view([entity.name], live)
     configs = build_config_operations(
-        change.id, entity, [*stages, min_isr_increases], get_applied(owned), live
+        change.id, entity, [*stages, min_isr_increases], get_applied(owned), identity
     )
     if min_isr_increases:
         reasons = {op.id: "raise the replication factor before min.insync.replicas" for op in resized}

@@ -21,10 +21,15 @@ from kdeclare.providers.kafka.client.decoding.wire_format import (
     skip_tags,
 )
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.live import ConfigEntry, ConfigSource, ConfigType
+from kdeclare.providers.kafka.live import ConfigEntry, ConfigSource, ConfigType, get_own_source
 from kdeclare.providers.kafka.port import ConfigQuery
 
-RESOURCE_TYPES = {ConfigScope.TOPIC: 2, ConfigScope.BROKER: 4}
+RESOURCE_TYPES = {
+    ConfigScope.TOPIC: 2,
+    ConfigScope.BROKER: 4,
+    ConfigScope.CLIENT_METRICS: 16,
+    ConfigScope.GROUP: 32,
+}
 """org.apache.kafka.common.config.ConfigResource.Type"""
 
 _SCOPES = {code: scope for scope, code in RESOURCE_TYPES.items()}
@@ -35,6 +40,8 @@ _SOURCES = {
     4: ConfigSource.STATIC,
     5: ConfigSource.DEFAULT,
     6: ConfigSource.BROKER_LOGGER,
+    7: ConfigSource.CLIENT_METRICS,
+    8: ConfigSource.GROUP,
 }
 """org.apache.kafka.common.requests.DescribeConfigsResponse.ConfigSource"""
 
@@ -91,13 +98,6 @@ def decode_configs(
     return list(_decode_objects(response, queries))
 
 
-def _get_own_source(resource: ConfigResource) -> ConfigSource:
-    """Return the config source of overrides on this resource."""
-    if resource.scope is ConfigScope.TOPIC:
-        return ConfigSource.TOPIC
-    return ConfigSource.BROKER if resource.name else ConfigSource.CLUSTER
-
-
 def _find_value_beneath(key: str, source: ConfigSource, synonyms: Iterable[Any]) -> str | None:
     """Return the value that a config would have without the override on the broker's id.
 
@@ -115,7 +115,7 @@ def _decode_objects(
 ) -> Iterable[DescribeConfigsResult]:
     for result in response.results:
         resource = ConfigResource(_SCOPES[result.resource_type], result.resource_name)
-        query, own_source = queries[resource], _get_own_source(resource)
+        query, own_source = queries[resource], get_own_source(resource)
         entries = {}
         for config in result.configs or ():
             source = _SOURCES.get(config.config_source, ConfigSource.UNKNOWN)
@@ -142,7 +142,7 @@ def _decode_bytes(
         scope = _SCOPES[data[pos]]
         name, pos = read_string(data, pos + 1)
         resource = ConfigResource(scope, name or "")
-        own_source = _get_own_source(resource)
+        own_source = get_own_source(resource)
         template = templates.get(own_source)
         if template is None:
             template = templates[own_source] = _EntryTemplate(own_source)

@@ -33,8 +33,13 @@ class KeyInfo:
 
     @property
     def is_list(self) -> bool:
-        """Whether the key supports APPEND and SUBTRACT."""
+        """Whether the value is a list."""
         return self.type == "LIST"
+
+    @property
+    def can_be_patched(self) -> bool:
+        """Whether the key supports APPEND and SUBTRACT. Kafka refuses them for lists of client metrics."""
+        return self.is_list and self.mode != "client-metrics"
 
     @property
     def is_secret(self) -> bool:

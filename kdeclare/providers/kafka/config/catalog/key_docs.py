@@ -21,6 +21,8 @@ _TLS = ("TLSv1.2", "TLSv1.3")
 
 _CHOICES: Mapping[str, tuple[str, ...]] = {
     "cleanup.policy": _CLEANUP,
+    "share.auto.offset.reset": ("earliest", "latest"),
+    "share.isolation.level": ("read_committed", "read_uncommitted"),
     "compression.type": _COMPRESSION,
     "log.cleanup.policy": _CLEANUP,
     "log.message.timestamp.type": _TIMESTAMP,
@@ -50,6 +52,8 @@ _READ_ONLY = "read-only"
 _SCALAR: JsonSchemaValue = {"type": ["string", "number", "boolean", "null"]}
 _MODE_NOTES = {
     "topic": "",
+    "group": "",
+    "client-metrics": "",
     "cluster-wide": "Applies to the whole cluster; declare it in cluster-default.",
     "per-broker": "Applies to one broker; declare it under a broker id.",
     "per-listener"
@@ -95,6 +99,8 @@ def _build_value_schema(catalog: Catalog, key: str) -> JsonSchemaValue:
         return {"anyOf": [{"enum": choices}, _SCALAR]} if choices else _SCALAR
     element: JsonSchemaValue = {"anyOf": [{"enum": choices}, _SCALAR]} if choices else _SCALAR
     elements: JsonSchemaValue = {"anyOf": [{"type": "array", "items": element}, {"type": ["string", "null"]}]}
+    if not info.can_be_patched:
+        return {"anyOf": [{"type": "array", "items": element}, _SCALAR]}
     parts = {
         "append": {
             "description": "Elements that the list must contain; other elements are left alone.",

@@ -1,0 +1,303 @@
+"""The common part of kinds whose resources consist of configs: diff, operations, ownership, and edits."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+
+from pydantic import BaseModel
+
+from kdeclare.core.diagnostics import Diagnostic, warning
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.jsontypes import JsonObject, JsonValue, as_bool, as_object
+from kdeclare.core.live.collector import Selections
+from kdeclare.core.live.live_codec import DeclaredFacts, LiveKey
+from kdeclare.core.operations.operation import Operation
+from kdeclare.core.parts import LiveState, PlanContext
+from kdeclare.core.resources.adoption import adopt_settings
+from kdeclare.core.resources.changes import Action, Change, FieldChange, Reason, find_highest_risk
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import (
+    DesiredResource,
+    Difference,
+    SpecPath,
+    SpecProblem,
+    narrow,
+    narrow_optional,
+)
+from kdeclare.core.resources.manifest_capabilities import DeclaredFields, ManifestEdits
+from kdeclare.core.resources.owned_record import OwnedRecord, merge_fields
+from kdeclare.providers.kafka.config.catalog import Catalog, load_catalog
+from kdeclare.providers.kafka.config.config_diff import ConfigDiff, LiveConfigs, diff_configs
+from kdeclare.providers.kafka.config.config_ops import (
+    build_config_operations,
+    filter_config_fields,
+    group_by_occurrence,
+)
+from kdeclare.providers.kafka.config.config_record import Applied, ConfigsRecord, get_applied
+from kdeclare.providers.kafka.config.config_value import (
+    ConfigValue,
+    bind_config_values,
+    dump_config_values,
+    warn_literal_secret,
+)
+from kdeclare.providers.kafka.fleet.facts import compute_declared_override_facts
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.live import ConfigEntry, get_own_source
+from kdeclare.providers.kafka.manifest_edits import (
+    find_config_edits,
+    is_as_changed,
+    is_setting_claimed,
+    render_declared_configs,
+)
+from kdeclare.providers.kafka.operations.alter_configs import list_ops
+from kdeclare.providers.kafka.plan_evidence import normalize_config
+from kdeclare.providers.kafka.policies.declared_topics import compute_overrides, filter_overrides
+from kdeclare.providers.kafka.port import ConfigQuery
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigsBody:
+    """The declared configs of one resource.
+
+    remove_unmanaged: whether to reset overrides that are neither declared nor owned.
+    adopt: whether to take over overrides that other clients set.
+    """
+
+    configs: Mapping[str, ConfigValue] = field(default_factory=dict)
+    remove_unmanaged: bool = False
+    adopt: bool = False
+
+
+class ConfigsKind(ABC):
+    """Base class of kinds whose resources consist of configs. Every change is an update (see `Kind`).
+
+    Subclasses define the name, the spec and the record, and say where the live configs are.
+    """
+
+    name: str
+    spec: type[BaseModel]
+    record: type[OwnedRecord]
+    config_scope: ConfigScope
+
+    @abstractmethod
+    def parse(self, name: str, spec: BaseModel) -> tuple[ConfigsBody, tuple[SpecProblem, ...]]:
+        """See `Kind`."""
+
+    @abstractmethod
+    def select_configs(self, query: ConfigQuery) -> Selections:
+        """Select the configs of one resource."""
+
+    @abstractmethod
+    def find_entries(self, name: str, live: LiveState) -> Mapping[str, ConfigEntry] | None:
+        """Return the live configs of a resource; None if the resource does not exist."""
+
+    @abstractmethod
+    def assess_field(self, action: Action, field: FieldChange) -> FieldChange:
+        """Return the field with its risk."""
+
+    @abstractmethod
+    def make_record(self, configs: Mapping[str, Applied]) -> ConfigsRecord:
+        """Return the record of owned configs."""
+
+    def to_config_resource(self, name: str) -> ConfigResource:
+        """Return the Kafka config resource of the resource with this name."""
+        return ConfigResource(self.config_scope, name)
+
+    def list_undeletable_keys(self, name: str) -> frozenset[str]:
+        """Return the keys that Kafka refuses to delete."""
+        return frozenset()
+
+    def report_missing(self, desired: DesiredResource, live: LiveState) -> Diagnostic:
+        """Return the error that a declared resource does not exist."""
+        raise NotImplementedError
+
+    @property
+    def catalog(self) -> Catalog:
+        """The catalog of the kind's config keys."""
+        return load_catalog(self.config_scope)
+
+    def select(self, name: str, body: object | None, owned: OwnedRecord | None) -> Selections:
+        """Select the declared and owned keys, and all other overrides of the resource."""
+        body = narrow_optional(body, ConfigsBody)
+        keys = frozenset(body.configs if body else ()) | frozenset(get_applied(owned))
+        return self.select_configs(ConfigQuery(self.to_config_resource(name), keys, overrides=True))
+
+    def diff(
+        self,
+        resource: ResourceId,
+        desired: DesiredResource | None,
+        live: LiveState,
+        owned: OwnedRecord | None,
+        context: PlanContext,
+    ) -> Difference:
+        """See `Kind`."""
+        entries = self.find_entries(resource.name, live)
+        if desired is not None and entries is None:
+            return Difference(None, owned, (), (self.report_missing(desired, live),))
+        live_configs = self.build_live_configs(resource.name, entries or {})
+        body = desired.get_body(ConfigsBody) if desired else ConfigsBody()
+        configs = diff_configs(
+            live_configs, body.configs, get_applied(owned), reset_unmanaged=body.remove_unmanaged
+        )
+        if desired is None:
+            return self._diff_undeclared(resource, configs)
+        change = None
+        diagnostics = [_warn_kept_config(resource, key, desired) for key in configs.kept]
+        diagnostics += [
+            warn_literal_secret(str(resource), key, desired.source) for key in configs.literal_secrets
+        ]
+        drifted = tuple(f"configs.{key}" for key in configs.drifted)
+        if configs.fields:
+            reason = Reason.DRIFTED if configs.drifted else Reason.CHANGED
+            fields = self._assess_fields(configs)
+            risk = find_highest_risk(fields)
+            change = Change(resource, Action.UPDATE, reason, risk, fields, desired.source)
+            # Resetting a key because of ``unmanagedConfigs: remove`` is an adoption only before the first
+            # apply.
+            adopted_paths = [
+                f"configs.{key}" for key in configs.unowned if key in body.configs or owned is None
+            ]
+            if adopted_paths:
+                change, adoption = adopt_settings(change, desired, adopted_paths, drifted, Reason.CHANGED)
+                diagnostics.append(adoption)
+        record = self.make_record(configs.owned)
+        return Difference(change, record, configs.unmanaged, tuple(diagnostics), drifted=drifted)
+
+    def build_live_configs(self, name: str, entries: Mapping[str, ConfigEntry]) -> LiveConfigs:
+        """Return the live configs of a resource in the form that a diff needs."""
+        return LiveConfigs(
+            f"{self.name}/{name}",
+            entries,
+            get_own_source(self.to_config_resource(name)),
+            self.catalog,
+            self.list_undeletable_keys(name),
+        )
+
+    def _diff_undeclared(self, resource: ResourceId, configs: ConfigDiff) -> Difference:
+        """Return the difference of an orphan: an update that resets the owned keys."""
+        fields = self._assess_fields(configs)
+        return Difference(Change(resource, Action.UPDATE, Reason.ORPHANED, find_highest_risk(fields), fields))
+
+    def _assess_fields(self, configs: ConfigDiff) -> tuple[FieldChange, ...]:
+        return tuple(self.assess_field(Action.UPDATE, field) for field in configs.fields)
+
+    def describe_declared(self, desired: DesiredResource) -> Mapping[str, object]:
+        """Return the declared configs."""
+        return {"configs": compute_overrides(self.catalog, desired.get_body(ConfigsBody).configs)}
+
+    def describe_live(
+        self,
+        resource: ResourceId,
+        desired: DesiredResource | None,
+        live: LiveState,
+        owned: OwnedRecord | None,
+    ) -> Mapping[str, object] | None:
+        """Return the live overrides of the resource; None if the resource does not exist."""
+        entries = self.find_entries(resource.name, live)
+        if entries is None:
+            return None
+        own_source = get_own_source(self.to_config_resource(resource.name))
+        return {"configs": filter_overrides(entries, own_source)}
+
+    def normalize_field(self, resource: ResourceId, field: FieldChange) -> FieldChange:
+        """See `providers.kafka.plan_evidence`."""
+        return normalize_config(self.config_scope, field)
+
+    def plan_operations(
+        self,
+        change: Change,
+        desired: DesiredResource | None,
+        live: LiveState,
+        owned: OwnedRecord | None,
+        context: PlanContext,
+    ) -> tuple[Operation, ...]:
+        """Plan an operation for each stage of the change (see `divide_into_stages`)."""
+        entries = self.find_entries(change.id.name, live) or {}
+        stages = self.divide_into_stages(filter_config_fields(change.fields), entries)
+        config_resource = self.to_config_resource(change.id.name)
+        return tuple(build_config_operations(change.id, config_resource, stages, get_applied(owned)))
+
+    def divide_into_stages(
+        self, fields: Sequence[FieldChange], entries: Mapping[str, ConfigEntry]
+    ) -> Sequence[Sequence[FieldChange]]:
+        """Divide fields into stages, each of which becomes one atomic operation."""
+        return group_by_occurrence(fields)
+
+    def merge_ownership(
+        self,
+        before: OwnedRecord | None,
+        after: OwnedRecord | None,
+        done: tuple[Operation, ...],
+        all_done: bool,
+    ) -> OwnedRecord | None:
+        """See `Kind`."""
+        if all_done:
+            return after
+        if not done:
+            return before
+        keys = frozenset(item.key for op in done for item in list_ops(op))
+        return self.make_record(merge_fields(get_applied(before), get_applied(after), keys))
+
+    def is_self_contained(self, name: str, body: object) -> bool:
+        """Return True, because the diff only needs the live configs of this resource."""
+        return True
+
+    def find_live_key(self, name: str, body: object | None, owned: OwnedRecord | None) -> LiveKey:
+        """Return the key of the live configs."""
+        return LiveKey(self.name, name)
+
+    def list_facts(self, body: object, owned: OwnedRecord | None) -> DeclaredFacts | None:
+        """Return the facts about the declared and owned configs."""
+        body = narrow(body, ConfigsBody)
+        return compute_declared_override_facts(
+            self.config_scope,
+            body.configs,
+            get_applied(owned),
+            remove_unmanaged=body.remove_unmanaged,
+        )
+
+    def to_json(self, name: str, body: object) -> JsonObject:
+        """See `Kind`. Default values are omitted."""
+        body = narrow(body, ConfigsBody)
+        document: dict[str, JsonValue] = {"configs": dump_config_values(body.configs, self.catalog)}
+        document |= {"removeUnmanaged": True} if body.remove_unmanaged else {}
+        return document | ({"adopt": True} if body.adopt else {})
+
+    def from_json(self, json: JsonObject) -> ConfigsBody:
+        """See `Kind`."""
+        remove, adopt = as_bool(json.get("removeUnmanaged", False)), as_bool(json.get("adopt", False))
+        return ConfigsBody(bind_config_values(as_object(json["configs"])), remove, adopt)
+
+    def find_edits(self, change: Change, declared: DeclaredFields) -> ManifestEdits:
+        """See `providers.kafka.manifest_edits`."""
+        return ManifestEdits(tuple(find_config_edits(change)))
+
+    def is_field_claimed(self, field: FieldChange, stated: JsonObject) -> bool:
+        """See `providers.kafka.manifest_edits`."""
+        return is_setting_claimed(field, stated)
+
+    def render_spec_lines(self, change: Change) -> Sequence[str]:
+        """See `providers.kafka.manifest_edits`."""
+        return render_declared_configs(change.fields)
+
+    def is_same_value(self, path: SpecPath, text: str, value: JsonValue) -> bool:
+        """Return whether Kafka parses both strings to the same config value."""
+        return isinstance(value, str) and self.catalog.is_same_value(str(path[-1]), text, value)
+
+    def is_as_changed(self, name: str, before: object | None, after: object, change: Change) -> bool:
+        """See `providers.kafka.manifest_edits`."""
+        before = narrow_optional(before, ConfigsBody)
+        after = narrow(after, ConfigsBody)
+        return is_as_changed(lambda body: self.to_json(name, body), before, after, change, self.catalog)
+
+
+def _warn_kept_config(resource: ResourceId, key: str, desired: DesiredResource) -> Diagnostic:
+    return warning(
+        "undeletable-config",
+        "Config kept by the cluster",
+        f"'{key}' is no longer declared, but Kafka refuses to delete it from the cluster default. Its value "
+        "stays, and kdeclare no longer manages it.",
+        place=desired.source,
+        resource=str(resource),
+        subject=key,
+    )

@@ -1,0 +1,112 @@
+"""Read the configs of groups and of client metrics subscriptions.
+
+The configs of topics and brokers are read with the rest of the cluster (`providers.kafka.collector`).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
+
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.live.collector import Collector, CollectResult, ExpectedObjects
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.parts import Connections
+from kdeclare.providers.kafka.collector import merge_config_queries
+from kdeclare.providers.kafka.connection import KafkaConnection
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.port import (
+    CLUSTER_AUTHORIZATION_FAILED,
+    GROUP_AUTHORIZATION_FAILED,
+    Cluster,
+    ConfigQuery,
+    Configs,
+)
+
+LISTED_SCOPES = (ConfigScope.GROUP, ConfigScope.CLIENT_METRICS)
+_NOT_PERMITTED = (GROUP_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedConfigsSelection:
+    """The groups and subscriptions whose configs are to be read.
+
+    every: the types of which all resources with overrides are read.
+    """
+
+    queries: Mapping[ConfigResource, ConfigQuery] = field(default_factory=dict)
+    every: frozenset[ConfigScope] = frozenset()
+
+    def merge(self, others: Sequence["ListedConfigsSelection"]) -> "ListedConfigsSelection":
+        """See `Selection`."""
+        queries = dict(self.queries)
+        for other in others:
+            for resource, query in other.queries.items():
+                earlier = queries.get(resource)
+                queries[resource] = query if earlier is None else merge_config_queries(earlier, query)
+        return ListedConfigsSelection(queries, self.every.union(*(other.every for other in others)))
+
+
+@dataclass(frozen=True, slots=True)
+class ListedConfigsState:
+    """The configs of groups and subscriptions.
+
+    configs: all overrides, and the keys that were requested by name, by resource.
+    hidden: the selected resources whose configs the principal may not describe.
+    unlisted: why the principal cannot see which resources of a type exist, by type.
+    """
+
+    configs: Mapping[ConfigResource, Configs] = field(default_factory=dict)
+    hidden: frozenset[ConfigResource] = frozenset()
+    unlisted: Mapping[ConfigScope, Fault] = field(default_factory=dict)
+
+
+def read_listed_configs(connections: Connections, selection: ListedConfigsSelection) -> ListedConfigsState:
+    """Read the selected configs. Raises Fault if the cluster does not respond."""
+    cluster = connections.get(KafkaConnection).cluster
+    queries = dict(selection.queries)
+    unlisted: dict[ConfigScope, Fault] = {}
+    for scope in sorted(selection.every):
+        try:
+            listed = cluster.list_config_resources(scope)
+        except Fault as fault:
+            if fault.error not in (*_NOT_PERMITTED, "UNSUPPORTED_VERSION"):
+                raise
+            unlisted[scope] = fault
+        else:
+            for resource in listed:
+                query = ConfigQuery(resource, overrides=True)
+                earlier = queries.get(resource)
+                queries[resource] = query if earlier is None else merge_config_queries(earlier, query)
+    configs, hidden = _describe(cluster, queries.values())
+    return ListedConfigsState(configs, hidden, unlisted)
+
+
+def _describe(
+    cluster: Cluster, queries: Iterable[ConfigQuery]
+) -> tuple[Mapping[ConfigResource, Configs], frozenset[ConfigResource]]:
+    """Return the configs by resource, and the resources that the principal may not describe."""
+    configs: dict[ConfigResource, Configs] = {}
+    hidden: set[ConfigResource] = set()
+    requested = list(queries)
+    answers = cluster.describe_configs_partially(requested) if requested else {}
+    for resource, answer in answers.items():
+        if not isinstance(answer, Fault):
+            configs[resource] = answer
+        elif answer.error in _NOT_PERMITTED:
+            hidden.add(resource)
+        else:
+            raise answer
+    return configs, frozenset(hidden)
+
+
+def _read_expected(
+    connections: Connections, selection: ListedConfigsSelection, expected: ExpectedObjects
+) -> CollectResult:
+    """Read the selected configs, and those of all resources if the plan counts unmanaged objects."""
+    if expected.reads_all_names:
+        scopes = frozenset(resource.scope for resource in selection.queries)
+        selection = selection.merge([ListedConfigsSelection(every=scopes)])
+    return CollectResult(read_listed_configs(connections, selection))
+
+
+LISTED_CONFIGS = Collector(ListedConfigsSelection, read_listed_configs, read_expected=_read_expected)
+"""Reads these configs only if a plan selects them. So other projects need no permission for them."""

@@ -1,0 +1,116 @@
+"""Groups and client metrics subscriptions in fleet snapshots and audits: one row for each with overrides."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+
+from kdeclare.core.jsontypes import JsonObject, JsonValue, as_list, as_object, as_text
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.live.live_codec import LiveKey, LiveListing, LiveObject
+from kdeclare.core.parts import Connections, LiveState
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.providers.kafka.fleet.codec import bind_config_entries, dump_config_entries
+from kdeclare.providers.kafka.fleet.facts import ConfigAuditRules, compute_override_facts
+from kdeclare.providers.kafka.fleet.history import flatten_body
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.listed_configs.collector import (
+    LISTED_SCOPES,
+    ListedConfigsSelection,
+    ListedConfigsState,
+    read_listed_configs,
+)
+from kdeclare.providers.kafka.live import ConfigEntry
+from kdeclare.providers.kafka.port import Configs
+
+GROUP_CONFIG = "GroupConfig"
+CLIENT_METRICS = "ClientMetrics"
+_KINDS_BY_SCOPE = {ConfigScope.GROUP: GROUP_CONFIG, ConfigScope.CLIENT_METRICS: CLIENT_METRICS}
+"""The type of live objects for each type of config resource, which equals the name of the kind."""
+_SCOPES_BY_KIND = {kind: scope for scope, kind in _KINDS_BY_SCOPE.items()}
+_UNSUPPORTED = "UNSUPPORTED_VERSION"
+
+
+def to_listed_resource(kind: str, name: str) -> ConfigResource:
+    """Return the Kafka config resource of a resource of these kinds."""
+    return ConfigResource(_SCOPES_BY_KIND[kind], name)
+
+
+class ListedConfigsCodec:
+    """See `LiveCodec`. Reading takes one request per type (ListConfigResources), then DescribeConfigs."""
+
+    name = "kafka-listed-configs"
+    sorts = frozenset(_SCOPES_BY_KIND)
+    identifies_system = False
+    groups = False
+    context: tuple[object, ...] = ()
+    nouns: Mapping[str, tuple[str, str]] = {}
+    """Empty, because reports on a cluster do not count these objects."""
+    internal_marker: str | None = None
+
+    def list_objects(self, connections: Connections) -> LiveListing:
+        """Read all groups and subscriptions with overrides.
+
+        Raises Fault if the principal may not list them. A type that the brokers cannot list is recorded in
+        the system's data, so that only audits that declare such resources report it.
+        """
+        state = read_listed_configs(connections, ListedConfigsSelection(every=frozenset(LISTED_SCOPES)))
+        for fault in state.unlisted.values():
+            if fault.error != _UNSUPPORTED:
+                raise fault
+        return LiveListing({"unlisted": sorted(state.unlisted)}, _list_objects(state))
+
+    def decode(self, system: str, objects: Iterable[tuple[LiveKey, str]]) -> ListedConfigsState:
+        """Return the configs of these resources."""
+        configs: dict[ConfigResource, Configs] = {}
+        for (kind, name), text in objects:
+            resource = to_listed_resource(kind, name)
+            configs[resource] = bind_config_entries(resource, json.loads(text)["configs"])
+        scopes = as_list(as_object(json.loads(system))["unlisted"])
+        fault = Fault(_UNSUPPORTED, "these brokers cannot list such resources")
+        return ListedConfigsState(configs, unlisted={ConfigScope(as_text(name)): fault for name in scopes})
+
+    def has_object(self, key: LiveKey, live: LiveState) -> bool:
+        """Return whether the resource has overrides. If the brokers cannot list its type, return True."""
+        state, resource = live.get(ListedConfigsState), to_listed_resource(*key)
+        return resource in state.configs or resource.scope in state.unlisted
+
+    def find_identity(self, key: LiveKey, live: LiveState) -> str | None:
+        """Return None: these resources have no identity that could change."""
+        return None
+
+    def is_reported(self, key: LiveKey, body: str) -> bool:
+        """Return True: Kafka sets no such configs itself."""
+        return True
+
+    def flatten_body(self, sort: str, body: JsonObject) -> Mapping[str, JsonValue]:
+        """See `DescribesFields`."""
+        return flatten_body(body)
+
+    def format_field_name(self, sort: str, path: str) -> str | None:
+        """Return None: configs have the same names as in plans."""
+        return None
+
+
+class ListedConfigRules(ConfigAuditRules):
+    """The audit rules for groups and subscriptions."""
+
+    def find_entries(
+        self, resource: ResourceId, live: LiveState
+    ) -> tuple[ConfigResource, Mapping[str, ConfigEntry]]:
+        """See `ConfigAuditRules`."""
+        config_resource = to_listed_resource(resource.kind, resource.name)
+        return config_resource, live.get(ListedConfigsState).configs[config_resource]
+
+    def get_scope(self, resource: ResourceId) -> ConfigScope:
+        """See `ConfigAuditRules`."""
+        return _SCOPES_BY_KIND[resource.kind]
+
+
+def _list_objects(state: ListedConfigsState) -> Iterator[LiveObject]:
+    for resource in sorted({*state.configs, *state.hidden}):
+        key = LiveKey(_KINDS_BY_SCOPE[resource.scope], resource.name)
+        if resource in state.hidden:
+            yield LiveObject(key, error="The principal may not describe the configs.")
+        else:
+            entries = state.configs[resource]
+            body = {"configs": dump_config_entries(resource, entries)}
+            yield LiveObject(key, body, facts=compute_override_facts(resource, entries))

@@ -1,0 +1,101 @@
+"""Kind `GroupConfig`: the dynamic configs of one consumer, share or streams group (KIP-848, KIP-932)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.resources.adoption import SettingsLifecycle
+from kdeclare.core.resources.changes import Action, FieldChange
+from kdeclare.core.resources.kind import SpecProblem, narrow
+from kdeclare.core.resources.owned_record import OwnedRecord
+from kdeclare.core.resources.policy_subjects import PolicyField, PolicyWords
+from kdeclare.core.resources.raw_text import RawText
+from kdeclare.providers.kafka.config.catalog.key_docs import make_schema_extra
+from kdeclare.providers.kafka.config.config_diff import LiveConfigs
+from kdeclare.providers.kafka.config.config_record import Applied, ConfigsRecord
+from kdeclare.providers.kafka.config.config_value import (
+    CONFIGS_DESCRIPTION,
+    UNMANAGED_DESCRIPTION,
+    ConfigValue,
+    Value,
+    parse_config_values,
+)
+from kdeclare.providers.kafka.config.configs_kind import ConfigsBody
+from kdeclare.providers.kafka.ids import ConfigScope
+from kdeclare.providers.kafka.listed_configs.kind import ListedConfigsKind
+from kdeclare.providers.kafka.manifest_edits import render_config_lines
+from kdeclare.providers.kafka.policies.declared_topics import list_scope_key_types
+from kdeclare.providers.kafka.risks import assess_group_field
+
+
+class GroupConfigSpec(BaseModel):
+    """The ``spec`` of a GroupConfig manifest."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+    configs: Annotated[
+        dict[str, Any],
+        RawText(may_be_secret=True),
+        Field(description=CONFIGS_DESCRIPTION, json_schema_extra=make_schema_extra(ConfigScope.GROUP)),
+    ] = {}
+    unmanagedConfigs: Annotated[  # noqa: N815
+        Literal["keep", "remove"], Field(description=UNMANAGED_DESCRIPTION)
+    ] = "keep"
+    lifecycle: Annotated[
+        SettingsLifecycle, Field(description="How to treat configs that other clients set.")
+    ] = SettingsLifecycle()
+
+
+@dataclass(frozen=True, slots=True)
+class GroupConfigRecord(ConfigsRecord):
+    """The owned configs of one group."""
+
+
+class GroupConfigKind(ListedConfigsKind):
+    """Dynamic group configs. ``metadata.name`` is the group id."""
+
+    name = "GroupConfig"
+    spec: type[BaseModel] = GroupConfigSpec
+    record: type[OwnedRecord] = GroupConfigRecord
+    config_scope = ConfigScope.GROUP
+    noun, plural = "group", "groups"
+    policy_words = PolicyWords(
+        {"configs": PolicyField(dict[str, str], keys=partial(list_scope_key_types, ConfigScope.GROUP))}
+    )
+
+    def parse(self, name: str, spec: BaseModel) -> tuple[ConfigsBody, tuple[SpecProblem, ...]]:
+        """See `Kind`."""
+        spec = narrow(spec, GroupConfigSpec)
+        values, problems = parse_config_values(f"{self.name}/{name}", spec.configs, self.catalog)
+        configs = {key: _strip_blanks(value) for key, value in values.items()}
+        return ConfigsBody(configs, spec.unmanagedConfigs == "remove", spec.lifecycle.adopt), problems
+
+    def make_record(self, configs: Mapping[str, Applied]) -> GroupConfigRecord:
+        """See `ConfigsKind`."""
+        return GroupConfigRecord(configs)
+
+    def assess_field(self, action: Action, field: FieldChange) -> FieldChange:
+        """See `providers.kafka.risks`."""
+        return assess_group_field(field)
+
+    def render_spec(self, live_configs: LiveConfigs, keys: Sequence[str]) -> list[str]:
+        """See `ListedConfigsKind`."""
+        return render_config_lines(live_configs, keys)
+
+    def name_permission(self, name: str) -> str:
+        """See `ListedConfigsKind`."""
+        return f"DescribeConfigs on group {name}"
+
+
+def _strip_blanks(value: ConfigValue) -> ConfigValue:
+    """Return the value without blanks around it.
+
+    Brokers accept such blanks, but the group coordinator then ignores the configs of the group, and the group
+    is not listed (docs/kafka-observed.md).
+    """
+    if isinstance(value, Value) and isinstance(value.value, str) and value.value != value.value.strip():
+        return replace(value, value=value.value.strip())
+    return value

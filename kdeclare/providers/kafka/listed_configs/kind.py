@@ -1,0 +1,144 @@
+"""The common part of `GroupConfig` and `ClientMetrics`: live configs, names, exports, and audits."""
+
+from abc import abstractmethod
+from collections.abc import Collection, Mapping, Sequence, Set
+
+from kdeclare.core.diagnostics import Diagnostic, denied, warning
+from kdeclare.core.live.collector import Selections
+from kdeclare.core.parts import Connections, LiveState, PlanContext
+from kdeclare.core.resources.audit_rules import AuditRules
+from kdeclare.core.resources.changes import Change
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import DesiredResource, Difference
+from kdeclare.core.resources.manifest_capabilities import Export, ExportRequest, OmittedObjects
+from kdeclare.core.resources.manifest_text import render_manifest
+from kdeclare.core.resources.owned_record import OwnedRecord
+from kdeclare.core.resources.plan_capabilities import Evidence
+from kdeclare.core.resources.policy_subjects import PolicyWords
+from kdeclare.providers.kafka.config.config_diff import LiveConfigs
+from kdeclare.providers.kafka.config.configs_kind import ConfigsKind
+from kdeclare.providers.kafka.connection import KafkaConnection
+from kdeclare.providers.kafka.listed_configs.collector import (
+    ListedConfigsSelection,
+    ListedConfigsState,
+    read_listed_configs,
+)
+from kdeclare.providers.kafka.listed_configs.fleet import ListedConfigRules
+from kdeclare.providers.kafka.live import ConfigEntry, get_own_source
+from kdeclare.providers.kafka.port import ConfigQuery
+
+
+class ListedConfigsKind(ConfigsKind):
+    """Base class of kinds for groups and client metrics subscriptions.
+
+    noun, plural: the display names of the objects.
+    Every name counts as existing, because Kafka stores configs for names that nothing uses yet.
+    """
+
+    noun: str
+    plural: str
+    policy_words: PolicyWords
+    audit_rules: AuditRules = ListedConfigRules()
+
+    @abstractmethod
+    def render_spec(self, live_configs: LiveConfigs, keys: Sequence[str]) -> list[str]:
+        """Return the lines of a manifest's ``spec`` that declare the overrides of ``keys``."""
+
+    @abstractmethod
+    def name_permission(self, name: str) -> str:
+        """Return the permission for reading the configs of a resource."""
+
+    def select_configs(self, query: ConfigQuery) -> Selections:
+        """See `ConfigsKind`."""
+        return (ListedConfigsSelection({query.resource: query}),)
+
+    def find_entries(self, name: str, live: LiveState) -> Mapping[str, ConfigEntry] | None:
+        """Return the live configs; empty if Kafka stores none."""
+        return live.get(ListedConfigsState).configs.get(self.to_config_resource(name), {})
+
+    def diff(
+        self,
+        resource: ResourceId,
+        desired: DesiredResource | None,
+        live: LiveState,
+        owned: OwnedRecord | None,
+        context: PlanContext,
+    ) -> Difference:
+        """See `Kind`. A resource that the principal may not see is left unchanged and stays owned."""
+        state = live.get(ListedConfigsState)
+        config_resource = self.to_config_resource(resource.name)
+        is_unlisted = self.config_scope in state.unlisted and config_resource not in state.configs
+        if config_resource in state.hidden or is_unlisted:
+            return Difference(None, owned, diagnostics=(self._report_hidden(resource, desired),))
+        return super().diff(resource, desired, live, owned, context)
+
+    def find_proven_fields(self, change: Change, evidence: Evidence) -> Set[str]:
+        """Return an empty set: each change of a key is one operation, which proves it."""
+        return frozenset()
+
+    def select_every(self) -> Selections:
+        """Select every resource that has overrides."""
+        return (ListedConfigsSelection(every=frozenset({self.config_scope})),)
+
+    def list_live(self, live: LiveState) -> Collection[str]:
+        """Return the names of all resources that have overrides. Raises Fault if they cannot be listed."""
+        state = live.get(ListedConfigsState)
+        if self.config_scope in state.unlisted:
+            raise state.unlisted[self.config_scope]
+        return [resource.name for resource in state.configs if resource.scope is self.config_scope]
+
+    def list_names(self, connections: Connections) -> Sequence[str]:
+        """Return the names of all resources that have overrides."""
+        cluster = connections.get(KafkaConnection).cluster
+        return sorted(resource.name for resource in cluster.list_config_resources(self.config_scope))
+
+    def export(self, connections: Connections, request: ExportRequest) -> Export:
+        """Return one manifest for each resource with overrides."""
+        state = read_listed_configs(connections, ListedConfigsSelection(every=frozenset({self.config_scope})))
+        if self.config_scope in state.unlisted:
+            reason = f"{self.name}: {self._explain_unlisted(state)}"
+            return Export({}, (OmittedObjects(1, "kind", "kinds", reason),))
+        requested = sorted(r.name for r in state.configs if request.matches(r.name))
+        permitted = [name for name in requested if request.permits(ResourceId(self.name, name))]
+        manifests = {name: self._render_manifest(name, state) for name in permitted}
+        out_of_scope_count = len(requested) - len(permitted)
+        return Export(
+            manifests,
+            (
+                OmittedObjects(
+                    out_of_scope_count, self.noun, self.plural, "outside the scope of the project"
+                ),
+                OmittedObjects(
+                    len(state.hidden), self.noun, self.plural, "whose configs the principal may not describe"
+                ),
+            ),
+        )
+
+    def _render_manifest(self, name: str, state: ListedConfigsState) -> str:
+        config_resource = self.to_config_resource(name)
+        own_source = get_own_source(config_resource)
+        entries = state.configs[config_resource]
+        keys = sorted(key for key, entry in entries.items() if entry.source is own_source)
+        return render_manifest(
+            self.name, name, self.render_spec(self.build_live_configs(name, entries), keys), []
+        )
+
+    def _explain_unlisted(self, state: ListedConfigsState) -> str:
+        fault = state.unlisted[self.config_scope]
+        if fault.error == "UNSUPPORTED_VERSION":
+            return f"these brokers cannot list {self.plural} with configs (Kafka 4.1 or later can)"
+        return f"the principal may not list {self.plural} with configs"
+
+    def _report_hidden(self, resource: ResourceId, desired: DesiredResource | None) -> Diagnostic:
+        make_diagnostic, outcome = (
+            (denied, "is left unchanged") if desired else (warning, "is left unchanged and stays owned")
+        )
+        permission = self.name_permission(resource.name)
+        return make_diagnostic(
+            "not-visible",
+            "Configs not visible",
+            f"{resource} {outcome}: without {permission}, kdeclare cannot see its configs.",
+            hint=f"Request {permission}.",
+            place=desired.source if desired else None,
+            resource=str(resource),
+        )
