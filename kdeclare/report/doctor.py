@@ -16,7 +16,7 @@ from kdeclare.report.elements.values import format_count, sanitize_for_terminal
 
 @dataclass(frozen=True, slots=True)
 class DoctorView:
-    """The results of all checks. A section depends on the sections before it."""
+    """The results of all checks. Each section depends on the sections before it."""
 
     sections: tuple[CheckSection, ...]
 
@@ -26,9 +26,9 @@ class DoctorView:
 
     @property
     def skipped_titles(self) -> tuple[str, ...]:
-        """The titles of sections with skipped checks that have a hint, so that the user can enable them.
+        """The titles of sections that contain a skipped check with a hint. Users can enable these checks.
 
-        Skipped checks without a hint are ignored: they do not apply, or are not possible.
+        A skipped check without a hint does not apply, or is not possible.
         """
         return tuple(
             section.title
@@ -61,7 +61,7 @@ class CheckDocument:
 
 @dataclass(frozen=True, slots=True)
 class DoctorDocument:
-    """The results of all checks. A section depends on the sections before it."""
+    """The results of all checks. Each section depends on the sections before it."""
 
     outcome: Annotated[
         str, OneOf("ok", "warning", "failed"), Field(description="The worst result of all checks.")

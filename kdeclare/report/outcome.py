@@ -99,7 +99,7 @@ def run_outcome(run: ApplyResult) -> Outcome:
     if denials:
         if not done_count:
             return Outcome("denied", f"Nothing was {verb.lower()} {target}: {denials}.", ExitCode.DENIED)
-        # Changes denied during planning are not operations: "17 of 17" would claim that everything is done.
+        # A change denied during planning has no operation, so "17 of 17" would hide the denial.
         counts = f"{progress if done_count < total else f'{done_count:,} done'}, {denials}"
         headline = f"Partially {verb.lower()} {target}: {counts}."
         return Outcome("denied", headline, ExitCode.DENIED, f"partially {verb.lower()}: {counts}")
@@ -254,7 +254,7 @@ def _list_unsuccessful(run: ApplyResult) -> Iterator[tuple[Operation, Status]]:
 
 
 def _has_only_system_denials(run: ApplyResult) -> bool:
-    """Whether every unsuccessful operation or one of its dependencies was refused by a broker policy."""
+    """Whether broker policies are the cause of every unsuccessful operation (see `_is_denied_by_system`)."""
     return all(_is_denied_by_system(run, op.id) for op, _ in _list_unsuccessful(run))
 
 

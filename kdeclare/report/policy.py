@@ -172,7 +172,7 @@ def compute_check_outcome(view: PolicyCheckView) -> Outcome:
 
 
 def _explain_unused_policies(view: PolicyCheckView) -> str:
-    """Report how many policies apply to no resource, because their selectors or actions may be wrong."""
+    """Report how many policies apply to no resource. Their selectors or actions may be wrong."""
     unused_count = sum(not row.asked for row in count_by_policy(view))
     if not unused_count:
         return ""

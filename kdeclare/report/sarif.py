@@ -49,7 +49,7 @@ class Checkout:
 
 
 NO_CHECKOUT = Checkout()
-"""Used if source positions are relative to the top folder of the checkout."""
+"""The paths for source positions that are already relative to the top folder of the checkout."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +223,10 @@ def build_validation_sarif(view: ValidationView, checkout: Checkout = NO_CHECKOU
 def build_problem_sarif(
     diagnostics: Iterable[Diagnostic], checkout: Checkout = NO_CHECKOUT, category: str = PROBLEM_CATEGORY
 ) -> dict[str, Any]:
-    """Build the log of a command that failed. category: the category of the log if the command succeeds."""
+    """Build the log of a command that failed.
+
+    category: the category that the command's log has when the command succeeds.
+    """
     findings = [_build_diagnostic_finding(item, {}) for item in sort_diagnostics(diagnostics)]
     return _build_log(findings, category, checkout, is_successful=False)
 
@@ -275,7 +278,7 @@ def _select_most_urgent(findings: Sequence[_SarifFinding]) -> Sequence[_SarifFin
 def _get_fallback_location(locations: Iterable[SarifLocation | None], checkout: Checkout) -> SarifLocation:
     """Return the location for results without a position, because GitHub rejects results without a location.
 
-    This is the project file. If no project file is known, it is the first file that the log mentions.
+    The location is in the project file. If no project file is known, it is in the first file of the log.
     """
     if not checkout.project:
         first_location = next((where for where in locations if where is not None), None)
@@ -346,7 +349,7 @@ def _build_verdict_finding(verdict: Verdict, positions: Mapping[str, SourcePosit
 
 
 def _build_risk_finding(change: Change, risk: Risk) -> _SarifFinding:
-    """Build the finding for one risk of a change. Risks do not prevent an apply, so it is not an error."""
+    """Build the finding for one risk of a change. The finding is not an error, because apply is possible."""
     level = "warning" if risk in SEVERE_RISKS else "note"
     causes = [cause.text for cause in list_risk_causes(change) if cause.risk is risk and cause.text]
     return _SarifFinding(

@@ -65,7 +65,7 @@ def broker_properties(settings: SandboxSettings, broker_id: int, *log_dirs: Path
 
 
 def _format_protocol_map(names: Iterable[str]) -> str:
-    """Return a map of listeners to security protocols, in which both have the same name."""
+    """Return a map of listeners to security protocols. Each listener has the name of its protocol."""
     return ",".join(f"{name}:{name}" for name in names)
 
 

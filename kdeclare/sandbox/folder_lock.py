@@ -26,7 +26,7 @@ def hold_lock(path: Path, on_wait: Callable[[], None]) -> Iterator[None]:
 
 
 def _acquire_lock(path: Path, on_wait: Callable[[], None]) -> int:
-    import fcntl  # exists only on POSIX; on other systems, this module must also be importable
+    import fcntl  # only on POSIX, but this module must be importable on all systems
 
     has_reported = False
     while True:

@@ -17,7 +17,8 @@ from kdeclare.sandbox.jars import KafkaJars, Progress, ignore_progress, kafka_ja
 from kdeclare.sandbox.layout import Layout, ProcessFiles, write_atomically
 from kdeclare.sandbox.settings import SandboxSettings
 
-# Kafka's variable for heap options. It overrides the heap options of brokers, for sandboxes with many topics.
+# Kafka's environment variable for heap options. If it is set, brokers use these options. Sandboxes with many
+# topics need a larger heap.
 HEAP_VARIABLE = "KAFKA_HEAP_OPTS"
 
 # In short runs on few cores, the second JIT compiler and a concurrent garbage collector cost more time than

@@ -89,7 +89,7 @@ TIMEOUT_SECONDS = 300.0
 class SandboxStartup:
     """A sandbox to start.
 
-    down: the ids of the brokers to start. workers: the workers to start; None if no worker must be started.
+    down: the ids of the brokers to start. workers: the workers to start; None if there are none to start.
     """
 
     layout: Layout
@@ -126,8 +126,8 @@ def start_all(
 ) -> tuple[SandboxStatus, ...]:
     """Start several sandboxes in parallel, and return their statuses in the order of ``all_settings``.
 
-    All sandboxes are checked before the first sandbox is created. If one sandbox cannot be started, the
-    sandboxes that were not running are not started. timeout and errors: as in `start`.
+    All sandboxes are checked before the first sandbox is created. If one sandbox cannot be started, all
+    processes that this call has started are killed. timeout and errors: as in `start`.
     """
     with ExitStack() as stack:
         claimed_layouts = [_claim_layout(stack, settings, progress) for settings in all_settings]

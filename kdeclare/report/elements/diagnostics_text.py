@@ -19,7 +19,8 @@ def render_diagnostics(
 ) -> str:
     """Render one paragraph per diagnostic, errors first. If there are no diagnostics, the result is empty.
 
-    fold: the number of diagnostics with the same code above which only half as many are shown, and counted.
+    fold: the maximum number of diagnostics with the same code that are all shown. If there are more, half of
+    this number is shown, and the rest are counted.
     """
     sorted_diagnostics = sort_diagnostics(diagnostics)
     totals = Counter((d.severity, d.code) for d in sorted_diagnostics)
@@ -144,9 +145,9 @@ def format_policy_counts(verdicts: Iterable[Verdict]) -> str:
 def render_policies(
     verdicts: Sequence[Verdict], shown_verdicts: Sequence[Verdict], style: Style = PLAIN, hint: str = ""
 ) -> str:
-    """Render the number of verdicts that allow, and a line for each verdict in ``shown_verdicts``.
+    """Render the policy counts of all verdicts, and a line for each verdict in ``shown_verdicts``.
 
-    verdicts: all verdicts, which are counted. hint: the hint for denials (see `find_denial_hint`).
+    verdicts: all verdicts. hint: the hint for denials (see `find_denial_hint`).
     """
     lines = render_verdict_lines(shown_verdicts, style, with_resource=True)
     if hint:

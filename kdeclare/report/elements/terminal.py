@@ -75,8 +75,8 @@ class Column:
     """A column of a table.
 
     right: whether cells are right-aligned, as for numbers. elision: the position at which long cells are
-    elided. With NEVER, cells are only elided, at the end, if eliding other columns is not enough. least: the
-    minimum width of an elided cell in characters.
+    elided. The cells of a NEVER column are elided (at the end) only if eliding other columns is not enough.
+    least: the minimum width of an elided cell in characters.
     """
 
     title: str

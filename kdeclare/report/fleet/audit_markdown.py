@@ -61,7 +61,7 @@ def _render_footer(audit: Audit) -> str:
     timing = f"taken {format_time(summary.taken_at)} in {format_duration(summary.seconds)}"
     return (
         f"Audit {escape_code(summary.audit_id)} · {timing} · more findings in report.html, "
-        f"all findings in the tables next to it\n"
+        f"all findings in the Parquet tables in the same folder\n"
     )
 
 

@@ -1,4 +1,7 @@
-"""Render an audit as an HTML page. Its data contains each string once; table columns are string indexes."""
+"""Render an audit as an HTML page.
+
+The data of the page contains each string once. Table columns contain indexes of strings.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime

@@ -284,8 +284,8 @@ _EXIT_WITHOUT_CHANGES = {
     AppliedStatus.STALE: ExitCode.STALE,
     AppliedStatus.LOCKED: ExitCode.LOCKED,
 }
-"""The statuses of clusters in which nothing was changed. If all clusters have the same status, the command
-returns the exit code of the status."""
+"""The exit code of ``fleet apply`` if all attempted clusters have this status. Nothing was changed in a
+cluster that has one of these statuses."""
 
 
 def build_fleet_schemas() -> dict[str, dict[str, Any]]:

@@ -19,8 +19,7 @@ def build_manifest_schemas() -> dict[str, dict[str, Any]]:
 
 _INDENT = "  "
 _MAX_ALIGNED_WIDTH = 64
-"""The maximum width of a line that is considered when comments are aligned. Comments of longer lines are not
-aligned."""
+"""The maximum width of a line whose comment is aligned with other comments, in columns."""
 _MIN_COMMENT_WIDTH = 20
 """The minimum width of a comment, in columns."""
 

@@ -133,8 +133,8 @@ def _group_steps_into_columns(steps: Sequence[Sequence[Operation]]) -> list[tupl
     """Return the indexes of the first and the last step of each column.
 
     Consecutive steps with the same kinds and verbs share a column. If the graph has too many columns,
-    alternating steps, such as a batch of moves and the wait for the batch, also share a column. If it still
-    has too many columns, neighboring columns are merged.
+    alternating steps, such as a batch of moves and the wait for the batch, also share a column. If the graph
+    still has too many columns, neighboring columns are merged.
     """
     step_signatures = [frozenset((op.resource.kind, op.verb) for op in step) for step in steps]
     column_starts = [
@@ -225,8 +225,8 @@ _MAX_NAMES_PER_REASON = 3
 def list_levels(operations: Sequence[Operation]) -> list[list[Operation]]:
     """Group operations into topological levels. An operation is one level after its last predecessor.
 
-    Within a level, operations have the order of the plan. Operations in a dependency cycle, or that depend on
-    a cycle, form the last level.
+    Within a level, operations have the order of the plan. The last level contains the operations that are in
+    a dependency cycle or depend on a cycle.
     """
     by_id = {operation.id: operation for operation in operations}
     pending_counts = {o.id: sum(id_ in by_id for id_ in o.after) for o in operations}

@@ -70,7 +70,7 @@ def _build_risk_item(
 
 
 def list_verdict_items(plan: Plan) -> list[RenderItem]:
-    """Return the items for policy warnings and for overridden denials. Both do not block changes."""
+    """Return the items for policy warnings and overridden denials. These verdicts do not block changes."""
     positions = _find_positions(plan)
     return [
         partial(_render_verdict, v, positions)

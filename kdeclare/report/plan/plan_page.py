@@ -256,7 +256,7 @@ def _rank_step(step: RunStep) -> int:
 def _build_step_note(step: RunStep, names: Mapping[str, str]) -> PageNote:
     status = step.known_status
     tag = "not started" if status is Status.INTERRUPTED else status.value
-    # The error can repeat the tag ("stale"), and the message can already name the cause.
+    # An error that only repeats the tag ("stale") is omitted. So is a cause that the message already names.
     error_text = ": ".join(
         sanitize_for_terminal(part) for part in (step.error, step.message) if part and part != tag
     )

@@ -308,7 +308,7 @@ class _ReplicaTally:
         self.copied += len(set(after) - set(before))
 
     def join(self, other: "_ReplicaTally") -> None:
-        """Add the counts of a different topic."""
+        """Add the counts of ``other``, the tally of a different topic."""
         self.before += other.before
         self.after += other.after
         self.leads_before += other.leads_before

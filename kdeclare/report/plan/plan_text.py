@@ -138,7 +138,7 @@ def _render_title(change: Change, plan: Plan, style: Style) -> str:
 def find_targets(plan: Plan) -> Mapping[str, Sequence[tuple[str, str]]]:
     """Return the targets of operations as (label, target) pairs by resource.
 
-    Only operations whose target is not visible in the name or fields of the resource have a target.
+    A target is returned only if the name and the fields of the resource do not show it.
     """
     targets_by_resource: dict[str, dict[tuple[str, str], None]] = defaultdict(dict)
     for op in plan.operations:
@@ -258,7 +258,10 @@ def _render_irreversible(plan: Plan, style: Style) -> str:
 
 
 def format_adoption(plan: Plan) -> str:
-    """Describe changes to the ownership of resources that are otherwise unchanged; empty without changes."""
+    """Describe the ownership changes of resources that are otherwise unchanged.
+
+    The result is empty if no ownership changes.
+    """
     count = count_adopted(plan)
     if count:
         adopted = f"Apply will take ownership of {format_count(count, 'resource')}.\n"

@@ -39,7 +39,7 @@ from kdeclare.report.run.views import (
 
 @dataclass(frozen=True, slots=True)
 class OperationResultDocument:
-    """The result of one operation. If it was skipped, ``cause`` is the operation that failed."""
+    """The result of one operation. If the operation was skipped, ``cause`` is the operation that failed."""
 
     schema_name = "OperationResultDocument"
 

@@ -128,7 +128,7 @@ def _render_headline(run: ApplyResult, outcome: Outcome, style: Style, seconds: 
 
 
 def _render_verdicts(run: ApplyResult, style: Style) -> str:
-    """Render the verdicts on the plan. Requests that broker policies refused are among the outcomes."""
+    """Render the verdicts on the plan. Refusals by broker policies are shown with the operations."""
     notable_verdicts = select_notable_verdicts(run.plan.verdicts)
     return render_policies(run.plan.verdicts, notable_verdicts, style) if notable_verdicts else ""
 

@@ -82,7 +82,7 @@ class RunSummary:
 
 @dataclass(frozen=True, slots=True)
 class RunStep:
-    """One operation of a run. ``status`` is null if it was not started, or if its outcome is unknown.
+    """One operation of a run. ``status`` is null if the operation was not started or has no known outcome.
 
     begun, ended: the times of the start and the end; None if the journal does not contain the event. If only
     ``ended`` is None, the outcome is unknown.
