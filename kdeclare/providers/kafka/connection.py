@@ -208,7 +208,7 @@ def read_client_properties(settings: KafkaSettings, surroundings: ConnectionCont
     for name, value in config.items():
         if is_sensitive_key(name):
             SCRUBBER.register(value)
-            for quoted in _QUOTED.findall(value):  # Messages can quote this password alone.
+            for quoted in _QUOTED.findall(value):  # an error message can contain only the password
                 SCRUBBER.register(quoted)
     return config
 

@@ -135,9 +135,9 @@ class ClusterInfo:
     """The id, the brokers and the capabilities of a cluster.
 
     rf_guard: whether the brokers support AllowReplicationFactorChange (KIP-860).
-    principal: the principal that brokers authenticate kdeclare as (``User:alice``), or None without
-        authentication. Also None with a TLS certificate, because only the brokers know the principal for the
-        name in the certificate.
+    principal: the principal that brokers authenticate kdeclare as (``User:alice``). None without
+        authentication, and None with a TLS certificate: only the brokers know which principal a certificate
+        stands for.
     version: the Kafka release of the cluster's metadata version (``4.1``), or None if unknown.
     """
 
@@ -158,7 +158,7 @@ class KafkaState:
     """The live state that a plan needs, at one point in time.
 
     topics: the requested topics that exist.
-    configs: all overrides, and the keys that were requested by name, by resource.
+    configs: the config keys of each resource: all overrides, and the keys that were requested by name.
     moves: in-flight reassignments of the requested partitions.
     dirs: log directories of the requested replicas, by partition and broker.
     hidden: the requested topics that the principal is not permitted to describe. It is unknown whether these

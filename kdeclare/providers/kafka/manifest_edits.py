@@ -246,7 +246,10 @@ def is_topic_field_claimed(field: FieldChange, document: JsonObject) -> bool:
 
 
 def locate_topic_field(path: str) -> Sequence[SpecPath]:
-    """Return the paths at which a manifest can declare a field. Assignments also declare the counts."""
+    """Return the paths at which a manifest can declare a field.
+
+    Assignments can declare all fields except configs.
+    """
     name, _, key = path.partition(".")
     exact: SpecPath = (name, key) if key else (name,)
     return (exact,) if name == "configs" else (exact, (_ASSIGNMENTS,))
@@ -291,7 +294,7 @@ def _report_unknown_replicas(change: Change, field: FieldChange) -> SpecProblem:
 
 
 def _is_stated(document: JsonObject, field: FieldChange, keys: Catalog) -> bool:
-    """Return whether a body declares the new value of a field, or does not declare the field."""
+    """Return whether a body agrees with the new value of a field."""
     name, _, key = field.path.partition(".")
     if name == "configs":
         return _is_config_stated(as_object(document["configs"]).get(key), key, field, keys)

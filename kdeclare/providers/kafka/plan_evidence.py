@@ -1,8 +1,8 @@
-"""Check that the field changes in a plan file match the operations of the plan, for the kinds of Kafka.
+"""Check that the field changes in a plan file match the operations of the plan, for Kafka resources.
 
-The forms differ. Operations list the replicas of every partition, but a change can contain only the
-replication factor. If several operations resize a thread pool in steps, the change contains only the final
-size.
+Changes and operations have different forms. Operations list the replicas of every partition, but a change can
+contain only the replication factor. If several operations resize a thread pool in steps, the change contains
+only the final size.
 """
 
 from collections.abc import Set

@@ -1,4 +1,4 @@
-"""The plan options for Kafka clusters. Every ``--help`` imports this module, so keep its imports few."""
+"""The plan options for Kafka clusters. Every ``--help`` imports this module, so it imports little itself."""
 
 from typing import Annotated, Literal
 
@@ -62,4 +62,4 @@ class CleanupOptions:
 
 
 KEEP_THROTTLES = PlanOptions(CleanupOptions(keep_throttles=True))
-"""Plan options that keep throttles, because the operations of the run remove the throttles."""
+"""Plan options with which a recovery keeps throttles. The command itself handles the throttles afterwards."""

@@ -111,7 +111,7 @@ def is_all_visible(connections: Connections, written_types: Collection[tuple[str
     except Fault as fault:
         if fault.error != CLUSTER_AUTHORIZATION_FAILED:
             raise
-        return False  # Checking the progress of brokers requires the same permission.
+        return False  # `is_caught_up` requires the permission that is missing here
     return cluster.is_caught_up()
 
 

@@ -134,8 +134,7 @@ def _is_adopted(
 ) -> bool:
     """Return whether a field change takes over a limit that another client set.
 
-    If a limit is deleted because of ``unmanagedLimits: remove``, this is an adoption only before the first
-    apply.
+    If ``unmanagedLimits: remove`` deletes a limit, the deletion is an adoption only before the first apply.
     """
     key = field.path.removeprefix(LIMIT_FIELD_PREFIX)
     if key not in live_limits or (owned is not None and key in owned.limits):

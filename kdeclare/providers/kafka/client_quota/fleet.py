@@ -37,11 +37,12 @@ class QuotaCodec:
     groups = False
     context: tuple[object, ...] = ()
     nouns: Mapping[str, tuple[str, str]] = {}
-    """Empty, because the reports on clusters do not count quotas."""
+    """The mapping is empty, because reports on clusters do not count quotas."""
     internal_marker: str | None = None
 
     def list_objects(self, connections: Connections) -> LiveListing:
-        """Read all entities with limits. Raises Fault, also if the principal cannot describe quotas."""
+        """Read all entities with limits. Raises Fault, such as for a principal that cannot describe
+        quotas."""
         state = require_visible(read_quotas(connections))
         return LiveListing(None, _list_objects(state))
 
@@ -54,11 +55,11 @@ class QuotaCodec:
         return QuotaEntity.parse_key(key.key) in live.get(QuotaState).limits
 
     def find_identity(self, key: LiveKey, live: LiveState) -> str | None:
-        """Return None, because quota entities have no id besides their name."""
+        """Return None, because the only identifier of a quota entity is its name."""
         return None
 
     def is_reported(self, key: LiveKey, body: str) -> bool:
-        """Return True: all limits are reported, because Kafka itself sets no limits."""
+        """Return True. Kafka itself sets no limits, so reports contain all limits."""
         return True
 
     def flatten_body(self, sort: str, body: JsonObject) -> Mapping[str, JsonValue]:
@@ -66,7 +67,7 @@ class QuotaCodec:
         return {f"{LIMIT_FIELD_PREFIX}{key}": limit for key, limit in body.items()}
 
     def format_field_name(self, sort: str, path: str) -> str | None:
-        """Return None, because limits have the same names as in plans."""
+        """Return None, because reports show the path of a limit."""
         return None
 
 
@@ -77,11 +78,11 @@ class QuotaRules(AuditRules):
         self, resource: ResourceId, names: Sequence[str], live: LiveState
     ) -> Iterator[UnmanagedField]:
         """Return the limits that are neither declared nor owned."""
-        (limits,) = live.get(QuotaState).limits.values()  # Each quota is compared separately.
+        (limits,) = live.get(QuotaState).limits.values()  # An audit compares one entity at a time.
         return (UnmanagedField(f"{LIMIT_FIELD_PREFIX}{key}", limits[key]) for key in names)
 
     def is_set_by_others(self, path: str, desired: DesiredResource, owned: OwnedRecord | None) -> bool:
-        """Return whether another client set this limit: it is neither declared nor owned."""
+        """Return whether the limit is neither declared nor owned, which means that another client set it."""
         key = path.removeprefix(LIMIT_FIELD_PREFIX)
         return (
             key not in desired.get_body(ClientQuotaBody).limits

@@ -53,7 +53,7 @@ from kdeclare.providers.kafka.client_quota.spec import (
 from kdeclare.providers.kafka.manifest_edits import is_setting_claimed
 
 DEFAULT_NAME = ""
-"""The name of a default entity in policies. No other entity has an empty name."""
+"""The name of a default entity in policies: an empty string. No other entity has an empty name."""
 
 
 def _list_names() -> Mapping[str, type]:
@@ -266,7 +266,7 @@ class ClientQuotaKind:
         return None if entity is None else describe_quota(entity, state.of(entity))
 
     def select_every(self) -> Selections:
-        """Return an empty selection, because the list of live objects reads all entities anyway."""
+        """Return a selection without entities. Listing the live quotas reads all entities anyway."""
         return (QuotaSelection(),)
 
     def list_live(self, live: LiveState) -> Collection[str]:
@@ -274,11 +274,11 @@ class ClientQuotaKind:
         return [entity.key for entity in require_visible(live.get(QuotaState)).limits]
 
     def is_self_contained(self, name: str, body: object) -> bool:
-        """Return True, because the diff only compares the limits of one entity."""
+        """Return True. The diff of a quota needs only the live limits of its entity."""
         return True
 
     def find_live_key(self, name: str, body: object | None, owned: OwnedRecord | None) -> LiveKey | None:
-        """Return the key of the entity of a resource."""
+        """Return the key of the entity whose limits the resource declares or owns."""
         return find_quota_key(narrow_optional(body, ClientQuotaBody), narrow_record(owned, QuotaRecord))
 
     def list_facts(self, body: object, owned: OwnedRecord | None) -> DeclaredFacts | None:

@@ -100,7 +100,7 @@ class AlterQuota(KafkaOperationType):
         return [FootprintEntry(QUOTA, _get_args(op).quota_entity.key, Access.UPDATE)]
 
     def find_subjects(self, op: Operation) -> frozenset[ResourceId]:
-        """Return the resource of the operation, because quotas do not belong to a topic."""
+        """Return the ClientQuota of the operation. Quotas do not belong to topics."""
         return frozenset({op.resource})
 
     def find_changed_resources(self, op: Operation) -> frozenset[ResourceId]:
@@ -108,7 +108,7 @@ class AlterQuota(KafkaOperationType):
         return frozenset({op.resource})
 
     def is_confined(self, op: Operation) -> bool:
-        """Return whether the operation belongs to a ClientQuota. Its manifest names the changed entity."""
+        """Return whether the operation belongs to a ClientQuota, whose name does not determine the entity."""
         return op.resource.kind == "ClientQuota"
 
     def select(self, op: Operation) -> Selections:
@@ -145,16 +145,19 @@ class AlterQuota(KafkaOperationType):
         return replace(op, args=replace(args, ops=remaining), expect=expect) if remaining else None
 
     def claims(self, op: Operation) -> Mapping[str, str]:
-        """Return a unique name within the cluster for each changed limit."""
+        """Return one claim for each changed limit."""
         entity = _get_args(op).quota_entity.key
         return {item.key: f"quotas/{entity}/{item.key}" for item in _get_args(op).ops}
 
     def get_batch_key(self, op: Operation) -> str:
-        """Return the key of the entity. Brokers apply only the first entry if a request repeats an entity."""
+        """Return the key of the entity.
+
+        A request must not repeat an entity, because brokers would apply only the first entry.
+        """
         return _get_args(op).quota_entity.key
 
     def list_produced_claims(self, op: Operation) -> frozenset[str]:
-        """Return the unique names of all changed limits."""
+        """Return the claims of all changed limits."""
         return frozenset(self.claims(op).values())
 
     def execute(

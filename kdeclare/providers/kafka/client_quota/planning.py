@@ -37,7 +37,7 @@ class QuotaPlanning:
     def withhold(
         self, resource: ResourceId, desired: DesiredResource | None, owned: OwnedRecord | None
     ) -> Difference | None:
-        """Leave a quota unchanged if the principal cannot describe quotas: hidden limits may exist."""
+        """Leave a quota unchanged if the principal cannot describe quotas, because limits may be hidden."""
         if resource.kind != _KIND or self._live is None or self._live.is_visible:
             return None
         return Difference(None, owned, diagnostics=(_report_hidden(resource, desired),))
@@ -49,7 +49,7 @@ class QuotaPlanning:
         owned: OwnedRecord | None,
         difference: Difference,
     ) -> Difference:
-        """Let a renamed manifest keep its owned limits, because ownership depends on the entity."""
+        """Let a renamed manifest take over the owned limits of its entity."""
         if resource.kind != _KIND or self._is_adhoc or self._live is None:
             return difference
         if desired is not None:

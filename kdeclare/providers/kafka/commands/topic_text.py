@@ -124,7 +124,7 @@ CONDITION_LABELS: Mapping[PartitionCondition, str] = {
 }
 _CRITICAL_CONDITIONS = (PartitionCondition.OFFLINE, PartitionCondition.UNDER_MIN_ISR)
 _DEGRADED_CONDITIONS = frozenset({PartitionCondition.UNDER_REPLICATED, PartitionCondition.MOVING})
-"""The conditions that make "at min ISR" relevant. Otherwise, "at min ISR" is not shown."""
+"""If a partition has none of these conditions, "at min ISR" is omitted unless it was requested."""
 
 
 def format_factors(numbers: Sequence[int]) -> str:

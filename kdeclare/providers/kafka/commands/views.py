@@ -1,4 +1,4 @@
-"""The topics and configs that ad hoc commands show. The JSON output has exactly the same structure."""
+"""The topics and configs that ad hoc commands show. The JSON output has the structure of these classes."""
 
 from collections import Counter
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The three-way diff of declared, live and owned configs. The result contains KIP-339 ops.
+"""The three-way diff of declared, live and owned configs. The changes follow KIP-339.
 
 The diff compares overrides, never effective values: a key that is set to its default differs from an unset
 key.
@@ -88,7 +88,7 @@ def diff_configs(
     *,
     reset_unmanaged: bool,
 ) -> ConfigDiff:
-    """Compute the ops that turn live overrides into declared overrides, and the resulting ownership."""
+    """Compute the changes that turn live overrides into declared overrides, and the resulting ownership."""
     fields: list[FieldChange] = []
     unmanaged: list[str] = []
     kept: list[str] = []
@@ -173,7 +173,7 @@ def to_plan_value(key: str, entry: ConfigEntry, catalog: Catalog) -> str | list[
 def split_elements(value: ConfigOverride) -> list[str]:
     """Return the list elements of an override; empty if the override is hidden or unset.
 
-    A string is split into elements, because it can be the value of a plug-in's list.
+    The override of a plug-in's list can be a string. Such a string is split into its elements.
     """
     if value is None or value == SENSITIVE_MASK:
         return []
@@ -329,7 +329,7 @@ def _build_append(key: str, before: list[str], elements: list[str]) -> FieldChan
 
 
 def _build_subtract(key: str, before: str | list[str], elements: set[str]) -> FieldChange:
-    """Subtract elements in the form that the live value contains, because Kafka matches elements exactly."""
+    """Subtract elements. Keep the spaces of the live elements, because Kafka matches elements exactly."""
     current_elements = split_elements(before)
     removed = [e for e in current_elements if e.strip() in elements]
     return _build_field(

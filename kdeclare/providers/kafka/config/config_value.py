@@ -114,10 +114,10 @@ def parse_config_values(
 
 
 def _with_hidden_secret(key: str, config_value: ConfigValue, catalog: Catalog) -> ConfigValue:
-    """Return the value. If the cluster can hide the value, also add its form as a secret.
+    """Return the value. If the cluster could hide it, add the same value as a secret.
 
-    The cluster can hide the value of a key that the catalog does not contain. In a scope where this can
-    happen, the secret form is also added to every value that comes from a secret reference.
+    The cluster could hide the value of any key that is missing from the catalog. In a scope in which Kafka
+    accepts unknown keys and hides their values, every value from a secret reference is also kept as a secret.
     """
     if not isinstance(config_value, Value):
         return config_value
@@ -358,8 +358,8 @@ _UNSET = Unset()
 def dump_config_values(config_values: Mapping[str, ConfigValue], catalog: Catalog) -> dict[str, JsonValue]:
     """Convert each value to JSON: a string, list elements, ``{append, subtract}``, a secret's hash, or null.
 
-    A value is also hashed if its key is unknown, so that the cluster can hide the value. A list patch is
-    never hashed, because Kafka accepts patches only for known lists, whose values are visible.
+    The value of an unknown key is also hashed, because the cluster could hide the value. A list patch is
+    never hashed: Kafka accepts patches only for known lists, and the values of these lists are visible.
 
     If the state has a hash of the same value, the result contains that hash. If the secrets are not hashed
     yet, the hash is empty.
@@ -368,7 +368,7 @@ def dump_config_values(config_values: Mapping[str, ConfigValue], catalog: Catalo
 
 
 def bind_config_values(json: JsonObject) -> dict[str, ConfigValue]:
-    """Read values from the JSON of `dump_config_values`. A secret then has a hash, but no value."""
+    """Read values from the JSON of `dump_config_values`. The resulting secrets have hashes, but no values."""
     return {key: _bind_value(value) for key, value in json.items()}
 
 

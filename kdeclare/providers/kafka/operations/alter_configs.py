@@ -275,7 +275,7 @@ def _build_request(item: ConfigOpArgs, secrets: SecretSource) -> ConfigOp:
     if isinstance(value, SecretRef):
         value = secrets.reveal(value)
     elif isinstance(value, tuple):
-        # Kafka compares list elements with their blanks, but the blanks are missing in described configs.
+        # Kafka compares elements with their spaces, but described configs do not contain the spaces.
         padded = [f" {element}" for element in value] if item.op == FieldOp.SUBTRACT else []
         value = ",".join([*value, *padded])
     return ConfigOp(item.key, FieldOp(item.op), value)

@@ -133,7 +133,7 @@ def build_identity_claims(topics: Iterable[str]) -> dict[str, str]:
 _CAUSES = {
     POLICY_VIOLATION: FaultCause.DENIED_BY_POLICY,
     TOPIC_EXISTS: FaultCause.EXISTS,
-    # Kafka also returns this error if a topic would get fewer partitions. The view distinguishes the cases.
+    # Kafka returns the same error if a topic would get fewer partitions. The view distinguishes them.
     "INVALID_PARTITIONS": FaultCause.DONE_ALREADY,
     "UNKNOWN_TOPIC_OR_PARTITION": FaultCause.GONE_ALREADY,
 }
@@ -153,7 +153,7 @@ class KafkaOperationType(OperationType):
     has_timeout: bool = False
 
     def find_right(self, op: Operation) -> str:
-        """Return the required ACL operation and its resource, or an empty string if no message needs it."""
+        """Return the ACL operation and its resource for messages about a missing permission; can be empty."""
         return ""
 
     def compute_footprint(self, op: Operation) -> Footprint:

@@ -1,4 +1,7 @@
-"""The base class of operation types for partitions. The replicas of a moving partition are its target."""
+"""The base class of operation types for partitions.
+
+Views contain the target replicas of moving partitions.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace

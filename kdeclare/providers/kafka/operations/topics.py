@@ -52,7 +52,7 @@ class TopicOperationType(KafkaOperationType):
     """The base class of operation types for a whole topic.
 
     element: the name of the main element of views.
-    right: the required ACL operation, or an empty string if no message needs it.
+    right: the ACL operation to name in messages about missing permissions. Empty if messages name none.
     """
 
     element = "topic"
@@ -87,7 +87,7 @@ class TopicOperationType(KafkaOperationType):
         return (KafkaSelection(frozenset({get_topic_name(op)})),)
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
-        """Return the partition count. The creation or deletion of a topic has no fields."""
+        """Return the field of the partition count. Creating or deleting a topic changes no fields."""
         if not isinstance(op.args, NewPartitions):
             return ()
         return (FieldChange(self.element, FieldOp.CHANGE, op.expect.get(self.element), op.args.total),)

@@ -25,7 +25,7 @@ _TYPES = {"LIST": list, "BOOLEAN": bool, "STRING": str, "PASSWORD": str, "CLASS"
 
 
 def list_key_types(catalog: Catalog) -> Mapping[str, type]:
-    """Return the Python type of each key of a catalog. Types that are not in `_TYPES` are numbers."""
+    """Return the Python type of each key of a catalog. A type that is not in `_TYPES` is a number type."""
     return {key: _TYPES.get(info.type, float) for key, info in catalog.keys.items()}
 
 
@@ -155,7 +155,7 @@ class DeclaredTopicState:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredTopicRequest(OfflineRequest):
-    """The request that applying a manifest will cause.
+    """The request that policies evaluate for a manifest before it is applied.
 
     declared_labels: the labels in the manifest.
     created: whether the topic is assumed to be new.
@@ -211,5 +211,5 @@ class DeclaredTopic:
     stated: StaticTopicState
 
     def make_request(self, labels: Mapping[str, str], *, created: bool) -> DeclaredTopicRequest:
-        """Return the request that applying the manifest will cause."""
+        """Return the request that policies evaluate for the manifest before it is applied."""
         return DeclaredTopicRequest(self.topic, labels, self.stated, created)

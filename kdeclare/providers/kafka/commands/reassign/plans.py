@@ -148,7 +148,7 @@ def build_execution_plan(
 
 
 def find_unmoved_partitions(plan: Plan) -> frozenset[TopicPartition]:
-    """Return the partitions whose move was denied by a guard or a policy: they have no operation."""
+    """Return the partitions without an operation, because a guard or a policy denied their move."""
     moves = [op for op in plan.operations if is_reassignment(op)]
     moving_paths = {f"{REPLICAS_PREFIX}{name}" for op in moves for name in get_targets(op)}
     stated_paths = {
@@ -296,7 +296,7 @@ def _build_set_throttle(
 
 
 def _build_throttle_fields(op: Operation, throttle_state: KafkaState) -> tuple[FieldChange, ...]:
-    """Build one field per throttle rate. The values of a field come from the first broker with the rate."""
+    """Build one field per throttle rate, with the values of the first broker that gets the rate."""
     fields: dict[str, FieldChange] = {}
     for entity, keys in get_arguments(op, ThrottleArgs).entries.items():
         current_values = throttles.get_current_values(throttle_state, entity)

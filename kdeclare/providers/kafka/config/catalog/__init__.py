@@ -146,8 +146,8 @@ def is_likely_secret_key(key: str) -> bool:
 def is_secret_setting(setting: TypedSetting) -> bool | None:
     """Return whether Kafka hides the value of a key that was typed on the command line.
 
-    Checks the keys of all scopes. Returns None for an unknown key, and for a positional argument of a
-    command, which is not a setting.
+    Checks the keys of all scopes. Returns None for an unknown key. Positional arguments of a command are not
+    settings, so the result is also None for a positional argument.
     """
     if not setting.option:
         return None
