@@ -169,7 +169,7 @@ class TestStrategies:
         assert place_replicas(SIX, {"t": [(0, 3), (5, 4)]}, wish) == {"t": ((3, 2), (5, 4))}
         with pytest.raises(PlacementError, match="in rack z, but no broker is in that rack"):
             place_replicas(SIX, {"t": []}, replace(wish, racks=("b", "z")))
-        with pytest.raises(PlacementError, match="Partition 1 of t has no rack in racks: 1 rack is listed"):
+        with pytest.raises(PlacementError, match="Partition 1 of t has no rack in 'racks': 1 rack is listed"):
             place_replicas(SIX, {"t": []}, replace(wish, racks=("b",)))
         with pytest.raises(PlacementError, match="3 replicas in rack b, which only has brokers for 2"):
             place_replicas(SIX, {"t": []}, replace(wish, replication_factor=3))

@@ -260,7 +260,7 @@ def delete_topics(wire: Wire, targets: Mapping[str, str | None]) -> dict[str, Re
     def build_request(batch: list[str]) -> Any:
         return DeleteTopicsRequest(
             topics=[_build_deletion(name, targets[name]) for name in batch],
-            topic_names=batch,  # used by versions below 6
+            topic_names=batch,  # versions below 6 use this field
             timeout_ms=wire.request_timeout_ms,
             min_version=_DELETE_BY_ID_VERSION if has_ids else 0,
         )

@@ -201,7 +201,7 @@ def check_placement_conflicts(
 
 
 def _list_topic_names(declared: Iterable[DesiredResource], existing_topics: Iterable[str]) -> frozenset[str]:
-    """Return the names of existing topics and of all declared resources, which can be topics."""
+    """Return the names of existing topics and of all declared resources, because some can be new topics."""
     return frozenset(existing_topics).union(d.id.name for d in declared)
 
 

@@ -67,7 +67,7 @@ class ConfigStore:
         names: Iterable[str],
         substitutes: Mapping[ConfigResource, Mapping[str, str]] | None = None,
     ) -> tuple[str, str, ConfigSource] | None:
-        """Return (name, stored value, source) of the synonym with precedence; None if no synonym is set.
+        """Return name, stored value and source of the synonym that takes precedence; None if none is set.
 
         ``substitutes`` replaces the overrides of some resources, to evaluate a change before the change is
         made.

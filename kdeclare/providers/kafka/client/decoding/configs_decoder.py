@@ -156,8 +156,8 @@ class _EntryTemplate:
     """The entries of an earlier resource, used to recognize equal entries of the next resource.
 
     chunks: the bytes of each entry. joined: all chunks concatenated. starts[i]: the offset of the i-th chunk
-    in ``joined``; the last item is the length of ``joined``. variants[i]: overrides that earlier resources
-    had instead of the i-th entry, with their bytes, because many resources set the same value.
+    in ``joined``; the last item is the length of ``joined``. variants[i]: the overrides that
+    earlier resources had instead of the i-th entry, each with its bytes. Many resources set the same value.
 
     A resource with more than `_MAX_ENTRIES` entries is decoded without a template, to save memory.
     """

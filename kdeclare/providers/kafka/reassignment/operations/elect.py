@@ -81,7 +81,10 @@ class ElectLeaders(KafkaOperationType):
         return {f"leader of {name}": f"leader/{name}" for name in _get_leaders(op)}
 
     def get_batch_key(self, op: Operation) -> str:
-        """Return the operation's id, because no two operations elect leaders of the same partition."""
+        """Return the operation's id, so that one request can contain several operations.
+
+        No two operations elect leaders of the same partition.
+        """
         return op.id
 
     def list_produced_claims(self, op: Operation) -> frozenset[str]:

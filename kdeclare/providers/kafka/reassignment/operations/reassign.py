@@ -329,7 +329,7 @@ def _cancel_blocking_moves(
 
 
 def can_redirect(move: Move, target: Replicas) -> bool:
-    """Whether Kafka can change the target of an in-flight move to ``target`` correctly.
+    """Whether Kafka can correctly change the target of an in-flight move to ``target``.
 
     If the new target adds no replicas, Kafka keeps the stored list of replicas to add. If the new target
     removes no replicas, Kafka keeps the stored list of replicas to remove. In these cases, the move can
@@ -360,7 +360,7 @@ class RelocateReplicas(KafkaOperationType):
     def is_confined(self, op: Operation) -> bool:
         """Whether the operation belongs to a Reassignment.
 
-        The changes of a Reassignment show each replica.
+        A plan shows each replica that a Reassignment moves.
         """
         return op.resource.kind == "Reassignment"
 
@@ -408,7 +408,10 @@ class RelocateReplicas(KafkaOperationType):
         return {name: f"log-dir/{name}" for name in _get_paths(op)}
 
     def get_batch_key(self, op: Operation) -> str:
-        """Return the operation's id, because no two operations claim the same replica; see `claims`."""
+        """Return the operation's id, so that one request can contain several operations.
+
+        No two operations claim the same replica; see `claims`.
+        """
         return op.id
 
     def list_produced_claims(self, op: Operation) -> frozenset[str]:

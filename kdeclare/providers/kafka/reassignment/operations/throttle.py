@@ -92,7 +92,10 @@ class ThrottleOperationType(KafkaOperationType):
         return _build_claims(_get_entries(op)) | _build_claims(_get_relied_rates(op))
 
     def get_batch_key(self, op: Operation) -> str:
-        """Return one key for all operations, because two operations can change the same topic."""
+        """Return the same key for all operations, so that each request contains only one operation.
+
+        Two operations can change the same topic.
+        """
         return self.name
 
     def list_produced_claims(self, op: Operation) -> frozenset[str]:

@@ -58,7 +58,7 @@ class RackConstraints:
         racks = self._request.racks
         if partition >= len(racks):
             listed_text = "1 rack is listed" if len(racks) == 1 else f"{len(racks)} racks are listed"
-            raise PlacementError(f"Partition {partition} of {topic} has no rack in racks: {listed_text}")
+            raise PlacementError(f"Partition {partition} of {topic} has no rack in 'racks': {listed_text}")
         rack = racks[partition]
         if rack not in self._broker_set.racks.values():
             raise PlacementError(
