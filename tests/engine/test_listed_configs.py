@@ -107,7 +107,7 @@ def test_subscription_is_created_and_deleted_by_its_keys() -> None:
     }
     assert not world.plan(wanted).has_changes
     plan = world.plan(scope=DELETING)
-    assert {item["op"] for op in plan.operations for item in dump_arguments(op.args)["ops"]} == {"DELETE"}
+    assert {field.op for field in get_only_change(plan).fields} == {FieldOp.DELETE}
     assert world.run(plan).complete
     assert world.cluster.list_config_resources(ConfigScope.CLIENT_METRICS) == frozenset()
 

@@ -1,6 +1,6 @@
 """Kind `BrokerConfig`: dynamic configs of one broker, or the cluster-wide default for all brokers."""
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -42,7 +42,7 @@ from kdeclare.providers.kafka.config.config_record import Applied, ConfigsRecord
 from kdeclare.providers.kafka.config.config_value import (
     CONFIGS_DESCRIPTION,
     UNMANAGED_DESCRIPTION,
-    parse_config_values,
+    ConfigValue,
 )
 from kdeclare.providers.kafka.config.configs_kind import ConfigsBody, ConfigsKind
 from kdeclare.providers.kafka.connection import KafkaConnection
@@ -104,9 +104,17 @@ class BrokerConfigKind(ConfigsKind):
     def parse(self, name: str, spec: BaseModel) -> tuple[ConfigsBody, tuple[SpecProblem, ...]]:
         """See `Kind`."""
         spec = narrow(spec, BrokerConfigSpec)
+        values, problems = self.parse_configs(name, spec.configs)
+        body = ConfigsBody(values, spec.unmanagedConfigs == "remove", spec.lifecycle.adopt)
+        return body, problems
+
+    def parse_configs(
+        self, name: str, configs: Mapping[str, Any]
+    ) -> tuple[dict[str, ConfigValue], tuple[SpecProblem, ...]]:
+        """See `ConfigsKind`. Also check the broker id, and where each key can be set."""
         resource = f"{self.name}/{name}"
-        config_values, problems = parse_config_values(resource, spec.configs, self.catalog)
-        problems += tuple(_check_scopes(resource, name, spec))
+        values, problems = super().parse_configs(name, configs)
+        problems += tuple(_check_scopes(resource, name, configs))
         if name != CLUSTER_DEFAULT and parse_broker_id(name) is None:
             name_problem = error(
                 "illegal-broker-name",
@@ -116,8 +124,7 @@ class BrokerConfigKind(ConfigsKind):
                 resource=resource,
             )
             problems += (SpecProblem(NAME, name_problem),)
-        body = ConfigsBody(config_values, spec.unmanagedConfigs == "remove", spec.lifecycle.adopt)
-        return body, problems
+        return values, problems
 
     def make_record(self, configs: Mapping[str, Applied]) -> BrokerConfigRecord:
         """See `ConfigsKind`."""
@@ -204,9 +211,9 @@ class BrokerConfigKind(ConfigsKind):
         return Export(texts, count_omitted_configs(live, HELD_BY_CLUSTER))
 
 
-def _check_scopes(resource: str, name: str, spec: BrokerConfigSpec) -> Iterator[SpecProblem]:
+def _check_scopes(resource: str, name: str, configs: Iterable[str]) -> Iterator[SpecProblem]:
     keys = load_catalog(ConfigScope.BROKER)
-    for key in spec.configs:
+    for key in configs:
         info = keys.get(key)
         if info is not None and info.mode == "per-listener":
             yield _report_misplaced(

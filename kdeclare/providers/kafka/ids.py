@@ -17,6 +17,11 @@ class ConfigScope(StrEnum):
     CLIENT_METRICS = "CLIENT_METRICS"
 
     @property
+    def entity_type(self) -> str:
+        """The type as Kafka's tools name it: ``topics``, ``brokers``, ``groups`` or ``client-metrics``."""
+        return f"{self.value.lower().replace('_', '-').removesuffix('s')}s"
+
+    @property
     def noun(self) -> str:
         """The type as it is named in messages."""
         return self.value.lower().replace("_", " ")

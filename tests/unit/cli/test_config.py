@@ -47,6 +47,40 @@ def test_config_alter_sets_appends_and_subtracts_lists(kdeclare: CommandLine) ->
     }  # existing elements stay
 
 
+def test_config_alter_changes_groups_and_subscriptions(kdeclare: CommandLine) -> None:
+    session = "consumer.session.timeout.ms"
+    assert (
+        kdeclare("config", "alter", "--group", "a,b", "--add-config", f"{session}=50000", "--yes").code == 0
+    )
+    options = ("--entity-type", "groups", "--entity-name", "other")
+    assert kdeclare("config", "alter", *options, "--add-config", f"{session}=60000", "--yes").code == 0
+    assert read_overrides(kdeclare, "GROUP", "a,b") == {session: "50000"}
+    assert read_overrides(kdeclare, "GROUP", "other") == {session: "60000"}
+    metrics = ("--client-metrics", "m", "--add-config", "metrics=[org.a.,org.b.],interval.ms=1000")
+    assert kdeclare("config", "alter", *metrics, "--yes").code == 0
+    assert read_overrides(kdeclare, "CLIENT_METRICS", "m") == {
+        "metrics": "org.a.,org.b.",
+        "interval.ms": "1000",
+    }
+
+    shown = kdeclare("config", "describe", "--entity-type", "groups").out
+    assert "Group a,b: 1 key set" in shown
+    assert "set on the group" in shown
+    assert "Group other" in shown
+    shown = kdeclare("config", "describe", "--client-metrics", "m", "--format", "json").out
+    (item,) = json.loads(shown)["resources"]
+    assert (item["entity_type"], item["entity_name"]) == ("client-metrics", "m")
+    assert kdeclare("rollback", "--yes").code == 0
+    assert read_overrides(kdeclare, "CLIENT_METRICS", "m") == {}
+
+
+def test_config_alter_rejects_patches_of_subscriptions(kdeclare: CommandLine) -> None:
+    ran = kdeclare("config", "alter", "--client-metrics", "m", "--append-config", "metrics=org.a.", "--yes")
+    assert ran.code == 1
+    assert "'metrics' is replaced as a whole, so it takes no 'append' or 'subtract'." in ran.err
+    assert kdeclare.cluster.requests("alter_configs") == []
+
+
 def test_config_alter_append_rejects_non_list_key(kdeclare: CommandLine) -> None:
     create_topics(kdeclare, "t")
     ran = kdeclare("config", "alter", "--topic", "t", "--append-config", "retention.ms=1", "--yes")
@@ -112,14 +146,17 @@ def test_config_alter_reports_undefined_reference(kdeclare: CommandLine) -> None
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "specify topics or brokers"),
-        (("--entity-type", "topics"), "name topics or brokers"),
+        ((), "specify topics, brokers, groups or client metrics"),
+        (("--entity-type", "topics"), "name what to change"),
         (("--topic", "t"), "specify a change"),
         (("--topic", "t", "--broker", "1"), "one command can only use one entity type"),
         (("--entity-type", "users", "--entity-name", "u"), "for users, use Kafka's kafka-configs.sh"),
         (("--entity-type", "topcs", "--entity-name", "u"), "is not an entity type"),
-        (("--entity-name", "t"), "specify topics or brokers"),
+        (("--entity-name", "t"), "specify topics, brokers, groups or client metrics"),
         (("--entity-type", "topics", "--entity-default"), "topics have no default entity"),
+        (("--group", "g", "--entity-default"), "groups have no default entity"),
+        (("--group", "g", "--client-metrics", "m"), "one command can only use one entity type"),
+        (("--group", ""), "a name is empty"),
         (("--broker", "one"), "is not a broker id"),
     ],
 )

@@ -18,13 +18,13 @@ from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.manifests.syntax.substitution import UnresolvedReference
-from kdeclare.providers.kafka.broker_config import BrokerConfigSpec
 from kdeclare.providers.kafka.commands.topic_selection import (
     is_topic_pattern,
     report_unknown_topic,
     select_named_topics,
 )
 from kdeclare.providers.kafka.config.config_value import UNKNOWN_CONFIG
+from kdeclare.providers.kafka.config.configs_kind import ConfigsBody, ConfigsKind
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import is_topic
 from kdeclare.providers.kafka.live import KafkaState, Topic
@@ -264,9 +264,6 @@ def _find_existing(cluster: Cluster, texts: Sequence[str]) -> ExistingTopics:
     return ExistingTopics(topics, frozenset(topics if has_patterns else cluster.topics()))
 
 
-_BROKER_CONFIG_KIND = "BrokerConfig"
-
-
 def alter_topic_configs(
     workspace: Workspace,
     names: Sequence[str],
@@ -281,35 +278,40 @@ def alter_topic_configs(
     return alter_topics(workspace, requests, options, apply_options, if_exists=if_exists)
 
 
-def alter_broker_configs(
+def alter_resource_configs(
     workspace: Workspace,
+    kind_name: str,
     names: Sequence[str],
     configs: Mapping[str, object],
     options: AdhocOptions,
     apply_options: ApplyOptions,
 ) -> AdhocResult | None:
-    """Change dynamic configs (KIP-226) of brokers by id, or of ``cluster-default``. Raises KdeclareError."""
-    kind = KINDS[_BROKER_CONFIG_KIND]
+    """Change dynamic configs of brokers, groups or client metrics subscriptions. Raises KdeclareError.
+
+    kind_name: the name of a `ConfigsKind`.
+    """
+    kind = KINDS[kind_name]
+    assert isinstance(kind, ConfigsKind)
 
     def build_request(cluster: Cluster) -> AdhocRequest:
         desired: list[DesiredResource] = []
         failed: dict[str, tuple[Diagnostic, ...]] = {}
         diagnostics: list[Diagnostic] = []
         for name in dict.fromkeys(names):
-            resource = ResourceId(_BROKER_CONFIG_KIND, name)
+            resource = ResourceId(kind_name, name)
             try:
                 resolved_configs = resolve_references(workspace, configs, str(resource))
             except UnresolvedReference as problem:
                 failed[str(resource)] = (problem.diagnostic,)
                 continue
-            body, problems = kind.parse(name, BrokerConfigSpec(configs=resolved_configs))
+            values, problems = kind.parse_configs(name, resolved_configs)
             body_diagnostics = tuple(problem.diagnostic for problem in problems)
             errors = _filter_certain_errors(body_diagnostics)
             if errors:
                 failed[str(resource)] = errors
                 continue
             diagnostics += body_diagnostics
-            desired.append(DesiredResource(resource, body))
+            desired.append(DesiredResource(resource, ConfigsBody(values)))
         return AdhocRequest(tuple(desired), failed=failed, diagnostics=tuple(diagnostics))
 
     return run_adhoc(workspace, _build_command(build_request), options, apply_options)

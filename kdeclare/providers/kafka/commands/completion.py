@@ -21,7 +21,13 @@ from kdeclare.providers.kafka.port import ConfigQuery
 _READ_ONLY = "read-only"
 _COMMANDS = frozenset({("topic",), ("config",), ("reassign",)})
 _NEW_TOPIC = ("new", "topic")
-_ENTITY_TYPES = ("topics", "brokers")
+_NAME_OPTIONS = {
+    ConfigScope.TOPIC: "topic",
+    ConfigScope.BROKER: "broker",
+    ConfigScope.GROUP: "group",
+    ConfigScope.CLIENT_METRICS: "client_metrics",
+}
+"""The option that names resources of a type."""
 
 
 def complete(place: CursorContext, names: Names) -> CompletionOffer | None:
@@ -66,17 +72,36 @@ def _complete_broker_list(place: CursorContext, names: Names) -> CompletionOffer
     )
 
 
+def _list_groups(place: CursorContext, names: Names) -> Iterable[CompletionValue]:
+    return map(CompletionValue, names.live("GroupConfig"))
+
+
+def _list_subscriptions(place: CursorContext, names: Names) -> Iterable[CompletionValue]:
+    return map(CompletionValue, names.live("ClientMetrics"))
+
+
+def _list_entity_types(place: CursorContext, names: Names) -> Iterable[CompletionValue]:
+    return (CompletionValue(scope.entity_type) for scope in ConfigScope)
+
+
 def _list_entities(place: CursorContext, names: Names) -> Iterable[CompletionValue]:
-    return (_list_brokers if get_scope(place) is ConfigScope.BROKER else _list_topics)(place, names)
+    list_names = {
+        ConfigScope.BROKER: _list_brokers,
+        ConfigScope.GROUP: _list_groups,
+        ConfigScope.CLIENT_METRICS: _list_subscriptions,
+    }.get(get_scope(place), _list_topics)
+    return list_names(place, names)
 
 
 def get_scope(place: CursorContext) -> ConfigScope:
-    """Return the entity type of the command line: topics or brokers."""
+    """Return the type of the resources in the command line; topics if it names no type."""
+    if "broker_defaults" in place.given:
+        return ConfigScope.BROKER
     entity_type = place.first("entity_type") or ""
-    is_about_brokers = (
-        entity_type.startswith("broker") or "broker" in place.given or "broker_defaults" in place.given
-    )
-    return ConfigScope.BROKER if is_about_brokers else ConfigScope.TOPIC
+    for scope, option in _NAME_OPTIONS.items():
+        if option in place.given or entity_type.startswith(scope.entity_type.removesuffix("s")):
+            return scope
+    return ConfigScope.TOPIC
 
 
 def complete_setting(place: CursorContext, names: Names) -> CompletionOffer:
@@ -167,7 +192,7 @@ def _filter_keys(key_catalog: Catalog, *, only_lists: bool) -> list[tuple[str, K
     return [
         (key, info)
         for key, info in key_catalog.keys.items()
-        if info.mode != _READ_ONLY and (info.is_list or not only_lists)
+        if info.mode != _READ_ONLY and (info.can_be_patched or not only_lists)
     ]
 
 
@@ -181,8 +206,7 @@ def _find_current_overrides(place: CursorContext, names: Names) -> Mapping[str, 
     """Return the overrides of the resource in the command line, or nothing if no resource is named."""
     scope = get_scope(place)
     arguments = [argument.name for argument in place.command.arguments]
-    option_name = "broker" if scope is ConfigScope.BROKER else "topic"
-    name = place.first(option_name, "entity_name", *arguments)
+    name = place.first(_NAME_OPTIONS[scope], "entity_name", *arguments)
     return find_overrides(names, ConfigResource(scope, name)) if name else {}
 
 
@@ -192,10 +216,12 @@ _RULES_BY_OPTION: Mapping[str, CompletionRule] = {
     "--append-config": complete_list_settings,
     "--broker": make_plain_rule(_list_brokers),
     "--broker-list": _complete_broker_list,
+    "--client-metrics": make_plain_rule(_list_subscriptions),
     "--config": complete_setting,
     "--delete-config": complete_keys,
+    "--group": make_plain_rule(_list_groups),
     "--entity-name": make_plain_rule(_list_entities),
-    "--entity-type": make_plain_rule(lambda place, names: map(CompletionValue, _ENTITY_TYPES)),
+    "--entity-type": make_plain_rule(_list_entity_types),
     "--subtract-config": complete_list_settings,
     "--topic": _TOPIC_RULE,
 }

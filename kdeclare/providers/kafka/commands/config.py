@@ -22,6 +22,7 @@ _ALTER_EPILOG = build_epilog(
     "kdeclare config alter --topic orders --append-config cleanup.policy=compact",
     "kdeclare config alter --broker-defaults --delete-config log.cleaner.threads",
     "kdeclare config alter --entity-type brokers --entity-name 1 --add-config log.cleaner.threads=2",
+    "kdeclare config alter --group checkout --add-config consumer.session.timeout.ms=60000",
     codes=(0, 1, 3, 5, 6, 64, 130),
 )
 
@@ -38,7 +39,7 @@ def register(app: typer.Typer) -> None:
     group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
     command(group, "alter", epilog=_ALTER_EPILOG)(alter)
     command(group, "describe", epilog=_DESCRIBE_EPILOG)(describe)
-    app.add_typer(group, name="config", help="Alter and describe configs of topics and brokers.")
+    app.add_typer(group, name="config", help="Alter and describe configs of topics, brokers and groups.")
 
 
 def alter(
@@ -59,9 +60,9 @@ def alter(
     Pass sensitive values by reference: '${env.NAME}', '${file.PATH}'. Shows the plan and asks for
     confirmation.
     """
-    from kdeclare.providers.kafka.broker_config import CLUSTER_DEFAULT
-    from kdeclare.providers.kafka.commands.adhoc_changes import alter_broker_configs, alter_topic_configs
+    from kdeclare.providers.kafka.commands.adhoc_changes import alter_resource_configs, alter_topic_configs
     from kdeclare.providers.kafka.ids import ConfigScope
+    from kdeclare.providers.kafka.operations.alter_configs import CLUSTER_DEFAULT, KINDS_BY_SCOPE
 
     configs = changes.configs()
     if not configs:
@@ -72,7 +73,7 @@ def alter(
     resource_query = entities.build_query()
     if not (resource_query.names or resource_query.default):
         raise typer.BadParameter(
-            "name topics or brokers: --topic NAME, --broker ID or --broker-defaults.",
+            "name what to change: --topic, --broker, --broker-defaults, --group or --client-metrics.",
             param_hint="--entity-name",
         )
     workspace, options = reach.workspace(), afterwards.options(careful.scope(), console)
@@ -86,11 +87,12 @@ def alter(
             careful.overrides(),
             yes=yes,
         )
-    brokers = [*resource_query.names, *([CLUSTER_DEFAULT] if resource_query.default else [])]
+    kind = KINDS_BY_SCOPE[resource_query.scope]
+    names = [*resource_query.names, *([CLUSTER_DEFAULT] if resource_query.default else [])]
     return run_and_show(
         console,
         "Change these configs?",
-        lambda how: alter_broker_configs(workspace, brokers, configs, options, how),
+        lambda how: alter_resource_configs(workspace, kind, names, configs, options, how),
         careful.overrides(),
         yes=yes,
     )
@@ -107,9 +109,10 @@ def describe(
     reach: ConnectionOptions,
     console: Console,
 ) -> ExitCode:
-    """Show configs of topics or brokers, with their sources.
+    """Show configs of topics, brokers, groups or client metrics.
 
-    Without a name, shows the configs of all topics or all brokers.
+    Shows the source of each value. Without a name, shows all topics, all brokers, or all groups or
+    client metrics subscriptions that have configs.
     """
     from kdeclare.providers.kafka.commands.describe_configs import describe_configs
 

@@ -14,6 +14,7 @@ from kdeclare.providers.kafka.commands.views import ConfigsView, ResourceConfigs
 from kdeclare.providers.kafka.config.catalog import load_catalog
 from kdeclare.providers.kafka.connection import CONNECTION, KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.listed_configs.collector import LISTED_SCOPES
 from kdeclare.providers.kafka.live import ClusterInfo
 from kdeclare.providers.kafka.port import Cluster, ConfigQuery
 
@@ -65,6 +66,9 @@ def _resolve_names(cluster: Cluster, resource_query: ResourceQuery) -> tuple[lis
     """Return the names of the resources to query, and the brokers that cannot be queried."""
     if resource_query.scope is ConfigScope.TOPIC:
         return _resolve_topics(cluster, resource_query.names), []
+    if resource_query.scope in LISTED_SCOPES:
+        listed = cluster.list_config_resources(resource_query.scope) if not resource_query.names else ()
+        return list(dict.fromkeys(resource_query.names)) or sorted(item.name for item in listed), []
     return _resolve_brokers(cluster.describe(), resource_query)
 
 

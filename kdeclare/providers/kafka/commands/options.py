@@ -11,7 +11,7 @@ from kdeclare.cli.adhoc import VerifyTimeout, WriteManifest
 from kdeclare.cli.console import Console
 from kdeclare.cli.options import ChosenOptions, OverrideOptions, ProviderOptionsMarker, parse_settings
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.providers.kafka.ids import parse_broker_id
+from kdeclare.providers.kafka.ids import ConfigScope, parse_broker_id
 
 if TYPE_CHECKING:
     from kdeclare.app.adhoc.run import AdhocOptions
@@ -23,8 +23,8 @@ Configs = Mapping[str, object]
 
 _COMMA_OUTSIDE_BRACKETS = re.compile(r",(?=[^\]]*(?:\[|$))")
 """ConfigCommand's regular expression for commas between pairs. It does not match commas in ``[a,b]``."""
-_ENTITY_TYPES = ("topics", "brokers")
-_UNSUPPORTED_TYPES = ("users", "clients", "groups", "client-metrics", "ips", "broker-loggers")
+_SCOPES_BY_TYPE = {scope.entity_type: scope for scope in ConfigScope}
+_UNSUPPORTED_TYPES = ("users", "clients", "ips", "broker-loggers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +70,15 @@ class GuardOptions(OverrideOptions):
 
 @dataclass(frozen=True, slots=True)
 class EntityOptions:
-    """The options of Kafka's tool that select topics or brokers, including the short forms of the tool."""
+    """The options of Kafka's tool that select resources with configs, including its short forms."""
 
     entity_type: Annotated[
-        str | None, typer.Option(metavar="topics|brokers", help="Type of the resources.")
+        str | None,
+        typer.Option(metavar="TYPE", help="Type: topics, brokers, groups or client-metrics."),
     ] = None
     entity_name: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Name of a topic, or id of a broker. Repeatable."),
+        typer.Option(metavar="NAME", help="Name of a resource, or id of a broker. Repeatable."),
     ] = None
     entity_default: Annotated[
         bool, typer.Option("--entity-default", help="Cluster-wide defaults of all brokers.")
@@ -91,21 +92,35 @@ class EntityOptions:
     broker_defaults: Annotated[
         bool, typer.Option("--broker-defaults", help="Cluster-wide defaults of all brokers.")
     ] = False
+    group: Annotated[list[str] | None, typer.Option(metavar="ID", help="A group by its id. Repeatable.")] = (
+        None
+    )
+    client_metrics: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A client metrics subscription by name. Repeatable."),
+    ] = None
 
     def build_query(self) -> "ResourceQuery":
         """Return the resources to read or change. Raises BadParameter for conflicting or missing options."""
         from kdeclare.providers.kafka.commands.describe_configs import ResourceQuery
-        from kdeclare.providers.kafka.ids import ConfigScope
 
         entity_type = self._resolve_entity_type()
-        names = [*(self.entity_name or ()), *split_names(self.topic), *split_names(self.broker)]
+        names = [
+            *(self.entity_name or ()),
+            *split_names(self.topic),
+            *split_names(self.broker),
+            *(self.group or ()),
+            *(self.client_metrics or ()),
+        ]
         if not all(names):
             raise typer.BadParameter("a name is empty.", param_hint="--entity-name")
         default = self.entity_default or self.broker_defaults
-        if entity_type == "topics":
+        if entity_type != "brokers":
             if default:
-                raise typer.BadParameter("topics have no default entity.", param_hint="--entity-default")
-            return ResourceQuery(ConfigScope.TOPIC, tuple(names))
+                raise typer.BadParameter(
+                    f"{entity_type} have no default entity.", param_hint="--entity-default"
+                )
+            return ResourceQuery(_SCOPES_BY_TYPE[entity_type], tuple(names))
         return ResourceQuery(ConfigScope.BROKER, tuple(map(_parse_broker_id, names)), default)
 
     def _resolve_entity_type(self) -> str:
@@ -116,10 +131,12 @@ class EntityOptions:
                 "--broker" if self.broker else "--broker-defaults",
                 bool(self.broker) or self.broker_defaults,
             ),
+            "groups": ("--group", bool(self.group)),
+            "client-metrics": ("--client-metrics", bool(self.client_metrics)),
         }
         options_by_type = {kind: option for kind, (option, used) in shortcuts.items() if used}
         if self.entity_type is not None:
-            if self.entity_type not in _ENTITY_TYPES:
+            if self.entity_type not in _SCOPES_BY_TYPE:
                 raise typer.BadParameter(_explain_unsupported(self.entity_type), param_hint="--entity-type")
             options_by_type.setdefault(self.entity_type, "--entity-type")
         if len(options_by_type) > 1:
@@ -127,7 +144,9 @@ class EntityOptions:
                 "one command can only use one entity type.", param_hint=" / ".join(options_by_type.values())
             )
         if not options_by_type:
-            raise typer.BadParameter("specify topics or brokers.", param_hint="--entity-type")
+            raise typer.BadParameter(
+                "specify topics, brokers, groups or client metrics.", param_hint="--entity-type"
+            )
         return next(iter(options_by_type))
 
 
@@ -142,7 +161,7 @@ def _parse_broker_id(text: str) -> str:
 
 
 def _explain_unsupported(entity_type: str) -> str:
-    supported_text = "kdeclare supports topics and brokers"
+    supported_text = "kdeclare supports topics, brokers, groups and client-metrics"
     if entity_type in _UNSUPPORTED_TYPES:
         return f"{supported_text}; for {entity_type}, use Kafka's kafka-configs.sh."
     return f"'{entity_type}' is not an entity type; {supported_text}."

@@ -14,7 +14,7 @@ from kdeclare.providers.kafka.commands.views import (
     TopicView,
 )
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.live import ConfigSource, PartitionCondition
+from kdeclare.providers.kafka.live import ConfigSource, PartitionCondition, get_own_source
 from kdeclare.report.elements.terminal import (
     ELISION_NOTE,
     PLAIN,
@@ -41,6 +41,8 @@ _SOURCE_LABELS: Mapping[ConfigSource, str] = {
     ConfigSource.STATIC: "broker's properties file",
     ConfigSource.DEFAULT: "Kafka's default",
     ConfigSource.BROKER_LOGGER: "broker's logger",
+    ConfigSource.GROUP: "set on the group",
+    ConfigSource.CLIENT_METRICS: "set on the subscription",
     ConfigSource.UNKNOWN: "unknown",
 }
 _CONFIG_COLUMNS = (
@@ -71,7 +73,7 @@ def render_config_table(item: ResourceConfigs, width: int | None, style: Style) 
 
 
 def _render_resource(item: ResourceConfigs, width: int | None, style: Style) -> Iterator[str]:
-    own_count = sum(entry.source is _get_own_source(item.resource) for entry in item.entries.values())
+    own_count = sum(entry.source is get_own_source(item.resource) for entry in item.entries.values())
     other_count = len(item.entries) - own_count
     count_text = f"{format_count(own_count, 'key')} set" if own_count else "nothing set"
     yield (
@@ -83,25 +85,15 @@ def _render_resource(item: ResourceConfigs, width: int | None, style: Style) -> 
 
 
 def _format_title(resource: ConfigResource) -> str:
-    if resource.scope is ConfigScope.TOPIC:
-        return f"Topic {sanitize_for_terminal(resource.name)}"
-    return (
-        f"Broker {sanitize_for_terminal(resource.name)}"
-        if resource.name
-        else "All brokers (cluster-wide default)"
-    )
-
-
-def _get_own_source(resource: ConfigResource) -> ConfigSource:
-    if resource.scope is ConfigScope.TOPIC:
-        return ConfigSource.TOPIC
-    return ConfigSource.BROKER if resource.name else ConfigSource.CLUSTER
+    if resource.scope is ConfigScope.BROKER and not resource.name:
+        return "All brokers (cluster-wide default)"
+    return f"{resource.scope.noun.capitalize()} {sanitize_for_terminal(resource.name)}"
 
 
 def _build_config_rows(
     item: ResourceConfigs, style: Style, shows_kafka_names: bool
 ) -> Iterable[tuple[Cell, ...]]:
-    own_source = _get_own_source(item.resource)
+    own_source = get_own_source(item.resource)
     for key, entry in sorted(item.entries.items()):
         cells = (
             sanitize_for_terminal(key),

@@ -226,7 +226,9 @@ class ResourceConfigs:
 
     schema_name = "ResourceConfigsDocument"
 
-    entity_type: Annotated[str, OneOf("topics", "brokers")] = field(init=False, default="topics")
+    entity_type: Annotated[str, OneOf(*(scope.entity_type for scope in ConfigScope))] = field(
+        init=False, default=ConfigScope.TOPIC.entity_type
+    )
     entity_name: Annotated[
         str | None, Field(description="Null for the cluster-wide defaults of brokers.")
     ] = field(init=False, default=None)
@@ -235,13 +237,12 @@ class ResourceConfigs:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "entity_name", self.resource.name or None)
-        if self.resource.scope is ConfigScope.BROKER:
-            object.__setattr__(self, "entity_type", "brokers")
+        object.__setattr__(self, "entity_type", self.resource.scope.entity_type)
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigsView:
-    """Configs of topics or brokers.
+    """Configs of topics, brokers, groups or client metrics subscriptions.
 
     everything: whether inherited values were also requested.
     diagnostics: messages about data that could not be read.

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import field
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -38,6 +39,7 @@ from kdeclare.providers.kafka.config.config_value import (
     ConfigValue,
     bind_config_values,
     dump_config_values,
+    parse_config_values,
     warn_literal_secret,
 )
 from kdeclare.providers.kafka.fleet.facts import compute_declared_override_facts
@@ -82,6 +84,12 @@ class ConfigsKind(ABC):
     @abstractmethod
     def parse(self, name: str, spec: BaseModel) -> tuple[ConfigsBody, tuple[SpecProblem, ...]]:
         """See `Kind`."""
+
+    def parse_configs(
+        self, name: str, configs: Mapping[str, Any]
+    ) -> tuple[dict[str, ConfigValue], tuple[SpecProblem, ...]]:
+        """Return values by Kafka's keys, and problems with paths relative to ``spec``."""
+        return parse_config_values(f"{self.name}/{name}", configs, self.catalog)
 
     @abstractmethod
     def select_configs(self, query: ConfigQuery) -> Selections:

@@ -22,7 +22,6 @@ from kdeclare.providers.kafka.config.config_value import (
     UNMANAGED_DESCRIPTION,
     ConfigValue,
     Value,
-    parse_config_values,
 )
 from kdeclare.providers.kafka.config.configs_kind import ConfigsBody
 from kdeclare.providers.kafka.ids import ConfigScope
@@ -69,9 +68,15 @@ class GroupConfigKind(ListedConfigsKind):
     def parse(self, name: str, spec: BaseModel) -> tuple[ConfigsBody, tuple[SpecProblem, ...]]:
         """See `Kind`."""
         spec = narrow(spec, GroupConfigSpec)
-        values, problems = parse_config_values(f"{self.name}/{name}", spec.configs, self.catalog)
-        configs = {key: _strip_blanks(value) for key, value in values.items()}
-        return ConfigsBody(configs, spec.unmanagedConfigs == "remove", spec.lifecycle.adopt), problems
+        values, problems = self.parse_configs(name, spec.configs)
+        return ConfigsBody(values, spec.unmanagedConfigs == "remove", spec.lifecycle.adopt), problems
+
+    def parse_configs(
+        self, name: str, configs: Mapping[str, Any]
+    ) -> tuple[dict[str, ConfigValue], tuple[SpecProblem, ...]]:
+        """See `ConfigsKind`. Blanks around values are removed."""
+        values, problems = super().parse_configs(name, configs)
+        return {key: _strip_blanks(value) for key, value in values.items()}, problems
 
     def make_record(self, configs: Mapping[str, Applied]) -> GroupConfigRecord:
         """See `ConfigsKind`."""

@@ -49,7 +49,7 @@ def get_config_resource(op: Operation) -> ConfigResource:
     return ConfigResource(_SCOPES[args.entity_type], args.entity_name)
 
 
-_KINDS = {
+KINDS_BY_SCOPE = {
     ConfigScope.TOPIC: "Topic",
     ConfigScope.BROKER: "BrokerConfig",
     ConfigScope.GROUP: "GroupConfig",
@@ -88,7 +88,7 @@ class AlterConfigs(KafkaOperationType):
     def is_confined(self, op: Operation) -> bool:
         """Return whether the operation belongs to the topic or broker whose configs it changes."""
         scope, name = get_config_resource(op)
-        return op.resource == ResourceId(_KINDS[scope], name or CLUSTER_DEFAULT)
+        return op.resource == ResourceId(KINDS_BY_SCOPE[scope], name or CLUSTER_DEFAULT)
 
     def select(self, op: Operation) -> Selections:
         """Select the config keys that the operation changes."""

@@ -226,13 +226,13 @@ def _find_foreign_values(
 
 def _warn_foreign_throttle(entity: str, values: Mapping[str, str]) -> Diagnostic:
     resource = throttles.parse_entity(entity)
-    entity_type = "topics" if resource.scope is ConfigScope.TOPIC else "brokers"
     settings_text = ", ".join(f"{key}={value}" for key, value in values.items())
     return warning(
         "foreign-throttle",
         "Throttles set by other clients were kept",
         f"{entity} has throttle settings that kdeclare did not set: {settings_text}. They are unchanged.",
         hint="Remove these settings if they are no longer needed: kafka-configs --bootstrap-server … --alter "
-        f"--entity-type {entity_type} --entity-name {resource.name} --delete-config {','.join(values)}",
+        f"--entity-type {resource.scope.entity_type} --entity-name {resource.name} "
+        f"--delete-config {','.join(values)}",
         subject=entity,
     )

@@ -1,0 +1,63 @@
+"""Invalid GroupConfig and ClientMetrics manifests: errors offline, with position (P-GRP-02, P-CM-02)."""
+
+import pytest
+
+from kdeclare.core.exit_codes import ExitCode
+from tests.unit.cli.command_line import CommandLine
+
+GROUP = """apiVersion: kdeclare/v1
+kind: GroupConfig
+metadata: {name: g}
+spec:
+  configs:
+    %s
+"""
+METRICS = """apiVersion: kdeclare/v1
+kind: ClientMetrics
+metadata: {name: m}
+spec:
+  %s
+"""
+BAD = {
+    "misspelt key": (
+        GROUP,
+        "consumer.session.timeoutms: 1",
+        "6:5",
+        "Did you mean 'consumer.session.timeout.ms'?",
+    ),
+    "type": (GROUP, "consumer.session.timeout.ms: soon", "6:5", "takes an integer, not 'soon'."),
+    "unit": (GROUP, "consumer.session.timeout.ms: 1min", "6:5", "Write 60000 instead of 1min"),
+    "append": (GROUP, "share.auto.offset.reset: {append: [latest]}", "6:5", "has type STRING, not LIST"),
+    "topic key": (GROUP, "retention.ms: 1", "6:5", "is not a group config of Kafka"),
+    "metrics append": (METRICS, "metrics: {append: [org.x.]}", "5:12", "takes a list"),
+    "no metrics": (METRICS, "metrics: []", "5:12", "needs at least one element"),
+    "comma": (METRICS, "metrics: ['a.,b.']", "5:13", "is empty or has a comma or blanks"),
+    "blank": (METRICS, "metrics: [' a.']", "5:13", "is empty or has a comma or blanks"),
+    "all and more": (METRICS, "metrics: ['*', a.]", "5:12", "which already means all metrics"),
+    "attribute": (METRICS, "match: {client.id: a}", "5:11", "Did you mean 'client_id'?"),
+    "pattern with comma": (METRICS, "match: {client_id: 'a{1,2}'}", "5:22", "contains ',' or '='"),
+    "pattern with sign": (METRICS, "match: {client_id: 'a=b'}", "5:22", "contains ',' or '='"),
+    "empty pattern": (METRICS, "match: {client_id: ''}", "5:22", "is empty"),
+    "interval without unit": (
+        METRICS,
+        "interval: 30",
+        "5:13",
+        "takes a duration between 100ms and 1h, not '30'",
+    ),
+    "short interval": (METRICS, "interval: 99ms", "5:13", "takes a duration between 100ms and 1h"),
+    "long interval": (METRICS, "interval: 2h", "5:13", "takes a duration between 100ms and 1h"),
+}
+
+
+@pytest.mark.parametrize("wrong", BAD)
+def test_validate_rejects_invalid_configs_with_position(kdeclare: CommandLine, wrong: str) -> None:
+    document, line, place, message = BAD[wrong]
+    path = kdeclare.folder / "manifests" / "x.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(document % line)
+    ran = kdeclare("validate")
+    output = " ".join((ran.out + ran.err).split())
+    assert ran.code == ExitCode.ERROR
+    assert f"manifests/x.yaml:{place}" in output
+    assert message in output
+    assert kdeclare.cluster.calls == []
