@@ -11,7 +11,7 @@ LITERAL_SECRET = "literal-secret"
 """The warning code for a plain-text secret in a manifest. Such a secret cannot be saved in a plan file."""
 
 UNKNOWN_SETTING = "unknown-config"
-"""The error code for a setting that kdeclare does not know. The live system may know the setting."""
+"""The error code for a setting that kdeclare does not know, although the live system might know it."""
 
 
 class Severity(StrEnum):

@@ -57,7 +57,7 @@ PathText = Annotated[Path, PlainSerializer(str), WithJsonSchema({"type": "string
 Diagnostics = Annotated[
     tuple[Diagnostic, ...], PlainSerializer(sort_diagnostics, return_type=tuple[Diagnostic, ...])
 ]
-"""Serialized in display order (see `sort_diagnostics`)."""
+"""Diagnostics, which are serialized in display order (see `sort_diagnostics`)."""
 
 
 class _Opaque:
@@ -158,7 +158,7 @@ def _build_schema(document_type: type, *, name_enums: bool) -> JsonSchemaValue:
 def _resolve_references(
     schema: JsonSchemaValue, references: Mapping[str, JsonSchemaValue]
 ) -> JsonSchemaValue:
-    """Resolve references, and add a title to each property that is not a reference."""
+    """Replace each ``$ref`` by its entry in ``references``. Add titles to properties without a ``$ref``."""
     resolved: JsonSchemaValue = {}
     for key, item in schema.items():
         if key == "$ref":

@@ -74,7 +74,10 @@ def _make_frozen_dataclass(cls: type) -> type:
 
 
 def _find_fields(cls: type) -> tuple[Mapping[str, Field[object]], _Fields]:
-    """Return the value for ``__dataclass_fields__``, and the actual fields. Both include base classes."""
+    """Return the value for ``__dataclass_fields__``, and the fields that `dataclasses.fields` lists.
+
+    Both results include the fields of base classes.
+    """
     annotations = vars(cls).get("__annotations__", {})
     defaults = {name: getattr(cls, name) for name in annotations if hasattr(cls, name)}
     class_members = {
@@ -91,7 +94,7 @@ def _find_fields(cls: type) -> tuple[Mapping[str, Field[object]], _Fields]:
 
 
 def _needs_standard_dataclass(field: Field[object]) -> bool:
-    """Whether the field requires the standard library's dataclass."""
+    """Whether a class with this field must use the dataclass decorator of the standard library."""
     has_value = field.init or field.default is not MISSING or field.default_factory is not MISSING
     return not has_value or field.hash is not None or "InitVar" in str(field.type)
 

@@ -28,7 +28,7 @@ class Parts:
         return hash(frozenset(self._values))
 
     def __repr__(self) -> str:
-        """Return the constructor call."""
+        """Return the Python expression that creates the container."""
         return f"{type(self).__name__}({', '.join(map(repr, self._values.values()))})"
 
     def get(self, part_type: type[_Part]) -> _Part:
@@ -102,7 +102,7 @@ class Connections(Parts):
 
     @property
     def is_empty(self) -> bool:
-        """Whether there are neither connections nor functions that open connections."""
+        """Whether there are no connections and no functions that open connections."""
         return not self._values and not self._openers and not self._unnamed
 
     def holds(self, sort: type[object]) -> bool:

@@ -15,7 +15,7 @@ def find_closest(word: str, candidates: Iterable[str]) -> str | None:
     return _find_closest(word, tuple(candidates))
 
 
-@lru_cache(maxsize=1_000)  # the same mistake often appears in many manifests
+@lru_cache(maxsize=1_000)  # the same typo often occurs in many manifests
 def _find_closest(word: str, candidates: tuple[str, ...]) -> str | None:
     return next(iter(find_nearest(word, candidates, limit=1)), None)
 

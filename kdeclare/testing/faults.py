@@ -165,7 +165,7 @@ def run_request(
     """Answer a request or raise an injected fault, and log the request in ``calls``.
 
     answer_request: executes the request, given the faults to return for single items.
-    open_system: returns the system, for callbacks that simulate a different client.
+    open_system: returns the system, for callbacks that simulate a change by another client.
     """
     rules = faults.due(call)
     for rule in rules:

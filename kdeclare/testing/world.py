@@ -45,7 +45,7 @@ NO_OPTIONS = PlanOptions()
 
 
 class TestClock:
-    """A clock that advances only with calls of `sleep`, and by 1 ms with each call of `now`."""
+    """A clock that advances only when it is called: by 1 ms for `now`, and by the given time for `sleep`."""
 
     __test__ = False
 

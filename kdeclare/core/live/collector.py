@@ -31,7 +31,7 @@ class WaitPolicy:
     sleep: Callable[[float], None] = time.sleep
 
     def less(self, seconds: float) -> "WaitPolicy":
-        """Return the same policy with a limit that is lower by ``seconds``, but not negative."""
+        """Return a copy whose limit is ``seconds`` lower, but at least 0."""
         return replace(self, limit_s=max(0.0, self.limit_s - seconds))
 
 
@@ -51,7 +51,7 @@ class PendingWrite:
 
 
 class Selection(Protocol):
-    """A selection of objects or settings whose live state is to be read. Providers define frozen classes."""
+    """The objects or settings whose live state is to be read. Providers define the classes, which are frozen."""
 
     def merge(self, others: Sequence[Self]) -> Self:
         """Return a selection that includes this selection and all of ``others``."""

@@ -42,9 +42,9 @@ class DeclaredFacts:
     """The facts of a declared resource. A live object that meets all conditions needs no further comparison.
 
     need: facts that the object must have. forbid: facts that the object must not have.
-    keys: the declared keys. If the audit reports unmanaged keys, the object must have no other keys.
-    gone: keys that the object must not have if the audit does not report unmanaged keys; None means all
-        undeclared keys.
+    keys: the declared keys. An audit that reports unmanaged keys requires that the object has no other keys.
+    gone: keys that the object must not have, for an audit that does not report unmanaged keys. None means
+        that such an audit must always compare the object.
     """
 
     need: Sequence[int]
@@ -54,7 +54,7 @@ class DeclaredFacts:
 
 
 def hash_fact(*parts: str) -> int:
-    """Return a hash of the parts as a signed 64-bit integer, which fits Spark's BIGINT."""
+    """Hash the strings that describe a fact. The result is a signed 64-bit integer (Spark's BIGINT)."""
     text = "".join(f"{len(part)}:{part}" for part in parts)
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big", signed=True)
 

@@ -36,8 +36,8 @@ class Access(StrEnum):
     REQUIRES = "requires"
     """The object must exist. If the creation of the object is denied, this operation is denied, too."""
     AFTER = "after"
-    """If the plan creates the object, the operation runs afterwards. If the plan deletes the object, the
-    operation runs before that.
+    """If the plan creates the object, the operation runs after the creation. If the plan deletes the object,
+    the operation runs before the deletion.
 
     Operations that remove a reference to the object use this access, too. Such an operation deletes the
     resource that refers to the object, or removes the reference from that resource.
@@ -56,7 +56,7 @@ class Prefix:
 
 
 Key = str | Prefix | Pattern
-"""One exact key, all keys with a prefix, or all keys that a regular expression matches as a whole."""
+"""One exact key, all keys with a prefix, or all keys that fully match a regular expression."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,9 +159,9 @@ class Completion(Protocol):
 View = Mapping[str, JsonValue]
 """The live state that an operation touches, by element. An element is, for example, a setting or a count.
 
-`Operation.expect` is the view on which the operation was planned. Apply compares views to detect stale
-operations, and to determine whether a request that timed out took effect. Rollback compares views to find
-changes by other clients.
+`Operation.expect` is the view at the time when the operation was planned. Apply compares views to detect
+stale operations, and to determine whether a request that timed out took effect. Rollback compares views to
+find changes by other clients.
 """
 
 
@@ -222,7 +222,7 @@ class OperationType(Protocol):
     completion: Completion | None = None
     """Tracks work that continues after the response to the request; None if no work continues."""
     contents: str = "data"
-    """The noun that messages use for the contents that are lost when the operation deletes an object."""
+    """A noun for the contents of the object, for messages about deletions (``records``)."""
     awaits: Completion | None = None
     """Detects the end of ongoing work on the operation's objects. The operation begins only after this work
     has ended. None if the operation does not wait for ongoing work.
@@ -261,11 +261,14 @@ class OperationType(Protocol):
         return self.awaits is not None
 
     def compute_footprint(self, op: Operation) -> Footprint:
-        """Return the objects that ``op`` touches. They determine the order and reveal contradictions."""
+        """Return the objects that ``op`` touches.
+
+        These objects determine the order of operations and reveal contradictions between operations.
+        """
         return ()
 
     def describe_target(self, op: Operation) -> tuple[str, str] | None:
-        """Return the target of ``op`` and its label; None if the name of the resource identifies the target.
+        """Return the target of ``op`` and a label for it; None if the resource name identifies the target.
 
         Plans show the target with the change, so that users can see where secrets are sent.
         """
@@ -338,12 +341,15 @@ class OperationType(Protocol):
         """
 
     def less(self, op: Operation, subjects: Set[ResourceId]) -> Operation | None:
-        """Return ``op`` without the part that affects these policy subjects; None if no part is left."""
+        """Return ``op`` without its effects on these policy subjects; None if no effects are left."""
         changed = {op.resource, *self.find_changed_resources(op)}
         return op if self.is_auxiliary or changed.isdisjoint(subjects) else None
 
     def count_ongoing_parts(self, op: Operation) -> Mapping[ResourceId, int]:
-        """Return the number of parts of the work that continue after the response, by policy subject."""
+        """Return how many parts of each policy subject the system still works on after the response.
+
+        For a reassignment, these are the partitions of each topic.
+        """
         return {}
 
     def find_element(self, op: Operation, at: ValuePath) -> str:
@@ -396,7 +402,7 @@ class OperationType(Protocol):
     def bind_to_created(
         self, op: Operation, created_id: str | None, live: LiveState, options: PlanOptions
     ) -> Operation | UnprovenDeletion:
-        """Bind a deletion to the id of its object, so that ``op`` deletes only the object that a run created.
+        """Bind a deletion to the id of the object that a run created, so that no other object is deleted.
 
         created_id: the id that the system acknowledged; None if the id is unknown.
         """

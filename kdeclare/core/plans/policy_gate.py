@@ -26,8 +26,8 @@ class PolicyEvaluation:
 
     denied: for each resource, the policy subjects that the resource must not affect. If the resource itself
         is one of these subjects, none of its operations are executed.
-    needs: for each operation id, the ids of the operations that the operation depends on, with reasons. A
-        policy evaluated all these operations together, and might deny the dependent operation on its own.
+    needs: for each operation id, the ids of the operations that must succeed first, with reasons. A policy
+        allowed the operation only in combination with these earlier operations.
     """
 
     verdicts: tuple[Verdict, ...] = ()

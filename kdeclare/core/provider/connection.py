@@ -143,7 +143,7 @@ class ConnectionType(Generic[_Settings]):
 
     def _narrow_settings(self, settings: BaseModel) -> _Settings:
         if not isinstance(settings, self.settings):
-            raise TypeError(f"settings of {type(settings).__name__}, not {self.settings.__name__}")
+            raise TypeError(f"expected {self.settings.__name__}, got {type(settings).__name__}")
         return settings
 
 

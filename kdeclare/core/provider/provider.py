@@ -77,7 +77,7 @@ class ExaminationRequest:
     def get_settings(self, model: type[_Settings]) -> _Settings:
         """Return the settings as the provider's own model. Raises TypeError for a different model."""
         if not isinstance(self.settings, model):
-            raise TypeError(f"settings of {type(self.settings).__name__}, not {model.__name__}")
+            raise TypeError(f"expected {model.__name__}, got {type(self.settings).__name__}")
         return self.settings
 
 
@@ -303,9 +303,9 @@ class Provider:
     start_plan: creates the hooks of one plan; None if the kinds are sufficient.
     find_invisible: returns the acknowledged writes that the system does not show yet; None for a system that
         shows every write immediately. Raises Fault.
-    shows_all: returns True if the system certainly shows every acknowledged write. This is a quick check of
-        all writes together, given their operation types, each with the kind of a written resource. If
-        ``shows_all`` is None or returns False, ``find_invisible`` checks each write. Raises Fault.
+    shows_all: returns True if the system certainly shows every acknowledged write. This quick check receives
+        pairs of operation type and resource kind instead of the writes themselves. If ``shows_all`` is None
+        or returns False, ``find_invisible`` checks each write. Raises Fault.
     find_principal: returns the authenticated principal of kdeclare in the system, for policies about the
         provider's kinds and for the record of overrides. None if the system has no principals. Raises Fault.
     auxiliary_kinds: names under which auxiliary operations of several resources are listed. No resource of

@@ -288,9 +288,9 @@ def find_invisible(connections: Connections, writes: Sequence[PendingWrite]) -> 
 
 
 def is_all_visible(connections: Connections, written_kinds: Collection[tuple[str, str]]) -> bool:
-    """Return True if the systems certainly show all acknowledged writes. This is a quick check of all writes.
+    """Return True if a quick check shows that the systems show all acknowledged writes. Raises Fault.
 
-    written_kinds: the operation types of the writes, each with the kind of a written resource. Raises Fault.
+    written_kinds: the pairs of operation type and resource kind that occur in the writes.
     """
     for provider in find_connected_providers(connections):
         if provider.find_invisible is not None:

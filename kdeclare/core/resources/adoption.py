@@ -84,10 +84,10 @@ def adopt_settings(
     drifted: Collection[str],
     otherwise: Reason,
 ) -> tuple[Change, Diagnostic]:
-    """Return the change of settings that include adopted settings, and the diagnostic about the adoption.
+    """Return the change with a reason for each setting, and the diagnostic about the adopted settings.
 
     adopted: the paths of adopted settings. drifted: the paths of settings that drifted. otherwise: the reason
-        for the changes of all other settings.
+        for changing all other settings.
     """
     adoption = report_adoption(desired, (f for f in change.fields if f.path in adopted), settings=True)
     fields = tuple(

@@ -56,7 +56,7 @@ class SetLike(Protocol):
 
 @runtime_checkable
 class ListsFacts(Protocol):
-    """A kind with facts that show quickly whether a live object is as declared. They make audits faster."""
+    """A kind with facts, so that audits can tell quickly whether a live object is as declared."""
 
     def list_facts(self, body: object, owned: OwnedRecord | None) -> DeclaredFacts | None:
         """Return the facts of a declared resource; None if only the diff can detect differences."""

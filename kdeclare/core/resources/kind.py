@@ -73,7 +73,7 @@ class Difference:
     drifted: the paths (``configs.KEY``, ``partitions`` …) whose live value differs from the value that was
         last applied.
     diagnostics: errors and denials, which block the change, and warnings for users.
-    deferred: whether a part of the change must possibly wait for the next plan, because it depends on changes
+    deferred: whether part of the change might have to wait for the next plan, because it depends on changes
         in this plan.
     """
 

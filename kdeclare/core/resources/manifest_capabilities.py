@@ -160,7 +160,7 @@ class ListsNames(Protocol):
 
 @runtime_checkable
 class ClaimsFields(Protocol):
-    """A kind for which a body or record without a value at a field's path can still determine the field."""
+    """A kind in which a body or record can determine a field without having a value at the field's path."""
 
     def is_field_claimed(self, field: FieldChange, stated: JsonObject) -> bool:
         """Whether a body or an ownership record, given as plain data (``stated``), determines a field."""

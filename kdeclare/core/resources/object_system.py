@@ -156,7 +156,7 @@ class ObjectCollector:
     """The collector of an `ObjectSystem`. See `AnyCollector`."""
 
     def __init__(self, system: ObjectSystem, kinds: Sequence[ObjectKind]) -> None:
-        """Read the system, and store objects of these kinds in snapshots."""
+        """Create a collector that reads the system and stores the objects of these kinds in snapshots."""
         self._system = system
         self.codec: LiveCodec | None = ObjectCodec(
             system.name,

@@ -96,7 +96,7 @@ class RatesByLiveState(Protocol):
 
 
 Values = tuple[JsonValue, ...]
-"""The values of one field in order: before, after, and any steps between them."""
+"""The values of one field in order: the current value, any intermediate values, and the final value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +105,8 @@ class Evidence:
 
     shown: the values that the plan file shows.
     done: the values that the operations of the resource set.
-    shared: the values that operations of all resources set by work that continues after the request. If two
-        resources declare the same value, only one of these resources has an operation.
+    shared: the values that operations of any resource set, for operations whose work continues after the
+        request. If two resources declare the same value, only one of these resources has an operation.
     """
 
     shown: Mapping[str, Values]

@@ -285,7 +285,7 @@ def find_policy_action(effects: Sequence[PolicyEffect]) -> PolicyAction:
 
 @dataclass(frozen=True, slots=True)
 class ReviewInputs:
-    """The inputs for the requests about those resources of one kind that policies evaluate together.
+    """The inputs of a `Review`, which creates the policy requests about several resources of one kind.
 
     subjects: the names of the resources, by action.
     live: the live state that was already read for ``selections``; None if nothing was read.
@@ -306,7 +306,7 @@ class ReviewInputs:
 
 
 class Review(Protocol):
-    """Creates the requests about those resources of one kind that policies evaluate together."""
+    """Creates the requests about several resources of one kind, which policies evaluate one after another."""
 
     @property
     def fault(self) -> Fault | None:
@@ -323,14 +323,15 @@ class Review(Protocol):
         """Accept effects that policies did not deny. Later requests include these effects."""
 
     def make_existing_request(self, name: str, action: PolicyAction, among: Collection[str]) -> PolicyRequest:
-        """Return a request that creates a live resource as it is, or modifies it without changing anything.
+        """Return a request to test a live resource against policies. The request changes nothing.
 
-        among: the names of all resources for which such a request is made.
+        The state before the request and the state after the request are the current state.
+        action: the action of the request. among: the names of all resources that are tested.
         """
 
 
 class DeclaredSubject(Protocol):
-    """The declaration of one resource that policies evaluate."""
+    """The manifest of one resource, for policies that are evaluated before a plan exists."""
 
     def make_request(self, labels: LabelSet, *, created: bool) -> UncertainRequest:
         """Return the request to apply the manifest.
@@ -377,15 +378,15 @@ class ListedForPolicies(Protocol):
     """A kind whose live resources policies can evaluate, including undeclared resources."""
 
     def select_every(self) -> Selections:
-        """Return the selections that, with the names of all objects, find all resources of the kind."""
+        """Return the selections that `list_live` needs."""
 
     def list_live(self, live: LiveState) -> Collection[str]:
         """Return the names of all resources, except resources that only the system itself is allowed to
         change. Raises Fault.
 
-        If resources of the kind have other names than their live objects, return the keys of the live objects
-        (`FleetComparable.find_live_key`). For declared and owned resources, return the names of the
-        resources.
+        If the name of a resource can differ from the key of its live object
+        (`FleetComparable.find_live_key`), return the keys of undeclared live objects, and the names of
+        declared and owned resources.
         """
 
 
@@ -400,7 +401,7 @@ class MakesPolicyRequests(HasPolicyWords, Protocol):
         """Return the effects of an operation on resources of this kind, by resource name."""
 
     def start_review(self, inputs: ReviewInputs) -> Review:
-        """Return an object that creates the requests about resources that policies evaluate together."""
+        """Return an object that creates the policy requests about several resources of this kind."""
 
 
 @runtime_checkable

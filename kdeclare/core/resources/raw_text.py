@@ -25,7 +25,7 @@ class RawText:
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        """Return the schema for editors. It accepts numbers and Booleans in addition to strings."""
+        """Return a schema for editors that accepts numbers and Booleans in addition to strings."""
         return _allow_scalars(handler(schema))
 
 

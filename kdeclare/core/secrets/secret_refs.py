@@ -54,9 +54,9 @@ The operation itself does not need the previous value, which is possibly no long
 """
 
 HIDDEN_FIELD = "hidden"
-"""The name of a field that contains the value of the surrounding object as a `Secret`.
+"""The name of a field that holds the value of its object as a `Secret`, in case the system hides the value.
 
-This secret is used if the system hides the value. The path of the secret is that of the surrounding object.
+The path of the secret is the path of the object, without the name of this field.
 """
 
 _SENSITIVE_KEY = re.compile(
@@ -232,7 +232,7 @@ def find_secrets(value: object) -> Iterator[tuple[ValuePath, Secret]]:
             yield path, item
             continue
         for step, inner in _list_parts(item):
-            if inner.__class__ not in _NEVER_SECRET:  # this visits a whole fleet, and most values are strings
+            if inner.__class__ not in _NEVER_SECRET:  # skips most values, which are plain strings
                 pending.append((path if step == HIDDEN_FIELD else (*path, step), inner))
 
 

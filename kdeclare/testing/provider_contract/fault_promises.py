@@ -168,7 +168,7 @@ def find_dependent(plan: Plan, refused: Operation) -> set[str]:
     """
     victims = {op.id for op in plan.operations if (op.verb, op.resource) == (refused.verb, refused.resource)}
     not_begun: set[str] = set()
-    for op in plan.operations:  # in order
+    for op in plan.operations:  # in execution order
         if get_operation_type(op).is_cleanup:
             is_left_out = bool(op.after) and not_begun >= op.after.keys()
         else:

@@ -135,12 +135,12 @@ class ObjectKind:
         for name, kind in self.references.items():
             if name not in fields:
                 yield (
-                    f"references name '{name}', which is not a field of "
+                    f"'references' contains '{name}', which is not a field of "
                     f"{spec}{_format_suggestion_suffix(name, fields)}"
                 )
             if kind not in listed.kinds:
                 yield (
-                    f"references name an unknown kind, "
+                    f"'references' contains an unknown kind, "
                     f"'{kind}'{_format_suggestion_suffix(kind, listed.kinds)}"
                 )
 

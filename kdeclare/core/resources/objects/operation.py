@@ -138,7 +138,7 @@ class ObjectOperation(OperationType):
         return replace(op, args=replace(args, set=left), expect=expect)
 
     def is_confined(self, op: Operation) -> bool:
-        """Whether the object has the kind of this operation type. Arguments cannot name any other object."""
+        """Whether the resource has the kind of this operation type. ``op`` writes no other object."""
         return op.resource.kind == self._kind.name
 
     def claims(self, op: Operation) -> Mapping[str, str]:
