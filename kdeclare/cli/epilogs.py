@@ -15,7 +15,7 @@ EXIT_CODE_MEANINGS = {
 
 
 def build_epilog(*examples: str, codes: tuple[int, ...] = ()) -> str:
-    """Return the end of a command's help: the examples, and the exit codes in ``codes`` with meanings."""
+    """Return the end of a command's help: the examples, and the meanings of the exit codes in ``codes``."""
     blocks = []
     if examples:
         blocks.append("\n".join(["\b", "Examples:", *(f"  {line}" for line in examples)]))

@@ -40,7 +40,7 @@ class InstalledCommand:
     def is_own(self) -> bool:
         """Whether the command is part of kdeclare, according to the name of its module.
 
-        The metadata of the Python package would also tell, but reading the metadata is slower.
+        The metadata of the Python package has the same information, but reading it is slower.
         """
         return self.point.value.startswith(_OWN_CODE)
 

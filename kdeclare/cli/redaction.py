@@ -10,7 +10,7 @@ _PROGRAM = "kdeclare"
 _SETTING_OPTIONS = frozenset({"--config", "--add-config", "--append-config", "--subtract-config"})
 """Options whose values are settings, such as ``k=v`` or ``k=v,k=[v,v]``."""
 _SPARK_OPTION = "--conf"
-"""The option for Spark settings. No provider knows Spark settings, so the name determines what is secret."""
+"""The option for Spark settings. A Spark setting is secret if its name contains a word of `_SECRET_WORDS`."""
 _SECRET_WORDS = ("access", "credential", "key", "password", "secret", "token")
 _SECRET_OPTIONS = ("credential", "passphrase", "password", "secret", "token")
 """Words that identify options with secret values. Options whose names end with ``-file`` are not secret."""
@@ -93,5 +93,5 @@ def _is_secret(command: tuple[str, ...], option: str, key: str, value: str) -> b
         is_known_secret = is_secret_setting(TypedSetting(command, option, key, value))
     except KdeclareError:  # the setting may be a secret of a provider that cannot be loaded
         return True
-    # if no provider knows KEY=VALUE, it is a setting only as the value of an option, not as an argument
+    # An unknown KEY=VALUE counts as a setting only if it is the value of an option.
     return bool(option) if is_known_secret is None else is_known_secret

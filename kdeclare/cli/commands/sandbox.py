@@ -90,8 +90,8 @@ def start(
 
     With --secure, brokers require authentication over TLS (SASL_SSL with SCRAM or PLAIN) and authorize
     requests by ACLs. After the address, the command prints two files of client properties: one for 'admin',
-    who may do everything, and one for 'reader', who may only read. The other listeners have higher ports than
-    the broker's: SSL by 20, SASL_PLAINTEXT by 60, PLAINTEXT by 80.
+    who may do everything, and one for 'reader', who may only read. The port of each other listener is the
+    broker's port plus a fixed number: 20 for SSL, 60 for SASL_PLAINTEXT, and 80 for PLAINTEXT.
     """
     from kdeclare.app.sandbox import SandboxRequest, start_sandbox
     from kdeclare.cli.commands.sandbox_text import format_addresses, list_clusters

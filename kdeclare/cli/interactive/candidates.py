@@ -39,7 +39,7 @@ CompletionRule = Callable[[CursorContext, Names], CompletionOffer]
 def make_plain_rule(
     list_values: Callable[[CursorContext, Names], Iterable[CompletionValue]],
 ) -> CompletionRule:
-    """Return a completion rule whose values replace the whole typed value."""
+    """Return a completion rule whose values replace the whole value typed so far."""
     return lambda place, names: CompletionOffer(list_values(place, names), place.text)
 
 
