@@ -42,8 +42,8 @@ LabelsByResource = Mapping[ResourceId, Mapping[str, str]]
 class ClusterEvaluation:
     """The verdicts of policies about the objects of a cluster.
 
-    open: the policies without verdicts, because they need data that snapshots do not contain.
-    unread: the policies without verdicts, because the objects that they check were not read.
+    open: the policies that have no verdicts because they need data that snapshots do not contain.
+    unread: the policies that have no verdicts because the objects that they check were not read.
     """
 
     verdicts: Sequence[Verdict] = ()
@@ -312,4 +312,4 @@ def _format_open_notice(policy: str) -> str:
 
 
 def _format_unread_notice(policy: str) -> str:
-    return f"Policy '{policy}' was not evaluated, because its objects were not read."
+    return f"Policy '{policy}' was not evaluated, because the objects that it checks were not read."

@@ -65,8 +65,8 @@ def find_drift(
     owned_json: the ownership record as JSON, or None if the resource is not owned.
     live_json: the live body as JSON, or None if the object does not exist or could not be read.
     error: the reason why the object could not be read, or None.
-    cluster_body: the body of the cluster as JSON. If None, because the cluster or its project could not be
-        read, the resource has no findings.
+    cluster_body: the body of the cluster as JSON, or None if the cluster or its project could not be read. If
+        None, the resource has no findings.
     labels, source: the labels and the position of the manifest, for messages to its owner.
     """
     if kind == CLUSTER:

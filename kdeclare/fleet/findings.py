@@ -197,7 +197,7 @@ class AuditSummary:
 
     @property
     def remembered(self) -> KindCounts:
-        """The findings of this audit, and findings of earlier audits that were not checked again, by kind."""
+        """The number of findings by kind, including unchecked findings of earlier audits."""
         total_counts = ((kind, self.found.get(kind, 0) + self.unseen.get(kind, 0)) for kind in FindingKind)
         return {kind: count for kind, count in total_counts if count}
 

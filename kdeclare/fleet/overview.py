@@ -82,7 +82,7 @@ class AppliedStatus(StrEnum):
 
     @property
     def is_finished(self) -> bool:
-        """Whether applying the same plans again would not change this cluster."""
+        """Whether applying the same plans again would leave this cluster unchanged."""
         return self in (
             AppliedStatus.DONE,
             AppliedStatus.NOTHING,
@@ -96,7 +96,9 @@ class AppliedCluster:
     """The result for one cluster when a fleet is applied."""
 
     name: str
-    wave: Annotated[int, Field(description="From 1; 0 if there was nothing to apply.")]
+    wave: Annotated[
+        int, Field(description="The number of the wave, from 1; 0 if there was nothing to apply.")
+    ]
     status: AppliedStatus
     run_id: Annotated[str | None, Field(description="The id of the run in the cluster's history.")] = None
     done: Annotated[int, Field(description="The number of successful operations.")] = 0
@@ -132,4 +134,5 @@ def parse_overview(text: str, source: str) -> FleetPlan:
     Raises KdeclareError (``bad-overview``) if the format version is not supported, or if the file is not an
     overview.
     """
-    return _FILE_FORMAT.bind(FleetPlan, text, source, absent={"adopt": False})  # not in version 0.1
+    # version 0.1 did not write ``adopt``
+    return _FILE_FORMAT.bind(FleetPlan, text, source, absent={"adopt": False})

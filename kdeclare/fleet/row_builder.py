@@ -182,7 +182,7 @@ def _get_body(desired: DesiredResource | None) -> object | None:
 def _build_key_columns(id_: ResourceId, key: LiveKey | None) -> Row:
     """Return the columns with the key of the live object.
 
-    Return no columns if the key equals the id of the resource, which halves the size of the table.
+    If the key equals the id of the resource, return no columns. This halves the size of the table.
     """
     if key is None or key == (id_.kind, id_.name):
         return {}
@@ -248,8 +248,8 @@ def read_live_rows(
 
     name, labels: the name and labels of the cluster in the fleet file.
     now: the time at which reading starts.
-    Raises Fault before the first row if the cluster cannot be read. If a different system cannot be read, the
-    table gets a row with the error for each object type of this system.
+    Raises Fault before the first row if the cluster cannot be read. If another system of the environment
+    cannot be read, yield a row with the error for each object type of this system.
     """
     listings: list[LiveListing] = []
     unread_codecs: list[tuple[LiveCodec, str]] = []
@@ -291,7 +291,7 @@ def _explain_failure(problem: Fault | KdeclareError) -> str:
 
 
 def _is_not_configured(problem: Fault | KdeclareError) -> bool:
-    """Return whether a system was not read because the environment does not configure the system."""
+    """Return whether a system could not be read only because the environment does not configure it."""
     return isinstance(problem, KdeclareError) and {d.code for d in problem.diagnostics} == {NOT_CONFIGURED}
 
 

@@ -17,7 +17,10 @@ FORMAT_VERSION = "1.0"
 _Shape = TypeVar("_Shape")
 
 CLUSTER = "Cluster"
-"""The kind of the row of a cluster itself. If the cluster could not be read, this row contains the error."""
+"""The kind of the row that describes a whole cluster.
+
+If the cluster could not be read, this row contains the error.
+"""
 
 _TEXT = pa.string()
 _TIME = pa.timestamp("us", tz="UTC")
@@ -36,7 +39,7 @@ LIVE = pa.schema(
         ("error", _TEXT),
         ("labels", _LABELS),  # the labels of the cluster
         ("has", _HASHES),  # the facts about the object, see `LiveFacts`; null if unknown
-        ("keys", _HASHES),  # the hashes of its keys, see `LiveFacts`; null if unknown
+        ("keys", _HASHES),  # the hashes of the keys of the object, see `LiveFacts`; null if unknown
         ("group_name", _TEXT),  # the group in which an unmanaged object is counted; null if it is listed
     ]
 )
@@ -59,11 +62,11 @@ DECLARED = pa.schema(
         ("labels", _LABELS),  # the declared labels, or else the last applied labels
         ("source", _TEXT),  # the position of the manifest: file:line:column
         ("alone", pa.bool_()),  # whether the resource can be compared without the rows of other objects
-        ("always", pa.bool_()),  # whether facts are not sufficient; for a cluster: whether it has policies
+        ("always", pa.bool_()),  # whether to always compare in full; for a cluster: whether it has policies
         ("need", _HASHES),  # the facts that the live object must have
         ("forbid", _HASHES),  # the facts that the live object must not have
         ("keys", _HASHES),  # the keys that the live object can have
-        ("gone", _HASHES),  # the keys that it must not have; null for all keys that are not in ``keys``
+        ("gone", _HASHES),  # the keys that the live object must not have; null for all keys not in ``keys``
         ("cluster_id", _TEXT),  # for a cluster: the id of the cluster to which the state belongs
         ("error", _TEXT),  # for a cluster: the reason why its project could not be read
     ]
@@ -116,7 +119,7 @@ SUMMARY = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class FileFormat:
-    """A file format, with the texts of its errors.
+    """A file format, and the messages of errors about files in this format.
 
     code: the code of all errors.
     name: the object that a file of this format describes.

@@ -108,6 +108,6 @@ def require_all_rows(cluster: SnapshotCluster, count: int, source: str) -> None:
                 "bad-snapshot",
                 "Snapshot rows missing",
                 f"{source} has {count:,} rows of {cluster.name}, but was written with {cluster.rows:,}.",
-                hint="Take a new snapshot. Files of this one may have been deleted or truncated.",
+                hint="Take a new snapshot. Files of the old snapshot may have been deleted or truncated.",
             )
         )

@@ -205,7 +205,7 @@ def _report_write_errors(path: Path) -> Iterator[None]:
 
 
 SNAPSHOTS, AUDITS = "snapshots", "audits"
-"""The folders with the records of snapshots and audits. Each record is one file. Its name sorts by time."""
+"""The folders with the records of snapshots and audits. Each record is a file; file names sort by time."""
 
 
 def list_record_ids(storage: Storage, folder: str) -> tuple[str, ...]:

@@ -145,7 +145,7 @@ class DefaultsManifest:
 class Defaults:
     """All Defaults of a project. The object is falsy if the project has no Defaults.
 
-    The order in which Defaults are added does not matter, only their priority does.
+    Which Defaults take effect depends only on their priority, not on the order in which they are added.
     """
 
     def __init__(self, kinds: Mapping[str, Kind]) -> None:

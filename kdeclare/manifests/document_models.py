@@ -221,9 +221,9 @@ def _add_group_hint(problem: Diagnostic, kind: Declarable, data: dict[Any, Any])
 def _check_valid_fields(
     kind: Declarable, data: dict[Any, Any], wrong_fields: set[str | int], root: Node
 ) -> list[Diagnostic]:
-    """Return the problems that the kind finds in the valid fields of a document that also has wrong fields.
+    """Return the problems that the kind finds in the valid fields of a document with some invalid fields.
 
-    Thus users see the errors of all fields together.
+    Users then see the errors of all fields together.
     """
     spec, metadata = data.get("spec"), data.get("metadata")
     if not isinstance(spec, dict):
@@ -247,7 +247,7 @@ def _check_valid_fields(
 def _is_certain(problem: SpecProblem, *, named: bool) -> bool:
     """Return whether a problem exists regardless of the values of the unreadable fields.
 
-    A problem with the whole spec is not certain, nor is a problem with a field that depends on other fields.
+    Problems with the whole spec, and problems with fields that depend on other fields, are not certain.
     """
     return problem.offset is not None or (len(problem.path) > 1 and (named or problem.path != NAME))
 

@@ -131,9 +131,9 @@ def build_overlay_schema(manifests: JsonSchemaValue) -> JsonSchemaValue:
 
 
 class DefaultsSchemaKind(DefaultsKind):
-    """A `DefaultsKind` for the schema, which describes the fields of each kind.
+    """A `DefaultsKind` whose model describes the fields of each kind for the schema.
 
-    Its model is sometimes too strict to validate documents.
+    The model is sometimes too strict to validate documents.
     """
 
     def __init__(self, kinds: Mapping[str, Kind]) -> None:

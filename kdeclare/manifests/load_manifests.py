@@ -56,7 +56,7 @@ class LoadedManifests:
 
     @property
     def has_errors(self) -> bool:
-        """Whether there are errors. If so, the desired state is unreliable."""
+        """Whether there are errors, so that ``desired`` is unreliable."""
         return any(d.is_error for d in self.diagnostics)
 
 
@@ -121,7 +121,7 @@ def load_rules(
 
 @contextmanager
 def _pause_garbage_collection() -> Iterator[None]:
-    """Disable the garbage collector in the block, which saves up to a fifth of the time of a large load.
+    """Disable the garbage collector in the block. This saves up to a fifth of the time of a large load.
 
     The loaded objects do not need the garbage collector, because they form no reference cycles.
     """
@@ -198,7 +198,7 @@ class _Loader:
                 self._load_document(root)
 
     def search(self) -> None:
-        """Search the files that are not loaded for rules, and report only the problems of rules."""
+        """Find the rules in all other files of the project, and report only the problems of rules."""
         given = {os.path.realpath(file) for file in self._rule_files}
         for file in self._other_files:
             if given and os.path.realpath(file) in given:

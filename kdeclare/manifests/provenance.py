@@ -226,7 +226,8 @@ class FieldOrigins:
     secret: whether the value is a secret that is not shown; ``value`` is then None. A secret that consists of
         a single reference is shown as this reference instead.
     by_reference: whether the value contains values of environment variables or files. ``value`` then contains
-        the references as written. Numbers in number fields are resolved nevertheless.
+        the references as written. In number fields, ``value`` still contains
+        the resolved numbers.
     by: the document whose value takes effect.
     over: the documents whose values are overridden, the highest precedence first.
     references: the references in the value.
@@ -370,7 +371,7 @@ def _is_single_reference(value: Any) -> bool:
 def _restore_references(value: Any, *, as_written: bool) -> JsonValue:
     """Replace values from environment variables and files with their references.
 
-    as_written: whether to escape ``${`` in other strings, which could be mistaken for a reference.
+    as_written: whether to escape ``${`` in all other strings, where it could be mistaken for a reference.
     """
     if isinstance(value, dict):
         return {key: _restore_references(inner, as_written=as_written) for key, inner in value.items()}

@@ -185,7 +185,10 @@ def _format_policy(policy: ConfiguredPolicy) -> str:
 
 
 def _evaluate_policy(policy: ConfiguredPolicy, request: PolicyRequest) -> _Answer:
-    """Return the message of a violation or failure, None, or an exception to raise in the calling thread."""
+    """Return the message of a violation or failure, or None if the policy allows the request.
+
+    If the calling thread must raise an exception, return this exception.
+    """
     try:
         return _find_objection(policy, request)
     except (Fault, UnavailableError, KeyboardInterrupt) as signal:

@@ -48,8 +48,8 @@ class PlainState(Mapping[str, object]):
         """Create the state.
 
         raise_missing: a function that raises the error for a field whose value is unknown.
-        is_partial: whether lists and mappings can have more elements than in ``values``. If so, their values
-            are unknown.
+        is_partial: whether lists and mappings can have more elements than in ``values``. If True, the values
+            of lists and mappings are unknown.
         """
         self._words, self._values, self._raise_missing, self._is_partial = (
             words,
@@ -161,7 +161,9 @@ class PlainRequest:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredRequest(OfflineRequest):
-    """A request for the change that applying a manifest will make, as far as it is known without a system.
+    """A request for the change that applying a manifest would make.
+
+    The request contains only data that is known without reading a system.
 
     created: whether the resource is assumed not to exist yet.
     """
@@ -247,7 +249,7 @@ class PlainReview:
         self._accepted[name] = (*self._accepted.get(name, ()), *_filter_plain_effects(effects))
 
     def make_existing_request(self, name: str, action: PolicyAction, among: Collection[str]) -> PlainRequest:
-        """Return a request in which the current state of the resource is the state before and after."""
+        """Return a request whose states before and after are both the current state of the resource."""
         labels, values = self._inputs.labels.get(name, {}), self._read_values(name)
         is_creation = action is PolicyAction.CREATE
         return PlainRequest(

@@ -243,7 +243,7 @@ def _reject_duplicates(live: DataFrame, source: str) -> None:
             "duplicate-resource",
             "Duplicate resource",
             f"{source} has more than one row for {names or 'some resources'}.",
-            hint="Take a new snapshot. A file of this one may have been copied.",
+            hint="Take a new snapshot. A file of the old snapshot may have been copied.",
         )
     )
 
@@ -285,7 +285,7 @@ def summarize_audit(
     earlier_audits: EarlierAudits | None,
     cluster_notes: ClusterNotes,
 ) -> Audit:
-    """Write the table ``summary``, and return the audit. Call `write_findings` before.
+    """Write the table ``summary``, and return the audit. Call `write_findings` first.
 
     earlier_audits: the earlier audits to compare with, or None if there is no earlier audit.
     cluster_notes: the result of `write_findings`.
@@ -331,6 +331,6 @@ def summarize_audit(
 
 
 def _build_trend(earlier: AuditSummary) -> tuple[TrendPoint, ...]:
-    """Return the trend of the latest audit, extended by the counts of this latest audit."""
+    """Return the trend of the latest audit, with the counts of that audit as the last point."""
     current_point = TrendPoint(earlier.audit_id, earlier.taken_at, len(earlier.clusters), earlier.remembered)
     return (*earlier.trend[1 - _MAX_TREND_POINTS :], current_point)

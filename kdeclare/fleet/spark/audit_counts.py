@@ -50,7 +50,8 @@ def _count_by_cluster(live: DataFrame, sorts: Sequence[CountedSort]) -> DataFram
 def _build_count_columns(number: int, sort: CountedSort, is_unread_sort: Column) -> tuple[Column, Column]:
     """Build the columns with the number of all objects and of internal objects of a type.
 
-    is_unread_sort: a condition for rows with the error of a whole type, which are not counted.
+    is_unread_sort: a condition for rows that only say that a whole type could not be read. These rows are not
+        counted.
     """
     is_of_sort = (f.col("kind") == sort.sort) & ~is_unread_sort
     is_internal = f.lit(False)

@@ -18,7 +18,7 @@ from kdeclare.fleet.spark.tables import build_cluster_context, to_spark_type
 
 KEY = ("cluster", "kind", "name")
 RESULT = ("taken_at", *KEY, *FINDING.names, "labels")
-"""The columns of findings that were not compared with an earlier audit yet."""
+"""The columns of findings that have not been compared with an earlier audit yet."""
 
 _NEEDS_DIFF = """
     d.name is null or l.name is null or d.desired is null or d.always or l.error is not null

@@ -128,7 +128,7 @@ class HadoopStorage:
     def _write_file(self, path: Any, data: bytes) -> None:
         """Write a file.
 
-        If an error occurs, the stream is not closed, because this would publish an incomplete object.
+        If an error occurs, the stream is not closed, because closing it would publish an incomplete object.
         """
         self._get_file_system().mkdirs(path.getParent())
         stream = self._get_file_system().create(path, True)

@@ -122,7 +122,7 @@ def _stop_session(spark: SparkSession) -> None:
         with warnings.catch_warnings(action="ignore"):
             spark.stop()
     except (Py4JError, OSError):
-        # The JVM died earlier, and the block reported this. The second call stops the Python side.
+        # The JVM died earlier, and the block reported this. Calling stop again stops the Python side.
         _log.debug("Spark was not stopped", exc_info=True)
         spark.sparkContext.stop()
         SparkSession._instantiatedSession = SparkSession._activeSession = None
@@ -214,7 +214,7 @@ def open_java_virtual_machine(
     gateway = _launch_jvm(master, conf, log)
     configured_master = _read_configured_master(gateway)
     if master is None and find_local_cores(configured_master) is None and gateway.proc is not None:
-        _stop_jvm(gateway)  # it was started for a local master, and accepts no connections from executors
+        _stop_jvm(gateway)  # this JVM was started for a local master, so executors cannot connect to it
         gateway = _launch_jvm(configured_master, conf, log)
     try:
         # A session uses the gateway of the class SparkContext. Each session needs a new gateway.

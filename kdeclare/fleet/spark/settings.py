@@ -39,7 +39,8 @@ _REMOTE_SETTINGS = {
 def build_session_defaults(master: str) -> Mapping[str, str]:
     """Return kdeclare's default settings for Spark with this master, by key."""
     cores = find_local_cores(master)
-    # The number of cores of a remote cluster is unknown. With its default, Spark merges small partitions.
+    # The number of cores of a remote cluster is unknown, so the partition count keeps Spark's default. Spark
+    # merges small partitions.
     master_settings = (
         {"spark.sql.shuffle.partitions": str(max(_PARTITIONS_PER_CORE * cores, 4))}
         if cores
@@ -54,7 +55,7 @@ def build_session_defaults(master: str) -> Mapping[str, str]:
         "spark.python.worker.reuse": "true",
         # For joins with small partitions, a hash join is faster than a sort join (by a third, as measured).
         "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold": "192MB",
-        # The name of the cluster `007`, which is read from the name of a folder, must not become 7.
+        # Spark reads cluster names from folder names. The cluster name `007` must not become the number 7.
         "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
         "spark.sql.parquet.compression.codec": "zstd",
     }

@@ -47,7 +47,7 @@ class Workbench:
     def write(self, table: DataFrame, name: str, partitioned_by: Sequence[str] = ()) -> str:
         """Write a table, and return its path in the storage.
 
-        Raises KdeclareError. If the executors and the driver should share the folder, the method also raises
+        Raises KdeclareError. If remote executors write to a local folder, the method also raises
         KdeclareError if the driver does not see as many rows as the executors wrote.
         """
         path = f"{self.folder}/{name}"

@@ -1,4 +1,7 @@
-"""The resource whose manifest is edited. Fields that are shared by an anchor or are references stay as is."""
+"""The resource whose manifest is edited.
+
+Fields that a YAML anchor shares, and fields whose value is a reference, are not edited.
+"""
 
 from collections.abc import Iterator, Mapping
 

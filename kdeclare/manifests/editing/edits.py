@@ -104,7 +104,7 @@ def format_nested_block(steps: Sequence[str | int], value: EditValue, column: in
     """Format a value with the keys that lead to it, each key on its own line.
 
     column: the indentation of the first line in spaces.
-    width: the number of spaces by which each further line is indented more.
+    width: the number of spaces by which each line is indented more than the line before it.
     """
     lines = [" " * (column + n * width) + format_key(step) + ":" for n, step in enumerate(steps)]
     lines[-1] += f" {format_flow(value)}"

@@ -290,7 +290,7 @@ _MODES = build_modes_by_name(
         "clientConfig": KAFKA,
     }
 )
-"""The modes for reading a fleet file. The scalars in these fields are read as strings."""
+"""The modes for reading a fleet file. The scalars in the listed fields are read as strings."""
 _NOT_RESOLVED = ("undefined-variable", "unreadable-reference")
 
 

@@ -151,7 +151,7 @@ def _check_shared_state(
     """
     try:
         folder = resolve_folder(project.state, project.name, project.environment.name)
-    except KdeclareError:  # reported when the state is opened
+    except KdeclareError:  # the problem is reported when the state is opened
         return
     other_entry = states.setdefault(folder.resolve(), entry)
     if other_entry is not entry:

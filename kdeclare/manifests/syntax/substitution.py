@@ -102,7 +102,7 @@ def substitute(text: str, context: ReferenceContext, *, as_text: bool) -> Any:
         replacement = _resolve_match(match, context)
         is_from_outside = is_from_outside or isinstance(replacement, Referenced)
         values += (literal, replacement)
-        # the references are stored and resolved again later, without variables: store the variables' values
+        # the stored string is resolved again later, when variables are unknown, so it contains their values
         references += (
             literal,
             replacement.reference

@@ -26,7 +26,7 @@ MAX_GROWTH = 50_000
 _ASSUMED_ELEMENTS = 1_000  # the assumed length of a list whose length is unknown
 _MAX_STEPS = 10_000  # evaluation stops after this many steps
 _ASSUMED_NAME_LENGTH = 100  # characters
-_LOOP_FACTOR = 5  # makes the limit stricter inside a loop, which creates its values in every round
+_LOOP_FACTOR = 5  # makes the limit stricter inside a loop, because values are created in every round
 _CLOSING = (")", "]", "}")
 
 

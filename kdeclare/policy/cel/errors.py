@@ -182,7 +182,7 @@ def _build_unknown_name_problem(name: str, offset: int, source: str, vocabulary:
             f"The function '{name}' does not exist.", format_suggestion(name, _FUNCTIONS), start
         )
     first_part = name.partition(".")[0]
-    if source[offset : offset + 1] == ".":  # the compiler reports the last dot
+    if source[offset : offset + 1] == ".":  # the compiler reports the position of the last dot
         offset = max(source.rfind(first_part, 0, offset), 0)
     if first_part in ("CREATE", "MODIFY", "DELETE"):
         return RuleProblem(

@@ -87,7 +87,7 @@ class PolicyKind:
 
         Raises RuleError, ValueError or LookupError if `parse` finds errors in the manifest.
         """
-        from kdeclare.policy.cel.rule import CelPolicy, RuleGroup, compile_rule  # lazy, see `_check_policy`
+        from kdeclare.policy.cel.rule import CelPolicy, RuleGroup, compile_rule  # slow, see `_check_policy`
 
         body = desired.get_body(PolicyBody)
         if self._group is None:
@@ -118,7 +118,7 @@ def _check_policy(name: str, body: PolicyBody) -> Iterator[SpecProblem]:
             hint = RE2_HINT if is_pattern(names[index]) else f"Write /{names[index] or '.*'}/."
             diagnostic = error("bad-pattern", "Invalid name or regular expression", detail, hint=hint)
             yield SpecProblem(("selector", field_name, index), diagnostic)
-    from kdeclare.policy.cel.rule import RuleError, compile_rule  # importing CEL is slow: only for rules
+    from kdeclare.policy.cel.rule import RuleError, compile_rule  # slow: import CEL only for rules
 
     try:
         inputs = compile_rule(body.rule, body.kind).inputs

@@ -72,9 +72,9 @@ class MinRacks(Rule[MinRacksSettings]):
     Brokers without a rack do not count. A modification is checked only for the partitions that it adds and
     the partitions whose brokers it changes.
 
-    If Kafka will place the replicas, the request is denied if Kafka might not reach the minimum. This is the
-    case if the cluster has fewer racks, or if the partitions have fewer replicas, not counting the replicas
-    that brokers without a rack might get.
+    A request that lets Kafka place replicas is denied if Kafka might use too few racks. This is possible if
+    the cluster has fewer racks than required, or if the partitions have fewer replicas than required racks.
+    Replicas that brokers without a rack might get do not count.
     """
 
     settings_model = MinRacksSettings

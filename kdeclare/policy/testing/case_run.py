@@ -111,7 +111,7 @@ def _run_case(
         case.request.withholding.forget()
         try:
             message = evaluator.ask(replace(item, policy=policy), case.request)
-            case.request.withholding.tell()  # raises, even if the policy caught the exception
+            case.request.withholding.tell()  # raises the exception again if the policy caught it
         except MissingCaseField as missing_field:
             unanswered.append(f"policy {item.name} reads '{missing_field.what}', which the case does not set")
             continue
@@ -127,7 +127,7 @@ def _run_case(
 
 
 def _explain_evaluation(case: Case, verdicts: Iterable[Verdict]) -> tuple[str, ...]:
-    """Return a problem if a policy was evaluated unexpectedly, or if no policy was evaluated unexpectedly."""
+    """Return a problem if ``asked`` of the case does not match whether a policy was evaluated."""
     policy_names = [v.policy for v in verdicts]
     if case.asked is None or case.asked == bool(policy_names):
         return ()

@@ -21,13 +21,13 @@ _OTHER_KIND_FIELDS = ("name", "before", "after")
 _REPLACEMENT_FIELDS = {"topic": "name", "pre": "before", "post": "after"}
 _REPLACEMENT_FIELDS |= {other: own for own, other in _REPLACEMENT_FIELDS.items()}
 _ABSENCE_REASONS = {
-    "pre": "the topic does not exist before",
-    "before": "the resource does not exist before",
-    "post": "the topic does not exist afterwards",
-    "after": "the resource does not exist afterwards",
-    "records": "a new topic has none",
+    "pre": "the topic does not exist before the request",
+    "before": "the resource does not exist before the request",
+    "post": "the topic does not exist after the request",
+    "after": "the resource does not exist after the request",
+    "records": "a new topic has no records",
     "changed": "a deletion changes no fields",
-    "labelsBefore": "the topic does not exist before",
+    "labelsBefore": "the topic does not exist before the request",
 }
 _Count = Annotated[int, Field(ge=1)]
 _Name = Annotated[str, Field(min_length=1)]
@@ -209,7 +209,10 @@ def _check_state(state: StateSpec) -> Iterator[str]:
     excess_partitions = [number for number in sorted(state.assignments) if not 0 <= number < count]
     if excess_partitions:
         count_text = f"has {count} partitions" if count > 1 else "has 1 partition"
-        yield (f"'assignments' lists partition {excess_partitions[0]}, but the topic {count_text} (from 0).")
+        yield (
+            f"'assignments' lists partition {excess_partitions[0]}, "
+            f"but the topic {count_text}, numbered from 0."
+        )
     for number, replicas in sorted(state.assignments.items()):
         if len(set(replicas)) < len(replicas):
             yield f"'assignments' lists a broker twice for partition {number}."

@@ -43,7 +43,8 @@ class Case:
     test: the name of the PolicyTest manifest that contains the case.
     policy: the name of the only policy to evaluate; None for all policies.
     message: a string that the message of a verdict must contain, or None.
-    asked: whether a policy must be evaluated for the request; None if both are accepted.
+    asked: whether a policy must be evaluated for the request. False if no policy must be evaluated; None if
+        the case does not check this.
     """
 
     test: str

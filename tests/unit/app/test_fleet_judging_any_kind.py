@@ -140,7 +140,9 @@ def test_notice_names_system_that_was_not_read() -> None:
     live = make_live_rows(KETTLES, Fault("POWER_CUT", "no power"))
     said, notices = collect_verdicts([build_rule("Kettle", "after.heat < 80")], make_declared_rows([]), live)
     assert said == []
-    assert notices == ("Policy 'Kettle' was not evaluated, because its objects were not read.",)
+    assert notices == (
+        "Policy 'Kettle' was not evaluated, because the objects that it checks were not read.",
+    )
 
 
 @pytest.mark.usefixtures("_kitchen_provider")

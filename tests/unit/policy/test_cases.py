@@ -198,12 +198,16 @@ def test_load_cases_reports_mistakes_with_position(
 @pytest.mark.parametrize(
     ("more", "place", "said"),
     [
-        ("pre: {partitions: 1}", "11:14", "CREATE does not take 'pre': the topic does not exist before."),
-        ("records: 3", "11:18", "CREATE does not take 'records': a new topic has none."),
+        (
+            "pre: {partitions: 1}",
+            "11:14",
+            "CREATE does not take 'pre': the topic does not exist before the request.",
+        ),
+        ("records: 3", "11:18", "CREATE does not take 'records': a new topic has no records."),
         (
             "post: {partitions: 2, assignments: {0: [1], 2: [1]}}",
             "11:15",
-            "'assignments' lists partition 2, but the topic has 2 partitions (from 0).",
+            "'assignments' lists partition 2, but the topic has 2 partitions, numbered from 0.",
         ),
         (
             "post: {assignments: {1: [1]}}",
@@ -227,7 +231,7 @@ def test_load_cases_reports_contradictory_fields(tmp_path: Path, more: str, plac
 def test_deletion_case_with_post_state_is_rejected(tmp_path: Path) -> None:
     spec = f"{CASE}        topic: t\n        post: {{partitions: 1}}\n".replace("CREATE", "DELETE")
     [(_, _, text)] = load_problems(tmp_path, spec)
-    assert "DELETE does not take 'post': the topic does not exist afterwards." in text
+    assert "DELETE does not take 'post': the topic does not exist after the request." in text
 
 
 @pytest.mark.parametrize(
@@ -242,7 +246,7 @@ def test_deletion_case_with_post_state_is_rejected(tmp_path: Path) -> None:
         (
             "CREATE",
             "labelsBefore: {a: b}",
-            "CREATE does not take 'labelsBefore': the topic does not exist before.",
+            "CREATE does not take 'labelsBefore': the topic does not exist before the request.",
         ),
     ],
 )
