@@ -99,7 +99,7 @@ class ProjectEdits:
 def build_project_edits(
     project: Project, environ: Mapping[str, str], changes: Iterable[Change]
 ) -> ProjectEdits:
-    """Return the edits of a project's files after which its manifests declare ``changes``.
+    """Return the edits of a project's files that make its manifests declare ``changes``.
 
     Raises KdeclareError with one or more errors for each change that cannot be written to the manifests.
     """

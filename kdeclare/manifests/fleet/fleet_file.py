@@ -362,7 +362,7 @@ def _parse_fleet(
 
 
 def _is_unresolved(problem: Diagnostic) -> bool:
-    """Return whether a problem is a missing environment variable or an unreadable file of a reference.
+    """Return whether a reference could not be resolved because of a missing variable or an unreadable file.
 
     An error for ``${var.NAME}``, which fleet files cannot use, has no subject and does not count.
     """
