@@ -198,7 +198,9 @@ ON_CLUSTER = (
         "Alter the cluster", ("ALTER",), "moving replicas, changing replication factors, electing leaders"
     ),
     AccessRight(
-        "Alter broker configs", ("ALTER_CONFIGS",), "BrokerConfig, ClientQuota, and replication throttles"
+        "Alter broker configs",
+        ("ALTER_CONFIGS",),
+        "BrokerConfig, ClientQuota, ClientMetrics, and replication throttles",
     ),
 )
 ON_TOPICS = (

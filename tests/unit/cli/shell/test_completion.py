@@ -16,6 +16,7 @@ from kdeclare.core.resources.manifest_capabilities import (
     list_names,
 )
 from kdeclare.providers.kafka.connection import KafkaConnection
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 
@@ -23,11 +24,15 @@ T = TypeVar("T")
 
 
 def cluster() -> MemoryCluster:
-    """Three brokers and three topics."""
+    """Three brokers, three topics, a group with a config, and a client metrics subscription."""
     made = MemoryCluster({1: None, 2: None, 12: None})
     configs = {"retention.ms": "1000", "cleanup.policy": "compact"}
     topics = {"orders": configs, "orders.dlq": {}, "payments": {}}
     made.create_topics([NewTopic(name, 1, 1, None, own) for name, own in topics.items()])
+    made.set_overrides(
+        ConfigResource(ConfigScope.GROUP, "checkout"), {"consumer.session.timeout.ms": "50000"}
+    )
+    made.set_overrides(ConfigResource(ConfigScope.CLIENT_METRICS, "producers"), {"metrics": "*"})
     return made
 
 
@@ -74,6 +79,8 @@ CONFIG = Command(
         make_option("entity-name"),
         make_option("broker"),
         make_option("topic"),
+        make_option("group"),
+        make_option("client-metrics"),
         *CONFIG_OPTIONS,
     ),
 )
@@ -154,7 +161,17 @@ def test_completion_offers_option_once_unless_repeatable() -> None:
         ("topic alter orders --delete-config retention.ms,", ["retention.ms,cleanup.policy"]),
         ("topic alter payments --delete-config retention.b", ["retention.bytes"]),
         ("topic alter orders --add-config retention.ms=", ["retention.ms=1000", "retention.ms=604800000"]),
-        ("config alter --entity-type ", ["topics", "brokers"]),
+        ("config alter --entity-type ", ["topics", "brokers", "groups", "client-metrics"]),
+        ("config alter --group ", ["checkout"]),
+        ("config alter --entity-type groups --entity-name ", ["checkout"]),
+        ("config alter --client-metrics p", ["producers"]),
+        ("config alter --group checkout --add-config share.iso", ["share.isolation.level="]),
+        (
+            "config alter --group checkout --add-config share.isolation.level=read_c",
+            ["share.isolation.level=read_committed"],
+        ),
+        ("config alter --group checkout --delete-config ", ["consumer.session.timeout.ms"]),
+        ("config alter --client-metrics producers --append-config ", []),
         ("config alter --entity-name o", ["orders", "orders.dlq"]),
         ("config alter --entity-type topics --entity-name p", ["payments"]),
         ("config alter --entity-type brokers --entity-name 1", ["1", "12"]),
