@@ -34,7 +34,7 @@ def allow_adoption(desired: DesiredResource) -> DesiredResource:
     """Return the resource as if its manifest contained ``lifecycle: {adopt: true}``."""
     body = desired.body
     if not is_dataclass(body) or isinstance(body, type) or not hasattr(body, "adopt") or body.adopt:
-        return desired  # some kinds own no resources, and so adopt none
+        return desired  # resources of some kinds are never owned
     return replace(desired, body=replace(body, adopt=True))
 
 

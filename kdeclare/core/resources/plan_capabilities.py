@@ -126,7 +126,7 @@ class ProvesFields(Protocol):
         """Return the field in a normal form, so that diffs and operations can be compared."""
 
     def find_proven_fields(self, change: Change, evidence: Evidence) -> Set[str]:
-        """Return the field paths for which shown values and operations differ for a valid reason."""
+        """Return the field paths at which the shown values differ from the operations for a valid reason."""
 
 
 @runtime_checkable

@@ -480,5 +480,5 @@ def _read_item(name: str, state: object) -> object:
 
 
 def format_kind(kind: str) -> str:
-    """Return a kind as words in a sentence: ``broker config`` for ``BrokerConfig``."""
+    """Return the name of a kind as words for a sentence: ``broker config`` for ``BrokerConfig``."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", kind).lower()

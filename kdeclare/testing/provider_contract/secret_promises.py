@@ -54,7 +54,7 @@ class SecretPromises(ContractBase):
         bench = self._apply_before(make_bench)
         with self._intercept_operations(bench):
             for value in self.secrets.values():
-                bench.requests.faults.fail(Fault("ECHO", f"I do not like '{value}'."), nth=None)
+                bench.requests.faults.fail(Fault("ECHO", f"The value '{value}' is not allowed."), nth=None)
             failed = bench.apply(self._declare(self.after))
         texts += [f"{r.error} {r.message}" for r in failed.results.values()]
         texts += _collect_stored_texts(bench.world)
