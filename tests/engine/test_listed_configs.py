@@ -167,6 +167,19 @@ def test_changes_by_others_are_drift() -> None:
     assert read(world, G) == {SESSION: "50000"}
 
 
+def test_resources_of_other_clients_are_counted_as_unmanaged() -> None:
+    world = World()
+    for name in ("g", "other", "third"):
+        set_by_others(world, ConfigResource(ConfigScope.GROUP, name), {SESSION: "50000"})
+    set_by_others(world, M, {"metrics": "*"})
+    plan = world.plan(group(configs={SESSION: 50000}))
+    assert plan.summary.unmanaged == 2, "subscriptions are not read, because none is declared"
+    described = [call.items for call in world.cluster.requests("configs")]
+    assert described == [("GROUP/g",)], "the configs of other groups are not read"
+    world.cluster.faults.fail(Fault("CLUSTER_AUTHORIZATION_FAILED", ""), method="config_resources", nth=None)
+    assert world.plan(group(configs={SESSION: 50000})).summary.unmanaged == 0
+
+
 def test_saved_plan_is_stale_after_change_by_others() -> None:
     world = World()
     world.apply(group(configs={SESSION: 50000}))

@@ -17,7 +17,8 @@ from kdeclare.providers.kafka.collector import CLUSTER, KafkaSelection, warn_mov
 from kdeclare.providers.kafka.config.config_value import UNKNOWN_CONFIG
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.listed_configs.collector import LISTED_SCOPES
+from kdeclare.providers.kafka.listed_configs.collector import LISTED_SCOPES, ListedConfigsState
+from kdeclare.providers.kafka.listed_configs.fleet import count_unmanaged_configs
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.operations.arguments import DeleteTopicArgs
 from kdeclare.providers.kafka.plan_options import get_kafka_options
@@ -157,9 +158,14 @@ class KafkaPlanning(PlanHooks):
         return {broker.id: broker.rack for broker in self._live.cluster.brokers if broker.rack is not None}
 
     def count_unmanaged(self, known: Set[str]) -> int:
-        """Count the non-internal topics and the quota entities that are neither declared nor owned."""
+        """Count the topics, quota entities, groups and subscriptions that are neither declared nor owned.
+
+        Internal topics are not counted. Groups and subscriptions are counted if they have configs.
+        """
         topics = (topic for topic in self._live.topics.values() if not topic.internal)
         unmanaged = sum(f"Topic/{topic.name}" not in known for topic in topics)
+        listed = self._inputs.live.find(ListedConfigsState)
+        unmanaged += 0 if listed is None else count_unmanaged_configs(listed, known)
         return unmanaged + self._quotas.count_unmanaged()
 
     def _build_selection(

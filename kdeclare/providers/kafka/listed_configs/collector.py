@@ -22,6 +22,9 @@ from kdeclare.providers.kafka.port import (
 )
 
 LISTED_SCOPES = (ConfigScope.GROUP, ConfigScope.CLIENT_METRICS)
+UNSUPPORTED = "UNSUPPORTED_VERSION"
+"""The error of brokers that cannot list a type."""
+
 _NOT_PERMITTED = (GROUP_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED)
 
 
@@ -51,33 +54,40 @@ class ListedConfigsState:
 
     configs: all overrides, and the keys that were requested by name, by resource.
     hidden: the selected resources whose configs the principal may not describe.
-    unlisted: why the principal cannot see which resources of a type exist, by type.
+    listed: the resources that have overrides, of the types that were listed.
+    unlisted: why the resources of a type could not be listed, by type.
     """
 
     configs: Mapping[ConfigResource, Configs] = field(default_factory=dict)
     hidden: frozenset[ConfigResource] = frozenset()
+    listed: frozenset[ConfigResource] = frozenset()
     unlisted: Mapping[ConfigScope, Fault] = field(default_factory=dict)
 
 
-def read_listed_configs(connections: Connections, selection: ListedConfigsSelection) -> ListedConfigsState:
-    """Read the selected configs. Raises Fault if the cluster does not respond."""
+def read_listed_configs(
+    connections: Connections, selection: ListedConfigsSelection, *, counted: Iterable[ConfigScope] = ()
+) -> ListedConfigsState:
+    """Read the selected configs. Raises Fault if the cluster does not respond.
+
+    counted: types whose resources are listed, although their configs are not selected.
+    """
     cluster = connections.get(KafkaConnection).cluster
-    queries = dict(selection.queries)
+    listed: set[ConfigResource] = set()
     unlisted: dict[ConfigScope, Fault] = {}
-    for scope in sorted(selection.every):
+    for scope in sorted(selection.every.union(counted)):
         try:
-            listed = cluster.list_config_resources(scope)
+            listed |= cluster.list_config_resources(scope)
         except Fault as fault:
-            if fault.error not in (*_NOT_PERMITTED, "UNSUPPORTED_VERSION"):
+            if fault.error not in (*_NOT_PERMITTED, UNSUPPORTED):
                 raise
             unlisted[scope] = fault
-        else:
-            for resource in listed:
-                query = ConfigQuery(resource, overrides=True)
-                earlier = queries.get(resource)
-                queries[resource] = query if earlier is None else merge_config_queries(earlier, query)
+    queries = dict(selection.queries)
+    for resource in listed:
+        if resource.scope in selection.every:
+            query, earlier = ConfigQuery(resource, overrides=True), queries.get(resource)
+            queries[resource] = query if earlier is None else merge_config_queries(earlier, query)
     configs, hidden = _describe(cluster, queries.values())
-    return ListedConfigsState(configs, hidden, unlisted)
+    return ListedConfigsState(configs, hidden, frozenset(listed), unlisted)
 
 
 def _describe(
@@ -101,11 +111,9 @@ def _describe(
 def _read_expected(
     connections: Connections, selection: ListedConfigsSelection, expected: ExpectedObjects
 ) -> CollectResult:
-    """Read the selected configs, and those of all resources if the plan counts unmanaged objects."""
-    if expected.reads_all_names:
-        scopes = frozenset(resource.scope for resource in selection.queries)
-        selection = selection.merge([ListedConfigsSelection(every=scopes)])
-    return CollectResult(read_listed_configs(connections, selection))
+    """Read the selected configs. List all resources of their types if the plan counts unmanaged objects."""
+    counted = {resource.scope for resource in selection.queries} if expected.reads_all_names else ()
+    return CollectResult(read_listed_configs(connections, selection, counted=counted))
 
 
 LISTED_CONFIGS = Collector(ListedConfigsSelection, read_listed_configs, read_expected=_read_expected)

@@ -1,7 +1,7 @@
 """Groups and client metrics subscriptions in fleet snapshots and audits: one row for each with overrides."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 
 from kdeclare.core.jsontypes import JsonObject, JsonValue, as_list, as_object, as_text
 from kdeclare.core.live.faults import Fault
@@ -14,6 +14,7 @@ from kdeclare.providers.kafka.fleet.history import flatten_body
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.listed_configs.collector import (
     LISTED_SCOPES,
+    UNSUPPORTED,
     ListedConfigsSelection,
     ListedConfigsState,
     read_listed_configs,
@@ -26,12 +27,16 @@ CLIENT_METRICS = "ClientMetrics"
 _KINDS_BY_SCOPE = {ConfigScope.GROUP: GROUP_CONFIG, ConfigScope.CLIENT_METRICS: CLIENT_METRICS}
 """The type of live objects for each type of config resource, which equals the name of the kind."""
 _SCOPES_BY_KIND = {kind: scope for scope, kind in _KINDS_BY_SCOPE.items()}
-_UNSUPPORTED = "UNSUPPORTED_VERSION"
 
 
 def to_listed_resource(kind: str, name: str) -> ConfigResource:
     """Return the Kafka config resource of a resource of these kinds."""
     return ConfigResource(_SCOPES_BY_KIND[kind], name)
+
+
+def count_unmanaged_configs(state: ListedConfigsState, known: Set[str]) -> int:
+    """Count the listed resources that are not in ``known``, the ids of declared and owned resources."""
+    return sum(f"{_KINDS_BY_SCOPE[r.scope]}/{r.name}" not in known for r in state.listed)
 
 
 class ListedConfigsCodec:
@@ -54,7 +59,7 @@ class ListedConfigsCodec:
         """
         state = read_listed_configs(connections, ListedConfigsSelection(every=frozenset(LISTED_SCOPES)))
         for fault in state.unlisted.values():
-            if fault.error != _UNSUPPORTED:
+            if fault.error != UNSUPPORTED:
                 raise fault
         return LiveListing({"unlisted": sorted(state.unlisted)}, _list_objects(state))
 
@@ -65,7 +70,7 @@ class ListedConfigsCodec:
             resource = to_listed_resource(kind, name)
             configs[resource] = bind_config_entries(resource, json.loads(text)["configs"])
         scopes = as_list(as_object(json.loads(system))["unlisted"])
-        fault = Fault(_UNSUPPORTED, "these brokers cannot list such resources")
+        fault = Fault(UNSUPPORTED, "these brokers cannot list such resources")
         return ListedConfigsState(configs, unlisted={ConfigScope(as_text(name)): fault for name in scopes})
 
     def has_object(self, key: LiveKey, live: LiveState) -> bool:

@@ -19,6 +19,7 @@ from kdeclare.providers.kafka.config.config_diff import LiveConfigs
 from kdeclare.providers.kafka.config.configs_kind import ConfigsKind
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.listed_configs.collector import (
+    UNSUPPORTED,
     ListedConfigsSelection,
     ListedConfigsState,
     read_listed_configs,
@@ -125,7 +126,7 @@ class ListedConfigsKind(ConfigsKind):
 
     def _explain_unlisted(self, state: ListedConfigsState) -> str:
         fault = state.unlisted[self.config_scope]
-        if fault.error == "UNSUPPORTED_VERSION":
+        if fault.error == UNSUPPORTED:
             return f"these brokers cannot list {self.plural} with configs (Kafka 4.1 or later can)"
         return f"the principal may not list {self.plural} with configs"
 
