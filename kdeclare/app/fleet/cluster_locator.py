@@ -69,7 +69,7 @@ class ClusterLocator:
         return self._open_fleet()[0]
 
     def entry(self, name: str) -> ClusterEntry:
-        """Return a cluster's entry in the fleet file. Raises KdeclareError if there is none."""
+        """Return a cluster's entry in the fleet file. Raises KdeclareError, for example if there is none."""
         _, by_name = self._open_fleet()
         if name in by_name:
             return by_name[name]

@@ -70,7 +70,7 @@ def _list_acting(operations: Iterable[Operation]) -> frozenset[ResourceId]:
 
 
 def _drop_idle(kept_operations: dict[str, Operation], operations: Sequence[Operation]) -> None:
-    """Remove auxiliary operations that only removed operations needed."""
+    """Remove auxiliary operations that no remaining operation needs. Keep those that no operation needed."""
     awaited_ids = {need for op in operations for need in op.needs}
     needed_ids: set[str] = set()
     for op in reversed(operations):

@@ -16,7 +16,7 @@ from kdeclare.engine.state.problems import (
 )
 
 CURRENT_VERSION = 3
-"""The format version that kdeclare writes. Older kdeclare versions refuse a newer format."""
+"""The format version that kdeclare writes. Older kdeclare versions refuse it: they would drop fields."""
 
 StateDocument = Mapping[str, JsonValue]
 
