@@ -197,6 +197,9 @@ def _make_cluster(live: Mapping[str, Any]) -> MemoryCluster:
     for name, configs in live.get("brokerConfigs", {}).items():
         entity = "" if name == CLUSTER_DEFAULT else str(name)
         cluster.set_overrides(ConfigResource(ConfigScope.BROKER, entity), _format_configs(configs))
+    for text, configs in live.get("listedConfigs", {}).items():
+        scope, _, name = text.partition("/")
+        cluster.set_overrides(ConfigResource(ConfigScope(scope), name), configs)
     for quota in live.get("clientQuotas", ()):
         limits = {key: float(value) for key, value in quota["limits"].items()}
         assert set(cluster.alter_quotas({QuotaEntity.from_json(quota["entity"]): limits}).values()) == {None}
