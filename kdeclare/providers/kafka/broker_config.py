@@ -1,15 +1,14 @@
 """Kind `BrokerConfig`: dynamic configs of one broker, or the cluster-wide default for all brokers."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel
 
 from kdeclare.core.diagnostics import Diagnostic, error
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.collector import Selections
 from kdeclare.core.parts import Connections, LiveState
-from kdeclare.core.resources.adoption import SettingsLifecycle
 from kdeclare.core.resources.audit_rules import AuditRules
 from kdeclare.core.resources.changes import Action, Change, FieldChange
 from kdeclare.core.resources.ids import ResourceId
@@ -29,10 +28,8 @@ from kdeclare.core.resources.plan_capabilities import (
     Evidence,
 )
 from kdeclare.core.resources.policy_subjects import PolicyWords
-from kdeclare.core.resources.raw_text import RawText
 from kdeclare.providers.kafka.collector import KafkaSelection, observe
 from kdeclare.providers.kafka.config.catalog import load_catalog
-from kdeclare.providers.kafka.config.catalog.key_docs import make_schema_extra
 from kdeclare.providers.kafka.config.config_diff import NEVER_RESET, LiveConfigs
 from kdeclare.providers.kafka.config.config_ops import (
     expand_thread_pools,
@@ -40,11 +37,15 @@ from kdeclare.providers.kafka.config.config_ops import (
 )
 from kdeclare.providers.kafka.config.config_record import Applied, ConfigsRecord
 from kdeclare.providers.kafka.config.config_value import (
-    CONFIGS_DESCRIPTION,
-    UNMANAGED_DESCRIPTION,
     ConfigValue,
 )
-from kdeclare.providers.kafka.config.configs_kind import ConfigsBody, ConfigsKind
+from kdeclare.providers.kafka.config.configs_kind import (
+    ConfigMap,
+    ConfigsBody,
+    ConfigsKind,
+    ConfigsSpec,
+    make_configs_field,
+)
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.fleet.facts import (
     ConfigAuditRules,
@@ -69,21 +70,10 @@ HELD_BY_CLUSTER = frozenset({"min.insync.replicas"})
 """Keys whose cluster-wide value cannot be deleted if the cluster uses eligible leader replicas (KIP-966)."""
 
 
-class BrokerConfigSpec(BaseModel):
+class BrokerConfigSpec(ConfigsSpec):
     """The ``spec`` of a BrokerConfig manifest."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-    configs: Annotated[
-        dict[str, Any],
-        RawText(may_be_secret=True),
-        Field(description=CONFIGS_DESCRIPTION, json_schema_extra=make_schema_extra(ConfigScope.BROKER)),
-    ] = {}
-    unmanagedConfigs: Annotated[  # noqa: N815
-        Literal["keep", "remove"], Field(description=UNMANAGED_DESCRIPTION)
-    ] = "keep"
-    lifecycle: Annotated[
-        SettingsLifecycle, Field(description="How to treat configs that other clients set.")
-    ] = SettingsLifecycle()
+    configs: ConfigMap = make_configs_field(ConfigScope.BROKER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +95,7 @@ class BrokerConfigKind(ConfigsKind):
         """See `Kind`."""
         spec = narrow(spec, BrokerConfigSpec)
         values, problems = self.parse_configs(name, spec.configs)
-        body = ConfigsBody(values, spec.unmanagedConfigs == "remove", spec.lifecycle.adopt)
-        return body, problems
+        return self.make_body(spec, values), problems
 
     def parse_configs(
         self, name: str, configs: Mapping[str, Any]

@@ -3,9 +3,9 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field
 
 from kdeclare.core.diagnostics import Diagnostic, warning
 from kdeclare.core.frozen_dataclass import dataclass
@@ -14,7 +14,7 @@ from kdeclare.core.live.collector import Selections
 from kdeclare.core.live.live_codec import DeclaredFacts, LiveKey
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import LiveState, PlanContext
-from kdeclare.core.resources.adoption import adopt_settings
+from kdeclare.core.resources.adoption import SettingsLifecycle, adopt_settings
 from kdeclare.core.resources.changes import Action, Change, FieldChange, Reason, find_highest_risk
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import (
@@ -27,7 +27,9 @@ from kdeclare.core.resources.kind import (
 )
 from kdeclare.core.resources.manifest_capabilities import DeclaredFields, ManifestEdits
 from kdeclare.core.resources.owned_record import OwnedRecord, merge_fields
+from kdeclare.core.resources.raw_text import RawText
 from kdeclare.providers.kafka.config.catalog import Catalog, load_catalog
+from kdeclare.providers.kafka.config.catalog.key_docs import make_schema_extra
 from kdeclare.providers.kafka.config.config_diff import ConfigDiff, LiveConfigs, diff_configs
 from kdeclare.providers.kafka.config.config_ops import (
     build_config_operations,
@@ -36,6 +38,8 @@ from kdeclare.providers.kafka.config.config_ops import (
 )
 from kdeclare.providers.kafka.config.config_record import Applied, ConfigsRecord, get_applied
 from kdeclare.providers.kafka.config.config_value import (
+    CONFIGS_DESCRIPTION,
+    UNMANAGED_DESCRIPTION,
     ConfigValue,
     bind_config_values,
     dump_config_values,
@@ -55,6 +59,27 @@ from kdeclare.providers.kafka.operations.alter_configs import list_ops
 from kdeclare.providers.kafka.plan_evidence import normalize_config
 from kdeclare.providers.kafka.policies.declared_topics import compute_overrides, filter_overrides
 from kdeclare.providers.kafka.port import ConfigQuery
+
+ConfigMap = Annotated[dict[str, Any], RawText(may_be_secret=True)]
+"""Configs by key, as in a manifest."""
+
+
+class ConfigsSpec(BaseModel):
+    """The common fields of specs that declare configs. Subclasses say which keys ``configs`` can have."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+    configs: ConfigMap = {}
+    unmanagedConfigs: Annotated[  # noqa: N815
+        Literal["keep", "remove"], Field(description=UNMANAGED_DESCRIPTION)
+    ] = "keep"
+    lifecycle: Annotated[
+        SettingsLifecycle, Field(description="How to treat configs that other clients set.")
+    ] = SettingsLifecycle()
+
+
+def make_configs_field(scope: ConfigScope) -> Any:
+    """Return the field ``configs`` of a spec, with the known keys in the schema for editors."""
+    return Field({}, description=CONFIGS_DESCRIPTION, json_schema_extra=make_schema_extra(scope))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +115,10 @@ class ConfigsKind(ABC):
     ) -> tuple[dict[str, ConfigValue], tuple[SpecProblem, ...]]:
         """Return values by Kafka's keys, and problems with paths relative to ``spec``."""
         return parse_config_values(f"{self.name}/{name}", configs, self.catalog)
+
+    def make_body(self, spec: ConfigsSpec, values: Mapping[str, ConfigValue]) -> ConfigsBody:
+        """Return the body of a spec whose configs have these values."""
+        return ConfigsBody(values, spec.unmanagedConfigs == "remove", spec.lifecycle.adopt)
 
     @abstractmethod
     def select_configs(self, query: ConfigQuery) -> Selections:

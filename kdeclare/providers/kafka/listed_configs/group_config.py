@@ -3,27 +3,27 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel
 
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.core.resources.adoption import SettingsLifecycle
 from kdeclare.core.resources.changes import Action, FieldChange
 from kdeclare.core.resources.kind import SpecProblem, narrow
 from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.core.resources.policy_subjects import PolicyField, PolicyWords
-from kdeclare.core.resources.raw_text import RawText
-from kdeclare.providers.kafka.config.catalog.key_docs import make_schema_extra
 from kdeclare.providers.kafka.config.config_diff import LiveConfigs
 from kdeclare.providers.kafka.config.config_record import Applied, ConfigsRecord
 from kdeclare.providers.kafka.config.config_value import (
-    CONFIGS_DESCRIPTION,
-    UNMANAGED_DESCRIPTION,
     ConfigValue,
     Value,
 )
-from kdeclare.providers.kafka.config.configs_kind import ConfigsBody
+from kdeclare.providers.kafka.config.configs_kind import (
+    ConfigMap,
+    ConfigsBody,
+    ConfigsSpec,
+    make_configs_field,
+)
 from kdeclare.providers.kafka.ids import ConfigScope
 from kdeclare.providers.kafka.listed_configs.kind import ListedConfigsKind
 from kdeclare.providers.kafka.manifest_edits import render_config_lines
@@ -31,21 +31,10 @@ from kdeclare.providers.kafka.policies.declared_topics import list_scope_key_typ
 from kdeclare.providers.kafka.risks import assess_group_field
 
 
-class GroupConfigSpec(BaseModel):
+class GroupConfigSpec(ConfigsSpec):
     """The ``spec`` of a GroupConfig manifest."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-    configs: Annotated[
-        dict[str, Any],
-        RawText(may_be_secret=True),
-        Field(description=CONFIGS_DESCRIPTION, json_schema_extra=make_schema_extra(ConfigScope.GROUP)),
-    ] = {}
-    unmanagedConfigs: Annotated[  # noqa: N815
-        Literal["keep", "remove"], Field(description=UNMANAGED_DESCRIPTION)
-    ] = "keep"
-    lifecycle: Annotated[
-        SettingsLifecycle, Field(description="How to treat configs that other clients set.")
-    ] = SettingsLifecycle()
+    configs: ConfigMap = make_configs_field(ConfigScope.GROUP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +58,7 @@ class GroupConfigKind(ListedConfigsKind):
         """See `Kind`."""
         spec = narrow(spec, GroupConfigSpec)
         values, problems = self.parse_configs(name, spec.configs)
-        return ConfigsBody(values, spec.unmanagedConfigs == "remove", spec.lifecycle.adopt), problems
+        return self.make_body(spec, values), problems
 
     def parse_configs(
         self, name: str, configs: Mapping[str, Any]
