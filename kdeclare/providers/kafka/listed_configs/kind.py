@@ -70,7 +70,8 @@ class ListedConfigsKind(ConfigsKind):
         config_resource = self.to_config_resource(resource.name)
         is_unlisted = self.config_scope in state.unlisted and config_resource not in state.configs
         if config_resource in state.hidden or is_unlisted:
-            return Difference(None, owned, diagnostics=(self._report_hidden(resource, desired),))
+            reason = self._explain_unlisted(state) if is_unlisted else None
+            return Difference(None, owned, diagnostics=(self._report_hidden(resource, desired, reason),))
         return super().diff(resource, desired, live, owned, context)
 
     def find_proven_fields(self, change: Change, evidence: Evidence) -> Set[str]:
@@ -130,7 +131,10 @@ class ListedConfigsKind(ConfigsKind):
             return f"these brokers cannot list {self.plural} with configs (Kafka 4.1 or later can)"
         return f"the principal may not list {self.plural} with configs"
 
-    def _report_hidden(self, resource: ResourceId, desired: DesiredResource | None) -> Diagnostic:
+    def _report_hidden(
+        self, resource: ResourceId, desired: DesiredResource | None, reason: str | None
+    ) -> Diagnostic:
+        """Report configs that cannot be read. reason: None if the principal may not describe them."""
         make_diagnostic, outcome = (
             (denied, "is left unchanged") if desired else (warning, "is left unchanged and stays owned")
         )
@@ -138,8 +142,8 @@ class ListedConfigsKind(ConfigsKind):
         return make_diagnostic(
             "not-visible",
             "Configs not visible",
-            f"{resource} {outcome}: without {permission}, kdeclare cannot see its configs.",
-            hint=f"Request {permission}.",
+            f"{resource} {outcome}: {reason or f'without {permission}, kdeclare cannot see its configs'}.",
+            hint="" if reason else f"Request {permission}.",
             place=desired.source if desired else None,
             resource=str(resource),
         )
