@@ -38,7 +38,7 @@ _PER_TOPIC = 100
 
 
 class NoSecrets:
-    """A stub, because these plans have no secrets."""
+    """A stub for plans without secrets."""
 
     def reveal(self, secret: object) -> str:
         """Never called."""
@@ -73,9 +73,8 @@ def measure(count: int) -> dict[str, float]:
     """Return the seconds by step, the number of operations, and the peak memory in MiB."""
     cluster = MemoryCluster({1: "a", 2: "b", 3: "c"})
     cluster.move_ticks = 0
-    cluster.tick_on_poll = (
-        False  # Moves complete with their request. With a clock, the cluster would poll every partition.
-    )
+    # Moves complete with their request. Advancing the time on each poll would only visit every partition.
+    cluster.tick_on_poll = False
     request = request_moves(cluster, count)
     secrets, seconds, started = NoSecrets(), {}, time.perf_counter()
 

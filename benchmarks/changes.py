@@ -52,5 +52,5 @@ def _apply(plan: Plan, cluster: MemoryCluster) -> None:
 
 class _NoSecrets:
     def reveal(self, secret: object) -> str:
-        """No secrets."""
+        """Never called, because the plans have no secrets."""
         raise AssertionError(secret)

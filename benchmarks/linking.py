@@ -77,7 +77,7 @@ def measure(count: int) -> str:
 
 def main(arguments: list[str]) -> None:
     """Print the table."""
-    registry.OPERATION_TYPES = {  # in this process only
+    registry.OPERATION_TYPES = {  # replaces the registry only in this process
         **OPERATION_TYPES,
         "bench.make": Step("bench.make", creates=True),
         "bench.use": Step("bench.use", creates=False),

@@ -21,7 +21,7 @@ class Cost:
 
 
 def environment(cache: Path, tree: Path = Path(__file__).parents[1]) -> Mapping[str, str]:
-    """Compile the code in ``tree`` like an installed package. Store the compiled files in ``cache``."""
+    """Return the environment that runs the code in ``tree`` and stores its compiled files in ``cache``."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return {**kept, "PYTHONPATH": str(tree), "PYTHONPYCACHEPREFIX": str(cache)}
 

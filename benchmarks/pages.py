@@ -72,7 +72,7 @@ def _measured(make: Callable[[], str], rounds: int) -> tuple[float, str]:
 
 
 def _run(plan: Plan) -> RunDetail:
-    """Build a run with all operations done, in requests of 500 operations that take a second each."""
+    """Build a run in which all operations are done. Each request has 500 operations and takes one second."""
     moments = [_NOON + timedelta(seconds=n // 500) for n in range(len(plan.operations))]
     steps = tuple(
         RunStep(op.id, op.verb, str(op.resource), Status.DONE, at, at + timedelta(seconds=1))

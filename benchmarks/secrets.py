@@ -4,7 +4,7 @@
 
 Each round hashes different values, because a process caches its hashes. The rounds of the three methods
 alternate. The output contains the median seconds of each method, and the ratio to one thread. Then COUNT
-broker passwords are compared with a state that contains all of them, like in every later plan.
+broker passwords are compared with a state that contains all of them, as in every plan after the first apply.
 """
 
 import statistics

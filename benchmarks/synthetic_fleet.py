@@ -25,9 +25,9 @@ from benchmarks.synthetic.templates import templates
 
 _PLANTED = "planted.json"
 _FORMAT = 3
-"""Version of the rows; folders of another version are generated again."""
+"""The version of the rows. Folders with a different version are generated again."""
 _FEW = 20_000
-"""Up to this number of topics, the templates, which every process creates, take longer than the rows."""
+"""Up to this number of topics, one process is faster than several, which would each create the templates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def write(
         (folder / name).mkdir(parents=True, exist_ok=True)
         for old in (folder / name).glob("*.parquet"):
             old.unlink()
-    # The largest cluster first, so that it does not run alone at the end. Not forked: Arrow has threads.
+    # Start with the largest cluster, so that the other processes do not wait for it at the end.
     order = sorted(range(clusters), key=lambda n: -wanted.sizes[n])
     with _mapping(clusters * topics) as mapped:
         parts = list(mapped(_write_cluster, repeat(folder), repeat(wanted), order))
@@ -101,6 +101,7 @@ def _mapping(topics: int) -> Iterator[Callable[..., Iterable[Planted]]]:
     if topics <= _FEW:
         yield map
         return
+    # Arrow starts threads, and a process with threads must not be forked.
     with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as pool:
         yield pool.map
 

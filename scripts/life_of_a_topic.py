@@ -1,4 +1,4 @@
-"""Trace one topic from its manifest to the request that creates it, and write that into docs/ARCHITECTURE.md.
+"""Trace one topic from its manifest to the request that creates it. Write the result to docs/ARCHITECTURE.md.
 
     python -m scripts.life_of_a_topic HOST:PORT
 
@@ -6,9 +6,9 @@ Applies a manifest with one topic to a real cluster in this process. Until the r
 records the functions of kdeclare that return a value with the topic, and the types of these values. Then the
 script deletes the topic.
 
-A value holds the topic if it contains the name and the declared config of the topic. (The config has a unique
-value.) A value with only the name of the topic, such as an id or a selection, refers to the topic. Functions
-and values that only refer to the topic are counted but not listed.
+A value holds the topic if it contains the name and the declared config of the topic. (No other topic has the
+same config value.) A value with only the name of the topic, such as an id or a selection, refers to the
+topic. Functions and values that only refer to the topic are counted but not listed.
 """
 
 import contextlib
@@ -68,7 +68,7 @@ class Trace:
         code = frame.f_code
         if event not in ("call", "return") or not code.co_filename.startswith(str(ROOT / "kdeclare")):
             return
-        if code.co_name.startswith("<"):  # a comprehension is part of its function
+        if code.co_name.startswith("<"):  # count a comprehension as part of its function
             return
         if event == "call" or self.over:
             return

@@ -98,7 +98,7 @@ def main(root: Path) -> None:
     print(f"folders with more than {_MOST_SIBLINGS} modules: {', '.join(full) or 'none'}")
     cycles = [group for group in nx.strongly_connected_components(find_imports(modules)) if len(group) > 1]
     print(f"import cycles: {len(cycles)}")
-    print(f"modules that import a layer above them, as listed: {_listed_imports(root)}")
+    print(f"imports of a higher layer that pyproject.toml permits: {_listed_imports(root)}")
 
 
 if __name__ == "__main__":

@@ -22,10 +22,12 @@ def main() -> None:
     )
     parser.add_argument("--clusters", type=int, default=200, metavar="N")
     parser.add_argument("--topics", type=int, default=5000, metavar="N", help="topics per cluster")
-    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="medians are taken of so many")
+    parser.add_argument(
+        "--rounds", type=int, default=3, metavar="N", help="number of rounds; figures are medians"
+    )
     parser.add_argument("--only", choices=_PARTS, nargs="+", default=_PARTS)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here, too")
-    parser.add_argument("--no-unmanaged-configs", action="store_true", help="as of kdeclare fleet audit")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to this file")
+    parser.add_argument("--no-unmanaged-configs", action="store_true", help="see kdeclare fleet audit")
     options = parser.parse_args()
     all_keys = not options.no_unmanaged_configs
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # ensures that no session remains

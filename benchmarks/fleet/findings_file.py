@@ -60,7 +60,7 @@ class FindingsFile(AbstractContextManager["FindingsFile"]):
     ) -> None:
         """Add all findings about one resource.
 
-        labels: the labels of the declared rows. n: the resource's row, if it is declared.
+        labels: the labels of the declared rows. n: the index of the resource's declared row, or None.
         """
         own_labels = None if n is None else labels[n]
         items = find_drift(*row, own_labels, source)

@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 
 _GC_THRESHOLD = 200_000
-"""The setting of the command."""
+"""The threshold for automatic garbage collection in the measured process."""
 _SAMPLE_S = 0.25
 _MB = 2**20
 

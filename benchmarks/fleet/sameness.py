@@ -1,4 +1,4 @@
-"""Compare findings independent of their writer and their order."""
+"""Compare findings regardless of their order and of the method that wrote them."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The jobs. Both revisions run each job alternately. The order changes from pair to pair.
+"""The jobs. Both revisions run each job one after the other, in an order that changes from pair to pair.
 
 A first round through a proxy counts requests. The first round is not measured, because Python compiles new
 modules and brokers are slow at first.

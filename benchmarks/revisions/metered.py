@@ -18,7 +18,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 def main() -> None:
     """Run the command, and exit with its exit code."""
-    # The parents of Java processes end earlier. This call makes Java processes children of this process.
+    # A Java process can outlive its parent. After this call, such a process becomes a child of this process.
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     begun = time.perf_counter()

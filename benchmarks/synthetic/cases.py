@@ -12,7 +12,7 @@ from kdeclare.fleet.findings import FindingKind
 class Case:
     """One type of difference.
 
-    declared, live: None if the topic is missing in the table.
+    declared, live: None if the table does not contain the topic.
     weight: the relative frequency of the difference.
     """
 
@@ -45,7 +45,7 @@ class Drawn:
     """One topic of a cluster.
 
     case: the difference, or None if the topic matches its declaration.
-    extra: the number of the undeclared override, or 0 without one.
+    extra: the number of the undeclared override, or 0 if the topic has none.
     """
 
     number: int

@@ -1,8 +1,8 @@
 """Encoded rows for all states of a topic. The rows of a fleet are these rows with different names.
 
-Hashes and canonical JSON do not contain names and topic ids, except for the live body, which has a
-placeholder for the id. Therefore, the rows are encoded like real rows, but a million rows only cost a million
-look-ups.
+Hashes and canonical JSON contain no names and no topic ids. The only exception is the live body, which has a
+placeholder for the id. Therefore, each row of a fleet costs only a look-up, although the rows are encoded
+like real rows.
 """
 
 from collections.abc import Mapping, Sequence

@@ -12,7 +12,7 @@ from scripts.reference.markdown import code, fence, page, prose, table
 _SHARED = {f.name for group in (ConnectionOptions, OutputOptions) for f in fields(group)}
 """The options that many commands share. The page describes these options once."""
 
-_HEAD = ("option", "what it means")
+_HEAD = ("option", "meaning")
 
 
 def commands_page() -> str:
@@ -60,7 +60,7 @@ def _command(words: tuple[str, ...], command: Any, shared: Collection[tuple[str,
         f"### {' '.join(words)}",
         fence(usage),
         prose(command.help or ""),
-        table(("argument", "what it means"), ((code(p.metavar), _meaning(p)) for p in arguments)),
+        table(("argument", "meaning"), ((code(p.metavar), _meaning(p)) for p in arguments)),
         table(_HEAD, map(_row, own)),
         f"Also {', '.join(common)}." if common else "",
         *(_block(block) for block in (command.epilog or "").split("\b\n") if block.strip()),

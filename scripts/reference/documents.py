@@ -49,8 +49,8 @@ def documents_page() -> str:
     names = sorted(file.name.removesuffix(_ENDING) for file in SCHEMAS.glob(f"*{_ENDING}"))
     return page(
         "JSON documents",
-        "With `--format json` a command prints one document. Each has a JSON Schema (2020-12), and "
-        "tests validate the documents. `format_version` changes when programs that read the document must "
+        "With `--format json`, a command prints one document. Each document has a JSON Schema (2020-12), "
+        "and tests validate the documents. `format_version` changes if programs that read the document must "
         "change.",
         *(_document(name) for name in names),
     )

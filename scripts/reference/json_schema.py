@@ -8,7 +8,7 @@ from scripts.reference.markdown import code, prose, table
 
 Schema = Mapping[str, Any]
 _LEFT_OUT = ("Reference",)
-"""The pattern of references, which every number and boolean accepts. The page describes references once."""
+"""Every number and boolean also accepts a reference. The page describes references only once."""
 
 
 def fields_table(schema: Schema, link: Mapping[str, str]) -> str:
@@ -22,7 +22,7 @@ def fields_table(schema: Schema, link: Mapping[str, str]) -> str:
 
 
 def referred(schema: Schema, definitions: Mapping[str, Schema]) -> Iterator[str]:
-    """Return the names of all object definitions to which a schema refers, also indirectly. Nearest first."""
+    """Return the names of the objects that a schema refers to, directly or indirectly, nearest first."""
     seen: dict[str, None] = {}
     waiting = list(_names(schema))
     while waiting:

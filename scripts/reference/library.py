@@ -78,7 +78,7 @@ def _value(name: str, value: Any) -> str:
 
 
 _ALIASES = {
-    "Confirm": "Shows the plan and the notices of the recovery before it, and returns whether to continue."
+    "Confirm": "Shows the plan and the notices of the preceding recovery, and returns whether to continue."
 }
 """The descriptions of names that are not classes, because Python does not store their docstrings."""
 
@@ -86,7 +86,7 @@ _ALIASES = {
 def _head(value: Any) -> tuple[str, ...]:
     if issubclass(value, enum.Enum):
         return ("name", "value")
-    return ("field", "type", "what it says") if any(_descriptions(value).values()) else ("field", "type")
+    return ("field", "type", "meaning") if any(_descriptions(value).values()) else ("field", "type")
 
 
 def _rows(value: Any) -> Iterator[tuple[str, ...]]:
@@ -118,7 +118,7 @@ def _properties(value: Any) -> str:
         for name, member in _members(value)
         if isinstance(member, property) or (inspect.isfunction(member) and _is_told(name))
     )
-    return table(("also", "what it says"), rows)
+    return table(("also", "meaning"), rows)
 
 
 def _is_told(method: str) -> bool:

@@ -1,7 +1,8 @@
-"""The Sphinx configuration of the site. The source is the whole repository, so links work in both.
+"""The Sphinx configuration of the site.
 
-The build is strict: broken links, broken anchors and pages without incoming links are errors. The build and
-the site do not access the network.
+The source is the whole repository, so the links of pages work both on the site and in the repository. The
+build is strict: broken links, broken anchors and pages without incoming links are errors. The build and the
+site do not access the network.
 """
 
 import sys

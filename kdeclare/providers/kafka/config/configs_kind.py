@@ -189,7 +189,7 @@ class ConfigsKind(ABC):
             fields = self._assess_fields(configs)
             risk = find_highest_risk(fields)
             change = Change(resource, Action.UPDATE, reason, risk, fields, desired.source)
-            # Resetting a key because of ``unmanagedConfigs: remove`` is an adoption only before the first
+            # If ``unmanagedConfigs: remove`` resets a key, the reset is an adoption only before the first
             # apply.
             adopted_paths = [
                 f"configs.{key}" for key in configs.unowned if key in body.configs or owned is None
@@ -276,7 +276,7 @@ class ConfigsKind(ABC):
         return self.make_record(merge_fields(get_applied(before), get_applied(after), keys))
 
     def is_self_contained(self, name: str, body: object) -> bool:
-        """Return True, because the diff only needs the live configs of this resource."""
+        """Return True. The diff of a resource needs only the live configs of that resource."""
         return True
 
     def find_live_key(self, name: str, body: object | None, owned: OwnedRecord | None) -> LiveKey:
