@@ -379,7 +379,7 @@ def test_rollback_after_concurrent_change_is_conflict(world: World, workers: Mem
     ("who", "text"),
     [
         ("one that shows what it does not have", "a different certificate than the one it reports"),
-        ("one with a file of its own", "a different certificate than the others"),
+        ("one with a file of its own", "a different certificate than the other workers"),
     ],
 )
 def test_worker_with_different_certificate_is_named(

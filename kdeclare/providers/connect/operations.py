@@ -103,8 +103,8 @@ class PatchWorkers(OperationType):
     def compute_view(self, op: Operation, live: LiveState) -> View:
         """Return the raw values of the changed keys, and the state of each worker in ``again``.
 
-        Secrets are replaced by marks with a part of their hash. Raises Fault if no worker reports the
-        overrides.
+        A secret is represented by a string that contains a part of its hash. Raises Fault if no worker
+        reports the overrides.
         """
         snapshot = live.get(WorkerState).groups[get_group(op)]
         overrides, location = _require_overrides(snapshot), str(get_group(op))
@@ -116,7 +116,7 @@ class PatchWorkers(OperationType):
         return view | {url: REFUSED if url in refusing_urls else IN_STEP for url in _get_args(op).again}
 
     def expected_state(self, op: Operation) -> View:
-        """Return the view after the operation: the new values, and the workers in ``again`` in step."""
+        """Return the view after the operation: the new values, and `IN_STEP` for each worker in ``again``."""
         new_values = {item.key: mark_new_value(item.value) for item in _get_args(op).ops}
         return {**op.expect, **new_values, **dict.fromkeys(_get_args(op).again, IN_STEP)}
 
@@ -168,7 +168,7 @@ class PatchWorkers(OperationType):
         return frozenset(self.claims(op).values())
 
     def list_lagging_members(self, op: Operation, live: LiveState) -> tuple[str, ...]:
-        """Describe the workers that have not applied the change or present an unreported certificate.
+        """Describe the workers that have not applied the change or present a certificate they do not report.
 
         If no worker shows the new values yet, there is only one description, which names the keys.
         """

@@ -20,7 +20,7 @@ class WorkerIssue:
     why: str
 
 
-_RENEW_HINT = "Install a new certificate and declare it."
+_RENEW_HINT = "Install a new certificate on the workers, and update the overrides to use it."
 
 
 def find_lagging(snapshot: GroupSnapshot) -> tuple[WorkerIssue, ...]:
@@ -45,7 +45,7 @@ def find_silent(snapshot: GroupSnapshot) -> tuple[WorkerIssue, ...]:
 def find_unconverged(
     snapshot: GroupSnapshot, expected_overrides: Mapping[str, str]
 ) -> tuple[WorkerIssue, ...]:
-    """Return workers that do not use ``expected_overrides`` or present an unreported certificate."""
+    """Return workers that do not use ``expected_overrides`` or present a certificate they do not report."""
     issues = []
     newest_offset = max((w.status.seen or 0 for w in snapshot.workers if w.status), default=0)
     for worker in snapshot.workers:
@@ -94,7 +94,7 @@ def find_certificate_mismatches(snapshot: GroupSnapshot) -> Iterator[WorkerIssue
         is_different = shared_hash is not None and hashes_by_url.get(worker.url, shared_hash) != shared_hash
         if not reason and is_different and worker.served:
             certificate = _format_certificate(worker.served)
-            reason = f"it presents a different certificate than the others ({certificate})"
+            reason = f"it presents a different certificate than the other workers ({certificate})"
         if reason:
             yield WorkerIssue(worker.url, reason)
 

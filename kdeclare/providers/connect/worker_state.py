@@ -179,10 +179,10 @@ def is_placeholder(text: str) -> bool:
 
 
 def is_secret_setting(setting: TypedSetting) -> bool | None:
-    """Return whether the value of a setting in a command line is a secret of workers.
+    """Return whether the value of a setting in a command line is a secret of Connect workers.
 
-    Return None if the setting is not for workers. The settings of workers are arguments. Placeholders are not
-    secret.
+    Placeholders are not secret. Return None if the command is not ``connect worker-config``, or if the
+    setting is the value of an option.
     """
     if setting.option or setting.command[:2] != _COMMAND:
         return None
@@ -197,10 +197,11 @@ def redact_value(key: str, raw: str | None) -> JsonValue:
 
 
 def mark_secret(location: str, key: str, raw: str | None, known_hashes: Sequence[str]) -> JsonValue:
-    """Return a raw value for views. A secret is replaced by a mark with a part of its hash.
+    """Return a raw value for views. A secret is represented by a string that contains a part of its hash.
 
     location: the workers that store the value.
-    known_hashes: the hashes of possible values. If the value is equal, the mark is made from this hash.
+    known_hashes: the hashes of possible values. If a secret matches one of these hashes, the string contains
+    a part of this hash.
 
     Raises KdeclareError if the hashes were made with a key that is not configured.
     """
@@ -210,10 +211,10 @@ def mark_secret(location: str, key: str, raw: str | None, known_hashes: Sequence
 
 
 def mark_new_value(value: str | SecretRef | None) -> JsonValue:
-    """Return the value of an operation in the form of views."""
+    """Return the new value of an operation, in the form that views use."""
     return mark_hash(value.secret) if isinstance(value, SecretRef) else value
 
 
 def redact_marked(stored_value: JsonValue) -> JsonValue:
-    """Return a value of a view for the output. Marks of secrets are masked."""
+    """Return a value of a view for the output. Secrets are masked."""
     return SENSITIVE_MASK if is_mark(stored_value) else stored_value

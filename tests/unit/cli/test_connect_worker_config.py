@@ -70,7 +70,7 @@ def test_patch_confirms_changes_and_waits_for_workers(cli: CommandLine, workers:
     code, out, err = run_worker_config(cli, "patch", *build_change("/old"), *WORKERS, answer="yes\n")
     assert code == 0
     assert f"~ {LOCATION}  (unset) → /old" in out
-    assert "3 workers can apply this." in out
+    assert "3 workers can apply this change." in out
     assert "Only 'yes' is accepted" in err
     assert "3 workers applied it" in out
     assert workers.current() == {LOCATION: "/old", PASSWORD: PLACEHOLDER}
@@ -90,7 +90,7 @@ def test_patch_changes_nothing_if_one_worker_cannot_apply_it(
     words = ("patch", *build_change("/new"), *WORKERS, "--yes")
     code, out, _ = run_worker_config(cli, *words)
     assert code == 1
-    assert "1 of 3 workers cannot apply this:" in out
+    assert "1 of 3 workers cannot apply this change:" in out
     assert f"✗ {URLS[1]}\n      {LOCATION}: There is no file /new" in out
     assert not workers.log
     code, out, _ = run_worker_config(cli, *words, "--format", "json")
@@ -142,7 +142,7 @@ def test_validate_command_changes_nothing(cli: CommandLine, workers: MemoryWorke
     assert run_worker_config(cli, "validate", *build_change("/old"), *WORKERS)[0] == 0
     code, out, _ = run_worker_config(cli, "validate", *build_change("/gone"), *WORKERS)
     assert code == 1
-    assert "3 of 3 workers cannot apply this" in out
+    assert "3 of 3 workers cannot apply this change" in out
     assert not workers.log
 
 
@@ -346,7 +346,7 @@ def test_patch_warns_about_keys_declared_in_manifest(cli: CommandLine) -> None:
     [
         (("patch", "--yes"), "specify KEY=VALUE or --remove KEY"),
         (("patch", "no-value"), "does not have the form KEY=VALUE"),
-        (("patch", f"{LOCATION}=/a", "--remove", LOCATION), "is also to be set"),
+        (("patch", f"{LOCATION}=/a", "--remove", LOCATION), "cannot be set and removed in the same change"),
         (("get", "--worker", "w1:8083"), "is not of the form https://HOST:PORT"),
         (("get", "--worker", "https://u:p@w1"), "a URL with credentials"),
         (("get", "--worker", "https://w1/connectors"), "has parts other than scheme, host and port"),

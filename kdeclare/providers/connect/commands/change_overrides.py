@@ -86,7 +86,7 @@ def change_overrides(
         proposal = _build_proposal(workspace, opened, requested_values, require_existing=require_existing)
         if not confirm(proposal.compute_view) or not proposal.compute_view.is_good:
             return None
-        snapshot = read_workers(opened.workers)  # again, because the prompt can take a long time
+        snapshot = read_workers(opened.workers)  # The prompt can take a long time, so read the state again.
         sent_change = send_changes(opened.workers, snapshot, proposal.changes)
         return await_workers(opened.workers, sent_change, proposal.compute_view.fields, SystemClock(), wait_s)
 
@@ -183,7 +183,7 @@ class SentChange:
     """
 
     before: GroupSnapshot
-    changes: Changes = field(repr=False)  # can contain secrets, like ``after``
+    changes: Changes = field(repr=False)  # both this field and ``after`` can contain secrets
     after: Mapping[str, str] | None = field(repr=False)
     lost: Fault | None = None
 
@@ -191,7 +191,7 @@ class SentChange:
         """Return the overrides that all workers should have, or None if the change is not confirmed.
 
         Without a response, the change was made if there is a newer update that contains the sent values.
-        Equal values alone do not prove this, because the values may have been set earlier.
+        Equal values alone do not prove that the change was made: the values may have been set earlier.
         """
         if self.after is not None:
             return self.after
@@ -262,6 +262,6 @@ def _build_unclear_error(sent_change: SentChange, snapshot: GroupSnapshot, elaps
 def _list_outcome_facts(sent_change: SentChange, snapshot: GroupSnapshot, elapsed_s: float) -> Iterator[str]:
     if sent_change.lost is not None:
         yield f"{format_fault(sent_change.lost)} ({sent_change.lost.error})."
-    yield f"No worker shows it after {elapsed_s:.0f} s."
+    yield f"No worker shows the change after {elapsed_s:.0f} s."
     for issue in find_silent(snapshot):
         yield f"{issue.url}: {issue.why}."

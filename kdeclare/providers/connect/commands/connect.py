@@ -253,7 +253,7 @@ def patch(
     """Set and remove overrides, all in one change.
 
     Validates the change with every worker first, and writes nothing if a worker cannot apply the change. Then
-    waits for all workers. Unchanged values are sent again. Workers then also read a keystore that was
+    waits for all workers. Unchanged values are sent again, so that workers also read a keystore that was
     replaced under the same name.
     """
     from kdeclare.providers.connect.commands.change_overrides import change_overrides
@@ -300,7 +300,7 @@ def delete(
 class _ChangeConfirmation:
     """The confirmation and the result of one command.
 
-    refused: the exit code if a worker cannot apply the change, or None.
+    refused: the exit code if a worker cannot apply the change; otherwise None.
     """
 
     console: Console
@@ -344,7 +344,9 @@ def _parse_changes(values: list[str] | None, remove: list[str] | None) -> dict[s
     requested_values: dict[str, object] = dict(parse_settings("KEY=VALUE", values))
     conflicting_keys = sorted(requested_values.keys() & set(remove or ()))
     if conflicting_keys:
-        raise typer.BadParameter(f"'{conflicting_keys[0]}' is also to be set.", param_hint="--remove")
+        raise typer.BadParameter(
+            f"'{conflicting_keys[0]}' cannot be set and removed in the same change.", param_hint="--remove"
+        )
     requested_values |= dict.fromkeys(remove or ())
     if not requested_values:
         raise typer.BadParameter("specify KEY=VALUE or --remove KEY.", param_hint="KEY=VALUE")

@@ -139,7 +139,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class WorkersRequest:
-    """The workers in a command line. File paths are relative to the working directory.
+    """The workers that the options of a command select. File paths are relative to the working directory.
 
     name: the name of the manifest that declares the workers, if ``urls`` is empty.
     headers: the reference of each header by the name of the header.
@@ -156,7 +156,7 @@ class WorkersRequest:
 
 @dataclass(frozen=True, slots=True)
 class OpenWorkers:
-    """Open workers, and the manifests that declare overrides for these workers.
+    """The workers that a command uses, and the manifests that declare overrides for these workers.
 
     unread: whether some manifests could not be read.
     """

@@ -49,7 +49,10 @@ class WorkerDocument:
     plugin_version: str | None
     mode: str | None
     in_step: Annotated[bool, Field(description="Whether the worker uses the current overrides.")]
-    step: Annotated[str, Field(description="'in step', or the reason why the worker is not in step.")]
+    step: Annotated[
+        str,
+        Field(description="'in step', or the reason why the worker does not use the current overrides."),
+    ]
     applied_offset: int | None
     applied_at: str | None
     served: Annotated[Certificate | None, Field(description="The certificate from a TLS handshake.")]
@@ -261,8 +264,8 @@ def _render_verdicts(verdicts: Sequence[VerdictView], style: Style) -> str:
             )
     count, failing_count = format_count(len(verdicts), "worker"), sum(map(len, urls_by_message.values()))
     if not failing_count:
-        return style.green(f"{count} can apply this.") + "\n"
-    lines = [style.red(f"{failing_count} of {count} cannot apply this:")]
+        return style.green(f"{count} can apply this change.") + "\n"
+    lines = [style.red(f"{failing_count} of {count} cannot apply this change:")]
     for message, urls in urls_by_message.items():
         lines += [f"  {style.red('✗')} {', '.join(urls)}", f"      {message}"]
     return "".join(f"{line}\n" for line in lines)

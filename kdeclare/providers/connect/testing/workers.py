@@ -86,7 +86,7 @@ class MemoryWorker:
 
 
 class MemoryWorkers:
-    """An implementation of `ConnectWorkers` with a log of updates that each worker reads at a separate pace.
+    """An implementation of `ConnectWorkers` with a log of updates. Each worker reads the log at its own pace.
 
     Safe to use from several threads.
     files: the keystores that all workers have, by path.

@@ -126,7 +126,7 @@ class ConnectWorkerConfigKind:
         return frozenset()
 
     def list_exclusive_settings(self, name: str, body: object) -> JsonObject:
-        """Return each key at each worker, except for secrets, which cannot be compared."""
+        """Return the declared value of each key at each worker, without secrets, which cannot be compared."""
         body = narrow(body, WorkerConfigBody)
         return {
             f"{key} at {url}": dump_config_value(wish)["value"]
