@@ -15,7 +15,7 @@ from kdeclare.core.live.faults import Fault
 from kdeclare.core.live.live_codec import DeclaredFacts, LiveCodec, LiveKey, LiveListing, LiveObject
 from kdeclare.core.parts import Connections
 from kdeclare.core.plans.state import PendingCleanup
-from kdeclare.core.provider.connection import NOT_CONFIGURED
+from kdeclare.core.provider.connection import is_not_configured
 from kdeclare.core.provider.registry import find_codecs
 from kdeclare.core.resources.fleet_capabilities import (
     encode_body,
@@ -267,7 +267,7 @@ def read_live_rows(
         except (Fault, KdeclareError) as problem:
             reason = _explain_failure(problem)
             other_systems[codec.name] = {"error": reason}
-            if not _is_not_configured(problem):
+            if not is_not_configured(problem):
                 unread_codecs.append((codec, reason))
         else:
             other_systems[codec.name] = {"system": listing.system}
@@ -288,11 +288,6 @@ def _explain_failure(problem: Fault | KdeclareError) -> str:
     if isinstance(problem, KdeclareError):
         return summarize_diagnostics(problem.diagnostics)
     return f"The system cannot be read: {problem.message.strip().rstrip('.')} ({problem.error})."
-
-
-def _is_not_configured(problem: Fault | KdeclareError) -> bool:
-    """Return whether a system could not be read only because the environment does not configure it."""
-    return isinstance(problem, KdeclareError) and {d.code for d in problem.diagnostics} == {NOT_CONFIGURED}
 
 
 def build_unreachable_row(name: str, labels: Mapping[str, str], now: datetime, reason: str) -> Row:

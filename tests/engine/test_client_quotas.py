@@ -419,6 +419,21 @@ def test_invisible_quotas_block_only_themselves() -> None:
     assert "ClientQuota/alice" in world.owned()
 
 
+def test_rollback_refuses_quotas_that_it_cannot_see() -> None:
+    world = World()
+    world.apply(alice_quota(producer_byte_rate=1))
+    world.cluster.faults.fail(Fault("CLUSTER_AUTHORIZATION_FAILED", ""), method="quotas", nth=None)
+    with pytest.raises(Fault, match="reading quotas requires DescribeConfigs"):
+        world.rollback()
+    assert "ClientQuota/alice" in world.owned()
+    assert read_limits_unfaulted(world) == {BYTES: 1.0}
+
+
+def read_limits_unfaulted(world: World) -> Mapping[str, float]:
+    world.cluster.faults.clear()
+    return read_limits(world)
+
+
 def test_plan_is_stale_only_for_changed_limit_keys() -> None:
     world = World()
     world.apply(alice_quota(producer_byte_rate=1, consumer_byte_rate=1))

@@ -14,12 +14,13 @@ from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.resources.changes import Action, Change, FieldOp, Reason, Risk
 from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.manifest_capabilities import Export, ExportRequest, export_manifests
+from kdeclare.core.resources.policy_subjects import ListedForPolicies
 from kdeclare.engine.observation import observe
 from kdeclare.engine.planning.request import PlanScope
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.report.outcome import plan_outcome
 from tests.connections import connections_to
-from tests.engine.world import World, desired
+from tests.engine.world import World, desired, topic
 
 SESSION, HEARTBEAT = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
 G = ConfigResource(ConfigScope.GROUP, "g")
@@ -213,6 +214,78 @@ def test_invisible_configs_are_left_unchanged(item: DesiredResource, resource: s
     assert [d.code for d in plan.diagnostics] == ["not-visible"]
     assert not plan.operations
     assert plan_outcome(plan).exit_code is ExitCode.DENIED
+
+
+def hide(world: World, resource: str, error: str = "GROUP_AUTHORIZATION_FAILED") -> None:
+    world.cluster.faults.fail(Fault(error, ""), method="configs", item=resource, nth=None)
+
+
+def test_rollback_refuses_configs_that_it_cannot_see() -> None:
+    """An invisible config must not count as unset: the rollback would do nothing and release the group."""
+    world = World()
+    world.apply(group(configs={SESSION: 50000}))
+    hide(world, "GROUP/g")
+    with pytest.raises(Fault, match="GROUP_AUTHORIZATION_FAILED"):
+        world.rollback()
+    assert "GroupConfig/g" in world.owned()
+    world.cluster.faults.clear()
+    assert world.rollback().complete
+    assert read(world, G) == {}
+
+
+def test_saved_plan_is_refused_if_its_configs_became_invisible() -> None:
+    world = World()
+    plan = world.plan(group(configs={SESSION: 50000}))
+    set_by_others(world, G, {SESSION: "59000"})
+    hide(world, "GROUP/g")
+    with pytest.raises(Fault, match="GROUP_AUTHORIZATION_FAILED"):
+        world.run(plan)
+    assert read(world, G) == {SESSION: "59000"}
+
+
+def test_group_that_brokers_refuse_to_describe_blocks_only_itself() -> None:
+    world = World()
+    set_by_others(world, ConfigResource(ConfigScope.GROUP, "other"), {SESSION: "50000"})
+    hide(world, "GROUP/g", "INVALID_REQUEST")
+    hide(world, "GROUP/other", "UNKNOWN_SERVER_ERROR")
+    plan = world.plan(group(configs={SESSION: 50000}), topic("t", partitions=1))
+    assert [(d.code, d.resource) for d in plan.diagnostics] == [("not-visible", "GroupConfig/g")]
+    assert "the brokers refuse to describe g: INVALID_REQUEST" in plan.diagnostics[0].detail
+    assert [op.verb for op in plan.operations] == ["topic.create"]
+
+
+def test_live_groups_cannot_be_listed_for_policies_if_one_is_invisible() -> None:
+    world = World()
+    for name in ("low", "high"):
+        set_by_others(world, ConfigResource(ConfigScope.GROUP, name), {SESSION: "50000"})
+    hide(world, "GROUP/low")
+    kind = KINDS["GroupConfig"]
+    assert isinstance(kind, ListedForPolicies)
+    live = observe(connections_to(world.cluster), kind.select_every())
+    with pytest.raises(Fault, match="may not read the configs of low"):
+        kind.list_live(live)
+
+
+@pytest.mark.parametrize("live", ["client_id = app-.*", "client_id=old,client_id=app-.*"])
+def test_match_that_means_the_same_is_up_to_date(live: str) -> None:
+    world = World(adopts=False)
+    set_by_others(world, M, {"metrics": "a.", "match": live})
+    wanted = subscription(metrics=["a."], match={"client_id": "app-.*"})
+    assert not world.plan(wanted).has_changes
+    world.apply(wanted)
+    assert not world.plan(wanted).has_changes
+    assert read(world, M) == {"metrics": "a.", "match": live}
+    other = subscription(metrics=["a."], match={"client_id": "b-.*"})
+    assert world.apply(other).complete
+    assert read(world, M) == {"metrics": "a.", "match": "client_id=b-.*"}
+
+
+def test_null_declares_that_a_field_of_a_subscription_is_unset() -> None:
+    world = World()
+    set_by_others(world, M, {"metrics": "a.", "interval.ms": "1000"})
+    assert world.apply(subscription(metrics=["a."], interval=None)).complete
+    assert read(world, M) == {"metrics": "a."}
+    assert world.plan(subscription(metrics=["a."])).unmanaged_configs == {}
 
 
 def test_import_declares_every_group_and_subscription() -> None:

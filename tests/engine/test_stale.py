@@ -222,6 +222,15 @@ def test_saved_plan_is_applied_only_once() -> None:
     assert world.store.runs()[-1] in get_detail(problem.diagnostics[0])
 
 
+def test_first_saved_plan_is_applied_only_once() -> None:
+    """The first run creates the state, so the state has a different lineage than the plan."""
+    world = World()
+    plan, identity = save_and_load(world.plan(topic("a", partitions=1)))
+    assert world.run(plan, identity=identity).complete
+    problem = catch_refusal(world, plan, identity)
+    assert (problem.exit_code, list_error_codes(problem)) == (ExitCode.STALE, ["already-applied"])
+
+
 def test_repeated_drift_has_new_plan_id() -> None:
     """The run corrected only the cluster, so nothing else in the state shows it."""
     world = make_world()

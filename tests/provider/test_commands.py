@@ -437,3 +437,11 @@ def test_library_plans_and_applies(kdeclare: CommandLine) -> None:
     assert result is not None
     assert result.complete
     assert read_flags(kdeclare) == {"dark-mode": 10}
+
+
+def test_import_leaves_out_systems_that_are_not_configured(kdeclare: CommandLine) -> None:
+    """An installed provider must not stop imports of clusters that do not use it."""
+    kdeclare.write("kdeclare.yaml", "Project", "p", environments={"lab": {"bootstrapServers": "lab:9092"}})
+    ran = kdeclare("import", "--out", "imported")
+    assert ran.code == 0, ran.err
+    assert "Flag: this environment does not configure its system" in ran.err

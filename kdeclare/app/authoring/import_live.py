@@ -8,6 +8,7 @@ from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.patterns import RE2_HINT, Pattern, PatternError, compile_pattern
+from kdeclare.core.provider.connection import is_not_configured
 from kdeclare.core.provider.registry import find_connected_kinds
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.manifest_capabilities import (
@@ -36,6 +37,7 @@ def import_cluster(
     """Generate manifests for all live objects, or for the objects whose full name matches ``match``.
 
     match: a regular expression (RE2). tell: called with the objects that were left out.
+    Kinds of systems that the environment does not configure are left out.
     Raises KdeclareError if ``match`` is invalid or a system cannot be read.
     """
     pattern = _compile_match(match)
@@ -49,7 +51,13 @@ def import_cluster(
             is_selective=match is not None,
         )
         for kind in find_connected_kinds(connections).values():
-            export = export_manifests(kind, connections, request)
+            try:
+                export = export_manifests(kind, connections, request)
+            except KdeclareError as problem:
+                if not is_not_configured(problem):
+                    raise
+                counts["kind", "kinds", f"{kind.name}: this environment does not configure its system"] += 1
+                continue
             results += (
                 _build_result(kind.name, name, text) for name, text in sorted(export.manifests.items())
             )

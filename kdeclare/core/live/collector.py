@@ -51,7 +51,7 @@ class PendingWrite:
 
 
 class Selection(Protocol):
-    """The objects or settings whose live state is to be read. Providers define the classes, which are frozen."""
+    """The objects or settings whose live state is to be read. Providers define frozen classes."""
 
     def merge(self, others: Sequence[Self]) -> Self:
         """Return a selection that includes this selection and all of ``others``."""

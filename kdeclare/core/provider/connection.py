@@ -13,12 +13,17 @@ from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 from pydantic import BaseModel
 
-from kdeclare.core.diagnostics import Diagnostic
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.faults import Fault
 
 NOT_CONFIGURED = "provider-not-configured"
 """The error code for a system that the environment does not configure."""
+
+
+def is_not_configured(problem: Exception) -> bool:
+    """Return whether a system could not be read only because the environment does not configure it."""
+    return isinstance(problem, KdeclareError) and {d.code for d in problem.diagnostics} == {NOT_CONFIGURED}
 
 
 class References(Protocol):

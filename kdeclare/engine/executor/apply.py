@@ -87,9 +87,9 @@ class Applier:
         All expectations are checked before the first request is sent.
         """
         state = self.store.read()
-        _validate_plan_base(plan, state)
         if identity is not None:
             _validate_not_applied(identity, self.store)
+        _validate_plan_base(plan, state)
         mismatches = self._check_live(plan, state, options.visibility_timeout_s, skip_stale=skip_stale)
         skipped_results = _build_skipped_results(plan, mismatches)
         ownership_problems = _report_stale_ownership(plan, mismatches)

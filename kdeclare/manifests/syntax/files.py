@@ -2,6 +2,7 @@
 # This module uses os.path: with thousands of files, pathlib would take a tenth of the total time.
 """Find and read the files that contain a project's manifests."""
 
+import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -107,6 +108,10 @@ def build_folder_name(kind: str) -> str:
     return kind.lower().removesuffix("s") + "s"
 
 
+_MAX_NAME_LENGTH, _KEPT_LENGTH = 200, 150
+"""Names of files have at most 255 bytes. A longer name is cut, and a hash of the whole name is added."""
+
+
 def build_file_name(resource: ResourceId) -> str:
     """Return the name of the file for the manifest of a resource. Different resource names never collide.
 
@@ -115,6 +120,8 @@ def build_file_name(resource: ResourceId) -> str:
     escaped (``%2F``), because a cluster can return any name, and a slash would lead out of the folder.
     """
     kind, name = resource.kind.lower(), quote(resource.name, safe="")
+    if len(name) > _MAX_NAME_LENGTH:
+        name = f"{name[:_KEPT_LENGTH]}+{hashlib.sha256(resource.name.encode()).hexdigest()[:16]}"
     return f"{kind}+{name}.yaml" if name.startswith(".") else f"{name}.yaml"
 
 

@@ -258,8 +258,8 @@ def explain_fault(fault: Fault, name: str) -> Diagnostic | None:
             "not-authorized",
             "Not authorized",
             f"{name} does not permit this request: {fault.message or fault.error} ({fault.error}).",
-            hint="Request the missing permission. Reading needs Describe and DescribeConfigs on the topics "
-            "and the cluster.",
+            hint="Request the missing permission. Reading needs Describe and DescribeConfigs on the "
+            "topics, groups and cluster.",
         )
     if fault.error == QUOTA_EXCEEDED:
         return error(

@@ -6,6 +6,7 @@ from functools import cache, cached_property
 from typing import Protocol, runtime_checkable
 
 from kdeclare.core.diagnostics import Diagnostic, Severity, denied, info, warning
+from kdeclare.core.live.faults import Fault
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.plans.plan_hooks import PlanHooks, PlanInputs, PlanStep
 from kdeclare.core.provider.registry import KINDS, get_operation_type
@@ -253,10 +254,17 @@ def check_unknown_keys(
     in the preflight.
     """
     unknown_keys: dict[ConfigScope, set[str]] = {}
+    names: dict[ConfigScope, list[str]] = {}
     for item in diagnostics:
         if item.code == UNKNOWN_CONFIG and item.subject:
             unknown_keys.setdefault(_get_scope(item), set()).add(item.subject)
-    known_keys = {scope: _find_known_keys(cluster, live, scope, keys) for scope, keys in unknown_keys.items()}
+            names.setdefault(_get_scope(item), []).append(ResourceId.parse(item.resource or "").name)
+    known_keys = {
+        scope: _find_listed_keys(cluster, scope, names[scope], keys)
+        if scope in LISTED_SCOPES
+        else _find_known_keys(cluster, live, scope, keys)
+        for scope, keys in unknown_keys.items()
+    }
     result = []
     for item in diagnostics:
         if item.code != UNKNOWN_CONFIG or not item.subject:
@@ -279,8 +287,7 @@ def _find_known_keys(
 
     Every topic has all topic keys, but only brokers that use a plug-in have the keys of the plug-in.
     """
-    # of groups and subscriptions, Kafka describes any name, with the defaults of all keys
-    names = ["kdeclare"] if scope in LISTED_SCOPES else sorted(live.topics)[:1]
+    names = sorted(live.topics)[:1]
     if scope is ConfigScope.BROKER:
         names = [str(broker.id) for broker in live.cluster.brokers if not broker.fenced]
     if not names:
@@ -289,6 +296,19 @@ def _find_known_keys(
         [ConfigQuery(ConfigResource(scope, name), frozenset(keys)) for name in names]
     )
     return keys & {key for entries in entries_by_resource.values() for key in entries}
+
+
+def _find_listed_keys(
+    cluster: Cluster, scope: ConfigScope, names: Collection[str], keys: set[str]
+) -> set[str] | None:
+    """Return the ``keys`` that the cluster describes for the declared groups or subscriptions.
+
+    Kafka describes any name with the defaults of all keys. Return None if it refuses to describe every name.
+    """
+    queries = [ConfigQuery(ConfigResource(scope, name), frozenset(keys)) for name in dict.fromkeys(names)]
+    answers = cluster.describe_configs_partially(queries).values()
+    described = [answer for answer in answers if not isinstance(answer, Fault)]
+    return keys & {key for entries in described for key in entries} if described else None
 
 
 @runtime_checkable

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from kdeclare.core.live.collector import PendingWrite
-from kdeclare.core.live.faults import Fault
+from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.operations.operation_type import View, has_other_object
 from kdeclare.core.parts import Connections, LiveState
@@ -140,10 +140,13 @@ def _is_pending(write: PendingWrite, live: LiveState) -> bool:
     Such an element is not pending.
     """
     op = write.operation
-    live_view, expected_view = (
-        get_operation_type(op).compute_view(op, live),
-        get_operation_type(op).expected_state(op),
-    )
+    try:
+        live_view = get_operation_type(op).compute_view(op, live)
+    except Fault as fault:
+        if fault.kind is not FaultKind.REFUSED:
+            raise
+        return False  # the principal cannot see the object, so it cannot wait for the write
+    expected_view = get_operation_type(op).expected_state(op)
     if has_other_object(op, live_view):
         return False
     return any(

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from kdeclare.core.live.faults import Fault
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.port import ConfigQuery, NewTopic
 from tests.unit.cli.command_line import CommandLine
@@ -79,6 +80,19 @@ def test_config_alter_rejects_patches_of_subscriptions(kdeclare: CommandLine) ->
     assert ran.code == 1
     assert "'metrics' is replaced as a whole, so it takes no 'append' or 'subtract'." in ran.err
     assert kdeclare.cluster.requests("alter_configs") == []
+
+
+def test_config_describe_warns_of_groups_that_are_not_visible(kdeclare: CommandLine) -> None:
+    session = "consumer.session.timeout.ms"
+    for name in ("a", "b"):
+        kdeclare.cluster.set_overrides(ConfigResource(ConfigScope.GROUP, name), {session: "50000"})
+    refused = Fault("GROUP_AUTHORIZATION_FAILED", "")
+    kdeclare.cluster.faults.fail(refused, method="configs", item="GROUP/a", nth=None)
+    ran = kdeclare("config", "describe", "--entity-type", "groups")
+    assert ran.code == 0
+    assert "Group b: 1 key set" in ran.out
+    assert "Group a" not in ran.out
+    assert "The brokers refuse to describe group a: no reason given (GROUP_AUTHORIZATION_FAILED)." in ran.err
 
 
 def test_config_alter_append_rejects_non_list_key(kdeclare: CommandLine) -> None:

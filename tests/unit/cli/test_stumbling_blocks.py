@@ -86,6 +86,15 @@ def test_file_names_stay_inside_their_folder(tmp_path: Path, name: str) -> None:
     assert file.resolve().parent == tmp_path.resolve()
 
 
+def test_long_names_have_short_file_names(tmp_path: Path) -> None:
+    """Group ids can be of any length, and special characters take up to nine bytes when they are escaped."""
+    names = [f"{'ü' * 100}{end}" for end in ("a", "b")] + ["x" * 5000]
+    files = {build_file_name(ResourceId("GroupConfig", name)) for name in names}
+    assert len(files) == len(names)
+    for file in files:
+        (tmp_path / file).touch()
+
+
 def test_valid_topic_names_are_kept_as_file_names() -> None:
     assert build_file_name(ResourceId("Topic", "checkout.orders_v2-x")) == "checkout.orders_v2-x.yaml"
     assert build_file_name(ResourceId("Topic", "%2F")) != build_file_name(ResourceId("Topic", "/"))

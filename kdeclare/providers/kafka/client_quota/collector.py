@@ -67,5 +67,13 @@ def read_quotas(connections: Connections, entities: Sequence[QuotaEntity] | None
     )
 
 
+def require_visible(state: QuotaState) -> QuotaState:
+    """Return the state unchanged. Raises Fault if the principal is not permitted to describe quotas."""
+    if not state.is_visible:
+        reason = "reading quotas requires DescribeConfigs on the cluster"
+        raise Fault(CLUSTER_AUTHORIZATION_FAILED, reason)
+    return state
+
+
 QUOTAS = Collector(QuotaSelection, _collect, read_expected=_collect_expected)
 """Reads quotas only if a plan selects them. Projects without quotas need no permission to read quotas."""

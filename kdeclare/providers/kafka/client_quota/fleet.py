@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kdeclare.core.jsontypes import JsonObject, JsonValue
-from kdeclare.core.live.faults import Fault
 from kdeclare.core.live.live_codec import (
     DeclaredFacts,
     LiveFacts,
@@ -18,11 +17,10 @@ from kdeclare.core.resources.audit_rules import AuditRules, UnmanagedField
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource, narrow
 from kdeclare.core.resources.owned_record import OwnedRecord
-from kdeclare.providers.kafka.client_quota.collector import QuotaState, read_quotas
+from kdeclare.providers.kafka.client_quota.collector import QuotaState, read_quotas, require_visible
 from kdeclare.providers.kafka.client_quota.diff import LIMIT_FIELD_PREFIX, Limits, QuotaRecord
 from kdeclare.providers.kafka.client_quota.entity import LiveLimit, QuotaEntity
 from kdeclare.providers.kafka.client_quota.spec import ClientQuotaBody
-from kdeclare.providers.kafka.port import CLUSTER_AUTHORIZATION_FAILED
 
 CLIENT_QUOTA = "ClientQuota"
 """The type of live objects, which is also the name of the kind."""
@@ -88,14 +86,6 @@ class QuotaRules(AuditRules):
             key not in desired.get_body(ClientQuotaBody).limits
             and key not in narrow(owned, QuotaRecord).limits
         )
-
-
-def require_visible(state: QuotaState) -> QuotaState:
-    """Return the state unchanged. Raises Fault if the principal is not permitted to describe quotas."""
-    if not state.is_visible:
-        reason = "reading quotas requires DescribeConfigs on the cluster"
-        raise Fault(CLUSTER_AUTHORIZATION_FAILED, reason)
-    return state
 
 
 def find_quota_key(body: ClientQuotaBody | None, owned: QuotaRecord | None) -> LiveKey | None:

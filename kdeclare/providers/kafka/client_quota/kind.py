@@ -25,7 +25,12 @@ from kdeclare.core.resources.manifest_capabilities import (
 from kdeclare.core.resources.manifest_text import render_manifest, scalar
 from kdeclare.core.resources.owned_record import OwnedRecord, merge_fields, narrow_record
 from kdeclare.core.resources.policy_subjects import PolicyField, PolicyWords
-from kdeclare.providers.kafka.client_quota.collector import QuotaSelection, QuotaState, read_quotas
+from kdeclare.providers.kafka.client_quota.collector import (
+    QuotaSelection,
+    QuotaState,
+    read_quotas,
+    require_visible,
+)
 from kdeclare.providers.kafka.client_quota.diff import QuotaRecord, assess_limit, diff_quota, find_entity
 from kdeclare.providers.kafka.client_quota.entity import (
     LIMITS,
@@ -40,7 +45,6 @@ from kdeclare.providers.kafka.client_quota.fleet import (
     find_listed_entity,
     find_quota_key,
     list_quota_facts,
-    require_visible,
 )
 from kdeclare.providers.kafka.client_quota.operations import AlterQuotaArgs, build_quota_operations
 from kdeclare.providers.kafka.client_quota.spec import (

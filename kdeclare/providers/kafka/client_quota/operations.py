@@ -17,7 +17,7 @@ from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.resources.changes import Change, FieldChange, FieldOp
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.secrets.secret_refs import SecretSource, ValuePath
-from kdeclare.providers.kafka.client_quota.collector import QuotaSelection, QuotaState
+from kdeclare.providers.kafka.client_quota.collector import QuotaSelection, QuotaState, require_visible
 from kdeclare.providers.kafka.client_quota.diff import LIMIT_FIELD_PREFIX
 from kdeclare.providers.kafka.client_quota.entity import QuotaEntity
 from kdeclare.providers.kafka.connection import KafkaConnection
@@ -116,8 +116,11 @@ class AlterQuota(KafkaOperationType):
         return (QuotaSelection(frozenset({_get_args(op).quota_entity})),)
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
-        """Return the live limits of the keys that the operation changes. None means no limit."""
-        limits = live.get(QuotaState).of(_get_args(op).quota_entity)
+        """Return the live limits of the keys that the operation changes. None means no limit.
+
+        Raises Fault if the principal is not permitted to describe quotas.
+        """
+        limits = require_visible(live.get(QuotaState)).of(_get_args(op).quota_entity)
         return {item.key: limits.get(item.key) for item in _get_args(op).ops}
 
     def expected_state(self, op: Operation) -> View:

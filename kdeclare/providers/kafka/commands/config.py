@@ -54,9 +54,10 @@ def alter(
     reach: ConnectionOptions,
     console: Console,
 ) -> ExitCode:
-    """Change configs of topics, brokers or the cluster-wide default.
+    """Change configs of topics, brokers, groups or client metrics.
 
-    All changes to one topic or broker are applied atomically and do not affect its other configs (KIP-339).
+    All changes of one resource are applied atomically, and its other configs are not affected
+    (KIP-339).
     Pass sensitive values by reference: '${env.NAME}', '${file.PATH}'. Shows the plan and asks for
     confirmation.
     """

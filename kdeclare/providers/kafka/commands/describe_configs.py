@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, error
 from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.live.faults import Fault
 from kdeclare.providers.kafka.commands.topic_selection import (
     is_topic_pattern,
     report_unknown_topic,
@@ -16,7 +17,7 @@ from kdeclare.providers.kafka.connection import CONNECTION, KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.listed_configs.collector import LISTED_SCOPES
 from kdeclare.providers.kafka.live import ClusterInfo
-from kdeclare.providers.kafka.port import Cluster, ConfigQuery
+from kdeclare.providers.kafka.port import Cluster, ConfigQuery, require_all_configs
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,13 @@ def describe_configs(
         queries = [
             ConfigQuery(ConfigResource(resource_query.scope, name), keys, overrides=True) for name in names
         ]
-        configs_by_resource = cluster.configs(queries) if queries else {}
+        answers = cluster.describe_configs_partially(queries) if queries else {}
+    if resource_query.scope not in LISTED_SCOPES:
+        require_all_configs(answers)
+    configs_by_resource = {r: answer for r, answer in answers.items() if not isinstance(answer, Fault)}
+    refusals = [
+        _report_refused(r, answer) for r, answer in sorted(answers.items()) if isinstance(answer, Fault)
+    ]
     resources = tuple(
         ResourceConfigs(query.resource, dict(sorted(configs_by_resource[query.resource].items())))
         for query in queries
@@ -58,7 +65,7 @@ def describe_configs(
         workspace.cluster_name,
         resources,
         everything,
-        tuple(_report_not_serving(Severity.WARNING, broker) for broker in unreachable_brokers),
+        (*(_report_not_serving(Severity.WARNING, broker) for broker in unreachable_brokers), *refusals),
     )
 
 
@@ -114,4 +121,16 @@ def _report_not_serving(severity: Severity, broker: str) -> Diagnostic:
         "Broker not serving",
         f"Broker {broker} is registered but not serving, and only the broker itself can return its configs.",
         subject=broker,
+    )
+
+
+def _report_refused(resource: ConfigResource, fault: Fault) -> Diagnostic:
+    """Return the warning for a group or a subscription whose configs the brokers refuse to describe."""
+    return Diagnostic(
+        Severity.WARNING,
+        "configs-refused",
+        "Configs not visible",
+        f"The brokers refuse to describe {resource.scope.noun} {resource.name}: "
+        f"{fault.message or 'no reason given'} ({fault.error}).",
+        subject=resource.name,
     )

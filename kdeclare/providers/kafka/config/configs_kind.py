@@ -105,6 +105,8 @@ class ConfigsKind(ABC):
     spec: type[BaseModel]
     record: type[OwnedRecord]
     config_scope: ConfigScope
+    first_reason = Reason.CHANGED
+    """The reason for changes of a resource that was never applied."""
 
     @abstractmethod
     def parse(self, name: str, spec: BaseModel) -> tuple[ConfigsBody, tuple[SpecProblem, ...]]:
@@ -185,7 +187,8 @@ class ConfigsKind(ABC):
         ]
         drifted = tuple(f"configs.{key}" for key in configs.drifted)
         if configs.fields:
-            reason = Reason.DRIFTED if configs.drifted else Reason.CHANGED
+            first_reason = self.first_reason if owned is None else Reason.CHANGED
+            reason = Reason.DRIFTED if configs.drifted else first_reason
             fields = self._assess_fields(configs)
             risk = find_highest_risk(fields)
             change = Change(resource, Action.UPDATE, reason, risk, fields, desired.source)
@@ -195,7 +198,7 @@ class ConfigsKind(ABC):
                 f"configs.{key}" for key in configs.unowned if key in body.configs or owned is None
             ]
             if adopted_paths:
-                change, adoption = adopt_settings(change, desired, adopted_paths, drifted, Reason.CHANGED)
+                change, adoption = adopt_settings(change, desired, adopted_paths, drifted, first_reason)
                 diagnostics.append(adoption)
         record = self.make_record(configs.owned)
         return Difference(change, record, configs.unmanaged, tuple(diagnostics), drifted=drifted)

@@ -188,7 +188,7 @@ def _list_objects(
         cluster, (ConfigResource(ConfigScope.TOPIC, n) for n in sorted(topics))
     ):
         if isinstance(configs, Fault):
-            yield LiveObject(LiveKey(TOPIC, topic.name), error=_explain_unreadable(configs))
+            yield LiveObject(LiveKey(TOPIC, topic.name), error=explain_unreadable(configs))
         else:
             yield build_topic_object(topics[topic.name], configs, moves)
     names = ["", *(str(broker.id) for broker in info.brokers)]
@@ -197,7 +197,7 @@ def _list_objects(
     ):
         name = broker.name or CLUSTER_DEFAULT
         if isinstance(configs, Fault):
-            yield LiveObject(LiveKey(BROKER_CONFIG, name), error=_explain_unreadable(configs))
+            yield LiveObject(LiveKey(BROKER_CONFIG, name), error=explain_unreadable(configs))
         else:
             yield build_broker_object(name, configs)
 
@@ -245,7 +245,8 @@ def _describe_batch(
         return fault
 
 
-def _explain_unreadable(fault: Fault) -> str:
+def explain_unreadable(fault: Fault) -> str:
+    """Return the error of an object whose configs the cluster refuses to describe."""
     reason = fault.message.strip().rstrip(".") or "no reason given"
     return f"The configs cannot be read: {reason} ({fault.error})."
 

@@ -10,9 +10,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from kdeclare.core.diagnostics import error
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import as_text, as_texts
+from kdeclare.core.parts import LiveState, PlanContext
 from kdeclare.core.resources.adoption import SettingsLifecycle
 from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Risk
-from kdeclare.core.resources.kind import SpecPath, SpecProblem, narrow
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import DesiredResource, Difference, SpecPath, SpecProblem, narrow
 from kdeclare.core.resources.manifest_capabilities import DeclaredFields, ManifestEdits, SettingEdit
 from kdeclare.core.resources.manifest_text import scalar
 from kdeclare.core.resources.owned_record import OwnedRecord
@@ -21,7 +23,7 @@ from kdeclare.core.resources.raw_text import RawText
 from kdeclare.core.units import format_amount, parse_amount
 from kdeclare.providers.kafka.config.config_diff import LiveConfigs, find_override
 from kdeclare.providers.kafka.config.config_record import Applied, ConfigsRecord
-from kdeclare.providers.kafka.config.config_value import ConfigValue, Value
+from kdeclare.providers.kafka.config.config_value import ConfigValue, Unset, Value
 from kdeclare.providers.kafka.config.configs_kind import ConfigsBody
 from kdeclare.providers.kafka.ids import ConfigScope
 from kdeclare.providers.kafka.listed_configs.kind import ListedConfigsKind
@@ -131,6 +133,9 @@ class ClientMetricsKind(ListedConfigsKind):
         configs: dict[str, ConfigValue] = {METRICS: Value(tuple(spec.metrics))} if spec.metrics else {}
         if match:
             configs[MATCH] = Value(tuple(f"{attribute}={match[attribute]}" for attribute in sorted(match)))
+        for key, field in _SPEC_FIELDS.items():
+            if field in spec.model_fields_set and getattr(spec, field) is None:
+                configs[key] = Unset()
         if spec.interval is not None:
             milliseconds = parse_amount(INTERVAL, spec.interval)
             if milliseconds is None or not _MIN_INTERVAL_MS <= milliseconds <= _MAX_INTERVAL_MS:
@@ -141,6 +146,30 @@ class ClientMetricsKind(ListedConfigsKind):
             configs[INTERVAL] = Value(str(milliseconds))
         body = ConfigsBody(configs, spec.unmanagedConfigs == "remove", spec.lifecycle.adopt)
         return body, tuple(problems)
+
+    def diff(
+        self,
+        resource: ResourceId,
+        desired: DesiredResource | None,
+        live: LiveState,
+        owned: OwnedRecord | None,
+        context: PlanContext,
+    ) -> Difference:
+        """See `Kind`. Blanks and repeated attributes in the live ``match`` do not count as differences."""
+        if desired is not None:
+            desired = replace(desired, body=self._with_live_match(desired, live))
+        return super().diff(resource, desired, live, owned, context)
+
+    def _with_live_match(self, desired: DesiredResource, live: LiveState) -> ConfigsBody:
+        """Return the declared body. If the live ``match`` means the same, use it as the declared value."""
+        body, name = desired.get_body(ConfigsBody), desired.id.name
+        declared = body.configs.get(MATCH)
+        override = find_override(self.build_live_configs(name, self.find_entries(name, live) or {}), MATCH)
+        if not isinstance(declared, Value) or override is None:
+            return body
+        if _parse_match(declared.value) != _parse_match(override):
+            return body
+        return replace(body, configs={**body.configs, MATCH: Value(_to_elements(override))})
 
     def make_record(self, configs: Mapping[str, Applied]) -> ClientMetricsRecord:
         """See `ConfigsKind`."""

@@ -8,7 +8,7 @@ from dataclasses import field
 
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.collector import Collector, CollectResult, ExpectedObjects
-from kdeclare.core.live.faults import Fault
+from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.core.parts import Connections
 from kdeclare.providers.kafka.collector import merge_config_queries
 from kdeclare.providers.kafka.connection import KafkaConnection
@@ -25,7 +25,7 @@ LISTED_SCOPES = (ConfigScope.GROUP, ConfigScope.CLIENT_METRICS)
 UNSUPPORTED = "UNSUPPORTED_VERSION"
 """The error of brokers that cannot list a type."""
 
-_NOT_PERMITTED = (GROUP_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED)
+NOT_PERMITTED = (GROUP_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +53,21 @@ class ListedConfigsState:
     """The configs of groups and subscriptions.
 
     configs: all overrides, and the keys that were requested by name, by resource.
-    hidden: the selected resources whose configs the principal may not describe.
+    unreadable: the selected resources that the brokers refuse to describe, each with the reason.
     listed: the resources that have overrides, of the types that were listed.
-    unlisted: why the resources of a type could not be listed, by type.
+    listing_faults: why the resources of a type could not be listed, by type.
     """
 
     configs: Mapping[ConfigResource, Configs] = field(default_factory=dict)
-    hidden: frozenset[ConfigResource] = frozenset()
+    unreadable: Mapping[ConfigResource, Fault] = field(default_factory=dict)
     listed: frozenset[ConfigResource] = frozenset()
-    unlisted: Mapping[ConfigScope, Fault] = field(default_factory=dict)
+    listing_faults: Mapping[ConfigScope, Fault] = field(default_factory=dict)
+
+    def find_configs(self, resource: ConfigResource) -> Configs:
+        """Return the configs of a resource; empty if it has none. Raises Fault if they cannot be read."""
+        if resource in self.unreadable:
+            raise self.unreadable[resource]
+        return self.configs.get(resource, {})
 
 
 def read_listed_configs(
@@ -73,39 +79,48 @@ def read_listed_configs(
     """
     cluster = connections.get(KafkaConnection).cluster
     listed: set[ConfigResource] = set()
-    unlisted: dict[ConfigScope, Fault] = {}
+    listing_faults: dict[ConfigScope, Fault] = {}
     for scope in sorted(selection.every.union(counted)):
         try:
             listed |= cluster.list_config_resources(scope)
         except Fault as fault:
-            if fault.error not in (*_NOT_PERMITTED, UNSUPPORTED):
+            if fault.error not in (*NOT_PERMITTED, UNSUPPORTED):
                 raise
-            unlisted[scope] = fault
+            listing_faults[scope] = fault
     queries = dict(selection.queries)
-    for resource in listed:
+    for resource in sorted(listed):
         if resource.scope in selection.every:
             query, earlier = ConfigQuery(resource, overrides=True), queries.get(resource)
             queries[resource] = query if earlier is None else merge_config_queries(earlier, query)
-    configs, hidden = _describe(cluster, queries.values())
-    return ListedConfigsState(configs, hidden, frozenset(listed), unlisted)
+    configs: dict[ConfigResource, Configs] = {}
+    unreadable: dict[ConfigResource, Fault] = {}
+    for resource, answer in _describe(cluster, queries).items():
+        if isinstance(answer, Fault):
+            unreadable[resource] = answer
+        else:
+            configs[resource] = answer
+    return ListedConfigsState(configs, unreadable, frozenset(listed), listing_faults)
 
 
 def _describe(
-    cluster: Cluster, queries: Iterable[ConfigQuery]
-) -> tuple[Mapping[ConfigResource, Configs], frozenset[ConfigResource]]:
-    """Return the configs by resource, and the resources that the principal may not describe."""
-    configs: dict[ConfigResource, Configs] = {}
-    hidden: set[ConfigResource] = set()
-    requested = list(queries)
-    answers = cluster.describe_configs_partially(requested) if requested else {}
-    for resource, answer in answers.items():
-        if not isinstance(answer, Fault):
-            configs[resource] = answer
-        elif answer.error in _NOT_PERMITTED:
-            hidden.add(resource)
-        else:
+    cluster: Cluster, queries: Mapping[ConfigResource, ConfigQuery]
+) -> Mapping[ConfigResource, Configs | Fault]:
+    """Return the configs of each resource, or why the brokers refuse to describe them.
+
+    Raises Fault if a request might succeed later. Each type is described in separate requests, because older
+    brokers know fewer types.
+    """
+    answers: dict[ConfigResource, Configs | Fault] = {}
+    for scope in LISTED_SCOPES:
+        of_scope = [query for resource, query in queries.items() if resource.scope is scope]
+        try:
+            answers |= cluster.describe_configs_partially(of_scope) if of_scope else {}
+        except Fault as fault:
+            answers |= {query.resource: fault for query in of_scope}
+    for answer in answers.values():
+        if isinstance(answer, Fault) and answer.kind is not FaultKind.REFUSED:
             raise answer
-    return configs, frozenset(hidden)
+    return answers
 
 
 def _read_expected(

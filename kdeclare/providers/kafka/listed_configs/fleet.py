@@ -8,7 +8,7 @@ from kdeclare.core.live.faults import Fault
 from kdeclare.core.live.live_codec import LiveKey, LiveListing, LiveObject
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.providers.kafka.fleet.codec import bind_config_entries, dump_config_entries
+from kdeclare.providers.kafka.fleet.codec import bind_config_entries, dump_config_entries, explain_unreadable
 from kdeclare.providers.kafka.fleet.facts import ConfigAuditRules, compute_override_facts
 from kdeclare.providers.kafka.fleet.history import flatten_body
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
@@ -58,10 +58,10 @@ class ListedConfigsCodec:
         the system's data, so that only audits that declare such resources report it.
         """
         state = read_listed_configs(connections, ListedConfigsSelection(every=frozenset(LISTED_SCOPES)))
-        for fault in state.unlisted.values():
+        for fault in state.listing_faults.values():
             if fault.error != UNSUPPORTED:
                 raise fault
-        return LiveListing({"unlisted": sorted(state.unlisted)}, _list_objects(state))
+        return LiveListing({"unlisted": sorted(state.listing_faults)}, _list_objects(state))
 
     def decode(self, system: str, objects: Iterable[tuple[LiveKey, str]]) -> ListedConfigsState:
         """Return the configs of these resources."""
@@ -71,12 +71,14 @@ class ListedConfigsCodec:
             configs[resource] = bind_config_entries(resource, json.loads(text)["configs"])
         scopes = as_list(as_object(json.loads(system))["unlisted"])
         fault = Fault(UNSUPPORTED, "these brokers cannot list such resources")
-        return ListedConfigsState(configs, unlisted={ConfigScope(as_text(name)): fault for name in scopes})
+        return ListedConfigsState(
+            configs, listing_faults={ConfigScope(as_text(name)): fault for name in scopes}
+        )
 
     def has_object(self, key: LiveKey, live: LiveState) -> bool:
         """Return whether the resource has overrides. If the brokers cannot list its type, return True."""
         state, resource = live.get(ListedConfigsState), to_listed_resource(*key)
-        return resource in state.configs or resource.scope in state.unlisted
+        return resource in state.configs or resource.scope in state.listing_faults
 
     def find_identity(self, key: LiveKey, live: LiveState) -> str | None:
         """Return None: these resources have no identity that could change."""
@@ -111,10 +113,11 @@ class ListedConfigRules(ConfigAuditRules):
 
 
 def _list_objects(state: ListedConfigsState) -> Iterator[LiveObject]:
-    for resource in sorted({*state.configs, *state.hidden}):
+    for resource in sorted({*state.configs, *state.unreadable}):
         key = LiveKey(_KINDS_BY_SCOPE[resource.scope], resource.name)
-        if resource in state.hidden:
-            yield LiveObject(key, error="The principal may not describe the configs.")
+        fault = state.unreadable.get(resource)
+        if fault is not None:
+            yield LiveObject(key, error=explain_unreadable(fault))
         else:
             entries = state.configs[resource]
             body = {"configs": dump_config_entries(resource, entries)}

@@ -5,9 +5,10 @@ from collections.abc import Collection, Mapping, Sequence, Set
 
 from kdeclare.core.diagnostics import Diagnostic, denied, warning
 from kdeclare.core.live.collector import Selections
+from kdeclare.core.live.faults import Fault
 from kdeclare.core.parts import Connections, LiveState, PlanContext
 from kdeclare.core.resources.audit_rules import AuditRules
-from kdeclare.core.resources.changes import Change
+from kdeclare.core.resources.changes import Change, Reason
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource, Difference
 from kdeclare.core.resources.manifest_capabilities import Export, ExportRequest, OmittedObjects
@@ -19,6 +20,7 @@ from kdeclare.providers.kafka.config.config_diff import LiveConfigs
 from kdeclare.providers.kafka.config.configs_kind import ConfigsKind
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.listed_configs.collector import (
+    NOT_PERMITTED,
     UNSUPPORTED,
     ListedConfigsSelection,
     ListedConfigsState,
@@ -36,6 +38,7 @@ class ListedConfigsKind(ConfigsKind):
     Every name counts as existing, because Kafka stores configs for names that nothing uses yet.
     """
 
+    first_reason = Reason.DECLARED
     noun: str
     plural: str
     policy_words: PolicyWords
@@ -67,12 +70,17 @@ class ListedConfigsKind(ConfigsKind):
     ) -> Difference:
         """See `Kind`. A resource that the principal may not see is left unchanged and stays owned."""
         state = live.get(ListedConfigsState)
-        config_resource = self.to_config_resource(resource.name)
-        is_unlisted = self.config_scope in state.unlisted and config_resource not in state.configs
-        if config_resource in state.hidden or is_unlisted:
-            reason = self._explain_unlisted(state) if is_unlisted else None
-            return Difference(None, owned, diagnostics=(self._report_hidden(resource, desired, reason),))
+        fault = self._find_fault(resource.name, state)
+        if fault is not None:
+            return Difference(None, owned, diagnostics=(self._report_unreadable(resource, desired, fault),))
         return super().diff(resource, desired, live, owned, context)
+
+    def _find_fault(self, name: str, state: ListedConfigsState) -> Fault | None:
+        """Return why the configs of a resource were not read; None if they were read."""
+        config_resource = self.to_config_resource(name)
+        if config_resource in state.configs:
+            return None
+        return state.unreadable.get(config_resource) or state.listing_faults.get(self.config_scope)
 
     def find_proven_fields(self, change: Change, evidence: Evidence) -> Set[str]:
         """Return an empty set: each change of a key is one operation, which proves it."""
@@ -83,10 +91,14 @@ class ListedConfigsKind(ConfigsKind):
         return (ListedConfigsSelection(every=frozenset({self.config_scope})),)
 
     def list_live(self, live: LiveState) -> Collection[str]:
-        """Return the names of all resources that have overrides. Raises Fault if they cannot be listed."""
+        """Return the names of all resources that have overrides. Raises Fault if some cannot be read."""
         state = live.get(ListedConfigsState)
-        if self.config_scope in state.unlisted:
-            raise state.unlisted[self.config_scope]
+        if self.config_scope in state.listing_faults:
+            fault = state.listing_faults[self.config_scope]
+            raise Fault(fault.error, self._explain_fault(fault, self.plural), fault.kind)
+        for resource, fault in state.unreadable.items():
+            if resource.scope is self.config_scope:
+                raise Fault(fault.error, self._explain_fault(fault, resource.name), fault.kind)
         return [resource.name for resource in state.configs if resource.scope is self.config_scope]
 
     def list_names(self, connections: Connections) -> Sequence[str]:
@@ -97,13 +109,16 @@ class ListedConfigsKind(ConfigsKind):
     def export(self, connections: Connections, request: ExportRequest) -> Export:
         """Return one manifest for each resource with overrides."""
         state = read_listed_configs(connections, ListedConfigsSelection(every=frozenset({self.config_scope})))
-        if self.config_scope in state.unlisted:
-            reason = f"{self.name}: {self._explain_unlisted(state)}"
+        if self.config_scope in state.listing_faults:
+            reason = (
+                f"{self.name}: {self._explain_fault(state.listing_faults[self.config_scope], self.plural)}"
+            )
             return Export({}, (OmittedObjects(1, "kind", "kinds", reason),))
         requested = sorted(r.name for r in state.configs if request.matches(r.name))
         permitted = [name for name in requested if request.permits(ResourceId(self.name, name))]
         manifests = {name: self._render_manifest(name, state) for name in permitted}
         out_of_scope_count = len(requested) - len(permitted)
+        unreadable_count = sum(request.matches(resource.name) for resource in state.unreadable)
         return Export(
             manifests,
             (
@@ -111,7 +126,7 @@ class ListedConfigsKind(ConfigsKind):
                     out_of_scope_count, self.noun, self.plural, "outside the scope of the project"
                 ),
                 OmittedObjects(
-                    len(state.hidden), self.noun, self.plural, "whose configs the principal may not describe"
+                    unreadable_count, self.noun, self.plural, "whose configs the brokers refuse to describe"
                 ),
             ),
         )
@@ -125,25 +140,32 @@ class ListedConfigsKind(ConfigsKind):
             self.name, name, self.render_spec(self.build_live_configs(name, entries), keys), []
         )
 
-    def _explain_unlisted(self, state: ListedConfigsState) -> str:
-        fault = state.unlisted[self.config_scope]
+    def _explain_fault(self, fault: Fault, subject: str) -> str:
+        """Return why configs cannot be read. subject: a name, or the plural display name."""
         if fault.error == UNSUPPORTED:
             return f"these brokers cannot list {self.plural} with configs (Kafka 4.1 or later can)"
-        return f"the principal may not list {self.plural} with configs"
+        if fault.error in NOT_PERMITTED:
+            return f"the principal may not read the configs of {subject}"
+        return f"the brokers refuse to describe {subject}: {fault.message or fault.error} ({fault.error})"
 
-    def _report_hidden(
-        self, resource: ResourceId, desired: DesiredResource | None, reason: str | None
+    def _report_unreadable(
+        self, resource: ResourceId, desired: DesiredResource | None, fault: Fault
     ) -> Diagnostic:
-        """Report configs that cannot be read. reason: None if the principal may not describe them."""
         make_diagnostic, outcome = (
             (denied, "is left unchanged") if desired else (warning, "is left unchanged and stays owned")
         )
+        is_permission_missing = fault.error in NOT_PERMITTED
         permission = self.name_permission(resource.name)
+        reason = (
+            f"without {permission}, kdeclare cannot see its configs"
+            if is_permission_missing
+            else self._explain_fault(fault, resource.name)
+        )
         return make_diagnostic(
             "not-visible",
             "Configs not visible",
-            f"{resource} {outcome}: {reason or f'without {permission}, kdeclare cannot see its configs'}.",
-            hint="" if reason else f"Request {permission}.",
+            f"{resource} {outcome}: {reason}.",
+            hint=f"Request {permission}." if is_permission_missing else "",
             place=desired.source if desired else None,
             resource=str(resource),
         )

@@ -100,16 +100,20 @@ class AlterConfigs(KafkaOperationType):
         return (KafkaSelection(frozenset(list_config_topics(resource)), {resource: query}),)
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
-        """Return the overrides of the keys that the operation changes. None means no override."""
+        """Return the overrides of the keys that the operation changes. None means no override.
+
+        Raises Fault if the brokers refuse to describe a group or a client metrics subscription.
+        """
         resource = get_config_resource(op)
         if resource.scope in LISTED_SCOPES:
-            configs, identity = live.get(ListedConfigsState).configs, {}
+            entries, identity = live.get(ListedConfigsState).find_configs(resource), {}
         else:
             state = live.get(KafkaState)
-            configs, identity = state.configs, build_identity_view(list_config_topics(resource), state)
+            entries = state.configs.get(resource, {})
+            identity = build_identity_view(list_config_topics(resource), state)
         live_configs = LiveConfigs(
             str(op.resource),
-            configs.get(resource, {}),
+            entries,
             get_own_source(resource),
             load_catalog(resource.scope),
         )
