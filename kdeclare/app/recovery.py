@@ -252,8 +252,9 @@ def _build_missing_state_diagnostic(store: StateStore, severity: Severity) -> Di
         f"{len(runs)} run{'s are' if len(runs) > 1 else ' is'} recorded, the last one in "
         f"{store.get_run_location(runs[-1])}, but there is no state. The resources that kdeclare owns are "
         "unknown.",
-        hint="Restore state.json or state.json.backup, two folders above that run. To start without a state, "
-        "move the folder with all runs away.",
+        hint="Restore state.json from state.json.backup or another backup. state.json belongs in the "
+        "folder that contains the folder 'runs'. To start without a state, move the folder 'runs' somewhere "
+        "else.",
     )
 
 
@@ -264,8 +265,8 @@ def _build_recovery_warning(recovered: RecoveryResult) -> Diagnostic:
     not_done_count = sum(r.status in (Status.INTERRUPTED, Status.UNKNOWN) for r in recovered.settled.values())
     failed_results = [r for r in recovered.settled.values() if r.status is Status.FAILED]
     parts = [
-        f"operations in progress that took effect: {done_count}" if done_count else "",
-        f"operations in progress without effect: {not_done_count}" if not_done_count else "",
+        f"interrupted operations that took effect: {done_count}" if done_count else "",
+        f"interrupted operations that had no effect: {not_done_count}" if not_done_count else "",
         f"operations not started: {recovered.not_begun}" if recovered.not_begun else "",
         *(f"{r.id}: {r.message}" for r in failed_results),
     ]

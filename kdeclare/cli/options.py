@@ -87,7 +87,7 @@ VisibilityTimeout = Annotated[
         metavar="SECONDS",
         min=0,
         callback=validate_duration,
-        help="How long to wait until systems show earlier changes, and objects that should exist.",
+        help="How long to wait for earlier changes to become visible and for expected objects to appear.",
     ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]

@@ -106,8 +106,8 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
     },
     "EnvironmentSpec": {
         "requestDeadline": "The maximum time that brokers need for a request that has no timeout, such as a "
-        "config change (default: 90s). Before this time has passed, kdeclare does not report that the "
-        "request had no effect.",
+        "config change (default: 90s). If such a request receives no response, kdeclare can report "
+        "that the request had no effect only after this time.",
         "providers": "Connection settings of systems other than Kafka, by provider name.",
         **_CLUSTER_DOCS,
     },

@@ -42,9 +42,11 @@ class LoadedManifests:
     complete: whether the whole project was loaded. If only some paths were loaded, other files can declare
         more resources.
     files: the number of files that were loaded, including overlays.
-    rules: the rules of the whole project, ordered by id. ``diagnostics`` can contain further errors for these
-        rules. Defaults are not included, because they are already merged into ``desired``.
-    layers: the layers of the traced resource, or None if it is not in ``desired``.
+    rules: the rules of the whole project, such as policies, ordered by id. ``diagnostics`` can contain
+        further errors for these rules. Documents of kind Defaults are not included, because ``desired``
+        already contains their values.
+    layers: the manifest, the overlays and the defaults of the resource that the caller selected with
+        ``traced_resource``. None if no resource was selected, or if the resource could not be loaded.
     """
 
     desired: tuple[DesiredResource, ...]
@@ -78,7 +80,7 @@ def load_project_manifests(
         searched for rules even if ``paths`` are given.
     replacements: the contents to use instead of the files on disk, by file, in order to preview a change to
         the manifests. None stands for a deleted file. New files are loaded as well.
-    traced_resource: the resource whose layers are returned.
+    traced_resource: the resource whose manifest, overlays and defaults are returned as ``layers``.
     """
     all_roots = find_manifest_roots(project) if project.file is not None else ()
     with _pause_garbage_collection():

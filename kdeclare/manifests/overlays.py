@@ -79,7 +79,8 @@ class Overlays:
                 "unknown-overlay",
                 "Overlay without a manifest",
                 f"This overlay is for {resource}, which no manifest declares.",
-                hint="Correct kind or name, or move a new resource into the manifests.",
+                hint="Correct the kind or the name. To declare a new resource, use a manifest instead of an "
+                "overlay.",
                 place=find_position(roots[0], ("metadata", "name")),
                 resource=str(resource),
             )
@@ -202,9 +203,9 @@ def has_field_value(spec: Node | None, field_name: str) -> bool:
 
 
 def is_occupied(spec: Node | None, path: Sequence[str]) -> bool:
-    """Return whether no default can be filled in at a path.
+    """Return whether a path is occupied, so that no default is filled in at this path.
 
-    A path is occupied if it is set, or if a node above it is not a mapping.
+    A path is occupied if it is set (even to null), or if a node above it is not a mapping.
     """
     node = spec
     for step in path:

@@ -100,7 +100,9 @@ def check_selector_kind(kind: str, topics: Iterable[str]) -> SpecProblem | None:
     if kind != TOPIC and tuple(topics):
         detail = f"'topics' takes names of topics, but this policy checks resources of kind {kind}."
         hint = "Use 'names' instead of 'topics'."
-        diagnostic = error("not-topics", "Policy lists names of a different kind", detail, hint=hint)
+        diagnostic = error(
+            "not-topics", "Policy names resources of a kind that it does not check", detail, hint=hint
+        )
         return SpecProblem(("selector", "topics"), diagnostic)
     return None
 

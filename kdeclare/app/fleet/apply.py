@@ -306,8 +306,9 @@ def _explain_failed_canaries(failed_canaries: Sequence[AppliedCluster]) -> str:
     """Explain why a rollout stopped after its canaries."""
     names = ", ".join(f"{cluster.name} ({cluster.status.value})" for cluster in failed_canaries)
     return (
-        f"Not all canaries are done: {names}. Until they are done, no other cluster starts, regardless of "
-        "--max-failures. Fix the canary and plan again, or choose other canaries with --canary."
+        f"Not all canaries are done: {names}. Until all canaries are done, kdeclare does not apply the plans "
+        "of the other clusters, regardless of --max-failures. Fix the listed canaries and plan again, or "
+        "choose different canaries with --canary."
     )
 
 

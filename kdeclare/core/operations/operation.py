@@ -56,7 +56,7 @@ class Operation:
     needs: the ids of operations that must succeed before this operation begins, each with the reason.
     follows: the ids of operations that must end before this operation begins, even if they fail, each with
         the reason. Used for cleanup and for batches that run one after another.
-    args: the arguments of the verb. They never contain the value of a secret.
+    args: the arguments of the operation. They never contain the value of a secret.
     expect: the live state that the operation touches, as it was when the operation was planned (see
         `OperationType.compute_view`).
     inverse: the operation that undoes this operation; None if the operation cannot be undone.

@@ -13,8 +13,9 @@ class OwnedRecord(Arguments):
     """The base class of ownership records.
 
     A record contains the fields of a resource that kdeclare applied last and has managed since then. The
-    names and types of the fields are the same as in files. The optional field ``labels`` contains the labels
-    of the resource. The optional field ``preventDestroy`` determines whether deletion is prevented.
+    fields have the same names and types as in state files and plan files. The optional field ``labels``
+    contains the labels of the resource. The optional field ``preventDestroy`` determines whether deletion is
+    prevented.
     """
 
 

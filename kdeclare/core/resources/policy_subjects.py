@@ -184,7 +184,10 @@ class PolicyWords:
 
 
 class PolicyRequest(Protocol):
-    """One request about one resource. Values are read only when they are used."""
+    """A request to create, modify or delete one resource, as policies see it.
+
+    Each property is read only when a policy uses it.
+    """
 
     @property
     def action(self) -> PolicyAction:

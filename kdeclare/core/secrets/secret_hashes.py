@@ -118,8 +118,9 @@ def require_key(hashes: Iterable[str]) -> None:
             KEY_MISSING,
             "Key for secret hashes is missing",
             f"{subject} made with a key, but {KEY_VARIABLE} is not set.",
-            hint=f"Set {KEY_VARIABLE}. If the key is lost, set a new one; all secrets are then set again. "
-            f"To replace the key, set {KEY_VARIABLE} to the new key and {OLD_KEY_VARIABLE} to the old one.",
+            hint=f"Set {KEY_VARIABLE} to that key. If you have lost the key, set {KEY_VARIABLE} to a new "
+            "key; kdeclare then sets all secrets again. To replace a key that you still have, set "
+            f"{KEY_VARIABLE} to the new key and {OLD_KEY_VARIABLE} to the old key.",
         )
     )
 

@@ -167,7 +167,7 @@ class _Draft:
         self.blocked |= {d.resource: d.code for d in diagnostics if d.resource and d.is_blocking}
 
     def block(self, resources: Iterable[str], code: str) -> None:
-        """Block resources for a cause that is already reported elsewhere."""
+        """Block resources because of a problem that is already reported elsewhere."""
         self.blocked |= dict.fromkeys(resources, code)
 
     def take(self, step: PlanStep) -> tuple[Operation, ...]:

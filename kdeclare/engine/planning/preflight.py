@@ -110,7 +110,8 @@ def _report_overtaken(op: Operation, fault: Fault) -> Diagnostic:
     return error(
         STALE,
         "The plan is stale",
-        f"Another client changed {op.resource} while the plan was made: {fault.message} ({fault.error}).",
+        f"Another client changed {op.resource} while the plan was being created: "
+        f"{fault.message} ({fault.error}).",
         hint="Run kdeclare plan again.",
         resource=str(op.resource),
     )

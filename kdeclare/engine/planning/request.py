@@ -134,7 +134,7 @@ class PlanScope:
     owned, and ownership does not change.
     removals: the resources that an ad hoc command deletes, owned or not.
     protected: the removals that manifests protect from deletion.
-    visibility_timeout_s: how long to wait until systems show owned objects that exist, in seconds.
+    visibility_timeout_s: how long to wait for owned objects to appear in the systems, in seconds.
     options: options for individual systems; each part belongs to one provider.
     """
 

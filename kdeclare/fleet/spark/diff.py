@@ -31,8 +31,10 @@ _NEEDS_DIFF = """
 """The negation of `in_process_audit.proves_no_drift` in SQL. Null also means that a diff is needed."""
 
 _HAS_UNEXPECTED_KEYS = "not forall(l.keys, key -> array_contains(d.keys, key))"
+"""The SQL condition that replaces ``{keys}`` in `_NEEDS_DIFF` if unmanaged keys are reported."""
+
 _HAS_KEYS_TO_REMOVE = "d.gone is null or arrays_overlap(d.gone, l.keys)"
-"""The conditions for ``{keys}``: the first if unmanaged keys are reported, the second if they are not."""
+"""The SQL condition that replaces ``{keys}`` in `_NEEDS_DIFF` if unmanaged keys are not reported."""
 
 _OTHER_CLUSTER_MESSAGE = "if(d.cluster_id <> l.cluster_id, {}, null)".format(
     "concat('{}', d.cluster_id, '{}', l.cluster_id, '{}')".format(*explain_other_cluster("|", "|").split("|"))

@@ -248,7 +248,7 @@ def _launch_jvm(master: str | None, conf: Mapping[str, str], log: Path) -> JavaG
                 error(
                     "spark-not-started",
                     "Spark did not start",
-                    f"Spark's JVM ended before it was ready: {_explain_exit(log, old_log_size)}.",
+                    f"Spark's JVM exited before it was ready: {_explain_exit(log, old_log_size)}.",
                     hint="Check the settings of --conf, SPARK_CONF_DIR and PYSPARK_SUBMIT_ARGS.",
                 )
             ) from cause

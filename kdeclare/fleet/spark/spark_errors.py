@@ -188,8 +188,8 @@ _KNOWN_FAILURES = (
 
 _JVM_DIED = error(
     "spark-died",
-    "Spark's JVM ended",
-    "Spark's JVM ended before the work was done. The most common cause is a lack of memory.",
+    "Spark's JVM exited unexpectedly",
+    "Spark's JVM exited before the Spark job was complete. The most common cause is a lack of memory.",
     hint=_MEMORY_HINT,
 )
 _EXCEPTION_LINE = re.compile(r"^\s*(?P<said>[A-Za-z_][\w.]*(?:: .*)?)$")

@@ -194,7 +194,7 @@ def _get_variable(reference: str, context: ReferenceContext) -> Variable:
             error(
                 "undefined-variable",
                 "Variable cannot be used here",
-                f"'${{{reference}}}' is used in a file that defines variables and cannot use them.",
+                f"'${{{reference}}}' refers to a variable, but this file cannot use variables.",
                 hint="Use ${env.NAME} or ${file.PATH} instead.",
             )
         )

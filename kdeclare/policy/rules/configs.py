@@ -74,7 +74,7 @@ def validate_keys(keys: Iterable[str]) -> None:
             [] if key in known_keys else difflib.get_close_matches(key, known_keys, n=1, cutoff=_SIMILARITY)
         )
         if close_matches:
-            raise ValueError(f"'{key}' is not a topic config of Kafka (did you mean '{close_matches[0]}'?)")
+            raise ValueError(f"'{key}' is not a Kafka topic config (did you mean '{close_matches[0]}'?)")
 
 
 def _get_known_keys() -> Mapping[str, type]:

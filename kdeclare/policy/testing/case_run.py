@@ -62,11 +62,12 @@ def check_case_policies(cases: Iterable[Case], policies: Iterable[ConfiguredPoli
 def run_cases(
     policies: Sequence[ConfiguredPolicy], cases: Iterable[Case], limit_s: float | None = None
 ) -> tuple[CaseResult, ...]:
-    """Evaluate the policies for each test case as for a plan. Return the results in the order of the cases.
+    """Evaluate the policies for each test case, and return the results in the order of the cases.
 
     limit_s: the time limit of a policy for one case, in seconds; None for the default.
-    If a policy fails, the test case does not pass, even if the case expects ``deny``. (In a plan, a policy
-    that fails denies the request.)
+    A test case does not pass if a policy gives no verdict, for example because the policy raises an
+    unexpected exception or exceeds the time limit. This is true even if the case expects ``deny``, although
+    a plan denies the change in this situation.
     """
     observed_policies = [(item, _ObservedPolicy(item.policy)) for item in policies]
     with PolicyEvaluator(limit_s) as evaluator:

@@ -208,7 +208,7 @@ def _check_scopes(resource: str, name: str, configs: Iterable[str]) -> Iterator[
             yield _report_misplaced(
                 resource,
                 key,
-                f"'{key}' can be changed at run time only for one listener of one broker.",
+                f"'{key}' can only be changed at run time for an individual listener of a broker.",
                 f"Declare listener.name.<listener>.{key} in a BrokerConfig named after a broker id.",
             )
         elif info is not None and info.mode == "per-broker" and name == CLUSTER_DEFAULT:

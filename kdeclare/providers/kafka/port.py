@@ -194,10 +194,10 @@ class Cluster(Protocol):
         """Return the named topics that exist. None returns all topics, including internal topics."""
 
     def find_hidden_topics(self, names: Sequence[str]) -> frozenset[str]:
-        """Return the topics that the principal cannot describe. It is unknown whether these topics exist.
+        """Return the hidden topics among ``names``.
 
-        If `topics` reads all topics, the result does not contain hidden topics. If a hidden topic is named,
-        `topics` raises Fault.
+        A topic is hidden if the principal cannot describe it, so that it is unknown whether the topic exists.
+        `topics` omits hidden topics if it reads all topics, and raises Fault if a hidden topic is named.
         """
 
     def configs(self, queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Configs]:

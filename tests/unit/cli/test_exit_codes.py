@@ -191,7 +191,7 @@ CASES: list[tuple[int, Case, str]] = [
     (2, plan_changes, "1 to create"),
     (3, apply_fewer_partitions, "Kafka cannot remove partitions"),
     (3, plan_denied_change, "No topics on Fridays."),
-    (4, apply_overtaken_plan, "Another client changed Topic/orders while the plan was made"),
+    (4, apply_overtaken_plan, "Another client changed Topic/orders while the plan was being created"),
     (3, apply_denied_change, "1 denied"),
     (4, apply_stale_plan, "The plan is stale"),
     (5, apply_partially, "Not today."),

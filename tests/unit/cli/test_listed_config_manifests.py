@@ -32,7 +32,7 @@ BAD = {
     "type": (GROUP, "consumer.session.timeout.ms: soon", "6:5", "takes an integer, not 'soon'."),
     "unit": (GROUP, "consumer.session.timeout.ms: 1min", "6:5", "Write 60000 instead of 1min"),
     "append": (GROUP, "share.auto.offset.reset: {append: [latest]}", "6:5", "has type STRING, not LIST"),
-    "topic key": (GROUP, "retention.ms: 1", "6:5", "is not a group config of Kafka"),
+    "topic key": (GROUP, "retention.ms: 1", "6:5", "is not a Kafka group config"),
     "metrics append": (METRICS, "metrics: {append: [org.x.]}", "5:12", "takes a list"),
     "no metrics": (METRICS, "metrics: []", "5:12", "needs at least one element"),
     "comma": (METRICS, "metrics: ['a.,b.']", "5:13", "is empty or has a comma or blanks"),

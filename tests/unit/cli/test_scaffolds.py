@@ -229,7 +229,7 @@ def test_new_topic_keeps_keys_as_text(kdeclare: CommandLine, key: str) -> None:
     ran = kdeclare("new", "topic", "orders", "--config", f"{key}=1")
     assert (ran.code, ran.out) == (1, "")
     assert "error: Unknown config key" in ran.err
-    assert f"'{key}' is not a topic config of Kafka" in ran.err
+    assert f"'{key}' is not a Kafka topic config" in ran.err
     assert not (kdeclare.folder / "manifests" / "orders.yaml").exists()
 
 

@@ -31,7 +31,7 @@ def test_status_reports_unknown_outcome_and_plan_recovers_run(kdeclare: CommandL
     ran = kdeclare("plan")
     assert ran.code == 0
     assert "Unfinished run was recovered" in ran.err
-    assert "operations in progress without effect: 1" in ran.err
+    assert "interrupted operations that had no effect: 1" in ran.err
     assert "had not" not in kdeclare("status").err
 
 
@@ -39,7 +39,7 @@ def test_late_effect_corrects_history(kdeclare: CommandLine) -> None:
     kill_apply(kdeclare)
     assert "not known yet" in kdeclare("status").err
     kdeclare.cluster.create_topics([NewTopic("orders", 1, None, None, {})])
-    assert "operations in progress that took effect: 1" in kdeclare("status").err
+    assert "interrupted operations that took effect: 1" in kdeclare("status").err
     (run,) = json.loads(kdeclare("history", "--format", "json").out)["runs"]
     assert run["counts"]["done"] == 1
     assert kdeclare("plan").out.startswith("No changes.")

@@ -154,8 +154,8 @@ def test_open_fleet_has_defaults(tmp_path: Path) -> None:
         (
             "  clusters: [{name: a, project: p, state: '${var.x}'}]",
             [
-                "5:43 undefined-variable: '${var.x}' is used in a file that defines variables and cannot use "
-                "them. "
+                "5:43 undefined-variable: '${var.x}' refers to a variable, but this file cannot use "
+                "variables. "
                 "Use ${env.NAME} or ${file.PATH} instead."
             ],
         ),

@@ -139,7 +139,7 @@ def _check_key(resource: str, key: str, info: KeyInfo | None, scope: ConfigScope
         yield error(
             UNKNOWN_CONFIG,
             "Unknown config key",
-            f"'{key}' is not a {scope.noun} config of Kafka.",
+            f"'{key}' is not a Kafka {scope.noun} config.",
             hint=hint,
             resource=resource,
             subject=key,
