@@ -19,6 +19,7 @@ from kdeclare.providers.kafka.port import (
     ConfigQuery,
     LogDir,
     NewTopic,
+    merge_config_queries,
 )
 
 
@@ -38,20 +39,15 @@ class KafkaSelection:
     def merge(self, others: Sequence["KafkaSelection"]) -> "KafkaSelection":
         """See `Selection`."""
         topics: set[str] = set()
-        configs: dict[ConfigResource, ConfigQuery] = {}
+        queries: list[ConfigQuery] = []
         log_dirs: set[str] = set()
         for selection in (self, *others):
             topics |= selection.topics
             log_dirs |= selection.log_dirs
-            for resource, query in selection.configs.items():
-                earlier = configs.get(resource)
-                configs[resource] = query if earlier is None else merge_config_queries(earlier, query)
+            queries += selection.configs.values()
         every_topic = self.every_topic or any(other.every_topic for other in others)
+        configs = merge_config_queries(queries)
         return KafkaSelection(frozenset(topics), configs, every_topic, frozenset(log_dirs))
-
-
-def merge_config_queries(a: ConfigQuery, b: ConfigQuery) -> ConfigQuery:
-    return ConfigQuery(a.resource, a.keys | b.keys, a.overrides or b.overrides, a.optional and b.optional)
 
 
 _EXISTS_ERROR = "TOPIC_ALREADY_EXISTS"

@@ -1,6 +1,6 @@
 """The `Cluster` protocol: all requests of kdeclare to Kafka, in batches, with one result per item."""
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import field
 from typing import Annotated, Protocol
 
@@ -48,6 +48,25 @@ class ConfigQuery:
     keys: frozenset[str] = frozenset()
     overrides: bool = False
     optional: bool = False
+
+
+def merge_config_queries(queries: Iterable[ConfigQuery]) -> dict[ConfigResource, ConfigQuery]:
+    """Return one query for each resource, which describes everything that its queries describe.
+
+    A merged query is optional if all queries for the resource are optional.
+    """
+    merged: dict[ConfigResource, ConfigQuery] = {}
+    for query in queries:
+        earlier = merged.get(query.resource)
+        if earlier is not None:
+            query = ConfigQuery(
+                query.resource,
+                earlier.keys | query.keys,
+                earlier.overrides or query.overrides,
+                earlier.optional and query.optional,
+            )
+        merged[query.resource] = query
+    return merged
 
 
 # JSON keys are strings. Only canonical numbers are accepted, so different keys are different numbers.

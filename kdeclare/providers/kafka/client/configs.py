@@ -22,7 +22,7 @@ from kdeclare.providers.kafka.client.faults import (
 from kdeclare.providers.kafka.client.freshness import Freshness
 from kdeclare.providers.kafka.client.wire import Wire, batch_items, send_batches
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, parse_broker_id
-from kdeclare.providers.kafka.port import ConfigAlteration, ConfigQuery, Configs
+from kdeclare.providers.kafka.port import ConfigAlteration, ConfigQuery, Configs, merge_config_queries
 
 _OPS = {FieldOp.SET: 0, FieldOp.DELETE: 1, FieldOp.APPEND: 2, FieldOp.SUBTRACT: 3}
 """org.apache.kafka.clients.admin.AlterConfigOp.OpType"""
@@ -42,7 +42,8 @@ def describe_configs(
     If a request for one broker's own configs fails, the Fault is returned for that broker only. If any other
     request fails, its Fault is raised.
     """
-    queries_by_resource = _merge_queries(queries)
+    # Kafka describes a resource only once per request.
+    queries_by_resource = merge_config_queries(queries)
     live_brokers = wire.brokers()
     configs_by_resource: dict[ConfigResource, Configs | Fault] = {}
     any_broker_queries: list[ConfigQuery] = []
@@ -96,18 +97,6 @@ def _select_existing(
         elif item.error_code not in (UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC):
             message = f"{item.resource.scope} {item.resource.name}: {item.message or ''}"
             yield item.resource, build_fault_from_code(item.error_code, message, changes=False)
-
-
-def _merge_queries(queries: Iterable[ConfigQuery]) -> dict[ConfigResource, ConfigQuery]:
-    """Merge queries for the same resource, because Kafka describes a resource only once per request."""
-    merged: dict[ConfigResource, ConfigQuery] = {}
-    for query in queries:
-        earlier = merged.get(query.resource)
-        if earlier is not None:
-            keys, overrides = earlier.keys | query.keys, earlier.overrides or query.overrides
-            query = ConfigQuery(query.resource, keys, overrides)
-        merged[query.resource] = query
-    return merged
 
 
 def _find_broker_id(resource: ConfigResource) -> int | None:

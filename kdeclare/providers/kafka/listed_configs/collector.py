@@ -10,7 +10,6 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.collector import Collector, CollectResult, ExpectedObjects
 from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.core.parts import Connections
-from kdeclare.providers.kafka.collector import merge_config_queries
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.port import (
@@ -19,6 +18,7 @@ from kdeclare.providers.kafka.port import (
     Cluster,
     ConfigQuery,
     Configs,
+    merge_config_queries,
 )
 
 LISTED_SCOPES = (ConfigScope.GROUP, ConfigScope.CLIENT_METRICS)
@@ -40,11 +40,10 @@ class ListedConfigsSelection:
 
     def merge(self, others: Sequence["ListedConfigsSelection"]) -> "ListedConfigsSelection":
         """See `Selection`."""
-        queries = dict(self.queries)
-        for other in others:
-            for resource, query in other.queries.items():
-                earlier = queries.get(resource)
-                queries[resource] = query if earlier is None else merge_config_queries(earlier, query)
+        selections = (self, *others)
+        queries = merge_config_queries(
+            query for selection in selections for query in selection.queries.values()
+        )
         return ListedConfigsSelection(queries, self.every.union(*(other.every for other in others)))
 
 
@@ -87,11 +86,10 @@ def read_listed_configs(
             if fault.error not in (*NOT_PERMITTED, UNSUPPORTED):
                 raise
             listing_faults[scope] = fault
-    queries = dict(selection.queries)
-    for resource in sorted(listed):
-        if resource.scope in selection.every:
-            query, earlier = ConfigQuery(resource, overrides=True), queries.get(resource)
-            queries[resource] = query if earlier is None else merge_config_queries(earlier, query)
+    selected = [resource for resource in sorted(listed) if resource.scope in selection.every]
+    queries = merge_config_queries(
+        [*selection.queries.values(), *(ConfigQuery(resource, overrides=True) for resource in selected)]
+    )
     configs: dict[ConfigResource, Configs] = {}
     unreadable: dict[ConfigResource, Fault] = {}
     for resource, answer in _describe(cluster, queries).items():
