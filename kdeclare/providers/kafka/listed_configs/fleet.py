@@ -20,11 +20,10 @@ from kdeclare.providers.kafka.listed_configs.collector import (
     read_listed_configs,
 )
 from kdeclare.providers.kafka.live import ConfigEntry
+from kdeclare.providers.kafka.operations.alter_configs import KINDS_BY_SCOPE
 from kdeclare.providers.kafka.port import Configs
 
-GROUP_CONFIG = "GroupConfig"
-CLIENT_METRICS = "ClientMetrics"
-_KINDS_BY_SCOPE = {ConfigScope.GROUP: GROUP_CONFIG, ConfigScope.CLIENT_METRICS: CLIENT_METRICS}
+_KINDS_BY_SCOPE = {scope: KINDS_BY_SCOPE[scope] for scope in LISTED_SCOPES}
 """The type of live objects for each type of config resource, which equals the name of the kind."""
 _SCOPES_BY_KIND = {kind: scope for scope, kind in _KINDS_BY_SCOPE.items()}
 
