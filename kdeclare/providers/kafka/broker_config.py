@@ -8,13 +8,14 @@ from pydantic import BaseModel
 from kdeclare.core.diagnostics import Diagnostic, error
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.collector import Selections
-from kdeclare.core.parts import Connections, LiveState
+from kdeclare.core.parts import Connections, LiveState, PlanContext
 from kdeclare.core.resources.audit_rules import AuditRules
 from kdeclare.core.resources.changes import Action, Change, FieldChange
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import (
     NAME,
     DesiredResource,
+    Difference,
     SpecProblem,
     narrow,
 )
@@ -30,7 +31,7 @@ from kdeclare.core.resources.plan_capabilities import (
 from kdeclare.core.resources.policy_subjects import PolicyWords
 from kdeclare.providers.kafka.collector import KafkaSelection, observe
 from kdeclare.providers.kafka.config.catalog import load_catalog
-from kdeclare.providers.kafka.config.config_diff import NEVER_RESET, LiveConfigs
+from kdeclare.providers.kafka.config.config_diff import NEVER_RESET
 from kdeclare.providers.kafka.config.config_ops import (
     expand_thread_pools,
     group_by_occurrence,
@@ -51,7 +52,7 @@ from kdeclare.providers.kafka.fleet.facts import (
     ConfigAuditRules,
 )
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, parse_broker_id
-from kdeclare.providers.kafka.live import ConfigEntry, KafkaState, get_own_source
+from kdeclare.providers.kafka.live import ConfigEntry, KafkaState
 from kdeclare.providers.kafka.manifest_edits import (
     count_omitted_configs,
     render_config_lines,
@@ -139,8 +140,20 @@ class BrokerConfigKind(ConfigsKind):
             return None
         return cluster.configs.get(self.to_config_resource(name), {})
 
-    def report_missing(self, desired: DesiredResource, live: LiveState) -> Diagnostic:
-        """Return the error that a broker is not registered."""
+    def diff(
+        self,
+        resource: ResourceId,
+        desired: DesiredResource | None,
+        live: LiveState,
+        owned: OwnedRecord | None,
+        context: PlanContext,
+    ) -> Difference:
+        """See `Kind`. A declared broker that is not registered is reported and stays owned."""
+        if desired is not None and self.find_entries(resource.name, live) is None:
+            return Difference(None, owned, (), (self._report_unknown_broker(desired, live),))
+        return super().diff(resource, desired, live, owned, context)
+
+    def _report_unknown_broker(self, desired: DesiredResource, live: LiveState) -> Diagnostic:
         broker_ids = ", ".join(str(broker.id) for broker in live.get(KafkaState).cluster.brokers)
         return error(
             "unknown-broker",
@@ -184,16 +197,9 @@ class BrokerConfigKind(ConfigsKind):
         texts: dict[str, str] = {}
         for config_resource, entries in live.configs.items():
             name = config_resource.name or CLUSTER_DEFAULT
-            live_configs = LiveConfigs(
-                f"{self.name}/{name}",
-                entries,
-                get_own_source(config_resource),
-                load_catalog(config_resource.scope),
-            )
-            kept_keys = HELD_BY_CLUSTER if not config_resource.name else frozenset()
-            lines = render_config_lines(
-                live_configs, [k for k in sorted(entries) if k not in NEVER_RESET | kept_keys]
-            )
+            live_configs = self.build_live_configs(name, entries)
+            left_out_keys = NEVER_RESET | self.list_undeletable_keys(name)
+            lines = render_config_lines(live_configs, [k for k in sorted(entries) if k not in left_out_keys])
             if lines:
                 comments = [f"Dynamic configs imported from cluster {live.cluster.id}."]
                 texts[name] = render_manifest(self.name, name, lines, comments)

@@ -146,10 +146,6 @@ class ConfigsKind(ABC):
         """Return the keys that Kafka refuses to delete."""
         return frozenset()
 
-    def report_missing(self, desired: DesiredResource, live: LiveState) -> Diagnostic:
-        """Return the error that a declared resource does not exist."""
-        raise NotImplementedError
-
     @property
     def catalog(self) -> Catalog:
         """The catalog of the kind's config keys."""
@@ -170,10 +166,7 @@ class ConfigsKind(ABC):
         context: PlanContext,
     ) -> Difference:
         """See `Kind`."""
-        entries = self.find_entries(resource.name, live)
-        if desired is not None and entries is None:
-            return Difference(None, owned, (), (self.report_missing(desired, live),))
-        live_configs = self.build_live_configs(resource.name, entries or {})
+        live_configs = self.build_live_configs(resource.name, self.find_entries(resource.name, live) or {})
         body = desired.get_body(ConfigsBody) if desired else ConfigsBody()
         configs = diff_configs(
             live_configs, body.configs, get_applied(owned), reset_unmanaged=body.remove_unmanaged
