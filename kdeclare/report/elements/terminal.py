@@ -1,6 +1,5 @@
 """Text for a terminal, with optional colors, and tables that fit the width of the terminal."""
 
-import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
@@ -193,6 +192,8 @@ def _cut_to_width(text: str, width: int) -> str:
 
 
 def _measure_character(char: str) -> int:
+    import unicodedata  # a large module that hardly any text needs
+
     if unicodedata.category(char) in ("Mn", "Me"):
         return 0
     return 2 if unicodedata.east_asian_width(char) in ("W", "F") else 1
