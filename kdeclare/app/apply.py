@@ -216,7 +216,7 @@ def _check_system(workspace: Workspace, connections: Connections, plan: Plan) ->
     """Raise KdeclareError if the plan is for a different system, and Fault if a system does not respond."""
     expected_id = plan.cluster.id
     actual_id = identify_system(observe(connections, ()), expected_id)
-    # The plan can be bound to a system that is observed only if an operation uses the system.
+    # The id can belong to a system that is read only if an operation uses it.
     if expected_id not in ("", actual_id):
         actual_id = (
             identify_system(observe(connections, select_all(plan.operations)), expected_id) or actual_id

@@ -118,7 +118,7 @@ def _check_connection(
                 name = "Objects"
                 codec.list_objects(Connections(connection))
             if codecs:
-                yield Check(name, CheckStatus.OK, "all kinds of objects can be read")
+                yield Check(name, CheckStatus.OK, "objects of all kinds can be read")
         finally:
             if isinstance(connection, Closable):
                 connection.close()

@@ -157,7 +157,8 @@ def _reject_literal_secrets(plan: Plan) -> None:
                     LITERAL_SECRET,
                     "Literal secret cannot be saved in a plan",
                     f"{d.resource}: the sensitive value of '{d.subject}' is a literal in the manifest.",
-                    hint="Write ${env.NAME} or ${file.PATH}, or apply the manifests without a plan file.",
+                    hint="Replace the literal with ${env.NAME} or ${file.PATH}, or apply the manifests "
+                    "without a plan file.",
                     place=d.place,
                     resource=d.resource,
                 )
@@ -172,7 +173,8 @@ def _reject_literal_secrets(plan: Plan) -> None:
                     LITERAL_SECRET,
                     "Literal secret cannot be saved in a plan",
                     f"{op.resource} has a secret that is a literal in the manifest.",
-                    hint="Write ${env.NAME} or ${file.PATH}, or apply the manifests without a plan file.",
+                    hint="Replace the literal with ${env.NAME} or ${file.PATH}, or apply the manifests "
+                    "without a plan file.",
                     resource=str(op.resource),
                 )
             )

@@ -206,7 +206,12 @@ class _NoSecrets:
     def reveal(self, secret: SecretRef) -> str:
         """See `SecretSource`."""
         raise KdeclareError(
-            error("no-secret", "No such secret", f"A cleanup has no secret '{secret.reference}'.")
+            error(
+                "no-secret",
+                "Secret is not available",
+                f"A cleanup operation needs the secret '{secret.reference}', but cleanups have no secrets.",
+                hint="Report this as a bug in kdeclare.",
+            )
         )
 
 
@@ -215,7 +220,7 @@ def _build_run_in_progress_warning(lock_diagnostic: Diagnostic) -> Diagnostic:
         Severity.WARNING,
         "run-under-way",
         "Run in progress",
-        f"The output below can change at any time. {lock_diagnostic.detail}",
+        f"Another run is in progress, so the output below can change at any time. {lock_diagnostic.detail}",
         lock_diagnostic.hint,
     )
 
@@ -224,7 +229,7 @@ def _build_unsettled_run_warning(problem: Diagnostic) -> Diagnostic:
     return warning(
         "not-settled",
         "Unfinished run cannot be recovered",
-        f"{problem.detail} The output below may not include the changes of that run.",
+        f"{problem.detail} The output below may not include the changes of the unfinished run.",
         hint=problem.hint,
     )
 
@@ -275,7 +280,7 @@ def _build_recovery_warning(recovered: RecoveryResult) -> Diagnostic:
         "recovered",
         "Unfinished run was recovered",
         f"Run {recovered.run_id} did not finish ({summary}). The plan shows the remaining changes.",
-        hint=f"Run kdeclare history {recovered.run_id} to see what it did.",
+        hint=f"Run kdeclare history {recovered.run_id} to see what the run did.",
     )
 
 
@@ -295,9 +300,10 @@ def _build_pending_cleanup_info() -> Diagnostic:
     return info(
         "left-by-moves",
         "Cleanup from an earlier run is pending",
-        "An earlier run started work that may still be in progress. Temporary settings of this work are "
-        "removed when the work ends.",
-        hint="Run kdeclare status --watch to follow the work and clean up; the next apply cleans up, too.",
+        "An earlier run started work that may still be in progress. When the work ends, its temporary "
+        "settings must be removed.",
+        hint="Run kdeclare status --watch to follow the work and clean up when it ends. The next apply also "
+        "cleans up.",
     )
 
 
@@ -346,5 +352,5 @@ def _build_cleanup_failed_warning(reason: str) -> Diagnostic:
         "not-tidied",
         "Cleanup after an earlier run failed",
         reason,
-        hint="Run kdeclare status --watch or apply to try again.",
+        hint="Run kdeclare status --watch or kdeclare apply to retry the cleanup.",
     )

@@ -106,6 +106,7 @@ def _build_single_cluster_error(folder: Path, feature: str) -> KdeclareError:
             "Invalid sandbox settings",
             f"{feature} are supported only in a sandbox with one cluster, but several clusters were "
             f"requested or already exist in {folder}.",
-            hint="Omit --clusters, --connect-workers or --secure, or choose another folder with --folder.",
+            hint="For a sandbox with one cluster, omit --clusters and choose a new folder with --folder. For "
+            "several clusters, omit --connect-workers and --secure.",
         )
     )

@@ -57,7 +57,8 @@ class ProjectSecrets:
                     "literal-secret",
                     "Literal secret is not available",
                     "The value of a secret was a literal in a manifest, so the plan does not contain it.",
-                    hint="Write ${env.NAME} or ${file.PATH}, or apply the manifests without a plan file.",
+                    hint="Replace the literal with ${env.NAME} or ${file.PATH} and make a new plan, or apply "
+                    "the manifests without a plan file.",
                 )
             )
         if not can_compare(secret.secret):
@@ -82,7 +83,7 @@ class ProjectSecrets:
                 OTHER_KEY,
                 "Secret cannot be compared",
                 f"The hash of {reference} was made with a key other than the one in {KEY_VARIABLE}.",
-                hint=f"Set {OLD_KEY_VARIABLE} to the key of the hash, or make a new plan.",
+                hint=f"Set {OLD_KEY_VARIABLE} to the key with which the hash was made, or make a new plan.",
             )
         return error(
             KEY_MISSING,

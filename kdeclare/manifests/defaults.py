@@ -367,7 +367,8 @@ def _build_contradiction_error(
         "ambiguous-defaults",
         "Conflicting defaults",
         detail,
-        hint="Give one of the two a higher priority, or change the selectors so that they do not overlap.",
+        hint="Give one of the two Defaults manifests a higher priority, or change their selectors so that "
+        "they do not overlap.",
         place=find_position(second.defaults, second_path, key=True),
         resource=str(second.id),
         subject=format_path(second_path),

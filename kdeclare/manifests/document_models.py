@@ -258,6 +258,7 @@ def build_not_a_manifest_error(root: Node) -> Diagnostic:
         "not-a-manifest",
         "Not a manifest",
         "The document is not a mapping. A manifest is a mapping with apiVersion, kind, metadata and spec.",
+        hint="Write these fields at the top level of the document.",
         place=find_position(root, ()),
     )
 

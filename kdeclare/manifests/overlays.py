@@ -132,6 +132,7 @@ def _check_overlay(root: Node, resource: ResourceId | None, reader: NodeReader) 
         "bad-value",
         "Value not allowed",
         f"'apiVersion' must be '{expected}'.",
+        hint=f"Write 'apiVersion: {expected}', or remove the field.",
         place=find_position(root, ("apiVersion",)),
         resource=name,
     )
@@ -143,6 +144,7 @@ def _build_nameless_error(root: Node) -> Diagnostic:
         "nameless-overlay",
         "Overlay names no resource",
         "An overlay must have kind and metadata.name, which select the manifest to change.",
+        hint="Add the kind and the name of the manifest to change.",
         place=find_position(root, ()),
     )
 
@@ -153,6 +155,7 @@ def _build_duplicate_error(resource: ResourceId, first: Node, second: Node) -> D
         "duplicate-resource",
         "Resource twice in one overlay",
         f"{resource} is already in this overlay, at {first_position}.",
+        hint="Combine the two documents into one.",
         place=find_position(second, ("metadata", "name")),
         resource=str(resource),
     )

@@ -95,8 +95,9 @@ class RuleFilter:
         yield error(
             "hidden-kind",
             "Kind is not spelled out",
-            f"This document is of kind {kind}, but does not spell the kind out. kdeclare finds such "
-            "documents, which apply to the whole project, by searching files for the name of their kind.",
+            f"This document is of kind {kind}, but its 'kind' field does not contain this name "
+            "literally. Documents of this kind apply to the whole project, and kdeclare finds them by "
+            "searching files for the name.",
             hint=f"Write 'kind: {kind}', without references or escapes.",
             place=find_position(root, ("kind",)),
             subject=kind,

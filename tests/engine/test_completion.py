@@ -208,5 +208,5 @@ def test_tracker_giving_up_reports_started_operations(kitchen: Kitchen, heating:
 def test_operation_without_completion_is_started_only() -> None:
     other = Operation("lamp.on:kitchen", "lamp.on", ResourceId("Lamp", "kitchen"), KettleArgs("none"), {})
     assert build_started_result(other) == OperationResult(
-        other.id, Status.STARTED, None, "The next apply will do this."
+        other.id, Status.STARTED, None, "The next apply completes this operation."
     )

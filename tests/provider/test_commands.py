@@ -444,4 +444,4 @@ def test_import_leaves_out_systems_that_are_not_configured(kdeclare: CommandLine
     kdeclare.write("kdeclare.yaml", "Project", "p", environments={"lab": {"bootstrapServers": "lab:9092"}})
     ran = kdeclare("import", "--out", "imported")
     assert ran.code == 0, ran.err
-    assert "Flag: this environment does not configure its system" in ran.err
+    assert "Flag: the environment has no connection settings for this kind" in ran.err

@@ -33,9 +33,12 @@ ALLOWED = {
     ("engine/planning/plan_values.py", "topic"),
     (
         "engine/planning/planfile_schema.py",
-        "Topic labels that are not in the state; needed to evaluate policies again.",
+        "Topic labels that are not in the state, by topic. Apply needs them to evaluate policies again.",
     ),
-    ("engine/planning/planfile_schema.py", "The rack of each broker, for plans that place replicas."),
+    (
+        "engine/planning/planfile_schema.py",
+        "The rack of each broker, by broker id. Present if the plan places replicas.",
+    ),
     ("engine/planning/planfile_schema.py", "The evaluated topic, if the resource is not the topic itself."),
     ("engine/planning/planfile_schema.py", "reassign"),
     ("engine/planning/planfile_schema.py", "topic"),

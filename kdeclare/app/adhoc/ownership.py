@@ -93,11 +93,11 @@ def _build_owned_warning(claimed: ClaimedChange) -> Diagnostic:
         "is declared in a manifest" if claimed.place else "is still owned by kdeclare after an earlier apply"
     )
     consequence = {
-        Action.CREATE: "The next 'kdeclare apply' changes it to match the manifest.",
-        Action.DELETE: "The next 'kdeclare apply' creates it again.",
+        Action.CREATE: "The next 'kdeclare apply' changes the resource to match the manifest.",
+        Action.DELETE: "The next 'kdeclare apply' creates the resource again.",
     }.get(change.action, "The next 'kdeclare apply' reverts this change.")
     if claimed.place is None:
-        consequence = "No manifest declares it anymore."
+        consequence = "No manifest declares the resource anymore."
     return warning(
         "owned-by-manifests",
         "Resource is managed by kdeclare",

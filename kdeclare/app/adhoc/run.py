@@ -240,9 +240,10 @@ def _report_unwritten_manifests(
             yield error(
                 "manifest-behind",
                 "Manifest not written",
-                f"{op.resource}: the operation {op.verb} was done, but a different operation was not. The "
-                "manifest was therefore not changed.",
-                hint="Run 'kdeclare plan' to see the difference. Edit the manifest, or repeat the command.",
+                f"{op.resource}: operation {op.verb} succeeded, but not all operations on this resource did. "
+                "The manifest was therefore not changed.",
+                hint="Run 'kdeclare plan' to compare the manifest with the cluster. Then edit the manifest, "
+                "or run the command again.",
                 resource=str(op.resource),
             )
 

@@ -56,7 +56,9 @@ def import_cluster(
             except KdeclareError as problem:
                 if not is_not_configured(problem):
                     raise
-                counts["kind", "kinds", f"{kind.name}: this environment does not configure its system"] += 1
+                counts[
+                    "kind", "kinds", f"{kind.name}: the environment has no connection settings for this kind"
+                ] += 1
                 continue
             results += (
                 _build_result(kind.name, name, text) for name, text in sorted(export.manifests.items())
@@ -96,7 +98,8 @@ def write_manifests(imported: Iterable[ImportResult], folder: Path) -> None:
                 "not-written",
                 "Manifests cannot be written",
                 f"{folder}: {problem.strerror}.",
-                hint="Check the permissions and the free space of the folder, or pass another with --out.",
+                hint="Check the permissions and the free space of the folder, or choose another folder "
+                "with --out.",
             )
         ) from None
 
@@ -110,6 +113,7 @@ def _compile_match(match: str | None) -> Pattern:
                 "bad-pattern",
                 "Invalid regular expression",
                 f"--match '{match}': {pattern_error.located_reason}.",
-                hint=f"Give a name for one topic, or a prefix followed by '.*' for several. {RE2_HINT}",
+                hint="Pass the name of one topic, or a prefix followed by '.*' for several topics. "
+                f"{RE2_HINT}",
             )
         ) from None

@@ -66,8 +66,8 @@ def _report_violations(foreseen: StaticVerdicts, desired: Sequence[DesiredResour
         yield build_diagnostic(
             POLICY_VIOLATION,
             "Policy violation" if verdict.is_denial else "Policy warning",
-            f"{_format_verdict(verdict)} An existing resource that already violates the policy is affected "
-            "only when it changes.",
+            f"{_format_verdict(verdict)} If an existing resource already violates the policy, the policy "
+            "applies only to changes of the resource.",
             hint="Change the manifest to comply with the policy.",
             place=positions[verdict.resource],
             resource=verdict.resource,

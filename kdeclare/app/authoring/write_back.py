@@ -172,7 +172,7 @@ def _build_changed_error(files: Sequence[str]) -> Diagnostic:
         "manifest-changed",
         "Manifest was changed during the command",
         f"{', '.join(files)} changed after the edit was prepared. No manifest was written.",
-        hint="Repeat the command, or edit the manifest.",
+        hint="Run the command again, or edit the manifest yourself.",
     )
 
 
@@ -184,7 +184,7 @@ def _build_write_error(file: str, problem: OSError, written_edits: Sequence[File
         "not-written",
         "Manifests cannot be written",
         f"{file}: {(problem.strerror or str(problem)).lower()}.{earlier_words}",
-        hint="Edit the remaining manifests, or repeat the command.",
+        hint="Edit the remaining manifests yourself, or run the command again.",
     )
 
 
@@ -194,7 +194,7 @@ def check_outcome(before: LoadedManifests, after: LoadedManifests, changes: Iter
     Raises KdeclareError (``not-as-wanted``).
     """
     known_problems = {_build_problem_key(problem) for problem in before.diagnostics}
-    # an unknown config key is not an error here: the cluster decides about it, and it accepted the change
+    # an unknown config key is not an error here: the cluster validates config keys, and accepted this one
     new_errors = [
         d
         for d in after.diagnostics
@@ -252,7 +252,7 @@ def _build_refused_error(
         "not-as-wanted",
         "Manifests not written",
         detail,
-        hint="Edit the manifests, and run kdeclare plan to see the remaining differences.",
+        hint="Edit the manifests yourself, and run kdeclare plan to see the remaining differences.",
         place=position,
         resource=str(resource)
         if resource is not None

@@ -191,7 +191,7 @@ def _check_adoption(fleet_plan: FleetPlan, plans: Mapping[str, Plan], *, adopt: 
         summary, detail = "Plans were made without --adopt", "have blocked adoptions"
         hint = "Run kdeclare fleet plan with --adopt and review the new plans."
     else:
-        summary, detail = "Plans adopt resources", "adopt existing resources that were never applied"
+        summary, detail = "Plans adopt resources", "adopt existing resources that kdeclare has never applied"
         hint = "Pass --adopt to apply them, or plan again without --adopt."
     detail = f"The plans of {format_names(affected_names)} {detail}. Nothing was applied."
     raise KdeclareError(error(ADOPTION, summary, detail, hint=hint), exit_code=ExitCode.DENIED)
@@ -307,8 +307,8 @@ def _explain_failed_canaries(failed_canaries: Sequence[AppliedCluster]) -> str:
     names = ", ".join(f"{cluster.name} ({cluster.status.value})" for cluster in failed_canaries)
     return (
         f"Not all canaries are done: {names}. Until all canaries are done, kdeclare does not apply the plans "
-        "of the other clusters, regardless of --max-failures. Fix the listed canaries and plan again, or "
-        "choose different canaries with --canary."
+        "of the other clusters, regardless of --max-failures. Fix the problems of these canaries and plan "
+        "again, or choose different canaries with --canary."
     )
 
 

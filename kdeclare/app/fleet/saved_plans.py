@@ -229,7 +229,8 @@ def read_applied_plans(storage: Storage, planned_at: str) -> dict[str, str]:
             "bad-progress",
             "Invalid record of applied plans",
             f"{storage.uri}/{_APPLIED_FILE} does not have the format that kdeclare fleet apply writes.",
-            hint="Delete the file to start again. Plans that were already applied are refused as stale.",
+            hint="Delete the file and run the command again. Plans that were already "
+            "applied are refused as stale.",
         )
     )
 

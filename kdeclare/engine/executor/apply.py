@@ -296,11 +296,13 @@ def _build_skipped_results(plan: Plan, mismatches: Sequence[Mismatch]) -> dict[s
         cause = next((need for need in op.needs if need in results), None)
         if op.id in mismatches_by_operation or str(op.resource) in resources:
             mismatch = mismatches_by_operation.get(op.id)
-            message = "Its ownership has changed since the plan was made."
+            message = "The ownership of the resource has changed since the plan was made."
             text = _format_mismatch(mismatch) if mismatch else message
             results[op.id] = OperationResult(op.id, Status.STALE, "stale", text)
         elif cause is not None:
-            results[op.id] = OperationResult(op.id, Status.SKIPPED, None, f"It depends on {cause}.", cause)
+            results[op.id] = OperationResult(
+                op.id, Status.SKIPPED, None, f"This operation depends on {cause}, which was skipped.", cause
+            )
         elif get_operation_type(op).is_cleanup and op.follows and results.keys() >= op.follows.keys():
             message = "There is nothing to clean up."
             results[op.id] = OperationResult(op.id, Status.SKIPPED, None, message, next(iter(op.follows)))
@@ -312,7 +314,12 @@ def _report_stale_ownership(plan: Plan, mismatches: Sequence[Mismatch]) -> tuple
     operated_resources = {str(op.resource) for op in plan.operations}
     return tuple(
         error(
-            "stale", "Skipped as stale", _format_mismatch(item), resource=item.resource, subject=item.element
+            "stale",
+            "Skipped as stale",
+            _format_mismatch(item),
+            hint="Make and review a new plan.",
+            resource=item.resource,
+            subject=item.element,
         )
         for item in mismatches
         if not item.operation and item.resource not in operated_resources

@@ -387,5 +387,5 @@ def _format_changes(op: Operation, current_view: View) -> str:
 
 
 def _build_unanswered_result(op: Operation) -> OperationResult:
-    message = f"Sent {_MAX_SENDS} times, each time without a response and without an effect."
+    message = f"The request was sent {_MAX_SENDS} times. It received no response and had no effect."
     return OperationResult(op.id, Status.FAILED, "REQUEST_TIMED_OUT", message)

@@ -220,8 +220,8 @@ def _parse_line(run_id: str, number: int, entry: JsonValue) -> JournalLine:
             error(
                 "journal-corrupt",
                 "The journal cannot be read",
-                f"Entry {number} of the journal of run {run_id} is not understood: "
-                f"{problem.errors()[0]['msg']}. It may have been written by another version of kdeclare.",
+                f"Entry {number} of the journal of run {run_id} has an unknown format: "
+                f"{problem.errors()[0]['msg']}. Another version of kdeclare may have written it.",
                 hint="Use the kdeclare version that wrote the journal to finish the run.",
             )
         ) from None
@@ -345,7 +345,7 @@ def _explain_damage(store: StateStore, run_id: str) -> Iterator[None]:
                 RUN_UNREADABLE,
                 "A recorded run cannot be read",
                 f"Run {run_id}: {summarize_diagnostics(problem.diagnostics)}",
-                hint=f"Restore {location} from a backup. Or move it out of the state folder, and run "
-                "'kdeclare plan' to see the run's changes that the state does not contain.",
+                hint=f"Restore {location} from a backup. Without a backup, move it out of the state "
+                "folder, and run 'kdeclare plan' to see which changes of the run the state does not include.",
             )
         ) from problem

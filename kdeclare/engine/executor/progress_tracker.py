@@ -217,7 +217,7 @@ def build_started_result(op: Operation) -> OperationResult:
     """Return the result of an operation whose work continues without the run waiting for it."""
     completion = _find_completion(op)
     if completion is None:
-        return OperationResult(op.id, Status.STARTED, None, "The next apply will do this.")
+        return OperationResult(op.id, Status.STARTED, None, "The next apply completes this operation.")
     return completion.report_started(op)
 
 
@@ -227,4 +227,4 @@ def _find_completion(op: Operation) -> Completion | None:
 
 def _build_skipped_result(op: Operation) -> OperationResult:
     """Return the result of an operation that is skipped because its pause has not ended."""
-    return OperationResult(op.id, Status.SKIPPED, None, "The next apply will do this.")
+    return OperationResult(op.id, Status.SKIPPED, None, "The next apply completes this operation.")

@@ -224,7 +224,9 @@ def settle_operations(
 
 
 def _build_pending_result(op: Operation, until: datetime) -> OperationResult:
-    text = f"It shows no effect yet, and the system may still execute it until {_format_time(until)}."
+    text = (
+        f"The request shows no effect yet, and the system may still execute it until {_format_time(until)}."
+    )
     return OperationResult(op.id, Status.UNKNOWN, None, text)
 
 
@@ -259,6 +261,6 @@ def _build_settled_result(op: Operation, live: LiveState) -> OperationResult:
     if not find_mismatches(op, current_view):
         # The request may take effect late, so a temporary value stays unknown and is checked later.
         status = Status.UNKNOWN if get_operation_type(op).is_temporary(op) else Status.INTERRUPTED
-        return OperationResult(op.id, status, None, "It has not taken effect.")
+        return OperationResult(op.id, status, None, "The operation had no effect.")
     message = f"The live state is neither the previous nor the planned one: {dict(current_view)}."
     return OperationResult(op.id, Status.FAILED, OUTCOME_UNCLEAR, message)

@@ -304,7 +304,9 @@ def _report_unrestored(step: _UndoStep, element: str, code: str) -> Diagnostic:
         IRREVERSIBLE,
         "Cannot be undone",
         f"{resource}: {element} cannot be restored.{stays_text}",
-        hint=f"Declare it and apply to create it again, without its {contents}." if is_deletion else "",
+        hint=f"To create the {noun} again without its {contents}, declare it and run kdeclare apply."
+        if is_deletion
+        else "",
         resource=resource,
         subject=element,
     )
@@ -322,7 +324,8 @@ def _report_pending(op: Operation) -> Diagnostic:
 
 
 def _report_missing_secret(op: Operation, key: str, problem: KdeclareError) -> Diagnostic:
-    detail, hint = f"{op.resource}: the reference no longer resolves to the earlier secret of {key}.", ""
+    detail = f"{op.resource}: the reference no longer resolves to the earlier secret of {key}."
+    hint = f"Declare {key} with a new secret, and run kdeclare apply."
     for diagnostic in problem.diagnostics:
         if diagnostic.code == OTHER_KEY:
             detail = f"{op.resource}: the earlier secret of {key} cannot be compared. {diagnostic.detail}"

@@ -212,9 +212,9 @@ class Scheduler:
                 if is_waiting or cause_id in op.needs:
                     cause_ids.append(op.id)
                     text = (
-                        f"It waits for {cause_result.id}, which is still in progress."
+                        f"This operation waits for {cause_result.id}, which is still in progress."
                         if is_ongoing
-                        else f"It depends on {cause_result.id}."
+                        else f"This operation depends on {cause_result.id}, which did not succeed."
                     )
                     skipped.append(OperationResult(op.id, Status.SKIPPED, None, text, cause_result.id))
                     del self._todo[op.id]

@@ -237,7 +237,8 @@ def _report_cycle(cycle: operation_graph.OperationCycleError) -> Diagnostic:
         "dependency-cycle",
         "Operations wait for each other",
         f"None of these operations can run first: {cycle}.",
-        hint="Remove one of their resources from the manifests, apply, and declare it again.",
+        hint="Remove one of the affected resources from the manifests and apply. Then declare the resource "
+        "again and apply.",
     )
 
 
@@ -270,8 +271,8 @@ def _check_nothing_declared(request: PlanRequest) -> list[Diagnostic]:
             "no-manifests",
             "The project has no manifests",
             f"No manifest declares a resource, but the state owns {len(request.owned):,} resources.",
-            hint="Check the project's manifests folder and the checkout. Pass --allow-empty if the project "
-            "is meant to declare nothing anymore.",
+            hint="Check the project's manifests folder and the checkout. If the project is "
+            "supposed to declare no resources, pass --allow-empty.",
         )
     ]
 
@@ -349,7 +350,7 @@ def _build_summary(draft: _Draft, changes: Iterable[Change], operations: Sequenc
     )
 
 
-_ORPHAN_OUT_OF_SCOPE = "Release it with --forget, or extend spec.scope in the project file."
+_ORPHAN_OUT_OF_SCOPE = "Release the resource with --forget, or extend spec.scope in the project file."
 
 
 def check_out_of_scope(request: PlanRequest, operations: Iterable[Operation]) -> Iterator[Diagnostic]:

@@ -87,7 +87,8 @@ def check_names(request: PlanRequest) -> Iterator[Diagnostic]:
         for id_ in sorted(ids):
             if str(id_) not in owned:
                 detail = f"{option} names {id_}, which kdeclare does not own."
-                yield error("unknown-resource", "Resource is not owned", detail)
+                hint = "Check the id of the resource, and --env."
+                yield error("unknown-resource", "Resource is not owned", detail, hint=hint)
             elif id_ in declared:
                 yield error(
                     "still-declared",

@@ -197,7 +197,7 @@ def _report_use(op: Operation, used_names: Iterable[str]) -> Diagnostic:
         CONTRADICTION,
         "Two resources contradict each other",
         f"{op.resource} uses {', '.join(sorted(used_names))}, which the same plan deletes.",
-        hint="Remove one of the two changes from the plan.",
+        hint=f"Declare the deleted object again, or change {op.resource} so that it does not use the object.",
         resource=str(op.resource),
     )
 

@@ -92,7 +92,7 @@ def find_inconsistencies(plan: Plan) -> Iterator[str]:
         try:
             yield from _check_change(plan, change, effects.get(change.id, []), shared_values)
         except _UNEXPECTED_ERRORS:
-            yield f"{change.id} shows values that its kind does not know"
+            yield f"the change of {change.id} has values that are invalid for its kind"
     yield from _check_summary(plan)
     yield from _check_ownership(plan, changes)
     yield from _check_rollback(plan)
@@ -107,7 +107,7 @@ def _prove_operation(op: Operation) -> tuple[FieldChange, ...]:
         return ()
     try:
         if not operation_type.is_confined(op):
-            raise _UnprovableError(f"its arguments do not prove that it acts on {op.resource} alone")
+            raise _UnprovableError(f"its arguments do not prove that it changes only {op.resource}")
         claims = operation_type.claims(op)
         missing = sorted(claims.keys() - op.expect.keys())
         if missing or not claims:
@@ -117,7 +117,7 @@ def _prove_operation(op: Operation) -> tuple[FieldChange, ...]:
         _prove_inverse(op)
         return tuple(operation_type.fields(op))
     except _UNEXPECTED_ERRORS as cause:
-        raise _UnprovableError("it expects values that its verb does not know") from cause
+        raise _UnprovableError("its expected values are invalid for an operation of this type") from cause
 
 
 def _prove_inverse(op: Operation) -> None:
@@ -129,7 +129,7 @@ def _prove_inverse(op: Operation) -> None:
         return
     inverse = op.inverse
     if inverse is None or inverse.verb not in OPERATION_TYPES:
-        raise _UnprovableError("its inverse has an unknown verb")
+        raise _UnprovableError("its inverse has an unknown type")
     if isinstance(inverse.args, UnboundArguments):
         raise _UnprovableError(f"its inverse ({inverse.verb}): {inverse.args.problem}")
     undo_result = get_operation_type(op).invert(
@@ -213,7 +213,7 @@ def _check_idle_change(plan: Plan, change: Change, evidence: Evidence) -> Iterat
 def _check_deletion(change: Change, operations: Sequence[Operation]) -> Iterator[str]:
     for op in operations:
         if not get_operation_type(op).deletes:
-            yield f"{change.id} is shown as deleted, but operation '{op.id}' does more than that"
+            yield f"{change.id} is shown as deleted, but operation '{op.id}' is not a deletion"
 
 
 def _check_fields(plan: Plan, change: Change, evidence: Evidence) -> Iterator[str]:
@@ -303,7 +303,7 @@ def _check_summary(plan: Plan) -> Iterator[str]:
     if summary.reassign != ongoing_count:
         yield (
             f"the summary counts {summary.reassign} parts of ongoing work, but "
-            f"the operations have {ongoing_count}"
+            f"the operations start {ongoing_count}"
         )
     if summary.blocked < sum(bool(c.blocked) for c in plan.changes):
         yield f"the summary counts {summary.blocked} blocked changes, but there are more"

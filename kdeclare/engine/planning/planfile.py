@@ -228,7 +228,12 @@ def load_plan(path: Path) -> PlanFile:
         text = path.read_bytes().decode("utf-8-sig")
     except OSError as problem:
         raise KdeclareError(
-            error("plan-not-read", "The plan file cannot be read", f"{path}: {problem.strerror or problem}.")
+            error(
+                "plan-not-read",
+                "The plan file cannot be read",
+                f"{path}: {problem.strerror or problem}.",
+                hint="Check the path and the permissions of the file.",
+            )
         )
     except UnicodeDecodeError:
         raise _build_refusal("plan-not-json", "is not UTF-8 text", str(path))

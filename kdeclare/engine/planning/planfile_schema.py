@@ -1,7 +1,7 @@
-"""The plan document as types that pydantic validates: the required shape of a plan file.
+"""The format of plan files, as types that pydantic validates.
 
-A field that this version does not know is refused, because it may carry meaning. The types are typed dicts,
-because models take four times as long for thousands of operations.
+Unknown fields are refused, because ignoring them could change the meaning of the plan. The types are typed
+dicts, because pydantic models take four times as long to validate thousands of operations.
 """
 
 from functools import cache
@@ -35,7 +35,7 @@ ReasonText = Literal[
 
 @with_config(CLOSED)
 class PlaceDocument(TypedDict):
-    """A position in a file; line and column count from 1."""
+    """A position in a file. Lines and columns are numbered from 1."""
 
     file: str
     line: int
@@ -52,15 +52,17 @@ class ClusterDocument(TypedDict):
 
 @with_config(CLOSED)
 class BaseDocument(TypedDict):
-    """The state on which the plan is based."""
+    """The state that the plan was made for. Apply refuses the plan if the lineage has changed."""
 
-    lineage: str | None
-    serial: int
+    lineage: Annotated[
+        str | None, Field(description="The unique id of the state, or null if no state existed.")
+    ]
+    serial: Annotated[int, Field(description="The serial of the state, which increases with each write.")]
 
 
 @with_config(CLOSED)
 class SummaryDocument(TypedDict):
-    """Counts of resources; ``reassign`` counts partitions, ``unmanaged_configs`` counts keys."""
+    """Numbers of resources. ``reassign`` counts partitions, and ``unmanaged_configs`` counts config keys."""
 
     create: int
     update: int
@@ -76,37 +78,35 @@ class SummaryDocument(TypedDict):
 
 @with_config(CLOSED)
 class FieldDocument(TypedDict):
-    """The change of one field. before, after: the whole values. value: the elements of APPEND or SUBTRACT."""
+    """The change of one field of a resource."""
 
     path: str
     op: Literal["SET", "DELETE", "APPEND", "SUBTRACT", "change"]
-    before: JsonValue
-    after: JsonValue
-    value: JsonValue
+    before: Annotated[JsonValue, Field(description="The whole value before the change.")]
+    after: Annotated[JsonValue, Field(description="The whole value after the change.")]
+    value: Annotated[JsonValue, Field(description="The list elements that APPEND adds or SUBTRACT removes.")]
     risk: RiskText
-    cause: Annotated[str, Field(description="The reason for the risk; empty for a safe change.")]
+    cause: Annotated[str, Field(description="Why the change has this risk. Empty if the change is safe.")]
     reason: ReasonText
 
 
 @with_config(CLOSED)
 class ChangeDocument(TypedDict):
-    """One resource that needs a change, or an orphan (``no-op``)."""
+    """A resource that needs a change, or an orphan, whose action is ``no-op``."""
 
     id: ResourceText
     action: Literal["create", "update", "delete", "forget", "no-op"]
     reason: ReasonText
-    risk: Annotated[RiskText, Field(description="The highest of ``risks``.")]
+    risk: Annotated[RiskText, Field(description="The highest risk in ``risks``.")]
     risks: list[RiskText]
     fields: list[FieldDocument]
     source: PlaceDocument | None
-    blocked: NotRequired[
-        Annotated[str, Field(description="The code of the cause that blocks the change, if any.")]
-    ]
+    blocked: NotRequired[Annotated[str, Field(description="The code of the error that blocks the change.")]]
 
 
 @with_config(CLOSED)
 class InverseDocument(TypedDict):
-    """The inverse of an operation, which undoes it."""
+    """The operation that undoes another operation."""
 
     verb: str
     args: dict[str, JsonValue]
@@ -114,27 +114,46 @@ class InverseDocument(TypedDict):
 
 @with_config(CLOSED)
 class OperationDocument(TypedDict):
-    """One step of apply, with either an ``inverse`` or the reason why it is irreversible."""
+    """One step of apply. It has either an ``inverse`` or, in ``irreversible``, the reason why it has none."""
 
     id: str
     verb: str
     resource: ResourceText
-    needs: list[str]
+    needs: Annotated[
+        list[str], Field(description="The ids of operations that must succeed before this operation starts.")
+    ]
     follows: NotRequired[
-        Annotated[list[str], Field(description="Operations that must end first, with any outcome.")]
+        Annotated[
+            list[str],
+            Field(
+                description="The ids of operations that must end, successfully or not, before this operation "
+                "starts."
+            ),
+        ]
     ]
     reasons: NotRequired[
-        Annotated[dict[str, str], Field(description="Why each operation in needs and follows comes first.")]
+        Annotated[
+            dict[str, str],
+            Field(
+                description="The reasons why the operations in needs and follows run first, by operation id."
+            ),
+        ]
     ]
     args: dict[str, JsonValue]
-    expect: Annotated[dict[str, JsonValue], Field(description="The live state when the plan was made.")]
+    expect: Annotated[
+        dict[str, JsonValue],
+        Field(
+            description="The live values at planning time of everything that the operation changes. If they "
+            "differ when the plan is applied, the plan is stale."
+        ),
+    ]
     inverse: NotRequired[InverseDocument]
     irreversible: NotRequired[str]
 
 
 @with_config(CLOSED)
 class OwnershipDocument(TypedDict):
-    """A change of an ownership record; null means that kdeclare owns nothing of the resource."""
+    """A change to the values that kdeclare owns. Null means that kdeclare does not own the resource."""
 
     id: ResourceText
     before: JsonValue
@@ -162,7 +181,7 @@ SerializedVerdict = Annotated[Verdict, PlainSerializer(build_verdict_document, r
 
 @with_config(CLOSED)
 class DiagnosticDocument(TypedDict):
-    """One problem: its position, the cause, and how to resolve it."""
+    """An error, a warning or a note about the plan."""
 
     severity: Literal["error", "denied", "warning", "info"]
     code: str
@@ -176,14 +195,15 @@ class DiagnosticDocument(TypedDict):
 
 @with_config(CLOSED)
 class PlanDocument(TypedDict):
-    """A kdeclare plan: the changes, the operations that make them in order, verdicts, and diagnostics."""
+    """A kdeclare plan: the changes, the operations that make them, the verdicts, and the diagnostics."""
 
     format_version: Literal["2.0"]
     plan_id: Annotated[
         str,
         Field(
             pattern="^[0-9a-f]{64}$",
-            description="SHA-256 of the canonical JSON without plan_id, created_at and signature.",
+            description="The SHA-256 hash of the plan as canonical JSON, without the fields plan_id, "
+            "created_at and signature.",
         ),
     ]
     created_at: str | None
@@ -199,27 +219,33 @@ class PlanDocument(TypedDict):
     verdicts: list[VerdictDocument]
     diagnostics: list[DiagnosticDocument]
     unmanaged_configs: dict[str, list[str]]
-    undoes: Annotated[str | None, Field(description="The id of the run that the plan rolls back.")]
+    undoes: Annotated[str | None, Field(description="The id of the run that the plan rolls back, or null.")]
     max_deletes: Annotated[
         str | None,
         Field(
             pattern="^([0-9]{1,9}|(100|[0-9]{1,2})%)$",
-            description="The limit of deletions per kind given by --max-deletes; null is the default limit.",
+            description="The value of --max-deletes, which limits the deletions per kind. Null for the "
+            "default limit.",
         ),
     ]
     labels: NotRequired[
         Annotated[
             dict[str, dict[str, str]],
-            Field(description="Topic labels that are not in the state; needed to evaluate policies again."),
+            Field(
+                description="Topic labels that are not in the state, by topic. Apply needs them to evaluate "
+                "policies again."
+            ),
         ]
     ]
     racks: NotRequired[
         Annotated[
             dict[Annotated[str, Field(pattern="^(0|[1-9][0-9]*)$")], str],
-            Field(description="The rack of each broker, for plans that place replicas."),
+            Field(description="The rack of each broker, by broker id. Present if the plan places replicas."),
         ]
     ]
-    signature: NotRequired[Annotated[JsonValue, Field(description="Reserved; not covered by the id.")]]
+    signature: NotRequired[
+        Annotated[JsonValue, Field(description="Reserved for later use. Not part of the plan's id.")]
+    ]
 
 
 @cache
@@ -240,11 +266,11 @@ def _validate_operations(operations: list[OperationDocument]) -> None:
         raise ValueError("two operations have the same id")
     for operation in operations:
         if ("inverse" in operation) == ("irreversible" in operation):
-            raise ValueError(f"operation '{operation['id']}' must have either inverse or irreversible")
+            raise ValueError(f"operation '{operation['id']}' must have either 'inverse' or 'irreversible'")
         for predecessor in _list_predecessors(operation):
             if predecessor not in operation_ids:
                 raise ValueError(
-                    f"operation '{operation['id']}' needs '{predecessor}', which is not in the plan"
+                    f"operation '{operation['id']}' depends on '{predecessor}', which is not in the plan"
                 )
     try:
         TopologicalSorter({o["id"]: _list_predecessors(o) for o in operations}).prepare()

@@ -124,7 +124,7 @@ def _report_refusal(op: Operation, fault: Fault) -> Diagnostic:
         return warning(
             "not-authorized",
             "The cluster did not check this change",
-            f"{op.resource}: this principal needs {explanation.right} ({fault.error}).",
+            f"{op.resource}: the principal that made this plan needs {explanation.right} ({fault.error}).",
             hint="Apply the plan as a principal that has this permission.",
             resource=str(op.resource),
         )

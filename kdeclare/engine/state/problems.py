@@ -38,7 +38,8 @@ def _build_io_error(action: str, path: Path, cause: OSError) -> KdeclareError:
             "state-no-access",
             "No access to the state",
             f"Cannot {action} {path}: {reason}.",
-            f"Make it {access} for the user that runs kdeclare, or choose another folder with --state.",
+            f"Make this path {access} for the user that runs kdeclare, or choose another folder with "
+            "--state.",
         )
     if cause.errno in _NO_LOCKS:
         return _build_error(

@@ -214,7 +214,7 @@ def _build_not_editable_error(resource: ResourceId, source: Source | None) -> Di
     return error(
         "not-editable",
         "Manifests of this kind cannot be edited",
-        f"The provider of {resource.kind} cannot write {resource} into a manifest.",
+        f"The provider of the kind {resource.kind} cannot edit manifests, so {resource} is not written.",
         hint="Edit the manifest yourself.",
         place=source.place(NAME) if source is not None else None,
         resource=str(resource),
@@ -233,11 +233,11 @@ def _build_not_declared_error(resource: ResourceId) -> Diagnostic:
 
 def _build_layout_error(resource: ResourceId, document: SourceDocument, edit: Edit | None) -> Diagnostic:
     path = edit.path if edit is not None else ()
-    edited_field = f"'{format_path(path)}' of {resource}" if path else f"The manifest of {resource}"
+    edited_field = f"'{format_path(path)}' of {resource}" if path else f"the manifest of {resource}"
     return error(
         "layout-not-edited",
         "Layout cannot be edited",
-        f"{edited_field} is laid out so that kdeclare cannot edit it without changing other text as well.",
+        f"kdeclare cannot edit {edited_field} without also changing other text in the file.",
         hint="Edit the manifest yourself, or first put each field on its own line.",
         place=find_position(document.root, path, key=True),
         resource=str(resource),

@@ -152,6 +152,7 @@ def check_fleet(spec: FleetSpec, root: Node) -> Iterator[Diagnostic]:
             "no-clusters",
             "Fleet without clusters",
             "'spec.clusters' is empty; a fleet needs at least one cluster.",
+            hint="Add a cluster to 'spec.clusters'.",
             place=find_position(root, ("spec", "clusters")),
         )
         return
@@ -188,7 +189,8 @@ def find_unknown_label(
             )
     label_texts = ", ".join(f"{key}={value}" for key, value in selector.items())
     detail = f"No cluster of the fleet has all of the labels {label_texts}."
-    return error("unknown-label", "No such cluster", detail)
+    hint = "Check the labels of the clusters in 'spec.clusters'."
+    return error("unknown-label", "No such cluster", detail, hint=hint)
 
 
 def _build_unknown_label_error(detail: str, key: str, word: str, known_words: Iterable[str]) -> Diagnostic:
@@ -271,6 +273,7 @@ def _check_field_combinations(
             "missing-field",
             "Missing field",
             f"'{cluster.name}' needs 'project' or 'bootstrapServers'.",
+            hint="Add 'project' with the path of a project file, or 'bootstrapServers' with the brokers.",
             place=find_position(root, path),
             subject="bootstrapServers",
         )

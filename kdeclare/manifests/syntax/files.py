@@ -176,7 +176,8 @@ def build_unreadable_error(file: str, e: OSError) -> Diagnostic:
         hint = "Correct the path, or create the file or folder."
         return error("no-such-path", "No such file or folder", f"'{file}' does not exist.", hint=hint)
     reason = (e.strerror or "it cannot be opened").lower()
-    return error("unreadable-file", "File cannot be read", f"'{file}' cannot be read: {reason}.")
+    hint = "Check the type and the permissions of the file."
+    return error("unreadable-file", "File cannot be read", f"'{file}' cannot be read: {reason}.", hint=hint)
 
 
 def _is_json_manifest(path: str) -> bool:
@@ -206,6 +207,7 @@ def _build_overlay_warning(path: str) -> Diagnostic:
         "Path is an overlay",
         f"'{path}' is an overlay of the project. Overlays are merged into manifests, but are not loaded as "
         "manifests.",
+        hint="Pass the manifest that the overlay changes instead.",
     )
 
 

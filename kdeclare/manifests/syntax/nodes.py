@@ -189,6 +189,7 @@ def _check_aliases(root: Node) -> Diagnostic | None:
             "recursive-alias",
             "Recursive alias",
             "This node contains an alias of itself.",
+            hint="Remove the alias (*name), or write out the values that it should stand for.",
             place=get_position(recursive[0]),
         )
     if levels <= MAX_DEPTH and nodes - sum(1 for _ in _walk_distinct_nodes(root)) <= MAX_EXPANSION:

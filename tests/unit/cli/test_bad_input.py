@@ -28,7 +28,8 @@ def test_plan_and_apply_report_missing_create_permission(kdeclare: CommandLine) 
     kdeclare.cluster.faults.fail(FORBIDDEN, method="create_topics", item="orders", nth=None)
     ran = kdeclare("plan")
     assert ran.code == 0, "whoever plans need not be who applies"
-    assert "Topic/orders: this principal needs Create on topic orders or on the cluster" in ran.out
+    problem = "Topic/orders: the principal that made this plan needs Create on topic orders or on the cluster"
+    assert problem in ran.out
     ran = kdeclare("apply", "--yes")
     assert ran.code == 5
     assert "TOPIC_AUTHORIZATION_FAILED" in ran.out

@@ -205,7 +205,7 @@ def test_deleted_declared_topic_is_missing(kdeclare: CommandLine) -> None:
     kdeclare.topic("t", partitions=1)
     kdeclare("apply", "--yes")
     ran = kdeclare("topic", "delete", "t", "--yes")
-    assert "The next 'kdeclare apply' creates it again" in ran.err
+    assert "The next 'kdeclare apply' creates the resource again" in ran.err
     (change,) = json.loads(kdeclare("plan", "--format", "json").out)["changes"]
     assert (change["action"], change["reason"]) == ("create", "missing")
 

@@ -84,7 +84,10 @@ def test_open_fleet_has_defaults(tmp_path: Path) -> None:
     [
         (
             "  clusters: []",
-            ["5:13 no-clusters: 'spec.clusters' is empty; a fleet needs at least one cluster."],
+            [
+                "5:13 no-clusters: 'spec.clusters' is empty; a fleet needs at least one cluster. "
+                "Add a cluster to 'spec.clusters'.",
+            ],
         ),
         ("  {}", ["5:3 missing-field: 'spec' needs a field 'clusters'."]),
         (
@@ -124,7 +127,10 @@ def test_open_fleet_has_defaults(tmp_path: Path) -> None:
         (
             "  clusters: [{name: a, labels: {x: 1}, project: p}, {name: b, labels: {z: 1}, project: p}]\n"
             "  rollout: {canary: {x: 1, z: 1}}",
-            ["6:21 unknown-label: No cluster of the fleet has all of the labels x=1, z=1."],
+            [
+                "6:21 unknown-label: No cluster of the fleet has all of the labels x=1, z=1. Check the "
+                "labels of the clusters in 'spec.clusters'."
+            ],
         ),
         (
             "  clusters:\n    - name: a\n      project: p\n      manifests: []\n      variables: {}\n"
@@ -140,7 +146,8 @@ def test_open_fleet_has_defaults(tmp_path: Path) -> None:
             [
                 "5:24 conflicting-fields: 'a' has 'env' but no 'project' that could define the environment. "
                 "Add 'project', or remove 'env'.",
-                "5:60 missing-field: 'b' needs 'project' or 'bootstrapServers'.",
+                "5:60 missing-field: 'b' needs 'project' or 'bootstrapServers'. Add 'project' with the path "
+                "of a project file, or 'bootstrapServers' with the brokers.",
             ],
         ),
         (
@@ -227,7 +234,8 @@ def test_select_clusters_by_name_and_label(tmp_path: Path) -> None:
         (
             [],
             {"region": "us", "tier": "1.10"},
-            "No cluster of the fleet has all of the labels region=us, tier=1.10.",
+            "No cluster of the fleet has all of the labels region=us, tier=1.10. Check the labels of the "
+            "clusters in 'spec.clusters'.",
         ),
     ],
 )

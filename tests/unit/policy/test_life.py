@@ -55,7 +55,7 @@ def test_policy_is_closed_after_success_and_failure(
     view = validate(None, None, (), {})
     said = [d.detail for d in view.diagnostics if d.resource == "Topic/b"]
     assert said == [
-        "Topic/b, policy 'mine': 9 are more than 3. An existing resource that already violates the policy is "
-        "affected only when it changes."
+        "Topic/b, policy 'mine': 9 are more than 3. If an existing resource already violates the policy, the "
+        "policy applies only to changes of the resource."
     ]
     assert told.read_text().split("\n")[:-1] == ["configured", "asked about a", "asked about b", "closed"]
