@@ -48,7 +48,7 @@ Confirm = Callable[[Plan, tuple[Diagnostic, ...]], bool]
 
 
 def confirm_always(plan: Plan, notices: tuple[Diagnostic, ...]) -> bool:
-    """Confirm every plan without asking. The run itself rejects a plan with errors."""
+    """Confirm every plan without asking the user. A plan with errors is rejected later."""
     return True
 
 
@@ -188,7 +188,7 @@ def _recover_and_invert(
     *,
     allow_data_loss: bool,
 ) -> tuple[Plan, tuple[Diagnostic, ...]]:
-    """Recover interrupted runs, and return the plan that undoes a run, with notices from the recovery.
+    """Recover interrupted runs. Return the plan that undoes ``run_id``, and notices from the recovery.
 
     The plan of the undone run can be as large as the returned plan, so it is not kept in memory.
     """

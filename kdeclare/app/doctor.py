@@ -135,7 +135,6 @@ _JAVAC_PURPOSE = "only kdeclare connect plugin"
 
 
 def _check_machine(environ: Mapping[str, str]) -> CheckSection:
-    """Check what is installed on this machine."""
     python_words = f"{platform.python_version()} at {sys.executable}; kdeclare {VERSION}"
     return CheckSection(
         "This machine", (Check("Python", CheckStatus.OK, python_words), *_check_java(environ))
@@ -161,11 +160,10 @@ def _check_java(environ: Mapping[str, str]) -> tuple[Check, ...]:
 # the project file and its manifests
 
 _ProjectCheck = tuple[CheckSection, Workspace | None, LoadedManifests | None]
-"""The section of checks, the workspace, and the manifests. The last two are None if they were not loaded."""
+"""The results of the checks, and the workspace and the manifests, which are None if they cannot be loaded."""
 
 
 def _check_project(options: WorkspaceOptions, environ: Mapping[str, str]) -> _ProjectCheck:
-    """Check the project file and its manifests."""
     try:
         workspace = open_workspace(options, environ)
     except KdeclareError as problem:

@@ -67,7 +67,8 @@ def iterate_runs(workspace: Workspace) -> Iterator[RunSummary]:
 class _Rollback:
     """A summary of a run that rolled back an earlier run.
 
-    had_effect: whether an operation had an effect. Auxiliary operations count only if there are no others.
+    had_effect: whether an operation had an effect. Auxiliary operations, such as throttles, count only if
+    there are no other operations.
     """
 
     run_id: str
@@ -86,10 +87,7 @@ class _Rollback:
 
 
 def _build_rollback(record: RunRecord, plan: Plan) -> _Rollback:
-    """Build the summary of a rollback.
-
-    Auxiliary operations, such as throttles and elections, count only if there are no other operations.
-    """
+    """Build the summary of a rollback."""
     primary_operations = [
         op for op in plan.operations if not get_operation_type(op).is_auxiliary
     ] or plan.operations

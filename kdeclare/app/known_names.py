@@ -14,7 +14,7 @@ _Answer = TypeVar("_Answer")
 
 
 def ask_systems(workspace: Workspace, question: Callable[[Connections], _Answer]) -> _Answer:
-    """Call ``question`` with connections to the environment's systems, and return its result.
+    """Call ``question`` with connections to the environment's systems, and return the result of the call.
 
     Raises KdeclareError.
     """

@@ -68,7 +68,6 @@ def _load_manifests_if_any(workspace: Workspace, paths: Sequence[Path]) -> Loade
 def _check_live(
     context: PolicyContext, active_policies: ActivePolicies, progress: Progress
 ) -> tuple[CheckResult, int]:
-    """Check the live resources; return the result and their number. Raises Fault if a system fails."""
     progress("Reading the cluster", 0, 0)
     live, selections, resources = read_existing(_find_kinds(active_policies), context)
     result = check_live(
@@ -81,7 +80,7 @@ def _check_live(
 
 
 def _find_kinds(active_policies: ActivePolicies) -> tuple[str, ...]:
-    """Return the kinds that the policies apply to, or only topics if there are no policies."""
+    """Return the kinds that the policies apply to. Without policies, topics are the only kind."""
     return tuple(group_by_kind(active_policies.policies)) or (TOPIC,)
 
 

@@ -37,7 +37,6 @@ def _build_status(installed: InstalledProvider) -> ProviderStatus:
 
 
 def _find_conflicts(usable: Sequence[InstalledProvider]) -> dict[InstalledProvider, str]:
-    """Return the providers that cannot be loaded together, each with the reason."""
     conflicts: dict[InstalledProvider, str] = {}
     for pair in combinations(usable, 2):
         try:

@@ -100,7 +100,7 @@ def recover_if_possible(
 
 
 def warn_run_in_progress(lock_error: KdeclareError) -> tuple[Diagnostic, ...]:
-    """Convert the error about a lock that another process holds to warnings. Raise any other error again."""
+    """Convert the error that another process holds the lock to warnings. Raise any other error again."""
     if lock_error.exit_code is not ExitCode.LOCKED:
         raise lock_error
     return tuple(_build_run_in_progress_warning(d) for d in lock_error.diagnostics)
@@ -201,7 +201,7 @@ def clean_up_after_run(
 
 
 class _NoSecrets:
-    """A `SecretSource` for cleanups. Their operations do not need secrets."""
+    """A `SecretSource` for cleanup operations, which never need secrets."""
 
     def reveal(self, secret: SecretRef) -> str:
         """See `SecretSource`."""

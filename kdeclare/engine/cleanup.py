@@ -1,4 +1,4 @@
-"""Remove temporary settings of finished work from a system. This is a run of its own, with a journal."""
+"""Remove the temporary settings of finished work from a system, in a separate run with its own journal."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ NO_OPTIONS = PlanOptions()
 
 @dataclass(frozen=True, slots=True)
 class CleanupResult:
-    """The result of a cleanup: its run, or None if nothing was removed, and the work still in progress."""
+    """The result of a cleanup: the run (None if nothing was removed), and the work still in progress."""
 
     run: ApplyResult | None
     ongoing: tuple[str, ...]

@@ -337,7 +337,6 @@ def _is_name_match(name: str, name_or_pattern: str) -> bool:
 
 
 def _build_spec_document(manifest: DefaultsManifest, fields: list[tuple[Node, Node]]) -> Node:
-    """Return a document that consists of a spec with these fields."""
     root, defaults = manifest.root, manifest.defaults
     spec = MappingNode(defaults.tag, fields, defaults.start_mark, defaults.end_mark)
     pairs = [(key, spec) for key, _ in root.value if key.value == "spec"]

@@ -156,10 +156,6 @@ class DocumentValidator:
         )
 
     def _find_kind(self, root: Node, reader: NodeReader | None = None) -> Declarable | None:
-        """Return the kind of a document, or None if it is unknown.
-
-        reader: resolves the reference if the document declares its kind by a reference.
-        """
         pair = find_child(root, "kind")
         if pair is None or not isinstance(pair[1], ScalarNode):
             return None
@@ -245,9 +241,10 @@ def _check_valid_fields(
 
 
 def _is_certain(problem: SpecProblem, *, named: bool) -> bool:
-    """Return whether a problem exists regardless of the values of the unreadable fields.
+    """Return whether a problem exists regardless of the values of unreadable fields.
 
-    Problems with the whole spec, and problems with fields that depend on other fields, are not certain.
+    This is not certain for a problem with the whole spec or a whole field, which can depend on unreadable
+    fields, or with a name that cannot be read.
     """
     return problem.offset is not None or (len(problem.path) > 1 and (named or problem.path != NAME))
 

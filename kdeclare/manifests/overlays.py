@@ -245,6 +245,5 @@ def _get_modes_below(modes: Modes, key: Node, value: Node) -> Modes:
 
 
 def _find_text(node: ScalarNode) -> str | None:
-    """Return the value of a scalar as a string, or None for null."""
     meaning = None if node.style or node.tag is not None else parse_scalar(node.value)
     return meaning[1] if isinstance(meaning, tuple) else str(node.value)

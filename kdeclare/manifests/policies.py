@@ -75,7 +75,7 @@ class PolicyEntrySpec(PolicySpecBase):
 
 
 def _suggest_class_path(text: str) -> str:
-    """Return a suggestion if the module of a class is missing, or if the colon before its name is a dot."""
+    """Return a suggestion if a class path has no module, or a dot instead of the colon before the class."""
     module, _, name = text.rpartition(".")
     suggestion = f"{module or 'kdeclare.policy.rules'}:{name}"
     return f", for example {suggestion}" if _CLASS.fullmatch(suggestion) and name[0].isupper() else ""

@@ -131,7 +131,6 @@ class RuleFilter:
 
 
 def _find_kind_nodes(root: Node) -> Iterator[ScalarNode]:
-    """Yield the values of ``kind`` in a document. Duplicate keys are reported by other code."""
     if isinstance(root, MappingNode):
         for key, value in root.value:
             if key.value == "kind" and isinstance(value, ScalarNode):

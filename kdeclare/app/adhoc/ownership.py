@@ -33,11 +33,11 @@ class ResourceOwnership:
     unread: bool = False
 
     def with_labels(self, desired: Iterable[DesiredResource]) -> tuple[DesiredResource, ...]:
-        """Return the resources with their labels from the manifests or the state, for use by policies."""
+        """Return the resources with their labels from the manifests or the state. Policies use the labels."""
         return tuple(replace(item, labels=self._find_labels(str(item.id))) for item in desired)
 
     def protected(self, removals: Iterable[ResourceId]) -> frozenset[ResourceId]:
-        """Return the removals that a manifest protects, even if its ``preventDestroy`` was never applied."""
+        """Return the resources that a manifest protects with ``preventDestroy``, applied or not."""
         return frozenset(id_ for id_ in removals if self._encode_declared(str(id_)).get("preventDestroy"))
 
     def _find_labels(self, resource: str) -> Mapping[str, str]:
@@ -64,7 +64,9 @@ def load_ownership(workspace: Workspace) -> ResourceOwnership:
 def warn_owned_changes(
     workspace: Workspace, plan: Plan, ownership: ResourceOwnership
 ) -> tuple[Diagnostic, ...]:
-    """Return warnings, for the confirmation, about planned ad hoc changes to declared or owned resources."""
+    """Return warnings about planned ad hoc changes to declared or owned resources.
+
+    They are shown before the user confirms the changes."""
     notices = (_build_unreadable_warning(),) if ownership.unread and plan.has_changes else ()
     claimed_changes = find_claimed_changes(plan.changes, ownership.declared.values(), ownership.owned)
     declared_changes = [item.change for item in claimed_changes if item.place]
@@ -80,7 +82,6 @@ def warn_owned_changes(
 def _with_field_position(
     claimed: ClaimedChange, positions: Mapping[tuple[ResourceId, str], SourcePosition]
 ) -> ClaimedChange:
-    """Return the change with the position of its first declared field, if that position is known."""
     field_positions = (positions.get((claimed.change.id, path)) for path in claimed.fields)
     return replace(claimed, place=next((place for place in field_positions if place), claimed.place))
 

@@ -183,7 +183,6 @@ def _collect_failures(failed: Mapping[str, Sequence[Diagnostic]]) -> tuple[Diagn
 def _verify(
     connections: Connections, apply_result: ApplyResult, timeout_s: float, hint: str
 ) -> tuple[VerificationResult | None, tuple[Diagnostic, ...]]:
-    """Verify the changes. Return the result, or None with a warning if they cannot be verified."""
     done_operations = [
         op for op in apply_result.plan.operations if (r := apply_result.results.get(op.id)) and r.is_good
     ]
@@ -207,7 +206,7 @@ def _build_unverified_warning(reason: str, hint: str) -> Diagnostic:
 
 
 def _write_manifests(workspace: Workspace, result: AdhocResult) -> AdhocResult:
-    """Write the applied changes into the manifests. If this fails, the changes in the cluster remain."""
+    """Write the applied changes into the manifests. The cluster stays changed even if writing fails."""
     changed_resources = {item.resource for item in result.items if item.outcome in CHANGED_OUTCOMES}
     changes = result.run.plan.changes if result.run else ()
     try:
@@ -228,7 +227,7 @@ def _write_manifests(workspace: Workspace, result: AdhocResult) -> AdhocResult:
 def _report_unwritten_manifests(
     result: AdhocResult, written_resources: Collection[str]
 ) -> Iterator[Diagnostic]:
-    """Report each resource whose manifest is not written because only some of its operations succeeded."""
+    """Report each resource whose manifest is not written because some operations on it did not succeed."""
     apply_result = result.run
     for op in apply_result.plan.operations if apply_result else ():
         operation_result = apply_result.results.get(op.id) if apply_result else None

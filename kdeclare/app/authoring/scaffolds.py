@@ -107,7 +107,7 @@ def create_project(folder: Path, name: str | None, servers: str | None, *, examp
 
 @dataclass(frozen=True, slots=True)
 class SpecLine:
-    """A line in the spec of a new manifest, and the command-line option that messages name for this line."""
+    """A line in the spec of a new manifest, and the command-line option that sets this line."""
 
     text: str
     option: str
@@ -168,13 +168,12 @@ def _is_in_file(path: str, diagnostic: Diagnostic) -> bool:
 
 
 def _attribute_to_option(diagnostic: Diagnostic, options: Mapping[tuple[str, int], str]) -> Diagnostic:
-    """Return the diagnostic with the command-line option instead of a position in the unwritten file."""
+    """Replace the position in the file, which is not written, with the command-line option that caused it."""
     option = options.get((diagnostic.place.file, diagnostic.place.line)) if diagnostic.place else None
     return replace(diagnostic, place=None, detail=f"{option}: {diagnostic.detail}") if option else diagnostic
 
 
 def _quote_flow_scalar(text: str) -> str:
-    """Return the text as a YAML string in flow style."""
     return text if _ADDRESS_PATTERN.fullmatch(text) else scalar(text, text=True)
 
 

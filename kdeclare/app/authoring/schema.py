@@ -66,6 +66,5 @@ def build_overlay_file_schema(kind: str | None) -> JsonSchemaValue:
 
 
 def _find_document_model(alternative: JsonSchemaValue) -> str | None:
-    """Return the model name of a ``oneOf`` alternative if it is in `_DOCUMENT_MODELS`, otherwise None."""
     name = get_definition_name(alternative)
     return name if name in _DOCUMENT_MODELS.values() else None

@@ -79,7 +79,7 @@ def _require_declared(manifests: LoadedManifests, resource: ResourceId) -> tuple
 
 
 def _is_about(problem: Diagnostic, resource: ResourceId) -> bool:
-    """Return whether a problem can affect the resource.
+    """Return whether a problem may affect this resource.
 
     Problems in defaults can affect every resource. Problems that name no resource can, too: for example, an
     unreadable document may be an overlay for this resource.
@@ -89,11 +89,10 @@ def _is_about(problem: Diagnostic, resource: ResourceId) -> bool:
 
 
 def _find_hidden_fields(desired: DesiredResource, leaves: Mapping[NodePath, Any]) -> set[NodePath]:
-    """Find the fields of a spec to hide because they hold a secret.
+    """Return the paths of the spec fields that must be hidden, because they contain secrets.
 
-    The spec's model marks some of these fields. The other fields are found by the secrets in the body. If it
-    is unknown which field a secret in the body comes from, every field that contains the secret is hidden. If
-    no field contains the secret, the kind derived it from several fields, and the whole spec is hidden.
+    The model of the spec marks some of these fields. The others are found by comparing the fields with the
+    secrets in the body. If no field contains a secret of the body, the whole spec is hidden.
     """
     model = KINDS[desired.id.kind].spec
     hidden = {

@@ -90,7 +90,7 @@ def prepare_edits(workspace: Workspace, changes: Iterable[Change]) -> PreparedEd
 
 
 def read_project_sources(workspace: Workspace) -> ProjectSources:
-    """Return the sources of the declared resources. There are none if there is no project file."""
+    """Return the documents that declare each resource; empty if there is no project file."""
     return read_sources(workspace.project, workspace.environ, KINDS)
 
 
@@ -117,13 +117,11 @@ def find_declared_positions(
 
 
 def _find_field_position(source: Source, kind: str, path: str) -> SourcePosition | None:
-    """Return the position of a field in its manifest, or None if the field is not declared."""
     positions = (source.place(("spec", *steps)) for steps in locate_field(kind, path))
     return next((place for place in positions if place is not None), None)
 
 
 def _warn_shared_manifests(project: Project, shared_files: Sequence[str]) -> list[Diagnostic]:
-    """Return a notice if other environments of the project use the edited manifests, too."""
     environments = (
         read_project(project.file).spec.environments if project.file is not None and shared_files else {}
     )
@@ -142,7 +140,6 @@ def _warn_shared_manifests(project: Project, shared_files: Sequence[str]) -> lis
 
 
 def _read_content(file: str) -> bytes | None:
-    """Return the content of a file, or None if the file does not exist. Raises KdeclareError."""
     try:
         return Path(file).read_bytes()
     except FileNotFoundError:

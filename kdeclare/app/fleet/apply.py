@@ -44,7 +44,7 @@ from kdeclare.report.outcome import run_outcome
 Waves = tuple[tuple[str, ...], ...]
 
 ConfirmFleet = Callable[[FleetPlan, Waves], bool]
-"""Shows the clusters to apply, wave by wave, and returns whether to continue."""
+"""Shows the clusters whose plans will be applied, wave by wave, and returns whether to continue."""
 
 ReportCluster = Callable[[AppliedCluster, int, int], None]
 """Called for each finished cluster, with the number of finished clusters and the total number of clusters."""
@@ -81,7 +81,7 @@ class _RolloutState:
     failed_canaries: list[AppliedCluster] = field(default_factory=list)
 
     def add(self, result: AppliedCluster, plan_id: str | None) -> None:
-        """Add the result of a cluster, and record a finished cluster, so that the next apply skips it.
+        """Add the result of a cluster. If it is finished, record this, so that the next apply skips the cluster.
 
         A canary with a denied change is not recorded, because the change was not tried. The canary then stops
         the next apply, too.
@@ -198,7 +198,6 @@ def _check_adoption(fleet_plan: FleetPlan, plans: Mapping[str, Plan], *, adopt: 
 
 
 def _has_work(cluster: PlannedCluster, plan_file: PlanFile) -> bool:
-    """Return whether a plan changes resources or their ownership."""
     return cluster.changes > 0 or bool(plan_file.plan.ownership)
 
 
@@ -303,7 +302,6 @@ class _FleetRun:
 
 
 def _explain_failed_canaries(failed_canaries: Sequence[AppliedCluster]) -> str:
-    """Explain why a rollout stopped after its canaries."""
     names = ", ".join(f"{cluster.name} ({cluster.status.value})" for cluster in failed_canaries)
     return (
         f"Not all canaries are done: {names}. Until all canaries are done, kdeclare does not apply the plans "

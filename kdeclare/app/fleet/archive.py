@@ -86,7 +86,6 @@ class _ArchiveContents:
         self._visited: set[object] = set()
 
     def add(self, file: Path | None) -> None:
-        """Add a file if it exists."""
         if file is not None and file.is_file():
             self.files.add(os.path.abspath(file))  # noqa: PTH100  # does not resolve links
 
@@ -132,7 +131,6 @@ class _ArchiveContents:
             self.add(file)
 
     def _add_connection_files(self, project: Project) -> None:
-        """Add the files for connections to the systems of a project."""
         for provider in load_providers():
             if provider.connection is None:
                 continue
@@ -170,7 +168,6 @@ def _list_policy_files(folder: Path) -> Iterator[Path]:
 
 
 def _is_package(folder: Path) -> bool:
-    """Return whether Python can import the folder as a package."""
     is_cache = folder.name == "__pycache__"
     return folder.name.isidentifier() and not is_cache and not (folder / "pyvenv.cfg").exists()
 

@@ -154,7 +154,7 @@ def evaluate_objects(
 def _evaluate_policies(
     policies: Sequence[ConfiguredPolicy], kind: str, start_review: Callable[[], Review], names: Sequence[str]
 ) -> ClusterEvaluation:
-    """Evaluate all policies together, or one by one if a policy needs data that snapshots do not contain."""
+    """Evaluate all policies together, or one by one if a policy needs data that snapshots lack."""
     try:
         verdict_groups = check_existing(policies, kind, names, start_review())
         return ClusterEvaluation([verdict for verdicts in verdict_groups for verdict in verdicts])
@@ -234,7 +234,6 @@ def audit_fleet(
 def _build_tables(
     job: FleetJob, bench: "Workbench", audit_options: AuditOptions, earlier: EarlierAudits | None
 ) -> "ComparedTables":
-    """Build the tables to compare. Raises KdeclareError."""
     from kdeclare.fleet.spark.audit import ComparedTables
     from kdeclare.fleet.spark.diff import AuditCoverage
 
@@ -266,7 +265,7 @@ def _build_table_path(table: str, audit_id: str) -> str:
 
 
 def _check_local_folders(options: FleetOptions, audit_options: AuditOptions) -> None:
-    """Check local folders first, because starting Spark is slow. Raises KdeclareError."""
+    """Check local folders before Spark starts, because starting Spark is slow. Raises KdeclareError."""
     results_storage = find_local_storage(options.out)
     if results_storage is not None:
         list_audits(results_storage, audit_options.since)
@@ -299,7 +298,7 @@ def _read_live_table(job: FleetJob, bench: "Workbench", audit_options: AuditOpti
 
 
 def _build_missing_rows(job: FleetJob, record: SnapshotRecord) -> list[Row]:
-    """Build rows that mark the clusters missing from a snapshot as unreachable."""
+    """Return rows that mark the clusters that a snapshot does not include as unreachable."""
     known_names = {cluster.name for cluster in record.clusters}
     reason = f"Snapshot {record.snapshot_id} does not include this cluster."
     return [

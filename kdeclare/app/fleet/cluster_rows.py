@@ -40,7 +40,7 @@ from kdeclare.manifests.fleet import ClusterEntry
 
 
 def read_live(locator: ClusterLocator, name: str) -> Iterator[pa.RecordBatch]:
-    """Read the live state of one cluster as batches of `rows.LIVE`. On failure, a row has the error."""
+    """Read the live state of one cluster as batches of `rows.LIVE`. If this fails, a row has the error."""
     return batch_rows(_generate_live_rows(locator, name), LIVE)
 
 
@@ -100,10 +100,7 @@ def _generate_declared_rows(locator: ClusterLocator, name: str) -> Iterator[Row]
 def _seal_desired(
     workspace: Workspace, desired: Sequence[DesiredResource], state: State | None
 ) -> Sequence[DesiredResource]:
-    """Return the resources with hashes of their secrets.
-
-    If there is no state, there are no stored hashes to reuse.
-    """
+    """Return the resources with their secrets replaced by hashes. Hashes in the state are reused."""
     owned_records = state.resources if state is not None else {}
     require_key(list_stored_hashes(owned_records))
     if not has_secrets(desired):
@@ -117,7 +114,6 @@ def _return_unchanged(desired: DesiredResource) -> DesiredResource:
 
 
 def _find_owned_records(state: State | None) -> Mapping[ResourceId, OwnedRecord]:
-    """Return the owned records of kinds that an audit can compare."""
     record_items = state.resources.items() if state is not None else ()
     records_by_id = {ResourceId.parse(text): record for text, record in record_items}
     return {id_: record for id_, record in records_by_id.items() if is_fleet_comparable(id_.kind)}

@@ -112,7 +112,6 @@ def plan_cluster(
 def _merge_selectors(
     fleet_selector: Mapping[str, str], requested_selector: Mapping[str, str]
 ) -> dict[str, str]:
-    """Combine two selectors. Raises KdeclareError if they require different values of the same label."""
     for key in fleet_selector.keys() & requested_selector.keys():
         if fleet_selector[key] != requested_selector[key]:
             detail = (

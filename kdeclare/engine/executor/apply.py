@@ -153,7 +153,6 @@ class Applier:
         skipped_results: dict[str, OperationResult],
         options: RunOptions,
     ) -> ApplyResult:
-        """Run the plan of ``result``, and return ``result`` with the results of the operations."""
         plan = result.plan
         operations = [op for op in plan.operations if op.id not in skipped_results]
         skipped_results = {
@@ -285,9 +284,10 @@ def _format_mismatch(mismatch: Mismatch) -> str:
 
 
 def _build_skipped_results(plan: Plan, mismatches: Sequence[Mismatch]) -> dict[str, OperationResult]:
-    """Return the results of operations to skip.
+    """Return a result for each operation that must be skipped.
 
-    These are stale operations, operations of resources with a stale ownership record, and their dependents.
+    Skipped are stale operations, operations of resources whose ownership record is stale, and all operations
+    that depend on these operations.
     """
     resources = {item.resource for item in mismatches if not item.operation}
     mismatches_by_operation = {item.operation: item for item in mismatches if item.operation}

@@ -35,7 +35,7 @@ _FIRST_STEP_S = 0.1
 _LONGEST_STEP_S = 1.0
 
 _ALREADY_CAUSES = DONE_CAUSES | {FaultCause.GONE_ALREADY}
-"""The causes for which a system refuses a repeated request if the first request took effect."""
+"""Causes of refusals of a repeated request that mean that the first request took effect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +131,9 @@ class Attempt:
     def _expect_own_changes(
         self, operations: Sequence[Operation], temporary: Mapping[str, JsonValue]
     ) -> list[Operation]:
-        """Return the operations with expectations adapted to the values that the run itself has set.
+        """Return the operations with expectations that include the values that this run has set.
 
-        Such values are not changes by other clients.
+        Otherwise, these values would look like changes by other clients.
         """
         claimed_by_id = {op.id: claimed for op in operations if (claimed := _find_claimed(op, temporary))}
         current_views = read_views(self.connections, [op for op in operations if op.id in claimed_by_id])
@@ -151,7 +151,7 @@ class Attempt:
         ]
 
     def _find_changed_since(self, operations: Sequence[Operation]) -> dict[str, OperationResult]:
-        """Check operations with predecessors again before sending. Return results for stale operations.
+        """Check operations with predecessors again before they are sent. Return results for stale operations.
 
         Metadata may show the effects of the predecessors with a delay, so this check waits for a short time.
         """
@@ -248,10 +248,6 @@ class Attempt:
         return results | {op.id: _build_unanswered_result(op) for op in untouched} if last else results
 
     def _await_propagation(self, operations: Sequence[Operation]) -> dict[str, OperationResult]:
-        """Wait until all members apply the changes.
-
-        Return results for the changes that some members did not apply.
-        """
         deadline, step_s = self.clock.monotonic() + self.follow_timeout_s, _FIRST_STEP_S
         pending = list(operations)
         lagging_results: dict[str, OperationResult] = {}
@@ -291,7 +287,7 @@ class Attempt:
 
 
 def _find_claimed(op: Operation, temporary: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Return the expected elements that the run itself has set, with the values that it set."""
+    """Return the elements of the expectations that this run has set, with the values that it set."""
     if not temporary or not op.after:
         return {}
     claims = get_operation_type(op).claims(op)
@@ -379,7 +375,6 @@ def _build_pending_result(op: Operation, until: str) -> OperationResult:
 
 
 def _format_changes(op: Operation, current_view: View) -> str:
-    """Describe how the live state differs from the plan."""
     return "; ".join(
         f"{m.element} was {format_value(m.planned)}, but is now {format_value(m.now)}"
         for m in find_mismatches(op, current_view)

@@ -40,7 +40,7 @@ class OverrideLine(BaseModel):
 
 
 class RunLine(_JournalLine):
-    """The first line: the plan, the command, and the user who started the run."""
+    """The first line of a journal: the plan, the command, and the user who started the run."""
 
     event: Literal["run"] = "run"
     plan_id: str
@@ -51,9 +51,10 @@ class RunLine(_JournalLine):
 
 
 class BeginLine(_JournalLine):
-    """A line that is written before a request with these operations is sent, and again before each resend.
+    """The journal line that is written before each attempt to send a request with these operations.
 
-    deadline: the time until which brokers may work on the request; absent in journals of earlier versions.
+    deadline: the time until which brokers may work on the request; absent in journals of earlier versions of
+    kdeclare.
     """
 
     event: Literal["begin"] = "begin"
@@ -71,11 +72,14 @@ class ResultLine(BaseModel):
     message: str = ""
     cause: str | None = None
     topic_id: str | None = None
-    """The id of a created topic, as acknowledged by the cluster; absent in journals of kdeclare 0.1."""
+    """The id that the cluster gave to a created topic; absent in journals of kdeclare 0.1."""
 
 
 class EndLine(_JournalLine):
-    """The results of operations. settled: whether the results were determined later, from the live state."""
+    """The journal line with the results of operations.
+
+    settled: whether the results were determined after a crash or timeout, from the live state.
+    """
 
     event: Literal["end"] = "end"
     results: list[ResultLine]
@@ -83,9 +87,9 @@ class EndLine(_JournalLine):
 
 
 class FinishLine(_JournalLine):
-    """The last line. The state is written, and no operation is left open.
+    """The last line of a journal. It is written after the state, when all results are known.
 
-    lineage, serial: the lineage and the serial of this state. They show later whether the state was replaced
+    lineage, serial: the lineage and the serial of the state, which show whether the state was later replaced
     by an older copy. None in journals of kdeclare 0.1.
     """
 

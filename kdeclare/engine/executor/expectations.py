@@ -184,7 +184,7 @@ class VerificationResult:
 def verify(
     connections: Connections, operations: Sequence[Operation], clock: Clock, timeout_s: float
 ) -> VerificationResult:
-    """Read the objects of completed ``operations`` until all effects are visible or time is up.
+    """Read the objects of completed operations until all effects are visible or time is up.
 
     Auxiliary operations are left out. Raises Fault if a system does not respond.
     """

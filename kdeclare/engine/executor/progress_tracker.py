@@ -138,7 +138,6 @@ class ProgressTracker:
             self._clock.sleep(self._options.poll_s * (4 if is_long else 1))
 
     def _find_ended(self, live: LiveState) -> list[OperationResult]:
-        """Return the results of work that has ended, successfully or not."""
         ended: list[OperationResult] = []
         for op, _ in self._working.values():
             operation_type = get_operation_type(op)
@@ -154,7 +153,6 @@ class ProgressTracker:
         return ended
 
     def _report_progress(self, live: LiveState) -> None:
-        """Report the progress of the run's own work, or of other clients' work that the run waits for."""
         working = [op for op, _ in self._working.values()]
         awaiting = [op for op, _ in self._waiting.values()]
         for completion in dict.fromkeys(map(_find_completion, (*working, *awaiting))):
@@ -178,7 +176,6 @@ class ProgressTracker:
                 )
 
     def _release_ready(self, live: LiveState) -> None:
-        """Release operations once the work on their objects has ended."""
         for id_, (op, _) in list(self._waiting.items()):
             awaited_completion = get_operation_type(op).awaits
             if awaited_completion is not None and not awaited_completion.is_ongoing(op, live):

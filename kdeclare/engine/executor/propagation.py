@@ -75,7 +75,6 @@ def await_visibility(
 
 
 def _find_recent_runs(store: StateStore, since: datetime) -> list[RunRecord]:
-    """Return the runs with operations that ended after ``since``, latest first."""
     recent: list[RunRecord] = []
     for run_id in reversed(store.runs()):
         record = _read_undamaged(partial(read_run, store, run_id))

@@ -93,7 +93,7 @@ def is_state_lost(store: StateStore) -> bool:
 
 
 def replay_missed_runs(store: StateStore) -> tuple[str, ...]:
-    """Update an outdated state from the journals of the runs that it does not include. Return their ids.
+    """Update an outdated state from the journals of the runs that it lacks. Return the ids of these runs.
 
     The caller holds the lock. The original ownership is restored, because journals record every outcome.
     """
@@ -237,7 +237,7 @@ def _format_time(moment: datetime) -> str:
 def _build_skipped_cleanup_results(
     plan: Plan, results: Mapping[str, OperationResult]
 ) -> dict[str, OperationResult]:
-    """Return results for cleanup operations that did not run although an operation before them began."""
+    """Return results for cleanup operations that must still run after operations of the run began."""
     not_begun_statuses = (None, *NOT_BEGUN)
     statuses = {id_: result.status for id_, result in results.items()}
     return {

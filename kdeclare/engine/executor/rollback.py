@@ -186,7 +186,7 @@ def _adjust_for_acknowledgment(op: Operation, record: RunRecord, view: View) -> 
 
 
 def _bind_step(step: _UndoStep, record: RunRecord, live: LiveState, options: PlanOptions) -> _UndoStep:
-    """Bind a deletion to the id in the journal. Keep an object that the run may not have created."""
+    """Bind a deletion to the object id in the journal. Do not delete an object of another creator."""
     inverse = step.inverse
     if inverse is None or not get_operation_type(inverse).deletes:
         return step
@@ -218,7 +218,7 @@ def _build_inverse(
 def _filter_possible(
     steps: list[_UndoStep], connections: Connections, secrets: SecretSource
 ) -> tuple[list[_UndoStep], list[Diagnostic]]:
-    """Remove inverses that would lose records, and elements of inverses whose secrets are unavailable."""
+    """Remove inverses that would delete records, and parts of inverses whose secrets are unavailable."""
     losses = _find_losses([step.inverse for step in steps if step.inverse], connections)
     unrevealable = find_unrevealable((step.inverse for step in steps if step.inverse), secrets)
     for errors_by_element in unrevealable.values():
@@ -257,7 +257,7 @@ def _drop_elements(op: Operation, elements: Set[str]) -> Operation | None:
 
 
 def _link_inverses(steps: Sequence[_UndoStep]) -> list[Operation]:
-    """Return the inverse operations. Their dependencies are the reverse of the run's dependencies."""
+    """Return the inverse operations, with the dependencies of the run in reverse."""
     inverses = {step.original.id: step.inverse for step in steps if step.inverse}
     needs: dict[str, dict[str, str]] = {}
     for step in steps:

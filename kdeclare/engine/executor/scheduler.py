@@ -130,7 +130,7 @@ class Scheduler:
             self._journal.append(as_json(line))
 
     def _is_due(self, op: Operation) -> bool:
-        """Return whether an operation can start. A cleanup operation also needs something to clean up."""
+        """Return whether an operation can start. A cleanup starts only if there is something to clean up."""
         if any(self._find_status(need) is not Status.DONE for need in op.needs):
             return False
         if any(id_ in self._operations and id_ not in self.results for id_ in op.follows):
@@ -184,7 +184,7 @@ class Scheduler:
         self._candidates.update(op.id for op in self._dependents.get(result.id, ()))
 
     def _keep_temporary(self, op: Operation, status: Status) -> None:
-        """Keep track of temporary values until they are removed, because later operations see them."""
+        """Track temporary values until they are removed, because the views of later operations show them."""
         operation_type = get_operation_type(op)
         if operation_type.is_temporary(op) and status not in NOT_BEGUN:
             claims = operation_type.claims(op)
@@ -196,7 +196,6 @@ class Scheduler:
                 self._temporary.pop(claim, None)
 
     def _skip_dependents(self, cause_result: OperationResult) -> list[OperationResult]:
-        """Skip all operations that cannot run because an operation did not succeed or is not finished."""
         is_ongoing = cause_result.status in (Status.STARTED, Status.UNKNOWN)
         skipped: list[OperationResult] = []
         cause_ids = [cause_result.id]
@@ -224,7 +223,6 @@ class Scheduler:
         return skipped
 
     def _drop_remaining(self, ids: Sequence[str]) -> None:
-        """Record results for operations that will not start anymore."""
         self._tracker.drop(ids)
         for id_ in ids:
             op = self._todo.pop(id_)

@@ -24,7 +24,7 @@ from kdeclare.engine.planning.build import build_plan
 from kdeclare.engine.planning.request import PlanRequest
 
 _ABOUT_MANIFESTS = "refused-by-cluster"
-"""The code of a diagnostic whose hint refers to a manifest. Ad hoc commands have no manifest."""
+"""The code of a diagnostic whose hint mentions a manifest, which ad hoc commands do not have."""
 
 
 @dataclass(frozen=True, slots=True)

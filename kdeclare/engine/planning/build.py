@@ -42,7 +42,9 @@ from kdeclare.engine.planning.request import (
 def build_plan(
     request: PlanRequest, connections: Connections, secrets: SecretSource, progress: Progress
 ) -> Plan:
-    """Read the live state, compute and order the changes, and check them with the systems. Change nothing.
+    """Read the live state, compute and order the changes, and check them with the systems.
+
+    Nothing is changed.
 
     Raises Fault if a system does not respond, and KdeclareError if the state belongs to a different cluster.
     """
@@ -167,7 +169,7 @@ class _Draft:
         self.blocked |= {d.resource: d.code for d in diagnostics if d.resource and d.is_blocking}
 
     def block(self, resources: Iterable[str], code: str) -> None:
-        """Block resources because of a problem that is already reported elsewhere."""
+        """Block resources without a diagnostic, because other code has reported the problem."""
         self.blocked |= dict.fromkeys(resources, code)
 
     def take(self, step: PlanStep) -> tuple[Operation, ...]:

@@ -84,12 +84,9 @@ def find_claims_made_before(
 ) -> dict[str, frozenset[str]]:
     """Return, by operation id, the requested claims that a direct or indirect predecessor produces.
 
-    operations: all operations, predecessors first. produced, requested: claims by operation id. The result
-    leaves out operations without such claims.
+    Operations without such claims are left out.
 
-    The predecessors of an operation are stored as a bit set, with one bit for each operation that produces a
-    requested claim. The bit set is dropped when all successors of the operation have been processed. Sets of
-    operation ids would take memory quadratic in the number of operations.
+    operations: all operations, predecessors first. produced, requested: claims by operation id.
     """
     requested_claims: frozenset[str] = frozenset().union(*requested.values())
     makers: dict[str, list[int]] = {}
@@ -103,7 +100,8 @@ def find_claims_made_before(
     if not makers:
         return {}
     remaining_successors = Counter(id_ for op in operations for id_ in op.after)
-    # By operation id: the bit set of the operation and its predecessors.
+    # By operation id: the bit set of the operation and its predecessors. It is dropped after the last
+    # successor, because sets for all operations would take memory quadratic in their number.
     reached_makers: dict[str, int] = {}
     made_before: dict[str, frozenset[str]] = {}
     for op in operations:

@@ -153,7 +153,7 @@ def _dump_effective_arguments(verb: str, args: Arguments) -> dict[str, JsonValue
 
 
 def _group_values_by_path(effects: Iterable[_OperationEffect]) -> Mapping[str, Values]:
-    """Return the values that each field takes one after another during the operations."""
+    """Return, by field path, the values that the operations set one after another."""
     return _join_values((effect.operation.resource, field) for effect in effects for field in effect.fields)
 
 

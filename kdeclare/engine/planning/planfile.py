@@ -122,7 +122,7 @@ def _hash_canonical(text_by_key: Mapping[str, str], items_by_key: Mapping[str, S
 
 
 _END_OF_OPERATION = re.compile(r""""resource":"([^"/\\]+)/(?:[^"\\]|\\.)*","verb":"([^"\\]+)"\},?\n""")
-"""The last two fields of an operation in a plan file; the fields are sorted by name."""
+"""Matches the last two fields of an operation in a plan file, whose fields are sorted by name."""
 
 
 def find_written_kinds(lines: Iterable[str]) -> frozenset[tuple[str, str]] | None:
@@ -345,7 +345,6 @@ def _build_malformed_error(reason: str, raw: JsonObject, name: str) -> KdeclareE
 
 
 def _replace_file(target: Path, text: str) -> None:
-    """Replace the file atomically, so that a partially written plan is never read."""
     temporary_path = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         # Not readable by others, because the plan shows the configuration of the cluster.

@@ -21,8 +21,8 @@ def prune_operations(
     """Return the remaining operations, and the resources that have no operations left.
 
     operations: all operations, in order.
-    denied_subjects: for each resource, the subjects that its operations must not change. If an operation acts
-    on several subjects, only the denied subjects are removed from it.
+    denied_subjects: for each resource, the objects that policies do not allow its operations to change. An
+    operation on several objects is kept for the allowed objects.
     """
     if not denied_subjects:
         return tuple(operations), frozenset()
@@ -42,7 +42,7 @@ def prune_operations(
 def _drop_denied(
     operations: Iterable[Operation], denied_subjects: Mapping[ResourceId, Set[ResourceId]]
 ) -> dict[str, Operation]:
-    """Return the non-auxiliary operations without the denied subjects.
+    """Return the operations that are not auxiliary, without the denied objects.
 
     Operations that depend on a removed operation are removed, too.
     """
@@ -70,7 +70,7 @@ def _list_acting(operations: Iterable[Operation]) -> frozenset[ResourceId]:
 
 
 def _drop_idle(kept_operations: dict[str, Operation], operations: Sequence[Operation]) -> None:
-    """Remove auxiliary operations that no remaining operation needs. Keep those that no operation needed."""
+    """Remove the auxiliary operations that only removed operations needed."""
     awaited_ids = {need for op in operations for need in op.needs}
     needed_ids: set[str] = set()
     for op in reversed(operations):
@@ -85,7 +85,7 @@ def _drop_idle(kept_operations: dict[str, Operation], operations: Sequence[Opera
 def _rewire(
     kept_operations: Mapping[str, Operation], operations: Iterable[Operation]
 ) -> tuple[Operation, ...]:
-    """Return the kept operations in order, with edges among themselves only.
+    """Return the kept operations in order, without dependencies on removed operations.
 
     An operation that came after a removed auxiliary operation now comes after the predecessors of the removed
     operation.

@@ -37,7 +37,7 @@ class _SealTask:
 
 
 def has_secrets(desired: Iterable[DesiredResource]) -> bool:
-    """Return whether any declared value is a secret, or may turn out to be a secret."""
+    """Return whether a declared value is a secret, or may be a secret that only the cluster can identify."""
     return any(has_secret(item.body) for item in desired)
 
 
@@ -51,8 +51,8 @@ def hash_secrets(
 ) -> tuple[DesiredResource, ...]:
     """Return the resources with hashed secrets. Slow hashes are computed on all processors.
 
-    A secret whose value matches its hash in the state keeps this hash, unless the hash was made in an
-    outdated way. A value that only the cluster can identify as secret is kept, together with its hash.
+    A secret whose value matches its hash in the state keeps this hash, unless the method of the hash is
+    outdated. A value that only the cluster can identify as secret is kept, together with its hash.
 
     portable: whether values that only the cluster can identify as secret will be compared on a machine
     without the key. If so, the key is not used for their hashes.

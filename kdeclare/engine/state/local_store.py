@@ -38,7 +38,7 @@ _JOURNAL_HINT = "Restore the file from a backup."
 
 
 def format_journal_line(seq: int, entry: JsonValue) -> bytes:
-    """Return one line: ``{"sum": …, "seq": …, "entry": …}``. The sum covers everything after it.
+    """Return one line: ``{"sum": …, "seq": …, "entry": …}``. ``sum`` is a checksum of the rest of the line.
 
     The line is ASCII: an entry may hold any text from a broker, and recording the entry must never fail.
     """

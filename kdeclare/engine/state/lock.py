@@ -135,7 +135,6 @@ class FileLock:
 
 
 def _try_flock(fd: int, lock_mode: int) -> bool:
-    """Return whether the lock was acquired immediately."""
     try:
         fcntl.flock(fd, lock_mode | fcntl.LOCK_NB)
     except BlockingIOError:

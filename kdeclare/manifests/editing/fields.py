@@ -146,7 +146,6 @@ def _edit_whole_value(subject: EditSubject, path: NodePath, new_value: JsonValue
 
 
 def _build_value(new_value: JsonValue) -> EditValue:
-    """Return the new value of a config in the form for manifests."""
     if isinstance(new_value, list):
         return list(as_texts(new_value))
     return new_value if new_value is None or isinstance(new_value, int) else as_text(new_value)

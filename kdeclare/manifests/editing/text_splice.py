@@ -259,7 +259,6 @@ def _get_column(node: MappingNode) -> int:
 
 
 def _compute_indent_width(root: Node) -> int:
-    """Return the number of spaces by which a document indents each level."""
     if isinstance(root, MappingNode) and not is_flow(root):
         for key, value in root.value:
             if isinstance(value, MappingNode) and not is_flow(value) and value.value:

@@ -240,8 +240,6 @@ def _explain_bad_name(name: str) -> str:
 def _check_field_combinations(
     cluster: ClusterSpec, path: tuple[str | int, ...], root: Node
 ) -> Iterator[Diagnostic]:
-    """Yield an error for each combination of fields that is not allowed, and for missing fields."""
-
     def build_conflict_error(field: str, detail: str, hint: str) -> Diagnostic:
         return error(
             "conflicting-fields",

@@ -131,7 +131,6 @@ def _relate_to_fleet_file(problem: Diagnostic, entry: ClusterEntry) -> Diagnosti
 def _check_paths(
     project: Project, entry: ClusterEntry, is_missing: Callable[[Path], bool]
 ) -> Iterator[Diagnostic]:
-    """Yield an error for each path of a project that does not exist."""
     for path in (*(project.manifests or ()), *project.environment.overlays):
         if is_missing(path):
             yield replace(_build_missing_path_error(path), place=project.stated.get(path))

@@ -181,7 +181,6 @@ def build_unreadable_error(file: str, e: OSError) -> Diagnostic:
 
 
 def _is_json_manifest(path: str) -> bool:
-    """Return whether a JSON file looks like a manifest of kdeclare. Other JSON files are ignored."""
     try:
         with open(path, "rb") as stream:
             head = stream.read(_HEAD)

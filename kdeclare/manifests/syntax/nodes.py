@@ -166,7 +166,6 @@ def _check_aliases(root: Node) -> Diagnostic | None:
     recursive: list[Node] = []
 
     def measure(node: Node) -> tuple[int, int]:
-        """Return the number of nodes and levels below a node, with aliases expanded."""
         if isinstance(node, ScalarNode):
             return 1, 1
         measurement = measured.get(id(node))
