@@ -14,8 +14,8 @@ from kdeclare.manifests.document_models import Envelope
 _ENVELOPE_DOCS = {
     "apiVersion": "The group and version of the kind: kdeclare/v1, or the group and version of a provider.",
     "kind": "The kind of the resource or rule that the document declares.",
-    "metadata": "Name and labels.",
-    "spec": "The declared fields, which depend on the kind.",
+    "metadata": "The name and the labels of the resource or rule.",
+    "spec": "The declared fields of the resource or rule, which depend on the kind.",
 }
 _POLICY_DOCS = {
     "severity": "deny blocks changes that violate the policy; warn only reports them.",
@@ -26,7 +26,7 @@ _CLUSTER_DOCS = {
     "bootstrapServers": "Addresses of brokers to connect to: HOST:PORT, separated by commas.",
     "clientConfig": "Kafka client properties, such as security.protocol. Write secrets as ${env.NAME} or "
     "${file.PATH}.",
-    "clientConfigFile": "A file with Kafka client properties, as an alternative to clientConfig.",
+    "clientConfigFile": "The path of a file with Kafka client properties, as an alternative to clientConfig.",
     "variables": "Values for ${var.NAME}.",
     "overlays": "Files or folders with overlays. Each overlay is merged over the manifest with the same kind "
     "and name, in the order of this list.",
@@ -46,14 +46,15 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
     },
     "PolicySpec": {
         "rule": "A CEL expression over action, topic, principal, labels, changed, pre and post. For kinds "
-        "other than Topic, resource, before and after replace topic, pre and post. False is a violation.",
-        "message": "The message that reports a violation (default: the rule).",
+        "other than Topic, use resource, before and after instead of topic, pre and post. If the expression is "
+        "false, the change violates the policy.",
+        "message": "The message for a violation (default: the text of the rule).",
         **_POLICY_DOCS,
     },
-    "SelectorSpec": {"kind": "The kind of the resources (default: Topic)."},
+    "SelectorSpec": {"kind": "The kind of the resources that the policy checks (default: Topic)."},
     "DefaultsSelector": {
-        "names": "Names, or regular expressions (RE2) between slashes that match whole names.",
-        "labels": "The labels that the manifest must have.",
+        "names": "Names of resources, or regular expressions (RE2) between slashes that match whole names.",
+        "labels": "The labels that the manifest of a resource must have.",
     },
     "PolicyTestSpec": {
         "defaults": "Default values for the fields of all requests.",
@@ -64,8 +65,8 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
         "policy": "The policy under test (default: all policies of the project).",
         "request": "The requested change.",
         "expect": "The expected result: allow, warn or deny.",
-        "message": "The message that a policy must report.",
-        "asked": "Whether a policy must be evaluated for the request (default: true if a policy is named).",
+        "message": "The message that a policy is expected to report.",
+        "asked": "Whether the case requires that a policy is evaluated (default: true if 'policy' is set).",
     },
     "RequestSpec": {
         "kind": "The kind of the resource that the request changes (default: Topic).",
@@ -73,8 +74,8 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
         "topic": "The topic's name.",
         "principal": "The principal that makes the request, for example User:alice.",
         "labels": "The labels of the topic's manifest.",
-        "labelsBefore": "The labels of the manifest when it was last applied.",
-        "changed": "The fields that the request changes (default: those that differ between pre and post).",
+        "labelsBefore": "The labels of the topic's manifest when it was last applied.",
+        "changed": "The changed fields (default: the fields that differ between pre and post).",
         "pre": "The topic before the change; omit it if the action is CREATE.",
         "post": "The topic after the change; omit it if the action is DELETE.",
         "racks": "The rack of each broker, by broker id.",
@@ -94,15 +95,16 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
         "defaultEnvironment": "The environment to use without --env.",
         "environments": "The clusters that the manifests apply to, by environment name.",
         "policies": "Policies that are Python classes, with their settings.",
-        "references": "The allowed ${env.NAME} and ${file.PATH} references (default: all; in CI: none).",
+        "references": "The allowed ${env.NAME} and ${file.PATH} references (default: all; in CI jobs: none).",
         "scope": "The names that the project may declare, change or import, by kind: names, or regular "
         "expressions (RE2) between slashes that match whole names. A kind without an entry is not limited.",
-        "adoption": "explicit (default): a resource that exists, differs and was never applied needs --adopt "
-        "or lifecycle.adopt. automatic: such a resource is adopted and changed.",
+        "adoption": "explicit (default): an existing resource that differs from its manifest and was never "
+        "applied needs --adopt or lifecycle.adopt. automatic: such a resource is adopted and changed.",
     },
     "ReferencesSpec": {
-        "env": "Environment variables, by name or by prefix (KAFKA_*).",
-        "files": "Files and folders, relative to this file. A folder includes its subfolders.",
+        "env": "The environment variables that references can use: names, or prefixes such as KAFKA_*.",
+        "files": "The files and folders that references can use, relative to this file. A folder includes "
+        "its subfolders.",
     },
     "EnvironmentSpec": {
         "requestDeadline": "The maximum time that brokers need for a request that has no timeout, such as a "
@@ -118,7 +120,7 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
         **_POLICY_DOCS,
     },
     "FleetSpec": {
-        "maxConcurrentClusters": "The maximum number of clusters to read at once.",
+        "maxConcurrentClusters": "The maximum number of clusters to read at the same time.",
         "rollout": "The order in which the clusters are changed.",
         "clusters": "The clusters of the fleet.",
     },
@@ -133,7 +135,7 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
         "labels": "Your own key-value pairs, for --cluster-selector and for the rollout.",
         "project": "The project file, in which an environment defines the cluster.",
         "env": "The environment of the project (default: the default environment).",
-        "manifests": "Files or folders with manifests, for a cluster without a project.",
+        "manifests": "The files or folders with manifests, if the cluster has no project.",
         "state": "The folder or URI of the cluster's state.",
         "selector": "The labels that a resource must have to be used for this cluster.",
         **_CLUSTER_DOCS,

@@ -26,7 +26,7 @@ _CONFIG_MODES = build_modes_by_name({"labels": TEXT})
 _CLASS = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*:[^\W\d]\w*")
 
 
-_NAMES = "Names, or regular expressions (RE2) between slashes that match whole names."
+_NAMES = "Names of topics, or regular expressions (RE2) between slashes that match whole names."
 
 
 TOPIC = "Topic"
@@ -42,7 +42,9 @@ class SelectorSpec(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     topics: Annotated[Annotated[list[str], Field(min_length=1)] | None, Field(description=_NAMES)] = None
-    labels: Annotated[TextMap, Field(description="The labels that the manifest must have.")] = {}
+    labels: Annotated[
+        TextMap, Field(description="The labels that the manifest of a resource must have.")
+    ] = {}
     kind: Annotated[str, Field(min_length=1)] = TOPIC
     names: Annotated[
         Annotated[list[str], Field(min_length=1)] | None,

@@ -34,7 +34,7 @@ _OVERLAY_ERRORS = {
 
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _KIND_PATTERN = re.compile(rb"""kind["']?\s*:\s*["']?([^\s"',{}#]*(?:\{[^\s"',{}]*\})?)""")
-"""Finds the value of ``kind`` approximately in an unparsed file. The parsed document is checked exactly."""
+"""Finds values of ``kind`` in an unparsed file. Matches are not exact: parsed documents are checked again."""
 _NOT_PLAIN = re.compile(rb"[$*&!|>\\]")
 
 

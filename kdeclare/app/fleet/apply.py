@@ -81,7 +81,7 @@ class _RolloutState:
     failed_canaries: list[AppliedCluster] = field(default_factory=list)
 
     def add(self, result: AppliedCluster, plan_id: str | None) -> None:
-        """Add the result of a cluster. If it is finished, record this, so that the next apply skips the cluster.
+        """Add the result of a cluster, and record finished clusters, which the next apply skips.
 
         A canary with a denied change is not recorded, because the change was not tried. The canary then stops
         the next apply, too.

@@ -104,7 +104,7 @@ class _ArchiveContents:
                 self.variables[name] = self._environ[name]
 
     def project(self, project: Project, state: str | None) -> None:
-        """Add everything that a project in an environment needs."""
+        """Add the files and variables that a project in one environment needs."""
         environment = project.environment
         if project.file is not None:
             self.text(project.file, project.folder)
@@ -202,13 +202,13 @@ def _add_member(zip_file: zipfile.ZipFile, file: str, name: str) -> None:
 
 
 CONTENTS = "environ.json"
-"""The archive's file with metadata.
+"""The file in the archive that contains the metadata.
 
 ``driver``: the working folder on the driver. ``cwd``: the path of this folder in the archive.
 ``variables``: the environment variables.
 """
 FILES = "files"
-"""The archive's folder for all files. Their paths relative to each other are unchanged."""
+"""The folder in the archive that contains all other files. Their relative paths are unchanged."""
 
 _SPARK_FOLDERS = "SPARK_LOCAL_DIRS"
 """The environment variable with Spark's temporary folders for a Python task, separated by commas."""

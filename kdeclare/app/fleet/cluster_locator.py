@@ -96,7 +96,7 @@ class ClusterLocator:
         return build_workspace(project, options, environ, attempts=_ATTEMPTS)
 
     def _find_archive(self) -> UnpackedArchive | None:
-        """Return the entered archive, or None if the files do not come from an archive."""
+        """Return the archive that this process has entered, or None if it does not use an archive."""
         return None if self.archive is None else get_entered_archive()
 
     def _open_fleet(self) -> "_OpenedFleet":

@@ -165,8 +165,8 @@ class ClusterTable:
 
     doing: the label of the progress display.
     by_cluster: whether the table is partitioned by cluster, so that one cluster can be read alone.
-    of_resources: whether the table has rows about resources. If so, each cluster also has its own row, of
-    kind `CLUSTER`. Otherwise every row is a cluster's own row.
+    of_resources: whether the table has rows about resources, in addition to one row for each cluster, which
+    has the kind `CLUSTER`.
     """
 
     name: str
