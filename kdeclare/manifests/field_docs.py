@@ -46,8 +46,8 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
     },
     "PolicySpec": {
         "rule": "A CEL expression over action, topic, principal, labels, changed, pre and post. For kinds "
-        "other than Topic, use resource, before and after instead of topic, pre and post. If the expression is "
-        "false, the change violates the policy.",
+        "other than Topic, use resource, before and after instead of topic, pre and post. If the expression "
+        "is false, the change violates the policy.",
         "message": "The message for a violation (default: the text of the rule).",
         **_POLICY_DOCS,
     },

@@ -91,7 +91,7 @@ def test_orphan_outside_scope_can_be_released_but_not_deleted(shared_cli: Comman
     (shared_cli.folder / "manifests" / "search.a.yaml").unlink()
     ran = shared_cli("apply", "--yes", "--allow-deletes")
     assert ran.code == 3
-    assert "Release it with --forget" in join_words(ran.out)
+    assert "Release the resource with --forget" in join_words(ran.out)
     assert "search.a" in shared_cli.topics
     assert shared_cli("apply", "--yes", "--forget", "Topic/search.a").code == 0
 
