@@ -84,7 +84,10 @@ class PendingConnections:
     """
 
     def __init__(self, openers: Sequence[Opener] = (), open_connections: Connections | None = None) -> None:
-        """open_connections: connections that are already open. Their owner closes them."""
+        """Start to open the connections that every command needs.
+
+        open_connections: connections that are already open. Their owner closes them.
+        """
         open_connections = open_connections or Connections()
         self._pending = [
             _PendingConnection(opener) for opener in openers if not open_connections.holds(opener.makes)

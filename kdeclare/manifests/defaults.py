@@ -322,7 +322,7 @@ class Defaults:
 
 
 def find_labels(root: Node, reader: NodeReader) -> dict[str, str]:
-    """Return the labels of a document that can be read without errors."""
+    """Return the labels of a document, without labels that cannot be read."""
     node = find_node(root, ("metadata", "labels"))
     labels = reader.peek(node) if node is not None else None
     return labels if isinstance(labels, dict) else {}

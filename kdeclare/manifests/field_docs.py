@@ -127,8 +127,8 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
     "RolloutSpec": {
         "canary": "The labels of the clusters that are changed first.",
         "batchSize": "The number of clusters to change at a time after the canaries.",
-        "maxFailures": "The number of failed clusters that are tolerated. If more clusters fail, the rollout "
-        "does not start any further clusters. A canary that does not complete always stops the rollout.",
+        "maxFailures": "The number of failed clusters that are tolerated. If more clusters fail, no "
+        "further plans are applied. A canary that does not complete always stops the rollout.",
     },
     "ClusterSpec": {
         "name": "The name of the cluster in reports.",

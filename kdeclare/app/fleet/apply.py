@@ -215,7 +215,7 @@ def _record_unapplied(fleet_plan: FleetPlan, cluster_names: Set[str], rollout_st
 
 @dataclass(frozen=True, slots=True)
 class _FleetRun:
-    """A fleet apply in progress. halted: an event that is set when no further clusters may start."""
+    """A fleet apply in progress. halted: an event that is set when no further plans may be applied."""
 
     locator: ClusterLocator
     plans: Mapping[str, PlanFile]
@@ -262,10 +262,10 @@ class _FleetRun:
 
     @contextmanager
     def _run_wave(self, number: int, wave: Sequence[str]) -> Iterator[Iterator[AppliedCluster]]:
-        """Run a wave, and yield the result of each started cluster when the cluster finishes.
+        """Apply the plans of a wave, and yield the result of each cluster when its plan has been applied.
 
-        If a result cannot be recorded, or on any other exception, no further clusters of the wave are
-        started. After a second Ctrl-C, the function does not wait for clusters that are still running.
+        If a result cannot be recorded, or on any other exception, no further plans of the wave are applied.
+        After a second Ctrl-C, the function does not wait for plans that are still being applied.
         """
         pool = ThreadPoolExecutor(min(self.max_concurrent, len(wave)), thread_name_prefix="apply")
         try:

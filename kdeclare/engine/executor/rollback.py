@@ -186,7 +186,7 @@ def _adjust_for_acknowledgment(op: Operation, record: RunRecord, view: View) -> 
 
 
 def _bind_step(step: _UndoStep, record: RunRecord, live: LiveState, options: PlanOptions) -> _UndoStep:
-    """Bind a deletion to the object id in the journal. Do not delete an object of another creator."""
+    """Bind a deletion to the object id in the journal. Keep objects that another client may have created."""
     inverse = step.inverse
     if inverse is None or not get_operation_type(inverse).deletes:
         return step

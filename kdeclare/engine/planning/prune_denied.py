@@ -207,12 +207,12 @@ def add_needs(
 
 
 def replay_overrides(plan: Plan) -> Override:
-    """Return a function that repeats the overrides recorded in a plan, for denials that the plan shows."""
+    """Return a function that overrides a denial if the plan shows the same denial with an override."""
     planned_overrides = {(v.policy, v.resource, v.topic, v.message): v.override for v in plan.verdicts}
     return lambda now: planned_overrides.get((now.policy, now.resource, now.topic, now.message))
 
 
 def _merge_verdicts(planned: Sequence[Verdict], current: Sequence[Verdict]) -> tuple[Verdict, ...]:
-    """Return the current verdicts, and the planned verdicts for everything that was not evaluated again."""
+    """Return the current verdicts, and the planned verdicts that were not evaluated again."""
     planned_by_key = {(v.policy, v.resource, v.topic): v for v in planned}
     return tuple((planned_by_key | {(v.policy, v.resource, v.topic): v for v in current}).values())

@@ -22,7 +22,7 @@ StateDocument = Mapping[str, JsonValue]
 
 
 def migrate_state(document: StateDocument, version: int) -> StateDocument:
-    """Migrate a document of format ``version`` to the current format. Raises KeyError if it is unknown."""
+    """Migrate a state document to the current format. Raises KeyError for an unknown version."""
     while version != CURRENT_VERSION:
         document = MIGRATIONS[version](document)
         version += 1
@@ -30,7 +30,7 @@ def migrate_state(document: StateDocument, version: int) -> StateDocument:
 
 
 def mark_unproven_parts(record: JsonValue) -> JsonValue:
-    """Complete an owned record of kdeclare 0.1, which does not tell which list elements kdeclare added.
+    """Complete an owned record of kdeclare 0.1, which does not record which list elements kdeclare added.
 
     Until version 2, a record of ``{append, subtract}`` held the declaration of the manifest, whether or not
     the elements already existed. Only elements that kdeclare added may be subtracted later, so no element
@@ -49,12 +49,12 @@ def _mark_unproven(value: JsonValue) -> JsonValue:
 
 
 def _migrate_to_2(document: StateDocument) -> StateDocument:
-    """Migrate to version 2, which may have the optional field ``leftovers``."""
+    """Migrate a state to version 2, which has the optional field ``leftovers``."""
     return document
 
 
 def _migrate_to_3(document: StateDocument) -> StateDocument:
-    """Migrate to version 3, which records the list elements that kdeclare added to partly declared lists."""
+    """Migrate a state to version 3, which records the elements that kdeclare added to lists."""
     resources = document.get("resources")
     if not isinstance(resources, Mapping):
         return document  # decoding reports the problem

@@ -224,7 +224,7 @@ def _split_documents(file: str, text: str) -> list[_DocumentText]:
 
 
 def _restore_header(text: str, first_document: _DocumentText, pieces: list[str]) -> list[str]:
-    """Return the pieces of a file whose first document was removed, with the header and the first ``---``."""
+    """Restore the header and the first ``---`` in the pieces of a file whose first document was removed."""
     if first_document.start > first_document.begin:
         return [text[: first_document.start - len("---")], *pieces]
     header = _HEADER.match(text, 0, get_node_start(first_document.root))

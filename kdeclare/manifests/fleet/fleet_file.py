@@ -66,8 +66,8 @@ class Rollout:
 
     canary: the labels of the clusters that are changed first.
     batch_size: the number of clusters to change at a time after the canaries, or None for no limit.
-    max_failures: the number of failed clusters that are tolerated. If more clusters fail, the rollout does
-        not start any further clusters.
+    max_failures: the number of failed clusters that are tolerated. If more clusters fail, no further
+        plans are applied.
     """
 
     canary: Mapping[str, str] = field(default_factory=dict)
