@@ -59,7 +59,9 @@ def plan_fleet(
         collect_table(
             job, bench, ClusterTable("plans", _PLANS_SCHEMA, "Planning", of_resources=False), plan_one_cluster
         )
-        job.storage.remove(OVERVIEW_FILE)  # the overview exists only when all plans are written
+        job.storage.remove(
+            OVERVIEW_FILE
+        )  # the overview is written last, so it exists only if all plans are written
         clusters_by_name: dict[str, PlannedCluster] = {}
         with translate_spark_errors():
             for row in bench.read("plans", _PLANS_SCHEMA).toLocalIterator():

@@ -204,7 +204,7 @@ def _check_idle_change(plan: Plan, change: Change, evidence: Evidence) -> Iterat
     Such a change is valid if operations of other resources make it, or if the plan shows a denial of it.
     """
     unproven_paths = evidence.shown.keys() - find_proven_fields(change, evidence)
-    # If resources share a move and a policy denies it in part, other resources can still make the rest.
+    # If a policy denies one part of a move that resources share, other resources still make the other parts.
     is_rest_done_by_others = len(unproven_paths) < len(evidence.shown) and _is_denied_in_part(plan, change)
     if change.action is not Action.UPDATE or (unproven_paths and not is_rest_done_by_others):
         yield f"{change.id} is shown as changed, but no operation changes it"
