@@ -307,7 +307,7 @@ def is_plan_file(path: Path) -> bool:
 
 def _has_matching_id(raw: JsonObject) -> bool:
     try:
-        # First hash the document without sorting: kdeclare writes sorted keys, and sorting all levels is slow.
+        # First hash the document without sorting all levels, which is slow: kdeclare writes sorted keys.
         sorted_json = dump_json({key: raw[key] for key in sorted(raw.keys() - NOT_HASHED)})
         if isinstance(sorted_json, bytes) and hashlib.sha256(sorted_json).hexdigest() == raw["plan_id"]:
             return True
