@@ -112,6 +112,7 @@ class FaultPromises(ContractBase):
             assert self._read_state(bench) == final_state
             for call in bench.requests.writes:
                 assert len(call.items) <= size
+                assert len(set(call.items)) == len(call.items), "a request names an object twice"
         plan = self._apply_before(make_bench).plan(self._declare(self.after))
         items = [_identify(op) for op in plan.operations]
         assert len(set(items)) == len(items), "two operations of one type act on the same object"
@@ -189,4 +190,5 @@ def _identify(op: Operation) -> tuple[str, ...]:
     """
     if get_operation_type(op).is_auxiliary:
         return (op.verb, str(op.resource), dump_canonical_json(dump_arguments(op.args)))
-    return (op.verb, get_operation_type(op).get_batch_key(op))
+    operation_type = get_operation_type(op)
+    return (op.verb, operation_type.get_batch_key(op), *sorted(operation_type.claims(op).values()))

@@ -1,0 +1,1 @@
+"""The kind `ScramUser`: SCRAM credentials of users (KIP-554)."""

@@ -1,0 +1,75 @@
+"""Read the SCRAM credentials of a Kafka cluster."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.live.collector import Collector, CollectResult, ExpectedObjects
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.parts import Connections
+from kdeclare.providers.kafka.connection import KafkaConnection
+from kdeclare.providers.kafka.port import CLUSTER_AUTHORIZATION_FAILED
+from kdeclare.providers.kafka.scram_user.credential import Credentials
+
+
+@dataclass(frozen=True, slots=True)
+class ScramSelection:
+    """The users whose credentials a plan needs."""
+
+    users: frozenset[str] = frozenset()
+
+    def merge(self, others: Sequence["ScramSelection"]) -> "ScramSelection":
+        """See `Selection`."""
+        return ScramSelection(self.users.union(*(other.users for other in others)))
+
+
+@dataclass(frozen=True, slots=True)
+class ScramState:
+    """The credentials of users. Users without credentials are missing.
+
+    is_visible: whether the principal is permitted to describe credentials. If not, ``users`` is empty.
+    """
+
+    users: Mapping[str, Credentials] = field(default_factory=dict)
+    is_visible: bool = True
+
+    def of(self, user: str) -> Credentials:
+        """Return the credentials of one user. The mapping is empty if the user has none."""
+        return self.users.get(user, {})
+
+
+def _collect(connections: Connections, selection: ScramSelection) -> ScramState:
+    return read_scram_users(connections, sorted(selection.users))
+
+
+def _collect_expected(
+    connections: Connections, selection: ScramSelection, expected: ExpectedObjects
+) -> CollectResult:
+    """Read the selected users, or all users if the plan counts unmanaged objects."""
+    if expected.reads_all_names:
+        return CollectResult(read_scram_users(connections))
+    return CollectResult(_collect(connections, selection))
+
+
+def read_scram_users(connections: Connections, users: Sequence[str] | None = None) -> ScramState:
+    """Return the credentials of these users, or of all users if ``users`` is None. Raises Fault."""
+    if users is not None and not users:
+        return ScramState()
+    try:
+        return ScramState(connections.get(KafkaConnection).cluster.scram_users(users))
+    except Fault as fault:
+        if fault.error != CLUSTER_AUTHORIZATION_FAILED:
+            raise
+        return ScramState(is_visible=False)
+
+
+def require_visible(state: ScramState) -> ScramState:
+    """Return the state unchanged. Raises Fault if the principal is not permitted to describe credentials."""
+    if not state.is_visible:
+        reason = "reading SCRAM credentials requires Describe on the cluster"
+        raise Fault(CLUSTER_AUTHORIZATION_FAILED, reason)
+    return state
+
+
+SCRAM_USERS = Collector(ScramSelection, _collect, read_expected=_collect_expected)
+"""Reads credentials only if a plan selects them. Projects without users need no permission to read them."""

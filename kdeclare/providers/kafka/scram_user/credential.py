@@ -1,0 +1,49 @@
+"""SCRAM mechanisms, the iterations of credentials, and the marker that reveals changes by other clients.
+
+Kafka never returns passwords or salts. The number of iterations is the only visible property of a credential.
+Unless the manifest declares this number, kdeclare chooses a different number whenever it sets a password. A
+credential that another client set almost certainly has a different number.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from enum import StrEnum
+
+from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK
+
+MIN_ITERATIONS = 4096
+"""The default of Kafka's tools (org.apache.kafka.common.security.scram.internals.ScramMechanism)."""
+MAX_ITERATIONS = 16_384
+"""The maximum that the controller accepts (ScramControlManager.MAX_ITERATIONS)."""
+
+_CHOICES = MIN_ITERATIONS - 1
+"""The number of markers: 4097 to 8191. The default of other tools is not among them."""
+
+
+class Mechanism(StrEnum):
+    """The SCRAM mechanisms of Kafka."""
+
+    SHA_256 = "SCRAM-SHA-256"
+    SHA_512 = "SCRAM-SHA-512"
+
+
+Credentials = Mapping[Mechanism, int]
+"""The iterations of a user's credentials, by mechanism."""
+
+
+def choose_iterations(digest: str, before: int | None) -> int:
+    """Return the number of iterations for a new credential, which differs from the previous number.
+
+    digest: the salted hash of the password. The same inputs result in the same number, so a repeated plan
+        does not change. Without the state, which contains the salt, the number reveals nothing.
+    """
+    number = int.from_bytes(hashlib.sha256(f"{digest}/{before}".encode()).digest()[:8], "big")
+    chosen = MIN_ITERATIONS + 1 + number % _CHOICES
+    if chosen == before:
+        chosen = MIN_ITERATIONS + 1 + (number + 1) % _CHOICES
+    return chosen
+
+
+def format_credential(iterations: int | None) -> str | None:
+    """Return the text that represents a credential in plans; None if there is no credential."""
+    return None if iterations is None else f"{SENSITIVE_MASK} with {iterations} iterations"

@@ -1,0 +1,234 @@
+"""Compute the three-way diff of the credentials of one user. Define the record of owned credentials."""
+
+from collections.abc import Mapping
+from dataclasses import field, replace
+from types import MappingProxyType
+from typing import Annotated
+
+from kdeclare.core.diagnostics import Diagnostic, denied, info
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.operations.argument_binding import OMIT_EMPTY
+from kdeclare.core.operations.operation import Arguments
+from kdeclare.core.resources.adoption import adopt_settings
+from kdeclare.core.resources.changes import (
+    Action,
+    Change,
+    FieldChange,
+    FieldOp,
+    Reason,
+    Risk,
+    find_highest_risk,
+)
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import DesiredResource, Difference
+from kdeclare.core.resources.owned_record import OwnedRecord
+from kdeclare.core.secrets.secret_hashes import is_hash_of
+from kdeclare.core.secrets.secret_refs import SecretRef
+from kdeclare.providers.kafka.scram_user.collector import ScramState
+from kdeclare.providers.kafka.scram_user.credential import (
+    Credentials,
+    Mechanism,
+    choose_iterations,
+    format_credential,
+)
+from kdeclare.providers.kafka.scram_user.spec import DeclaredCredential, ScramUserBody
+
+MECHANISM_FIELD_PREFIX = "mechanisms."
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedCredential(Arguments):
+    """A credential that was applied last.
+
+    iterations: the iterations of the credential. A different live number means that another client set the
+        password.
+    """
+
+    password: SecretRef
+    iterations: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScramUserRecord(OwnedRecord):
+    """The owned credentials of one user, by mechanism.
+
+    labels: the labels of the manifest. Policies use these labels if the resource becomes an orphan.
+    """
+
+    mechanisms: Mapping[str, AppliedCredential]
+    preventDestroy: bool = False  # noqa: N815
+    labels: Annotated[Mapping[str, str], OMIT_EMPTY] = field(default_factory=dict)
+
+    def get(self, mechanism: Mechanism) -> AppliedCredential | None:
+        """Return the owned credential of one mechanism; None if it is not owned."""
+        return self.mechanisms.get(mechanism.value)
+
+
+def diff_scram_user(
+    resource: ResourceId,
+    desired: DesiredResource | None,
+    live: ScramState,
+    owned: ScramUserRecord | None,
+    logins: Mapping[Mechanism, bool] = MappingProxyType({}),
+) -> Difference:
+    """Compare the desired, live and owned credentials of one user.
+
+    logins: whether brokers accept the declared password, for the mechanisms for which this was checked.
+    """
+    credentials = live.of(resource.name)
+    if desired is None:
+        return _diff_undeclared(resource, credentials, owned)
+    body = desired.get_body(ScramUserBody)
+    fields: list[FieldChange] = []
+    records: dict[str, AppliedCredential] = {}
+    unverified: list[str] = []
+    for mechanism in Mechanism:
+        declared, before = body.mechanisms.get(mechanism), credentials.get(mechanism)
+        applied = owned.get(mechanism) if owned is not None else None
+        if declared is None:
+            if applied is not None and before is not None:
+                fields.append(build_field(mechanism, before, None))
+            continue
+        iterations = find_planned_iterations(declared, before, applied)
+        records[mechanism.value] = AppliedCredential(declared.password.ref, iterations)
+        is_wrong = logins.get(mechanism) is False
+        if before is None or before != iterations or is_wrong or _has_new_password(declared, applied):
+            fields.append(build_field(mechanism, before, iterations))
+        elif applied is None and mechanism not in logins:
+            unverified.append(mechanism.value)
+    record = ScramUserRecord(records, body.prevent_destroy, dict(desired.labels))
+    drifted = tuple(
+        MECHANISM_FIELD_PREFIX + mechanism.value
+        for mechanism in Mechanism
+        if owned is not None
+        and (applied := owned.get(mechanism)) is not None
+        and (credentials.get(mechanism) != applied.iterations or logins.get(mechanism) is False)
+    )
+    diagnostics = (_report_unverified(desired, unverified),) if unverified else ()
+    change = _build_change(desired, fields, owned, drifted)
+    if change is not None:
+        adopted_paths = [f.path for f in fields if f.before is not None and _is_foreign(f, owned)]
+        if adopted_paths:
+            undrifted_reason = Reason.DECLARED if owned is None else Reason.CHANGED
+            change, adoption = adopt_settings(change, desired, adopted_paths, drifted, undrifted_reason)
+            diagnostics = (*diagnostics, adoption)
+    others = (
+        ()
+        if owned is None and change is None
+        else tuple(
+            m.value
+            for m in credentials
+            if m not in body.mechanisms and (owned is None or owned.get(m) is None)
+        )
+    )
+    return Difference(change, record, others, diagnostics, drifted=drifted)
+
+
+def find_planned_iterations(
+    declared: DeclaredCredential, before: int | None, applied: AppliedCredential | None
+) -> int:
+    """Return the iterations that a declared credential has after the next apply.
+
+    If the manifest declares no number, an unchanged credential keeps its number, and so does an existing
+    credential that was never applied: kdeclare takes ownership of it without changing the password.
+    """
+    if declared.iterations is not None:
+        return declared.iterations
+    is_kept = before is not None and (
+        applied is None or (before == applied.iterations and not _has_new_password(declared, applied))
+    )
+    if is_kept and before is not None:
+        return before
+    return choose_iterations(declared.password.digest, before)
+
+
+def assess_credential(field: FieldChange) -> FieldChange:
+    """Return the field with its risk. Clients with the previous password cannot log in again."""
+    if field.before is None:
+        return replace(field, risk=Risk.SAFE, cause="")
+    cause = (
+        "New connections with this mechanism fail. Open connections continue."
+        if field.after is None
+        else "New connections with the previous password fail. Open connections continue."
+    )
+    return replace(field, risk=Risk.DISRUPTIVE, cause=cause)
+
+
+def build_field(mechanism: Mechanism, before: int | None, after: int | None) -> FieldChange:
+    """Return the change of one credential. before, after: the iterations; None if there is no credential."""
+    op = FieldOp.DELETE if after is None else FieldOp.SET
+    path = MECHANISM_FIELD_PREFIX + mechanism.value
+    return assess_credential(FieldChange(path, op, format_credential(before), format_credential(after)))
+
+
+def find_mechanism(field: FieldChange) -> Mechanism:
+    """Return the mechanism whose credential a field change concerns."""
+    return Mechanism(field.path.removeprefix(MECHANISM_FIELD_PREFIX))
+
+
+def _has_new_password(declared: DeclaredCredential, applied: AppliedCredential | None) -> bool:
+    if applied is None:
+        return False
+    password = declared.password
+    if password.value:
+        return not is_hash_of(applied.password.secret, password.value)
+    return applied.password.secret not in {password.digest, password.stored or password.digest}
+
+
+def _is_foreign(field: FieldChange, owned: ScramUserRecord | None) -> bool:
+    """Return whether a credential exists that this project never applied."""
+    return owned is None or owned.get(find_mechanism(field)) is None
+
+
+def _build_change(
+    desired: DesiredResource,
+    fields: list[FieldChange],
+    owned: ScramUserRecord | None,
+    drifted: tuple[str, ...],
+) -> Change | None:
+    if not fields:
+        return None
+    undrifted_reason = Reason.DECLARED if owned is None else Reason.CHANGED
+    reason = Reason.DRIFTED if drifted else undrifted_reason
+    return Change(desired.id, Action.UPDATE, reason, find_highest_risk(fields), tuple(fields), desired.source)
+
+
+def _diff_undeclared(
+    resource: ResourceId, credentials: Credentials, owned: ScramUserRecord | None
+) -> Difference:
+    """Return the difference of an orphan: an update that deletes the owned credentials that still exist."""
+    fields = tuple(
+        build_field(mechanism, credentials[mechanism], None)
+        for mechanism in Mechanism
+        if mechanism in credentials and owned is not None and owned.get(mechanism) is not None
+    )
+    if not fields:
+        return Difference(None)
+    change = Change(resource, Action.UPDATE, Reason.ORPHANED, find_highest_risk(fields), fields)
+    if owned is not None and owned.preventDestroy:
+        problem = _report_protected(resource)
+        return Difference(replace(change, blocked=problem.code), owned, diagnostics=(problem,))
+    return Difference(change)
+
+
+def _report_protected(resource: ResourceId) -> Diagnostic:
+    return denied(
+        "prevent-destroy",
+        "Deletion prevented",
+        f"{resource} must not be deleted: its lifecycle.preventDestroy was true when it was last applied.",
+        hint="Restore the manifest, or set preventDestroy to false in it and apply once before you delete "
+        "the manifest.",
+        resource=str(resource),
+    )
+
+
+def _report_unverified(desired: DesiredResource, mechanisms: list[str]) -> Diagnostic:
+    return info(
+        "password-unverified",
+        "Password not verified",
+        f"{desired.id} already has credentials for {' and '.join(mechanisms)}. kdeclare takes ownership of "
+        "them without setting the password. Kafka does not reveal whether the declared password is correct.",
+        hint="Set verify: login to check the password, or declare iterations to set it.",
+        place=desired.source,
+        resource=str(desired.id),
+    )

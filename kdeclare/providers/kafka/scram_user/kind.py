@@ -1,0 +1,245 @@
+"""The kind `ScramUser`, its export to manifests, and the fields of users for policies."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+
+from pydantic import BaseModel
+
+from kdeclare.core.jsontypes import JsonObject
+from kdeclare.core.live.collector import Selections
+from kdeclare.core.live.live_codec import LiveKey
+from kdeclare.core.operations.argument_binding import get_arguments
+from kdeclare.core.operations.operation import Operation
+from kdeclare.core.operations.operation_type import OperationType, with_inverse
+from kdeclare.core.parts import Connections, LiveState, PlanContext
+from kdeclare.core.resources.audit_rules import AuditRules
+from kdeclare.core.resources.changes import Action, Change, FieldChange
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import DesiredResource, Difference, SpecProblem, narrow
+from kdeclare.core.resources.manifest_capabilities import Export, ExportRequest, OmittedObjects
+from kdeclare.core.resources.manifest_text import render_manifest
+from kdeclare.core.resources.owned_record import OwnedRecord, merge_fields, narrow_record
+from kdeclare.core.resources.policy_subjects import PolicyField, PolicyWords
+from kdeclare.providers.kafka.scram_user.collector import (
+    ScramSelection,
+    ScramState,
+    read_scram_users,
+    require_visible,
+)
+from kdeclare.providers.kafka.scram_user.credential import MIN_ITERATIONS, Credentials, Mechanism
+from kdeclare.providers.kafka.scram_user.diff import (
+    ScramUserRecord,
+    assess_credential,
+    diff_scram_user,
+    find_mechanism,
+    find_planned_iterations,
+)
+from kdeclare.providers.kafka.scram_user.fleet import SCRAM_USER, ScramRules
+from kdeclare.providers.kafka.scram_user.operations import DELETE, UPSERT, ScramArgs, UpsertScramArgs
+from kdeclare.providers.kafka.scram_user.spec import (
+    ScramUserBody,
+    ScramUserSpec,
+    bind_scram_user,
+    dump_scram_user,
+    parse_scram_user,
+)
+
+
+def _list_mechanisms() -> Mapping[str, type]:
+    return dict.fromkeys((mechanism.value for mechanism in Mechanism), int)
+
+
+SCRAM_WORDS = PolicyWords(
+    {
+        "user": PolicyField(str),
+        "mechanisms": PolicyField(dict[str, int], keys=_list_mechanisms, elements="mechanisms"),
+    },
+    subject="SCRAM user",
+)
+
+
+def describe_credentials(user: str, credentials: Credentials) -> Mapping[str, object]:
+    """Return the fields of a user for policies: the name, and the iterations by mechanism."""
+    return {"user": user, "mechanisms": {m.value: number for m, number in sorted(credentials.items())}}
+
+
+def export_scram_users(live: ScramState, request: ExportRequest) -> Export:
+    """Return a manifest for each user. Kafka does not return passwords, so they are references to fill in."""
+    if not live.is_visible:
+        reason = "ScramUser: the principal is not permitted to describe SCRAM credentials"
+        return Export({}, (OmittedObjects(1, "kind", "kinds", reason),))
+    requested = [user for user in sorted(live.users) if request.matches(user)]
+    permitted = [user for user in requested if request.permits(ResourceId(SCRAM_USER, user))]
+    out_of_scope_count = len(requested) - len(permitted)
+    return Export(
+        {user: _render_manifest(user, live.of(user)) for user in permitted},
+        (OmittedObjects(out_of_scope_count, "user", "users", "outside the scope of the project"),),
+    )
+
+
+def _render_manifest(user: str, credentials: Credentials) -> str:
+    return render_manifest(
+        SCRAM_USER,
+        user,
+        [
+            "mechanisms:",
+            *(line for mechanism in sorted(credentials) for line in _render_mechanism(mechanism)),
+        ],
+        ["Kafka does not return passwords. Replace each reference with a reference to the password."],
+    )
+
+
+def _render_mechanism(mechanism: Mechanism) -> Iterator[str]:
+    yield f"  {mechanism.value}:"
+    yield "    password: ${env.KDECLARE_CHANGE_ME}"
+
+
+class ScramUserKind:
+    """The kind of SCRAM users. A user exists as long as it has credentials, so every change is an update."""
+
+    name = SCRAM_USER
+    spec: type[BaseModel] = ScramUserSpec
+    record: type[OwnedRecord] = ScramUserRecord
+    policy_words: PolicyWords = SCRAM_WORDS
+    audit_rules: AuditRules = ScramRules()
+
+    def parse(self, name: str, spec: BaseModel) -> tuple[ScramUserBody, tuple[SpecProblem, ...]]:
+        """See `Kind`."""
+        return parse_scram_user(name, narrow(spec, ScramUserSpec))
+
+    def select(self, name: str, body: object | None, owned: OwnedRecord | None) -> Selections:
+        """Select the user."""
+        return (ScramSelection(frozenset({name})),)
+
+    def diff(
+        self,
+        resource: ResourceId,
+        desired: DesiredResource | None,
+        live: LiveState,
+        owned: OwnedRecord | None,
+        context: PlanContext,
+    ) -> Difference:
+        """See `Kind`."""
+        return diff_scram_user(resource, desired, live.get(ScramState), narrow_record(owned, ScramUserRecord))
+
+    def assess_field(self, action: Action, field: FieldChange) -> FieldChange:
+        """Rate a changed or deleted credential as disruptive."""
+        return assess_credential(field)
+
+    def plan_operations(
+        self,
+        change: Change,
+        desired: DesiredResource | None,
+        live: LiveState,
+        owned: OwnedRecord | None,
+        context: PlanContext,
+    ) -> tuple[Operation, ...]:
+        """Plan one operation per credential. Brokers accept only one change of a user in each request."""
+        credentials = live.get(ScramState).of(change.id.name)
+        record = narrow_record(owned, ScramUserRecord)
+        body = desired.get_body(ScramUserBody) if desired is not None else None
+        return tuple(
+            _plan_operation(change.id, find_mechanism(field), body, credentials, record)
+            for field in change.fields
+        )
+
+    def merge_ownership(
+        self,
+        before: OwnedRecord | None,
+        after: OwnedRecord | None,
+        done: tuple[Operation, ...],
+        all_done: bool,
+    ) -> OwnedRecord | None:
+        """See `Kind`."""
+        if all_done:
+            return after
+        if not done:
+            return before
+        mechanisms = {get_arguments(op, ScramArgs).mechanism for op in done}
+        old, new = narrow_record(before, ScramUserRecord), narrow_record(after, ScramUserRecord)
+        owned = merge_fields(old.mechanisms if old else {}, new.mechanisms if new else {}, mechanisms)
+        base_record = new or old
+        return replace(base_record, mechanisms=owned) if base_record is not None and owned else None
+
+    def describe_declared(self, desired: DesiredResource) -> Mapping[str, object]:
+        """Return the user and its declared mechanisms, with at least the iterations that kdeclare sets."""
+        credentials = {
+            mechanism: item.iterations or MIN_ITERATIONS + 1
+            for mechanism, item in desired.get_body(ScramUserBody).mechanisms.items()
+        }
+        return describe_credentials(desired.id.name, credentials)
+
+    def describe_live(
+        self,
+        resource: ResourceId,
+        desired: DesiredResource | None,
+        live: LiveState,
+        owned: OwnedRecord | None,
+    ) -> Mapping[str, object] | None:
+        """Return the user and its live credentials."""
+        credentials = require_visible(live.get(ScramState)).of(resource.name)
+        return describe_credentials(resource.name, credentials) if credentials else None
+
+    def select_every(self) -> Selections:
+        """Return a selection without users. Listing the live users reads all of them anyway."""
+        return (ScramSelection(),)
+
+    def list_live(self, live: LiveState) -> Collection[str]:
+        """Return all users with credentials. Raises Fault if credentials are hidden."""
+        return list(require_visible(live.get(ScramState)).users)
+
+    def is_self_contained(self, name: str, body: object) -> bool:
+        """Return True. The diff of a user needs only its own credentials."""
+        return True
+
+    def find_live_key(self, name: str, body: object | None, owned: OwnedRecord | None) -> LiveKey | None:
+        """Return the key of the user."""
+        return LiveKey(SCRAM_USER, name)
+
+    def locate_secret(self, path: tuple[str | int, ...]) -> tuple[str | int, ...] | None:
+        """Return the path in the spec, which is the same as in the body."""
+        return path
+
+    def to_json(self, name: str, body: object) -> JsonObject:
+        """See `BodyCodec`."""
+        return dump_scram_user(narrow(body, ScramUserBody))
+
+    def from_json(self, json: JsonObject) -> ScramUserBody:
+        """See `BodyCodec`."""
+        return bind_scram_user(json)
+
+    def export(self, connections: Connections, request: ExportRequest) -> Export:
+        """Return one manifest for each user that has credentials."""
+        return export_scram_users(read_scram_users(connections), request)
+
+
+def _plan_operation(
+    resource: ResourceId,
+    mechanism: Mechanism,
+    body: ScramUserBody | None,
+    credentials: Credentials,
+    owned: ScramUserRecord | None,
+) -> Operation:
+    before = credentials.get(mechanism)
+    applied = owned.get(mechanism) if owned is not None else None
+    # An earlier password is known only if no other client changed the credential since the last apply.
+    was = applied.password if applied is not None and applied.iterations == before else None
+    declared = body.mechanisms.get(mechanism) if body is not None else None
+    if declared is not None and was == declared.password.ref and declared.iterations in (None, before):
+        was = None  # the password is set again, because a login failed: another client changed it
+    operation_type: OperationType = DELETE
+    args = ScramArgs(resource.name, mechanism.value, was)
+    if declared is not None:
+        operation_type = UPSERT
+        iterations = find_planned_iterations(declared, before, applied)
+        args = UpsertScramArgs(
+            resource.name, mechanism.value, was, iterations=iterations, password=declared.password.ref
+        )
+    op = Operation(
+        f"{operation_type.name}:{resource}/{mechanism.value}",
+        operation_type.name,
+        resource,
+        args,
+        {mechanism.value: before},
+    )
+    return with_inverse(operation_type, op)

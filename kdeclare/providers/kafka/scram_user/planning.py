@@ -1,0 +1,147 @@
+"""Planning hooks for SCRAM users: hidden credentials, and the credential that kdeclare itself uses."""
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import replace
+
+from kdeclare.core.diagnostics import Diagnostic, denied, warning
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.operations.operation import Operation
+from kdeclare.core.plans.plan_hooks import PlanInputs
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import DesiredResource, Difference
+from kdeclare.core.resources.owned_record import OwnedRecord, narrow_record
+from kdeclare.providers.kafka.connection import KafkaConnection
+from kdeclare.providers.kafka.live import ClusterInfo, KafkaState
+from kdeclare.providers.kafka.scram_user.collector import ScramState
+from kdeclare.providers.kafka.scram_user.credential import Mechanism
+from kdeclare.providers.kafka.scram_user.diff import ScramUserRecord, diff_scram_user, find_mechanism
+from kdeclare.providers.kafka.scram_user.fleet import SCRAM_USER as SCRAM_USER
+from kdeclare.providers.kafka.scram_user.operations import DeleteScram, ScramArgs
+from kdeclare.providers.kafka.scram_user.spec import ScramUserBody
+
+_LAST = "kdeclare connects with this credential, so it changes last"
+
+
+class ScramPlanning:
+    """The SCRAM users of one plan."""
+
+    def __init__(self, inputs: PlanInputs) -> None:
+        """Prepare the hooks of a plan."""
+        self._live = inputs.live.find(ScramState)
+        self._cluster = inputs.live.get(KafkaState).cluster
+        self._connection = inputs.connections.get(KafkaConnection).cluster
+
+    def withhold(
+        self, resource: ResourceId, desired: DesiredResource | None, owned: OwnedRecord | None
+    ) -> Difference | None:
+        """Leave a user unchanged if the principal cannot describe credentials."""
+        if resource.kind != SCRAM_USER or self._live is None or self._live.is_visible:
+            return None
+        return Difference(None, owned, diagnostics=(_report_hidden(resource, desired),))
+
+    def review_difference(
+        self,
+        resource: ResourceId,
+        desired: DesiredResource | None,
+        owned: OwnedRecord | None,
+        difference: Difference,
+    ) -> Difference:
+        """If the manifest requests it, log in with the declared passwords. Set wrong passwords again."""
+        if desired is None or resource.kind != SCRAM_USER or self._live is None:
+            return difference
+        if not desired.get_body(ScramUserBody).verify_login:
+            return difference
+        record = narrow_record(owned, ScramUserRecord)
+        try:
+            logins = self._check_logins(desired, difference)
+        except Fault as fault:
+            diagnostics = (*difference.diagnostics, _warn_no_login(desired, fault))
+            return difference.with_diagnostics(diagnostics)
+        return diff_scram_user(resource, desired, self._live, record, logins)
+
+    def _check_logins(self, desired: DesiredResource, difference: Difference) -> Mapping[Mechanism, bool]:
+        """Return the results for the credentials that exist and that the plan does not change."""
+        assert self._live is not None
+        changed = (
+            {find_mechanism(field) for field in difference.change.fields} if difference.change else set()
+        )
+        return {
+            mechanism: self._connection.can_log_in(desired.id.name, mechanism, item.password.value)
+            for mechanism, item in desired.get_body(ScramUserBody).mechanisms.items()
+            if mechanism in self._live.of(desired.id.name) and mechanism not in changed
+        }
+
+    def warn_own_credential(self, operations: Sequence[Operation]) -> Iterator[Diagnostic]:
+        """Warn if the plan changes the credential that kdeclare connects with."""
+        for op in operations:
+            if is_own_credential(op, self._cluster):
+                yield _warn_own_credential(op, self._cluster)
+
+    def run_own_credential_last(self, operations: tuple[Operation, ...]) -> tuple[Operation, ...]:
+        """Let the change of kdeclare's own credential follow all other operations.
+
+        Connections that are open continue to work, but new connections need the new password.
+        """
+        own_ids = {op.id for op in operations if is_own_credential(op, self._cluster)}
+        if not own_ids:
+            return operations
+        others = {op.id: _LAST for op in operations if op.id not in own_ids}
+        return tuple(
+            replace(op, follows={**others, **op.follows}) if op.id in own_ids else op for op in operations
+        )
+
+    def count_unmanaged(self, known: Set[str]) -> int:
+        """Count the users with credentials that are neither declared nor owned."""
+        users = self._live.users if self._live is not None else ()
+        return sum(f"{SCRAM_USER}/{user}" not in known for user in users)
+
+
+def is_own_credential(op: Operation, cluster: ClusterInfo) -> bool:
+    """Return whether an operation changes the credential that kdeclare connects with."""
+    args = op.args
+    return (
+        isinstance(args, ScramArgs)
+        and cluster.principal == f"User:{args.user}"
+        and cluster.sasl_mechanism == args.mechanism
+    )
+
+
+def _warn_own_credential(op: Operation, cluster: ClusterInfo) -> Diagnostic:
+    is_deletion = op.verb == DeleteScram.name
+    return warning(
+        "own-credential",
+        "Own credential changes",
+        f"kdeclare connects as {cluster.principal} with {cluster.sasl_mechanism}. This plan "
+        f"{'deletes' if is_deletion else 'changes'} that credential as its last operation, and kdeclare "
+        f"{'can no longer connect' if is_deletion else 'then needs the new password to connect'}.",
+        hint="Connect as another user if you do not intend this."
+        if is_deletion
+        else "Update the client properties of kdeclare with the new password right after the apply.",
+        resource=str(op.resource),
+    )
+
+
+def _warn_no_login(desired: DesiredResource, fault: Fault) -> Diagnostic:
+    return warning(
+        "password-unverified",
+        "Password not verified",
+        f"{desired.id} has verify: login, but kdeclare could not log in to check its passwords: "
+        f"{fault.message}.",
+        hint="Connect to a listener with SASL that allows the mechanism, or remove verify: login.",
+        place=desired.source,
+        resource=str(desired.id),
+    )
+
+
+def _report_hidden(resource: ResourceId, desired: DesiredResource | None) -> Diagnostic:
+    make_diagnostic, outcome = (
+        (denied, "is left unchanged") if desired else (warning, "is left unchanged and stays owned")
+    )
+    return make_diagnostic(
+        "not-visible",
+        "Credentials not visible",
+        f"{resource} {outcome}: without Describe on the cluster, kdeclare cannot see its credentials.",
+        hint="Request Describe and Alter on the cluster.",
+        place=desired.source if desired else None,
+        resource=str(resource),
+    )
