@@ -138,6 +138,7 @@ class ClusterInfo:
     principal: the principal that brokers authenticate kdeclare as (``User:alice``). None without
         authentication, and None with a TLS certificate: only the brokers know which principal a certificate
         stands for.
+    sasl_mechanism: the SASL mechanism that kdeclare authenticates with; None without SASL.
     version: the Kafka release of the cluster's metadata version (``4.1``), or None if unknown.
     """
 
@@ -146,6 +147,7 @@ class ClusterInfo:
     rf_guard: bool = True
     principal: str | None = None
     version: str | None = None
+    sasl_mechanism: str | None = None
 
     @property
     def serving_broker_ids(self) -> frozenset[int]:

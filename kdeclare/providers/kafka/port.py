@@ -16,6 +16,7 @@ from kdeclare.core.resources.changes import FieldOp
 from kdeclare.providers.kafka.client_quota.entity import QuotaEntity
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import ClusterInfo, ConfigEntry, Move, Topic
+from kdeclare.providers.kafka.scram_user.credential import Credentials, Mechanism
 
 CLUSTER_AUTHORIZATION_FAILED = "CLUSTER_AUTHORIZATION_FAILED"
 TOPIC_AUTHORIZATION_FAILED = "TOPIC_AUTHORIZATION_FAILED"
@@ -124,6 +125,23 @@ class NewPartitions(TopicArgs):
 
     total: Count
     assignments: tuple[Replicas, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScramUpsertion:
+    """A new password. iterations: the PBKDF2 iterations of the salted hash that brokers store."""
+
+    iterations: int
+    password: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ScramAlteration:
+    """The change to one SCRAM credential. upsertion: None deletes the credential."""
+
+    user: str
+    mechanism: Mechanism
+    upsertion: ScramUpsertion | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,6 +303,21 @@ class Cluster(Protocol):
         self, items: Mapping[QuotaEntity, Mapping[str, float | None]], *, validate_only: bool = False
     ) -> Mapping[QuotaEntity, Result]:
         """Set limits by key (AlterClientQuotas). None removes a limit. Each entity is changed atomically."""
+
+    def scram_users(self, users: Sequence[str] | None = None) -> Mapping[str, Credentials]:
+        """Return the SCRAM credentials of these users, or of all users if ``users`` is None.
+
+        Users without credentials are missing. Uses DescribeUserScramCredentials (KIP-554).
+        """
+
+    def can_log_in(self, user: str, mechanism: Mechanism, password: str) -> bool:
+        """Return whether brokers accept a SCRAM password. Raises Fault if this cannot be checked."""
+
+    def alter_scram_users(self, items: Sequence[ScramAlteration]) -> Mapping[str, Result]:
+        """Set and delete SCRAM credentials (AlterUserScramCredentials), and return the results by user.
+
+        If the request contains a user twice, brokers reject both changes with DUPLICATE_RESOURCE.
+        """
 
     def reassign(
         self,

@@ -15,6 +15,7 @@ from kdeclare.providers.kafka.client import configs as _configs
 from kdeclare.providers.kafka.client import log_dirs as _log_dirs
 from kdeclare.providers.kafka.client import quotas as _quotas
 from kdeclare.providers.kafka.client import reassignments as _reassignments
+from kdeclare.providers.kafka.client import scram as _scram
 from kdeclare.providers.kafka.client import topics as _topics
 from kdeclare.providers.kafka.client.describe_cluster import describe_cluster, examine_broker
 from kdeclare.providers.kafka.client.freshness import Freshness
@@ -33,8 +34,10 @@ from kdeclare.providers.kafka.port import (
     LogDir,
     NewPartitions,
     NewTopic,
+    ScramAlteration,
     require_all_configs,
 )
+from kdeclare.providers.kafka.scram_user.credential import Credentials, Mechanism
 
 
 class KafkaCluster:
@@ -48,16 +51,25 @@ class KafkaCluster:
         wire: Wire,
         diagnostics: tuple[Diagnostic, ...] = (),
         principal: str | None = None,
+        sasl_mechanism: str | None = None,
+        log_in: Callable[[str, str, str], bool] | None = None,
     ) -> None:
-        """Use the open connections of ``wire``. principal: the client's principal; None if it is unknown."""
+        """Use the open connections of ``wire``.
+
+        principal, sasl_mechanism: see `ClusterInfo`. log_in: checks a user, a mechanism and a password.
+        """
         self._wire = wire
         self._principal = principal
+        self._sasl_mechanism = sasl_mechanism
+        self._log_in = log_in
         self._freshness = Freshness(wire)
         self.diagnostics = diagnostics
 
     def describe(self) -> ClusterInfo:
         """Send DescribeCluster (KIP-700). Version 2 and later also return fenced brokers (KIP-1073)."""
-        return replace(describe_cluster(self._wire), principal=self._principal)
+        return replace(
+            describe_cluster(self._wire), principal=self._principal, sasl_mechanism=self._sasl_mechanism
+        )
 
     def deadline_s(self) -> float:
         """Return the timeout that requests send to brokers, in seconds; see `Wire.request_timeout_ms`."""
@@ -143,6 +155,21 @@ class KafkaCluster:
         """Send AlterClientQuotas (KIP-546)."""
         with self._mark_written():
             return _quotas.alter_quotas(self._wire, items, validate_only)
+
+    def scram_users(self, users: Sequence[str] | None = None) -> Mapping[str, Credentials]:
+        """Send DescribeUserScramCredentials (KIP-554) to brokers that are up to date."""
+        return _scram.describe_scram_users(self._wire, self._freshness, users)
+
+    def can_log_in(self, user: str, mechanism: Mechanism, password: str) -> bool:
+        """Open a connection with this password, and close it."""
+        if self._log_in is None:
+            raise Fault("LOGIN_NOT_POSSIBLE", "this connection cannot check passwords")
+        return self._log_in(user, mechanism.value, password)
+
+    def alter_scram_users(self, items: Sequence[ScramAlteration]) -> Mapping[str, Result]:
+        """Send AlterUserScramCredentials (KIP-554)."""
+        with self._mark_written():
+            return _scram.alter_scram_users(self._wire, items)
 
     def reassign(
         self,
@@ -336,6 +363,20 @@ class RetryingCluster:
             lambda rest: self._cluster.alter_quotas(
                 {entity: items[entity] for entity in rest}, validate_only=validate_only
             ),
+        )
+
+    def scram_users(self, users: Sequence[str] | None = None) -> Mapping[str, Credentials]:
+        """See `Cluster.scram_users`."""
+        return self._policy.whole("scram_users", lambda: self._cluster.scram_users(users))
+
+    def can_log_in(self, user: str, mechanism: Mechanism, password: str) -> bool:
+        """See `Cluster.can_log_in`."""
+        return self._policy.whole("can_log_in", lambda: self._cluster.can_log_in(user, mechanism, password))
+
+    def alter_scram_users(self, items: Sequence[ScramAlteration]) -> Mapping[str, Result]:
+        """See `Cluster.alter_scram_users`."""
+        return self._send_with_retries(
+            "alter_scram_users", items, lambda item: item.user, self._cluster.alter_scram_users
         )
 
     def reassign(

@@ -5,6 +5,7 @@ import re
 import threading
 import time
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kdeclare.core.diagnostics import KdeclareError, error
@@ -18,6 +19,7 @@ from kdeclare.providers.kafka.client.connection_problems import (
     is_closed_by_peer,
     probe_protocol,
 )
+from kdeclare.providers.kafka.client.login import can_log_in
 from kdeclare.providers.kafka.client.properties import build_client_arguments, resolve_config_providers
 from kdeclare.providers.kafka.client.wire import Wire
 
@@ -85,7 +87,13 @@ def connect(
         wire.close()
         raise
     user = arguments.get("sasl_plain_username")
-    return KafkaCluster(wire, warnings, f"User:{user}" if user else None)
+    return KafkaCluster(
+        wire,
+        warnings,
+        f"User:{user}" if user else None,
+        arguments.get("sasl_mechanism"),
+        partial(can_log_in, ",".join(servers), client_config),
+    )
 
 
 def _silence_client_log() -> None:

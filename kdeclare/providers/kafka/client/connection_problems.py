@@ -78,6 +78,8 @@ def build_unreachable_error(problems: Mapping[str, AddressProblem]) -> KdeclareE
 
 _ADDRESS_HINT = "Check --bootstrap-server, and that the brokers are up."
 _SECURITY_HINT = "Check security.protocol in the client properties (--command-config)."
+AUTHENTICATION_FAILED = "authentication failed"
+"""The start of a problem if the brokers reject the name or the password."""
 _LOGIN_HINT = "Check sasl.mechanism and the name and password in sasl.jaas.config."
 _MECHANISM_HINT = "Check sasl.mechanism: it must be among sasl.enabled.mechanisms of the brokers."
 _TRUST_HINT = "Check ssl.truststore.location: it must contain the CA that signed the brokers' certificate."
@@ -128,7 +130,7 @@ def _explain_login(exc: BaseException, text: str) -> AddressProblem | None:
     if isinstance(exc, client_errors.SaslAuthenticationFailedError):
         reason = re.sub(r"^\w+Error: ", "", text)
         reason = re.sub(r"^Authentication failed(: | during authentication due to )", "", reason)
-        return AddressProblem(f"authentication failed: {reason}", _LOGIN_HINT)
+        return AddressProblem(f"{AUTHENTICATION_FAILED}: {reason}", _LOGIN_HINT)
     if isinstance(exc, client_errors.UnsupportedSaslMechanismError):
         return AddressProblem("the broker does not offer this SASL mechanism", _MECHANISM_HINT)
     if isinstance(exc, client_errors.IllegalSaslStateError):

@@ -17,8 +17,10 @@ from kdeclare.providers.kafka.port import (
     LogDir,
     NewPartitions,
     NewTopic,
+    ScramAlteration,
     require_all_configs,
 )
+from kdeclare.providers.kafka.scram_user.credential import Credentials, Mechanism
 from kdeclare.providers.kafka.testing.configs import MAX_VALUE_LENGTH
 from kdeclare.providers.kafka.testing.configs import ConfigStore as ConfigStore
 from kdeclare.providers.kafka.testing.controls import Call, ClusterControls
@@ -58,6 +60,8 @@ class RequestHandler(ClusterControls):
         change_item: Callable[[Item], R],
         duplicate_message: str,
         validate_only: bool = False,
+        *,
+        duplicate_error: str = "INVALID_REQUEST",
     ) -> dict[K, Fault | R]:
         """Call ``change_item`` for each item. Refuse all occurrences of an item that is listed twice."""
         counts = Counter(get_key(item) for item in items)
@@ -67,7 +71,7 @@ class RequestHandler(ClusterControls):
             for item in items:
                 name = get_key(item)
                 if counts[name] > 1:
-                    results[name] = Fault("INVALID_REQUEST", duplicate_message)
+                    results[name] = Fault(duplicate_error, duplicate_message)
                 elif format_key(name) in refused:
                     results[name] = refused[format_key(name)]
                 else:
@@ -129,7 +133,9 @@ class MemoryCluster(RequestHandler):
     def _build_info(self) -> ClusterInfo:
         brokers = sorted(self._state.brokers.values(), key=lambda b: b.id)
         listed_brokers = tuple(Broker(b.id, "localhost", 9092 + b.id, b.rack, b.fenced) for b in brokers)
-        return ClusterInfo(self._cluster_id, listed_brokers, self.rf_guard, self.principal, VERSION)
+        return ClusterInfo(
+            self._cluster_id, listed_brokers, self.rf_guard, self.principal, VERSION, self.sasl_mechanism
+        )
 
     def deadline_s(self) -> float:
         """See `Cluster.deadline_s`.
@@ -407,6 +413,30 @@ class MemoryCluster(RequestHandler):
             lambda e: self._state.alter_quota(e, items[e], validate_only=validate_only),
             "",
             validate_only,
+        )
+
+    def scram_users(self, users: Sequence[str] | None = None) -> Mapping[str, Credentials]:
+        """See `Cluster.scram_users`."""
+        with self._lock:
+            return self._handle_read("scram_users", users or (), lambda: self._state.scram.list_users(users))
+
+    def can_log_in(self, user: str, mechanism: Mechanism, password: str) -> bool:
+        """See `Cluster.can_log_in`."""
+        with self._lock:
+            return self._handle_read(
+                "can_log_in", (user,), lambda: self._state.scram.can_log_in(user, mechanism, password)
+            )
+
+    def alter_scram_users(self, items: Sequence[ScramAlteration]) -> Mapping[str, Result]:
+        """See `Cluster.alter_scram_users`."""
+        return self._handle_change(
+            "alter_scram_users",
+            items,
+            lambda item: item.user,
+            str,
+            lambda item: self._state.scram.alter(item),
+            "A user credential cannot be altered twice in the same request",
+            duplicate_error="DUPLICATE_RESOURCE",
         )
 
     def reassign(

@@ -26,6 +26,7 @@ from kdeclare.providers.kafka.testing.partitions import (
     needs_unclean_election,
     start_reassignment,
 )
+from kdeclare.providers.kafka.testing.scram import ScramStore
 from kdeclare.providers.kafka.testing.topics import BrokerState, TopicStore
 
 _EPSILON = 1e-6
@@ -88,12 +89,14 @@ class Controller(TopicStore):
     stalled: brokers on which replicas that are being added make no progress.
     usable: free bytes on each broker's disk. Brokers that are not in the mapping do not report free bytes.
     quotas: the limits of each entity that has limits.
+    scram: the SCRAM credentials of users.
     """
 
     move_ticks: int = 0
     stalled: set[int] = field(default_factory=set)
     usable: dict[int, int] = field(default_factory=dict)
     quotas: dict[QuotaEntity, dict[str, float]] = field(default_factory=dict)
+    scram: ScramStore = field(default_factory=ScramStore)
 
     # moves
 

@@ -30,6 +30,7 @@ MUTATING_METHODS = frozenset(
         "create_partitions",
         "alter_configs",
         "alter_quotas",
+        "alter_scram_users",
         "reassign",
         "elect_leaders",
         "move_log_dirs",
@@ -67,7 +68,7 @@ class ClusterControls:
         validate-only requests use the current state.
     topic_ids: whether the brokers support topic ids (KIP-516).
     rf_guard: whether the brokers support AllowReplicationFactorChange (KIP-860).
-    principal: the principal of the client. Tests can set it.
+    principal, sasl_mechanism: the principal of the client and how it authenticates. Tests can set both.
     hidden: topics that the client is not allowed to describe. Tests can set them.
     elr: whether eligible leader replicas are enabled, as in a freshly formatted cluster since 4.1. The
         cluster then has a cluster-wide ``min.insync.replicas`` of 1 that cannot be deleted.
@@ -124,6 +125,7 @@ class ClusterControls:
         self.topic_ids = topic_ids
         self.rf_guard = rf_guard
         self.principal: str | None = None
+        self.sasl_mechanism: str | None = None
         self.hidden: frozenset[str] = frozenset()
         self.tick_on_poll = tick_on_poll
         self.stale_reads = stale_reads
@@ -250,7 +252,11 @@ class ClusterControls:
             brokers = {str(b.id): asdict(b) for b in self._state.brokers.values()}
             quotas = {str(entity): dict(limits) for entity, limits in self._state.quotas.items()}
             sections = {"brokers": brokers, "configs": configs, "topics": topics}
-            return sections | ({"quotas": dict(sorted(quotas.items()))} if quotas else {})
+            if quotas:
+                sections["quotas"] = dict(sorted(quotas.items()))
+            if self._state.scram:
+                sections["scram"] = self._state.scram.describe()
+            return sections
 
     def requests(self, method: str | None = None) -> list[Call]:
         """Return the logged requests of one method; without an argument, all mutating requests."""
