@@ -13,6 +13,7 @@ _NAV: Mapping[str, Sequence[str]] = {
         "docs/reference/*",
         "docs/errors",
         "docs/client-quotas",
+        "docs/scram-users",
         "docs/groups-and-metrics",
         "docs/pages",
         "docs/glossary",

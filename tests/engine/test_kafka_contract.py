@@ -207,6 +207,36 @@ class TestClientMetrics(KafkaContract):
     elsewhere = (subscription("changed", "org.other."),)
 
 
+def scram_user(name: str, iterations: int | None = None, **passwords: str) -> Declared:
+    """Declare a user. The keys are the digest sizes of the mechanisms, such as ``sha512``."""
+    more: Json = {} if iterations is None else {"iterations": iterations}
+    mechanisms = {f"SCRAM-SHA-{key[-3:]}": {"password": text, **more} for key, text in passwords.items()}
+    return Declared("ScramUser", name, {"mechanisms": mechanisms}, {"team": name})
+
+
+class TestScramUsers(KafkaContract):
+    """SCRAM users. A user exists as long as it has credentials, so all changes are updates.
+
+    Passwords cannot be read, so a password that another client set cannot be restored, and importing a user
+    does not find its password.
+    """
+
+    provider = select_kinds("ScramUser")
+    actions = frozenset({Action.UPDATE})
+    before = (
+        scram_user("changed", sha512="${env.OLD}", sha256="${env.OLD}"),
+        scram_user("gone", sha256="${env.OLD}"),
+        scram_user("same", sha512="${env.OLD}"),
+    )
+    after = (
+        scram_user("changed", sha512="${env.NEW}"),
+        scram_user("new", sha512="${env.NEW}", sha256="${env.NEW}"),
+        scram_user("same", sha512="${env.OLD}"),
+    )
+    elsewhere = (scram_user("changed", 16_000, sha512="${env.OLD}"),)
+    secrets: ClassVar[Mapping[str, str]] = {"${env.OLD}": "old-secret-123", "${env.NEW}": "new-secret-456"}
+
+
 def reassignment(name: str, *wanted: tuple[str, int, Sequence[int]], **more: Json) -> Declared:
     partitions: list[Json] = [
         {"topic": topic, "partition": n, "replicas": list(replicas)} for topic, n, replicas in wanted

@@ -19,6 +19,7 @@ from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.listed_configs.collector import LISTED_CONFIGS
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.port import ConfigQuery
+from kdeclare.providers.kafka.scram_user.collector import SCRAM_USERS
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.connections import connections_to
 
@@ -131,13 +132,15 @@ def test_workers_are_read_by_collector_of_connect() -> None:
 
 
 def test_built_in_providers_have_collectors() -> None:
-    cluster, quotas, listed_configs, workers = load_collectors()
+    cluster, quotas, listed_configs, scram_users, workers = load_collectors()
     assert cluster.codec is not None, "fleets compare what it reads"
     assert quotas.codec is not None, "fleets compare what it reads"
     assert cluster == replace(CLUSTER, codec=cluster.codec)
     assert quotas == replace(QUOTAS, codec=quotas.codec)
     assert listed_configs.codec is not None, "fleets compare what it reads"
     assert listed_configs == replace(LISTED_CONFIGS, codec=listed_configs.codec)
+    assert scram_users.codec is not None, "fleets compare what it reads"
+    assert scram_users == replace(SCRAM_USERS, codec=scram_users.codec)
     assert workers == WORKERS
 
 

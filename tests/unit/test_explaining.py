@@ -8,6 +8,7 @@ from kdeclare.core.live.faults import Explanation, Fault, FaultCause
 from kdeclare.core.operations.operation import Arguments, Operation
 from kdeclare.core.provider.registry import OPERATION_TYPES, UnknownOperationType, get_operation_type
 from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.secrets.secret_refs import SecretRef
 from kdeclare.providers.connect.client.port import NOT_AUTHORIZED
 from kdeclare.providers.connect.operations import PatchWorkersArgs
 from kdeclare.providers.connect.worker_state import WorkerGroup
@@ -24,6 +25,7 @@ from kdeclare.providers.kafka.reassignment.operations.arguments import (
     RelocateArgs,
     ThrottleArgs,
 )
+from kdeclare.providers.kafka.scram_user.operations import ScramArgs, UpsertScramArgs
 
 OF_BROKERS = AlterConfigsArgs("BROKER", "", ())
 ARGUMENTS: Mapping[type[Arguments], Arguments] = {
@@ -39,6 +41,8 @@ ARGUMENTS: Mapping[type[Arguments], Arguments] = {
         RelocateArgs({}),
         ThrottleArgs({}, ()),
         AlterQuotaArgs({"user": "alice"}, ()),
+        ScramArgs("alice", "SCRAM-SHA-512"),
+        UpsertScramArgs("alice", "SCRAM-SHA-512", iterations=4096, password=SecretRef("hash", "${env.P}")),
         PatchWorkersArgs(WorkerGroup(("https://a",)), ()),
     )
 }

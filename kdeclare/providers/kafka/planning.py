@@ -42,6 +42,7 @@ from kdeclare.providers.kafka.reassignment.placement_request import (
     check_placement_conflicts,
     collect_excluded_brokers,
 )
+from kdeclare.providers.kafka.scram_user.planning import SCRAM_USER, ScramPlanning
 from kdeclare.providers.kafka.topic.diff import MOVE_IN_FLIGHT
 from kdeclare.providers.kafka.topic.operations import check_renames, order_colliding_names
 
@@ -62,6 +63,7 @@ class KafkaPlanning(PlanHooks):
         self._pending_cleanup = get_move_cleanup(inputs.state)
         self._shared_load: LoadAwarePlacer | None = None
         self._quotas = QuotaPlanning(inputs)
+        self._scram = ScramPlanning(inputs)
 
     @cached_property
     def _foreign_move_topics(self) -> Set[str]:
@@ -85,12 +87,13 @@ class KafkaPlanning(PlanHooks):
         self, resource: ResourceId, desired: DesiredResource | None, owned: OwnedRecord | None
     ) -> Difference | None:
         """Leave topics and quotas unchanged if the principal cannot describe them."""
-        if not self._live.hidden:
-            return self._quotas.withhold(resource, desired, owned)
-        hidden_topics = sorted(self._build_selection(resource, desired, owned).topics & self._live.hidden)
-        if hidden_topics:
-            return _leave_hidden(resource, desired, owned, hidden_topics)
-        return self._quotas.withhold(resource, desired, owned)
+        if self._live.hidden:
+            hidden_topics = sorted(self._build_selection(resource, desired, owned).topics & self._live.hidden)
+            if hidden_topics:
+                return _leave_hidden(resource, desired, owned, hidden_topics)
+        return self._quotas.withhold(resource, desired, owned) or self._scram.withhold(
+            resource, desired, owned
+        )
 
     def review_difference(
         self,
@@ -104,6 +107,8 @@ class KafkaPlanning(PlanHooks):
             difference = self._permit_moving(resource, desired, owned, difference)
         if resource in self._inputs.pending:
             return _hold_back(resource, owned, difference)
+        if resource.kind == SCRAM_USER:
+            return self._scram.review_difference(resource, desired, owned, difference)
         return self._quotas.review_difference(resource, desired, owned, difference)
 
     def refine(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
@@ -120,6 +125,7 @@ class KafkaPlanning(PlanHooks):
         if not inputs.by_hand:  # For ad hoc requests, the brokers report colliding names.
             operations, collisions = order_colliding_names(operations, live.topics)
             problems += [*collisions, *check_renames(compared, collisions)]
+        problems += self._scram.warn_own_credential(operations)
         return PlanStep(operations, tuple(problems))
 
     def settle(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
@@ -150,7 +156,7 @@ class KafkaPlanning(PlanHooks):
         if self._shared_load is not None and self._shared_load.has_moved:
             racks = explain_rack_layout(self._live.cluster.brokers)
             findings += [info("racks", "Uneven rack layout", text) for text in racks]
-        return PlanStep(operations, tuple(findings))
+        return PlanStep(self._scram.run_own_credential_last(operations), tuple(findings))
 
     def locate_members(self, operations: Sequence[Operation]) -> Mapping[int, str]:
         """Return the racks by broker id. The mapping is empty if no operation places replicas."""
@@ -167,7 +173,7 @@ class KafkaPlanning(PlanHooks):
         unmanaged = sum(f"Topic/{topic.name}" not in known for topic in topics)
         listed = self._inputs.live.find(ListedConfigsState)
         unmanaged += 0 if listed is None else count_unmanaged_configs(listed, known)
-        return unmanaged + self._quotas.count_unmanaged()
+        return unmanaged + self._quotas.count_unmanaged() + self._scram.count_unmanaged(known)
 
     def _build_selection(
         self, resource: ResourceId, desired: DesiredResource | None, owned: OwnedRecord | None

@@ -60,6 +60,10 @@ from kdeclare.providers.kafka.reassignment.operations.throttle import ClearThrot
 from kdeclare.providers.kafka.reassignment.pace import REASSIGNMENTS
 from kdeclare.providers.kafka.reassignment.placement_request import check_placement_conflicts
 from kdeclare.providers.kafka.reassignment.plan_section import build_moves_section
+from kdeclare.providers.kafka.scram_user.collector import SCRAM_USERS
+from kdeclare.providers.kafka.scram_user.fleet import ScramCodec
+from kdeclare.providers.kafka.scram_user.kind import ScramUserKind
+from kdeclare.providers.kafka.scram_user.operations import DELETE, UPSERT
 from kdeclare.providers.kafka.topic.kind import TopicKind
 from kdeclare.providers.kafka.topic.operations import check_colliding_names
 
@@ -82,7 +86,7 @@ def find_invisible(connections: Connections, writes: Sequence[PendingWrite]) -> 
     )
     try:
         live = LiveState(observe(cluster, CLUSTER.merge(selections) or KafkaSelection()))
-        for collector in (QUOTAS, LISTED_CONFIGS):
+        for collector in (QUOTAS, LISTED_CONFIGS, SCRAM_USERS):
             part = collector.collect(connections, selections)
             live = live if part is None else live.with_part(part)
     except Fault as fault:
@@ -195,6 +199,7 @@ PROVIDER = Provider(
         ClientQuotaKind(),
         GroupConfigKind(),
         ClientMetricsKind(),
+        ScramUserKind(),
     ),
     operation_types=(
         CreateTopic(),
@@ -209,6 +214,8 @@ PROVIDER = Provider(
         RelocateReplicas(),
         AwaitMoves(),
         AlterQuota(),
+        UPSERT,
+        DELETE,
     ),
     connection=CONNECTION,
     examine=_examine,
@@ -216,6 +223,7 @@ PROVIDER = Provider(
         replace(CLUSTER, codec=KafkaCodec()),
         replace(QUOTAS, codec=QuotaCodec()),
         replace(LISTED_CONFIGS, codec=ListedConfigsCodec()),
+        replace(SCRAM_USERS, codec=ScramCodec()),
     ),
     plan_settings=REASSIGNMENTS,
     start_plan=KafkaPlanning,

@@ -153,6 +153,7 @@ def test_providers_are_loaded_after_their_dependencies() -> None:
         "ClientQuota",
         "GroupConfig",
         "ClientMetrics",
+        "ScramUser",
         "ConnectWorkerConfig",
     ]
 

@@ -29,7 +29,7 @@ class ScramPlanning:
         """Prepare the hooks of a plan."""
         self._live = inputs.live.find(ScramState)
         self._cluster = inputs.live.get(KafkaState).cluster
-        self._connection = inputs.connections.get(KafkaConnection).cluster
+        self._connections = inputs.connections
 
     def withhold(
         self, resource: ResourceId, desired: DesiredResource | None, owned: OwnedRecord | None
@@ -66,9 +66,13 @@ class ScramPlanning:
             {find_mechanism(field) for field in difference.change.fields} if difference.change else set()
         )
         return {
-            mechanism: self._connection.can_log_in(desired.id.name, mechanism, item.password.value)
+            mechanism: self._connections.get(KafkaConnection).cluster.can_log_in(
+                desired.id.name, mechanism, item.password.value
+            )
             for mechanism, item in desired.get_body(ScramUserBody).mechanisms.items()
-            if mechanism in self._live.of(desired.id.name) and mechanism not in changed
+            if item.password.value  # a fleet audit does not have the passwords
+            and mechanism in self._live.of(desired.id.name)
+            and mechanism not in changed
         }
 
     def warn_own_credential(self, operations: Sequence[Operation]) -> Iterator[Diagnostic]:
