@@ -66,6 +66,7 @@ def _read_module(file: Path) -> Iterator[Text]:
         text = " / ".join(filter(None, (render(part) for part in diagnostic.parts)))
         yield Text(name, diagnostic.line, TextKind.DIAGNOSTIC, text)
         documented |= {id(node) for part in diagnostic.parts for node in ast.walk(part)}
+    documented |= {id(node) for node in _find_types(tree)}
     inner = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant | ast.JoinedStr) and id(node) not in documented | inner:
@@ -115,6 +116,18 @@ def _find_bodies(tree: ast.AST) -> Iterator[list[ast.stmt]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             yield node.body
+
+
+def _find_types(tree: ast.AST) -> Iterator[ast.expr]:
+    """Yield the type expressions of a module that can be strings: annotations, and the types of casts."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.arg(annotation=ast.expr() as annotation) | ast.AnnAssign(annotation=annotation):
+                yield annotation
+            case ast.FunctionDef(returns=ast.expr() as returns):
+                yield returns
+            case ast.Call(func=ast.Name(id="cast"), args=[type_, _]):
+                yield type_
 
 
 @dataclass(frozen=True)

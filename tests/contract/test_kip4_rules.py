@@ -143,7 +143,7 @@ def test_last_of_several_instructions_applies_with_warning(commands: TopicComman
     entries = ", ".join(f"{{topic: {commands.name}, partitions: {count}}}" for count in (9, 2))
     (commands.line.folder / "twice.yaml").write_text(f"topics: [{entries}]\n")
     ran = commands("alter", "--from-file", "twice.yaml")
-    assert f"Topic '{commands.name}' was requested several times; the last request applies." in ran.out
+    assert f"Topic '{commands.name}' was requested several times. kdeclare uses only the last" in ran.out
     commands.eventually(lambda found: len(found) == 2)
 
 

@@ -103,9 +103,9 @@ def test_min_isr_above_factor_is_warned_of_and_applied() -> None:
     (diagnostic,) = plan.diagnostics
     assert (diagnostic.code, diagnostic.severity) == ("min-isr-above-factor", Severity.WARNING)
     assert diagnostic.detail == (
-        "'t' requires 5 in-sync replicas, but its replication factor is 3. Kafka 4.3 then requires all "
-        "replicas to be in sync, so producers with acks=all cannot write while one replica is down. On older "
-        "brokers, they may never be able to write."
+        "Topic 't' requires 5 in-sync replicas, but its replication factor is 3. With Kafka 4.3, producers "
+        "with acks=all cannot write to the topic while any replica is out of sync. With older brokers, such "
+        "producers may never be able to write."
     )
     assert plan_outcome(plan).exit_code is ExitCode.OK
     assert world.run(plan).complete

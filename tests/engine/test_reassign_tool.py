@@ -386,9 +386,11 @@ def test_execute_of_missing_objects_is_refused_like_kafka_tool(
     assert (refused.exit_code, tool.out) == (ExitCode.ERROR, "")
 
 
-def test_execute_to_fenced_broker_is_unknown_broker(tool: Tool) -> None:
+def test_execute_to_fenced_broker_is_refused(tool: Tool) -> None:
     tool.cluster.fence(3)
-    assert "Unknown broker id 3" in str(catch_refusal(lambda: tool.execute(MOVES)))
+    (problem,) = catch_refusal(lambda: tool.execute(MOVES)).diagnostics
+    assert (problem.code, problem.summary) == ("unknown-broker", "Broker fenced")
+    assert problem.detail.startswith("Broker 3 is registered but fenced")
 
 
 def test_execute_reports_refused_partition_and_moves_the_rest(tool: Tool) -> None:
@@ -525,9 +527,9 @@ def test_generate_of_impossible_requests_is_refused(tool: Tool) -> None:
         "The target replication factor of 3 cannot be reached because only 2 broker(s) are registered. "
     )
     none = catch_refusal(lambda: tool.generate(["foo"], [8, 9]))
-    assert none.diagnostics[0].summary == "All brokers are currently fenced"
+    assert none.diagnostics[0].summary == "No usable brokers"
     tool.generate(["foo"], [1, 2, 3, 9])
-    assert [d.detail.split(".")[0] for d in tool.diagnostics] == ["Unknown broker id 9"]
+    assert [d.detail.split(",")[0] for d in tool.diagnostics] == ["Broker 9 is not registered"]
 
 
 def test_generate_without_topics_is_empty(tool: Tool) -> None:

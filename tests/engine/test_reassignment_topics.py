@@ -479,7 +479,7 @@ def test_drain_and_target_brokers_are_contradiction() -> None:
         desired("Reassignment", "on-2", topics=["/t/"], targetBrokers=[2, 3]),
     )
     (problem,) = [d for d in plan.diagnostics if d.is_error]
-    assert "one allows no replicas on [2], and the other places replicas there" in problem.detail
+    assert "one allows no replicas on brokers [2], but the other puts replicas there" in problem.detail
 
 
 @pytest.mark.parametrize(
@@ -576,4 +576,4 @@ def test_unmatched_pattern_is_warned_of() -> None:
     assert [(d.code, d.severity) for d in plan.diagnostics if d.resource == "Reassignment/off"] == [
         ("no-such-topics", Severity.WARNING)
     ]
-    assert "No topic name matches /order/ " in plan.diagnostics[0].detail
+    assert "/order/ does not match the whole name of any topic" in plan.diagnostics[0].detail

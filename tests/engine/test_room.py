@@ -32,7 +32,7 @@ def test_move_beyond_disk_capacity_is_denied_and_names_broker() -> None:
     plan = world.plan(reassignment([3, 2]), scope=PlanScope(complete=False))
     (denial,) = [d for d in plan.diagnostics if d.is_blocking]
     assert (denial.code, plan_outcome(plan).exit_code) == ("no-room", 3)
-    assert "0.9 GiB more disk space on broker 3, which has 0.5 GiB left" in denial.detail
+    assert "0.9 GiB of additional disk space on broker 3, but the broker has only 0.5 GiB" in denial.detail
     assert not plan.operations
 
 

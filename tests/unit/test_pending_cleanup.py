@@ -71,7 +71,7 @@ def test_section_of_wrong_type_is_named(damaged: PendingCleanup) -> None:
     (found,) = problem.value.diagnostics
     assert (found.code, found.detail) == (
         "state-corrupt",
-        f"The value of '{next(iter(damaged))}' in 'leftovers' of the state has the wrong type.",
+        f"In the state, the value of '{next(iter(damaged))}' under 'leftovers' has the wrong type.",
     )
 
 

@@ -158,7 +158,7 @@ class TestStrategies:
         assert place_replicas(SIX, {"t": [(0, 2), (3, 4)]}, wish) == {"t": ((0, 1), (3, 2))}
         small = make_brokers("a", "b", "b", "b")
         assert place_replicas(small, {"t": [(0, 1, 2)]}, wish) == {"t": ((1, 2, 3),)}
-        with pytest.raises(PlacementError, match="rack a has 1, rack b has 3"):
+        with pytest.raises(PlacementError, match="1 in rack a, 3 in rack b"):
             place_replicas(small, {"t": [(0, 1, 2)]}, replace(wish, replication_factor=4))
         fresh = place_replicas(SIX, {"t": []}, PlacementRequest(6, 2, Strategy.IN_RACK))["t"]
         assert count_by_broker((r for p in fresh for r in p), range(6)) == [2] * 6
@@ -169,9 +169,9 @@ class TestStrategies:
         assert place_replicas(SIX, {"t": [(0, 3), (5, 4)]}, wish) == {"t": ((3, 2), (5, 4))}
         with pytest.raises(PlacementError, match="in rack z, but no broker is in that rack"):
             place_replicas(SIX, {"t": []}, replace(wish, racks=("b", "z")))
-        with pytest.raises(PlacementError, match="Partition 1 of t has no rack in 'racks': 1 rack is listed"):
+        with pytest.raises(PlacementError, match="'racks' lists only 1 rack, so partition 1 of t has"):
             place_replicas(SIX, {"t": []}, replace(wish, racks=("b",)))
-        with pytest.raises(PlacementError, match="3 replicas in rack b, which only has brokers for 2"):
+        with pytest.raises(PlacementError, match="3 replicas in rack b, but that rack only has broker"):
             place_replicas(SIX, {"t": []}, replace(wish, replication_factor=3))
 
     def test_strategy_static_determines_no_replicas(self) -> None:
@@ -179,7 +179,7 @@ class TestStrategies:
         assert place_replicas(SIX, {"t": [(0, 1)]}, wish) == {"t": ((0, 1),)}
         others: list[PlacementRequest] = [replace(wish, partitions=2), replace(wish, replication_factor=1)]
         for other in others:
-            with pytest.raises(PlacementError, match="do not determine the replicas of partition"):
+            with pytest.raises(PlacementError, match="of t has no valid assignment"):
                 place_replicas(SIX, {"t": [(0, 1)]}, other)
 
     def test_strategy_balanced_leaders_reorders_before_it_moves(self) -> None:
@@ -226,12 +226,12 @@ class TestRackLayout:
 
     def test_rack_layout_reports_brokers_without_rack(self) -> None:
         assert explain_rack_layout(make_brokers("a", None, "b", None)) == (
-            "Brokers 1 and 3 have no rack. Together they count as one rack.",
+            "Brokers 1 and 3 have no rack. kdeclare treats these brokers as a single rack.",
         )
 
     def test_rack_layout_reports_unequal_racks(self) -> None:
         assert explain_rack_layout(make_brokers("a", "a", "b", None)) == (
-            "Broker 3 has no rack and counts as a rack of its own.",
+            "Broker 3 has no rack. kdeclare treats the broker as a separate rack.",
             "The racks have unequal sizes: a has brokers 0 and 1; b has broker 2. When replicas are "
             "spread over racks, the brokers of rack b hold more replicas than the brokers of other racks.",
         )

@@ -83,7 +83,7 @@ def test_topic_commands_suggest_name_for_unknown_topic(shop: CommandLine, comman
 def test_topic_list_explains_malformed_pattern(shop: CommandLine) -> None:
     ran = shop("topic", "list", "*")
     assert ran.code == 1
-    assert "to match all names that begin with x, write 'x.*'" in ran.err
+    assert "To match all names that start with x, write 'x.*'" in ran.err
 
 
 def test_topic_describe_shows_partitions_and_configs(shop: CommandLine) -> None:
@@ -137,7 +137,7 @@ def test_topic_list_warns_about_unreadable_moves(shop: CommandLine) -> None:
     ran = shop("topic", "list")
     assert ran.code == 0
     assert "warning: Cannot read replica moves" in ran.err
-    assert "Request Describe on the cluster" in ran.err
+    assert "Grant kdeclare the Describe permission on the cluster" in ran.err
     document = json.loads(shop("topic", "list", "--format", "json").out)
     assert [d["code"] for d in document["diagnostics"]] == ["moves-unknown"]
     shop.cluster.faults.fail(
@@ -164,9 +164,12 @@ def test_topic_list_warns_about_unreadable_moves(shop: CommandLine) -> None:
         ("config describe --entity-type broker-loggers", "for broker-loggers, use Kafka's kafka-configs.sh"),
         ("config describe --entity-type topic", "'topic' is not an entity type"),
         ("config describe --entity-type topics --entity-default", "topics have no default entity."),
-        ("config describe --entity-type topics --broker 1", "one command can only use one entity type."),
-        ("config describe --topic orders --broker-defaults", "one command can only use one entity type."),
-        ("config describe --topic orders --entity-type brokers", "one command can only use one entity type."),
+        ("config describe --entity-type topics --broker 1", "use only one of these options in a command."),
+        ("config describe --topic orders --broker-defaults", "use only one of these options in a command."),
+        (
+            "config describe --topic orders --entity-type brokers",
+            "use only one of these options in a command.",
+        ),
         ("config describe --broker one", "'one' is not a broker id"),
         ("config describe --topic=", "a name is empty."),
     ],

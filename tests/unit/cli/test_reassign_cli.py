@@ -85,7 +85,7 @@ def test_execute_separates_stdout_and_stderr(tool: CommandLine) -> None:
         "Successfully started partition reassignment for foo-0\n"
     )
     assert "replicas.foo-0" in ran.err, "the plan goes to stderr"
-    assert "undo it with kdeclare rollback" in ran.err
+    assert "use kdeclare rollback" in ran.err
     assert tool.cluster.partition(AT).replicas == (1, 3, 2)
 
 

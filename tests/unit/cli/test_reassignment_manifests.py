@@ -73,7 +73,7 @@ def test_static_strategies_place_replicas(kdeclare: CommandLine) -> None:
         ),
         (
             {"topics": ["a"], "drain": [1], "targetBrokers": [2]},
-            "The spec has both 'drain' and 'targetBrokers'; only one of them is allowed.",
+            "The spec has both 'drain' and 'targetBrokers'. Only one of these fields is allowed.",
         ),
         (
             {"topics": ["a"], "drain": [1], "throttle": "50MB"},
@@ -88,11 +88,11 @@ def test_static_strategies_place_replicas(kdeclare: CommandLine) -> None:
         ({"topics": ["a"], "placement": {"strategy": "crossrack"}}, "Did you mean 'cross-rack'?"),
         (
             {"topics": ["a"], "placement": {"strategy": "static"}},
-            "A static strategy applies to one topic only",
+            "The strategies 'static' and 'static-in-rack' are only allowed in a Topic manifest.",
         ),
         (
             {"rebalance": True},
-            "The spec has neither 'topics' nor 'partitions'; exactly one of them is required.",
+            "The spec has neither 'topics' nor 'partitions'. Exactly one of these fields is required.",
         ),
     ],
 )

@@ -285,8 +285,8 @@ def test_fewer_partitions_than_live_block_topic() -> None:
     assert shorten_findings([changed]) == [("changed", "partitions", None, 2, 1)]
     assert changed.message == (
         "Topic 't' has 2 partitions, but the manifest declares 1. Kafka cannot remove partitions. "
-        "The manifest (topics.yaml:3:1) must be changed: declare 2 or more, or create another topic and copy "
-        "the records."
+        "The manifest (topics.yaml:3:1) must be changed: declare at least 2 partitions, or create another "
+        "topic and copy the records to that topic."
     )
     assert shorten_findings(find_findings(item, live)) == [("pending", "partitions", None, 2, 1)]
     both = find_findings(item, make_live_topic({"retention.ms": "5"}, ((1, 2), (2, 3))))
@@ -307,13 +307,13 @@ def test_blocked_finding_names_owner_and_required_change(labels: dict[str, str],
         make_desired("Topic", "t", partitions=1), labels=labels, source=SourcePosition("m/a.yaml", 4, 18)
     )
     (fewer,) = find_findings(item, make_live_topic({}, ((1, 2), (2, 3))))
-    assert f"{owner} must be changed: declare 2 or more, or create another topic" in fewer.message
+    assert f"{owner} must be changed: declare at least 2 partitions, or create another topic" in fewer.message
     (unknown,) = find_findings(
         replace(item, body=make_desired("Topic", "t", assignments={0: [9]}).body), None
     )
     assert (
-        "name the broker ids [9], which do not exist in the cluster. "
-        f"{owner} cannot be applied as it is: use the ids of existing brokers" in unknown.message
+        "contain broker ids that are not registered in the cluster: [9]. "
+        f"{owner} cannot be applied as it is: use the ids of registered brokers" in unknown.message
     )
 
 
@@ -339,7 +339,7 @@ def test_move_is_no_drift_and_blocks_conflicting_changes() -> None:
     assert find_findings(item, live, make_record(item)) == []
     (blocked,) = find_findings(make_desired("Topic", "t", replicationFactor=1), live)
     assert shorten_findings([blocked]) == [("pending", "replicationFactor", "change", 2, 1)]
-    assert "being reassigned right now" in blocked.message
+    assert "1 partition of topic 't' is being reassigned" in blocked.message
 
 
 def test_unread_declared_or_owned_resource_is_unreachable() -> None:
@@ -561,5 +561,5 @@ def test_recreated_topic_is_changed_in_addition_to_other_findings(retention: str
     assert [f.path for f in more] == ([] if retention == "1" else ["configs.retention.ms"])
     assert all("--adopt" in f.message for f in more)
     (orphan,) = find_findings(item.id, live, before)
-    assert "A different topic has its name now and is left alone" in orphan.message
+    assert "kdeclare leaves the new topic unchanged" in orphan.message
     assert find_findings(item, make_live_topic({"retention.ms": "1"}), replace(before, topicId="uuid")) == []

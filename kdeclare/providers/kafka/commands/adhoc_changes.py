@@ -218,7 +218,8 @@ def _report_existing_topic(item: AdhocTopicRequest) -> Diagnostic:
         "topic-exists",
         "Topic already exists",
         f"Topic '{item.topic}' already exists and was not changed.",
-        hint="Change it with 'kdeclare topic alter', or pass --if-not-exists to skip it.",
+        hint="Use 'kdeclare topic alter' to change the topic, or pass --if-not-exists to skip existing "
+        "topics.",
         place=item.place,
         resource=str(item.resource),
     )
@@ -228,7 +229,8 @@ def _warn_repeated(item: AdhocTopicRequest) -> Diagnostic:
     return warning(
         "asked-twice",
         "Topic requested more than once",
-        f"Topic '{item.topic}' was requested several times; the last request applies.",
+        f"Topic '{item.topic}' was requested several times. kdeclare uses only the last request.",
+        hint="Request each topic only once.",
         place=item.place,
         resource=str(item.resource),
     )
@@ -328,8 +330,8 @@ class TopicSummary:
     schema_name = "SeenDocument"
 
     partitions: int
-    factors: Annotated[tuple[int, ...], Field(description="Distinct numbers of replicas per partition.")]
-    replicas: Annotated[int, Field(description="Number of replicas of all partitions.")]
+    factors: Annotated[tuple[int, ...], Field(description="Distinct replication factors of the partitions.")]
+    replicas: Annotated[int, Field(description="Total number of replicas of the topic.")]
     in_sync: Annotated[int, Field(description="Number of replicas that the leaders report as in sync.")]
     leaderless: int
 

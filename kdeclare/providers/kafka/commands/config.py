@@ -56,7 +56,7 @@ def alter(
 ) -> ExitCode:
     """Change configs of topics, brokers, groups or client metrics.
 
-    All changes of one resource are applied atomically, and its other configs are not affected
+    All changes to a resource are applied atomically. Other configs of the resource stay unchanged
     (KIP-339).
     Pass sensitive values by reference: '${env.NAME}', '${file.PATH}'. Shows the plan and asks for
     confirmation.
@@ -74,7 +74,7 @@ def alter(
     resource_query = entities.build_query()
     if not (resource_query.names or resource_query.default):
         raise typer.BadParameter(
-            "name what to change: --topic, --broker, --broker-defaults, --group or --client-metrics.",
+            "specify a resource: --topic, --broker, --broker-defaults, --group or --client-metrics.",
             param_hint="--entity-name",
         )
     workspace, options = reach.workspace(), afterwards.options(careful.scope(), console)
@@ -104,7 +104,7 @@ def describe(
     entities: EntityOptions,
     everything: Annotated[
         bool,
-        typer.Option("--all", help="Include inherited values, for all keys that kdeclare knows."),
+        typer.Option("--all", help="Also show inherited values, for all config keys that kdeclare knows."),
     ] = False,
     output: Format = "text",
     reach: ConnectionOptions,
@@ -112,7 +112,7 @@ def describe(
 ) -> ExitCode:
     """Show configs of topics, brokers, groups or client metrics.
 
-    Shows the source of each value. Without a name, shows all topics, all brokers, or all groups or
+    Shows the source of each value. If you name no resource, shows all topics, all brokers, or all groups or
     client metrics subscriptions that have configs.
     """
     from kdeclare.providers.kafka.commands.describe_configs import describe_configs

@@ -120,6 +120,7 @@ def _report_not_serving(severity: Severity, broker: str) -> Diagnostic:
         "broker-not-serving",
         "Broker not serving",
         f"Broker {broker} is registered but not serving, and only the broker itself can return its configs.",
+        hint=f"Start broker {broker}, then run the command again.",
         subject=broker,
     )
 
@@ -132,5 +133,6 @@ def _report_refused(resource: ConfigResource, fault: Fault) -> Diagnostic:
         "Configs not visible",
         f"The brokers refuse to describe {resource.scope.noun} {resource.name}: "
         f"{fault.message or 'no reason given'} ({fault.error}).",
+        hint="Fix the reported problem, such as a missing DescribeConfigs permission.",
         subject=resource.name,
     )

@@ -291,9 +291,11 @@ def _warn_moves_unknown(workspace: Workspace, fault: Fault) -> Diagnostic:
     return warning(
         "moves-unknown",
         "Cannot read replica moves",
-        f"{workspace.cluster_name}: {fault.message or fault.error} ({fault.error}). The replicas come "
-        "from the metadata, which contains old and new replicas during a move.",
-        "Request Describe on the cluster, or upgrade brokers that do not support this request.",
+        f"Cluster {workspace.cluster_name} did not list the moves in progress: "
+        f"{fault.message or fault.error} ({fault.error}). The output shows the replicas in the metadata, "
+        "which contains both old and new replicas during a move.",
+        "Grant kdeclare the Describe permission on the cluster, or upgrade brokers that do not support "
+        "ListPartitionReassignments.",
     )
 
 
@@ -301,7 +303,7 @@ def _warn_configs_unknown(name: str, fault: Fault) -> Diagnostic:
     return warning(
         "configs-unknown",
         "Cannot read configs",
-        f"Topic '{name}': {fault.message or fault.error} ({fault.error}).",
-        f"Request DescribeConfigs on topic {name}.",
+        f"The brokers refuse to describe topic '{name}': {fault.message or fault.error} ({fault.error}).",
+        f"Grant kdeclare the DescribeConfigs permission on topic '{name}'.",
         subject=name,
     )

@@ -141,7 +141,7 @@ class EntityOptions:
             options_by_type.setdefault(self.entity_type, "--entity-type")
         if len(options_by_type) > 1:
             raise typer.BadParameter(
-                "one command can only use one entity type.", param_hint=" / ".join(options_by_type.values())
+                "use only one of these options in a command.", param_hint=" / ".join(options_by_type.values())
             )
         if not options_by_type:
             raise typer.BadParameter(
@@ -155,7 +155,7 @@ def _parse_broker_id(text: str) -> str:
     broker_id = text.lstrip("0") or text[:1]
     if parse_broker_id(broker_id) is None:
         raise typer.BadParameter(
-            f"'{text}' is not a broker id; broker ids are numbers.", param_hint="--broker"
+            f"'{text}' is not a broker id. Broker ids are numbers.", param_hint="--broker"
         )
     return broker_id
 
@@ -224,7 +224,8 @@ def _parse_brokers(part: str, text: str) -> tuple[int, ...]:
     ids = [broker.strip() for broker in part.split(":")]
     if not all(broker.isascii() and broker.isdigit() for broker in ids):
         raise typer.BadParameter(
-            f"'{text}' is not of the form BROKER:BROKER,BROKER:BROKER, a list of brokers for each partition.",
+            f"'{text}' is not a replica assignment. Write BROKER:BROKER,BROKER:BROKER: commas separate "
+            "partitions, and colons separate the brokers of a partition.",
             param_hint="--replica-assignment",
         )
     if len(set(ids)) != len(ids):

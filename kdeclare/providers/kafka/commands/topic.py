@@ -70,7 +70,7 @@ class PartitionFilter:
         bool,
         typer.Option(
             "--under-replicated-partitions",
-            help="Only partitions with fewer in-sync replicas than replicas.",
+            help="Only partitions with replicas that are not in sync.",
         ),
     ] = False
     under_min_isr_partitions: Annotated[
@@ -84,7 +84,7 @@ class PartitionFilter:
         bool,
         typer.Option(
             "--at-min-isr-partitions",
-            help="Only partitions with exactly min.insync.replicas in-sync replicas.",
+            help="Only partitions whose number of in-sync replicas equals min.insync.replicas.",
         ),
     ] = False
     unavailable_partitions: Annotated[
@@ -219,8 +219,8 @@ ReplicaAssignmentOption = Annotated[
     str | None,
     typer.Option(
         metavar="B:B,B:B…",
-        help="Brokers of partition 0, partition 1 …; the first broker of a partition is the preferred "
-        "leader.",
+        help="Brokers for partition 0, partition 1, and so on. The first broker of each partition is the "
+        "preferred leader.",
     ),
 ]
 FromFile = Annotated[
@@ -228,7 +228,7 @@ FromFile = Annotated[
     typer.Option(
         metavar="FILE",
         help="A YAML or JSON file with a list 'topics' of {topic, partitions, replicationFactor, "
-        "assignments, configs}. The options apply to the fields that a topic in the file does not set.",
+        "assignments, configs}. Options set the fields that a topic in the file omits.",
     ),
 ]
 
@@ -265,15 +265,15 @@ def create(
 ) -> ExitCode:
     """Create topics, with a separate result for each topic.
 
-    If you omit an option, the default of the brokers applies. Shows the plan and asks for confirmation;
+    If you omit an option, the default of the brokers applies. Shows the plan and asks for confirmation.
     'kdeclare rollback' deletes the created topics that are still empty. kdeclare does not take ownership of
-    the topics: see --write-manifest.
+    the topics. To also write a manifest for each topic, pass --write-manifest.
     """
     from kdeclare.providers.kafka.commands.adhoc_changes import create_topics
 
     if replica_assignment is not None and (partitions is not None or replication_factor is not None):
         raise typer.BadParameter(
-            "determines the numbers of partitions and replicas; omit --partitions and --replication-factor.",
+            "sets the number of partitions and replicas; omit --partitions and --replication-factor.",
             param_hint="--replica-assignment",
         )
     configs = parse_settings("--config", config)
@@ -313,10 +313,9 @@ def alter(
     """Change topics: partitions, replicas, configs.
 
     Follows KIP-4: --replica-assignment sets the replicas of the listed partitions, adds missing partitions,
-    and overrides --partitions and --replication-factor. Without --replica-assignment, --replication-factor
-    changes the replicas of all partitions, including the partitions that --partitions adds, with minimal
-    movement. --partitions alone adds partitions. A number of partitions below the current number is an error.
-    Shows the plan and asks for confirmation.
+    and overrides --partitions and --replication-factor. --replication-factor changes the number of replicas
+    of all partitions and moves as few replicas as possible. --partitions adds partitions; a number below the
+    current number is an error. Shows the plan and asks for confirmation.
     """
     from kdeclare.providers.kafka.commands.adhoc_changes import alter_topics
 

@@ -66,7 +66,11 @@ def report_unknown_topic(name: str, existing_topics: Collection[str]) -> Diagnos
     if not is_topic_pattern(name):
         suggestion = format_suggestion(name, existing_topics)
         return error("no-such-topic", "No such topic", f"There is no topic '{name}'.", suggestion)
-    hint = "Pass several names as separate arguments, or use --topic." if "," in name else ""
+    hint = (
+        "Pass several names as separate arguments, or as a comma-separated list with --topic."
+        if "," in name
+        else "Correct the regular expression. It must match the whole name of a topic."
+    )
     return error("no-such-topic", "No such topic", f"No topic name matches '{name}'.", hint)
 
 
@@ -84,9 +88,10 @@ def _report_bad_pattern(name: str, pattern_error: PatternError) -> Diagnostic:
     return error(
         "bad-pattern",
         "Invalid regular expression",
-        f"'{name}' is neither a legal topic name nor a regular expression: {pattern_error.located_reason}.",
-        "Use letters, digits, '.', '_' and '-' in names; to match all names that begin with x, write 'x.*'. "
-        f"{RE2_HINT}",
+        f"'{name}' is neither a legal topic name nor a valid regular expression: "
+        f"{pattern_error.located_reason}.",
+        "In topic names, use only letters, digits, '.', '_' and '-'. To match all names that start with x, "
+        f"write 'x.*'. {RE2_HINT}",
     )
 
 
@@ -118,7 +123,10 @@ def load_requests(file: Path) -> tuple[AdhocTopicRequest, ...]:
     manifest = validate_document(TopicsFile, root, NodeReader(None))
     if not manifest.topics:
         place = find_position(root, ("topics",))
-        raise KdeclareError(error("no-topics", "No topics", "The list 'topics' is empty.", place=place))
+        hint = "Add at least one topic to the list."
+        raise KdeclareError(
+            error("no-topics", "No topics", "The list 'topics' is empty.", hint=hint, place=place)
+        )
     return tuple(
         AdhocTopicRequest(
             topic=entry.topic,

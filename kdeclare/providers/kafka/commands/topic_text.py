@@ -279,7 +279,7 @@ def render_topics(view: TopicsView, width: int | None = None, style: Style = PLA
     if view.only:
         blocks = [[_format_match_count(view, style)], list(_render_partition_table(view, width, style))]
     elif view.overridden and not view.topics:
-        blocks = [[f"None of {format_count(view.of_topics, 'topic')} has overrides."]]
+        blocks = [[f"No overrides on {format_count(view.of_topics, 'topic')}."]]
     elif not view.topics:
         blocks = [[f"No topics on {sanitize_for_terminal(view.cluster)}."]]
     else:

@@ -328,8 +328,9 @@ def _warn_kept_config(resource: ResourceId, key: str, desired: DesiredResource) 
     return warning(
         "undeletable-config",
         "Config kept by the cluster",
-        f"'{key}' is no longer declared, but Kafka refuses to delete it from the cluster default. Its value "
-        "stays, and kdeclare no longer manages it.",
+        f"The manifest no longer declares '{key}', but Kafka does not allow this config to be deleted from "
+        "the cluster-wide defaults. The value stays in effect, and kdeclare no longer manages the config.",
+        hint=f"To change the value, declare '{key}' again.",
         place=desired.source,
         resource=str(resource),
         subject=key,

@@ -70,7 +70,7 @@ class MovesWatch:
 
 def _format_throttle_note(count: int) -> str:
     targets = "1 broker or topic" if count == 1 else f"{count:,} brokers and topics"
-    return f"kdeclare keeps its throttle on {targets} until the moves have finished."
+    return f"The throttle that kdeclare set on {targets} stays until the moves have finished."
 
 
 def _find_run_ids(runs: RecentRuns) -> _RunIdsByTarget:

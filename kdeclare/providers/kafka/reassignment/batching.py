@@ -417,9 +417,9 @@ def _check_throttle(
         yield info(
             "no-throttle",
             "Moves without a throttle",
-            f"{copied_count} partition{'s are' if copied_count > 1 else ' is'} "
-            "copied as fast as the brokers allow.",
-            hint="Set a throttle in the Reassignment, or under reassignments in the project file.",
+            f"The replicas of {copied_count} partition{'s' if copied_count > 1 else ''} are copied as fast "
+            "as the brokers allow.",
+            hint="Set 'throttle' in the Reassignment manifest, or under 'reassignments' in the project file.",
             resource=resource,
         )
     for rate in sorted(set(foreign_rates.values())):
@@ -430,11 +430,10 @@ def _check_throttle(
         yield warning(
             "foreign-throttle",
             "Throttle set by another client",
-            f"kdeclare did not set the replication throttle of {rate} bytes per second on "
-            f"broker{'s' if len(brokers) > 1 else ''} {names}. "
-            f"kdeclare leaves the throttle unchanged, so it applies to the moves instead of the requested "
-            f"{group.pace.throttle} bytes per second.",
-            hint="Remove the throttle with kafka-configs if it is no longer needed.",
+            f"Another client set a replication throttle of {rate} bytes per second on "
+            f"broker{'s' if len(brokers) > 1 else ''} {names}. kdeclare leaves this throttle unchanged, so "
+            f"the moves use {rate} instead of the requested {group.pace.throttle} bytes per second.",
+            hint="If the throttle is no longer needed, remove it with kafka-configs.",
             resource=resource,
             subject=names,
         )

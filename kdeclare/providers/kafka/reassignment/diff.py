@@ -146,8 +146,8 @@ def _check_names(resource: ResourceId, desired: DesiredResource, live: KafkaStat
         warning(
             "no-such-topics",
             "Pattern matches no topic",
-            f"No topic name matches {text} completely. This is expected if the topics do not exist yet.",
-            hint="Check the regular expression.",
+            f"The regular expression {text} does not match the whole name of any topic.",
+            hint="Correct the regular expression. If the topics do not exist yet, ignore this warning.",
             place=desired.source,
             resource=str(resource),
         )
@@ -166,7 +166,7 @@ def _report_unknown_brokers(
         "unknown-broker",
         "No such broker",
         detail,
-        hint=f"Use the ids of existing brokers: {sorted(broker_ids)}.",
+        hint=f"Use the ids of registered brokers: {sorted(broker_ids)}.",
         place=desired.source,
         resource=str(resource),
     )
@@ -184,7 +184,7 @@ def _check_target(
             UNKNOWN_PARTITION,
             "No such partition",
             f"Partition {partition} does not exist in the cluster.",
-            hint="Create the topic, or correct its name and the partition number.",
+            hint="Correct the topic name or the partition number, or create the partition.",
             place=desired.source,
             resource=str(resource),
             subject=f"Topic/{partition.topic}",
@@ -196,13 +196,13 @@ def _check_target(
     if target.expected is not None and target.expected != current:
         code, summary = EXPECTED_REPLICAS, "Unexpected current replicas"
         detail = (
-            f"{partition} is on {list(current)}, but the manifest expects {list(target.expected)}. "
-            "Another client has moved the replicas in the meantime."
+            f"The replicas of {partition} are on brokers {list(current)}, but 'expectedReplicas' in the "
+            f"manifest is {list(target.expected)}. Another client may have moved the replicas."
         )
-        hint = "Check their current placement and update expectedReplicas."
+        hint = "Check the current replicas, then update 'expectedReplicas'."
     elif partition in live.moves:
         code, summary = MOVE_IN_FLIGHT, "Reassignment in progress"
-        detail = f"{partition} is already being moved to {list(current)}."
+        detail = f"{partition} is already being moved to brokers {list(current)}."
         hint = MOVE_IN_FLIGHT_HINT
     elif len(target.replicas) != len(current) and not body.allow_replication_factor_change:
         code, summary = REPLICATION_FACTOR_GUARD, "Replication factor would change"

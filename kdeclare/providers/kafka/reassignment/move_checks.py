@@ -115,10 +115,10 @@ def _report_no_room(resource: str, broker: int, needed_bytes: int, free_bytes: i
     return denied(
         NO_ROOM,
         "Not enough disk space",
-        f"At their peak, the moves of this plan need {needed_bytes / _GIB:.1f} GiB more disk space on broker "
-        f"{broker}, which has {free_bytes / _GIB:.1f} GiB left.",
-        hint="Choose other brokers or smaller batches, or free disk space. Pass --no-preflight to skip this "
-        "check.",
+        f"The moves of this plan need up to {needed_bytes / _GIB:.1f} GiB of additional disk space on broker "
+        f"{broker}, but the broker has only {free_bytes / _GIB:.1f} GiB of free space.",
+        hint="Choose other brokers, use smaller batches, or free up disk space. Pass --no-preflight to skip "
+        "this check.",
         resource=resource,
     )
 
@@ -144,9 +144,10 @@ def report_unguarded(op: Operation) -> Diagnostic:
         "Replication factor guard not supported",
         "The broker does not support the AllowReplicationFactorChange option for the "
         "AlterPartitionReassignments API. Consider re-sending the request without the option or updating the "
-        f"server version. {op.resource} is therefore not reassigned.",
-        hint="Upgrade the brokers to Kafka 4.1, or pass --rf-guard=client: kdeclare then compares the "
-        "replication factors itself right before the request, but cannot detect a later change.",
+        f"server version. kdeclare therefore does not move the replicas of {op.resource}.",
+        hint="Upgrade the brokers to Kafka 4.1 or later, or pass --rf-guard=client. With this option, "
+        "kdeclare compares the replication factors itself before it sends the request, but cannot detect a "
+        "change between the comparison and the request.",
         resource=str(op.resource),
     )
 
@@ -236,12 +237,13 @@ def _prune_needs(op: Operation, remaining: Mapping[str, Operation | None]) -> Op
 
 
 def _warn_moved_by_other(op: Operation, duplicates: Sequence[str], mover: Operation) -> Diagnostic:
-    others_text = f" and {len(duplicates) - 1} more" if len(duplicates) > 1 else ""
+    other_count = len(duplicates) - 1
+    others_text = f" and {other_count} more partition{'s' if other_count > 1 else ''}" if other_count else ""
     return warning(
         "moved-by-another",
         "Partitions moved by another resource",
-        f"{duplicates[0]}{others_text}: {mover.resource} moves them in this plan, "
-        f"so {op.resource} does not move them now.",
-        hint="Plan again once this plan has been applied.",
+        f"In this plan, {mover.resource} moves {duplicates[0]}{others_text}. {op.resource} therefore does "
+        f"not move {'these partitions' if other_count else 'this partition'}.",
+        hint="Plan again after this plan has been applied.",
         resource=str(op.resource),
     )

@@ -45,13 +45,11 @@ class PaceSpec(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     throttle: Annotated[
         Rate | None,
-        Field(
-            description="Limit of the replication traffic of moves on each broker involved, such as 50MiB/s."
-        ),
+        Field(description="Maximum replication traffic per broker during moves, such as 50MiB/s."),
     ] = None
     batchSize: Annotated[  # noqa: N815
         Annotated[int, Field(ge=1, le=1_000_000)] | None,
-        Field(description="Number of partitions to move at a time."),
+        Field(description="Maximum number of partitions to move at the same time."),
     ] = None
     interBatchPause: Annotated[  # noqa: N815
         Duration | None, Field(description="How long to wait between batches, such as 30s.")

@@ -127,8 +127,9 @@ def _bind_section(
             error(
                 "state-corrupt",
                 "Stored state is damaged",
-                f"The value of '{name}' in 'leftovers' of the state has the wrong type.",
-                hint="Restore state.json.backup, or a version of the state that was committed or saved.",
+                f"In the state, the value of '{name}' under 'leftovers' has the wrong type.",
+                hint="Restore state.json.backup, or an earlier version of the state from version control or "
+                "a backup.",
             )
         ) from bind_error
 

@@ -72,8 +72,8 @@ class PlacementSpec(BaseModel):
         Field(
             description="any: any brokers. balanced-leaders: equal numbers of preferred leaders in all "
             "racks. in-rack: each partition in one rack. cross-rack: each partition on as many racks as "
-            "possible. static: as in assignments. static-in-rack: each partition in the rack that is "
-            "listed for it in 'racks'."
+            "possible. static: the brokers in 'assignments'. static-in-rack: each partition in the rack that "
+            "'racks' lists for the partition."
         ),
     ]
     racks: Annotated[list[str], Field(description="For static-in-rack: the rack of each partition.")] = []
@@ -113,17 +113,19 @@ class PlacementConstraint:
 
     def _explain_refusal(self, other: "PlacementConstraint") -> str:
         if self.exact and (other.rebalance or other.strategy):
-            return "one sets the replicas of partitions, and the other computes them from a rule"
+            return "one lists the replicas of partitions, and the other computes the replicas from a rule"
         if self.rebalance and other.strategy and other.strategy is not self.strategy:
             return f"one rebalances the replicas, and the other enforces the rule '{other.strategy}'"
         if self.strategy and other.strategy and self.strategy is not other.strategy:
-            return f"one enforces the rule '{self.strategy}', and the other the rule '{other.strategy}'"
+            return f"one enforces the rule '{self.strategy}', and the other enforces '{other.strategy}'"
         if conflicting_brokers := sorted(self.excluded_brokers & (other.brokers | other.only)):
-            return f"one allows no replicas on {conflicting_brokers}, and the other places replicas there"
+            return (
+                f"one allows no replicas on brokers {conflicting_brokers}, but the other puts replicas there"
+            )
         if self.only and (conflicting_brokers := sorted(other.brokers - self.only)):
             return (
-                f"one allows replicas only on {sorted(self.only)}, and the other "
-                f"places replicas on {conflicting_brokers}"
+                f"one allows replicas only on brokers {sorted(self.only)}, but the other puts replicas on "
+                f"brokers {conflicting_brokers}"
             )
         return ""
 

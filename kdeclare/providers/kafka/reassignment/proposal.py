@@ -30,7 +30,7 @@ def compute_proposal(
     target_brokers = [b for b in live.cluster.brokers if b.id in brokers and not b.fenced]
     if not target_brokers:
         raise _build_not_enough_error(
-            "All brokers are currently fenced", "None of the given brokers is registered and serving."
+            "No usable brokers", "All brokers in --broker-list are fenced or not registered."
         )
     use_racks = rack_aware and _has_racks(target_brokers)
     current = {
@@ -71,14 +71,17 @@ def warn_unusable_brokers(live: KafkaState, brokers: Collection[int]) -> tuple[D
     diagnostics = []
     for id_ in sorted(brokers):
         broker = registered.get(id_)
-        if broker is None or broker.fenced:
-            reason = (
-                "The broker is registered but not serving."
-                if broker
-                else f"The ids of registered brokers are {sorted(registered)}."
+        if broker is None:
+            detail = f"Broker {id_} is not registered, so the proposal does not use the broker."
+            hint = f"Use the ids of registered brokers: {sorted(registered)}."
+        elif broker.fenced:
+            detail = f"Broker {id_} is registered but fenced, so the proposal does not use the broker."
+            hint = (
+                f"To include broker {id_} in the proposal, start the broker and generate the proposal again."
             )
-            detail = f"Unknown broker id {id_}. {reason}"
-            diagnostics.append(warning("unknown-broker", "Broker skipped", detail))
+        else:
+            continue
+        diagnostics.append(warning("unknown-broker", "Broker skipped", detail, hint=hint))
     return tuple(diagnostics)
 
 

@@ -45,8 +45,8 @@ class PartitionSpec(BaseModel):
     expectedReplicas: Annotated[  # noqa: N815
         BrokerIds | None,
         Field(
-            description="The brokers that currently hold the replicas of the partition. If they differ, the "
-            "partition is not moved."
+            description="The brokers that must hold the replicas of the partition before the move. If other "
+            "brokers hold the replicas, the partition is not moved."
         ),
     ] = None
 
@@ -63,12 +63,13 @@ class ReassignmentSpec(PaceSpec):
 
     partitions: Annotated[
         Annotated[list[PartitionSpec], Field(min_length=1)] | None,
-        Field(description="Individual partitions with their replicas."),
+        Field(description="Individual partitions with their target replicas."),
     ] = None
     topics: Annotated[
         Annotated[list[str], Field(min_length=1)] | None,
         Field(
-            description="Topic names, or regular expressions (RE2) between slashes that match whole names."
+            description="Topic names, or regular expressions (RE2) in slashes. An expression must match the "
+            "whole name of a topic."
         ),
     ] = None
     drain: Annotated[
@@ -82,7 +83,7 @@ class ReassignmentSpec(PaceSpec):
     ] = False
     placement: Annotated[PlacementSpec | None, Field(description=PLACEMENT_DESCRIPTION)] = None
     allowReplicationFactorChange: Annotated[  # noqa: N815
-        bool, Field(description="Whether to allow changes of the replication factor; denied by default.")
+        bool, Field(description="Whether a move may change the replication factor (default: false).")
     ] = False
 
 
@@ -172,13 +173,13 @@ def _check_shape(spec: ReassignmentSpec) -> Iterable[tuple[SpecPath, str]]:
     }
     stated_rules = [field for field, value in rules.items() if value]
     if spec.partitions is None and spec.topics is None:
-        yield (), "The spec has neither 'topics' nor 'partitions'; exactly one of them is required."
+        yield (), "The spec has neither 'topics' nor 'partitions'. Exactly one of these fields is required."
     elif spec.partitions is not None and spec.topics is not None:
-        yield ("topics",), "The spec has both 'topics' and 'partitions'; only one of them is allowed."
+        yield ("topics",), "The spec has both 'topics' and 'partitions'. Only one of these fields is allowed."
     elif spec.partitions is not None and stated_rules:
         yield (
             (stated_rules[0],),
-            f"'{stated_rules[0]}' requires 'topics'; it cannot be combined with 'partitions'.",
+            f"'{stated_rules[0]}' requires 'topics' and cannot be combined with 'partitions'.",
         )
     elif spec.topics is not None and not stated_rules:
         yield (
@@ -188,12 +189,13 @@ def _check_shape(spec: ReassignmentSpec) -> Iterable[tuple[SpecPath, str]]:
     if spec.drain and spec.targetBrokers:
         yield (
             ("targetBrokers",),
-            "The spec has both 'drain' and 'targetBrokers'; only one of them is allowed.",
+            "The spec has both 'drain' and 'targetBrokers'. Only one of these fields is allowed.",
         )
     if spec.placement and spec.placement.strategy in (Strategy.STATIC, Strategy.STATIC_IN_RACK):
         yield (
             ("placement", "strategy"),
-            "A static strategy applies to one topic only: declare it in the Topic, or use 'partitions'.",
+            "The strategies 'static' and 'static-in-rack' are only allowed in a Topic manifest. To set the "
+            "replicas of individual partitions here, use 'partitions'.",
         )
 
 

@@ -100,9 +100,10 @@ def _warn_ignored_counts(request: AdhocTopicRequest) -> list[Diagnostic]:
     return [
         warning(
             "counts-ignored",
-            "Counts ignored",
-            f"{request.resource}: kdeclare ignores the requested {' and '.join(names)}, because the replica "
-            "assignment takes precedence.",
+            "Requested counts ignored",
+            f"The replica assignment of topic '{request.topic}' takes precedence, so kdeclare ignores the "
+            f"requested {' and '.join(names)}.",
+            hint="Request either a replica assignment or counts, not both.",
             resource=str(request.resource),
         )
     ]
@@ -121,7 +122,8 @@ def _check_assignments(request: AdhocTopicRequest, partition_count: int) -> list
     for n, replicas in sorted(request.assignments.items()):
         if not replicas or len(set(replicas)) != len(replicas):
             messages.append(
-                f"partition {n} needs at least one replica, and each broker only once, not {list(replicas)}."
+                f"the replicas {list(replicas)} of partition {n} are invalid; a partition must have at least "
+                "one replica, and all replicas must be on different brokers."
             )
     return [
         error(

@@ -43,8 +43,8 @@ INVALID_PARTITIONS = "invalid-partitions"
 MOVE_IN_FLIGHT = "move-in-flight"
 MIN_ISR_KEY = "min.insync.replicas"
 MOVE_IN_FLIGHT_HINT = (
-    "Plan again once the reassignment has finished (see kdeclare status), pass --await-reassignments to wait "
-    "for it, or pass --override-reassignments to redirect it."
+    "Plan again after the reassignment has finished (see kdeclare status), pass --await-reassignments to "
+    "wait for the reassignment, or pass --override-reassignments to change its target."
 )
 """The hint for a change that is denied because of an in-flight reassignment."""
 
@@ -260,7 +260,9 @@ def _warn_recreated(desired: DesiredResource) -> Diagnostic:
         RECREATED,
         "Topic re-created",
         f"Topic '{desired.id.name}' was deleted and re-created outside kdeclare since it was last applied. "
-        "The new topic matches its manifest, so apply takes ownership of it. The earlier records are gone.",
+        "The new topic matches the manifest, so apply takes ownership of the new topic. The records of the "
+        "deleted topic are gone.",
+        hint="Before you apply, check who re-created the topic.",
         place=desired.source,
         resource=str(desired.id),
     )
@@ -271,10 +273,10 @@ def _release_recreated(resource: ResourceId) -> Difference:
     diagnostic = warning(
         RECREATED,
         "Topic re-created",
-        f"Topic '{resource.name}', which kdeclare owned, was deleted outside kdeclare, and no manifest "
-        "declares it anymore. A different topic has its name now. Apply leaves the new topic alone, and "
-        "kdeclare gives up ownership of the deleted topic.",
-        hint=f"Run 'kdeclare topic delete {resource.name}' to delete the new topic.",
+        f"Topic '{resource.name}', which kdeclare owned, was deleted and re-created outside kdeclare, and no "
+        "manifest declares the topic anymore. Apply leaves the new topic unchanged, and kdeclare gives up "
+        "ownership of the deleted topic.",
+        hint=f"If the new topic is not needed, run 'kdeclare topic delete {resource.name}'.",
         resource=str(resource),
     )
     return Difference(None, None, (), (diagnostic,))
@@ -295,11 +297,10 @@ def _diff_undeclared(resource: ResourceId, topic: Topic | None, owned: TopicReco
     change = Change(resource, Action.DELETE, Reason.ORPHANED, Risk.DESTRUCTIVE, fields)
     problems: tuple[Diagnostic, ...] = ()
     if topic.internal:
-        problems = (_report_deletion_prevented(resource, "it is an internal topic of Kafka.", ""),)
+        problems = (_report_deletion_prevented(resource, "it is an internal topic of Kafka."),)
     elif is_protected(owned):
-        reason = "its lifecycle.preventDestroy was true when it was last applied."
-        hint = f"Declare the topic again, or release it with 'kdeclare apply --forget {resource}'."
-        problems = (_report_deletion_prevented(resource, reason, hint),)
+        reason = "lifecycle.preventDestroy was true when the topic was last applied."
+        problems = (_report_deletion_prevented(resource, reason),)
     return Difference(change, None, (), problems)
 
 
@@ -311,12 +312,12 @@ def _show_applied(applied: Applied) -> JsonValue:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _report_deletion_prevented(resource: ResourceId, reason: str, hint: str) -> Diagnostic:
+def _report_deletion_prevented(resource: ResourceId, reason: str) -> Diagnostic:
     return denied(
         PREVENT_DESTROY,
         "Deletion prevented",
         f"Topic '{resource.name}' cannot be deleted: {reason}",
-        hint=hint,
+        hint=f"Declare the topic again, or give up its ownership with 'kdeclare apply --forget {resource}'.",
         resource=str(resource),
     )
 
@@ -328,7 +329,8 @@ def _report_fewer_partitions(resource: ResourceId, desired: DesiredResource, cou
         "Fewer partitions than the topic has",
         f"Topic '{resource.name}' has {count} partitions, but the manifest declares "
         f"{desired.get_body(TopicBody).partitions}. Kafka cannot remove partitions.",
-        hint=f"Declare {count} or more, or create another topic and copy the records.",
+        hint=f"Declare at least {count} partitions, or create another topic and copy the records to that "
+        "topic.",
         place=desired.source,
         resource=str(resource),
     )
@@ -336,7 +338,10 @@ def _report_fewer_partitions(resource: ResourceId, desired: DesiredResource, cou
 
 def report_no_placement(resource: str, reason: str, place: SourcePosition | None) -> Diagnostic:
     """Return the error for an impossible placement."""
-    return error("no-placement", "Replicas cannot be placed", reason, place=place, resource=resource)
+    hint = "Correct the placement rule or the replication factor, or add suitable brokers."
+    return error(
+        "no-placement", "Replicas cannot be placed", f"{reason}.", hint=hint, place=place, resource=resource
+    )
 
 
 def _report_move_in_flight(
@@ -352,9 +357,9 @@ def _report_move_in_flight(
     return denied(
         MOVE_IN_FLIGHT,
         "Reassignment in progress",
-        f"{subject} of '{topic.name}' {'is' if count == 1 else 'are'} being reassigned right now "
-        f"(partition {moving_partitions[0]} to {list(first.target)}). kdeclare leaves the reassignment "
-        "alone.",
+        f"{subject} of topic '{topic.name}' {'is' if count == 1 else 'are'} being reassigned "
+        f"(partition {moving_partitions[0]} to brokers {list(first.target)}). kdeclare does not apply the "
+        "change during the reassignment.",
         hint=MOVE_IN_FLIGHT_HINT,
         place=desired.source,
         resource=str(resource),
@@ -371,9 +376,9 @@ def report_move_under_way(
     return info(
         "move-under-way",
         "Reassignment in progress",
-        f"{first}{others} {'are' if other_count else 'is'} being reassigned ({first} to "
+        f"{first}{others} {'are' if other_count else 'is'} being reassigned ({first} to brokers "
         f"{list(live.moves[first].target)}). This is not drift; no action is needed.",
-        hint="Run kdeclare status --watch to follow it.",
+        hint="To follow the reassignment, run kdeclare status --watch.",
         resource=resource,
     )
 
@@ -397,9 +402,9 @@ def _check_brokers(resource: ResourceId, desired: DesiredResource, live: KafkaSt
         error(
             "unknown-broker",
             "Unknown broker",
-            f"The assignments of '{resource.name}' name the broker ids {sorted(assigned_ids - broker_ids)}, "
-            "which do not exist in the cluster.",
-            hint=f"Use the ids of existing brokers: {sorted(broker_ids)}.",
+            f"The assignments of topic '{resource.name}' contain broker ids that are not registered in the "
+            f"cluster: {sorted(assigned_ids - broker_ids)}.",
+            hint=f"Use the ids of registered brokers: {sorted(broker_ids)}.",
             place=desired.source,
             resource=str(resource),
         )
@@ -422,9 +427,9 @@ def check_min_isr(desired: DesiredResource, live_factor: int | None = None) -> t
         warning(
             "min-isr-above-factor",
             "min.insync.replicas above the replication factor",
-            f"'{desired.id.name}' requires {value} in-sync replicas, but its replication factor is {factor}. "
-            "Kafka 4.3 then requires all replicas to be in sync, so producers with acks=all cannot write "
-            "while one replica is down. On older brokers, they may never be able to write.",
+            f"Topic '{desired.id.name}' requires {value} in-sync replicas, but its replication factor is "
+            f"{factor}. With Kafka 4.3, producers with acks=all cannot write to the topic while any replica "
+            "is out of sync. With older brokers, such producers may never be able to write.",
             hint="Lower min.insync.replicas, or raise the replication factor.",
             place=desired.source,
             resource=str(desired.id),

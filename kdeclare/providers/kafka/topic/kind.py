@@ -121,10 +121,10 @@ class TopicKind:
     exclusive_fields: Mapping[str, frozenset[str]] = EXCLUSIVE_FIELDS
     audit_rules: AuditRules = TopicRules(
         identity_field=TOPIC_ID,
-        replaced="The topic was deleted and re-created outside kdeclare since it was last applied. It is a "
-        "different topic, and the earlier records are gone.",
-        orphan_replaced="The applied topic is gone and no longer declared. A different topic has its name "
-        "now and is left alone.",
+        replaced="The topic was deleted and re-created outside kdeclare since it was last applied. The "
+        "records of the deleted topic are gone.",
+        orphan_replaced="The topic was deleted and re-created outside kdeclare, and no manifest declares the "
+        "topic anymore. kdeclare leaves the new topic unchanged.",
         impossible=frozenset({INVALID_PARTITIONS}),
     )
 

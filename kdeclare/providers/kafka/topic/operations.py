@@ -247,9 +247,9 @@ def check_colliding_names(desired: Sequence[DesiredResource]) -> Iterator[Diagno
             yield error(
                 NAME_COLLISION,
                 "Topic names collide",
-                f"'{item.id.name}' collides with '{other.id.name}' ({other.source}): Kafka treats '.' and "
-                "'_' as the same character in metric names.",
-                hint="Rename one of the two topics.",
+                f"The names '{item.id.name}' and '{other.id.name}' ({other.source}) collide: Kafka treats "
+                "'.' and '_' as the same character in metric names.",
+                hint="Change one of the two names.",
                 place=item.source,
                 resource=str(item.id),
                 subject=str(other.id),
@@ -379,7 +379,6 @@ def _report_collision(op: Operation, name: str, other: str) -> Diagnostic:
         "Topic names collide",
         f"Topic '{name}' cannot be created while '{other}' exists: Kafka treats '.' and '_' as the same "
         "character in metric names.",
-        hint="Choose another name. To replace the old topic, delete it with its records in the same plan; "
-        "Kafka cannot rename topics.",
+        hint=f"Choose another name, or delete topic '{other}' and its records in the same plan.",
         resource=str(op.resource),
     )

@@ -61,8 +61,8 @@ class TopicLifecycle(BaseModel):
     adopt: Annotated[
         bool,
         Field(
-            description="Take ownership of an existing topic that differs from the manifest and was never "
-            "applied, and change it."
+            description="Take ownership of an existing topic that kdeclare has never applied, and change the "
+            "topic to match the manifest."
         ),
     ] = False
 
@@ -74,8 +74,8 @@ class TopicSpec(BaseModel):
     partitions: Annotated[
         Annotated[int, Field(ge=1, le=INT32)] | None,
         Field(
-            description="Number of partitions. It can be increased but not decreased. If omitted: the broker "
-            "default."
+            description="Number of partitions. The number can be increased but not decreased. If omitted: "
+            "the broker default."
         ),
     ] = None
     replicationFactor: Annotated[  # noqa: N815
@@ -157,8 +157,9 @@ def _check_name(resource: str, name: str) -> list[Diagnostic]:
         error(
             "illegal-topic-name",
             "Illegal topic name",
-            f"'{name}' is not a legal topic name: Kafka accepts 1 to 249 letters, digits, dots, underscores "
-            "and dashes, but neither '.' nor '..'.",
+            f"Kafka does not accept '{name}' as a topic name.",
+            hint="Use 1 to 249 letters, digits, dots, underscores and hyphens. The names '.' and '..' are "
+            "not allowed.",
             resource=resource,
         )
     ]
@@ -172,19 +173,19 @@ def _check_placement(resource: str, spec: TopicSpec) -> list[SpecProblem]:
     is_static = placement.strategy == "static"
     if is_static and spec.assignments is None:
         messages.append(
-            (("placement", "strategy"), "Strategy 'static' requires 'assignments', which are missing.")
+            (("placement", "strategy"), "The strategy 'static' requires 'assignments', which are missing.")
         )
     if not is_static and spec.assignments is not None:
         messages.append((("placement",), "'assignments' can only be combined with the strategy 'static'."))
     needs_racks = placement.strategy == "static-in-rack"
     if needs_racks != bool(placement.racks):
         text = (
-            "Strategy 'static-in-rack' requires 'racks' (one per partition); other strategies do not accept "
-            "'racks'."
+            "The strategy 'static-in-rack' requires 'racks' with one rack per partition. Other strategies do "
+            "not accept 'racks'."
         )
         messages.append((("placement",), text))
     if not is_static and (spec.partitions is None or spec.replicationFactor is None):
-        text = "A placement requires 'partitions' and 'replicationFactor' to place a new topic."
+        text = "'placement' requires 'partitions' and 'replicationFactor', unless the strategy is 'static'."
         messages.append((("placement",), text))
     return [
         SpecProblem(path, error("invalid-placement", "Invalid placement", text, resource=resource))
@@ -200,7 +201,7 @@ def _check_assignments(resource: str, spec: TopicSpec) -> list[SpecProblem]:
         messages.append(
             (
                 (conflicting_field,),
-                f"'{conflicting_field}' follows from 'assignments' and cannot be declared together with it.",
+                f"'assignments' already determines '{conflicting_field}'. Declare only one of the two.",
             )
         )
     if sorted(assignments) != list(range(len(assignments))) or not assignments:
@@ -209,7 +210,7 @@ def _check_assignments(resource: str, spec: TopicSpec) -> list[SpecProblem]:
         messages.append((("assignments",), "All partitions must have the same number of replicas."))
     for n, replicas in assignments.items():
         if not replicas or len(set(replicas)) != len(replicas):
-            text = f"Partition {n} needs at least one replica, and each broker only once."
+            text = f"Partition {n} must have at least one replica, and all its replicas on different brokers."
             messages.append((("assignments", n), text))
     return [
         SpecProblem(path, error("invalid-assignments", "Invalid assignments", text, resource=resource))

@@ -405,8 +405,8 @@ def _await_dirs(
     if not late_states:
         return ()
     hint = (
-        "Run kdeclare reassign --verify later to check again. A broker places a replica in the requested "
-        "directory once it receives the replica, unless the broker restarts first."
+        "Run kdeclare reassign --verify later to check again. A broker that does not have the replica yet "
+        "creates the replica in the requested directory, unless the broker restarts first."
     )
     return (
         error(

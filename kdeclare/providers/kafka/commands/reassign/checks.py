@@ -60,13 +60,13 @@ def validate_targets(
     problems = []
     for id_ in sorted({broker for a in assignments for broker in a.replicas}):
         broker = registered.get(id_)
-        if broker is None or broker.fenced:
-            hint = (
-                "Start the broker: it is registered, but it is fenced."
-                if broker
-                else f"Use the ids of existing brokers: {sorted(registered)}."
-            )
+        if broker is None:
+            hint = f"Use the ids of registered brokers: {sorted(registered)}."
             problems.append(error("unknown-broker", "No such broker", f"Unknown broker id {id_}", hint=hint))
+        elif broker.fenced:
+            detail = f"Broker {id_} is registered but fenced, so replicas cannot be moved to the broker."
+            hint = f"Start broker {id_}, or choose another broker."
+            problems.append(error("unknown-broker", "Broker fenced", detail, hint=hint))
     if problems:
         raise KdeclareError(*problems)
     validate_topics({a.partition.topic for a in assignments}, live)
@@ -75,7 +75,8 @@ def validate_targets(
     ]
     if missing_partitions:
         detail = f"Unable to find partition: {', '.join(missing_partitions)}"
-        raise KdeclareError(error("unknown-partition", "No such partition", detail))
+        hint = "Correct the topic name or the partition number in the JSON file."
+        raise KdeclareError(error("unknown-partition", "No such partition", detail, hint=hint))
     _validate_directories(directories, log_dirs)
 
 
@@ -91,8 +92,12 @@ def validate_topics(topics: Iterable[str], live: KafkaState) -> None:
     """Raise KdeclareError for topics that do not exist."""
     missing = sorted(set(topics) - live.topics.keys())
     if missing:
+        hint = "Correct the topic name in the JSON file."
         raise KdeclareError(
-            *(error("unknown-topic", "No such topic", f"Topic {name} not found.") for name in missing)
+            *(
+                error("unknown-topic", "No such topic", f"Topic {name} not found.", hint=hint)
+                for name in missing
+            )
         )
 
 
@@ -112,7 +117,8 @@ def _validate_directories(
             hint = (
                 f"Use one of the broker's log directories: {', '.join(paths)}."
                 if paths
-                else "Bring a log directory of the broker back online: all of them are offline."
+                else f"Bring a log directory of broker {broker} back online: all its log directories are "
+                "offline."
             )
             problems.append(error("unknown-log-dir", "No such log directory", detail, hint=hint))
     if problems:
@@ -230,9 +236,10 @@ def _warn_foreign_throttle(entity: str, values: Mapping[str, str]) -> Diagnostic
     return warning(
         "foreign-throttle",
         "Throttles set by other clients were kept",
-        f"{entity} has throttle settings that kdeclare did not set: {settings_text}. They are unchanged.",
-        hint="Remove these settings if they are no longer needed: kafka-configs --bootstrap-server … --alter "
-        f"--entity-type {resource.scope.entity_type} --entity-name {resource.name} "
+        f"{entity} has throttle settings that kdeclare did not set: {settings_text}. kdeclare left these "
+        "settings unchanged.",
+        hint="If these settings are no longer needed, remove them: kafka-configs --bootstrap-server … "
+        f"--alter --entity-type {resource.scope.entity_type} --entity-name {resource.name} "
         f"--delete-config {','.join(values)}",
         subject=entity,
     )

@@ -58,7 +58,7 @@ class ReassignAction:
     generate: Annotated[
         bool,
         typer.Option(
-            "--generate", help="Propose an assignment of the topics to brokers without changing anything."
+            "--generate", help="Propose an assignment of replicas to brokers without changing anything."
         ),
     ] = False
     execute: Annotated[bool, typer.Option("--execute", help="Start to move replicas.")] = False
@@ -66,7 +66,7 @@ class ReassignAction:
         bool,
         typer.Option(
             "--verify",
-            help="Show the progress of moves; once they have finished, remove kdeclare's throttles.",
+            help="Show the progress of the moves. Remove kdeclare's throttles once the moves have finished.",
         ),
     ] = False
     cancel: Annotated[bool, typer.Option("--cancel", help="Cancel the given moves that are in progress.")] = (
@@ -120,7 +120,8 @@ class ReassignDetails:
         bool,
         typer.Option(
             "--additional",
-            help="Start even if moves are in progress; also changes their targets and throttle (--execute).",
+            help="Start even if moves are in progress. Can change the targets and the throttle of these "
+            "moves (--execute).",
         ),
     ] = False
     disallow_replication_factor_change: Annotated[
@@ -192,7 +193,7 @@ def reassign(
     overrides = overriding.overrides()
     if overrides and action_name not in ("execute", "cancel"):
         raise typer.BadParameter(
-            f"--{action_name} does not change any replicas.", param_hint="--override-policy"
+            f"--{action_name} does not move replicas, so no policy applies.", param_hint="--override-policy"
         )
     if action_name == "generate":
         return _generate(console, details, servers)
@@ -323,7 +324,7 @@ def _show_result(console: Console, result: "ReassignResult") -> ExitCode:
     if problems:
         console.fail(problems, code)
     if run.run_id is not None:
-        console.note(f"Run {run.run_id}; undo it with kdeclare rollback.")
+        console.note(f"To undo run {run.run_id}, use kdeclare rollback.")
     return code
 
 

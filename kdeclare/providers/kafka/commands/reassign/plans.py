@@ -71,7 +71,7 @@ RESIZED_RESOURCE = ResourceId("Reassignment", "resized")
 
 _SET_THROTTLE, _CLEAR_THROTTLE, _RELOCATE_TYPE = SetThrottle(), ClearThrottle(), RelocateReplicas()
 _BEFORE_MOVE = "throttles before a move"
-_ADDITIONAL_HINT = "Check the new target: --additional changes the target of this in-flight move."
+_ADDITIONAL_HINT = "Check the new replicas: --additional changes the target of this in-flight move."
 
 Replicas = tuple[int, ...]
 Replica = tuple[TopicPartition, int]
@@ -311,9 +311,9 @@ def _warn_foreign_throttles(foreign_rates: Mapping[str, str]) -> Iterable[Diagno
         yield warning(
             "foreign-throttle",
             "Throttle set by another client",
-            f"{entity} has a throttle of {rate} bytes per second that kdeclare did not set. The throttle is "
-            "left unchanged and applies to the moves.",
-            hint="Remove the throttle with kafka-configs if it is no longer needed.",
+            f"{entity} has a throttle of {rate} bytes per second that kdeclare did not set. kdeclare leaves "
+            "the throttle unchanged, so it applies to the moves.",
+            hint="If the throttle is no longer needed, remove it with kafka-configs.",
             resource=str(EXECUTE_RESOURCE),
             subject=entity,
         )
@@ -446,10 +446,10 @@ def _warn_cancel_grows(partition: TopicPartition, live: KafkaState) -> Diagnosti
     return warning(
         "cancel-grows",
         "Cancelling leaves extra replicas",
-        f"The target of the move of {partition} changed more than once, or the move removes replicas. "
-        f"The partition is moving to "
-        f"{list(move.target)}, and cancelling leaves it on all of {list(move.origin)}.",
-        hint="Run kdeclare rollback instead to restore the recorded list of replicas.",
+        f"{partition} is moving to brokers {list(move.target)}. If the move is cancelled, the partition "
+        f"keeps replicas on brokers {list(move.origin)}, because the move removes replicas or its target was "
+        "changed during the move.",
+        hint="To restore the replicas that kdeclare recorded before the move, run kdeclare rollback instead.",
         resource=str(CANCEL_RESOURCE),
         subject=str(partition),
     )

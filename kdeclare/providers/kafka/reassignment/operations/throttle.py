@@ -235,7 +235,8 @@ def remove_throttles(cluster: Cluster, entries: ThrottleEntries) -> Result:
         names = ", ".join(map(str, down_brokers))
         return Fault(
             BROKER_DOWN,
-            f"Throttle rates are still set on brokers that are down ({names}). The next run removes them.",
+            f"Throttle rates are still set on brokers that are down ({names}). The next run removes the "
+            "rates.",
         )
     return fault
 

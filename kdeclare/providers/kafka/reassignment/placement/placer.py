@@ -261,8 +261,10 @@ def _explain_missing_racks(rackless_ids: Sequence[int]) -> tuple[str, ...]:
     if not rackless_ids:
         return ()
     if len(rackless_ids) == 1:
-        return (f"Broker {rackless_ids[0]} has no rack and counts as a rack of its own.",)
-    return (f"Brokers {_format_list(rackless_ids)} have no rack. Together they count as one rack.",)
+        return (f"Broker {rackless_ids[0]} has no rack. kdeclare treats the broker as a separate rack.",)
+    return (
+        f"Brokers {_format_list(rackless_ids)} have no rack. kdeclare treats these brokers as a single rack.",
+    )
 
 
 def _explain_unequal_racks(racks: dict[str, list[int]]) -> tuple[str, ...]:

@@ -57,8 +57,10 @@ class RackConstraints:
     def _get_listed_rack(self, topic: str, partition: int, replicas: Replicas, factor: int) -> Rack:
         racks = self._request.racks
         if partition >= len(racks):
-            listed_text = "1 rack is listed" if len(racks) == 1 else f"{len(racks)} racks are listed"
-            raise PlacementError(f"Partition {partition} of {topic} has no rack in 'racks': {listed_text}")
+            listed_text = "1 rack" if len(racks) == 1 else f"{len(racks)} racks"
+            raise PlacementError(
+                f"'racks' lists only {listed_text}, so partition {partition} of {topic} has none"
+            )
         rack = racks[partition]
         if rack not in self._broker_set.racks.values():
             raise PlacementError(
@@ -68,8 +70,7 @@ class RackConstraints:
         if capacity < factor:
             raise PlacementError(
                 f"Partition {partition} of {topic} must have {_format_replica_count(factor)} "
-                f"in rack {rack}, "
-                f"which only has brokers for {capacity}"
+                f"in rack {rack}, but that rack only has brokers for {capacity}"
             )
         return rack
 
@@ -88,12 +89,11 @@ class RackConstraints:
         large_racks = [rack for rack, size in capacities.items() if size >= factor]
         if not large_racks:
             capacities_text = ", ".join(
-                f"{_format_rack(rack)} has {capacities[rack]}" for rack in sorted(capacities, key=str)
+                f"{capacities[rack]} {_format_rack(rack)}" for rack in sorted(capacities, key=str)
             )
             raise PlacementError(
-                f"Partition {partition} of {topic} must have {_format_replica_count(factor)} "
-                f"in one rack, but no rack has "
-                f"that many brokers: {capacities_text or 'there are no brokers'}"
+                f"Partition {partition} of {topic} must have {_format_replica_count(factor)} in one rack, "
+                f"but no rack has that many usable brokers (usable brokers: {capacities_text or 'none'})"
             )
         if replicas and replicas[0] in racks and racks[replicas[0]] in large_racks:
             return racks[replicas[0]]
@@ -112,7 +112,7 @@ class RackConstraints:
 
 
 def _format_rack(rack: Rack) -> str:
-    return "no rack" if rack is None else f"rack {rack}"
+    return "without a rack" if rack is None else f"in rack {rack}"
 
 
 def _format_replica_count(factor: int) -> str:
@@ -181,8 +181,8 @@ def validate_static(
             or len(replicas) != (request.replication_factor or len(replicas))
         ):
             raise PlacementError(
-                f"The strategy static requires assignments, but the assignments of {topic} do not determine "
-                f"the replicas of partition {partition}"
+                f"The strategy 'static' requires assignments, but partition {partition} of {topic} has no "
+                "valid assignment"
             )
 
 
@@ -212,7 +212,9 @@ class FewerPartitions(PlacementError):
         self.topic = topic
         self.wanted = requested
         self.current = current
-        super().__init__(f"{topic} has {current} partitions and cannot be reduced to {requested}")
+        super().__init__(
+            f"Topic {topic} has {current} partitions, and the number cannot be reduced to {requested}"
+        )
 
 
 @dataclass(slots=True)
