@@ -150,7 +150,7 @@ def _build_command(build_request: RequestBuilder) -> AdhocCommand:
 
 
 def _filter_certain_errors(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """Return the errors except for unknown config keys, because the cluster can have more keys."""
+    """Return the errors, except for unknown config keys: brokers can know more keys than kdeclare."""
     return tuple(d for d in diagnostics if d.is_error and d.code != UNKNOWN_CONFIG)
 
 
@@ -257,7 +257,6 @@ class ExistingTopics:
 
 
 def _find_existing(cluster: Cluster, texts: Sequence[str]) -> ExistingTopics:
-    """Read the named topics. Raises Fault, or KdeclareError for an invalid regular expression."""
     has_patterns = any(map(is_topic_pattern, texts))
     topics = cluster.topics(None if has_patterns else list(dict.fromkeys(texts)))
     missing = select_named_topics(texts, topics.keys()).missing
@@ -321,7 +320,7 @@ def alter_resource_configs(
 
 @dataclass(frozen=True, slots=True)
 class TopicSummary:
-    """A summary of a topic in the metadata after the change.
+    """The state of a topic in the metadata after a change.
 
     factors: the distinct replication factors of the partitions, sorted.
     leaderless: the number of partitions without a leader.

@@ -27,11 +27,11 @@ _NAME_OPTIONS = {
     ConfigScope.GROUP: "group",
     ConfigScope.CLIENT_METRICS: "client_metrics",
 }
-"""The option that names resources of a type."""
+"""The option that names resources, by type of the resources."""
 
 
 def complete(place: CursorContext, names: Names) -> CompletionOffer | None:
-    """Return completions for a parameter of Kafka's commands, or None for an unrelated parameter."""
+    """Complete a parameter of the Kafka commands. Return None for any other parameter."""
     if place.wanted is None or (place.path[:1] not in _COMMANDS and place.path[:2] != _NEW_TOPIC):
         return None
     for spelling in place.wanted.spellings:
@@ -94,7 +94,7 @@ def _list_entities(place: CursorContext, names: Names) -> Iterable[CompletionVal
 
 
 def get_scope(place: CursorContext) -> ConfigScope:
-    """Return the type of the resources in the command line; topics if it names no type."""
+    """Return the type of the resources that the command line names. The default is topics."""
     if "broker_defaults" in place.given:
         return ConfigScope.BROKER
     entity_type = place.first("entity_type") or ""
@@ -105,12 +105,12 @@ def get_scope(place: CursorContext) -> ConfigScope:
 
 
 def complete_setting(place: CursorContext, names: Names) -> CompletionOffer:
-    """Complete ``k=v``."""
+    """Complete a config of the form ``k=v``."""
     return _complete_setting(place, names, "", place.text, only_lists=False)
 
 
 def complete_settings(place: CursorContext, names: Names) -> CompletionOffer:
-    """Complete ``k=v,k=[v,v]``."""
+    """Complete the last config of a list such as ``k=v,k=[v,v]``."""
     last_setting = split_settings(place.text)[-1]
     return _complete_setting(
         place, names, place.text[: len(place.text) - len(last_setting)], last_setting, only_lists=False
@@ -118,7 +118,7 @@ def complete_settings(place: CursorContext, names: Names) -> CompletionOffer:
 
 
 def complete_list_settings(place: CursorContext, names: Names) -> CompletionOffer:
-    """Complete ``k=v,k=[v,v]``. Only keys whose type is a list are suggested."""
+    """Complete the last config of a list such as ``k=v,k=[v,v]``. Suggest only keys whose type is a list."""
     last_setting = split_settings(place.text)[-1]
     return _complete_setting(
         place, names, place.text[: len(place.text) - len(last_setting)], last_setting, only_lists=True
@@ -139,7 +139,10 @@ def split_settings(text: str) -> list[str]:
 
 
 def complete_keys(place: CursorContext, names: Names) -> CompletionOffer:
-    """Complete ``k,k`` with the keys of the overrides, or with all keys if the overrides cannot be read."""
+    """Complete the last key of a list such as ``k,k``.
+
+    Suggest the keys that have overrides, or all keys if no overrides were found.
+    """
     prefix, comma, partial_text = place.text.rpartition(",")
     key_catalog, overrides = load_catalog(get_scope(place)), _find_current_overrides(place, names)
     used_texts = set(prefix.split(","))
@@ -203,7 +206,6 @@ def _format_hint(info: KeyInfo, current: str | None) -> str:
 
 
 def _find_current_overrides(place: CursorContext, names: Names) -> Mapping[str, str | None]:
-    """Return the overrides of the resource in the command line, or nothing if no resource is named."""
     scope = get_scope(place)
     arguments = [argument.name for argument in place.command.arguments]
     name = place.first(_NAME_OPTIONS[scope], "entity_name", *arguments)

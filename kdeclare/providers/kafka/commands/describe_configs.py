@@ -1,4 +1,4 @@
-"""Read the live configs of topics and brokers. The functions here do not change or use the state."""
+"""Read the live configs of topics, brokers, groups and client metrics subscriptions."""
 
 from collections.abc import Sequence
 
@@ -22,10 +22,10 @@ from kdeclare.providers.kafka.port import Cluster, ConfigQuery, require_all_conf
 
 @dataclass(frozen=True, slots=True)
 class ResourceQuery:
-    """The resources whose configs are shown: either topics or brokers.
+    """The resources whose configs are shown.
 
-    Without ``names`` and ``default``, all topics or all brokers are shown.
-    names: topic names and regular expressions, or broker ids.
+    Without ``names`` and ``default``, the configs of all resources of the scope are shown.
+    names: the names or ids of the resources. For topics, also regular expressions.
     default: whether to show the cluster-wide defaults of brokers.
     """
 
@@ -39,8 +39,8 @@ def describe_configs(
 ) -> ConfigsView:
     """Return the overrides of the resources. Raises KdeclareError.
 
-    everything: whether to return inherited values as well. This covers only the keys in the catalog of
-        kdeclare. Newer brokers can have more keys.
+    everything: whether to also return inherited values, for all keys in kdeclare's catalog. Newer brokers can
+        have more keys.
     """
     with workspace.open_connections({"kafka": CONNECTION}) as connections:
         cluster = connections.get(KafkaConnection).cluster
@@ -90,7 +90,10 @@ def _resolve_topics(cluster: Cluster, names: Sequence[str]) -> list[str]:
 
 
 def _resolve_brokers(info: ClusterInfo, resource_query: ResourceQuery) -> tuple[list[str], list[str]]:
-    """Return the brokers that can and cannot be queried. An empty name means the cluster-wide defaults."""
+    """Return the names to query, and the brokers that cannot be queried.
+
+    An empty name selects the cluster-wide defaults of brokers.
+    """
     covers_all = not resource_query.names and not resource_query.default
     registered_ids = [str(broker.id) for broker in info.brokers]
     ids = registered_ids if covers_all else list(dict.fromkeys(resource_query.names))
@@ -126,7 +129,6 @@ def _report_not_serving(severity: Severity, broker: str) -> Diagnostic:
 
 
 def _report_refused(resource: ConfigResource, fault: Fault) -> Diagnostic:
-    """Return the warning for a group or a subscription whose configs the brokers refuse to describe."""
     return Diagnostic(
         Severity.WARNING,
         "configs-refused",

@@ -1,4 +1,4 @@
-"""Read live topics and their partitions. The functions here do not change or use the state."""
+"""Read live topics and their partitions, for `kdeclare topic list` and `kdeclare topic describe`."""
 
 from base64 import urlsafe_b64encode
 from collections import Counter
@@ -33,7 +33,7 @@ from kdeclare.providers.kafka.port import Cluster, ConfigQuery, Configs, LogDir
 MIN_ISR_KEY = "min.insync.replicas"
 _MIN_ISR_CONDITIONS = frozenset({PartitionCondition.UNDER_MIN_ISR, PartitionCondition.AT_MIN_ISR})
 _MOVES_UNAVAILABLE = ("CLUSTER_AUTHORIZATION_FAILED", "UNSUPPORTED_VERSION")
-"""Errors of ListPartitionReassignments that kdeclare and Kafka's own tool ignore."""
+"""Errors of ListPartitionReassignments that are not treated as failures, as in Kafka's own tool."""
 
 Moves = Mapping[TopicPartition, Move]
 
@@ -66,11 +66,11 @@ class ReplicaSizes:
                 self._partial_brokers.add(broker)
 
     def of(self, at: TopicPartition, brokers: Sequence[int]) -> tuple[int | None, ...]:
-        """Return the sizes in bytes of a partition's replicas, by broker. The size None means unknown."""
+        """Return the size in bytes of a partition's replica on each of the brokers; None if unknown."""
         return tuple(self._find_size(at, broker) for broker in brokers)
 
     def arriving(self, at: TopicPartition, brokers: Sequence[int]) -> int:
-        """Return the size in bytes of replicas that are moving between log directories of a broker."""
+        """Return the total bytes of a partition's replicas that are moving into another log directory."""
         return sum(self._arriving_by_broker.get(broker, {}).get(at, 0) for broker in brokers)
 
     def _find_size(self, partition: TopicPartition, broker: int) -> int | None:
@@ -84,7 +84,7 @@ class ReplicaSizes:
 
 @dataclass(frozen=True, slots=True)
 class _TopicSnapshot:
-    """The topics in order, their reassignments, and the requested configs and sizes."""
+    """The selected topics in order, with in-flight reassignments, and the requested configs and sizes."""
 
     topics: tuple[Topic, ...]
     moves: Moves
@@ -101,7 +101,7 @@ class _TopicSnapshot:
 def list_topics(
     workspace: Workspace, query: TopicQuery, *, configs: bool = False, sizes: bool = False
 ) -> TopicListView:
-    """Return the topics without their partitions. Raises KdeclareError.
+    """Return the selected topics without their partitions. Raises KdeclareError.
 
     An expression that matches no topics is not an error.
     configs: whether to include overrides.
@@ -127,7 +127,7 @@ def describe_topics(
     overridden: bool = False,
     sizes: bool = False,
 ) -> TopicsView:
-    """Return the topics with their partitions and configs. Raises KdeclareError.
+    """Return the selected topics with their partitions and configs. Raises KdeclareError.
 
     conditions: if not empty, omit all partitions that meet none of these conditions, and topics without
         remaining partitions.
@@ -190,7 +190,6 @@ def _read_snapshot(
 def _select_topics(
     workspace: Workspace, cluster: Cluster, query: TopicQuery, patterns_may_miss: bool
 ) -> tuple[tuple[Topic, ...], Moves, list[Diagnostic]]:
-    """Return the selected topics in order, with their in-flight reassignments."""
     has_exact_names = bool(query.names) and not any(map(is_topic_pattern, query.names))
     names = list(dict.fromkeys(query.names)) if has_exact_names else None
     problems = []

@@ -46,8 +46,8 @@ def topic(
 ) -> ExitCode:
     """Write the manifest of a topic and print its path.
 
-    The manifest is first checked in the same way as by kdeclare validate. The command does not contact a
-    cluster, and it does not overwrite files.
+    Before the file is written, the manifest is checked in the same way as by kdeclare validate. The command
+    does not contact a cluster and does not overwrite files.
     """
     from kdeclare.core.diagnostics import KdeclareError
     from kdeclare.core.resources.ids import ResourceId
@@ -68,7 +68,6 @@ def topic(
 def _render_spec_lines(
     partitions: int | None, factor: int | None, configs: Mapping[str, str]
 ) -> "Iterator[SpecLine]":
-    """Yield the lines of the spec."""
     from kdeclare.app.authoring.scaffolds import SpecLine
 
     if partitions is not None:

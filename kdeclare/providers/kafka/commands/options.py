@@ -70,7 +70,7 @@ class GuardOptions(OverrideOptions):
 
 @dataclass(frozen=True, slots=True)
 class EntityOptions:
-    """The options of Kafka's tool that select resources with configs, including its short forms."""
+    """The options of kafka-configs that select resources, including short forms such as ``--topic``."""
 
     entity_type: Annotated[
         str | None,
@@ -124,7 +124,6 @@ class EntityOptions:
         return ResourceQuery(ConfigScope.BROKER, tuple(map(_parse_broker_id, names)), default)
 
     def _resolve_entity_type(self) -> str:
-        """Return the entity type of the options. Raises BadParameter unless there is exactly one type."""
         shortcuts = {
             "topics": ("--topic", bool(self.topic)),
             "brokers": (
@@ -151,7 +150,7 @@ class EntityOptions:
 
 
 def _parse_broker_id(text: str) -> str:
-    """Return a broker id in Kafka's format. Raises BadParameter if the string is not a broker id."""
+    """Return a broker id without leading zeros. Raises BadParameter if the string is not a broker id."""
     broker_id = text.lstrip("0") or text[:1]
     if parse_broker_id(broker_id) is None:
         raise typer.BadParameter(
@@ -186,7 +185,7 @@ class AfterChangeOptions:
 
 @dataclass(frozen=True, slots=True)
 class ConfigChangeOptions:
-    """The options for config changes: those of kafka-configs, and two more options for lists."""
+    """The options for config changes: the options of kafka-configs, and two more options for lists."""
 
     add_config: Annotated[
         list[str] | None,
@@ -213,7 +212,7 @@ class ConfigChangeOptions:
 
 
 def parse_replica_assignment(text: str | None) -> dict[int, tuple[int, ...]]:
-    """Parse the brokers of partition 0, partition 1, and so on (``1:2,2:3``). Raises BadParameter."""
+    """Parse a replica assignment such as ``1:2,2:3``, in the order of the partitions. Raises BadParameter."""
     if text is None:
         return {}
     parts = [part.strip() for part in text.split(",")]

@@ -35,10 +35,10 @@ class TopicSelection:
 
 
 def is_topic_pattern(name: str) -> bool:
-    """Return whether a name is a regular expression: it contains a character that is illegal in topic names.
+    """Return whether a name is a regular expression. If so, it has a character that topic names cannot have.
 
-    A name whose only special characters are dots is not a regular expression. Kafka's tools treat every name
-    as an expression: ``a.b`` also matches ``axb``.
+    ``a.b`` is a name. Kafka's tools treat every name as a regular expression, so that ``a.b`` also matches
+    ``axb``.
     """
     return _NAME.fullmatch(name) is None
 
@@ -115,7 +115,7 @@ class TopicsFile(BaseModel):
 
 
 def load_requests(file: Path) -> tuple[AdhocTopicRequest, ...]:
-    """Return the requests in the order of the file. References in configs are not resolved.
+    """Return the requests in the order of the file. References such as ``${env.NAME}`` are not resolved.
 
     Raises KdeclareError with all mistakes in the file.
     """

@@ -57,7 +57,7 @@ _WIDE_TERMINAL = 120
 
 
 def render_configs(view: ConfigsView, width: int | None = None, style: Style = PLAIN) -> str:
-    """Return the whole text, ending with a newline. width: columns of the terminal; None for no limit."""
+    """Render the configs as text. width: the number of columns of the terminal; None for no limit."""
     blocks = (
         "".join(f"{line}\n" for line in _render_resource(item, width, style)) for item in view.resources
     )
@@ -116,7 +116,7 @@ CONDITION_LABELS: Mapping[PartitionCondition, str] = {
 }
 _CRITICAL_CONDITIONS = (PartitionCondition.OFFLINE, PartitionCondition.UNDER_MIN_ISR)
 _DEGRADED_CONDITIONS = frozenset({PartitionCondition.UNDER_REPLICATED, PartitionCondition.MOVING})
-"""If a partition has none of these conditions, "at min ISR" is omitted unless it was requested."""
+"""If a partition has none of these conditions, "at min ISR" is shown only if the user requested it."""
 
 
 def format_factors(numbers: Sequence[int]) -> str:
@@ -188,12 +188,12 @@ _LIST_COLUMNS = (
 
 
 def render_topic_list(view: TopicListView, width: int | None = None, style: Style = PLAIN) -> str:
-    """Return the whole text, ending with a newline. width: columns of the terminal; None for no limit."""
+    """Render the list of topics as text. width: the number of columns of the terminal; None for no limit."""
     return "".join(f"{line}\n" for line in _render_list_lines(view, width, style))
 
 
 def render_topic_names(view: TopicListView) -> str:
-    """Return only the names, one per line."""
+    """Render the topic names, one per line."""
     return "".join(f"{sanitize_for_terminal(topic.name)}\n" for topic in view.topics)
 
 
@@ -271,7 +271,7 @@ _TOPIC_PARTITION_COLUMNS = (Column("TOPIC", elision=Elision.MIDDLE, least=20), *
 
 
 def render_topics(view: TopicsView, width: int | None = None, style: Style = PLAIN) -> str:
-    """Return the whole text, ending with a newline. width: columns of the terminal; None for no limit.
+    """Render topics as text. width: the number of columns of the terminal; None for no limit.
 
     If the user requested partitions with certain conditions, all partitions are shown in one table.
     Otherwise, each topic has a separate block.
@@ -360,7 +360,6 @@ def _build_partition_row(partition: PartitionView, view: TopicsView, style: Styl
 
 
 def _render_legend(view: TopicsView) -> Iterator[str]:
-    """Yield explanations of the symbols and words that appear in the output."""
     partitions = [partition for detail in view.topics for partition in detail.partitions]
     used_conditions = {condition for partition in partitions for condition in partition.conditions}
     if not partitions:

@@ -66,9 +66,9 @@ class ClusterReader:
     def replicas(self, name: str) -> Mapping[int, tuple[int, ...]] | None:
         """Return the replicas of the partitions of a topic, or None if the topic does not exist.
 
-        For a moving partition, the result contains the target replicas.
+        For a moving partition, return the target replicas.
         """
-        moves = self._moves  # Read the reassignments first, because this can read the topics again.
+        moves = self._moves  # Read the reassignments first: reading them can also update the topics.
         topic = self.topic(name)
         if topic is None:
             return None
@@ -212,7 +212,11 @@ class LiveTopicState:
 
 @dataclass(frozen=True)
 class ResultingTopicState:
-    """A topic after requests: the state before the requests (None for a new topic), and the effects."""
+    """The state of a topic after one or more requests.
+
+    before: the state before the requests; None for a new topic.
+    find_topic_effects: the effects of the requests, in order.
+    """
 
     before: "LiveTopicState | ResultingTopicState | None"
     find_topic_effects: tuple[TopicEffect, ...]

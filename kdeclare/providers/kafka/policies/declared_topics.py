@@ -25,7 +25,7 @@ _TYPES = {"LIST": list, "BOOLEAN": bool, "STRING": str, "PASSWORD": str, "CLASS"
 
 
 def list_key_types(catalog: Catalog) -> Mapping[str, type]:
-    """Return the Python type of each key of a catalog. A type that is not in `_TYPES` is a number type."""
+    """Return the Python type of each config key of a catalog. Types that are not in `_TYPES` are numbers."""
     return {key: _TYPES.get(info.type, float) for key, info in catalog.keys.items()}
 
 
@@ -52,13 +52,13 @@ def compute_overrides(catalog: Catalog, config_values: Mapping[str, ConfigValue]
 
 
 def filter_overrides(entries: Mapping[str, ConfigEntry], source: ConfigSource) -> dict[str, str]:
-    """Return the overrides whose source is the resource itself."""
+    """Return the values of the entries that have the given source, by key."""
     return {key: entry.value or "" for key, entry in entries.items() if entry.source is source}
 
 
 @cache
 def list_scope_key_types(scope: ConfigScope) -> Mapping[str, type]:
-    """Return the Python type of each key of a scope."""
+    """Return the Python type of each config key of a scope."""
     return list_key_types(load_catalog(scope))
 
 
@@ -136,7 +136,8 @@ class DeclaredTopicState:
     def replicas_assignments(self) -> Mapping[int, Sequence[int]]:
         """The declared replicas, or empty if Kafka chooses the replicas of a new topic.
 
-        Unavailable if replicas are not declared and the topic can exist, or if kdeclare chooses the replicas.
+        Unavailable if no replicas are declared and the topic may already exist, or if kdeclare chooses the
+        replicas.
         """
         is_left_to_kafka = self.created and not self.stated.placed
         replicas = self.stated.effect.replicas
@@ -144,7 +145,10 @@ class DeclaredTopicState:
 
     @property
     def configs(self) -> Mapping[str, str]:
-        """All overrides of a new topic. For a topic that can exist, only overrides that are certain."""
+        """All overrides of a new topic.
+
+        For a topic that may already exist, only the overrides that do not depend on its live state.
+        """
         if not self.created:
             return _CertainOverrides(self.stated, self.withholding)
         return {key: value for key, value in self.stated.effect.configs.items() if value is not None}
@@ -159,7 +163,7 @@ class DeclaredTopicRequest(OfflineRequest):
 
     declared_labels: the labels in the manifest.
     created: whether the topic is assumed to be new.
-    withholding: a record of the unavailable data that the policy used.
+    withholding: a record of the data that the policy requested and that is unavailable without a cluster.
     """
 
     topic: str

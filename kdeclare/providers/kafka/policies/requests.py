@@ -36,7 +36,7 @@ class ReviewContext:
 
     labels: the labels of each topic that has labels.
     applied: the labels that were last applied to each topic.
-    doing: the evaluated topics by action.
+    doing: the names of the evaluated topics, by action.
     """
 
     facts: ClusterReader
@@ -56,13 +56,16 @@ class ReviewContext:
         self._accepted[topic] = (*self.get_accepted(topic), *effects)
 
     def get_accepted(self, topic: str) -> TopicEffects:
-        """Return the effects that requests had on a topic, without denied requests."""
+        """Return the effects on a topic of all requests that were not denied, in order."""
         return self._accepted.get(topic, ())
 
     def partitions_of(
         self, labels: Mapping[str, str], topic: str, effects: Sequence[TopicEffect] = ()
     ) -> int:
-        """Return the number of partitions of topics with these labels, including the effects of a request."""
+        """Return the number of partitions of all topics with these labels.
+
+        The number includes the ``effects`` on ``topic``, and the effects of all accepted requests.
+        """
         wanted = frozenset(labels.items())
         if wanted not in self._partition_counts:
             chosen = [name for name in self.labels if self._has_labels(name, wanted)]

@@ -74,7 +74,7 @@ def _format_throttle_note(count: int) -> str:
 
 
 def _find_run_ids(runs: RecentRuns) -> _RunIdsByTarget:
-    """Return the id of the latest run that started each move, by partition and target of the move."""
+    """Return the id of the latest run that started a move, for each partition and target."""
     run_ids: dict[tuple[str, tuple[int, ...]], str] = {}
     for run_id, operations in runs.find():
         for op in operations:

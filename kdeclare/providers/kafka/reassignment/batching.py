@@ -85,7 +85,7 @@ def batch_moves(
     default_pace: Pace,
     move_cleanup: PendingMoveCleanup,
 ) -> tuple[tuple[Operation, ...], list[Diagnostic]]:
-    """Split the moves into batches. Return all operations in any order, and diagnostics about the moves.
+    """Split the moves into batches. Return all operations in no particular order, and diagnostics.
 
     default_pace: the pace of moves whose manifest sets no pace. move_cleanup: the pending cleanup of earlier
     runs. Raises Fault if the cluster does not respond.
@@ -100,7 +100,7 @@ def batch_moves(
 
 
 def group_moves(operations: Iterable[Operation], default_pace: Pace) -> tuple[MoveGroup, ...]:
-    """Group the moves among the operations. Return the groups in the order in which they run."""
+    """Group the operations that move replicas. Return the groups in the order in which the groups run."""
     moves_by_group: dict[str, list[Operation]] = defaultdict(list)
     await_ids: set[str] = set()
     for op in operations:
@@ -133,9 +133,9 @@ def build_move_steps(
     throttle_state: KafkaState,
     move_cleanup: PendingMoveCleanup,
 ) -> tuple[tuple[Operation, ...], list[Diagnostic]]:
-    """Build the steps of the moves.
+    """Build the steps of all groups: throttles, batches of moves, and elections.
 
-    Return these steps with all other operations, and diagnostics about moves.
+    Return the steps together with all operations that move no replicas, and diagnostics about the moves.
     throttle_state: the current throttles (see `throttles.build_selection`), and the current state of the
         moves in ``move_cleanup``.
     """
@@ -184,17 +184,14 @@ def build_move_steps(
 
 
 def _with_edges(op: Operation, needs: Mapping[str, str], follows: Mapping[str, str]) -> Operation:
-    """Add dependencies to a move.
-
-    A step that only waits already has its dependencies, and stays unchanged.
-    """
+    """Add dependencies to an operation that moves replicas. Return all other operations unchanged."""
     if not is_reassignment(op):
         return op
     return replace(op, needs={**op.needs, **needs}, follows={**op.follows, **follows})
 
 
 def _build_timeout_pace(pace: Pace) -> Pace | None:
-    """Return a pace with the timeout of ``pace`` and no other fields; None if ``pace`` has no timeout."""
+    """Return a pace that has only the timeout of ``pace``; None if ``pace`` has no timeout."""
     return Pace(timeout_s=pace.timeout_s) if pace.timeout_s is not None else None
 
 
@@ -211,7 +208,6 @@ def _list_transfers(group: MoveGroup, live: KafkaState) -> Iterable[throttles.Re
 
 
 def _split_batches(group: MoveGroup, part_ids: dict[str, list[str]]) -> list[Batch]:
-    """Split the moves of a group into batches. No batch has more partitions than the batch size."""
     batch_size = group.pace.batch_size
     moves = [_with_pace(op, group) for op in group.moves]
     if batch_size is None:
@@ -245,7 +241,7 @@ def _select_part(
 ) -> Operation:
     """Return a copy of a move that contains only the partitions ``names``.
 
-    used_ids: ids that the copy must not use. In a rollback, the move can itself be a copy with such an id.
+    used_ids: ids that the copy must not use. In a rollback, the moves can themselves be copies with such ids.
     """
     own_ids = part_ids.setdefault(op.id, [])
     free_ids = (id_ for n in itertools.count(len(own_ids) + 1) if (id_ := f"{op.id}/{n}") not in used_ids)
@@ -260,7 +256,7 @@ def _build_pending_batch(
 ) -> list[Batch]:
     """Build a batch that waits for the moves that an earlier run left in flight.
 
-    Without a batch size, the result is empty and nothing waits for these moves.
+    Return no batch if the pace of the group has no batch size: the group then does not wait for these moves.
     """
     own_partitions = {p for op in group.moves for p in get_targets(op)}
     moves_in_flight = {
@@ -325,7 +321,7 @@ def _with_predecessors(op: Operation, needs: Mapping[str, str]) -> Operation:
 def _find_shared_moves(
     entries: ThrottleEntries, throttle_state: KafkaState, move_cleanup: PendingMoveCleanup
 ) -> Iterable[str]:
-    """Return the partitions that an earlier run is still moving, if this run changes a rate of that run.
+    """Return partitions that an earlier run still moves, if this run changes a rate that the earlier run set.
 
     Otherwise, return no partitions. The rates are removed once the moves of both runs have finished.
     """
@@ -382,7 +378,7 @@ def _build_throttle_steps(
 
 
 def _build_election(group: MoveGroup, live: KafkaState, after_moves: Mapping[str, str]) -> Operation | None:
-    """Build an election for the partitions whose current leader is not the preferred leader of the target."""
+    """Build an election for the partitions whose current leader is not the first target replica."""
     preferred: dict[str, int] = {}
     for op in group.moves:
         for name, target in get_targets(op).items():

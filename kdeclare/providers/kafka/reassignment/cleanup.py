@@ -1,6 +1,6 @@
 """Cleanup after finished moves: remove throttles that are no longer needed, and elect preferred leaders.
 
-Moves of crashed runs are included.
+This includes the moves of runs that crashed.
 """
 
 from collections.abc import Collection
@@ -58,7 +58,7 @@ def find_cleanup(request: CleanupRequest) -> Cleanup | None:
 
 
 def _find_relocating_brokers(cluster: Cluster, move_cleanup: PendingMoveCleanup) -> frozenset[int]:
-    """Return the brokers that are throttled and still moving replicas between log directories."""
+    """Return the brokers that still move replicas between log directories under a throttle of kdeclare."""
     throttled_brokers = throttles.list_brokers(
         {e: k for e, k in move_cleanup.throttles.items() if throttles.LOG_DIRS_RATE_KEY in k}
     )

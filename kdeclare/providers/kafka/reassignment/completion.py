@@ -57,8 +57,8 @@ class MoveMeter:
     def look(self, live: KafkaState, partitions: Collection[TopicPartition]) -> MoveProgress:
         """Return the progress of the moves of ``partitions``.
 
-        live: the topics of the partitions, and the moves in flight. Replica sizes are read only at intervals,
-        and are unknown if the cluster does not return them.
+        live: the topics of the partitions, and the moves in flight. Replica sizes are read at intervals. If
+        the cluster does not return sizes, no copied bytes are counted.
         """
         now = self._clock.monotonic()
         # a difference of sets would iterate over all planned partitions in every call
@@ -164,7 +164,7 @@ def build_pending_part(live: KafkaState, partition: TopicPartition, is_stalled: 
 
 
 def read_replica_sizes(cluster: Cluster, topics: Collection[str]) -> Sizes:
-    """Return the bytes of all replicas of these topics; empty if the cluster does not return sizes."""
+    """Return the sizes of all replicas of these topics; empty if the cluster does not return sizes."""
     sizes: dict[TopicPartition, dict[int, int]] = {}
     try:
         log_dirs_by_broker = cluster.log_dirs(sorted(topics))
@@ -283,7 +283,6 @@ def _find_moving_partitions(op: Operation, live: KafkaState) -> tuple[str, ...]:
 
 
 def _count_copies(operations: Iterable[Operation]) -> dict[TopicPartition, int]:
-    """Return the number of new replicas of each partition that is moved."""
     return {
         TopicPartition.parse(name): len(set(after) - set(get_replicas_before(op, name)))
         for op in operations

@@ -80,7 +80,6 @@ def _is_target_reached(target: Target, live: KafkaState) -> bool:
 
 
 def _compute_targets(body: ReassignmentBody, live: KafkaState, placer: Placer) -> tuple[Target, ...]:
-    """Compute the target replicas of all partitions of the topics that the Reassignment names."""
     current = {
         name: list_target_replicas(live, live.topics[name]) for name in body.filter_topics(live.topics)
     }
@@ -112,9 +111,9 @@ def _compute_targets(body: ReassignmentBody, live: KafkaState, placer: Placer) -
 def _find_fixed_partitions(
     current: Mapping[str, list[Replicas]], live: KafkaState, excluded_brokers: frozenset[int]
 ) -> dict[str, frozenset[int]]:
-    """Return the partitions whose in-flight move has a permitted target, by topic.
+    """Return the moving partitions whose target has no excluded broker, by topic.
 
-    The placement does not change these partitions.
+    The placement must not change these partitions.
     """
     fixed_partitions: dict[str, set[int]] = {}
     for partition in live.moves:
@@ -126,7 +125,7 @@ def _find_fixed_partitions(
 
 
 def _check_names(resource: ResourceId, desired: DesiredResource, live: KafkaState) -> list[Diagnostic]:
-    """Report topics and target brokers that do not exist. `_check_target` checks individual partitions."""
+    """Report topics that do not exist, patterns without a match, and target brokers that do not exist."""
     body = desired.get_body(ReassignmentBody)
     broker_ids = {broker.id for broker in live.cluster.brokers}
     target_topics = {target.partition.topic for target in body.targets}
@@ -175,7 +174,6 @@ def _report_unknown_brokers(
 def _check_target(
     resource: ResourceId, desired: DesiredResource, live: KafkaState, target: Target, current: Replicas | None
 ) -> Diagnostic | None:
-    """Return the problem that blocks the move of one partition; None if there is no problem."""
     body = desired.get_body(ReassignmentBody)
     partition = target.partition
     broker_ids = {broker.id for broker in live.cluster.brokers}

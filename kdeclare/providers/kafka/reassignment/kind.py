@@ -57,7 +57,7 @@ _REASSIGN = ReassignPartitions()
 
 
 class ReassignmentKind:
-    """The kind `Reassignment`. A Reassignment owns nothing. Plans are empty once its targets are reached."""
+    """The kind `Reassignment`. It has no owned fields, and no changes once its targets are reached."""
 
     name = "Reassignment"
     spec: type[BaseModel] = ReassignmentSpec
@@ -65,7 +65,7 @@ class ReassignmentKind:
     exclusive_fields: Mapping[str, frozenset[str]] = EXCLUSIVE_FIELDS
 
     def is_location(self, path: str) -> bool:
-        """See `MovesData`: changes to replicas and to replication factors move data."""
+        """Return whether a field sets replicas or a replication factor; see `MovesData`."""
         return path.startswith(("replicas.", "assignments.")) or path == "replicationFactor"
 
     def parse(self, name: str, spec: BaseModel) -> tuple[ReassignmentBody, tuple[SpecProblem, ...]]:
@@ -146,7 +146,7 @@ class ReassignmentKind:
         owned: OwnedRecord | None,
         context: PlanContext,
     ) -> tuple[Operation, ...]:
-        """Build one operation for the partitions that keep their replication factor, and one for the rest.
+        """Build one operation for partitions that keep their replication factor, and one for all others.
 
         The second operation disables the replication factor guard. An operation without partitions is
         omitted.

@@ -77,7 +77,7 @@ def _list_new_brokers(op: Operation, partition: str) -> list[int]:
 
 
 def _collect_sizes(log_dirs: Mapping[int, Sequence[LogDir]]) -> dict[TopicPartition, int]:
-    """Return the bytes of the largest replica of each partition."""
+    """Return the size of the largest replica of each partition, in bytes."""
     sizes: dict[TopicPartition, int] = {}
     for broker_log_dirs in log_dirs.values():
         for log_dir in broker_log_dirs:
@@ -89,7 +89,7 @@ def _collect_sizes(log_dirs: Mapping[int, Sequence[LogDir]]) -> dict[TopicPartit
 def _compute_needed_bytes(
     moves: Iterable[Operation], sizes: Mapping[TopicPartition, int], batch_size: int
 ) -> dict[int, int]:
-    """Return the maximum bytes that each broker needs: for all moves together, or for its largest batch."""
+    """Return the additional bytes that each broker needs at most: for all moves, or for its largest batch."""
     arriving_sizes: dict[int, list[int]] = {}
     leaving_bytes: Counter[int] = Counter()
     for op in moves:
@@ -106,7 +106,7 @@ def _compute_needed_bytes(
 
 
 def _collect_free_bytes(log_dirs: Mapping[int, Sequence[LogDir]]) -> dict[int, int]:
-    """Return the free bytes of each broker that reports them."""
+    """Return the free bytes of each broker that reports its free space."""
     usable_bytes = {b: [f.usable for f in found if f.usable is not None] for b, found in log_dirs.items()}
     return {broker: sum(usable) for broker, usable in usable_bytes.items() if usable}
 
@@ -155,7 +155,7 @@ def report_unguarded(op: Operation) -> Diagnostic:
 def add_await_steps(
     operations: Sequence[Operation], blocked_resources: Collection[ResourceId], live: KafkaState
 ) -> tuple[Operation, ...]:
-    """For each of the ``blocked_resources``, add a step that waits until the blocking moves have finished."""
+    """Add a step for each of the ``blocked_resources`` that waits until the blocking moves have finished."""
     operations_by_resource: dict[ResourceId, list[Operation]] = defaultdict(list)
     for op in operations:
         if op.resource in blocked_resources:
@@ -209,7 +209,7 @@ def drop_duplicate_moves(operations: Sequence[Operation]) -> tuple[tuple[Operati
     """Drop duplicate moves of a partition.
 
     Return the operations that remain, and warnings about dropped moves. If resources of several kinds move
-    the same partition, only the kind that is registered first moves it.
+    the same partition, only the move of the kind that is registered first remains.
     """
     ranks = {name: rank for rank, name in enumerate(KINDS)}
     movers: dict[str, Operation] = {}

@@ -82,7 +82,7 @@ class Pace(Arguments):
         return self != Pace()
 
     def over(self, other: "Pace") -> "Pace":
-        """Return this pace. Fields that are not set are taken from ``other``."""
+        """Return a copy of this pace in which unset fields are taken from ``other``."""
         mine = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
         return Pace(**{f.name: getattr(other, f.name) for f in fields(other)} | mine)
 
@@ -104,7 +104,7 @@ def build_pace(spec: PaceSpec) -> Pace:
 
 
 def get_default_pace(options: PlanOptions) -> Pace:
-    """Return the pace that a plan uses for moves whose manifest does not set one."""
+    """Return the pace that a plan uses for moves whose manifest does not set a pace."""
     return options.find(Pace) or Pace()
 
 

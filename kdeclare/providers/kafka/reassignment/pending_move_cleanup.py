@@ -41,7 +41,8 @@ class PendingMoveCleanup:
 
     throttles: throttles that kdeclare set and has not removed yet.
     elections: the preferred leaders that must be elected, by partition (``topic-n``).
-    moves: partitions that kdeclare started to move and that were possibly still moving at the end of the run.
+    moves: partitions that kdeclare started to move, and whose move had not certainly finished when the run
+        ended.
     """
 
     throttles: ThrottleEntries = field(default_factory=dict)
@@ -49,16 +50,16 @@ class PendingMoveCleanup:
     moves: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        """Whether any section is not empty."""
+        """Whether any cleanup of moves is pending."""
         return bool(self.throttles or self.elections or self.moves)
 
     def merge_into(self, cleanup: PendingCleanup) -> PendingCleanup:
-        """Return a copy of ``cleanup`` in which these sections replace the sections about moves."""
+        """Return a copy of ``cleanup`` with these throttles, elections and moves."""
         return with_moves(with_elections(with_throttles(cleanup, self.throttles), self.elections), self.moves)
 
 
 def bind_move_cleanup(cleanup: PendingCleanup) -> PendingMoveCleanup:
-    """Return the sections about moves. Raises KdeclareError if a section has the wrong type."""
+    """Return the pending cleanup of moves. Raises KdeclareError if a section has the wrong type."""
     return PendingMoveCleanup(bind_throttles(cleanup), bind_elections(cleanup), bind_moves(cleanup))
 
 
@@ -92,7 +93,7 @@ def with_elections(cleanup: PendingCleanup, elections: Mapping[str, int]) -> Pen
 
 
 def bind_moves(cleanup: PendingCleanup) -> tuple[str, ...]:
-    """Return the partitions that were possibly still moving. Raises KdeclareError for an invalid section."""
+    """Return the partitions that may still be moving. Raises KdeclareError for an invalid section."""
     return _bind_section(cleanup, _MOVES, as_texts, ())
 
 

@@ -150,7 +150,7 @@ class Placer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PlacementContext:
-    """The placer of a plan. All resources of the plan share it."""
+    """The placer of a plan. All resources of the plan share the same placer."""
 
     place: Placer
 
@@ -162,11 +162,11 @@ class HasPlacementConstraints(Protocol):
     def find_placement_constraints(
         self, name: str, body: Any, topics: Iterable[str]
     ) -> Mapping[str, PlacementConstraint]:
-        """Return the resource's constraints by topic, for the given topics that the resource affects."""
+        """Return the constraints of a resource on each of the topics. Omit topics without constraints."""
 
 
 def find_constraints(resource: DesiredResource, topics: Iterable[str]) -> Mapping[str, PlacementConstraint]:
-    """Return a declared resource's constraints by topic, for the given topics that the resource affects."""
+    """Return the constraints of a resource on each of the topics. Omit topics without constraints."""
     kind = _find_constraints_support(KINDS[resource.id.kind])
     return (
         kind.find_placement_constraints(resource.id.name, resource.body, topics) if kind is not None else {}
@@ -203,7 +203,7 @@ def check_placement_conflicts(
 
 
 def _list_topic_names(declared: Iterable[DesiredResource], existing_topics: Iterable[str]) -> frozenset[str]:
-    """Return the names of existing topics and of all declared resources, because some can be new topics."""
+    """Return the names of existing topics and of declared resources, which can be new topics."""
     return frozenset(existing_topics).union(d.id.name for d in declared)
 
 

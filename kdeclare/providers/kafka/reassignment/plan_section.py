@@ -47,7 +47,6 @@ def _format_pace(pace: Pace, partitions: int) -> str:
 
 
 def _build_broker_lines(moves: Sequence[Operation]) -> list[SectionLine]:
-    """Return lines with the replicas and the leaders that each broker gains and loses."""
     gains: Counter[int] = Counter()
     losses: Counter[int] = Counter()
     leadership_changes: Counter[int] = Counter()

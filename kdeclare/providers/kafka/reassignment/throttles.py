@@ -56,7 +56,7 @@ def build_transfer(
 
     move: the in-flight move of the partition, if any.
 
-    The sources are the listed replicas without the replicas that are still being added.
+    Replicas that the in-flight move is still adding are not sources.
     """
     sources = replicas if move is None else tuple(r for r in move.replicas if r not in move.adding)
     return ReplicaTransfer(partition, sources, tuple(r for r in target if r not in sources))
@@ -196,7 +196,7 @@ def get_current_values(live: KafkaState, entity: str) -> dict[str, ConfigOverrid
 
 
 def build_selection(entities: Iterable[str], topics: Iterable[str] = ()) -> KafkaSelection:
-    """Select the throttles on these entities. A read omits brokers that are down."""
+    """Select the throttles that are set on these entities. Brokers that are down are skipped."""
     configs = {}
     for entity in entities:
         resource = parse_entity(entity)
@@ -256,8 +256,8 @@ def find_unneeded_entries(
     """Return the entries of ``own_entries`` that no in-flight move needs anymore.
 
     The rate of a broker is needed as long as a list that is still needed contains a replica on the broker.
-    The rate is also needed on ``involved_brokers``, which take part in a move, because another client
-    possibly set the list for that move.
+    The rate is also needed on ``involved_brokers``, which take part in a move, because another client may
+    have set the list for that move.
     """
     needed_entries: dict[str, dict[str, ThrottleValue]] = {}
     needed_brokers = {str(broker) for broker in involved_brokers}

@@ -195,7 +195,6 @@ def _diff_update(
 
 
 def _find_moving_partitions(live: KafkaState, topic: Topic) -> list[int]:
-    """Return the numbers of the topic's partitions that are being reassigned."""
     if not live.moves:
         return []
     return [n for n in range(len(topic.partitions)) if TopicPartition(topic.name, n) in live.moves]
@@ -208,7 +207,7 @@ def _diff_shape(
     current: Sequence[Replicas],
     placement: tuple[Replicas, ...],
 ) -> tuple[list[FieldChange], list[Diagnostic]]:
-    """Compare partitions, replication factor and assignments. Return the differences and the problems."""
+    """Compare partitions, replication factor and assignments. Return the field changes and the problems."""
     body = desired.get_body(TopicBody)
     count = len(current)
     fields: list[FieldChange] = []
@@ -323,7 +322,6 @@ def _report_deletion_prevented(resource: ResourceId, reason: str) -> Diagnostic:
 
 
 def _report_fewer_partitions(resource: ResourceId, desired: DesiredResource, count: int) -> Diagnostic:
-    """Deny a lower partition count, because Kafka cannot remove partitions (KIP-4: InvalidPartitions)."""
     return denied(
         INVALID_PARTITIONS,
         "Fewer partitions than the topic has",
@@ -390,7 +388,6 @@ def is_min_isr_increase(field: FieldChange) -> bool:
 
 
 def _check_brokers(resource: ResourceId, desired: DesiredResource, live: KafkaState) -> list[Diagnostic]:
-    """Report brokers in declared assignments that do not exist in the cluster."""
     assignments = desired.get_body(TopicBody).assignments
     if not assignments:
         return []

@@ -199,10 +199,7 @@ class TopicKind:
         return {name: build_static_topic_state(narrow(body, TopicBody))}
 
     def find_declared(self, desired: DesiredResource) -> Mapping[str, DeclaredTopic]:
-        """Return the topic that the resource declares.
-
-        Resources of other kinds can declare several topics.
-        """
+        """Return the declared topic, by its name."""
         return {name: DeclaredTopic(name, state) for name, state in find_static_topic_state(desired).items()}
 
     def find_policy_effects(self, op: Operation) -> Mapping[str, TopicEffect]:
@@ -283,7 +280,7 @@ class TopicKind:
     def record_identity(
         self, record: OwnedRecord | None, done: tuple[Operation, ...], created_ids: Mapping[str, str | None]
     ) -> OwnedRecord | None:
-        """Add the id of the created topic to the record. If the id is unknown, the next apply adds it."""
+        """Add the id of the created topic to the record. If the id is unknown, the next apply adds the id."""
         created = next((op for op in done if op.verb == "topic.create"), None)
         applied = narrow_topic(record)
         if applied is None or created is None:
@@ -313,7 +310,7 @@ class TopicKind:
         return LiveKey(TOPIC, name)
 
     def list_facts(self, body: object, owned: OwnedRecord | None) -> DeclaredFacts | None:
-        """Return the facts of the counts, id and configs; None if the manifest declares assignments."""
+        """Return the facts about counts, topic id and configs; None if the manifest declares assignments."""
         body = narrow(body, TopicBody)
         if body.assignments is not None:
             return None
@@ -378,7 +375,6 @@ class TopicKind:
 
 
 def _with_shape(record: TopicRecord, after: TopicRecord) -> TopicRecord:
-    """Return the record with the counts and assignments that ``after`` contains."""
     return replace(
         record,
         partitions=record.partitions if after.partitions is None else after.partitions,

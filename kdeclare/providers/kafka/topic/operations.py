@@ -123,7 +123,6 @@ def _build_update(
 
 
 def _collect_assignments(change: Change) -> dict[int, tuple[int, ...]]:
-    """Return the new replicas of partitions in a change, either declared or placed by a strategy."""
     assignment_fields = [f for f in change.fields if f.path.startswith(_ASSIGNMENTS_PREFIX)]
     return {int(f.path.removeprefix(_ASSIGNMENTS_PREFIX)): as_ints(f.after) for f in assignment_fields}
 
@@ -295,7 +294,6 @@ def order_colliding_names(
 
 
 def _find_topic_name(op: Operation) -> str:
-    """Return the name of the topic that an operation creates or deletes; empty for other operations."""
     resource = get_operation_type(op).find_object(op)
     return resource.name if resource is not None and is_topic(resource) else ""
 

@@ -23,7 +23,7 @@ class TopicRecord(ConfigsRecord):
     """The last applied fields of a topic. Fields that were not declared are None.
 
     topicId: the id of the topic; None if the id is not known yet.
-    labels: used by policies to evaluate a deletion.
+    labels: the labels in the manifest. Policies use these labels to evaluate a deletion.
     """
 
     preventDestroy: bool = False  # noqa: N815
@@ -99,7 +99,6 @@ _BINDERS: Mapping[str, Callable[[JsonValue], object]] = {
 
 
 def _explain_invalid_record(json: JsonObject) -> str:
-    """Return the first problem in an invalid record."""
     for name, value in json.items():
         if name not in _BINDERS:
             return f"{name}: unknown field"

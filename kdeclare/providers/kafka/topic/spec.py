@@ -105,7 +105,7 @@ class TopicSpec(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class TopicBody:
-    """A declared topic. Undeclared fields are None; a new topic gets the broker default for them."""
+    """A declared topic. Fields that are not declared are None; a new topic then gets the broker defaults."""
 
     partitions: int | None = None
     replication_factor: int | None = None

@@ -108,7 +108,7 @@ def list_moves(workspace: Workspace) -> str:
 def generate(
     workspace: Workspace, topics: Collection[str], brokers: Sequence[int], *, rack_aware: bool
 ) -> tuple[str, tuple[Diagnostic, ...]]:
-    """Return the output of --generate, and diagnostics about the brokers. Raises KdeclareError."""
+    """Return the output of --generate, and warnings about unusable brokers. Raises KdeclareError."""
     with workspace.open_connections() as connections:
         cluster = connections.get(KafkaConnection).cluster
         live = observe(cluster, KafkaSelection(frozenset(topics)), all_topics=True)
@@ -127,9 +127,9 @@ def execute(
     apply_options: ApplyOptions,
     write_text: TextWriter,
 ) -> ReassignResult:
-    """Start the moves without waiting until they finish. Raises KdeclareError.
+    """Start the moves of --execute. Raises KdeclareError.
 
-    Waits only until moves between log directories have started.
+    Does not wait until the moves have finished. Waits only until moves between log directories have started.
     """
     with (
         open_active_policies(workspace, overrides=apply_options.overrides) as in_force,
@@ -278,8 +278,8 @@ def _build_execution_request(
 ) -> ExecutionRequest:
     """Build the request for a plan from the options.
 
-    The throttle comes from the options or from the pace of the environment. The other fields of the pace are
-    ignored, because --execute does not wait for batches.
+    If the options contain no throttle, the throttle of the environment's pace applies. All other fields of
+    the pace are ignored, because --execute does not wait for batches.
     """
     plan_options = PlanOptions(Pace(throttle=options.throttle))
     pace = get_default_pace(complete_options(plan_options, workspace.project))
@@ -296,7 +296,6 @@ def _build_execution_request(
 def _observe_assignments(
     cluster: Cluster, assignments: Sequence[PartitionAssignment]
 ) -> tuple[KafkaState, Mapping[int, Sequence[LogDir]]]:
-    """Return the topics with their moves, and the log directories of each broker with their replicas."""
     names = _list_topics(assignments)
     live = observe(cluster, KafkaSelection(names))
     log_dirs = cluster.log_dirs(sorted(names))
@@ -321,7 +320,7 @@ def _build_current_assignments(
 ) -> list[PartitionAssignment]:
     """Return the current assignments in a form that users can restore.
 
-    The assignment of a partition that is already moving is its assignment before the move.
+    For a partition that is already moving, return the assignment before the move.
     """
     dirs = collect_replica_dirs(log_dirs)
     assignments = []
@@ -339,7 +338,8 @@ def _find_started_partitions(
 ) -> list[TopicPartition]:
     """Return the partitions that have reached their target or are moving to their target.
 
-    A failed operation can have started the moves of some partitions, so the partitions are read again.
+    A failed operation can have started the moves of some of its partitions, so these partitions are read
+    again.
     """
     staying = set(find_unmoved_partitions(run.plan))
     uncertain_partitions = {
@@ -360,7 +360,6 @@ def _find_status(run: ApplyResult, op: Operation) -> Status | None:
 
 
 def _report_not_moved(run: ApplyResult) -> tuple[Diagnostic, ...]:
-    """Report the partitions that the plan denied, and the partitions that the cluster refused."""
     return _report_failures(run, "Error reassigning partition(s)", _list_denials(run))
 
 
@@ -436,7 +435,8 @@ def _build_verify_state(assignment: PartitionAssignment, live: KafkaState) -> Ve
 def _find_cancelled_partitions(run: ApplyResult, cluster: Cluster) -> list[TopicPartition]:
     """Return the partitions whose move was cancelled.
 
-    Even if the cluster refuses to cancel the move of one partition, it cancels the other moves.
+    If the cluster refuses to cancel the move of one partition, the moves of other partitions are cancelled
+    nevertheless.
     """
     ops = [op for op in run.plan.operations if op.verb == _CANCEL_TYPE.name]
     requested = [TopicPartition.parse(name) for op in ops for name in get_targets(op)]

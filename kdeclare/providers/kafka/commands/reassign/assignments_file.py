@@ -41,7 +41,7 @@ JsonPath = tuple[str | int, ...]
 
 
 class JsonSource:
-    """A JSON file and the mistakes in it. Invalid values are read as None."""
+    """A JSON file, and the mistakes that have been found in the file. Invalid values are read as None."""
 
     def __init__(self, text: str, file: str) -> None:
         self._text = text
@@ -149,7 +149,7 @@ class JsonSource:
         return SourcePosition(self._file, line, offset - self._lines[line - 1] + 1)
 
     def _find_offset(self, path: JsonPath) -> int:
-        """Return the position of a value. Use this function only for mistakes: it parses the file again."""
+        """Return the offset of a value in the file. Slow: call this method only to report a mistake."""
         offset = _skip_space(self._text, 0)
         for step in path:
             if offset not in self._children:

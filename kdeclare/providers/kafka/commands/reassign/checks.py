@@ -106,8 +106,8 @@ def _validate_directories(
 ) -> None:
     """Raise KdeclareError for log directories that do not exist.
 
-    A broker that did not report its directories is not checked. The broker itself validates the directories
-    in the request.
+    Log directories of a broker that did not respond are not checked. That broker validates the request
+    itself.
     """
     problems = []
     for (partition, broker), path in sorted(directories.items()):
@@ -216,7 +216,6 @@ def check_foreign_throttles(
 def _find_foreign_values(
     current_values: Mapping[str, ConfigOverride], own_values: Mapping[str, ThrottleValue]
 ) -> dict[str, str]:
-    """Return the current throttle values that kdeclare did not set."""
     result: dict[str, str] = {}
     for key, value in current_values.items():
         own_value = own_values.get(key)

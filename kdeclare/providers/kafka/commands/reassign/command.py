@@ -298,7 +298,10 @@ def _run(
     overrides: Mapping[str, str],
     action: "Callable[[ApplyOptions], ReassignResult]",
 ) -> ExitCode:
-    """Execute one run without waiting until moves finish. ``action`` prints the output of Kafka's tool."""
+    """Run --execute or --cancel, without waiting until the moves have finished.
+
+    action: a function that applies the plan and prints the output of Kafka's tool.
+    """
 
     def run_action(apply_options: "ApplyOptions") -> "ReassignResult | None":
         result = action(apply_options)
@@ -337,7 +340,6 @@ def _load_assignments(details: ReassignDetails) -> "tuple[PartitionAssignment, .
 
 
 def _read_file(file: Path) -> str:
-    """Return the content of a text file. Raises KdeclareError if the file cannot be read."""
     try:
         return file.read_bytes().decode()
     except OSError as problem:

@@ -148,7 +148,7 @@ def build_execution_plan(
 
 
 def find_unmoved_partitions(plan: Plan) -> frozenset[TopicPartition]:
-    """Return the partitions without an operation, because a guard or a policy denied their move."""
+    """Return the partitions that the plan does not move because a guard or a policy denied their moves."""
     moves = [op for op in plan.operations if is_reassignment(op)]
     moving_paths = {f"{REPLICAS_PREFIX}{name}" for op in moves for name in get_targets(op)}
     stated_paths = {
@@ -320,10 +320,10 @@ def _warn_foreign_throttles(foreign_rates: Mapping[str, str]) -> Iterable[Diagno
 
 
 def _with_fields(plan: Plan, fields: tuple[FieldChange, ...]) -> Plan:
-    """Add fields to the change of `EXECUTE_RESOURCE`. Create the change if it does not exist.
+    """Add fields to the change of `EXECUTE_RESOURCE`. Create the change if the plan does not contain it.
 
-    The fields belong to an operation. Therefore, the change is no longer blocked, even if all of its moves
-    were denied.
+    The change then has an operation. Therefore, the change is no longer blocked, even if all its moves were
+    denied.
     """
     if not fields:
         return plan
@@ -355,7 +355,10 @@ def _with_fields(plan: Plan, fields: tuple[FieldChange, ...]) -> Plan:
 
 
 def _with_denied(plan: Plan, resized_targets: Mapping[TopicPartition, Replicas], live: KafkaState) -> Plan:
-    """Add a blocked change for partitions whose replication factor would change, in the words of brokers."""
+    """Add a blocked change for partitions whose replication factor would change.
+
+    The diagnostics have the error message of Kafka brokers.
+    """
     if not resized_targets:
         return plan
     current = {p: live.replicas(p) or () for p in sorted(resized_targets)}

@@ -40,7 +40,7 @@ def render_rollback_hint(current: Iterable[PartitionAssignment]) -> str:
 
 
 def render_started(partitions: Iterable[TopicPartition]) -> str:
-    """Render the last output of ``--execute``."""
+    """Render the line of ``--execute`` about the reassignments that were started."""
     number, names = _format_names(partitions)
     return f"Successfully started partition reassignment{_format_plural_suffix(number)} for {names}\n"
 
@@ -87,7 +87,6 @@ def _format_verify_state(state: VerifyState) -> str:
 
 
 def _format_names(partitions: Iterable[TopicPartition]) -> tuple[int, str]:
-    """Return the number of matching partitions and their names."""
     names = [str(partition) for partition in sorted(partitions)]
     return len(names), ",".join(names)
 
@@ -128,7 +127,7 @@ class DirState:
 
 
 def render_dir_states(states: Iterable[DirState]) -> str:
-    """Render the output of ``--verify`` about log directories, or an empty line without log directories."""
+    """Render the output of ``--verify`` about log directories; an empty line if ``states`` is empty."""
     return "".join(f"{_format_dir_state(state)}\n" for state in sorted(states, key=_get_sort_key)) or "\n"
 
 
@@ -160,7 +159,7 @@ def render_dirs_throttle_set(rate: int) -> str:
 
 
 def render_throttles_cleared(brokers: Collection[int], topics: Collection[str]) -> str:
-    """Render the last output of ``--verify`` and ``--cancel``. Empty if no throttle was removed."""
+    """Render the lines about removed throttles. Empty if no throttle was removed."""
     text = ""
     if brokers:
         plural_suffix = "" if len(brokers) == 1 else "s"

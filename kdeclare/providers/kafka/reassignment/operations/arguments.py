@@ -40,7 +40,7 @@ class ReassignArgs(PartitionsArgs):
 class MovesArgs(PartitionsArgs):
     """Partitions with a move in flight.
 
-    partitions: by partition, the target of the move or, for a cancel, the replicas after the cancel.
+    partitions: the target of each partition's move. For a cancel: the replicas after the cancel.
     """
 
     pace: Annotated[Pace | None, OMIT_NONE] = None

@@ -1,6 +1,7 @@
 """Move replicas to different brokers or log directories.
 
-The requests are AlterPartitionReassignments, with the guard of KIP-860, and AlterReplicaLogDirs (KIP-113).
+The requests are AlterPartitionReassignments, with the replication factor guard of KIP-860, and
+AlterReplicaLogDirs (KIP-113).
 """
 
 from collections import Counter
@@ -82,9 +83,10 @@ class AwaitMoves(PartitionsOperationType):
 class CancelMoves(PartitionsOperationType):
     """Cancels moves in flight.
 
-    partitions: the replicas of each partition after the cancel. These are the listed replicas without the
-    replicas that were being added, in the listed order. This order can differ from the order before the move.
-    If the target was changed during the move, the partition keeps the replicas of all its targets.
+    partitions: the replicas of each partition after the cancel: the replicas in the metadata without the
+    replicas that are being added. The order is the order in the metadata, which can differ from the order
+    before the move. If the target was changed during the move, the partition can have replicas of several
+    targets.
     """
 
     name = "moves.cancel"
@@ -162,7 +164,7 @@ Replicas = tuple[int, ...]
 
 
 class ReassignPartitions(PartitionsOperationType):
-    """Moves partitions. The replication factor guard is on, unless the operation allows a factor change."""
+    """Moves partitions. The replication factor guard is on unless the operation allows a changed factor."""
 
     name = "partitions.reassign"
     done_label = ("reassignment done", "reassignments done")
@@ -246,7 +248,7 @@ class ReassignPartitions(PartitionsOperationType):
         )
 
     def update_cleanup(self, op: Operation, status: Status, before: PendingCleanup) -> PendingCleanup:
-        """Keep a move in the pending cleanup while it is possibly in flight.
+        """Keep a move in the pending cleanup while the move may still be in flight.
 
         Brokers accept or refuse each partition separately (KIP-455), so an operation that failed for one
         partition can still be moving its other partitions.
@@ -331,9 +333,9 @@ def _cancel_blocking_moves(
 def can_redirect(move: Move, target: Replicas) -> bool:
     """Whether Kafka can correctly change the target of an in-flight move to ``target``.
 
-    If the new target adds no replicas, Kafka keeps the stored list of replicas to add. If the new target
-    removes no replicas, Kafka keeps the stored list of replicas to remove. In these cases, the move can
-    continue to the old target, or stop (ReplicationControlManager.changePartitionReassignment).
+    If the new target adds no replicas, Kafka keeps the old list of replicas to add. If the new target removes
+    no replicas, Kafka keeps the old list of replicas to remove. The move can then continue to the old target,
+    or stop (ReplicationControlManager.changePartitionReassignment).
     """
     adding = set(target).difference(move.replicas) or set(move.adding)
     removing = set(move.replicas).difference(target) or set(move.removing)
@@ -341,15 +343,15 @@ def can_redirect(move: Move, target: Replicas) -> bool:
 
 
 Replica = tuple[TopicPartition, int]
-"""A partition and the broker that holds one replica of it."""
+"""A replica: its partition and its broker."""
 
 
 class RelocateReplicas(KafkaOperationType):
     """Moves replicas to a different log directory of the same broker.
 
-    The broker continues the move after its response. If the broker does not have the replica yet, it keeps
-    the target directory in memory only. Therefore, this operation runs right before the reassignment that
-    creates the replica.
+    The broker responds before the move is complete. If the broker does not have the replica yet, the broker
+    keeps the target directory only in memory. Therefore, this operation runs right before the reassignment
+    that creates the replica.
     """
 
     name = "replicas.relocate"
@@ -408,7 +410,7 @@ class RelocateReplicas(KafkaOperationType):
         return {name: f"log-dir/{name}" for name in _get_paths(op)}
 
     def get_batch_key(self, op: Operation) -> str:
-        """Return the operation's id, so that one request can contain several operations.
+        """Return a different key for each operation, so that one request can contain several operations.
 
         No two operations claim the same replica; see `claims`.
         """
@@ -437,7 +439,10 @@ class RelocateReplicas(KafkaOperationType):
         }
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Move the replicas back. Undoing the reassignment removes replicas that did not exist before."""
+        """Move the replicas back to their previous log directories.
+
+        Replicas that did not exist before are skipped, because undoing the reassignment removes them.
+        """
         paths_to_restore: dict[str, str] = {}
         conflicts = []
         for name, path in _get_paths(op).items():

@@ -1,6 +1,7 @@
 """Set and clear throttles of moves (KIP-73).
 
-APPEND and SUBTRACT (KIP-339) change only the elements of a list that kdeclare itself sets."""
+APPEND and SUBTRACT (KIP-339) change only the list elements of kdeclare, and keep those of other clients.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
@@ -50,10 +51,7 @@ class ThrottleOperationType(KafkaOperationType):
         return (throttles.build_selection(sorted(entities), collect_topics(_get_args(op).partitions)),)
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
-        """Return the rates, and the elements that kdeclare sets in lists.
-
-        Other elements of the lists are omitted.
-        """
+        """Return the current rates, and the current list elements. Elements of other clients are omitted."""
         state = live.get(KafkaState)
         view: dict[str, JsonValue] = {}
         for entity, keys in _get_entries(op).items():
@@ -116,7 +114,7 @@ class SetThrottle(ThrottleOperationType):
     propagates = True
 
     def is_temporary(self, op: Operation) -> bool:
-        """Whether the operation sets entries. If not, it only relies on existing rates."""
+        """Whether the operation sets entries. If not, the operation only relies on existing rates."""
         return bool(_get_entries(op))
 
     def list_lagging_members(self, op: Operation, live: LiveState) -> tuple[str, ...]:
@@ -246,10 +244,7 @@ def _is_fresh(value: ThrottleValue) -> bool:
 
 
 def _filter_present(cluster: Cluster, entries: ThrottleEntries) -> ThrottleEntries:
-    """Return the entries that are currently set.
-
-    Ignore a rate that differs from the rate that kdeclare set.
-    """
+    """Return the entries that are currently set, without rates that another client has changed."""
     result: dict[str, dict[str, ThrottleValue]] = {}
     for entity, current_values in _read_current_values(cluster, entries).items():
         for key, value in entries[entity].items():

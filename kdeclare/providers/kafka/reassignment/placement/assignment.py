@@ -62,7 +62,7 @@ class BrokerSet:
 Replicas = tuple[int, ...]
 
 Swap = tuple[int, int, int]
-"""A slot index, the broker that gives up the replica (giver), and the broker that takes it (taker)."""
+"""The index of a slot, the broker that gives up the replica (giver), and its new broker (taker)."""
 
 
 TopicRanks = tuple[list[tuple[int, int]], list[tuple[int, int]]]
@@ -195,7 +195,7 @@ class WorkingAssignment:
         return 0 if taker in origin else 1
 
     def list_slots(self, broker: int, topic: int | None = None) -> Iterator[int]:
-        """Yield the slots in which a broker was chosen, for one topic or for all topics."""
+        """Yield the indexes of the slots in which a broker was chosen, for one topic or for all topics."""
         if topic is not None:
             yield from self.held[broker].get(topic, ())
             return

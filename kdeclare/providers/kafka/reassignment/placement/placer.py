@@ -122,8 +122,8 @@ def _rebalance(
 ) -> None:
     """Balance replicas and then leaders, and repeat this until nothing improves anymore.
 
-    No step makes the result of an earlier step worse, so the loop terminates. Balancing the result again
-    changes nothing.
+    No step undoes the improvements of an earlier step, so the loop terminates. Rebalancing again then changes
+    nothing.
     """
     while True:
         previous = [part.after for part in drafts]

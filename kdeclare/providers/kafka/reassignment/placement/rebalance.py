@@ -22,9 +22,8 @@ TransferFilter = Callable[[int, int, int], bool]
 def balance_replicas(assignment: WorkingAssignment, brokers: Iterable[int]) -> None:
     """Swap replicas until the replica counts of the brokers are as equal as possible.
 
-    A swap requires a taker with at least two replicas fewer than the giver. If no single swap is possible, a
-    swap in one slot can make a swap in a different slot possible. So paths of several swaps are also
-    searched.
+    A swap requires a taker with at least two replicas fewer than the giver. If no single swap is possible,
+    search for a path: several swaps that together move one replica from the giver to the taker.
 
     If a search finds no path, the first broker of the search and all brokers that the search reached are not
     searched again: no path through these brokers leads to a broker with few enough replicas.
@@ -88,7 +87,7 @@ def balance_within_topics(
 def _improve_topic(
     assignment: WorkingAssignment, topic: int, broker_ids: set[int], is_allowed: TransferFilter | None
 ) -> bool:
-    """Balance a topic better along one path of swaps. Return False if no such path exists."""
+    """Improve the balance of a topic by one path of swaps. Return False if there is no such path."""
     topic_counts, counts = assignment.topic_counts[topic], assignment.count
     present_counts = [topic_counts[b] for b in broker_ids]
     lowest = min(present_counts, default=0)

@@ -1,8 +1,4 @@
-"""Build the slots of partitions as the strategy requires, and choose the initial replicas greedily.
-
-The strategy determines the racks that a partition can use, the replicas that violate the rule, and the reason
-why a placement is impossible.
-"""
+"""Build the slots of partitions as the strategy requires, and choose the initial replicas greedily."""
 
 import random
 from collections import Counter
@@ -168,10 +164,7 @@ def validate_static(
     current: Sequence[Replicas],
     partition_count: int,
 ) -> None:
-    """Check that explicit assignments satisfy the request.
-
-    Raises PlacementError if the request is not satisfied.
-    """
+    """Raise PlacementError if the explicit assignments do not satisfy the request."""
     for partition in range(partition_count):
         replicas = current[partition] if partition < len(current) else ()
         excluded_replicas = broker_set.excluded_brokers.intersection(replicas)
@@ -282,7 +275,6 @@ def build_drafts(
 
 
 def _resolve_factor(request: PlacementRequest, name: str, reference_replicas: Sequence[int]) -> int:
-    """Return the requested replication factor; if none is requested, the number of ``reference_replicas``."""
     factor = request.replication_factor or len(reference_replicas)
     if factor < 1:
         raise PlacementError(f"{name} is new, but its replication factor is not set")

@@ -105,7 +105,7 @@ def _find_first_topic(
 def _rank_topics(assignment: WorkingAssignment, giver: int, taker: int) -> list[tuple[int, int]]:
     """Return a heap of the giver's topics, ordered by how many more replicas the giver has than the taker.
 
-    Ranking is slow, so the heap is used for several swaps, until it is empty.
+    Ranking is slow, so the heap is used for several swaps, until the heap is empty.
     """
     topic_counts = assignment.topic_counts
     ranked = [
