@@ -92,7 +92,10 @@ def test_config_describe_warns_of_groups_that_are_not_visible(kdeclare: CommandL
     assert ran.code == 0
     assert "Group b: 1 key set" in ran.out
     assert "Group a" not in ran.out
-    assert "The brokers refuse to describe group a: no reason given (GROUP_AUTHORIZATION_FAILED)." in ran.err
+    assert (
+        "The brokers refuse to describe the configs of group a: no reason given (GROUP_AUTHORIZATION_FAILED)."
+        in ran.err
+    )
 
 
 def test_config_alter_append_rejects_non_list_key(kdeclare: CommandLine) -> None:

@@ -27,7 +27,7 @@ _NAME_OPTIONS = {
     ConfigScope.GROUP: "group",
     ConfigScope.CLIENT_METRICS: "client_metrics",
 }
-"""The option that names resources, by type of the resources."""
+"""For each type of resource, the option that names such resources."""
 
 
 def complete(place: CursorContext, names: Names) -> CompletionOffer | None:

@@ -133,7 +133,7 @@ def _report_refused(resource: ConfigResource, fault: Fault) -> Diagnostic:
         Severity.WARNING,
         "configs-refused",
         "Configs not visible",
-        f"The brokers refuse to describe {resource.scope.noun} {resource.name}: "
+        f"The brokers refuse to describe the configs of {resource.scope.noun} {resource.name}: "
         f"{fault.message or 'no reason given'} ({fault.error}).",
         hint="Fix the reported problem, such as a missing DescribeConfigs permission.",
         subject=resource.name,

@@ -302,7 +302,8 @@ def _warn_configs_unknown(name: str, fault: Fault) -> Diagnostic:
     return warning(
         "configs-unknown",
         "Cannot read configs",
-        f"The brokers refuse to describe topic '{name}': {fault.message or fault.error} ({fault.error}).",
+        f"The brokers refuse to describe the configs of topic '{name}': {fault.message or fault.error} "
+        f"({fault.error}).",
         f"Grant kdeclare the DescribeConfigs permission on topic '{name}'.",
         subject=name,
     )

@@ -66,12 +66,14 @@ def report_unknown_topic(name: str, existing_topics: Collection[str]) -> Diagnos
     if not is_topic_pattern(name):
         suggestion = format_suggestion(name, existing_topics)
         return error("no-such-topic", "No such topic", f"There is no topic '{name}'.", suggestion)
-    hint = (
+    return error(
+        "no-such-topic",
+        "No such topic",
+        f"No topic name matches '{name}'.",
         "Pass several names as separate arguments, or as a comma-separated list with --topic."
         if "," in name
-        else "Correct the regular expression. It must match the whole name of a topic."
+        else "Correct the regular expression. The expression must match the whole name of a topic.",
     )
-    return error("no-such-topic", "No such topic", f"No topic name matches '{name}'.", hint)
 
 
 def _find_matches(name: str, existing_topics: Collection[str]) -> list[str]:
@@ -123,9 +125,14 @@ def load_requests(file: Path) -> tuple[AdhocTopicRequest, ...]:
     manifest = validate_document(TopicsFile, root, NodeReader(None))
     if not manifest.topics:
         place = find_position(root, ("topics",))
-        hint = "Add at least one topic to the list."
         raise KdeclareError(
-            error("no-topics", "No topics", "The list 'topics' is empty.", hint=hint, place=place)
+            error(
+                "no-topics",
+                "No topics",
+                "The list 'topics' is empty.",
+                hint="Add at least one topic to the list.",
+                place=place,
+            )
         )
     return tuple(
         AdhocTopicRequest(

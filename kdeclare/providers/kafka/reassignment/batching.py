@@ -428,7 +428,7 @@ def _check_throttle(
             "Throttle set by another client",
             f"Another client set a replication throttle of {rate} bytes per second on "
             f"broker{'s' if len(brokers) > 1 else ''} {names}. kdeclare leaves this throttle unchanged, so "
-            f"the moves use {rate} instead of the requested {group.pace.throttle} bytes per second.",
+            f"the moves do not use the requested {group.pace.throttle} bytes per second.",
             hint="If the throttle is no longer needed, remove it with kafka-configs.",
             resource=resource,
             subject=names,

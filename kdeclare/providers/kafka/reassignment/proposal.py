@@ -72,16 +72,23 @@ def warn_unusable_brokers(live: KafkaState, brokers: Collection[int]) -> tuple[D
     for id_ in sorted(brokers):
         broker = registered.get(id_)
         if broker is None:
-            detail = f"Broker {id_} is not registered, so the proposal does not use the broker."
-            hint = f"Use the ids of registered brokers: {sorted(registered)}."
-        elif broker.fenced:
-            detail = f"Broker {id_} is registered but fenced, so the proposal does not use the broker."
-            hint = (
-                f"To include broker {id_} in the proposal, start the broker and generate the proposal again."
+            diagnostics.append(
+                warning(
+                    "unknown-broker",
+                    "Broker skipped",
+                    f"Broker {id_} is not registered, so the proposal does not use the broker.",
+                    hint=f"Use the ids of registered brokers: {sorted(registered)}.",
+                )
             )
-        else:
-            continue
-        diagnostics.append(warning("unknown-broker", "Broker skipped", detail, hint=hint))
+        elif broker.fenced:
+            diagnostics.append(
+                warning(
+                    "unknown-broker",
+                    "Broker skipped",
+                    f"Broker {id_} is registered but fenced, so the proposal does not use the broker.",
+                    hint=f"To include broker {id_}, start the broker and generate the proposal again.",
+                )
+            )
     return tuple(diagnostics)
 
 

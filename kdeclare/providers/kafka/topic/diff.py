@@ -336,9 +336,13 @@ def _report_fewer_partitions(resource: ResourceId, desired: DesiredResource, cou
 
 def report_no_placement(resource: str, reason: str, place: SourcePosition | None) -> Diagnostic:
     """Return the error for an impossible placement."""
-    hint = "Correct the placement rule or the replication factor, or add suitable brokers."
     return error(
-        "no-placement", "Replicas cannot be placed", f"{reason}.", hint=hint, place=place, resource=resource
+        "no-placement",
+        "Replicas cannot be placed",
+        f"{reason}.",
+        hint="Correct the placement rule or the replication factor, or add suitable brokers.",
+        place=place,
+        resource=resource,
     )
 
 

@@ -403,16 +403,13 @@ def _await_dirs(
     write_text(render_dirs_started(state for state in states if state not in late_states))
     if not late_states:
         return ()
-    hint = (
-        "Run kdeclare reassign --verify later to check again. A broker that does not have the replica yet "
-        "creates the replica in the requested directory, unless the broker restarts first."
-    )
     return (
         error(
             "dirs-not-started",
             "Log directory moves not started",
             render_dirs_not_started(late_states),
-            hint=hint,
+            hint="Run kdeclare reassign --verify later to check again. A broker that does not have the "
+            "replica yet creates the replica in the requested directory, unless the broker restarts first.",
         ),
     )
 

@@ -61,12 +61,23 @@ def validate_targets(
     for id_ in sorted({broker for a in assignments for broker in a.replicas}):
         broker = registered.get(id_)
         if broker is None:
-            hint = f"Use the ids of registered brokers: {sorted(registered)}."
-            problems.append(error("unknown-broker", "No such broker", f"Unknown broker id {id_}", hint=hint))
+            problems.append(
+                error(
+                    "unknown-broker",
+                    "No such broker",
+                    f"Unknown broker id {id_}",
+                    hint=f"Use the ids of registered brokers: {sorted(registered)}.",
+                )
+            )
         elif broker.fenced:
-            detail = f"Broker {id_} is registered but fenced, so replicas cannot be moved to the broker."
-            hint = f"Start broker {id_}, or choose another broker."
-            problems.append(error("unknown-broker", "Broker fenced", detail, hint=hint))
+            problems.append(
+                error(
+                    "unknown-broker",
+                    "Broker fenced",
+                    f"Broker {id_} is registered but fenced, so replicas cannot be moved to the broker.",
+                    hint=f"Start broker {id_}, or choose another broker.",
+                )
+            )
     if problems:
         raise KdeclareError(*problems)
     validate_topics({a.partition.topic for a in assignments}, live)
@@ -74,9 +85,14 @@ def validate_targets(
         str(p) for p in sorted(a.partition for a in assignments) if live.replicas(p) is None
     ]
     if missing_partitions:
-        detail = f"Unable to find partition: {', '.join(missing_partitions)}"
-        hint = "Correct the topic name or the partition number in the JSON file."
-        raise KdeclareError(error("unknown-partition", "No such partition", detail, hint=hint))
+        raise KdeclareError(
+            error(
+                "unknown-partition",
+                "No such partition",
+                f"Unable to find partition: {', '.join(missing_partitions)}",
+                hint="Correct the topic name or the partition number in the JSON file.",
+            )
+        )
     _validate_directories(directories, log_dirs)
 
 
@@ -92,10 +108,14 @@ def validate_topics(topics: Iterable[str], live: KafkaState) -> None:
     """Raise KdeclareError for topics that do not exist."""
     missing = sorted(set(topics) - live.topics.keys())
     if missing:
-        hint = "Correct the topic name in the JSON file."
         raise KdeclareError(
             *(
-                error("unknown-topic", "No such topic", f"Topic {name} not found.", hint=hint)
+                error(
+                    "unknown-topic",
+                    "No such topic",
+                    f"Topic {name} not found.",
+                    hint="Correct the topic name in the JSON file.",
+                )
                 for name in missing
             )
         )

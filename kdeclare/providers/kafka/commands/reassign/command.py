@@ -346,7 +346,14 @@ def _read_file(file: Path) -> str:
         reason = problem.strerror or str(problem)
     except UnicodeDecodeError:
         reason = "the file is not UTF-8 text"
-    raise KdeclareError(error("unreadable-file", "Cannot read the file", f"{file}: {reason}."))
+    raise KdeclareError(
+        error(
+            "unreadable-file",
+            "Cannot read the file",
+            f"{file}: {reason}.",
+            hint="Pass a readable UTF-8 file.",
+        )
+    )
 
 
 def _format_option(name: str) -> str:
