@@ -133,7 +133,7 @@ def test_recreated_orphan_is_never_deleted(world: World, scope: PlanScope) -> No
     recreate(world, retention_ms="1000")
     plan = world.plan(scope=scope)
     assert (plan.operations, list_codes(plan)) == ((), [(Severity.WARNING, "recreated")])
-    assert "leaves the new topic alone" in plan.diagnostics[0].detail
+    assert "leaves the new topic unchanged" in plan.diagnostics[0].detail
     world.run(plan)
     assert "orders" in world.cluster.topics()
     assert "Topic/orders" not in world.owned(), "what was owned is gone"

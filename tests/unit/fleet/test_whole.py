@@ -116,7 +116,7 @@ def test_own_move_is_waited_for() -> None:
     start_move(cluster, "orders-0", (1, 3))
     declared = [make_targets("r", orders_0=[1, 4])]
     told = find_in_cluster(build_cluster_tables(cluster, declared), None).found
-    assert [item.message for _, _, item in told] == ["orders-0 is already being moved to [1, 3]."]
+    assert [item.message for _, _, item in told] == ["orders-0 is already being moved to brokers [1, 3]."]
     told = find_in_cluster(build_cluster_tables(cluster, declared, state=make_state("orders-0")), None).found
     assert [item.message for _, _, item in told] == ["Declared, but not applied yet."]
 
@@ -222,8 +222,8 @@ def test_impossible_declaration_affects_its_resource_only() -> None:
     messages = {str(id_): item.message for id_, _, item in result.found if item.path == "partitions"}
     assert messages["Topic/few"] == (
         "Topic 'few' has 2 partitions, but the manifest declares 1. Kafka cannot remove partitions. "
-        "The manifest of team a (m/a.yaml:4:18) must be changed: declare 2 or more, or create another topic "
-        "and copy the records."
+        "The manifest of team a (m/a.yaml:4:18) must be changed: declare at least 2 partitions, or create "
+        "another topic and copy the records to that topic."
     )
     assert messages["Topic/more"].startswith("Exists, but was never applied by this project")
 

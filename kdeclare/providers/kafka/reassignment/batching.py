@@ -415,7 +415,7 @@ def _check_throttle(
             "Moves without a throttle",
             f"The replicas of {copied_count} partition{'s' if copied_count > 1 else ''} are copied as fast "
             "as the brokers allow.",
-            hint="Set 'throttle' in the Reassignment manifest, or under 'reassignments' in the project file.",
+            hint="Set 'throttle' in the Reassignment, or under 'reassignments' in the project file.",
             resource=resource,
         )
     for rate in sorted(set(foreign_rates.values())):
