@@ -97,5 +97,5 @@ def test_topic_that_was_recreated_is_reported_and_not_deleted(
     assert "recreated: not the same topic that was applied before" in plan.out
     owner.topics()
     ran = owner.done("apply", "--yes", "--allow-deletes", "--allow-empty")
-    assert "Apply leaves the new topic alone" in ran.out + ran.err
+    assert "Apply leaves the new topic unchanged" in ran.out + ran.err
     assert name in stranger.done("topic", "list").out

@@ -344,7 +344,7 @@ def test_creation_refuses_colliding_name(project: WriteBackProject) -> None:
         make_change("a_b", make_field_change("partitions", 1), action=Action.CREATE)
     )
     assert found.code == "not-as-wanted"
-    assert "collides" in found.detail
+    assert "collide: Kafka treats" in found.detail
 
 
 def test_edit_refuses_count_without_known_assignments(project: WriteBackProject) -> None:
