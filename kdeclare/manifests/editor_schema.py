@@ -15,7 +15,7 @@ from kdeclare.manifests.defaults import DEFAULTS, DefaultsKind, DefaultsSpec
 from kdeclare.manifests.document_models import Declarable, build_envelope_model
 from kdeclare.manifests.field_docs import find_field_doc
 from kdeclare.manifests.fleet.fleet_file import FleetManifest
-from kdeclare.manifests.project import build_project_model
+from kdeclare.manifests.project_schema import build_project_model
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _REFERENCE = "Reference"

@@ -24,8 +24,8 @@ NOW = datetime(2026, 3, 1, tzinfo=UTC)
 SHA_256, SHA_512 = Mechanism.SHA_256, Mechanism.SHA_512
 
 
-def make_user(name: str, **spec: object) -> DesiredResource:
-    mechanisms = {SHA_512.value: {"password": "hunter2-hunter2", **spec}}
+def make_user(name: str) -> DesiredResource:
+    mechanisms = {SHA_512.value: {"password": "hunter2-hunter2"}}
     (sealed,) = seal_desired([declare("ScramUser", name, {"mechanisms": mechanisms})], None)
     return sealed
 

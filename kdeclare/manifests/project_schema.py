@@ -1,0 +1,114 @@
+"""The schema of the `Project` kind, which lists the manifests and environments of a project."""
+
+from collections.abc import Mapping, Sequence
+from types import GenericAlias
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator, model_validator
+
+from kdeclare.core.plans.plan_hooks import PlanSettings
+from kdeclare.core.units import Duration
+from kdeclare.manifests.document_models import Envelope, Metadata, TextMap
+from kdeclare.manifests.policies import PolicyEntrySpec
+from kdeclare.manifests.syntax.reference_limits import explain_bad_entry
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+class ProviderSettings(BaseModel):
+    """The connection settings of systems other than Kafka.
+
+    `build_project_model` adds one field for each provider.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+
+class EnvironmentSpec(BaseModel):
+    """One environment: a cluster, and the settings that are specific to this environment."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+    bootstrapServers: str | None = None  # noqa: N815
+    clientConfig: TextMap = {}  # noqa: N815
+    clientConfigFile: str | None = None  # noqa: N815
+    variables: dict[str, Any] = {}
+    overlays: list[str] = []
+    requestDeadline: Duration | None = None  # noqa: N815
+    providers: ProviderSettings = ProviderSettings()
+
+    @model_validator(mode="after")
+    def _check_client_config(self) -> "EnvironmentSpec":
+        if self.clientConfig and self.clientConfigFile is not None:
+            raise ValueError("set either 'clientConfig' or 'clientConfigFile', not both")
+        return self
+
+
+class ReferencesSpec(BaseModel):
+    """``spec.references``: the references that the manifests and the project file are allowed to use."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+    env: list[str] = []
+    files: list[str] = []
+
+    @field_validator("env")
+    @classmethod
+    def _check_entries(cls, entries: list[str]) -> list[str]:
+        for entry in entries:
+            if problem := explain_bad_entry(entry):
+                raise ValueError(problem)
+        return entries
+
+    @field_validator("files")
+    @classmethod
+    def _check_paths(cls, entries: list[str]) -> list[str]:
+        if any(not entry.strip() or "\0" in entry for entry in entries):
+            raise ValueError("use the path of a file or a folder")
+        return entries
+
+
+class ProjectSpec(BaseModel):
+    """``spec`` of a project file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+    manifests: list[str] | None = None
+    state: str = "state"
+    defaultEnvironment: str | None = None  # noqa: N815
+    environments: dict[str, EnvironmentSpec] = {}
+    policies: list[PolicyEntrySpec] = []
+    references: ReferencesSpec | None = None
+    adoption: Literal["explicit", "automatic"] = "explicit"
+    scope: dict[str, list[str]] = {}
+
+
+class ProjectManifest(Envelope):
+    """A complete project file."""
+
+    kind: Literal["Project"]
+    metadata: Metadata
+    spec: ProjectSpec = ProjectSpec()
+
+
+def build_project_model(
+    settings: Mapping[str, type[BaseModel]], plan_settings: Sequence[PlanSettings] = ()
+) -> type[ProjectManifest]:
+    """Return the model of project files, including the fields that providers add.
+
+    settings: the model of each provider's connection settings, by provider name.
+    plan_settings: the plan settings of providers, which become fields of the project and of each environment.
+    """
+    if not settings and not plan_settings:
+        return ProjectManifest
+    providers = _extend_model(ProviderSettings, {name: (model, None) for name, model in settings.items()})
+    plan_fields = {
+        s.field: (s.model, Field(s.model(), description=s.environment_description)) for s in plan_settings
+    }
+    environment = _extend_model(EnvironmentSpec, {"providers": (providers, providers()), **plan_fields})
+    environments: Any = GenericAlias(dict, (str, environment))
+    plan_fields = {s.field: (s.model, Field(s.model(), description=s.description)) for s in plan_settings}
+    spec = _extend_model(ProjectSpec, {"environments": (environments, {}), **plan_fields})
+    return _extend_model(ProjectManifest, {"spec": (spec, spec())})
+
+
+def _extend_model(model: type[_Model], fields: dict[str, Any]) -> type[_Model]:
+    """Return a model with the same name and docstring, and with these fields added or replaced."""
+    return create_model(model.__name__, __base__=model, __doc__=model.__doc__, **fields)
