@@ -156,9 +156,9 @@ def assess_credential(field: FieldChange) -> FieldChange:
 
 def build_field(mechanism: Mechanism, before: int | None, after: int | None) -> FieldChange:
     """Return the change of one credential. before, after: the iterations; None if there is no credential."""
-    op = FieldOp.DELETE if after is None else FieldOp.SET
     path = MECHANISM_FIELD_PREFIX + mechanism.value
-    return assess_credential(FieldChange(path, op, format_credential(before), format_credential(after)))
+    values = format_credential(before), format_credential(after)
+    return assess_credential(FieldChange(path, FieldOp.CHANGE, *values))
 
 
 def find_mechanism(field: FieldChange) -> Mechanism:
