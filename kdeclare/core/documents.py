@@ -3,9 +3,9 @@
 Each document is a frozen dataclass whose fields are in the same order as in the JSON. A field that is
 computed from other fields has ``init=False``, and ``__post_init__`` sets it.
 
-The published schemas (docs/schemas) describe the output exactly: the output has all listed fields and no
-additional fields. In a schema, the name of a dataclass is its ``schema_name`` if it has one, or its class
-name with ``Document`` appended.
+A published schema (docs/schemas) requires every field, except fields that kdeclare omits when they are empty,
+and allows no additional fields. In a schema, a dataclass is named after its ``schema_name`` if it has one, or
+after its class with ``Document`` appended.
 """
 
 from collections.abc import Mapping
@@ -123,7 +123,7 @@ def parse_document(document_type: type[_Shape], text: str) -> _Shape:
     """Parse JSON into a dataclass. Raises ValueError if a value has the wrong type."""
     value = _get_adapter(document_type).validate_json(text, strict=True)
     if not isinstance(value, document_type):
-        raise TypeError(f"a {type(value).__name__} was read, not a {document_type.__name__}")
+        raise TypeError(f"expected a {document_type.__name__}, got a {type(value).__name__}")
     return value
 
 
@@ -158,7 +158,7 @@ def _build_schema(document_type: type, *, name_enums: bool) -> JsonSchemaValue:
 def _resolve_references(
     schema: JsonSchemaValue, references: Mapping[str, JsonSchemaValue]
 ) -> JsonSchemaValue:
-    """Replace each ``$ref`` by its entry in ``references``. Add titles to properties without a ``$ref``."""
+    """Replace each ``$ref`` with its entry in ``references``. Add titles to properties without a ``$ref``."""
     resolved: JsonSchemaValue = {}
     for key, item in schema.items():
         if key == "$ref":
@@ -183,7 +183,7 @@ def _resolve_references(
 
 
 class _PublishedSchema(GenerateJsonSchema):
-    """Generates schemas of the output. The schemas omit defaults, because the output has every field."""
+    """Generates schemas without defaults, because kdeclare also writes fields with a default value."""
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
         return self.generate_inner(schema["schema"])

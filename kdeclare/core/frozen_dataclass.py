@@ -21,7 +21,7 @@ if TYPE_CHECKING or sys.version_info >= (3, 13):
 else:
 
     def dataclass(cls: type | None = None, /, **options: bool) -> object:
-        """Create a dataclass. Use the standard decorator unless the options are ``frozen`` and ``slots``."""
+        """Create a dataclass, with the standard decorator unless the options are ``frozen`` and ``slots``."""
         if cls is None and options == {"frozen": True, "slots": True}:
             return _make_frozen_dataclass
         return dataclasses.dataclass(cls, **options)
@@ -47,7 +47,6 @@ class _SampleDataclass:
 
 
 def _make_frozen_dataclass(cls: type) -> type:
-    """Return the class as a frozen dataclass with slots."""
     all_fields, fields = _find_fields(cls)
     if any(_needs_standard_dataclass(field) for field in all_fields.values()):
         return dataclasses.dataclass(frozen=True, slots=True)(cls)

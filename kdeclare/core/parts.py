@@ -20,7 +20,6 @@ class Parts:
         self._values = {type(value): value for value in values}
 
     def __eq__(self, other: object) -> bool:
-        """Whether ``other`` is a container of the same class with equal values."""
         return isinstance(other, Parts) and type(self) is type(other) and self._values == other._values
 
     def __hash__(self) -> int:
@@ -28,7 +27,6 @@ class Parts:
         return hash(frozenset(self._values))
 
     def __repr__(self) -> str:
-        """Return the Python expression that creates the container."""
         return f"{type(self).__name__}({', '.join(map(repr, self._values.values()))})"
 
     def get(self, part_type: type[_Part]) -> _Part:
@@ -82,7 +80,7 @@ class Connections(Parts):
             return super().get(part_type)
         connection = opener()
         if not isinstance(connection, part_type):
-            raise TypeError(f"a {type(connection).__name__} was opened, not a {part_type.__name__}")
+            raise TypeError(f"expected a {part_type.__name__}, but a {type(connection).__name__} was opened")
         return connection
 
     def find(self, part_type: type[_Part]) -> _Part | None:

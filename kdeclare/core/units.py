@@ -17,9 +17,9 @@ _BYTES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 
 
 def parse_amount(key: str, text: str) -> int | None:
-    """Convert a string such as ``7d`` to milliseconds or bytes, depending on the key.
+    """Convert a string such as ``7d`` to milliseconds or bytes, depending on the config key.
 
-    Return None if the string is not an amount, or if values of the key have no unit.
+    Return None if the string is not an amount, or if the config is neither a time nor a size.
     """
     if key.endswith(".ms"):
         units = _MILLISECONDS
@@ -32,7 +32,7 @@ def parse_amount(key: str, text: str) -> int | None:
 
 
 def format_amount(key: str, number: int) -> str:
-    """Format the value of a key, in milliseconds or bytes, in the most suitable unit: ``7 d``, ``1 GiB``."""
+    """Format a config value in milliseconds or bytes with the most suitable unit: ``7 d``, ``1 GiB``."""
     if key.endswith(".ms"):
         return format_in_units(number, TIMES) or f"{number} ms"
     return format_in_units(number, SIZES) or f"{number} bytes"

@@ -104,7 +104,9 @@ def test_partition_number_in_other_notation_is_kept_unbound(number: str) -> None
 
 
 def test_arguments_of_unknown_verb_are_kept_unbound() -> None:
-    assert bind_arguments("lamp.on", {"lamp": 1}) == UnboundArguments({"lamp": 1}, "unknown verb 'lamp.on'")
+    assert bind_arguments("lamp.on", {"lamp": 1}) == UnboundArguments(
+        {"lamp": 1}, "unknown operation type 'lamp.on'"
+    )
 
 
 def test_deletion_arguments_of_first_version_are_read() -> None:

@@ -104,7 +104,7 @@ def test_quota_record_has_entity() -> None:
     record = narrow_record(bind_record("ClientQuota", QUOTA), QuotaRecord)
     assert record is not None
     assert record.quota_entity == QuotaEntity.of({EntityType.USER: "alice", EntityType.CLIENT_ID: None})
-    with pytest.raises(TypeError, match="a record is dict, not QuotaRecord"):
+    with pytest.raises(TypeError, match="expected QuotaRecord, got dict"):
         narrow_record(QUOTA, QuotaRecord)
 
 

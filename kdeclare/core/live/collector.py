@@ -18,7 +18,7 @@ from kdeclare.core.progress import Progress, ignore_progress
 from kdeclare.core.resources.ids import ResourceId
 
 VISIBILITY_TIMEOUT_S = 120.0
-"""The default time, in seconds, that kdeclare waits for a system to show existing objects."""
+"""How long kdeclare waits by default, in seconds, for a system to show objects that are known to exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +68,9 @@ class ExpectedObjects:
     """Objects that should exist. A read waits until the system shows these objects.
 
     patience: the maximum time to wait. objects: the objects that should exist.
-    owned: owned resources. An owned resource that is also selected should exist, too.
+    owned: the owned resources. Selected resources that are owned should exist, too.
     reads_all_names: whether to read the names of all objects, because plans count unmanaged objects.
-    await_unverifiable: whether to wait for objects whose existence cannot be checked, too.
+    await_unverifiable: whether to also wait for objects whose existence cannot be checked.
     """
 
     patience: WaitPolicy

@@ -34,7 +34,6 @@ class Fault(Exception):
         super().__init__(f"{error}: {message}" if message else error)
 
     def __reduce__(self) -> tuple[type["Fault"], tuple[str, str, FaultKind, float]]:
-        """Return the arguments from which pickle recreates the fault."""
         return Fault, (self.error, self.message, self.kind, self.retry_after_s)
 
 
@@ -51,9 +50,7 @@ class FaultCause(StrEnum):
 
 
 DONE_CAUSES = frozenset({FaultCause.EXISTS, FaultCause.DONE_ALREADY})
-"""The causes of faults for requests whose object already exists, because an earlier copy of the request or
-another client created the object.
-"""
+"""The causes of faults that mean that the object to create already exists."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,7 +109,6 @@ class LiveCodec(Protocol):
     context: tuple[object, ...]
 
     def __hash__(self) -> int:
-        """Return the identity hash of the object."""
         return id(self)
 
     def list_objects(self, connections: Connections) -> LiveListing:

@@ -46,7 +46,7 @@ def bind_arguments(verb: str, json: Mapping[str, JsonValue]) -> Arguments:
     can then be displayed, but not executed.
     """
     if verb not in OPERATION_TYPES:
-        return UnboundArguments(json, f"unknown verb '{verb}'")
+        return UnboundArguments(json, f"unknown operation type '{verb}'")
     try:
         # Parsed as JSON, because only then does pydantic's strict mode accept a list for a tuple.
         return get_adapter(OPERATION_TYPES[verb].arguments).validate_json(dump_json(json))

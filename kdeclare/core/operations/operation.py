@@ -1,7 +1,7 @@
 """Operations, which are the steps that apply executes.
 
-An operation has a verb, arguments, expectations and an inverse. The arguments are frozen dataclasses that
-providers define. Files contain the arguments with the same names and types.
+An operation has a type (``verb``), arguments, expectations and an inverse. The arguments are frozen
+dataclasses that providers define. Plan files contain the arguments as JSON objects with the same field names.
 """
 
 from collections.abc import Mapping

@@ -27,7 +27,7 @@ from kdeclare.core.secrets.secret_refs import SecretSource, ValuePath
 
 
 class Access(StrEnum):
-    """The effect of an operation on an object, or the operation's requirement for the object."""
+    """How an operation relates to an object."""
 
     CREATE = "create"
     UPDATE = "update"
@@ -39,12 +39,12 @@ class Access(StrEnum):
     """If the plan creates the object, the operation runs after the creation. If the plan deletes the object,
     the operation runs before the deletion.
 
-    Operations that remove a reference to the object use this access, too. Such an operation deletes the
-    resource that refers to the object, or removes the reference from that resource.
+    Operations that remove a reference to the object use ``AFTER``, too, whether they delete the resource that
+    contains the reference or only change the resource.
     """
     MENTIONS = "mentions"
-    """The operation mentions the object's name. The object need not exist, and the order of operations does
-    not change.
+    """The operation only mentions the object's name. The object need not exist, and the mention does not
+    affect the order of operations.
     """
 
 
@@ -118,7 +118,6 @@ class Completion(Protocol):
     """
 
     def __hash__(self) -> int:
-        """Return the identity hash of the object."""
         return id(self)
 
     def is_ongoing(self, op: Operation, live: LiveState) -> bool:
@@ -189,7 +188,7 @@ def has_other_object(op: Operation, current_view: View) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The members of the system that store one part of an object, before and after an operation.
+    """The members that store one part of an object (such as a partition), before and after an operation.
 
     name: the name of the object. number: the number of the part.
     before, after: the ids of the members, the leader first; ``before`` is empty if the part is new.
@@ -247,7 +246,6 @@ class OperationType(Protocol):
     """
 
     def __hash__(self) -> int:
-        """Return the identity hash of the object."""
         return id(self)
 
     @property
@@ -291,7 +289,7 @@ class OperationType(Protocol):
         return frozenset({op.resource})
 
     def find_created_resource(self, op: Operation) -> ResourceId | None:
-        """Return the resource that ``op`` creates as a whole; None if ``op`` creates no whole resource."""
+        """Return the resource that ``op`` creates; None if ``op`` does not create a whole resource."""
         return self.find_object(op) if self.creates else None
 
     def find_changed_resources(self, op: Operation) -> frozenset[ResourceId]:
@@ -303,16 +301,15 @@ class OperationType(Protocol):
         return op.resource if self.creates or self.deletes else None
 
     def is_confined(self, op: Operation) -> bool:
-        """Whether ``op`` is allowed on its resource and affects no other resource.
+        """Whether ``op`` affects no resource other than ``op.resource``. By default, return False.
 
-        A plan file is trusted only if this is true for each of its operations. Implementations compare the
-        names in the arguments with ``op.resource``. The default result is False, so the plan file is
-        rejected.
+        kdeclare rejects a plan file if this is False for any of its operations. Implementations compare the
+        names in the arguments with ``op.resource``.
         """
         return False
 
     def is_temporary(self, op: Operation) -> bool:
-        """Whether ``op`` creates a temporary setting, which must be removed even if it takes effect late."""
+        """Whether ``op`` creates a temporary setting, which must be removed even if it appears late."""
         return False
 
     def find_pause_s(self, op: Operation) -> float:

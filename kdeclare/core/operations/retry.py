@@ -60,7 +60,6 @@ class RetryPolicy:
     quota_errors: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        """Raise ValueError if no attempt is allowed."""
         if self.attempts < 1:
             raise ValueError("at least one attempt is needed")
 

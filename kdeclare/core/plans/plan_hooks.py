@@ -126,7 +126,7 @@ class PlanHooks:
         return ()
 
     def finalize(self, operations: tuple[Operation, ...]) -> PlanStep:
-        """Split the final operations into smaller steps, in the order that an operator would choose."""
+        """Split the final operations into smaller steps, in the order that an administrator would choose."""
         return PlanStep(operations)
 
     def locate_members(self, operations: Sequence[Operation]) -> Mapping[int, str]:

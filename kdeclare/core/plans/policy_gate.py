@@ -75,9 +75,9 @@ class PolicyGate:
         return {}
 
     def list_evaluated(self, operations: Sequence[Operation]) -> frozenset[tuple[ResourceId, str]]:
-        """Return the changed resources, each with the name that verdicts use for the evaluated subject.
+        """Return the changed resources, each with the name that verdicts use for the evaluated resource.
 
-        The name is empty if the evaluated subject is the changed resource itself.
+        The name is empty if the evaluated resource is the changed resource itself.
         """
         return frozenset()
 

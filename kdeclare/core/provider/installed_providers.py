@@ -193,7 +193,12 @@ def _order_providers(providers: Mapping[str, Provider]) -> list[str]:
     except CycleError as cycle:
         names = " → ".join(cycle.args[1])
         raise KdeclareError(
-            error("provider-cycle", "Circular provider dependency", f"The cycle is {names}.")
+            error(
+                "provider-cycle",
+                "Circular provider dependency",
+                f"The 'builds_on' attributes of these providers form a cycle: {names}.",
+                hint="Uninstall one of these providers, or ask its author to shorten 'builds_on'.",
+            )
         ) from None
 
 
@@ -235,7 +240,6 @@ def _validate_unique_names(
 
 
 def _describe_origin(installed: Sequence[InstalledProvider], owner: str) -> str:
-    """Return the Python package of a provider, which the user can uninstall."""
     distributions = {item.name: item.distribution for item in installed}
     return f"the package {distributions.get(owner) or owner.partition('/')[0]}"
 
@@ -245,8 +249,8 @@ def _report_broken_provider(installed: InstalledProvider, reason: str) -> Diagno
         "provider-broken",
         "Provider cannot be loaded",
         f"The provider {_format_provider(installed)} cannot be loaded: {reason}.",
-        hint="Install a different version of its package, or uninstall the package. "
-        "If you are the author of the provider, set KDECLARE_DEBUG=1 to see where it fails.",
+        hint="Install a different version of the provider's package, or uninstall the package. "
+        "If you are the author of the provider, set KDECLARE_DEBUG=1 to see the traceback.",
     )
 
 

@@ -147,7 +147,13 @@ def _build_options(model: type[object], values: Mapping[str, object]) -> object:
     except ValidationError as problem:
         reason = "; ".join(f"{item['loc'][0]}: {item['msg']}" for item in problem.errors(include_url=False))
         raise KdeclareError(
-            error("bad-plan-option", "Invalid option value", f"{reason}."), exit_code=ExitCode.USAGE
+            error(
+                "bad-plan-option",
+                "Invalid option value",
+                f"{reason}.",
+                hint="Run kdeclare plan --help to see the values that the option accepts.",
+            ),
+            exit_code=ExitCode.USAGE,
         ) from None
 
 
@@ -160,8 +166,8 @@ def _report_ambiguous_option(option: OfferedOption, point: InstalledEntryPoint) 
     return error(
         "option-collision",
         "Two options have the same name",
-        f"The option '{option.flag}' of {point.origin} has the same name as another provider's option.",
-        hint="Uninstall that package, or ask its author to rename the option.",
+        f"The option '{option.flag}' of {point.origin} has the same name as an option of another provider.",
+        hint=f"Uninstall {point.origin}, or ask its author to rename the option.",
     )
 
 

@@ -308,8 +308,8 @@ class Provider:
         or returns False, ``find_invisible`` checks each write. Raises Fault.
     find_principal: returns the authenticated principal of kdeclare in the system, for policies about the
         provider's kinds and for the record of overrides. None if the system has no principals. Raises Fault.
-    auxiliary_kinds: names under which auxiliary operations of several resources are listed. No resource of
-        these kinds is ever declared or owned.
+    auxiliary_kinds: names under which plans list operations that only support the operations of several
+        resources. No resource of these kinds is ever declared or owned.
     watch: starts observing ongoing work in the system, for `status`; None if no work in the system continues
         after a request.
     find_cleanup: plans the cleanup of earlier runs that is possible now; returns None if there is no cleanup.

@@ -1,7 +1,7 @@
 """All kinds and operation types of the installed providers by name, and functions that query every provider.
 
-An operation with an unknown verb can be displayed, but not executed. This way, `status`, `history` and
-recovery also work after a run of a newer version of kdeclare or of a provider that is no longer installed.
+An operation of an unknown type can be displayed, but not executed. `status`, `history` and recovery can
+therefore read runs of newer versions of kdeclare, and runs of providers that are no longer installed.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -49,7 +49,7 @@ class UnknownOperationType(OperationType):
         return ()
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
-        """Return an unknown effect, because no installed provider defines this operation type."""
+        """Return a view with an unknown effect, because no installed provider defines the operation type."""
         return {_EFFECT: "unknown"}
 
     def expected_state(self, op: Operation) -> View:
@@ -224,7 +224,7 @@ def find_connected_kinds(connections: Connections) -> Mapping[str, Kind]:
 
 
 def find_auxiliary_kinds() -> frozenset[str]:
-    """Return the names under which auxiliary operations of several resources are listed."""
+    """Return the names under which plans list operations that only support other operations."""
     return frozenset(name for provider in load_providers() for name in provider.auxiliary_kinds)
 
 

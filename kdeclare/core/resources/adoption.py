@@ -26,7 +26,10 @@ class SettingsLifecycle(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     adopt: Annotated[
         bool,
-        Field(description="Whether to take over and change settings that differ and were never applied."),
+        Field(
+            description="Take ownership of settings that differ from the manifest and were never applied, "
+            "and change them."
+        ),
     ] = False
 
 
@@ -64,14 +67,14 @@ def report_adoption(
         detail = f"{resource} exists, is not in the state of this project, and differs from the manifest"
     detail += f": {field_names}." if field_names else "."
     if getattr(desired.body, "adopt", False):
-        allowed_detail = f"{detail} Its adoption is allowed, so apply changes it and takes ownership."
+        allowed_detail = f"{detail} Adoption is allowed, so apply takes ownership and makes the change."
         return info(ADOPTION, "Adoption", allowed_detail, place=desired.source, resource=resource)
     return denied(
         ADOPTION,
         "Adoption not allowed",
-        f"{detail} It may belong to another team, so it is left unchanged.",
-        hint="Change the manifest to match what exists (kdeclare import writes such a manifest), or pass "
-        "--adopt or set lifecycle.adopt: true to take it over and change it.",
+        f"{detail} kdeclare does not change a resource that may belong to another team.",
+        hint="To keep the live resource as it is, change the manifest to match (kdeclare import writes such "
+        "a manifest). To adopt the resource and change it, pass --adopt or set lifecycle.adopt: true.",
         place=desired.source,
         resource=resource,
     )

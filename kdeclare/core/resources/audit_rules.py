@@ -58,11 +58,12 @@ class AuditRules:
 
     identity_field: str | None = None
     replaced: str = (
-        "It was deleted and created again outside kdeclare since it was last applied. "
-        "The existing object is a different one."
+        "The applied object was deleted outside kdeclare, and a different object was created under the same "
+        "name."
     )
     orphan_replaced: str = (
-        "The applied object is gone and no longer declared. A different object has its name and is kept."
+        "No manifest declares the object anymore, and the applied object was deleted outside kdeclare. "
+        "kdeclare keeps the different object that now has the same name."
     )
     impossible: frozenset[str] = field(default_factory=frozenset)
 

@@ -56,7 +56,7 @@ class SetLike(Protocol):
 
 @runtime_checkable
 class ListsFacts(Protocol):
-    """A kind with facts, so that audits can tell quickly whether a live object is as declared."""
+    """A kind with facts, so that audits can tell quickly whether a live object matches its manifest."""
 
     def list_facts(self, body: object, owned: OwnedRecord | None) -> DeclaredFacts | None:
         """Return the facts of a declared resource; None if only the diff can detect differences."""
@@ -74,7 +74,7 @@ class ConcernsObjects(Protocol):
     """A kind whose resources also affect the live objects of other resources."""
 
     def find_concerned(self, name: str, body: object, keys: Collection[LiveKey]) -> Collection[LiveKey]:
-        """Return the keys, out of ``keys``, of the live objects that the resource affects."""
+        """Return the keys in ``keys`` whose live objects the resource affects."""
 
 
 # Protocol checks are slow and a plan makes thousands of them, so each kind is checked once.
@@ -169,7 +169,7 @@ def find_audit_rules(kind: str) -> AuditRules:
 
 
 def find_concerned(desired: DesiredResource, keys: Collection[LiveKey]) -> Collection[LiveKey]:
-    """Return the keys, out of ``keys``, of the live objects that a resource affects.
+    """Return the keys in ``keys`` whose live objects a resource affects.
 
     By default, a resource affects only its own live object.
     """

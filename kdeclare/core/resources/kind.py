@@ -104,7 +104,6 @@ class Kind(Protocol):
     """The class of the kind's ownership records; `NoRecord` if resources of the kind are never owned."""
 
     def __hash__(self) -> int:
-        """Return the identity hash of the object."""
         return id(self)
 
     def parse(self, name: str, spec: BaseModel) -> tuple[object, tuple[SpecProblem, ...]]:

@@ -32,11 +32,10 @@ class ValueEdit:
 
 @dataclass(frozen=True, slots=True)
 class SettingEdit:
-    """An edit that changes a setting. A manifest can declare the value of a setting, list elements to add or
-    remove, or that the setting is unset.
+    """An edit of a setting: sets a value, adds or removes list elements, or unsets the setting.
 
     path: the path within the spec.
-    fields: the changes to the setting, in this order. The order of list elements does not matter. A deleted
+    fields: the changes to the setting, in order. The order of list elements does not matter. A deleted
         setting is removed from the manifest, unless a value from elsewhere (such as a default) would then
         take effect.
     """

@@ -60,7 +60,7 @@ def narrow_record(owned: object, record_type: type[_Record]) -> _Record | None:
     if owned is None:
         return None
     if not isinstance(owned, record_type):
-        raise TypeError(f"a record is {type(owned).__name__}, not {record_type.__name__}")
+        raise TypeError(f"expected {record_type.__name__}, got {type(owned).__name__}")
     return owned
 
 

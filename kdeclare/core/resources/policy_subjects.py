@@ -354,7 +354,7 @@ class HasPolicyWords(Protocol):
 
 @runtime_checkable
 class PolicySubject(HasPolicyWords, Protocol):
-    """A kind whose resources policies can evaluate.
+    """A kind with resources that policies can evaluate.
 
     The state of a resource is a mapping by field name, without known or possible secrets.
     `OperationType.fields` returns the changes that an operation makes to a state.
@@ -378,7 +378,7 @@ class PolicySubject(HasPolicyWords, Protocol):
 
 @runtime_checkable
 class ListedForPolicies(Protocol):
-    """A kind whose live resources policies can evaluate, including undeclared resources."""
+    """A kind with live resources that policies can evaluate, even if no manifest declares the resources."""
 
     def select_every(self) -> Selections:
         """Return the selections that `list_live` needs."""
@@ -409,7 +409,7 @@ class MakesPolicyRequests(HasPolicyWords, Protocol):
 
 @runtime_checkable
 class JudgedInSnapshots(Protocol):
-    """A kind whose resources policies can evaluate in a snapshot of a system."""
+    """A kind with resources that policies can evaluate in a snapshot of a system."""
 
     def start_snapshot_review(
         self, live: LiveState, names: Sequence[str], labels: Mapping[str, LabelSet]
@@ -437,7 +437,7 @@ class HasFieldSubjects(Protocol):
     """A kind whose resources can change several policy subjects, each through separate fields."""
 
     def find_field_subject(self, path: str) -> str | None:
-        """Return the name, in verdicts, of the policy subject that a field belongs to.
+        """Return the name that verdicts use for the policy subject of a field.
 
         Return None if the policy subject is the resource itself.
         """
@@ -449,7 +449,7 @@ def _find_field_subject_capability(kind: object) -> HasFieldSubjects | None:
 
 
 def find_field_subject(kind: str, path: str) -> str | None:
-    """Return the name, in verdicts, of the policy subject that a changed field belongs to.
+    """Return the name that verdicts use for the policy subject of a changed field.
 
     Return None if the policy subject is the resource itself.
     """

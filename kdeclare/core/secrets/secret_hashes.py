@@ -77,7 +77,7 @@ class SecretHasher:
     def make_hash(self, resource: str, key: str, value: str) -> str:
         """Return the hash of a config's value.
 
-        If a different config has the same value, the hash differs.
+        Two configs with the same value have different hashes.
         """
         salt_input = f"kdeclare/2/{self.scope}/{resource}/{key}"
         salt = hashlib.sha256(salt_input.encode()).hexdigest()[:_SALT_LENGTH]
@@ -139,7 +139,7 @@ def _validate_key(name: str, key: str) -> str:
 
 
 def can_compare(stored_hash: str) -> bool:
-    """Whether values can be compared with a hash, because its key is set or because it needs no key."""
+    """Whether a value can be compared with a hash: the hash needs no key, or the key is set."""
     scheme, *fields = stored_hash.split("$")
     return scheme != "hmac" or _KEYS.find(fields[0]) is not None
 

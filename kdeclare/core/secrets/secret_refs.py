@@ -54,9 +54,9 @@ The operation itself does not need the previous value, which is possibly no long
 """
 
 HIDDEN_FIELD = "hidden"
-"""The name of a field that holds the value of its object as a `Secret`, in case the system hides the value.
+"""The name of a dataclass field with the value of a setting as a `Secret`, in case the setting is sensitive.
 
-The path of the secret is the path of the object, without the name of this field.
+The path of the secret is the path of the dataclass, without the name of the field.
 """
 
 _SENSITIVE_KEY = re.compile(
@@ -237,7 +237,7 @@ def find_secrets(value: object) -> Iterator[tuple[ValuePath, Secret]]:
 
 
 def replace_secrets(value: object, new: Mapping[ValuePath, Secret]) -> object:
-    """Return the value in which the secrets at these paths are replaced."""
+    """Return a copy of the value with the secrets at these paths replaced."""
     return _replace_below(value, new, ())
 
 

@@ -200,8 +200,8 @@ def test_provider_with_all_parts_listed_is_loaded(install: Install) -> None:
             "provider-broken",
             "does not list its operation types shelf.create",
         ),
-        ("NESTED_SECRET", "provider-broken", "field 'badges' of GuardedSpec has a secret inside it"),
-        ("NESTED_TEXTS", "provider-broken", "field 'a' of S has a secret inside it"),
+        ("NESTED_SECRET", "provider-broken", "field 'badges' of GuardedSpec contains a nested secret"),
+        ("NESTED_TEXTS", "provider-broken", "field 'a' of S contains a nested secret"),
         (
             "UNREAD",
             "provider-broken",

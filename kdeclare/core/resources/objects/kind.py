@@ -131,7 +131,7 @@ class ObjectKind:
         fields = [name for name in self.spec.model_fields if name != "lifecycle"]
         spec = self.spec.__name__
         for name in find_nested_secrets(self.spec):
-            yield f"field '{name}' of {spec} has a secret inside it; make the secret a separate field"
+            yield f"field '{name}' of {spec} contains a nested secret; declare the secret as a separate field"
         for name, kind in self.references.items():
             if name not in fields:
                 yield (
@@ -419,8 +419,9 @@ def _diff_undeclared(
             denied(
                 PREVENT_DESTROY,
                 "Deletion prevented",
-                f"{resource} must not be deleted: its lifecycle.preventDestroy was true when last applied.",
-                hint=f"Declare it again, or release it with kdeclare apply --forget {resource}.",
+                f"{resource} must not be deleted: its lifecycle.preventDestroy was true when it was last "
+                "applied.",
+                hint=f"Declare the resource again, or release it with kdeclare apply --forget {resource}.",
                 resource=str(resource),
             ),
         )
