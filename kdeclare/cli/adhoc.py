@@ -1,4 +1,4 @@
-"""Code shared by the ad hoc commands of providers: their options, the run, and the output of the results."""
+"""Shared code for the ad hoc commands of providers: options, making the change, and showing the result."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated
@@ -26,7 +26,7 @@ WriteManifest = Annotated[
     bool,
     typer.Option(
         "--write-manifest",
-        help="Also write the change to the manifest; comments and formatting are kept.",
+        help="Also write the change to the manifest, keeping its comments and formatting.",
     ),
 ]
 VerifyTimeout = Annotated[
@@ -35,16 +35,16 @@ VerifyTimeout = Annotated[
         metavar="SECONDS",
         min=0,
         callback=validate_duration,
-        help="How long to wait until the metadata shows the change.",
+        help="How long to wait for the change to show in the cluster's metadata.",
     ),
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """A resource that a command line declares.
+    """The resource that an ad hoc command changes, with the fields to set.
 
-    spec: a valid spec of the kind that contains only the fields given on the command line.
+    spec: a valid spec of ``kind`` that contains only the fields given on the command line.
     """
 
     kind: "Kind"
@@ -62,10 +62,10 @@ def run_declared(
     yes: bool,
     write_manifest: bool = False,
 ) -> ExitCode:
-    """Change one resource to match ``declared`` after confirmation, and show the result.
+    """Ask for confirmation, change one resource to match ``declared``, and show the result.
 
-    kdeclare does not take ownership of the changed fields. Fields that ``declared`` does not set are left
-    unchanged. Raises KdeclareError.
+    Fields that ``declared`` does not set are left unchanged. kdeclare does not take ownership of the changed
+    fields. Raises KdeclareError.
     """
     from kdeclare.app.adhoc.run import AdhocCommand, AdhocOptions, AdhocRequest, run_adhoc
     from kdeclare.core.resources.ids import ResourceId
@@ -93,7 +93,7 @@ def run_and_show(
     yes: bool,
     wait: bool = True,
 ) -> ExitCode:
-    """Ask for confirmation, run the command and show the result of each resource. Raises KdeclareError."""
+    """Ask for confirmation, execute an ad hoc command, and show the result. Raises KdeclareError."""
     apply_flags = ApplyFlags(wait=wait, skip_stale=True, overrides=overrides)
     return execute_run(
         console,

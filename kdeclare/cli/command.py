@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Command = Callable[..., ExitCode]
 
 _LINE = "line"
-"""The only field of an options dataclass that is not an option. It contains the `Invocation`."""
+"""The field of an options dataclass that holds the `Invocation`. Every other field is an option."""
 
 
 def command(
@@ -37,8 +37,8 @@ def command(
     - a `Console`: the options of `OutputOptions`
     - a parameter annotated with `ProviderOptionsMarker`: the options that installed providers offer
 
-    The parameter ``output`` is the format of stdout. help_group: the group of ``kdeclare --help`` that lists
-    the command (see `help_groups`).
+    If the function has a parameter ``output``, its value is the format of stdout. help_group: the group of
+    ``kdeclare --help`` that lists the command (see `help_groups`).
     """
 
     def register(function: Command) -> Command:
@@ -138,14 +138,16 @@ def build_internal_error(exception: Exception) -> Any:
             "internal-error",
             "Internal error",
             f"An unexpected exception was raised: {exception_text}",
-            hint="Set KDECLARE_DEBUG=1 to show the traceback, and report the error.",
+            hint="Run the command again with KDECLARE_DEBUG=1 to see the traceback, and report the error to "
+            "the authors of kdeclare.",
         )
     authors = provider.distribution or provider.name
     return error(
         "internal-error",
         "Internal error in a provider",
         f"The provider '{provider.name}' raised an unexpected exception: {exception_text}",
-        hint=f"Set KDECLARE_DEBUG=1 to show the traceback, and report the error to the authors of {authors}.",
+        hint="Run the command again with KDECLARE_DEBUG=1 to see the traceback, and report the error to the "
+        f"authors of {authors}.",
     )
 
 
@@ -165,7 +167,7 @@ def _find_marker(annotation: Any) -> ProviderOptionsMarker | None:
 
 
 def _find_offered_options(annotation: Any) -> tuple["OfferedOption", ...]:
-    """Return the options of providers that replace a parameter marked with `ProviderOptionsMarker`."""
+    """Return the provider options that replace a parameter marked with `ProviderOptionsMarker`."""
     from kdeclare.core.provider.plan_options import find_plan_options
 
     marker = _find_marker(annotation)
@@ -181,10 +183,9 @@ def _find_offered_options(annotation: Any) -> tuple["OfferedOption", ...]:
 def _expand_offered(
     parameters: dict[str, inspect.Parameter], offered_options: "dict[str, tuple[OfferedOption, ...]]"
 ) -> tuple[dict[str, inspect.Parameter], list[Diagnostic]]:
-    """Replace the parameters marked with `ProviderOptionsMarker` by the options of providers.
+    """Replace each parameter marked with `ProviderOptionsMarker` with the options of installed providers.
 
-    Return the new parameters and the errors. If a provider's option has the same name as an option of the
-    command, the command keeps its own option, and an error reports the conflict.
+    Return the new parameters, and an error for each provider option with the name of another parameter.
     """
     expanded: dict[str, inspect.Parameter] = {}
     collisions = []
@@ -206,10 +207,7 @@ def _build_provider_parameter(option: "OfferedOption") -> inspect.Parameter:
 
 
 def _collect_chosen(options: "Iterable[OfferedOption]", values: dict[str, Any]) -> dict[str, object]:
-    """Return the values of provider options that differ from the defaults.
-
-    Providers supply the defaults.
-    """
+    """Return the values of the provider options whose values differ from their defaults."""
     return {
         option.name: values[option.name] for option in options if values.get(option.name) != option.default
     }

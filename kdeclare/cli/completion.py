@@ -1,7 +1,7 @@
-"""Completions of option values for the user's shell, such as bash. They are read from files, not a cluster.
+"""Complete option values in the user's shell, such as bash, from local files.
 
-Errors are not reported here, because the shell would take the output for completions. The command reports
-them when it runs.
+Errors are not reported, because the shell would mistake the output for completions. The command reports
+errors when the user runs it.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,10 +19,7 @@ def complete_environments(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def complete_resources(context: typer.Context, incomplete: str) -> list[str]:
-    """Return the resources, as KIND/NAME, that the project declares in the chosen environment.
-
-    Only resources that start with ``incomplete`` are returned.
-    """
+    """Return each KIND/NAME declared in the chosen environment that starts with ``incomplete``."""
     from kdeclare.app.known_names import list_declared_names
     from kdeclare.app.workspace import WorkspaceOptions
 

@@ -22,9 +22,9 @@ _POLL_S = 0.1
 class ConfirmationPrompt:
     """Shows the plan of a run and asks for confirmation; see `app.apply.Confirm`.
 
-    plan: the plan that was shown. since: the time of the answer (`time.monotonic`), at which the run starts.
-    plan_only: whether the plan is only saved, without confirmation. plan_to_stderr: whether the plan is shown
-    on stderr, because stdout has other output.
+    plan: the plan that was shown. since: the time of the confirmation (`time.monotonic`); 0 before it.
+    plan_only: whether the plan is only saved, so that no confirmation is needed. plan_to_stderr: whether to
+    show the plan on stderr, because stdout is used for other output.
     """
 
     console: Console
@@ -59,7 +59,7 @@ class ConfirmationPrompt:
         return is_confirmed
 
     def _show_plan(self, plan: "Plan", *, is_required: bool) -> None:
-        """Show the plan, unless it changes only ownership: such changes appear in the output of the run."""
+        """Show the plan, unless it only changes ownership, which the output of the run shows later."""
         if self.plan_to_stderr:
             say = self.console.say if is_required else self.console.note
             say(_render_plan(plan, self.console, for_stderr=True))
@@ -122,6 +122,16 @@ def prompt_for_yes(console: Console, question: str) -> bool:
     if not answer.endswith("\n"):
         console.say("")
     return answer.strip() == "yes"
+
+
+def build_declined_error() -> Diagnostic:
+    """Build the error for a prompt that was not answered with 'yes'."""
+    return error(
+        "declined",
+        "Not confirmed",
+        "The answer to the confirmation prompt was not 'yes'. Nothing was changed.",
+        hint="Run the command again, and answer 'yes' or pass --yes.",
+    )
 
 
 def _read_line() -> str:

@@ -101,15 +101,15 @@ class Console:
     def concerns(self, project: Path | None, category: Callable[[], str | None] | None = None) -> None:
         """Set the project file and the category for SARIF logs.
 
-        project: the project file from the command line. Findings that are not about a file are attached to
-        the project file. category: a function that returns the category of a failed run, or None if the
-        category is unknown. The function is called only if the command fails.
+        project: the project file given on the command line, to which findings that are not about a file are
+        attached. category: a function that returns the category, or None if the category is unknown. The
+        function is called only if the command fails.
         """
         self._project = project
         self._category = category or self._category
 
     def checkout(self) -> "Checkout":
-        """Return the git checkout that contains the working folder, or the working folder outside of git."""
+        """Return the git checkout that contains the current folder; outside of git, the current folder."""
         from kdeclare.manifests.project import PROJECT_FILE
         from kdeclare.report.sarif import Checkout
 
@@ -172,20 +172,20 @@ def _write_stream(stream: TextIO, text: str) -> None:
         stream.flush()
     except OSError as problem:
         with suppress(OSError, ValueError), open(os.devnull, "w") as null_device:  # noqa: PTH123
-            os.dup2(null_device.fileno(), stream.fileno())  # or else flushing at exit would fail again
+            os.dup2(null_device.fileno(), stream.fileno())  # otherwise, flushing at exit would fail again
         if not isinstance(problem, BrokenPipeError):
             raise KdeclareError(
                 error(
                     _OUTPUT_NOT_WRITTEN,
                     "Output cannot be written",
                     f"{problem.strerror or problem}.",
-                    hint="Check the free space and the destination of the output.",
+                    hint="Check that the destination of the output exists, is writable and has free space.",
                 )
             ) from None
 
 
 def _configure_logging(output_options: OutputOptions) -> None:
-    """Log warnings to stderr; with --quiet only errors, and with --verbose also INFO.
+    """Log warnings and errors to stderr; with --quiet only errors, and with --verbose also INFO messages.
 
     DEBUG is never logged, because kafka-python would log requests with their secrets.
     """

@@ -46,7 +46,7 @@ class InstalledCommand:
 
     @property
     def origin(self) -> str:
-        """The Python package that contains the command, so that error messages can name the package."""
+        """The name and version of the Python package that contains the command, for error messages."""
         return self.point.origin
 
 
@@ -54,8 +54,7 @@ class InstalledCommand:
 class InstalledCommands:
     """The commands of all installed Python packages.
 
-    usable: the usable commands by name. collisions: by name, the errors for commands that cannot be used
-    because a different command has the same name.
+    usable: the usable commands by name. collisions: the errors for names claimed by several commands.
     """
 
     usable: Mapping[str, InstalledCommand]
@@ -142,7 +141,7 @@ def _build_reserved_name_error(foreign: InstalledCommand) -> Diagnostic:
         "Command name conflicts with a kdeclare command",
         f"The command '{foreign.name}' of {foreign.origin} cannot be used, because kdeclare has a command "
         "with that name.",
-        hint="Uninstall that package, or ask its author to rename the command.",
+        hint=f"Uninstall {foreign.origin}, or ask its author to rename the command.",
     )
 
 
@@ -161,5 +160,5 @@ def _build_broken_command_error(installed: InstalledCommand, reason: str) -> Dia
         "command-broken",
         "Command cannot be loaded",
         f"The command '{installed.name}' of {installed.origin} cannot be loaded: {reason}.",
-        hint="Install a different version of its package, or uninstall the package.",
+        hint=f"Install a different version of {installed.origin}, or uninstall it.",
     )

@@ -110,7 +110,7 @@ def main(arguments: Sequence[str], shell: ShellContext | None = None) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """The application.
+    """The command-line application.
 
     root: the Click group that runs a command line. problems: the errors of commands that cannot be used.
     """
@@ -120,7 +120,7 @@ class Application:
 
 
 def build_application(command_name: str = "") -> Application:
-    """Build an application with one command, or with all commands if no command has the name.
+    """Build an application with only the named command, or with all commands if the name is unknown.
 
     Raises KdeclareError if the requested command exists and cannot be used.
     """
@@ -229,7 +229,7 @@ def _build_cached_application(command_name: str) -> Application:
 
 
 def _hide_argument_types(click_command: Any) -> None:
-    """Hide the Python types of arguments in the help, which shows the metavars of the arguments."""
+    """Hide the Python types of arguments in the help, because the help already shows their metavars."""
     for param in click_command.params:
         if param.param_type_name == "argument":
             param.display_type_rich = lambda ctx: ""
@@ -274,14 +274,14 @@ def _format_diagnostic(problem: Diagnostic) -> str:
 
 
 def _print_error(text: str) -> None:
-    """Print to stderr, and escape unprintable characters, because the text can quote the line of a script."""
+    """Print to stderr, and escape unprintable characters, which can come from a script or a file name."""
     text = sanitize_for_terminal(text)
     printable = "".join(c if c in "\n\t" or c.isprintable() else repr(c)[1:-1] for c in text)
     print(printable, file=sys.stderr)
 
 
 def _exit_immediately(code: int) -> NoReturn:
-    """Exit without waiting for threads that wait for a broker, and without Python's cleanup at exit."""
+    """Flush the output and exit at once, without waiting for threads or running Python's exit handlers."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

@@ -40,7 +40,7 @@ PlanFormat = Annotated[
         "--format",
         metavar="text|json|markdown|sarif|html",
         help="Format of stdout: text for people, json for scripts, markdown for a comment on a pull request, "
-        "sarif for annotations of files, html for a browser.",
+        "sarif for file annotations, html for a browser.",
     ),
 ]
 FindingsFormat = Annotated[
@@ -48,7 +48,7 @@ FindingsFormat = Annotated[
     typer.Option(
         "--format",
         metavar="text|json|sarif",
-        help="Format of stdout: text for people, json for scripts, sarif for annotations of files.",
+        help="Format of stdout: text for people, json for scripts, sarif for file annotations.",
     ),
 ]
 Paths = Annotated[
@@ -60,13 +60,13 @@ Paths = Annotated[
     ),
 ]
 _MAX_SECONDS = 365 * 86400.0
-"""The maximum duration in seconds (one year). Python limits the timeouts of sockets and locks."""
+"""The maximum duration in seconds (one year), because Python's sockets and locks limit their timeouts."""
 
 
 def validate_duration(value: float | None) -> float | None:
-    """Return ``value`` unchanged. Raises BadParameter if it is nan or greater than `_MAX_SECONDS`."""
+    """Return ``value`` unchanged. Raises BadParameter if it is NaN or greater than `_MAX_SECONDS`."""
     if value is not None and not value <= _MAX_SECONDS:
-        raise typer.BadParameter(f"{value:g} is not a number of at most {_MAX_SECONDS:.0f}.")
+        raise typer.BadParameter(f"{value:g} is not allowed. The maximum is {_MAX_SECONDS:.0f}.")
     return value
 
 
@@ -170,14 +170,12 @@ class ClusterOptions(StateOptions):
         str | None,
         typer.Option(
             metavar="HOST:PORT[,…]",
-            help="Bootstrap servers of the cluster (default: from the environment).",
+            help="Bootstrap servers of the cluster (default: from the project file).",
         ),
     ] = None
     command_config: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="File of Kafka client properties, in the format of Kafka's own tools."
-        ),
+        typer.Option(metavar="FILE", help="Kafka client properties file, as used by Kafka's own tools."),
     ] = None
 
 
@@ -227,7 +225,7 @@ class PolicyOverrideOptions:
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Override this policy: apply changes even if it denies them. Requires --reason. Repeatable.",
+            help="Apply changes even if this policy denies them. Requires --reason. Repeatable.",
         ),
     ] = None
     reason: Annotated[
@@ -420,9 +418,9 @@ def parse_settings(option: str, texts: Iterable[str] | None) -> dict[str, str]:
     settings: dict[str, str] = {}
     for number, pair in enumerate(texts or (), 1):
         key, separator, value = pair.partition("=")
-        if not (key.strip() and separator):  # no quote: it can be part of a password with a comma
+        if not (key.strip() and separator):  # not quoted: it can be part of a password
             raise typer.BadParameter(
-                f"part {number} does not have the form KEY=VALUE, for example retention.ms=604800000. "
+                f"value number {number} does not have the form KEY=VALUE, such as retention.ms=604800000. "
                 "Put values that contain commas in brackets.",
                 param_hint=option,
             )

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from kdeclare.core.plans.run import MoveProgress
 
 _PATIENCE_S = 0.4
-"""The time in seconds before a progress bar is shown. A bar would only delay work that takes less time."""
+"""How long work must take, in seconds, before a progress bar is shown."""
 _LOG_INTERVAL_S = 10.0
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, TypeVar
 
-from kdeclare.cli.confirmation import ConfirmationPrompt
+from kdeclare.cli.confirmation import ConfirmationPrompt, build_declined_error
 from kdeclare.cli.console import Console
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.exit_codes import ExitCode
@@ -80,7 +80,7 @@ def execute_run(
     if prompt.plan_only:
         return ExitCode.OK
     if console.is_json:
-        return console.fail([error("declined", "Nothing was changed")], ExitCode.ERROR)
+        return console.fail([build_declined_error()], ExitCode.ERROR)
     console.say("Nothing was changed.")
     return ExitCode.ERROR
 
@@ -126,7 +126,7 @@ def _render_page(workspace: "Workspace", result: "ApplyResult", identity: str | 
 
 
 def announce_stop() -> None:
-    """Tell the user what the first Ctrl-C does. A signal handler must not use buffered streams."""
+    """Announce that the run is stopping. Signal handlers must not use buffered streams."""
     os.write(
         2,
         b"\nStopping: waiting for operations in progress; no new operations start. "

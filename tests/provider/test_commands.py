@@ -405,7 +405,7 @@ def test_import_writes_manifests_that_change_nothing(kdeclare: CommandLine) -> N
 def test_import_names_variables_of_secrets(kdeclare: CommandLine) -> None:
     kdeclare("apply", "--yes")
     ran = kdeclare("import", "--out", "imported")
-    assert "Set these variables before you plan: WEB_TOKEN." in ran.err
+    assert "Set these environment variables before you plan: WEB_TOKEN." in ran.err
 
 
 def test_import_from_empty_system_reports_nothing_to_import(kdeclare: CommandLine) -> None:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kdeclare.cli.command import command
-from kdeclare.cli.confirmation import prompt_for_yes
+from kdeclare.cli.confirmation import build_declined_error, prompt_for_yes
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import build_epilog
 from kdeclare.cli.options import FollowTimeout, Format, PlanningOptions, Yes, parse_pairs, validate_duration
-from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.frozen_dataclass import dataclass
 
@@ -52,19 +52,21 @@ FleetFile = Annotated[Path, typer.Argument(metavar="FLEET", help="The fleet file
 
 @dataclass(frozen=True, slots=True)
 class SparkOptions:
-    """Options for the folder that receives the results, and for Spark."""
+    """Options for Spark, and for the folder of snapshots, audits or plans."""
 
     out: Annotated[
         str,
         typer.Option(
-            metavar="DIR", help="Folder of the results: a local folder or a location that Spark can write to."
+            metavar="DIR",
+            help="Folder of snapshots, audits or plans: a local folder, or a location that Spark can "
+            "write to.",
         ),
     ]
     master: Annotated[
         str | None,
         typer.Option(
             metavar="URL",
-            help="Where tasks run: local[N], spark://…, yarn, k8s://… (default: from Spark's own settings, "
+            help="Spark master: local[N], spark://…, yarn or k8s://… (default: from Spark's own settings, "
             "otherwise local[*]).",
         ),
     ] = None
@@ -79,8 +81,8 @@ class SparkOptions:
         bool,
         typer.Option(
             "--shared-folders",
-            help="Assert that local folders are mounted on every executor at the same path. Required for a "
-            "local DIR unless tasks run in this process.",
+            help="State that local folders are mounted at the same path on every executor. Required if DIR "
+            "is a local folder, unless the Spark master is local[N].",
         ),
     ] = False
 
@@ -107,7 +109,7 @@ class FleetClusterOptions(SparkOptions):
     ] = 10.0
 
     def options(self, fleet: Path) -> "FleetOptions":
-        """Convert the command-line options for the use cases. Raises BadParameter for malformed values."""
+        """Build the `FleetOptions` for a fleet file from these options. Raises BadParameter."""
         from kdeclare.app.fleet.job import FleetOptions
 
         return FleetOptions(
@@ -130,9 +132,7 @@ def register(app: typer.Typer) -> None:
     command(group, "plan", epilog=_PLAN_EPILOG)(plan)
     command(group, "apply", epilog=_APPLY_EPILOG)(apply)
     command(group, "history", epilog=_HISTORY_EPILOG)(history)
-    app.add_typer(
-        group, name="fleet", help="Audit, plan and apply many clusters, on Spark. Also takes snapshots."
-    )
+    app.add_typer(group, name="fleet", help="Snapshot, audit, plan and apply many clusters on Spark.")
 
 
 def snapshot(
@@ -354,7 +354,7 @@ def apply(
         raise build_interrupted_error(has_started=has_started) from None
     if result is None:
         if console.is_json:
-            return console.fail([error("declined", "Nothing was changed")], ExitCode.ERROR)
+            return console.fail([build_declined_error()], ExitCode.ERROR)
         console.say("Nothing was changed.")
         return ExitCode.ERROR
     if console.is_json:
@@ -371,8 +371,8 @@ def history(
         list[str],
         typer.Argument(
             metavar="[FLEET] CLUSTER TOPIC",
-            help="The name of a cluster, and a topic or the KIND/NAME of an object. A fleet file can come "
-            "first.",
+            help="Name of a cluster, and name of a topic (or KIND/NAME of another object). A fleet file in "
+            "front is allowed but not needed.",
         ),
     ],
     *,
@@ -380,7 +380,7 @@ def history(
     spark: SparkOptions,
     console: Console,
 ) -> ExitCode:
-    """Show how one topic changed between the snapshots.
+    """Show how one topic changed from snapshot to snapshot.
 
     Reads the snapshots in DIR. To show an object that is not a topic, pass its KIND/NAME.
     """
@@ -412,7 +412,7 @@ def history(
 
 
 def redact_spark_settings(command: str) -> str:
-    """Redact the values of Spark settings in a command line: they can be access keys of an object store."""
+    """Redact all Spark settings in a command line, because they can contain keys of an object store."""
     words = shlex.split(command)
     for number, word in enumerate(words):
         if word.startswith("--conf="):
@@ -424,14 +424,14 @@ def redact_spark_settings(command: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _WaveOptions:
-    """The rollout options of the command line. The fleet file supplies the options that are not given."""
+    """The rollout options given on the command line. Other rollout options come from the fleet file."""
 
     canary: dict[str, str]
     batch_size: int | None
     max_failures: int | None
 
     def over(self, stated: "Rollout") -> "Rollout":
-        """Return ``stated``, the rollout of the fleet file, overridden by the given options."""
+        """Override ``stated``, the rollout of the fleet file, with the options given on the command line."""
         from kdeclare.manifests.fleet import Rollout
 
         return Rollout(

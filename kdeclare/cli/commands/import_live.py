@@ -47,7 +47,7 @@ def import_(
             "--out",
             "-o",
             metavar="DIR",
-            help="Write the manifests to files in this folder, without overwriting any (default: stdout).",
+            help="Write the manifests to this folder, without overwriting files (default: stdout).",
         ),
     ] = None,
     reach: ConnectionOptions,
@@ -55,7 +55,7 @@ def import_(
 ) -> ExitCode:
     """Generate manifests from a live cluster.
 
-    With these manifests, the next plan reports "No changes.".
+    A plan with the generated manifests reports "No changes."
     """
     from kdeclare.app.authoring.import_live import import_cluster, write_manifests
     from kdeclare.report.elements.values import format_count
@@ -65,7 +65,7 @@ def import_(
     left_out: list[OmittedObjects] = []
     results = import_cluster(workspace, match, left_out.extend)
     if not results:
-        no_match = f"No resource has a name that '{match}' matches completely. Internal topics are left out."
+        no_match = f"No resource has a name that fully matches '{match}'. Internal topics are not imported."
         console.note(no_match if match else "There is nothing to import.")
     if out is None:
         console.out("---\n".join(item.text for item in results))
@@ -73,14 +73,14 @@ def import_(
         write_manifests(results, out)
         console.note(f"Wrote {format_count(len(results), 'manifest')} to {out}.")
     lines = (line for item in results for line in item.text.splitlines())
-    # Comments mention variables only as examples.
+    # Variables in comments are only examples.
     variables = sorted(
         {name for line in lines if not line.lstrip().startswith("#") for name in _VARIABLE.findall(line)}
     )
     if variables:
         console.note(
             "The values of secrets cannot be read from the cluster. "
-            f"Set these variables before you plan: {', '.join(variables)}."
+            f"Set these environment variables before you plan: {', '.join(variables)}."
         )
     if left_out_text := _describe_left_out(left_out):
         console.note(left_out_text)
@@ -88,14 +88,11 @@ def import_(
 
 
 _VARIABLE = re.compile(r"(?<!\$)\$\{env\.(\w+)\}")
-"""A reference to an environment variable in an imported manifest. ``$${`` starts literal text instead."""
+"""Matches ``${env.NAME}`` in an imported manifest, but not ``$${env.NAME}``, which is literal text."""
 
 
 def _describe_left_out(left_out: "Sequence[OmittedObjects]") -> str:
-    """Return a sentence that counts the objects left out of the manifests, with the reasons.
-
-    The sentence is empty if no objects were left out.
-    """
+    """Return a sentence about the objects that were not imported, with counts and reasons; or ``""``."""
     from kdeclare.report.elements.values import format_count, join_nonempty
 
     descriptions = join_nonempty(

@@ -28,7 +28,7 @@ def init(
         Path,
         typer.Argument(
             metavar="DIR",
-            help="Folder of the project, created if it does not exist (default: the working folder).",
+            help="Folder of the project, created if it does not exist (default: the current folder).",
             show_default=False,
         ),
     ] = Path(),
@@ -48,7 +48,7 @@ def init(
         bool,
         typer.Option(
             "--from-cluster",
-            help="Write no example manifest, because manifests will be imported from a cluster.",
+            help="Do not write an example manifest; manifests will be imported from a cluster.",
         ),
     ] = False,
     console: Console,

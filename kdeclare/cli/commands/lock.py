@@ -20,13 +20,13 @@ def register(app: typer.Typer) -> None:
     group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
     command(group, "show")(show)
     command(group, "break", epilog=build_epilog(codes=(0, 1, 64)))(break_)
-    app.add_typer(group, name="lock", help="Show or break the lock of the state.")
+    app.add_typer(group, name="lock", help="Show or break the state lock.")
 
 
 def show(*, output: Format = "text", where: StateOptions, console: Console) -> ExitCode:
-    """Show who holds the lock of the state.
+    """Show who holds the state lock.
 
-    The lock is released when the process that holds it ends.
+    The lock is released when the process that holds the lock ends.
     """
     from kdeclare.app.locks import find_lock_holder
 
@@ -41,11 +41,11 @@ def show(*, output: Format = "text", where: StateOptions, console: Console) -> E
 
 
 def break_(*, yes: Yes = False, where: StateOptions, console: Console) -> ExitCode:
-    """Break the lock of a process that is still running.
+    """Break the state lock that a running process holds.
 
-    A lock is released when its process ends, so the process that holds the lock is still running, and may
-    have requests in progress. That process notices the broken lock at its next write to the state and stops.
-    If you can, stop the process instead.
+    A lock is released when its process ends, so a lock that you can break belongs to a process that is still
+    running and may have requests in progress. That process stops at its next write to the state. If you can,
+    stop the process instead.
     """
     from kdeclare.app.locks import break_lock
 

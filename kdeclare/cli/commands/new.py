@@ -1,4 +1,4 @@
-"""``kdeclare new``: one command for each kind that can create a new manifest."""
+"""``kdeclare new``, with one subcommand for each kind of resource that supports it."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING

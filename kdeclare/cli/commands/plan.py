@@ -96,7 +96,7 @@ def show(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Project file, to which --format sarif attaches findings that are not about a file.",
+            help="Project file. With --format sarif, findings that are not about a file are attached to it.",
         ),
     ] = None,
     console: Console,
@@ -125,7 +125,7 @@ def _find_category(options: "WorkspaceOptions") -> str | None:
 
 
 def show_plan(console: Console, plan: "Plan", *, graph: bool = False, identity: str | None = None) -> None:
-    """Write a plan to stdout in the chosen format. identity: the id of a plan read from a file."""
+    """Write a plan to stdout in the chosen format. identity: the plan's id if it was read from a file."""
     if console.output == "json":
         console.write_plan(plan)
     elif console.output == "sarif":

@@ -50,7 +50,7 @@ def check(
     paths: Paths = None,
     *,
     live: Annotated[
-        bool, typer.Option("--live", help="Check all resources in the cluster, even if they are undeclared.")
+        bool, typer.Option("--live", help="Check all resources in the cluster instead of the manifests.")
     ] = False,
     output: Format = "text",
     reach: ConnectionOptions,

@@ -19,8 +19,8 @@ def register(app: typer.Typer) -> None:
 def providers(*, output: Format = "text", console: Console) -> ExitCode:
     """List the installed providers and their kinds.
 
-    A provider is a Python package that adds the kinds of one external system. Manifests of these kinds have
-    the APIVERSION of the provider. Exits with 1 if a provider cannot be used.
+    A provider is a Python package that adds the kinds of one external system. APIVERSION is the apiVersion of
+    the manifests of these kinds. Exits with 1 if a provider cannot be used.
     """
     from kdeclare.app.provider_list import list_providers
     from kdeclare.report.provider_list import ProviderList, render_providers_text

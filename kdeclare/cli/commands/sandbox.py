@@ -33,7 +33,7 @@ def register(app: typer.Typer) -> None:
     command(group, "stop")(stop)
     command(group, "status")(status)
     command(group, "reset")(reset)
-    app.add_typer(group, name="sandbox", help="Run a Kafka cluster on this machine to experiment with.")
+    app.add_typer(group, name="sandbox", help="Run a Kafka cluster on this machine for experiments.")
 
 
 def start(
@@ -55,8 +55,8 @@ def start(
         int | None,
         typer.Option(
             metavar="P",
-            help="Port of the first broker (default: 19092). The other brokers use the next ports. The "
-            "ports of the controllers are 100 higher; the ports of the next cluster are 200 higher.",
+            help="Port of the first broker (default: 19092). The other brokers use the ports that follow. "
+            "Controller ports are 100 higher. The ports of each further cluster are 200 higher.",
         ),
     ] = None,
     connect_workers: Annotated[
@@ -68,7 +68,8 @@ def start(
     secure: Annotated[
         bool,
         typer.Option(
-            "--secure", help="Require encryption, authentication and ACLs; only for a single cluster."
+            "--secure",
+            help="Require encryption, authentication and ACLs. Only for one cluster without Connect workers.",
         ),
     ] = False,
     folder: Folder = _FOLDER,
@@ -90,8 +91,8 @@ def start(
 
     With --secure, brokers require authentication over TLS (SASL_SSL with SCRAM or PLAIN) and authorize
     requests by ACLs. After the address, the command prints two files of client properties: one for 'admin',
-    who may do everything, and one for 'reader', who may only read. The port of each other listener is the
-    broker's port plus a fixed number: 20 for SSL, 60 for SASL_PLAINTEXT, and 80 for PLAINTEXT.
+    who may do everything, and one for 'reader', who may only read. A broker also listens on its port plus 20
+    (SSL), plus 60 (SASL_PLAINTEXT) and plus 80 (PLAINTEXT).
     """
     from kdeclare.app.sandbox import SandboxRequest, start_sandbox
     from kdeclare.cli.commands.sandbox_text import format_addresses, list_clusters
@@ -105,7 +106,7 @@ def start(
     counts = format_count(len(started.brokers), "broker")
     if len(cluster_statuses) > 1:
         console.note(
-            f"{counts} of {len(cluster_statuses)} clusters ready after {elapsed}. Addresses, one per cluster:"
+            f"{counts} in {len(cluster_statuses)} clusters ready after {elapsed}. Addresses, one per cluster:"
         )
     elif cluster_statuses[0].workers:
         counts += f" and {format_count(len(cluster_statuses[0].workers), 'Connect worker')}"

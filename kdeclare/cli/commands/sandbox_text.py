@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 
 def list_clusters(sandbox: "Sandbox") -> tuple[SandboxStatus, ...]:
-    """Return the status of each cluster of a sandbox. Most sandboxes have one cluster."""
+    """Return the status of each cluster of a sandbox, which has one or several clusters."""
     return (sandbox,) if isinstance(sandbox, SandboxStatus) else sandbox.clusters
 
 
 def format_addresses(status: SandboxStatus) -> str:
-    """Return the addresses and files that clients need, one per line.
+    """Return the addresses and paths of files that clients need, one per line.
 
-    These are the address of the brokers, the URL of each worker, the PEM file of the certificate authority of
-    the workers, and the files of client properties.
+    The lines are the brokers' address, the URL of each worker, the PEM file of the workers' certificate
+    authority, and the files of client properties.
     """
     lines = [status.bootstrap, *(worker.url for worker in status.workers)]
     if status.ca_file is not None:

@@ -52,8 +52,8 @@ def shell(
     to every line, unless the line overrides them.
 
     With FILE, or if standard input is not a terminal, the lines are a script. The script stops at the first
-    line whose exit code is not 0, reports the line and exits with the same code. Commands in lines from
-    standard input cannot ask for confirmation, and need --yes.
+    line whose exit code is not 0, reports the line and exits with the same code. If the script comes from
+    standard input, its commands cannot ask for confirmation and need --yes.
     """
     from kdeclare.app.connections import ConnectionCache
     from kdeclare.cli.invocation import ShellContext
@@ -63,13 +63,13 @@ def shell(
             error(
                 "shell-in-shell",
                 "Already in the shell",
-                "The line starts a kdeclare shell inside a kdeclare shell.",
-                hint="Type the command without 'shell'.",
+                "A kdeclare shell cannot be started inside a kdeclare shell.",
+                hint="Type the other commands directly at this prompt, or leave the shell with 'exit' first.",
             ),
             exit_code=ExitCode.USAGE,
         )
     if not console.verbose:
-        # or else the log messages of the shared connection would appear between the lines
+        # Otherwise, log messages of the shared connection would appear between the lines.
         logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)
     cache = ConnectionCache()
     shell_context = ShellContext(reach.collect_options(), cache, console.output_options)
@@ -107,12 +107,12 @@ def _read_script(file: Path) -> list[str]:
         return file.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as problem:
         reason = (
-            "It is not UTF-8 text" if isinstance(problem, ValueError) else problem.strerror or str(problem)
+            "The file is not UTF-8" if isinstance(problem, ValueError) else problem.strerror or str(problem)
         )
         raise KdeclareError(
             error(
                 "unreadable-file",
-                "The file cannot be read",
+                "The script cannot be read",
                 f"{file}: {reason}.",
                 hint="Check the path, the permissions and the encoding (UTF-8) of the script.",
             )
@@ -121,7 +121,7 @@ def _read_script(file: Path) -> list[str]:
 
 @contextmanager
 def _detach_stdin() -> Iterator[TextIO]:
-    """Yield the lines of a script from stdin. Commands get an empty stdin, so no prompt reads the script."""
+    """Yield the lines of a script from stdin. Commands get an empty stdin, so they cannot read the script."""
     try:
         descriptor = sys.stdin.fileno()
     except (OSError, ValueError):  # stdin is not a file

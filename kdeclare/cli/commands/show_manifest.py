@@ -39,9 +39,10 @@ def show_manifest(
 ) -> ExitCode:
     """Show a resource as planned, with the source of each field.
 
-    The output includes overlays, defaults and variables. It shows the file, line and column of each field,
-    and of the values that the field overrides. Values from outside the project are shown as references,
-    except numbers in numeric fields. A secret is hidden, unless the whole value is a single reference.
+    Overlays, defaults and variables are applied. The output shows the file, line and column of each field,
+    and of each value that the field overrides. Values from outside the project, such as environment
+    variables, are shown as references, except numbers in numeric fields. Secrets are hidden, unless the whole
+    value is a single reference.
     """
     import os
 

@@ -37,14 +37,12 @@ def status(
     reach: ConnectionOptions,
     console: Console,
 ) -> ExitCode:
-    """Show unfinished runs, ongoing work and the lock.
+    """Show unfinished runs, ongoing work and the state lock.
 
-    Ongoing work is work that the systems have not finished, such as reassignments. The lock is the lock of
-    the state.
+    Ongoing work is work that a system has not finished yet, such as a reassignment.
 
-    A crashed run is recovered first: kdeclare determines the outcome of operations that were in progress.
-    With --watch, cleanup runs when the work is finished: throttles are removed and preferred leaders are
-    elected.
+    If a run has crashed, kdeclare first determines the outcome of the operations that were in progress. With
+    --watch, kdeclare cleans up when the work is finished: it removes throttles and elects preferred leaders.
     """
     from kdeclare.app.status import watch_status
 

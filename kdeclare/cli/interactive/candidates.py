@@ -1,4 +1,7 @@
-"""Find completions at the cursor. They depend on the names and metavars of options, not on the command."""
+"""Find the completions at the cursor.
+
+The values offered for a parameter depend on its name, metavar and type. Providers can offer other values.
+"""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -46,7 +49,7 @@ def make_plain_rule(
 _LOG = logging.getLogger(__name__)
 
 GROUP = "kdeclare.completions"
-"""The group of entry points for the functions of providers that complete parameters of their commands."""
+"""The entry point group for functions of providers that complete the parameters of their own commands."""
 
 ProviderCompletion = Callable[[CursorContext, Names], CompletionOffer | None]
 """A provider's completion function. It returns None for commands and parameters that it does not complete."""
@@ -88,7 +91,7 @@ def load_completions() -> tuple[ProviderCompletion, ...]:
         try:
             complete = point.load()
         except Exception:  # noqa: BLE001  a provider can raise anything; it is logged
-            _LOG.info("no completion from %s", point.value, exc_info=True)
+            _LOG.info("completion function %s cannot be imported", point.value, exc_info=True)
         else:
             completions += [complete] if callable(complete) else []
     return tuple(completions)

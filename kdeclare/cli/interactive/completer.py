@@ -48,7 +48,7 @@ class LineCompleter(Completer):
         try:
             word, line_candidates = complete_line(text, self._root(), self._names)
         except Exception:  # noqa: BLE001  any error is logged
-            _LOG.info("no completion for %r", text, exc_info=True)
+            _LOG.info("completion of %r failed", text, exc_info=True)
             return
         for candidate in line_candidates:
             yield Completion(
@@ -79,8 +79,8 @@ class LineCompleter(Completer):
 def make_key_bindings(completer: LineCompleter) -> KeyBindings:
     """Return the key binding of Tab.
 
-    If there is only one completion, it is inserted before further keys are read, so that these keys apply to
-    the completed line. If there are several, or if completion is slow, a menu opens.
+    Tab inserts a single completion before further keys are read. If there are several completions, or if
+    completion is slow, Tab opens a menu.
     """
     bindings = KeyBindings()
 

@@ -102,9 +102,9 @@ def _extract_first_sentence(text: str) -> str:
 class CursorContext:
     """The command and the parameter that are being typed at the cursor.
 
-    path: the names of the command and of the groups that contain it. given: the values typed so far by the
-    name of the option or argument. wanted: the parameter whose value is being typed; None while the name of a
-    command or option is being typed, or if the parameter is unknown. lead: the prefix of the word before the
+    path: the names of the command and of the groups that contain it. given: the values before the cursor, by
+    name of the option or argument. wanted: the parameter whose value is being typed; None if the name of a
+    command or option is being typed, or if the parameter is unknown. lead: the part of the word before the
     value (``--opt=``). text: the value as typed so far.
     """
 

@@ -163,5 +163,5 @@ def _build_stopped_error(number: int, line: str, exit_code: ExitCode) -> Diagnos
         "script-stopped",
         "Script stopped",
         f"Line {number}{redacted} ended with exit code {exit_code.value}. No later line was run.",
-        hint="Correct the line, or run the remaining lines separately.",
+        hint="Correct the line and run the script again, or run only the remaining lines.",
     )

@@ -1,4 +1,4 @@
-"""Names for completion from the cluster, the state and the project. Names that take too long are omitted."""
+"""Look up names for completion in the cluster, the state and the project. Slow lookups return no names."""
 
 import os
 import time
@@ -23,13 +23,13 @@ _QUERY_TIMEOUT_S = 3.0
 
 
 class Names(Protocol):
-    """Names for completion. If names are not available, the methods return nothing rather than fail."""
+    """A source of names for completion. If names are unavailable, the methods return nothing."""
 
     def live(self, kind: str) -> tuple[str, ...]:
         """Return the names of the live objects of a kind."""
 
     def ask(self, key: Hashable, question: "Callable[[Connections], T]", nothing: T) -> T:
-        """Call ``question`` with the connections and return the result; ``nothing`` if the call fails.
+        """Return the result of ``question``, called with the connections; return ``nothing`` if it fails.
 
         Providers use this method to complete their own parameters. key: the key under which the result is
         cached.

@@ -85,7 +85,7 @@ _MAX_NAME_LENGTH = 40
 
 
 def build_prompt(shell: ShellContext, *, colours: bool) -> StyleAndTextTuples:
-    """Build the prompt for the next line, because the project file may have changed since the last line."""
+    """Build the prompt for the next line from the project file, which may have changed."""
     try:
         workspace = Invocation(shared=shell).workspace(shell.defaults)
     except KdeclareError:

@@ -88,7 +88,7 @@ def parse_arguments(line: str) -> list[str]:
             "Unclosed quote",
             f"The word at column {open_word.start + 1} has an unclosed quote: "
             f"{line[open_word.start : open_word.start + 40]}",
-            f"Close it with {open_word.quote}, or write \\{open_word.quote} for the character itself.",
+            f"Add the closing {open_word.quote}, or write \\{open_word.quote} to include that character.",
         )
     operator = next(
         (line[w.start : w.end] for w in parsed_words if line[w.start : w.end] in _SHELL_OPERATORS), None
@@ -110,8 +110,8 @@ def is_continued(line: str) -> bool:
 def quote_word(text: str, quote: str = "") -> str:
     """Quote ``text`` as a word of a line if necessary.
 
-    quote: the quote character that the user typed. If it is not empty, the result starts with this quote
-    character and leaves the quote open.
+    quote: the open quote character that the user typed, if any. If possible, the quoted word starts with this
+    character and does not close the quote.
     """
     if quote == "'" and "'" not in text:
         return f"'{text}"

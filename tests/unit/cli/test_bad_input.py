@@ -144,7 +144,7 @@ def test_commands_accept_empty_project(kdeclare: CommandLine) -> None:
     assert kdeclare("plan").out == "No changes. shop/lab on lab:9092: 0 resources up to date.\n"
     ran = kdeclare("import", "--match", "x")
     assert ran.code == 0
-    assert "No resource has a name that 'x' matches completely." in ran.err
+    assert "No resource has a name that fully matches 'x'." in ran.err
     ran = kdeclare("rollback", "--yes")
     assert ran.code == 1
     assert "No run that can be undone has been recorded in this environment." in ran.err

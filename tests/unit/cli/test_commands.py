@@ -305,7 +305,7 @@ def test_import_asks_for_no_variable_that_only_comment_names(kdeclare: CommandLi
     kdeclare.cluster.alter_configs([ConfigAlteration(resource, (secret,))])
     result = kdeclare("import")
     assert "declare it as ${env.NAME}" in result.out
-    assert "Set these variables" not in result.err
+    assert "Set these environment variables" not in result.err
 
 
 def test_import_of_topic_with_leading_dot_writes_loaded_file(kdeclare: CommandLine) -> None:

@@ -1,4 +1,4 @@
-"""Formats of stdout: text, JSON, a comment on a pull request, annotations of files."""
+"""Formats of stdout: text, JSON, a comment on a pull request, file annotations."""
 
 import json
 from pathlib import Path

@@ -40,7 +40,7 @@ def test_sandbox_start_prints_one_address_per_line(
 ) -> None:
     ran = kdeclare("sandbox", "start", "--clusters", "3", "--brokers", "1")
     assert ran.out == "127.0.0.1:19092\n127.0.0.1:19292\n127.0.0.1:19492\n"
-    assert "3 brokers of 3 clusters ready" in ran.err
+    assert "3 brokers in 3 clusters ready" in ran.err
     assert started_groups == [GroupSettings(Path(".sandbox"), 3, 1, 1)]
 
 

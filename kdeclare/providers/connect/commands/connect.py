@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kdeclare.cli.command import command
-from kdeclare.cli.confirmation import prompt_for_yes
+from kdeclare.cli.confirmation import build_declined_error, prompt_for_yes
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import build_epilog
 from kdeclare.cli.options import Format, StateOptions, Yes, parse_settings, validate_duration
-from kdeclare.core.diagnostics import error
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.frozen_dataclass import dataclass
 
@@ -335,7 +334,7 @@ class _ChangeConfirmation:
         if self.refused is not None:
             return self.refused
         if console.is_json:
-            return console.fail([error("declined", "Nothing was changed")], ExitCode.ERROR)
+            return console.fail([build_declined_error()], ExitCode.ERROR)
         console.say("Nothing was changed.")
         return ExitCode.ERROR
 

@@ -88,11 +88,11 @@ def test_script_reports_unreadable_file(kdeclare: CommandLine) -> None:
     found = kdeclare("shell", "missing.txt")
     assert (found.code, found.err) == (
         1,
-        "error: The file cannot be read\n  missing.txt: No such file or directory.\n"
+        "error: The script cannot be read\n  missing.txt: No such file or directory.\n"
         "  hint: Check the path, the permissions and the encoding (UTF-8) of the script.\n",
     )
     (kdeclare.folder / "latin.txt").write_bytes(b"plan \xe4\n")
-    assert "latin.txt: It is not UTF-8 text." in kdeclare("shell", "latin.txt").err
+    assert "latin.txt: The file is not UTF-8." in kdeclare("shell", "latin.txt").err
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_piped_script_stops_with_exit_code_of_line(tmp_path: Path) -> None:
     assert found.stderr.endswith(
         "error: Script stopped\n"
         "  Line 3 (schema --kind Nothing) ended with exit code 64. No later line was run.\n"
-        "  hint: Correct the line, or run the remaining lines separately.\n"
+        "  hint: Correct the line and run the script again, or run only the remaining lines.\n"
     )
 
 

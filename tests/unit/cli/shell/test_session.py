@@ -247,4 +247,4 @@ def test_failed_completion_prints_nothing(
     completer = LineCompleter(build_grammar, BrokenNames(shell_context))
     with caplog.at_level(logging.INFO):
         assert list(completer.get_completions(Document("topic describe "), CompleteEvent())) == []
-    assert "no completion" in caplog.text
+    assert "completion of" in caplog.text
