@@ -423,7 +423,7 @@ def test_rollback_refuses_quotas_that_it_cannot_see() -> None:
     world = World()
     world.apply(alice_quota(producer_byte_rate=1))
     world.cluster.faults.fail(Fault("CLUSTER_AUTHORIZATION_FAILED", ""), method="quotas", nth=None)
-    with pytest.raises(Fault, match="reading quotas requires DescribeConfigs"):
+    with pytest.raises(Fault, match="reading quotas requires the DescribeConfigs permission"):
         world.rollback()
     assert "ClientQuota/alice" in world.owned()
     assert read_limits_unfaulted(world) == {BYTES: 1.0}
@@ -551,7 +551,7 @@ spec:
   entity:
     user: alice
   limits: {}
-    # request_percentage is inf, which a manifest cannot declare
+    # request_percentage is inf, which manifests do not support
 """,
         "user-alice-client-default": """# Limits of user 'alice' with the default client id.
 apiVersion: kdeclare/v1

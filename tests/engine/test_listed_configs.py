@@ -262,7 +262,7 @@ def test_live_groups_cannot_be_listed_for_policies_if_one_is_invisible() -> None
     kind = KINDS["GroupConfig"]
     assert isinstance(kind, ListedForPolicies)
     live = observe(connections_to(world.cluster), kind.select_every())
-    with pytest.raises(Fault, match="may not read the configs of low"):
+    with pytest.raises(Fault, match="is not permitted to read the configs of low"):
         kind.list_live(live)
 
 
@@ -307,5 +307,5 @@ def test_import_of_old_brokers_leaves_out_what_they_cannot_list() -> None:
     exported = export(world, "GroupConfig")
     assert not exported.manifests
     assert [item.why for item in exported.left_out if item.count] == [
-        "GroupConfig: these brokers cannot list groups with configs (Kafka 4.1 or later can)"
+        "GroupConfig: these brokers cannot list groups with configs, which requires Kafka 4.1 or later"
     ]

@@ -25,7 +25,7 @@ def test_invisible_orphan_stays_owned(allow_deletes: bool) -> None:
     )
     [found] = [d for d in plan.diagnostics if d.resource == "Topic/t"]
     assert (found.code, str(found.severity)) == ("not-visible", "warning")
-    assert "without Describe on t," in found.detail
+    assert "without the Describe permission on topic t," in found.detail
     assert plan.ownership == ()
     assert not plan.has_changes
     assert world.run(plan).complete

@@ -105,7 +105,7 @@ def test_rollback_of_creation_keeps_recreated_topic() -> None:
     create_again(world.cluster)
     plan = world.plan_rollback(allow_data_loss=True)
     assert list_codes(plan) == ["conflict"]
-    assert "a different topic has its name now" in plan.diagnostics[0].detail
+    assert "a different topic now has the same name" in plan.diagnostics[0].detail
     assert not plan.operations
     assert count_records(world) == 7
 

@@ -156,14 +156,14 @@ def test_record_counts_match_produced_records(
 @pytest.mark.parametrize(
     ("properties", "seen"),
     [
-        ({"security.protocol": "SSL"}, "it does not speak TLS, but the client connected with TLS"),
+        ({"security.protocol": "SSL"}, "the server does not speak TLS, but the client connected with TLS"),
         (
             {
                 "security.protocol": "SASL_PLAINTEXT",
                 "sasl.mechanism": "PLAIN",
                 "sasl.jaas.config": "x.PlainLoginModule required username=a password=b;",
             },
-            "the broker does not use authentication on this port",
+            "the broker does not use SASL authentication on this port",
         ),
     ],
 )

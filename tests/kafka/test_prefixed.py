@@ -134,7 +134,7 @@ def test_invisible_topics_are_blocked_and_others_applied(
     ran = expect_exit_code(run_command(team, "plan"), 3)
     assert "1 to create" in ran.out
     for name in ("team-b.there", "team-b.absent"):
-        assert f"without Describe on {name}" in ran.out.replace("\n", " ")
+        assert f"without the Describe permission on topic {name}" in ran.out.replace("\n", " ")
     expect_exit_code(run_command(team, "apply", "--yes"), 3)
     assert "team-a.mails" in expect_exit_code(run_command(team, "topic", "list")).out
 

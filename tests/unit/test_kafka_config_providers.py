@@ -65,7 +65,8 @@ def test_unresolvable_placeholder_is_reported(properties: dict[str, str], words:
 def test_placeholder_for_binary_value_is_rejected(tmp_path: Path, placeholder: str) -> None:
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(
-        KdeclareError, match=r"x: .*: (the value is not text|the value does not exist|No such file)"
+        KdeclareError,
+        match=r"x: .*: (the path or the value is not valid text|the value does not exist|No such file)",
     ):
         resolve_config_providers(ALL | {"x": placeholder.replace("FOLDER", str(tmp_path))}, {})
 

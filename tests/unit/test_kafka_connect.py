@@ -97,15 +97,19 @@ def make_responder(data: bytes) -> Callable[[socket.socket], None]:
 @pytest.mark.parametrize(
     ("data", "properties", "seen"),
     [
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n", {}, "it speaks HTTP, not Kafka"),
-        (b"\x15\x03\x03\x00\x02\x02\x50", {}, "it expects TLS, but the client connected without TLS"),
-        (b"SSH-2.0-OpenSSH\r\n", {}, "it speaks another protocol, not Kafka"),
-        (b"", {}, "it closes connections without a response"),
-        (b"", {"security.protocol": "SSL"}, "it does not speak TLS, but the client connected with TLS"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", {}, "the server speaks HTTP, not Kafka"),
+        (b"\x15\x03\x03\x00\x02\x02\x50", {}, "the server expects TLS, but the client connected without TLS"),
+        (b"SSH-2.0-OpenSSH\r\n", {}, "the server speaks another protocol, not Kafka"),
+        (b"", {}, "the server closes connections without a response"),
+        (
+            b"",
+            {"security.protocol": "SSL"},
+            "the server does not speak TLS, but the client connected with TLS",
+        ),
         (
             b"HTTP/1.1 400\r\n\r\n",
             {"security.protocol": "SSL"},
-            "it does not speak TLS, but the client connected with TLS",
+            "the server does not speak TLS, but the client connected with TLS",
         ),
     ],
 )
@@ -131,9 +135,9 @@ def test_connect_without_tls_recognizes_tls_broker(pems: Path) -> None:
 
     with run_server(talk) as address:
         found = catch_connect_error(address)
-        assert found.detail == f"{address}: it expects TLS, but the client connected without TLS."
+        assert found.detail == f"{address}: the server expects TLS, but the client connected without TLS."
         assert (
-            "its certificate is not trusted"
+            "the certificate of the server is not trusted"
             in catch_connect_error(address, {"security.protocol": "SSL"}).detail
         )
 
@@ -148,7 +152,7 @@ def test_connect_without_tls_recognizes_tls_broker(pems: Path) -> None:
             "authentication failed: Invalid username or password",
             "sasl.jaas.config",
         ),
-        (client.IllegalSaslStateError(), "does not use authentication", "security.protocol"),
+        (client.IllegalSaslStateError(), "does not use SASL authentication", "security.protocol"),
         (client.UnsupportedSaslMechanismError("x"), "does not offer", "sasl.mechanism"),
         (
             client.KafkaConnectionError("Handshake failed: [SSL: CERTIFICATE_VERIFY_FAILED] self-signed"),
@@ -164,7 +168,7 @@ def test_connect_without_tls_recognizes_tls_broker(pems: Path) -> None:
         ),
         (
             client.KafkaConnectionError("[SSL: TLSV13_ALERT_CERTIFICATE_REQUIRED]"),
-            "requires one",
+            "requires a client certificate",
             "ssl.keystore.location",
         ),
         (client.IncompatibleBrokerVersion("Metadata"), "no metadata", "controller"),
@@ -226,7 +230,7 @@ def test_errors_of_reached_broker_do_not_blame_advertised_address() -> None:
         return explain_broker_error(exc, "b1:9093", tls=True).hint
 
     expired = client.KafkaConnectionError("CERTIFICATE_VERIFY_FAILED: certificate has expired")
-    assert find_hint(expired) == "Renew the certificate."
+    assert find_hint(expired) == "Renew the certificate of the broker."
     assert "sasl.mechanism" in find_hint(client.SaslAuthenticationFailedError("no"))
     assert "hung or overloaded" in find_hint(client.KafkaTimeoutError("no answer"))
     assert "advertised.listeners" in find_hint(client.KafkaConnectionError("ECONNREFUSED"))

@@ -109,7 +109,7 @@ def test_truncated_or_too_long_response_is_malformed(name: str) -> None:
     for end in range(4, len(body), 97):
         with pytest.raises(MalformedResponse):
             decode(name, body[:end])
-    with pytest.raises(MalformedResponse, match="left over"):
+    with pytest.raises(MalformedResponse, match="follow the end"):
         decode(name, body + b"\0")
 
 

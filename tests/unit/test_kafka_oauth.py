@@ -136,7 +136,7 @@ def test_token_is_read_from_file(tmp_path: Path) -> None:
     (tmp_path / "a token").write_text("tok\n")
     assert make_token_provider(make_properties(f"file://{tmp_path}/a%20token", login="")).token() == "tok"
     (tmp_path / "empty").write_text("\n")
-    for name, words in {"none": "No such file", "empty": "it is empty"}.items():
+    for name, words in {"none": "No such file", "empty": "the file is empty"}.items():
         found = catch_connect_error(make_properties(f"file://{tmp_path}/{name}", login=""))
         assert (found.code, f"{name}: {words}" in found.detail) == ("no-token", True)
 
@@ -183,7 +183,7 @@ def test_endpoint_that_does_not_speak_http_is_reported() -> None:
 
         threading.Thread(target=talk, daemon=True).start()
         found = catch_connect_error(make_properties(f"http://127.0.0.1:{server.getsockname()[1]}"))
-    assert (found.code, "its response is not valid HTTP" in found.detail) == ("no-token", True)
+    assert (found.code, "the response is not valid HTTP" in found.detail) == ("no-token", True)
 
 
 @pytest.mark.parametrize("url", ["http://a b/", "http://127.0.0.1:1/a b", "http://127.0.0.1:1/\u00e9"])
@@ -222,7 +222,7 @@ def test_endless_endpoint_response_is_rejected() -> None:
     head = b"HTTP/1.1 200 OK\r\n\r\n"
     with run_raw_server(itertools.chain([head], itertools.repeat(b" " * 0x10000))) as url:
         found = catch_connect_error(make_properties(url))
-    assert "its response is larger than 1048576 bytes" in found.detail
+    assert "the response is larger than 1048576 bytes" in found.detail
 
 
 def test_slow_tls_endpoint_times_out(tmp_path: Path) -> None:

@@ -88,11 +88,11 @@ def test_unused_properties_give_one_warning() -> None:
         ({"client.dns.lookup": "foo"}, ["client.dns.lookup", "'foo'", "use_all_dns_ips"]),
         (
             {"security.protocol": "SSL", "ssl.truststore.certificates": "é"},
-            ["ssl.truststore.certificates", "not PEM text"],
+            ["ssl.truststore.certificates", "not in PEM format"],
         ),
         (
             {"security.protocol": "SSL", "ssl.keystore.key": "é", "ssl.keystore.certificate.chain": "x"},
-            ["ssl.keystore.key", "not PEM text"],
+            ["ssl.keystore.key", "not in PEM format"],
         ),
         (
             {
@@ -100,15 +100,15 @@ def test_unused_properties_give_one_warning() -> None:
                 "ssl.keystore.key": "-----BEGIN é",
                 "ssl.keystore.certificate.chain": "é",
             },
-            ["ssl.keystore.certificate.chain", "not PEM text"],
+            ["ssl.keystore.certificate.chain", "not in PEM format"],
         ),
         (
             {"security.protocol": "SSL", "ssl.keystore.key": "x"},
-            ["ssl.keystore.key: it requires ssl.keystore.certificate.chain, which is missing"],
+            ["ssl.keystore.key: this property requires ssl.keystore.certificate.chain, which is missing"],
         ),
         (
             {"security.protocol": "SSL", "ssl.keystore.certificate.chain": "x"},
-            ["ssl.keystore.certificate.chain: it requires ssl.keystore.key, which is missing"],
+            ["ssl.keystore.certificate.chain: this property requires ssl.keystore.key, which is missing"],
         ),
         ({"security.protocol": "TLS"}, ["security.protocol", "'TLS'", "SASL_SSL"]),
         ({"security.protocol": "SASL_SSL", "sasl.mechanism": "GSSAPI"}, ["GSSAPI", "SCRAM-SHA-512"]),
@@ -139,7 +139,7 @@ def test_unused_properties_give_one_warning() -> None:
                 "sasl.mechanism": "PLAIN",
                 "sasl.jaas.config": PLAIN.replace("username", "user"),
             },
-            ["it has no username"],
+            ["the value has no username"],
         ),
         ({"config.providers": "file"}, ["config.providers"]),
         (
@@ -272,7 +272,7 @@ def test_stores_of_other_formats_are_rejected(pems: Path, tmp_path: Path) -> Non
             {"security.protocol": "SSL", "ssl.keystore.location": str(tmp_path / file)}
         )
     bare = {"ssl.keystore.location": str(pems / "bare.p12"), "ssl.keystore.password": "secret"}
-    assert "contains no private key" in catch_error_text({"security.protocol": "SSL", **bare})
+    assert "does not contain both a private key" in catch_error_text({"security.protocol": "SSL", **bare})
 
 
 def test_private_key_leaves_no_temporary_file(

@@ -108,9 +108,9 @@ class BrokerConfigKind(ConfigsKind):
         if name != CLUSTER_DEFAULT and parse_broker_id(name) is None:
             name_problem = error(
                 "illegal-broker-name",
-                "Illegal broker name",
+                "Invalid name of a BrokerConfig",
                 f"'{name}' is neither '{CLUSTER_DEFAULT}' nor a broker id.",
-                hint="Write the id as Kafka does: digits 0 to 9, no leading zero, at most 2147483647.",
+                hint=f"Use '{CLUSTER_DEFAULT}', or an integer from 0 to 2147483647 without leading zeros.",
                 resource=resource,
             )
             problems += (SpecProblem(NAME, name_problem),)
@@ -158,8 +158,9 @@ class BrokerConfigKind(ConfigsKind):
         return error(
             "unknown-broker",
             "Unknown broker",
-            f"Broker {desired.id.name} is not registered in the cluster, which has the brokers {broker_ids}.",
-            hint="Correct the id, or start the broker first.",
+            f"Broker {desired.id.name} is not registered in the cluster. The registered brokers are "
+            f"{broker_ids}.",
+            hint="Correct the broker id in metadata.name, or start the broker and plan again.",
             place=desired.source,
             resource=str(desired.id),
         )
@@ -214,15 +215,15 @@ def _check_scopes(resource: str, name: str, configs: Iterable[str]) -> Iterator[
             yield _report_misplaced(
                 resource,
                 key,
-                f"'{key}' can only be changed at run time for an individual listener of a broker.",
-                f"Declare listener.name.<listener>.{key} in a BrokerConfig named after a broker id.",
+                f"'{key}' can be changed at run time only for a single listener of a broker.",
+                f"Declare listener.name.<listener>.{key} in a BrokerConfig whose name is a broker id.",
             )
         elif info is not None and info.mode == "per-broker" and name == CLUSTER_DEFAULT:
             yield _report_misplaced(
                 resource,
                 key,
-                f"'{key}' can only be set on a broker id, not on '{CLUSTER_DEFAULT}'.",
-                "Declare it in one BrokerConfig per broker.",
+                f"'{key}' can only be set for an individual broker, not for the cluster-wide default.",
+                f"Declare '{key}' in a BrokerConfig for each broker instead of in '{CLUSTER_DEFAULT}'.",
             )
 
 

@@ -174,10 +174,10 @@ def warn_moves_not_visible() -> Diagnostic:
     return warning(
         "not-authorized",
         "Reassignments not visible",
-        "Without Describe on the cluster, kdeclare cannot see in-flight reassignments. For a topic that is "
-        "being reassigned, the plan also shows the replicas that are about to be removed.",
-        hint="Request Describe on the cluster, or do not change replicas while another client reassigns "
-        "them.",
+        "Without the Describe permission on the cluster, kdeclare cannot see in-flight reassignments. For a "
+        "topic that is being reassigned, the plan also shows the replicas that the reassignment will remove.",
+        hint="Grant kdeclare the Describe permission on the cluster, or do not change replicas while another "
+        "client reassigns partitions.",
     )
 
 

@@ -89,18 +89,22 @@ def _run_command(line: str, environ: Mapping[str, str]) -> str:
             check=False,
         )
         if completed.returncode:
-            raise KdeclareError(_report_failed_command(line, f"it exited with status {completed.returncode}"))
+            raise KdeclareError(
+                _report_failed_command(line, f"the command exited with status {completed.returncode}")
+            )
         return completed.stdout.decode().removesuffix("\n").removesuffix("\r")
     except OSError as problem:
         raise KdeclareError(
-            _report_failed_command(line, (problem.strerror or "it cannot be run").lower())
+            _report_failed_command(line, (problem.strerror or "the command cannot be run").lower())
         ) from problem
     except subprocess.TimeoutExpired as problem:
         raise KdeclareError(
-            _report_failed_command(line, f"it did not finish within {_COMMAND_TIMEOUT_S:.0f} s")
+            _report_failed_command(line, f"the command did not finish within {_COMMAND_TIMEOUT_S:.0f} s")
         ) from problem
     except UnicodeDecodeError as problem:
-        raise KdeclareError(_report_failed_command(line, "its output is not UTF-8 text")) from problem
+        raise KdeclareError(
+            _report_failed_command(line, "the output of the command is not UTF-8 text")
+        ) from problem
     except ValueError as problem:
         raise KdeclareError(_report_failed_command(line, str(problem).lower())) from problem
 
@@ -123,7 +127,8 @@ def _report_failed_command(line: str, reason: str) -> Diagnostic:
         "command-failed",
         "Secret command failed",
         f"'${{command.{line}}}' failed: {reason}.",
-        hint="Run the command yourself to see its output. kdeclare runs it without a shell.",
+        hint="Run the command in a terminal to see why it fails. kdeclare runs the command without a shell, "
+        "so shell syntax such as pipes does not work.",
     )
 
 
@@ -224,8 +229,8 @@ def locate_cluster(settings: KafkaSettings, surroundings: ConnectionContext) -> 
                 "No cluster to connect to",
                 f"Neither --bootstrap-server nor the environment '{surroundings.environment}' names a Kafka "
                 "cluster.",
-                hint="Pass --bootstrap-server HOST:PORT, or set bootstrapServers in the project file. For a "
-                "project without Kafka, name its systems under 'providers' of the environment.",
+                hint="Pass --bootstrap-server HOST:PORT, or set bootstrapServers in the project file. If "
+                "the project does not use Kafka, list its systems under 'providers' of the environment.",
             )
         )
     return KafkaTarget(servers or "", tuple(sorted(config.items())), surroundings.attempts or _ATTEMPTS)
@@ -258,8 +263,8 @@ def explain_fault(fault: Fault, name: str) -> Diagnostic | None:
             "not-authorized",
             "Not authorized",
             f"{name} does not permit this request: {fault.message or fault.error} ({fault.error}).",
-            hint="Request the missing permission. Reading needs Describe and DescribeConfigs on the "
-            "topics, groups and cluster.",
+            hint="Grant kdeclare the missing permission. Reading requires Describe and DescribeConfigs on "
+            "the topics, on the groups and on the cluster.",
         )
     if fault.error == QUOTA_EXCEEDED:
         return error(
@@ -273,7 +278,8 @@ def explain_fault(fault: Fault, name: str) -> Diagnostic | None:
             "cluster-lost",
             "Cluster stopped responding",
             f"{name}: {fault.message or fault.error} ({fault.error}).",
-            hint="Check the brokers. Then run kdeclare status to see whether anything is unfinished.",
+            hint="Check that the brokers are running. Then run kdeclare status to see whether a run is "
+            "unfinished.",
         )
     return error(
         "refused-by-cluster",

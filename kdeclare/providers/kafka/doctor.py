@@ -149,7 +149,8 @@ def _check_address(address: str, problem: KdeclareError | None) -> Check:
         return Check("Address", CheckStatus.OK, f"{address} responds")
     check = build_error_check("Address", CheckStatus.WARNING, problem)
     return replace(
-        check, hint=f"Check this address. kdeclare currently uses a different address. {check.hint}".rstrip()
+        check,
+        hint=f"Correct or remove this address. kdeclare used a different address. {check.hint}".rstrip(),
     )
 
 
@@ -157,7 +158,13 @@ def _check_broker(broker: Broker, problem: KdeclareError | None) -> Check:
     name, address = f"Broker {broker.id}", _format_address(broker)
     if broker.fenced:
         detail = f"{address} is fenced: the broker is down or has just been started"
-        return Check(name, CheckStatus.WARNING, detail, "its replicas", "Start the broker, or check its log.")
+        return Check(
+            name,
+            CheckStatus.WARNING,
+            detail,
+            "its replicas",
+            "Start the broker, or check the log of the broker.",
+        )
     if problem is None:
         return Check(name, CheckStatus.OK, f"{address} responds")
     check = build_error_check(name, CheckStatus.FAILED, problem, "requests that only this broker can serve")
@@ -256,8 +263,8 @@ FEATURES = (
         43,
         0,
         "2.4",
-        "moving leadership to preferred leaders after a reassignment",
-        "leaders stay where they are",
+        "making preferred leaders the leaders again after a reassignment",
+        "partition leaders do not change",
     ),
     Feature(
         "Log directories",
@@ -311,8 +318,8 @@ def _check_cluster_right(right: AccessRight, granted: frozenset[str] | None) -> 
         return Check(right.name, CheckStatus.OK, "permitted", right.why)
     detail = f"not permitted: {_join_operations(missing)} on the cluster"
     if right.operations == ("CREATE",):
-        detail += "; brokers do not report whether it is granted for specific topic names"
-    hint = f"Request {_format_acl_operations(missing)} on the cluster."
+        detail += "; brokers do not report whether CREATE is granted for specific topic names"
+    hint = f"Grant kdeclare {_format_permissions(missing)} on the cluster."
     return Check(right.name, _get_missing_status(right), detail, right.why, hint)
 
 
@@ -320,7 +327,7 @@ def _check_topic_right(right: AccessRight, granted: Mapping[str, frozenset[str]]
     if granted is None:
         return _build_unknown_check(right)
     if not granted:
-        return Check(right.name, CheckStatus.SKIPPED, "no topics are visible to you", right.why)
+        return Check(right.name, CheckStatus.SKIPPED, "no topics are visible to this principal", right.why)
     lacking_topics = sorted(name for name, own in granted.items() if not own.issuperset(right.operations))
     if not lacking_topics:
         return Check(
@@ -336,7 +343,7 @@ def _check_topic_right(right: AccessRight, granted: Mapping[str, frozenset[str]]
         f"not permitted on {len(lacking_topics):,} of {_format_count(len(granted), 'topic')} "
         f"({topic_names}): {_join_operations(missing)}"
     )
-    hint = f"Request {_format_acl_operations(missing)} on these topics, or do not declare them."
+    hint = f"Grant kdeclare {_format_permissions(missing)} on these topics, or do not declare the topics."
     return Check(right.name, _get_missing_status(right), detail, right.why, hint)
 
 
@@ -354,9 +361,9 @@ def _check_elr(levels: Mapping[str, int]) -> Check:
         "electing a leader without data loss when no replica is in sync (KIP-966)",
     )
     if levels.get(_ELR, 0) > 0:
-        detail = "enabled; the cluster owns the cluster-wide min.insync.replicas, which cannot be deleted"
+        detail = "enabled; the cluster-wide min.insync.replicas cannot be deleted"
         return Check(name, CheckStatus.OK, detail, why)
-    return Check(name, CheckStatus.SKIPPED, "not enabled in this cluster; kdeclare does not need it", why)
+    return Check(name, CheckStatus.SKIPPED, "not enabled; kdeclare does not require this feature", why)
 
 
 def _build_unknown_check(right: AccessRight) -> Check:
@@ -375,9 +382,10 @@ def _join_operations(operations: list[str]) -> str:
     return " and ".join(operations)
 
 
-def _format_acl_operations(operations: list[str]) -> str:
-    """Format ACL operations in the same way as the kafka-acls tool, for example DescribeConfigs."""
-    return " and ".join(name.title().replace("_", "") for name in operations)
+def _format_permissions(operations: list[str]) -> str:
+    """Name ACL operations as the kafka-acls tool does, such as "the DescribeConfigs permission"."""
+    names = " and ".join(name.title().replace("_", "") for name in operations)
+    return f"the {names} {'permission' if len(operations) == 1 else 'permissions'}"
 
 
 def _format_count(count: int, noun: str) -> str:

@@ -83,13 +83,11 @@ def count_omitted_configs(live: KafkaState, kept_keys: Collection[str] = ()) -> 
             elif entry.sensitive or entry.value is None:
                 counts["hidden"] += 1
     return (
-        OmittedObjects(counts["throttle"], "throttle", "throttles", "which reassignments set"),
+        OmittedObjects(counts["throttle"], "throttle", "throttles", "set by reassignments"),
         OmittedObjects(
-            counts["hidden"], "secret", "secrets", "whose values Kafka hides; comments name their keys"
+            counts["hidden"], "secret", "secrets", "Kafka hides the values; comments contain the keys"
         ),
-        OmittedObjects(
-            counts["held"], "cluster-wide config", "cluster-wide configs", "which the cluster itself keeps"
-        ),
+        OmittedObjects(counts["held"], "cluster-wide config", "cluster-wide configs", "kept by the cluster"),
     )
 
 
@@ -120,7 +118,7 @@ def _render_manifest(live: KafkaState, topic: Topic) -> str:
         spec_lines.append(f"replicationFactor: {replica_counts.pop()}")
     else:
         comments.append(
-            "The partitions differ in their number of replicas, so no replicationFactor is declared:"
+            "The partitions have different numbers of replicas, so replicationFactor is not declared:"
         )
         comments += [line.strip() for line in render_flow_map(dict(enumerate(replicas)))]
     resource = ConfigResource(ConfigScope.TOPIC, topic.name)
@@ -130,7 +128,7 @@ def _render_manifest(live: KafkaState, topic: Topic) -> str:
     )
     keys = [key for key in sorted(entries) if key not in NEVER_RESET]
     throttle_keys = [key for key in sorted(entries) if key in NEVER_RESET]
-    comments += [f"{key} belongs to a reassignment and is omitted." for key in throttle_keys]
+    comments += [f"{key} is part of a reassignment throttle and is omitted." for key in throttle_keys]
     return render_manifest(
         "Topic", topic.name, spec_lines + render_config_lines(live_configs, keys), comments
     )
@@ -273,8 +271,9 @@ def _report_not_written(change: Change, declared: DeclaredFields) -> SpecProblem
     diagnostic = info(
         "assignments-not-declared",
         "Assignments not written",
-        f"The manifest of {change.id} declares no assignments, so the new brokers are not written to the "
-        "manifest." + (" The next apply follows the placement in the manifest." if has_placement else ""),
+        f"The manifest of {change.id} declares no assignments, so kdeclare does not write the new replicas "
+        "to the manifest."
+        + (" The next apply places replicas by the placement in the manifest." if has_placement else ""),
         resource=str(change.id),
     )
     return SpecProblem(NAME, diagnostic)
@@ -284,9 +283,9 @@ def _report_unknown_replicas(change: Change, field: FieldChange) -> SpecProblem:
     diagnostic = error(
         "assignments-unknown",
         "Assignments missing from the change",
-        f"The manifest of {change.id} declares assignments, but the change to its {field.path} does not name "
-        "the brokers of each partition.",
-        hint="Name the brokers in the change, or edit the manifest manually.",
+        f"The manifest of {change.id} declares assignments, but the requested change of {field.path} does "
+        "not specify the brokers of each partition.",
+        hint="Specify the brokers of each partition in the command, or edit the manifest manually.",
         resource=str(change.id),
         subject=field.path,
     )

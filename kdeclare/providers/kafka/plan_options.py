@@ -23,9 +23,9 @@ class KafkaPlanOptions:
     rf_guard: Annotated[
         Literal["broker", "client"] | None,
         PlanOption(
-            "How to guard replication factors against accidental changes by a reassignment: by the brokers "
-            "(default; requires Kafka 4.1 or later) or by kdeclare (client), which can miss a change made "
-            "right before its request.",
+            "Who prevents a reassignment from accidentally changing a replication factor: the brokers "
+            "(broker, the default; requires Kafka 4.1 or later) or kdeclare (client; can miss a change made "
+            "right before the request).",
             metavar="broker|client",
         ),
     ] = None
@@ -34,7 +34,7 @@ class KafkaPlanOptions:
         PlanOption("Wait for in-flight reassignments by other clients before the changes that they block."),
     ] = False
     override_reassignments: Annotated[
-        bool, PlanOption("Redirect partitions that other clients are reassigning right now.")
+        bool, PlanOption("Redirect partitions that other clients are currently reassigning.")
     ] = False
     delete_by_name: Annotated[
         bool,

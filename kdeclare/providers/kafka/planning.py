@@ -47,8 +47,8 @@ from kdeclare.providers.kafka.topic.diff import MOVE_IN_FLIGHT
 from kdeclare.providers.kafka.topic.operations import check_renames, order_colliding_names
 
 _PLACEMENT_FIELDS = {"replicas", "assignments", "replicationFactor"}
-_AWAITED_HINT = "Run apply; it waits for the reassignment to finish before it continues."
-_OVERRIDDEN_HINT = "Run apply; with --override-reassignments it redirects the partitions."
+_AWAITED_HINT = "Run kdeclare apply, which waits until the reassignment is finished before it continues."
+_OVERRIDDEN_HINT = "Run kdeclare apply, which redirects the partitions because of --override-reassignments."
 
 
 class KafkaPlanning(PlanHooks):
@@ -235,16 +235,16 @@ def _leave_hidden(
     resource: ResourceId, desired: DesiredResource | None, owned: OwnedRecord | None, topics: list[str]
 ) -> Difference:
     """Leave a resource unchanged because the principal cannot describe one of its topics."""
-    topic_names = ", ".join(topics)
+    topic_names = f"topic{'' if len(topics) == 1 else 's'} {', '.join(topics)}"
     make_diagnostic, outcome = (
         (denied, "is left unchanged") if desired else (warning, "is left unchanged and stays owned")
     )
     diagnostic = make_diagnostic(
         "not-visible",
         "Topic not visible",
-        f"{resource} {outcome}: without Describe on {topic_names}, kdeclare cannot determine whether it "
-        "exists.",
-        hint=f"Request Describe and DescribeConfigs on topic {topics[0]}.",
+        f"{resource} {outcome}: without the Describe permission on {topic_names}, kdeclare cannot determine "
+        f"whether {topic_names} exist{'s' if len(topics) == 1 else ''}.",
+        hint=f"Grant kdeclare the Describe and DescribeConfigs permissions on {topic_names}.",
         place=desired.source if desired else None,
         resource=str(resource),
     )
@@ -344,8 +344,8 @@ def report_missing_topic_id(op: Operation) -> Diagnostic:
     return denied(
         "no-topic-id",
         "No topic ids",
-        f"{op.resource}: brokers support topic ids since Kafka 2.8 (KIP-516). Without an id, a topic that "
-        "was re-created under the same name in the meantime would be deleted in its place.",
+        f"{op.resource} has no topic id; topic ids require Kafka 2.8 or later (KIP-516). If another client "
+        "re-creates the topic before the deletion, a deletion by name deletes the new topic.",
         hint="Upgrade the brokers, or pass --delete-by-name to delete the topic by name.",
         resource=str(op.resource),
     )

@@ -159,7 +159,7 @@ def test_doctor_warns_about_one_unreachable_address() -> None:
     gone, here = find_checks(view, "Address")
     assert (gone.standing, here.standing, view.exit_code) == (WARNING, OK, ExitCode.OK)
     assert gone.what == "gone:1: connection refused."
-    assert gone.hint == "Check this address. kdeclare currently uses a different address. Look."
+    assert gone.hint == "Correct or remove this address. kdeclare used a different address. Look."
 
 
 def test_doctor_fails_when_no_address_responds() -> None:
@@ -211,11 +211,11 @@ def test_doctor_shows_client_properties_and_unused_ones(tmp_path: Path) -> None:
 
 def test_doctor_separates_property_errors_from_network_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(servers: str, config: Mapping[str, str], timeout_s: float) -> Examinable:
-        raise KdeclareError(error("client-properties", "No", "ssl.provider: it is not supported."))
+        raise KdeclareError(error("client-properties", "No", "ssl.provider: kdeclare does not support it."))
 
     monkeypatch.setattr(doctor, "reach_cluster", refuse)
     view = run_doctor(WorkspaceOptions(bootstrap_server="b:1"), lambda *_: None, os.environ)
-    assert find_check(view, "Client properties").what == "ssl.provider: it is not supported."
+    assert find_check(view, "Client properties").what == "ssl.provider: kdeclare does not support it."
     assert find_checks(view, "Network") == []
 
 
@@ -344,14 +344,16 @@ def test_check_rights_reports_missing_permission(
     for check in lacking:
         assert check.standing is standing
         assert missing in check.what
-        assert "Request " in check.hint
+        assert "Grant kdeclare the " in check.hint
         assert "1 of 2 topics (a)" in check.what or "on the cluster" in check.what
 
 
 def test_check_rights_skips_what_brokers_do_not_report() -> None:
     assert {check.standing for check in check_rights(Examination(VERSIONS))} == {SKIPPED}
     none = check_rights(Examination(VERSIONS, {}, ALL, {}))
-    assert [check.what for check in none if check.standing is SKIPPED] == ["no topics are visible to you"] * 4
+    assert [check.what for check in none if check.standing is SKIPPED] == [
+        "no topics are visible to this principal"
+    ] * 4
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ BAD = {
         "{ip: 10.0.0.1, user: a}",
         "connection_creation_rate: 1",
         "5:16",
-        "Limits of an IP address are separate",
+        "An entity with an IP address cannot",
     ),
     "rate of an ip": ("{ip: 10.0.0.1}", RATE, "7:25", "applies to users and client ids"),
     "connections of a user": ("{user: a}", "connection_creation_rate: 1", "7:31", "applies to IP addresses"),

@@ -163,7 +163,7 @@ def test_import_without_quota_permission_warns_and_continues(kdeclare: CommandLi
     kdeclare.cluster.faults.fail(denial, method="quotas", nth=None)
     ran = kdeclare("import")
     assert (ran.code, "name: orders" in ran.out) == (0, True)
-    assert "ClientQuota: the principal may not describe quotas" in " ".join(ran.err.split())
+    assert "ClientQuota: the principal is not permitted to describe quotas" in " ".join(ran.err.split())
 
 
 def add_limit_policy(kdeclare: CommandLine) -> None:
@@ -208,4 +208,6 @@ def test_policy_check_live_fails_without_quota_permission(kdeclare: CommandLine)
     kdeclare.cluster.faults.fail(Fault("CLUSTER_AUTHORIZATION_FAILED", "No."), nth=None, method="quotas")
     ran = kdeclare("policy", "check", "--live")
     assert ran.code == 1
-    assert "reading quotas requires DescribeConfigs on the cluster" in " ".join(ran.err.split())
+    assert "reading quotas requires the DescribeConfigs permission on the cluster" in " ".join(
+        ran.err.split()
+    )

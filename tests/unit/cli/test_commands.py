@@ -322,7 +322,7 @@ def test_import_reports_omitted_resources(kdeclare: CommandLine) -> None:
     names = ("orders", "moved", "offsets")
     kdeclare.cluster.create_topics([NewTopic(name, 1, 1, None, {}) for name in names])
     kdeclare.cluster.mark_internal("offsets")
-    held = "1 cluster-wide config (which the cluster itself keeps)."
+    held = "1 cluster-wide config (kept by the cluster)."
     assert f"Left out: 1 internal topic (Kafka's own), {held}" in kdeclare("import", "--out", "before").err
     set_ = [
         (ConfigResource(ConfigScope.TOPIC, "moved"), "leader.replication.throttled.replicas", "*"),
@@ -332,7 +332,7 @@ def test_import_reports_omitted_resources(kdeclare: CommandLine) -> None:
     ops = [ConfigAlteration(entity, (ConfigOp(key, FieldOp.SET, value),)) for entity, key, value in set_]
     assert not any(any(kdeclare.cluster.alter_configs([op]).values()) for op in ops)
     told = kdeclare("import").err
-    assert "2 throttles (which reassignments set), 1 secret (whose values Kafka hides;" in told
+    assert "2 throttles (set by reassignments), 1 secret (Kafka hides the values;" in told
     assert told.endswith(f", {held}\n")
     assert "hunter2" not in told
     ran = kdeclare("import", "--match", "orders")

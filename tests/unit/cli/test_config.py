@@ -78,7 +78,7 @@ def test_config_alter_changes_groups_and_subscriptions(kdeclare: CommandLine) ->
 def test_config_alter_rejects_patches_of_subscriptions(kdeclare: CommandLine) -> None:
     ran = kdeclare("config", "alter", "--client-metrics", "m", "--append-config", "metrics=org.a.", "--yes")
     assert ran.code == 1
-    assert "'metrics' is replaced as a whole, so it takes no 'append' or 'subtract'." in ran.err
+    assert "'metrics' is replaced as a whole, so 'append' and 'subtract' are not supported." in ran.err
     assert kdeclare.cluster.requests("alter_configs") == []
 
 

@@ -113,7 +113,7 @@ def test_audit_reports_manifest_with_changed_entity() -> None:
     made.set(ALICE, producer_byte_rate=5)
     (row,) = audit_cluster(made)
     assert (row["name"], row["finding"]) == ("app", "pending")
-    assert "was applied for user 'alice'" in row["message"]
+    assert "was applied to user 'alice'" in row["message"]
 
 
 def test_audit_without_quota_permission_audits_the_rest() -> None:
@@ -124,7 +124,7 @@ def test_audit_without_quota_permission_audits_the_rest() -> None:
     refused = Fault("CLUSTER_AUTHORIZATION_FAILED", "Cluster authorization failed.")
     made.cluster.faults.fail(refused, nth=None, method="quotas")
     reason = (
-        "The system cannot be read: reading quotas requires DescribeConfigs on the cluster "
+        "The system cannot be read: reading quotas requires the DescribeConfigs permission on the cluster "
         "(CLUSTER_AUTHORIZATION_FAILED)."
     )
     live = made.live_rows()

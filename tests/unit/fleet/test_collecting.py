@@ -125,7 +125,7 @@ def test_lost_cluster_is_not_read_further(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_unavailable_broker_affects_only_its_row() -> None:
-    down = Fault("BROKER_NOT_AVAILABLE", "broker 2 is registered, but not serving", FaultKind.RETRIABLE)
+    down = Fault("BROKER_NOT_AVAILABLE", "broker 2 is registered but not available", FaultKind.RETRIABLE)
     rows = read_rows(make_refusing_cluster(["a"], "BROKER/2", fault=down))
     assert "broker 2 is registered" in rows["BrokerConfig", "2"]["error"]
     for name in ("1", "3", "cluster-default"):

@@ -239,7 +239,10 @@ def test_pending_unknown_key_suggests_plan(kind: str, name: str, live: Row) -> N
     item = make_desired(
         kind, name, configs={"log.cleaner.threadzz": 2, "retention.millis": {"append": ["x"]}}
     )
-    told = "The key is in neither the catalog nor this audit's data. Run kdeclare plan to check it."
+    told = (
+        "kdeclare does not know this config key, so the audit cannot tell whether the key exists. Run "
+        "kdeclare plan to check the key."
+    )
     pending = [*find_findings(item, None)] if kind == "Topic" else [*find_findings(item, live)]
     assert {f.message for f in pending} == {f"Declared, but not applied yet. {told}"}
     assert all(f.message.endswith(told) for f in find_findings(item, live))

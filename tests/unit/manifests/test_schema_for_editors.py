@@ -38,7 +38,8 @@ def test_config_key_description_has_meaning_type_and_default() -> None:
     assert said.startswith("Milliseconds that a topic with the delete policy keeps data; -1 for no limit.")
     assert said.endswith("\n\nLONG, default `604800000`.")
     assert get_config_keys("BrokerConfigSpec")["log.cleaner.threads"]["description"].endswith(
-        "INT, default `1`.\n\nApplies to the whole cluster; declare it in cluster-default."
+        "INT, default `1`.\n\n"
+        "Applies to the whole cluster; declare the key in the BrokerConfig cluster-default."
     )
 
 

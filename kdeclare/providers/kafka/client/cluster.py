@@ -236,7 +236,7 @@ _log = logging.getLogger(__name__)
 def log_retry(retry: Retry) -> None:
     """Log a retry. The first and then every tenth retry after a quota error is logged as a warning."""
     if retry.fault.error == QUOTA_EXCEEDED and retry.attempt % 10 == 1:
-        remaining_text = f"; {retry.items} left" if retry.items else ""
+        remaining_text = f"; {retry.items} items remaining" if retry.items else ""
         _log.warning("%s%s: waiting until brokers accept more changes", retry.fault.message, remaining_text)
         return
     core_retry.log_retry(retry)

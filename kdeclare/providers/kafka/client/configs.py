@@ -116,7 +116,7 @@ def _find_not_serving_fault(wire: Wire, broker: int) -> Fault | None:
         return None
     wire.request_refresh()
     return Fault(
-        "BROKER_NOT_AVAILABLE", f"broker {broker} is registered, but not serving", FaultKind.RETRIABLE
+        "BROKER_NOT_AVAILABLE", f"broker {broker} is registered but not available", FaultKind.RETRIABLE
     )
 
 

@@ -130,7 +130,7 @@ def _parse_servers(text: str, *, in_properties: bool = False) -> list[str]:
                     "bootstrap-servers",
                     "Invalid address",
                     f"{address_text} is not of the form host:port.",
-                    hint="Write it like localhost:9092 or [::1]:9092, and separate addresses with commas.",
+                    hint="Use addresses such as localhost:9092 or [::1]:9092, separated by commas.",
                 )
             )
     if not servers:
@@ -139,7 +139,7 @@ def _parse_servers(text: str, *, in_properties: bool = False) -> list[str]:
                 "bootstrap-servers",
                 "No cluster address",
                 "No bootstrap server is configured.",
-                hint="Pass --bootstrap-server HOST:PORT, or set spec.bootstrapServers in the project.",
+                hint="Pass --bootstrap-server HOST:PORT, or set spec.bootstrapServers in the project file.",
             )
         )
     return servers

@@ -76,16 +76,20 @@ def build_unreachable_error(problems: Mapping[str, AddressProblem]) -> KdeclareE
     return KdeclareError(error("unreachable", "Cluster unreachable", f"{detail}.", hint=" ".join(hints)))
 
 
-_ADDRESS_HINT = "Check --bootstrap-server, and that the brokers are up."
+_ADDRESS_HINT = "Check the address in --bootstrap-server, and check that the brokers are running."
 _SECURITY_HINT = "Check security.protocol in the client properties (--command-config)."
 AUTHENTICATION_FAILED = "authentication failed"
 """The start of a problem if the brokers reject the name or the password."""
-_LOGIN_HINT = "Check sasl.mechanism and the name and password in sasl.jaas.config."
-_MECHANISM_HINT = "Check sasl.mechanism: it must be among sasl.enabled.mechanisms of the brokers."
-_TRUST_HINT = "Check ssl.truststore.location: it must contain the CA that signed the brokers' certificate."
-_RENEW_HINT = "Renew the certificate."
+_LOGIN_HINT = "Check sasl.mechanism, and the user name and password in sasl.jaas.config."
+_MECHANISM_HINT = "Set sasl.mechanism to one of the mechanisms in sasl.enabled.mechanisms of the brokers."
+_TRUST_HINT = (
+    "Check that the truststore in ssl.truststore.location contains the CA that signed the certificate of the "
+    "broker."
+)
+_RENEW_HINT = "Renew the certificate of the broker."
 _SILENT_HINT = (
-    "Check the broker logs for a hung or overloaded broker, try again, or wait longer with --timeout."
+    "Check the broker logs for a hung or overloaded broker. Then run the command again, or set a longer "
+    "--timeout."
 )
 _NO_ANSWER = AddressProblem("connected, but no response in time", f"{_ADDRESS_HINT} {_SECURITY_HINT}")
 _REACHED_HINTS = {hint: hint for hint in (_TRUST_HINT, _LOGIN_HINT, _MECHANISM_HINT, _RENEW_HINT)} | {
@@ -109,8 +113,8 @@ def explain_connection_error(exc: BaseException, *, tls: bool) -> AddressProblem
             return problem
     if isinstance(exc, client_errors.IncompatibleBrokerVersion):
         return AddressProblem(
-            "it responds, but returns no metadata",
-            "Use broker addresses in --bootstrap-server; this address may belong to a controller.",
+            "the server responds, but returns no metadata",
+            "Use the addresses of brokers in --bootstrap-server. This address may belong to a controller.",
         )
     if isinstance(exc, client_errors.RequestTimedOutError | client_errors.KafkaTimeoutError):
         return _NO_ANSWER
@@ -120,7 +124,7 @@ def explain_connection_error(exc: BaseException, *, tls: bool) -> AddressProblem
 def explain_broker_error(exc: BaseException, advertised: str, *, tls: bool) -> AddressProblem:
     """Explain why no advertised broker can be reached although a bootstrap address responded."""
     problem = explain_connection_error(exc, tls=tls)
-    cause = f"it responds, but none of the advertised brokers ({advertised}) can be used: {problem.what}"
+    cause = f"the server responds, but no advertised broker ({advertised}) can be used: {problem.what}"
     return AddressProblem(
         cause, _REACHED_HINTS.get(problem.hint, "Check advertised.listeners of the brokers.")
     )
@@ -134,7 +138,7 @@ def _explain_login(exc: BaseException, text: str) -> AddressProblem | None:
     if isinstance(exc, client_errors.UnsupportedSaslMechanismError):
         return AddressProblem("the broker does not offer this SASL mechanism", _MECHANISM_HINT)
     if isinstance(exc, client_errors.IllegalSaslStateError):
-        return AddressProblem("the broker does not use authentication on this port", _SECURITY_HINT)
+        return AddressProblem("the broker does not use SASL authentication on this port", _SECURITY_HINT)
     return None
 
 
@@ -151,30 +155,41 @@ def is_closed_by_peer(exc: BaseException) -> bool:
 def explain_closed_connection(protocol: ListenerProtocol, *, tls: bool, sasl: bool) -> AddressProblem:
     """Explain a closed connection at an address that speaks ``protocol``."""
     if protocol is ListenerProtocol.TLS and not tls:
-        return AddressProblem("it expects TLS, but the client connected without TLS", _SECURITY_HINT)
+        return AddressProblem("the server expects TLS, but the client connected without TLS", _SECURITY_HINT)
     if protocol in (ListenerProtocol.KAFKA, ListenerProtocol.TLS) and not sasl:
-        return AddressProblem("it closed the connection and may require authentication", _SECURITY_HINT)
+        return AddressProblem(
+            "the server closed the connection and may require authentication", _SECURITY_HINT
+        )
     if protocol in (ListenerProtocol.KAFKA, ListenerProtocol.TLS):
-        return AddressProblem("it closed the connection", f"{_LOGIN_HINT} {_SECURITY_HINT}")
+        return AddressProblem("the server closed the connection", f"{_LOGIN_HINT} {_SECURITY_HINT}")
     if protocol is ListenerProtocol.SILENCE:
-        return AddressProblem("it closes connections without a response", _ADDRESS_HINT)
-    return AddressProblem(f"it speaks {protocol}, not Kafka", _ADDRESS_HINT)
+        return AddressProblem("the server closes connections without a response", _ADDRESS_HINT)
+    return AddressProblem(f"the server speaks {protocol}, not Kafka", _ADDRESS_HINT)
 
 
 _HANDSHAKE: tuple[tuple[str, AddressProblem], ...] = (
     (
         "Hostname mismatch|IP address mismatch",
-        AddressProblem("its certificate is for a different host name", _NAME_HINT),
+        AddressProblem("the certificate of the server is for a different host name", _NAME_HINT),
     ),
-    ("CERTIFICATE_VERIFY_FAILED.*expired", AddressProblem("its certificate has expired", _RENEW_HINT)),
-    ("CERTIFICATE_VERIFY_FAILED", AddressProblem("its certificate is not trusted", _TRUST_HINT)),
+    (
+        "CERTIFICATE_VERIFY_FAILED.*expired",
+        AddressProblem("the certificate of the server has expired", _RENEW_HINT),
+    ),
+    (
+        "CERTIFICATE_VERIFY_FAILED",
+        AddressProblem("the certificate of the server is not trusted", _TRUST_HINT),
+    ),
     (
         "ALERT_(CERTIFICATE_REQUIRED|BAD_CERTIFICATE|UNKNOWN_CA)|ALERT_HANDSHAKE_FAILURE",
-        AddressProblem("it rejected the client certificate, or requires one", "Check ssl.keystore.location."),
+        AddressProblem(
+            "the server requires a client certificate, or rejected the one it received",
+            "Check ssl.keystore.location.",
+        ),
     ),
     (
         r"WRONG_VERSION_NUMBER|RECORD_LAYER_FAILURE|EOF|Handshake failed",
-        AddressProblem("it does not speak TLS, but the client connected with TLS", _SECURITY_HINT),
+        AddressProblem("the server does not speak TLS, but the client connected with TLS", _SECURITY_HINT),
     ),
 )
 _NETWORK: tuple[tuple[str, AddressProblem], ...] = (
@@ -184,7 +199,8 @@ _NETWORK: tuple[tuple[str, AddressProblem], ...] = (
     (
         "Connection timed out|ETIMEDOUT|I/O wait timed out",
         AddressProblem(
-            "connecting timed out", f"{_ADDRESS_HINT} Check for a firewall that blocks the connection."
+            "the connection attempt timed out",
+            f"{_ADDRESS_HINT} Check for a firewall that blocks the connection.",
         ),
     ),
 )

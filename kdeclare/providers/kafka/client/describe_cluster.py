@@ -80,7 +80,7 @@ def describe_cluster(wire: Wire) -> ClusterInfo:
     if isinstance(cluster_info, Fault):
         raise cluster_info
     if isinstance(version, Fault):
-        _log.info("the cluster does not report its release: %s", version)
+        _log.info("cannot determine the Kafka release of the cluster: %s", version)
         version = None
     info: ClusterInfo = cluster_info
     return replace(info, version=version)
@@ -153,7 +153,7 @@ def _send_or_none(wire: Wire, request: Any, read_response: Any) -> Any:
     try:
         return wire.send_one(request, read_response)
     except Fault as fault:
-        _log.info("not reported by the broker: %s", fault)
+        _log.info("the broker does not report its permissions or features: %s", fault)
         return None
 
 

@@ -91,7 +91,11 @@ def build_fault_from_code(code: int, message: str | None, *, changes: bool, thro
         kind = FaultKind.UNKNOWN if changes else FaultKind.RETRIABLE
     else:
         kind = FaultKind.REFUSED
-    return Fault(name, _PERMISSION_MESSAGE.sub(r"the request needs \1 on the cluster", message or ""), kind)
+    return Fault(
+        name,
+        _PERMISSION_MESSAGE.sub(r"the request needs the \1 permission on the cluster", message or ""),
+        kind,
+    )
 
 
 def build_fault_from_exception(exc: BaseException, *, sent: bool, changes: bool) -> Fault:
@@ -114,7 +118,11 @@ def build_fault_from_exception(exc: BaseException, *, sent: bool, changes: bool)
 
 def build_unanswered_fault() -> Fault:
     """Build the Fault for an item that the response omits. The outcome of the item is unknown."""
-    return Fault("UNKNOWN_SERVER_ERROR", "the broker's response omits this item", FaultKind.UNKNOWN)
+    return Fault(
+        "UNKNOWN_SERVER_ERROR",
+        "the response of the broker contains no result for this item",
+        FaultKind.UNKNOWN,
+    )
 
 
 def _get_exception_message(exc: BaseException) -> str:

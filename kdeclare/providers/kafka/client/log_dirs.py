@@ -145,7 +145,7 @@ def _group_by_broker(replicas: Iterable[Replica]) -> dict[int, list[Replica]]:
 
 
 def _build_not_serving_fault(broker: int) -> Fault:
-    return Fault("BROKER_NOT_AVAILABLE", f"broker {broker} is not serving", FaultKind.RETRIABLE)
+    return Fault("BROKER_NOT_AVAILABLE", f"broker {broker} is not available", FaultKind.RETRIABLE)
 
 
 def _build_alter_request(replicas: Iterable[Replica], targets: Mapping[Replica, str]) -> Any:

@@ -121,22 +121,22 @@ class _Endpoint:
                 content = answer.read(_MAX_RESPONSE_BYTES + 1)
         except urllib.error.HTTPError as exc:
             raise _build_no_token_error(
-                self.url, f"it responded with {exc.code} {_explain_http_error(exc)}".rstrip()
+                self.url, f"the endpoint responded with {exc.code} {_explain_http_error(exc)}".rstrip()
             ) from exc
         except urllib.error.URLError as exc:
             raise _build_no_token_error(self.url, str(exc.reason)) from exc
         except TimeoutError as exc:
             raise _build_no_token_error(self.url, f"no response within {self.timeout_s:g} s") from exc
         except http.client.InvalidURL as exc:
-            raise _build_no_token_error(self.url, "it is not a URL") from exc
+            raise _build_no_token_error(self.url, "the address is not a valid URL") from exc
         except http.client.HTTPException as exc:
             raise _build_no_token_error(
-                self.url, f"its response is not valid HTTP ({type(exc).__name__})"
+                self.url, f"the response is not valid HTTP ({type(exc).__name__})"
             ) from exc
         except (OSError, OverflowError, ValueError) as exc:
             raise _build_no_token_error(self.url, str(exc)) from exc
         if len(content) > _MAX_RESPONSE_BYTES:
-            raise _build_no_token_error(self.url, f"its response is larger than {_MAX_RESPONSE_BYTES} bytes")
+            raise _build_no_token_error(self.url, f"the response is larger than {_MAX_RESPONSE_BYTES} bytes")
         return _parse_token(self.url, content)
 
 
@@ -146,9 +146,9 @@ def _parse_token(url: str, content: bytes) -> Token:
         document = json.loads(content)
         text, lifetime_s = document["access_token"], float(document.get("expires_in") or _DEFAULT_LIFETIME_S)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as exc:
-        raise _build_no_token_error(url, "its response is not JSON with an access_token") from exc
+        raise _build_no_token_error(url, "the response is not JSON with an access_token") from exc
     if not isinstance(text, str) or not text.strip():
-        raise _build_no_token_error(url, "the access_token in its response is empty or not a string")
+        raise _build_no_token_error(url, "the access_token in the response is empty or not a string")
     return Token(text, lifetime_s if math.isfinite(lifetime_s) else _DEFAULT_LIFETIME_S)
 
 
@@ -173,7 +173,8 @@ def build_token_provider(properties: Mapping[str, str], jaas: Mapping[str, str])
         raise build_property_error(
             "sasl.oauthbearer.jwt.retriever.class",
             f"kdeclare does not support {retriever}",
-            hint="Use client credentials, or a token from a file (file:///PATH).",
+            hint="Remove this property. kdeclare requests a token with client credentials, or reads "
+            "a token from a file (file:///PATH).",
         )
     url = properties.get(_TOKEN_URL_KEY, "").strip()
     try:
@@ -193,9 +194,9 @@ def build_token_provider(properties: Mapping[str, str], jaas: Mapping[str, str])
     if scheme not in ("http", "https"):
         raise build_property_error(
             _TOKEN_URL_KEY,
-            f"'{url}' is not the URL of a token endpoint" if url else "it is missing",
-            hint="Set it to an endpoint that issues tokens for client credentials (https://…), or to a token "
-            "in a file (file:///PATH).",
+            f"'{url}' is not the URL of a token endpoint" if url else "the property is missing",
+            hint="Set the property to an endpoint that issues tokens for client credentials (https://…), or "
+            "to a file that contains a token (file:///PATH).",
         )
     endpoint = _build_endpoint(properties, jaas, url)
     return TokenProvider(endpoint.ask, extensions)
@@ -208,7 +209,11 @@ def _build_endpoint(properties: Mapping[str, str], jaas: Mapping[str, str], url:
     }
     missing = [name for name, value in credentials.items() if not value]
     if missing:
-        raise build_property_error("sasl.jaas.config", f"it has no {' and no '.join(missing)}")
+        raise build_property_error(
+            "sasl.jaas.config",
+            f"the value has no {' and no '.join(missing)}",
+            hint="Add clientId and clientSecret, the credentials of kdeclare for the token endpoint.",
+        )
     return _Endpoint(
         url,
         str(credentials["clientId"]),
@@ -233,7 +238,7 @@ def _parse_timeout_s(properties: Mapping[str, str]) -> float:
             or len(text) > len(str(_MAX_TIMEOUT_MS))
             or int(text) > _MAX_TIMEOUT_MS
         ):
-            raise build_property_error(name, f"'{text}' is not a whole number up to {_MAX_TIMEOUT_MS}")
+            raise build_property_error(name, f"'{text}' is not a whole number from 0 to {_MAX_TIMEOUT_MS}")
     return max([int(properties[name]) / 1000 for name in names if properties.get(name)], default=10.0)
 
 
@@ -241,10 +246,10 @@ def _read_token_file(path: Path) -> Token:
     try:
         text = path.read_text("utf-8").strip()
     except (OSError, ValueError) as exc:
-        reason = exc.strerror if isinstance(exc, OSError) else "it is not text"
+        reason = exc.strerror if isinstance(exc, OSError) else "the file is not UTF-8 text"
         raise _build_no_token_error(f"file {path}", str(reason)) from exc
     if not text:
-        raise _build_no_token_error(f"file {path}", "it is empty")
+        raise _build_no_token_error(f"file {path}", "the file is empty")
     return Token(text, _DEFAULT_LIFETIME_S)
 
 

@@ -112,7 +112,9 @@ def _get_provider(
     if provider is None or not class_name.startswith(_PROVIDER_PACKAGE):
         raise build_property_error(
             key,
-            f"kdeclare does not support the provider '{class_name}'" if class_name else "it is missing",
+            f"kdeclare does not support the provider '{class_name}'"
+            if class_name
+            else "the property is missing",
             hint="Use one of "
             f"{', '.join(f'{_PROVIDER_PACKAGE}{one}ConfigProvider' for one in builtin_providers)}.",
         )
@@ -129,7 +131,7 @@ def _resolve_placeholders(name: str, value: str, providers: Mapping[str, ConfigP
         except OSError as exc:
             raise build_property_error(name, f"{match[0]}: {exc.strerror}") from exc
         except ValueError as exc:  # a path with a null byte, or a value that is not UTF-8
-            raise build_property_error(name, f"{match[0]}: the value is not text") from exc
+            raise build_property_error(name, f"{match[0]}: the path or the value is not valid text") from exc
         if resolved is None:
             raise build_property_error(name, f"{match[0]}: the value does not exist")
         return resolved
@@ -241,7 +243,10 @@ def build_client_arguments(properties: Mapping[str, str]) -> tuple[dict[str, Any
         warnings += warn_plain_http(properties)
     if unused_names:
         detail = f"These client properties have no effect in kdeclare: {', '.join(sorted(unused_names))}."
-        warnings.append(warning("unused-client-property", "Client properties without effect", detail))
+        hint = "Correct the names of these properties, or remove the properties."
+        warnings.append(
+            warning("unused-client-property", "Client properties without effect", detail, hint=hint)
+        )
     return arguments, tuple(warnings)
 
 
@@ -290,9 +295,17 @@ def _build_sasl_arguments(properties: Mapping[str, str]) -> dict[str, Any]:
         return {"sasl_mechanism": mechanism, "sasl_oauth_token_provider": provider}
     missing = [name for name in ("username", "password") if name not in options]
     if missing:
-        raise build_property_error("sasl.jaas.config", f"it has no {' and no '.join(missing)}")
+        raise build_property_error(
+            "sasl.jaas.config",
+            f"the value has no {' and no '.join(missing)}",
+            hint="Add username and password, the credentials of kdeclare.",
+        )
     if options.get("tokenauth", "").lower() == "true":
-        raise build_property_error("sasl.jaas.config", "delegation tokens are not supported")
+        raise build_property_error(
+            "sasl.jaas.config",
+            "kdeclare does not support delegation tokens",
+            hint="Remove tokenauth, and use the name and password of a SCRAM user.",
+        )
     return {
         "sasl_mechanism": mechanism,
         "sasl_plain_username": options["username"],
@@ -309,11 +322,17 @@ def _parse_jaas_line(properties: Mapping[str, str], mechanism: str, module: str)
         example = 'clientId="…" clientSecret="…"' if mechanism == _BEARER else 'username="…" password="…"'
         raise build_property_error(
             "sasl.jaas.config",
-            "it is missing" if not line.strip() else "it is not of the form MODULE required KEY=VALUE …;",
-            hint=f"Write it on one line, including the semicolon: {module} required {example};",
+            "the property is missing"
+            if not line.strip()
+            else "the value is not of the form MODULE required KEY=VALUE …;",
+            hint=f"Write the value on one line, including the semicolon: {module} required {example};",
         )
     if match["module"].rpartition(".")[2] != module:
-        raise build_property_error("sasl.jaas.config", f"{match['module']} cannot be used with {mechanism}")
+        raise build_property_error(
+            "sasl.jaas.config",
+            f"{match['module']} cannot be used with {mechanism}",
+            hint=f"Use {module}, or change sasl.mechanism.",
+        )
     return _parse_options(match["options"] or "")
 
 

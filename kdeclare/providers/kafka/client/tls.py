@@ -31,7 +31,7 @@ def build_ssl_context(properties: Mapping[str, str]) -> ssl.SSLContext:
     """Build the SSLContext that the ``ssl.*`` properties describe. Raises KdeclareError."""
     for name in _UNSUPPORTED:
         if properties.get(name):
-            raise build_property_error(name, "it is not supported")
+            raise build_property_error(name, "kdeclare does not support this property", hint="Remove it.")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = _is_hostname_checked(properties)
     _limit_versions(context, properties)
@@ -53,7 +53,9 @@ def _limit_versions(context: ssl.SSLContext, properties: Mapping[str, str]) -> N
     names = properties.get("ssl.enabled.protocols", "TLSv1.2,TLSv1.3").split(",")
     versions = sorted(_TLS_VERSIONS[name.strip()] for name in names if name.strip() in _TLS_VERSIONS)
     if not versions:
-        raise build_property_error("ssl.enabled.protocols", f"it contains none of {', '.join(_TLS_VERSIONS)}")
+        raise build_property_error(
+            "ssl.enabled.protocols", f"the list contains none of {', '.join(_TLS_VERSIONS)}"
+        )
     context.minimum_version, context.maximum_version = versions[0], versions[-1]
 
 
@@ -69,7 +71,7 @@ def _load_truststore(context: ssl.SSLContext, properties: Mapping[str, str]) -> 
             context.load_default_certs()
     except (ssl.SSLError, ValueError) as exc:
         name = "ssl.truststore.certificates" if inline else "ssl.truststore.location"
-        raise build_property_error(name, f"it contains no readable certificates ({exc})") from exc
+        raise build_property_error(name, f"there are no readable certificates ({exc})") from exc
 
 
 def _load_client_identity(context: ssl.SSLContext, properties: Mapping[str, str]) -> None:
@@ -79,7 +81,7 @@ def _load_client_identity(context: ssl.SSLContext, properties: Mapping[str, str]
     path = properties.get("ssl.keystore.location")
     for name, counterpart in ((_KEY, _CHAIN), (_CHAIN, _KEY)):
         if properties.get(name) and not properties.get(counterpart):
-            raise build_property_error(name, f"it requires {counterpart}, which is missing")
+            raise build_property_error(name, f"this property requires {counterpart}, which is missing")
     if key and chain:
         _load_identity(
             context, _normalize_pem(key, _KEY) + "\n" + _normalize_pem(chain, _CHAIN), password, _KEY
@@ -110,8 +112,8 @@ def _load_cert_chain(context: ssl.SSLContext, path: str, password: str, property
     except (ssl.SSLError, ValueError) as exc:
         raise build_property_error(
             property_name,
-            f"the certificate and key cannot be loaded from it ({exc})",
-            hint="Check that it contains the private key followed by its certificate chain, and that "
+            f"the client's certificate and private key cannot be loaded ({exc})",
+            hint="Check that the private key and its certificate chain are complete, and that "
             "ssl.key.password is correct.",
         ) from exc
 
@@ -120,7 +122,7 @@ def _normalize_pem(text: str, name: str) -> str:
     """Put each part of PEM data on its own line. In a properties file, PEM data can be on a single line."""
     content = text.encode(errors="ignore")
     if not _is_pem(content):
-        raise build_property_error(name, "it is not PEM text")
+        raise build_property_error(name, "the value is not in PEM format")
     return re.sub(
         r"(-----BEGIN [^-]+-----)(.*?)(-----END [^-]+-----)",
         lambda part: "\n".join([part[1], *part[2].split(), part[3], ""]),
@@ -184,7 +186,7 @@ def _read_identity(properties: Mapping[str, str], path: str) -> _Identity | None
     store = _open_pkcs12(properties, "keystore", path, content)
     if store.key is None or store.cert is None:
         raise build_property_error(
-            "ssl.keystore.location", f"{path} contains no private key with its certificate"
+            "ssl.keystore.location", f"{path} does not contain both a private key and its certificate"
         )
     one_time_password = secrets.token_urlsafe(16)  # the key is briefly written to a file
     key = store.key.private_bytes(
@@ -229,6 +231,6 @@ def _build_java_store_error(name: str, path: str, store_type: str) -> KdeclareEr
         name,
         f"{path} is a {store_type} store, which only Java can read",
         hint=f"Convert it with: keytool -importkeystore -srckeystore {path} -destkeystore {converted_path} "
-        f"-deststoretype PKCS12. Then set {name}={converted_path} and "
-        f"{name.replace('location', 'type')}=PKCS12 for Kafka's own tools.",
+        f"-deststoretype PKCS12. Then set {name}={converted_path}. Kafka's own tools also require "
+        f"{name.replace('location', 'type')}=PKCS12.",
     )

@@ -178,7 +178,7 @@ class Wire:
             metadata_read = self._manager.call_soon(self._manager.cluster.refresh_metadata, node)
             await self._manager.wait_for(metadata_read, _compute_remaining_ms(timeout_at))
             if not self.brokers():
-                raise client_errors.MetadataEmptyBrokerList("its metadata lists no brokers")
+                raise client_errors.MetadataEmptyBrokerList("the metadata lists no brokers")
         finally:
             connection.close()
         # from here on, kafka-python refreshes the metadata itself
@@ -308,7 +308,7 @@ class Wire:
         while connection.paused:
             if time.monotonic() > timeout_at:
                 raise client_errors.NodeNotReadyError(
-                    f"broker {node} is paused by {sorted(connection.paused)}"
+                    f"the connection to broker {node} is paused by {sorted(connection.paused)}"
                 )
             await self._net.sleep(_PAUSE_POLL_S)
         return connection

@@ -70,7 +70,7 @@ def read_quotas(connections: Connections, entities: Sequence[QuotaEntity] | None
 def require_visible(state: QuotaState) -> QuotaState:
     """Return the state unchanged. Raises Fault if the principal is not permitted to describe quotas."""
     if not state.is_visible:
-        reason = "reading quotas requires DescribeConfigs on the cluster"
+        reason = "reading quotas requires the DescribeConfigs permission on the cluster"
         raise Fault(CLUSTER_AUTHORIZATION_FAILED, reason)
     return state
 

@@ -102,7 +102,7 @@ def assess_limit(field: FieldChange) -> FieldChange:
     if after is None or _is_not_lowered(before, after):
         return replace(field, risk=Risk.SAFE, cause="")
     limit = format_limit(field.path.removeprefix(LIMIT_FIELD_PREFIX), after)
-    return replace(field, risk=Risk.DISRUPTIVE, cause=f"Clients above {limit} are throttled.")
+    return replace(field, risk=Risk.DISRUPTIVE, cause=f"Clients that exceed {limit} are throttled.")
 
 
 def _diff_undeclared(resource: ResourceId, live_limits: JsonObject, applied: Limits) -> Difference:
@@ -159,11 +159,12 @@ def _report_entity_changed(resource: ResourceId, desired: DesiredResource, entit
     return denied(
         "entity-changed",
         "Entity changed",
-        f"{resource} was applied for {entity}, but its manifest now names "
-        f"{desired.get_body(ClientQuotaBody).entity}. A ClientQuota cannot move to another entity, so "
-        "kdeclare changes no limits.",
-        hint="Give the manifest a different metadata.name. The limits of the earlier entity are then deleted "
-        f"with --allow-deletes or --delete {resource}, or released with --forget {resource}.",
+        f"{resource} was applied to {entity}, but the manifest now names "
+        f"{desired.get_body(ClientQuotaBody).entity}. The entity of a ClientQuota cannot change, so kdeclare "
+        "leaves all limits unchanged.",
+        hint="Give the manifest a different metadata.name. To delete the limits of the earlier entity, pass "
+        f"--allow-deletes or --delete {resource}; to keep the limits but stop managing them, pass --forget "
+        f"{resource}.",
         place=desired.source,
         resource=str(resource),
     )

@@ -95,7 +95,7 @@ def export_quotas(live: QuotaState, request: ExportRequest) -> Export:
     If the request contains names, select the entities whose user, client id or IP address matches a name.
     """
     if not live.is_visible:
-        reason = "ClientQuota: the principal may not describe quotas"
+        reason = "ClientQuota: the principal is not permitted to describe quotas"
         return Export({}, (OmittedObjects(1, "kind", "kinds", reason),))
     entities_by_name: dict[str, QuotaEntity] = {}
     for entity in sorted(live.limits, key=lambda entity: entity.key):
@@ -116,7 +116,7 @@ def export_quotas(live: QuotaState, request: ExportRequest) -> Export:
         (
             OmittedObjects(out_of_scope_count, "quota", "quotas", "outside the scope of the project"),
             OmittedObjects(
-                undeclarable_count, "limit", "limits", "which manifests cannot declare; see the comments"
+                undeclarable_count, "limit", "limits", "not supported in manifests; see the comments"
             ),
         ),
     )
@@ -145,7 +145,7 @@ def _render_entity(entity: QuotaEntity) -> Iterator[str]:
 
 def _render_limit(key: str, value: LiveLimit) -> Iterator[str]:
     if not _is_declarable(key, value):
-        yield f"  # {key} is {value}, which a manifest cannot declare"
+        yield f"  # {key} is {value}, which manifests do not support"
         return
     formatted_limit = format_limit(key, value)
     is_plain = formatted_limit == f"{value:,} {LIMITS[key].unit}" or formatted_limit.endswith(" bytes/s")
@@ -248,7 +248,7 @@ class ClientQuotaKind:
     def list_exclusive_settings(self, name: str, body: object) -> JsonObject:
         """Return the entity as an exclusive setting, because only one manifest can declare its limits."""
         entity = narrow(body, ClientQuotaBody).entity
-        return {f"the manifest for the limits of {entity}": f"ClientQuota/{name}"}
+        return {f"the manifest that declares the limits of {entity}": f"ClientQuota/{name}"}
 
     def describe_declared(self, desired: DesiredResource) -> Mapping[str, object]:
         """Return the entity and its declared limits."""

@@ -127,8 +127,9 @@ def _report_hidden(resource: ResourceId, desired: DesiredResource | None) -> Dia
     return make_diagnostic(
         "not-visible",
         "Quotas not visible",
-        f"{resource} {outcome}: without DescribeConfigs on the cluster, kdeclare cannot see its limits.",
-        hint="Request DescribeConfigs on the cluster.",
+        f"{resource} {outcome}: without the DescribeConfigs permission on the cluster, kdeclare cannot read "
+        "the limits of quotas.",
+        hint="Grant kdeclare the DescribeConfigs permission on the cluster.",
         place=desired.source if desired else None,
         resource=str(resource),
     )
@@ -140,9 +141,9 @@ def _warn_shadowed(
     return warning(
         "shadowed-limit",
         "Limit never applies",
-        f"'{key}' of {desired.get_body(ClientQuotaBody).entity} has no effect, because brokers give "
-        f"precedence to the limit of {shadowing_entity}, which is {format_limit(key, value)}.",
-        hint=f"Remove '{key}' from {shadowing_entity}, or declare it for a more specific entity.",
+        f"'{key}' of {desired.get_body(ClientQuotaBody).entity} has no effect, because the limit of "
+        f"{shadowing_entity} ({format_limit(key, value)}) takes precedence.",
+        hint=f"Remove '{key}' from {shadowing_entity}, or declare '{key}' for a more specific entity.",
         place=desired.source,
         resource=str(desired.id),
         subject=key,
@@ -155,8 +156,8 @@ def _report_renamed(
     return info(
         "renamed",
         "Manifest renamed",
-        f"{successor.id} declares the limits of {entity}, which were applied as {resource}. "
-        f"{successor.id} takes over the ownership of these limits.",
+        f"kdeclare applied the limits of {entity} as {resource}, but now {successor.id} declares them. "
+        f"{successor.id} takes over the ownership of the limits.",
         place=successor.source,
         resource=str(resource),
     )

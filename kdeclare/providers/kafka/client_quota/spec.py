@@ -42,7 +42,9 @@ class EntitySpec(BaseModel):
     model_config = _CLOSED
     user: Annotated[
         EntityName | None,
-        Field(description="The user name that brokers authenticate, without 'User:', or {default: true}."),
+        Field(
+            description="The name of the authenticated user without the prefix 'User:', or {default: true}."
+        ),
     ] = None
     clientId: Annotated[  # noqa: N815
         EntityName | None, Field(description="The client.id of the clients, or {default: true}.")
@@ -69,7 +71,7 @@ class LimitsSpec(BaseModel):
     request_percentage: Annotated[
         Limit,
         Field(
-            description="Percentage of the time of one request thread on each broker; 200 is the time of two "
+            description="Percentage of the time of one request handler thread on each broker; 200 means two "
             "threads."
         ),
     ] = None
@@ -184,7 +186,7 @@ def _check_entity(resource: str, spec: EntitySpec, entity: QuotaEntity) -> Itera
             ("entity", "ip"),
             resource,
             "illegal-entity",
-            "Limits of an IP address are separate and cannot be combined with a user or a client id.",
+            "An entity with an IP address cannot also have a user or a client id.",
             hint="Declare a second ClientQuota for the user or client id.",
         )
     for part, name in (("user", spec.user), ("clientId", spec.clientId), ("ip", spec.ip)):
@@ -201,8 +203,8 @@ def _check_entity(resource: str, spec: EntitySpec, entity: QuotaEntity) -> Itera
             ("entity", "ip"),
             resource,
             "illegal-entity",
-            f"'{spec.ip}' is a range, but Kafka only limits single IP addresses.",
-            hint="Declare one ClientQuota per address, or use {default: true}.",
+            f"'{spec.ip}' is a range, but a quota in Kafka applies to a single IP address.",
+            hint="Declare one ClientQuota per address, or use {default: true} for all addresses.",
         )
 
 

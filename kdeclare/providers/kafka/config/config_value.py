@@ -134,7 +134,7 @@ def _check_key(resource: str, key: str, info: KeyInfo | None, scope: ConfigScope
         hint = (
             f"Did you mean '{suggestion}'?"
             if suggestion
-            else "Check the key against the Kafka documentation of the brokers' version."
+            else "Check the key in the Kafka documentation for the version of your brokers."
         )
         yield error(
             UNKNOWN_CONFIG,
@@ -148,9 +148,9 @@ def _check_key(resource: str, key: str, info: KeyInfo | None, scope: ConfigScope
         yield error(
             "read-only-config",
             "Config cannot be changed at run time",
-            f"'{key}' is read-only. It can only be set in the broker's properties file, followed by a "
-            "restart.",
-            hint="Remove the key from the manifest.",
+            f"'{key}' is read-only: a broker reads the key from server.properties when it starts.",
+            hint=f"Remove '{key}' from the manifest. To change the value, edit server.properties and restart "
+            "the broker.",
             resource=resource,
             subject=key,
         )
@@ -245,9 +245,9 @@ def warn_literal_secret(resource: str, key: str, place: SourcePosition | None = 
     return warning(
         LITERAL_SECRET,
         "Secret in a manifest",
-        f"'{key}' is sensitive, but the manifest contains its value in plain text. A literal secret cannot "
-        "be saved in a plan file either.",
-        hint="Write ${env.NAME} or ${file.PATH} instead.",
+        f"'{key}' is sensitive, but the manifest contains its value in plain text. A plan with such a value "
+        "cannot be saved to a plan file.",
+        hint="Replace the value with a secret reference, such as ${env.NAME} or ${file.PATH}.",
         place=place,
         resource=resource,
         subject=key,
@@ -274,8 +274,10 @@ def _parse_list_patch(
         )
     if info is not None and not info.can_be_patched:
         reason = "is replaced as a whole" if info.is_list else f"has type {info.type}, not LIST"
-        detail = f"{reason}, so it takes no 'append' or 'subtract'."
-        return None, (_report_invalid_value(resource, key, detail, hint="Write the whole value."),)
+        detail = f"{reason}, so 'append' and 'subtract' are not supported."
+        return None, (
+            _report_invalid_value(resource, key, detail, hint="Declare the complete value instead."),
+        )
     append, append_diagnostics = _parse_elements(resource, key, raw.get("append") or ())
     subtract, subtract_diagnostics = _parse_elements(resource, key, raw.get("subtract") or ())
     diagnostics = append_diagnostics + subtract_diagnostics
@@ -285,7 +287,7 @@ def _parse_list_patch(
             _report_invalid_value(resource, key, f"both appends and subtracts {', '.join(conflicting)}."),
         )
     if not append and not subtract and not diagnostics:
-        diagnostics += (_report_invalid_value(resource, key, "names no element to append or subtract."),)
+        diagnostics += (_report_invalid_value(resource, key, "lists no elements to append or subtract."),)
     return (None if diagnostics else ListPatch(append, subtract)), diagnostics
 
 
@@ -293,7 +295,7 @@ def _parse_elements(resource: str, key: str, raw: Any) -> tuple[tuple[str, ...],
     if isinstance(raw, str):
         raw = raw.split(",")
     if not isinstance(raw, list | tuple) or any(isinstance(e, Mapping | list) or e is None for e in raw):
-        return (), (_report_invalid_value(resource, key, "takes a list of plain values."),)
+        return (), (_report_invalid_value(resource, key, "takes a list of scalar values."),)
     elements = tuple(to_config_text(element).strip() for element in raw)
     if any("," in element or not element for element in elements):
         return (), (
@@ -301,7 +303,7 @@ def _parse_elements(resource: str, key: str, raw: Any) -> tuple[tuple[str, ...],
         )
     duplicates = sorted({e for e in elements if elements.count(e) > 1})
     if duplicates:
-        return (), (_report_invalid_value(resource, key, f"names {', '.join(duplicates)} twice."),)
+        return (), (_report_invalid_value(resource, key, f"lists {', '.join(duplicates)} more than once."),)
     return elements, ()
 
 

@@ -185,7 +185,8 @@ BROKER_CONFIG = "BrokerConfig"
 
 _CONFIGS = "configs."
 _UNKNOWN_KEY_MESSAGE = (
-    "The key is in neither the catalog nor this audit's data. Run kdeclare plan to check it."
+    "kdeclare does not know this config key, so the audit cannot tell whether the key exists. Run kdeclare "
+    "plan to check the key."
 )
 
 

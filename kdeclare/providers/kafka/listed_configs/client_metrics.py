@@ -45,9 +45,9 @@ class ClientMatchSpec(BaseModel):
 
     model_config = _CLOSED
     client_id: Annotated[Pattern, Field(description="The client.id of the client.")] = None
-    client_instance_id: Annotated[Pattern, Field(description="The id that the brokers gave the client.")] = (
-        None
-    )
+    client_instance_id: Annotated[
+        Pattern, Field(description="The client instance id, which a broker assigns to the client.")
+    ] = None
     client_software_name: Annotated[
         Pattern, Field(description="The name of the client library, such as apache-kafka-java.")
     ] = None
@@ -71,13 +71,13 @@ class ClientMetricsSpec(BaseModel):
         RawText(),
         Field(
             min_length=1,
-            description="Prefixes of the names of metrics, such as org.apache.kafka.producer.; ['*'] means "
-            "all metrics.",
+            description="Prefixes of metric names, such as org.apache.kafka.producer.; ['*'] selects all "
+            "metrics.",
         ),
     ] = None
     match: Annotated[
         ClientMatchSpec | None,
-        Field(description="Which clients push these metrics. All clients if nothing is declared."),
+        Field(description="Which clients push these metrics; by default, all clients."),
     ] = None
     interval: Annotated[
         str | None,
@@ -213,7 +213,7 @@ class ClientMetricsKind(ListedConfigsKind):
 
     def name_permission(self, name: str) -> str:
         """See `ListedConfigsKind`."""
-        return "DescribeConfigs on the cluster"
+        return "the DescribeConfigs permission on the cluster"
 
 
 def _render_spec(configs: Mapping[str, object]) -> list[str]:
@@ -261,11 +261,19 @@ def _parse_match(value: object) -> Mapping[str, str]:
 def _check_metrics(resource: str, metrics: Sequence[str]) -> Iterator[SpecProblem]:
     for number, prefix in enumerate(metrics):
         if not prefix or "," in prefix or prefix != prefix.strip():
-            reason = f"has the prefix '{prefix}', which is empty or has a comma or blanks."
-            yield _report_invalid(resource, ("metrics", number), reason, "Write each prefix as one element.")
+            reason = (
+                f"has the prefix '{prefix}', which is empty, contains a comma, or starts or ends with a "
+                "space."
+            )
+            yield _report_invalid(
+                resource,
+                ("metrics", number),
+                reason,
+                "Write each prefix as a separate list element, without surrounding spaces.",
+            )
     if "*" in metrics and len(metrics) > 1:
-        reason = "contains '*', which already means all metrics, and other prefixes."
-        yield _report_invalid(resource, ("metrics",), reason, "Remove '*', or the other prefixes.")
+        reason = "contains '*', which selects all metrics, and also other prefixes."
+        yield _report_invalid(resource, ("metrics",), reason, "Remove either '*' or the other prefixes.")
 
 
 def _check_match(resource: str, match: Mapping[str, str]) -> Iterator[SpecProblem]:
@@ -273,7 +281,7 @@ def _check_match(resource: str, match: Mapping[str, str]) -> Iterator[SpecProble
     for attribute, pattern in match.items():
         if not pattern.strip() or not {",", "="}.isdisjoint(pattern):
             reason = f"has the pattern '{pattern}', which is empty or contains ',' or '='."
-            hint = "Write a regular expression without ',' and '=': Kafka would split it there."
+            hint = "Use a regular expression without ',' and '=': Kafka splits patterns at these characters."
             yield _report_invalid(resource, ("match", attribute), reason, hint)
 
 

@@ -69,7 +69,7 @@ class ListedConfigsCodec:
             resource = to_listed_resource(kind, name)
             configs[resource] = bind_config_entries(resource, json.loads(text)["configs"])
         scopes = as_list(as_object(json.loads(system))["unlisted"])
-        fault = Fault(UNSUPPORTED, "these brokers cannot list such resources")
+        fault = Fault(UNSUPPORTED, "these brokers cannot list resources of this type")
         return ListedConfigsState(
             configs, listing_faults={ConfigScope(as_text(name)): fault for name in scopes}
         )

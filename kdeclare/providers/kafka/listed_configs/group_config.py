@@ -81,7 +81,7 @@ class GroupConfigKind(ListedConfigsKind):
 
     def name_permission(self, name: str) -> str:
         """See `ListedConfigsKind`."""
-        return f"DescribeConfigs on group {name}"
+        return f"the DescribeConfigs permission on group {name}"
 
 
 def _strip_blanks(value: ConfigValue) -> ConfigValue:

@@ -143,9 +143,9 @@ class ListedConfigsKind(ConfigsKind):
     def _explain_fault(self, fault: Fault, subject: str) -> str:
         """Return why configs cannot be read. subject: a name, or the plural display name."""
         if fault.error == UNSUPPORTED:
-            return f"these brokers cannot list {self.plural} with configs (Kafka 4.1 or later can)"
+            return f"these brokers cannot list {self.plural} with configs, which requires Kafka 4.1 or later"
         if fault.error in NOT_PERMITTED:
-            return f"the principal may not read the configs of {subject}"
+            return f"the principal is not permitted to read the configs of {subject}"
         return f"the brokers refuse to describe {subject}: {fault.message or fault.error} ({fault.error})"
 
     def _report_unreadable(
@@ -157,7 +157,7 @@ class ListedConfigsKind(ConfigsKind):
         is_permission_missing = fault.error in NOT_PERMITTED
         permission = self.name_permission(resource.name)
         reason = (
-            f"without {permission}, kdeclare cannot see its configs"
+            f"without {permission}, kdeclare cannot read the configs"
             if is_permission_missing
             else self._explain_fault(fault, resource.name)
         )
@@ -165,7 +165,7 @@ class ListedConfigsKind(ConfigsKind):
             "not-visible",
             "Configs not visible",
             f"{resource} {outcome}: {reason}.",
-            hint=f"Request {permission}." if is_permission_missing else "",
+            hint=f"Grant kdeclare {permission}." if is_permission_missing else "",
             place=desired.source if desired else None,
             resource=str(resource),
         )

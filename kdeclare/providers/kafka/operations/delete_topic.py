@@ -27,17 +27,17 @@ _NOT_VISIBLE = "NOT_VISIBLE"
 _RECREATED, _NO_ID_KNOWN, _NO_IDS = "recreated", "unproven", "no-topic-ids"
 _NOT_PROVEN = {
     _RECREATED: (
-        "the topic that the run created no longer exists, and a different topic has its name now",
-        "Run kdeclare topic delete {name} to delete the new topic.",
+        "the topic that the run created no longer exists, and a different topic now has the same name",
+        "To delete the new topic, run kdeclare topic delete {name}.",
     ),
     _NO_ID_KNOWN: (
         "the journal does not contain the id of the topic that the run created (the creation was not "
-        "acknowledged, or kdeclare 0.1 ran it), so another client may have created this topic",
-        "Run kdeclare topic delete {name} to delete it anyway.",
+        "acknowledged, or the run used kdeclare 0.1), so another client may have created this topic",
+        "To delete the topic anyway, run kdeclare topic delete {name}.",
     ),
     _NO_IDS: (
         "the cluster has no topic ids (KIP-516, Kafka 2.8), so another client may have created this topic",
-        "Roll back with --delete-by-name to delete it anyway.",
+        "To delete the topic anyway, roll back with --delete-by-name.",
     ),
 }
 """The reasons why kdeclare does not delete a topic that the run may not have created, with hints."""
@@ -163,12 +163,15 @@ def _accept_missing(result: Result) -> Result:
 
 
 def _explain_not_countable(name: str) -> str:
-    return f"No broker shows topic '{name}' yet, so its records cannot be counted. It was not deleted."
+    return (
+        f"No broker shows topic '{name}' yet, so the records of the topic cannot be counted. The topic was "
+        "not deleted."
+    )
 
 
 def _build_unproven(code: str, topic: str) -> UnprovenDeletion:
     reason, hint = _NOT_PROVEN[code]
-    title = "Topic was possibly not created by the run"
+    title = "Topic may not have been created by the run"
     return UnprovenDeletion(code, title, reason, hint.format(name=topic))
 
 
@@ -176,8 +179,9 @@ def _warn_records(op: Operation, count: int) -> Diagnostic:
     return warning(
         HAS_RECORDS,
         "Topic holds records",
-        f"{op.resource} was created by the run and holds {count} records now, so it is not deleted.",
-        hint="Roll back with --allow-data-loss to delete it anyway.",
+        f"The run created {op.resource}. The topic now holds {count} records, so kdeclare does not delete "
+        "the topic.",
+        hint="To delete the topic and its records, roll back with --allow-data-loss.",
         resource=str(op.resource),
     )
 
@@ -195,7 +199,7 @@ def _report_record_counts(connections: Connections, ops: Sequence[Operation]) ->
     try:
         counts = connections.get(KafkaConnection).cluster.record_counts(topics)
     except Fault as fault:
-        detail = f"Could not read whether the {topics_text} to be deleted hold records: {fault}."
+        detail = f"Could not count the records of the {topics_text} to be deleted: {fault}."
         return (warning(DATA_LOSS, "Topics will be deleted", detail),)
     nonempty = {topic: count for topic in topics if (count := counts.get(topic, 0))}
     if not nonempty:

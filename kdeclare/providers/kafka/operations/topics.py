@@ -308,4 +308,4 @@ class IncreasePartitions(TopicOperationType):
         if has_other_object(op, now):
             return UndoResult(conflicts=("the topic itself",))
         is_untouched = now[self.element] == op.expect.get(self.element)
-        return UndoResult() if is_untouched else UndoResult(lost=("the former number of partitions",))
+        return UndoResult() if is_untouched else UndoResult(lost=("the earlier number of partitions",))

@@ -243,7 +243,7 @@ class Controller(TopicStore):
     def move_log_dir(self, topic_partition: TopicPartition, broker: int, path: str) -> None:
         """Handle AlterReplicaLogDirs for one replica. Errors that a broker returns have no message."""
         if broker not in self.brokers or self.brokers[broker].fenced:
-            raise Fault("BROKER_NOT_AVAILABLE", f"broker {broker} is not serving", FaultKind.RETRIABLE)
+            raise Fault("BROKER_NOT_AVAILABLE", f"broker {broker} is not available", FaultKind.RETRIABLE)
         if path != LOG_DIR:
             raise Fault("LOG_DIR_NOT_FOUND", "")
         topic = self.topics.get(topic_partition.topic)

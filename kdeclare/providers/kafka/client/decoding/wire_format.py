@@ -58,7 +58,8 @@ def read_count(data: bytes, pos: int, min_item_bytes: int) -> tuple[int, int]:
     count = max(0, size - 1)
     if count * min_item_bytes > len(data) - pos:
         raise MalformedResponse(
-            f"{count} items of at least {min_item_bytes} bytes, but only {len(data) - pos} bytes remain"
+            f"an array has {count} items of at least {min_item_bytes} bytes, but only "
+            f"{len(data) - pos} bytes remain"
         )
     return count, pos
 
@@ -99,7 +100,7 @@ def require_end(data: bytes, pos: int) -> None:
     """Raise MalformedResponse unless the response ends after its tagged fields."""
     pos = skip_tags(data, pos)
     if pos != len(data):
-        raise MalformedResponse(f"{len(data) - pos} bytes are left over")
+        raise MalformedResponse(f"{len(data) - pos} bytes follow the end of the response")
 
 
 CREATE_TOPICS_VERSIONS = frozenset({7})

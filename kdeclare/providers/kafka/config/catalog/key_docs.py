@@ -54,8 +54,8 @@ _MODE_NOTES = {
     "topic": "",
     "group": "",
     "client-metrics": "",
-    "cluster-wide": "Applies to the whole cluster; declare it in cluster-default.",
-    "per-broker": "Applies to one broker; declare it under a broker id.",
+    "cluster-wide": "Applies to the whole cluster; declare the key in the BrokerConfig cluster-default.",
+    "per-broker": "Applies to one broker; declare the key in a BrokerConfig whose name is a broker id.",
     "per-listener"
     "": "Applies to one listener of one broker; declare listener.name.NAME.KEY under a broker id.",
 }
