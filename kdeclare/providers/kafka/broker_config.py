@@ -68,7 +68,7 @@ from kdeclare.providers.kafka.risks import assess_broker_field
 CLUSTER_DEFAULTS = ConfigResource(ConfigScope.BROKER, "")
 
 HELD_BY_CLUSTER = frozenset({"min.insync.replicas"})
-"""Keys whose cluster-wide value cannot be deleted if the cluster uses eligible leader replicas (KIP-966)."""
+"""The keys whose cluster-wide value cannot be deleted if eligible leader replicas (KIP-966) are enabled."""
 
 
 class BrokerConfigSpec(ConfigsSpec):
@@ -101,7 +101,7 @@ class BrokerConfigKind(ConfigsKind):
     def parse_configs(
         self, name: str, configs: Mapping[str, Any]
     ) -> tuple[dict[str, ConfigValue], tuple[SpecProblem, ...]]:
-        """See `ConfigsKind`. Also check the broker id, and where each key can be set."""
+        """See `ConfigsKind`. Also check the broker id, and whether each key is allowed in this resource."""
         resource = f"{self.name}/{name}"
         values, problems = super().parse_configs(name, configs)
         problems += tuple(_check_scopes(resource, name, configs))
@@ -133,7 +133,9 @@ class BrokerConfigKind(ConfigsKind):
         return (KafkaSelection(configs={query.resource: query}),)
 
     def find_entries(self, name: str, live: LiveState) -> Mapping[str, ConfigEntry] | None:
-        """Return the live configs of a broker; None if the broker is not registered."""
+        """Return the live configs of a broker or of the cluster-wide default; None for an unregistered
+        broker.
+        """
         cluster = live.get(KafkaState)
         broker_ids = {str(broker.id) for broker in cluster.cluster.brokers}
         if name != CLUSTER_DEFAULT and name not in broker_ids:
@@ -148,7 +150,7 @@ class BrokerConfigKind(ConfigsKind):
         owned: OwnedRecord | None,
         context: PlanContext,
     ) -> Difference:
-        """See `Kind`. A declared broker that is not registered is reported and stays owned."""
+        """See `Kind`. A declared broker that is not registered is an error, and the resource stays owned."""
         if desired is not None and self.find_entries(resource.name, live) is None:
             return Difference(None, owned, (), (self._report_unknown_broker(desired, live),))
         return super().diff(resource, desired, live, owned, context)
@@ -176,7 +178,7 @@ class BrokerConfigKind(ConfigsKind):
     def divide_into_stages(
         self, fields: Sequence[FieldChange], entries: Mapping[str, ConfigEntry]
     ) -> Sequence[Sequence[FieldChange]]:
-        """See `ConfigsKind`. A thread pool that changes by more than a factor of two needs several stages."""
+        """See `ConfigsKind`. If a thread pool changes by more than a factor of two, use several stages."""
         return expand_thread_pools(group_by_occurrence(fields), entries)
 
     def list_names(self, connections: Connections) -> Sequence[str]:
@@ -185,7 +187,7 @@ class BrokerConfigKind(ConfigsKind):
         return [CLUSTER_DEFAULT, *map(str, sorted(broker.id for broker in brokers))]
 
     def export(self, connections: Connections, request: ExportRequest) -> Export:
-        """Return a manifest for the cluster-wide default and one for each broker, if it has overrides."""
+        """Return one manifest for each broker with overrides, and one for the cluster-wide default."""
         if request.is_selective:
             return Export({})
         cluster = connections.get(KafkaConnection).cluster

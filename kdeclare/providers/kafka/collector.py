@@ -25,10 +25,10 @@ from kdeclare.providers.kafka.port import (
 
 @dataclass(frozen=True, slots=True)
 class KafkaSelection:
-    """The topics (with their reassignments) and config keys that a plan needs.
+    """The topics, with their reassignments, and the config keys that a plan needs.
 
     every_topic: whether to read all topics with their reassignments, for example to match a pattern.
-    log_dirs: the topics for which the log directories of the replicas are also read.
+    log_dirs: the topics for which to read the log directories of the replicas.
     """
 
     topics: frozenset[str] = frozenset()
@@ -52,12 +52,12 @@ class KafkaSelection:
 
 _EXISTS_ERROR = "TOPIC_ALREADY_EXISTS"
 _ABSENT_ERRORS = frozenset({"INVALID_REPLICATION_FACTOR", POLICY_VIOLATION})
-"""The error codes that the controller returns only if the topic does not exist."""
+"""Error codes of a validate-only creation that prove that the topic does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicExistence:
-    """The response of the controller about the existence of topics: existing, absent and unknown topics.
+    """Which topics exist according to the controller.
 
     unsettled: the topics whose existence is unknown, because the principal is not permitted to create topics
         or because the request failed.
@@ -69,7 +69,7 @@ class TopicExistence:
 
 
 def check_existence(cluster: Cluster, names: Iterable[str]) -> TopicExistence:
-    """Ask the controller whether topics exist. Sends a validate-only request and never raises."""
+    """Determine with a validate-only CreateTopics request whether topics exist. Never raises."""
     topic_names = sorted(set(names))
     if not topic_names:
         return TopicExistence()
@@ -100,12 +100,11 @@ def read_topics_and_moves(
 
     names: the topics to read, or None for all topics.
     move_topics: the topics whose reassignments to read (a subset of ``names``), or None for all topics. If
-        the sequence is empty, no request for reassignments is sent.
-    wait_policy: how long to wait, before reading topics, until brokers have caught up with the controller.
+        empty, reassignments are not requested.
+    wait_policy: how long to wait until brokers have caught up with the controller before reading topics.
 
-    Reassignments are listed before and after the topics are read. If a reassignment ended in between, the
-    topic is read again, because the first response can contain the union of old and new replicas. Any order
-    of the two requests has races (KIP-860), but brokers check the replication factor of each request.
+    Reassignments are listed before and after the topics are read. If a reassignment ends in between, the
+    topic is read again, because the first response can contain the union of old and new replicas.
     """
     reads_moves = move_topics is None or len(move_topics) > 0
     earlier_moves = cluster.list_earlier_moves() if reads_moves else frozenset[TopicPartition]()
@@ -132,10 +131,10 @@ def observe(
     all_topics: bool = False,
     wait_policy: WaitPolicy | None = None,
 ) -> KafkaState:
-    """Read the live state that ``query`` selects. With ``all_topics``, read every topic.
+    """Read the live state that ``query`` selects. Raises Fault if the cluster does not respond.
 
-    wait_policy: how long to wait, before reading topics, until brokers have caught up with the controller.
-    Raises Fault if the cluster does not respond.
+    all_topics: whether to read every topic.
+    wait_policy: how long to wait until brokers have caught up with the controller before reading topics.
     """
     info = cluster.describe()
     names = None if all_topics or query.every_topic else sorted(query.topics)
@@ -170,7 +169,7 @@ def observe(
 
 
 def warn_moves_not_visible() -> Diagnostic:
-    """Return the warning for a plan that was made without permission to list reassignments."""
+    """Return the warning that the principal is not permitted to list reassignments."""
     return warning(
         "not-authorized",
         "Reassignments not visible",
@@ -184,7 +183,7 @@ def warn_moves_not_visible() -> Diagnostic:
 def collect_replica_dirs(
     log_dirs: Mapping[int, Sequence[LogDir]],
 ) -> dict[tuple[TopicPartition, int], ReplicaDirs]:
-    """Return the log directory of each replica, and the log directory to which it is being moved."""
+    """Return the log directory of each replica, and the directory that the replica is being moved to."""
     current_paths: dict[tuple[TopicPartition, int], str] = {}
     future_paths: dict[tuple[TopicPartition, int], str] = {}
     for broker, dirs in log_dirs.items():
@@ -198,7 +197,7 @@ def collect_replica_dirs(
 
 
 def _list_move_topics(query: KafkaSelection) -> Sequence[str] | None:
-    """Return the topics whose reassignments have to be read, or None for all topics."""
+    """Return the topics whose reassignments must be read, or None for all topics."""
     reads_all = query.every_topic or len(query.topics) > _MAX_NAMED_TOPICS
     return None if reads_all else sorted(query.topics)
 
@@ -224,9 +223,11 @@ def observe_expected(
     all_topics: bool = False,
     await_unsettled: bool = False,
 ) -> CollectResult:
-    """Read until brokers show every expected topic that exists. Stop at the limit of the wait policy.
+    """Read the live state until brokers show every expected topic that exists, or the time limit is reached.
 
-    await_unsettled: whether to wait also for topics whose existence is unknown. Raises Fault.
+    await_unsettled: whether to also wait for topics whose existence is unknown.
+
+    Raises Fault.
     """
     started_at, delay_s = wait_policy.monotonic(), _FIRST_DELAY_S
     live = observe(cluster, query, all_topics=all_topics, wait_policy=wait_policy)

@@ -1,4 +1,4 @@
-"""Connect to a Kafka cluster: the addresses, the client properties, and references in client properties."""
+"""Connect to a Kafka cluster. Determine the addresses and the client properties, and resolve references."""
 
 import logging
 import re
@@ -20,19 +20,19 @@ from kdeclare.core.secrets.secret_refs import is_sensitive_key
 from kdeclare.providers.kafka.port import QUOTA_EXCEEDED, QUOTA_HINT, Cluster
 
 _REFERENCE = re.compile(r"\$\{(env|file|command)\.([^{}]+)\}")
-"""A reference of kdeclare. All other forms of ``${…}`` are Kafka placeholders or parts of passwords."""
+"""A reference that kdeclare resolves. Other ``${…}`` are Kafka placeholders or parts of passwords."""
 _UNFINISHED_REFERENCE = re.compile(r"\$\{(env|file|command)\.")
 _JAAS = "sasl.jaas.config"
 _COMMAND_TIMEOUT_S = 30.0
 
 
 def read_client_config(file: Path, references: References, environ: Mapping[str, str]) -> dict[str, str]:
-    """Read the properties of a file and resolve their references. Paths are relative to the file's folder.
+    """Read a client properties file and resolve its references. Paths are relative to the folder of the file.
 
-    environ: the environment variables for commands that references run.
+    environ: the environment variables for the commands of ``${command.…}`` references.
 
     Raises KdeclareError if the file cannot be read or a reference cannot be resolved. Messages do not contain
-    values of references.
+    resolved values.
     """
     from kdeclare.providers.kafka.client import read_properties  # Most commands do not connect to a cluster.
 
@@ -47,7 +47,7 @@ class _ReferenceResolver:
         self._environ = environ
 
     def value(self, name: str, text: str) -> str:
-        """Return the value of a property with resolved references."""
+        """Return a property value with its references resolved."""
 
         def one(match: re.Match[str]) -> str:
             found = self._resolve_reference(name, match)
@@ -75,7 +75,7 @@ class _ReferenceResolver:
 
 
 def _run_command(line: str, environ: Mapping[str, str]) -> str:
-    """Return the output of a command without the final newline. Its stderr goes to the terminal."""
+    """Return the output of a command without the last newline. The stderr of the command is not redirected."""
     try:
         words = shlex.split(line)
         if not words:
@@ -110,7 +110,7 @@ def _run_command(line: str, environ: Mapping[str, str]) -> str:
 
 
 def _report_bad_reference(location: str, scheme: str) -> Diagnostic:
-    """Report a malformed reference. Otherwise, it would be sent to the server as a literal password."""
+    """Report a malformed reference, which would otherwise be sent to the server as a literal password."""
     return error(
         "bad-reference",
         "Malformed reference",
@@ -141,7 +141,7 @@ _STORE_LOCATIONS = re.compile(r"ssl\.(truststore|keystore)\.location")
 
 SERVERS_OPTION = "bootstrap-server"
 CONFIG_OPTION = "command-config"
-"""Command-line options for the address of the cluster and for additional client properties."""
+"""The command-line options for the cluster address and for a client properties file."""
 
 
 class KafkaSettings(BaseModel):
@@ -170,9 +170,9 @@ class KafkaConnection:
 
 @dataclass(frozen=True, slots=True)
 class KafkaTarget:
-    """The address of a cluster and the client properties for the connection.
+    """The address of a cluster and the client properties for connecting to it.
 
-    servers: the addresses of brokers, or empty if the properties contain ``bootstrap.servers``.
+    servers: the broker addresses; empty if the property ``bootstrap.servers`` contains them.
     """
 
     servers: str
@@ -196,7 +196,7 @@ def connect_cluster(servers: str, config: Mapping[str, str], timeout_s: float, a
 
 
 def find_servers(settings: KafkaSettings, surroundings: ConnectionContext) -> str | None:
-    """Return the addresses from the command line or, if it contains no addresses, from the environment."""
+    """Return the bootstrap addresses from the command line or, if not set, from the environment."""
     return surroundings.options.get(SERVERS_OPTION) or settings.bootstrap_servers
 
 
@@ -219,7 +219,7 @@ def read_client_properties(settings: KafkaSettings, surroundings: ConnectionCont
 
 
 def locate_cluster(settings: KafkaSettings, surroundings: ConnectionContext) -> KafkaTarget:
-    """Return the address and the client properties. Raises KdeclareError, also without a cluster address."""
+    """Return the address and the client properties. Raises KdeclareError, for example without an address."""
     config = read_client_properties(settings, surroundings)
     servers = find_servers(settings, surroundings)
     if not (servers or config.get("bootstrap.servers")):
@@ -237,7 +237,10 @@ def locate_cluster(settings: KafkaSettings, surroundings: ConnectionContext) -> 
 
 
 def find_client_files(settings: KafkaSettings, options: Mapping[str, str]) -> Iterator[SettingsFile]:
-    """Yield the client properties files and the certificate files that they name. Raises KdeclareError."""
+    """Yield the client properties files, and the keystore and truststore files in them.
+
+    Raises KdeclareError.
+    """
     from kdeclare.providers.kafka.client import read_properties
 
     config_option = options.get(CONFIG_OPTION)
@@ -253,7 +256,7 @@ def find_client_files(settings: KafkaSettings, options: Mapping[str, str]) -> It
 
 
 def explain_fault(fault: Fault, name: str) -> Diagnostic | None:
-    """Return a diagnostic for a refused request, or None if the error is not a Kafka error."""
+    """Return a diagnostic for a failed Kafka request, or None if the fault is not a Kafka error."""
     from kdeclare.providers.kafka.client.faults import is_error_name
 
     if not is_error_name(fault.error):

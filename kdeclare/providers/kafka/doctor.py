@@ -1,4 +1,4 @@
-"""The checks of `kdeclare doctor` for a Kafka cluster: connection, identity, permissions and features."""
+"""The checks of `kdeclare doctor` for a Kafka cluster: connection, identity, permissions, features."""
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -36,7 +36,10 @@ _UNREACHABLE_CODE = "unreachable"
 
 
 def reach_cluster(servers: str, config: Mapping[str, str], timeout_s: float) -> Examinable:
-    """Connect to ``servers`` or, if empty, to the servers in the client properties. Raises KdeclareError."""
+    """Connect to ``servers`` or, if empty, to the addresses in the client properties.
+
+    Raises KdeclareError.
+    """
     from kdeclare.providers.kafka.client import connect
 
     return connect(servers, config, timeout_s=timeout_s)
@@ -183,13 +186,14 @@ def _format_address(broker: Broker) -> str:
 
 
 _MAX_NAMED_TOPICS = 3
-"""The maximum number of topics that one check lists by name."""
+"""The maximum number of topic names in the result of one check."""
 
 
 class AccessRight(NamedTuple):
-    """A permission: a set of ACL operations, all of which must be granted.
+    """The ACL operations that an action of kdeclare requires.
 
-    needed: whether kdeclare always requires the permission.
+    why: the actions that require the operations.
+    needed: whether kdeclare always requires the operations.
     """
 
     name: str
@@ -219,7 +223,14 @@ ON_TOPICS = (
 
 
 class Feature(NamedTuple):
-    """A broker feature, the API version that the feature requires, and the consequence if it is missing."""
+    """A broker feature.
+
+    api_key, version: the API version that the feature requires.
+    since: the first Kafka release with the feature.
+    why: what kdeclare uses the feature for.
+    consequence: what happens without the feature.
+    needed: whether kdeclare always requires the feature.
+    """
 
     name: str
     api_key: int
@@ -295,7 +306,7 @@ _ELR = "eligible.leader.replicas.version"
 
 
 def check_rights(examination: Examination) -> tuple[Check, ...]:
-    """Check the permissions that brokers grant on the cluster and on topics."""
+    """Check the ACL operations that are granted on the cluster and on topics."""
     return (
         *(_check_cluster_right(right, examination.on_cluster) for right in ON_CLUSTER),
         *(_check_topic_right(right, examination.on_topics) for right in ON_TOPICS),
@@ -383,7 +394,7 @@ def _join_operations(operations: list[str]) -> str:
 
 
 def _format_permissions(operations: list[str]) -> str:
-    """Name ACL operations as the kafka-acls tool does, such as "the DescribeConfigs permission"."""
+    """Name ACL operations as the kafka-acls tool does, for example: the DescribeConfigs permission."""
     names = " and ".join(name.title().replace("_", "") for name in operations)
     return f"the {names} {'permission' if len(operations) == 1 else 'permissions'}"
 

@@ -18,12 +18,12 @@ class ConfigScope(StrEnum):
 
     @property
     def entity_type(self) -> str:
-        """The type as Kafka's tools name it: ``topics``, ``brokers``, ``groups`` or ``client-metrics``."""
+        """The name of the type in Kafka's tools: ``topics``, ``brokers``, ``groups`` or ``client-metrics``."""
         return f"{self.value.lower().replace('_', '-').removesuffix('s')}s"
 
     @property
     def noun(self) -> str:
-        """The type as it is named in messages."""
+        """The name of the type in messages."""
         return self.value.lower().replace("_", " ")
 
     __hash__ = str.__hash__  # Every config lookup needs a hash, and Enum.__hash__ is slow.
@@ -37,10 +37,9 @@ class ConfigResource(NamedTuple):
 
 
 def parse_broker_id(text: str) -> int | None:
-    """Parse a broker id in Kafka's format: the ASCII digits of an INT32 without a leading zero.
+    """Parse a broker id in Kafka's format: ASCII digits of an INT32 without leading zeros.
 
-    Returns None for all other formats, such as ``²`` or ``01``. Kafka would reject these strings or treat
-    them as different names.
+    Return None for all other formats, such as ``²`` or ``01``, which Kafka rejects or treats as other names.
     """
     if not (text.isascii() and text.isdecimal() and len(text) <= len(str(_MAX_INT))):
         return None

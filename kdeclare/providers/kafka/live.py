@@ -1,4 +1,4 @@
-"""The live state of a cluster as data classes, independent of the client library."""
+"""The live state of a cluster, in data classes that do not depend on the client library."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -9,7 +9,7 @@ from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicParti
 
 
 class ConfigSource(StrEnum):
-    """The source of an effective config value (DescribeConfigsResponse.ConfigSource)."""
+    """The source of a config value (DescribeConfigsResponse.ConfigSource)."""
 
     TOPIC = "DYNAMIC_TOPIC_CONFIG"
     BROKER = "DYNAMIC_BROKER_CONFIG"
@@ -31,14 +31,14 @@ _OWN_SOURCES = {
 
 
 def get_own_source(resource: ConfigResource) -> ConfigSource:
-    """Return the source of overrides that are set on the resource itself."""
+    """Return the config source of overrides on the resource itself."""
     if resource.scope is ConfigScope.BROKER and not resource.name:
         return ConfigSource.CLUSTER
     return _OWN_SOURCES[resource.scope]
 
 
 class ConfigType(StrEnum):
-    """The types of config keys that a diff distinguishes (ConfigDef.Type). All other types are SCALAR."""
+    """The types of config keys that the diff distinguishes (ConfigDef.Type). All other types are SCALAR."""
 
     LIST = "LIST"
     PASSWORD = "PASSWORD"
@@ -47,9 +47,9 @@ class ConfigType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """One described config key. The value of a sensitive key is None, because Kafka does not return it.
+    """One config entry. The value of a sensitive key is None, because Kafka does not return it.
 
-    beneath: for a key that is set on a broker, the value that would apply without this override.
+    beneath: for an override on a broker, the value that would apply without the override.
     """
 
     value: str | None
@@ -71,7 +71,7 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """One topic. ``partitions[i]`` is partition i. If a topic is deleted and re-created, its id changes."""
+    """One topic. ``partitions[i]`` is partition i. A topic that is deleted and re-created gets a new id."""
 
     name: str
     topic_id: str
@@ -89,24 +89,23 @@ class Move:
 
     @property
     def target(self) -> tuple[int, ...]:
-        """The replicas after the reassignment, in order: the listed replicas without the removed replicas."""
+        """The replicas after the reassignment, in order: all replicas except those that are being removed."""
         return tuple(r for r in self.replicas if r not in self.removing)
 
     @property
     def origin(self) -> tuple[int, ...]:
-        """The replicas before the reassignment: the listed replicas without the added replicas.
+        """The replicas before the reassignment: all replicas except those that are being added.
 
-        A cancellation of the reassignment restores these replicas. Their order can differ from the original
-        order.
+        Cancelling the reassignment restores these replicas, but possibly in a different order.
         """
         return tuple(r for r in self.replicas if r not in self.adding)
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicaDirs:
-    """The log directories of one replica on its broker (KIP-113).
+    """The log directories of one replica (KIP-113).
 
-    path: the log directory that holds the replica, or None if the replica is in an offline directory.
+    path: the log directory that contains the replica, or None if that directory is offline.
     arriving: the log directory that the replica is being moved to, or None.
     """
 
@@ -115,7 +114,7 @@ class ReplicaDirs:
 
     @property
     def final_path(self) -> str | None:
-        """The log directory that holds the replica after a move between directories, if there is one."""
+        """The log directory of the replica after any move between directories."""
         return self.arriving or self.path
 
 
@@ -135,11 +134,10 @@ class ClusterInfo:
     """The id, the brokers and the capabilities of a cluster.
 
     rf_guard: whether the brokers support AllowReplicationFactorChange (KIP-860).
-    principal: the principal that brokers authenticate kdeclare as (``User:alice``). None without
-        authentication, and None with a TLS certificate: only the brokers know which principal a certificate
-        stands for.
+    principal: the principal of kdeclare, such as ``User:alice``. None without authentication. Also None with
+        TLS client authentication, because only the brokers know how a certificate maps to a principal.
     sasl_mechanism: the SASL mechanism that kdeclare authenticates with; None without SASL.
-    version: the Kafka release of the cluster's metadata version (``4.1``), or None if unknown.
+    version: the Kafka release of the finalized metadata version, such as ``4.1``, or None if unknown.
     """
 
     id: str
@@ -160,11 +158,10 @@ class KafkaState:
     """The live state that a plan needs, at one point in time.
 
     topics: the requested topics that exist.
-    configs: the config keys of each resource: all overrides, and the keys that were requested by name.
+    configs: by resource, all overrides and the keys that were requested by name.
     moves: in-flight reassignments of the requested partitions.
     dirs: log directories of the requested replicas, by partition and broker.
-    hidden: the requested topics that the principal is not permitted to describe. It is unknown whether these
-        topics exist.
+    hidden: the requested topics that the principal is not permitted to describe. They may not exist.
     sees_moves: whether the principal is permitted to list reassignments. If not, ``moves`` is empty.
     """
 
@@ -177,10 +174,10 @@ class KafkaState:
     sees_moves: bool = True
 
     def replicas(self, partition: TopicPartition) -> tuple[int, ...] | None:
-        """Return the target of the partition's in-flight reassignment or, if there is none, its replicas.
+        """Return the target replicas of a partition that is being reassigned, or its current replicas.
 
-        Returns None if the partition does not exist. During a reassignment, the replicas in the metadata are
-        the union of old and new replicas. Never compute the replication factor from this union (KIP-860).
+        Return None if the partition does not exist. During a reassignment, the metadata contains the union of
+        old and new replicas, which must not be used to compute the replication factor (KIP-860).
         """
         move = self.moves.get(partition)
         if move is not None:
@@ -192,7 +189,7 @@ class KafkaState:
 
 
 class PartitionCondition(StrEnum):
-    """A condition of a partition that users can search for."""
+    """A condition of a partition that commands can filter by, such as under-replicated."""
 
     OFFLINE = "offline"
     UNDER_MIN_ISR = "under-min-isr"
@@ -207,12 +204,11 @@ def list_conditions(
 ) -> tuple[PartitionCondition, ...]:
     """Return the conditions of a partition, in the order of `PartitionCondition`.
 
-    move: the in-flight reassignment of the partition. Replicas that are being added are not expected in the
-        ISR.
-    min_isr: the effective ``min.insync.replicas`` of the topic. If None, the conditions that depend on
-        ``min_isr`` are not checked.
-    The conditions are the same as in `org.apache.kafka.tools.TopicCommand.PartitionDescription`. The
-    preferred leader is the first replica after the reassignment.
+    move: the in-flight reassignment of the partition. Replicas that are being added need not be in the ISR.
+    min_isr: the effective ``min.insync.replicas`` of the topic. None skips the conditions that depend on it.
+
+    The conditions are those of `org.apache.kafka.tools.TopicCommand.PartitionDescription`. The preferred
+    leader is the first replica after the reassignment.
     """
     expected_replicas = partition.replicas if move is None else move.origin
     target = partition.replicas if move is None else move.target

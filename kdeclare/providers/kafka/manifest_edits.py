@@ -44,14 +44,14 @@ from kdeclare.providers.kafka.topic.diff import list_target_replicas
 
 
 def render_config_lines(live_configs: LiveConfigs, keys: Sequence[str]) -> list[str]:
-    """Return the ``configs:`` lines for the overrides of ``keys``. Sensitive overrides become comments."""
+    """Return the ``configs:`` lines of a manifest for the overrides of ``keys``. Secrets become comments."""
     return render_value_lines(
         {key: value for key in keys if (value := find_override(live_configs, key)) is not None}
     )
 
 
 def render_value_lines(values: Mapping[str, JsonValue]) -> list[str]:
-    """Return the ``configs:`` lines for values in the form of plans, or no lines if there are no values."""
+    """Return the ``configs:`` lines of a manifest, or no lines if ``values`` is empty."""
     lines: list[str] = []
     for key, value in values.items():
         if value == SENSITIVE_MASK:
@@ -69,7 +69,7 @@ def render_value_lines(values: Mapping[str, JsonValue]) -> list[str]:
 def count_omitted_configs(live: KafkaState, kept_keys: Collection[str] = ()) -> tuple[OmittedObjects, ...]:
     """Count the overrides that an import omits.
 
-    kept_keys: the keys whose cluster-wide value cannot be deleted.
+    kept_keys: the keys whose cluster-wide value the cluster refuses to delete.
     """
     counts: Counter[str] = Counter()
     for config_resource, entries in live.configs.items():
@@ -146,7 +146,7 @@ def find_config_edits(change: Change) -> Iterator[SettingEdit]:
 
 
 def find_topic_edits(change: Change, declared: DeclaredFields) -> ManifestEdits:
-    """Return edits of the declared assignments or, if the manifest declares none, edits of the counts."""
+    """Return edits of the declared assignments or, without declared assignments, of the counts."""
     shape_fields = [field for field in change.fields if not field.path.startswith(CONFIG)]
     replicas, configs = _collect_replicas(shape_fields), tuple(find_config_edits(change))
     if declared.is_declared((_ASSIGNMENTS,)):
@@ -161,10 +161,10 @@ def find_topic_edits(change: Change, declared: DeclaredFields) -> ManifestEdits:
 
 
 def render_topic_spec(change: Change) -> Sequence[str]:
-    """Return the spec of a new topic.
+    """Return the spec lines of a new topic.
 
-    If the change contains counts and assignments, declare the counts: the assignments were computed from
-    them.
+    If the change contains both counts and assignments, kdeclare computed the assignments, so only the counts
+    are declared.
     """
     fields = [field for field in change.fields if field.after is not None]
     spec_lines = [f"{field.path}: {field.after}" for field in fields if field.path in _COUNTS]
@@ -174,7 +174,7 @@ def render_topic_spec(change: Change) -> Sequence[str]:
 
 
 def render_declared_configs(fields: Iterable[FieldChange]) -> list[str]:
-    """Return the configs of a new manifest."""
+    """Return the ``configs:`` lines of a new manifest."""
     set_fields = [field for field in filter_config_fields(fields) if field.after is not None]
     return render_value_lines({get_config_key(field): field.after for field in set_fields})
 
@@ -190,7 +190,7 @@ _Body = TypeVar("_Body", bound=_HasConfigs)
 def is_as_changed(
     dump: Callable[[_Body], JsonObject], before: _Body | None, after: _Body, change: Change, keys: Catalog
 ) -> bool:
-    """Return whether ``after`` declares the values of the change and equals ``before`` in all other fields.
+    """Return whether ``after`` contains the values of the change and otherwise equals ``before``.
 
     before: the body before the edit, or None for a new manifest.
     dump: a function that converts a body to plain data without the values of secrets.
@@ -217,15 +217,15 @@ def _find_unchanged_secrets(
 
 
 def is_setting_claimed(field: FieldChange, document: JsonObject) -> bool:
-    """Return whether a body or record determines the value of a setting ``SECTION.KEY`` (see `ClaimsFields`).
+    """Return whether a body or record determines a setting ``SECTION.KEY`` (see `ClaimsFields`).
 
-    A body or record that removes unmanaged settings determines the values of all settings.
+    A body or record that removes unmanaged settings determines all settings.
     """
     return has_value_at(field.path, document) or bool(document.get("removeUnmanaged"))
 
 
 def is_topic_field_claimed(field: FieldChange, document: JsonObject) -> bool:
-    """Return whether a body or record determines the value of a topic's field (see `ClaimsFields`).
+    """Return whether a body or record determines a field of a topic (see `ClaimsFields`).
 
     Declared assignments also determine the counts. Declared counts also determine the number of partitions
     and replicas in the assignments.
@@ -244,10 +244,7 @@ def is_topic_field_claimed(field: FieldChange, document: JsonObject) -> bool:
 
 
 def locate_topic_field(path: str) -> Sequence[SpecPath]:
-    """Return the paths at which a manifest can declare a field.
-
-    Assignments can declare all fields except configs.
-    """
+    """Return the paths in a manifest that can declare a field. Assignments can declare all except configs."""
     name, _, key = path.partition(".")
     exact: SpecPath = (name, key) if key else (name,)
     return (exact,) if name == "configs" else (exact, (_ASSIGNMENTS,))
@@ -293,7 +290,7 @@ def _report_unknown_replicas(change: Change, field: FieldChange) -> SpecProblem:
 
 
 def _is_stated(document: JsonObject, field: FieldChange, keys: Catalog) -> bool:
-    """Return whether a body agrees with the new value of a field."""
+    """Return whether a body contains the new value of a field."""
     name, _, key = field.path.partition(".")
     if name == "configs":
         return _is_config_stated(as_object(document["configs"]).get(key), key, field, keys)
@@ -330,7 +327,7 @@ def _strip_elements(elements: JsonValue) -> set[str]:
 
 
 def _drop_changed_fields(document: JsonObject, change: Change) -> JsonObject:
-    """Return a body without the fields of a change and without fields that are derived from these fields."""
+    """Return a body without the fields of a change and the fields that derive from them."""
     remaining = dict(document)
     configs = dict(as_object(document.get("configs", {})))
     assignments = dict(as_object(document.get(_ASSIGNMENTS, {})))

@@ -47,7 +47,7 @@ from kdeclare.providers.kafka.topic.diff import MOVE_IN_FLIGHT
 from kdeclare.providers.kafka.topic.operations import check_renames, order_colliding_names
 
 _PLACEMENT_FIELDS = {"replicas", "assignments", "replicationFactor"}
-_AWAITED_HINT = "Run kdeclare apply, which waits until the reassignment is finished before it continues."
+_AWAITED_HINT = "Run kdeclare apply, which waits for the reassignment to finish before it continues."
 _OVERRIDDEN_HINT = "Run kdeclare apply, which redirects the partitions because of --override-reassignments."
 
 

@@ -1,4 +1,4 @@
-"""Access to real Kafka clusters with kafka-python. No other package imports kafka-python."""
+"""Access to Kafka clusters with kafka-python. Only this package imports kafka-python."""
 
 from kdeclare.providers.kafka.client.kafka_package import defer_package
 

@@ -72,15 +72,15 @@ class KafkaCluster:
         )
 
     def deadline_s(self) -> float:
-        """Return the timeout that requests send to brokers, in seconds; see `Wire.request_timeout_ms`."""
+        """Return the timeout in requests to brokers, in seconds; see `Wire.request_timeout_ms`."""
         return self._wire.request_timeout_ms / 1000
 
     def is_caught_up(self) -> bool:
-        """Send DescribeQuorum (KIP-595) and ApiVersions (KIP-584); see `Freshness`."""
+        """Return whether brokers have all committed metadata; see `Freshness`."""
         return self._freshness.is_caught_up()
 
     def await_committed(self, wait_policy: WaitPolicy) -> None:
-        """Repeat the requests of `is_caught_up` until brokers have caught up; see `Freshness`."""
+        """Wait until brokers have all metadata that is committed now; see `Freshness`."""
         self._freshness.await_committed(wait_policy)
 
     def topics(self, names: Sequence[str] | None = None) -> Mapping[str, Topic]:
@@ -88,11 +88,11 @@ class KafkaCluster:
         return _topics.describe_topics(self._wire, self._freshness, names)
 
     def find_hidden_topics(self, names: Sequence[str]) -> frozenset[str]:
-        """Send Metadata with topic names, so that the response distinguishes hidden from missing topics."""
+        """Send Metadata with the names of topics, which distinguishes hidden topics from missing topics."""
         return _topics.find_hidden_topics(self._wire, names)
 
     def configs(self, queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Configs]:
-        """Send DescribeConfigs to several brokers; a broker's own configs are read from that broker."""
+        """Send DescribeConfigs. Requests for the configs of a broker go to this broker."""
         return require_all_configs(self.describe_configs_partially(queries))
 
     def describe_configs_partially(
@@ -110,9 +110,9 @@ class KafkaCluster:
         return _reassignments.list_moves(self._wire, self._freshness, topics)
 
     def list_earlier_moves(self) -> Set[TopicPartition]:
-        """Return the partitions that were moving shortly before the brokers last caught up.
+        """Return the partitions that were being reassigned shortly before the brokers last caught up.
 
-        If no list from that time exists, return the partitions that are moving now.
+        If there is no list from that time, return the partitions that are being reassigned now.
         """
         earlier_moves = self._freshness.get_earlier_moves()
         return self.moves().keys() if earlier_moves is None else earlier_moves
@@ -178,9 +178,8 @@ class KafkaCluster:
         allow_replication_factor_change: bool,
         unguarded: bool = False,
     ) -> Mapping[TopicPartition, Result]:
-        """Send AlterPartitionReassignments (KIP-455). The replication factor guard requires version 1.
-
-        See KIP-860 for the guard.
+        """Send AlterPartitionReassignments (KIP-455). The replication factor guard (KIP-860) requires version
+        1.
         """
         with self._mark_written():
             return _reassignments.reassign(
@@ -220,7 +219,7 @@ class KafkaCluster:
 
     @contextmanager
     def _mark_written(self) -> Iterator[None]:
-        """Make later reads wait until brokers show this write, even if its outcome is unknown."""
+        """Make later reads wait until brokers show this write. The outcome of the write can be unknown."""
         try:
             yield
         finally:
@@ -234,7 +233,7 @@ _log = logging.getLogger(__name__)
 
 
 def log_retry(retry: Retry) -> None:
-    """Log a retry. The first and then every tenth retry after a quota error is logged as a warning."""
+    """Log a retry. After quota errors, log the first retry and then every tenth retry as a warning."""
     if retry.fault.error == QUOTA_EXCEEDED and retry.attempt % 10 == 1:
         remaining_text = f"; {retry.items} items remaining" if retry.items else ""
         _log.warning("%s%s: waiting until brokers accept more changes", retry.fault.message, remaining_text)
@@ -243,9 +242,9 @@ def log_retry(retry: Retry) -> None:
 
 
 class RetryingCluster:
-    """A `Cluster` that retries if a request, or an item of a request, fails with a RETRIABLE fault.
+    """A `Cluster` that retries requests and items that failed with a RETRIABLE fault.
 
-    See `RetryPolicy` for the number of attempts and the backoff. Thread-safe if ``cluster`` is.
+    Thread-safe if ``cluster`` is. `RetryPolicy` determines the number of attempts and the backoff.
     """
 
     def __init__(self, cluster: Cluster, policy: RetryPolicy) -> None:

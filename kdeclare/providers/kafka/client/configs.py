@@ -28,19 +28,18 @@ _OPS = {FieldOp.SET: 0, FieldOp.DELETE: 1, FieldOp.APPEND: 2, FieldOp.SUBTRACT: 
 """org.apache.kafka.clients.admin.AlterConfigOp.OpType"""
 
 _TOPICS_PER_REQUEST = 250
-"""The maximum number of topics per DescribeConfigs request. A low number lets all brokers share the work.
-
-Values from 100 to 500 are equally fast.
+"""The maximum number of topics per DescribeConfigs request.
+With small requests, all brokers share the work. Values from 100 to 500 are equally fast.
 """
 
 
 def describe_configs(
     wire: Wire, freshness: Freshness, queries: Sequence[ConfigQuery]
 ) -> dict[ConfigResource, Configs | Fault]:
-    """Return each existing resource with its configs or its Fault.
+    """Return the configs of each existing resource, or a Fault.
 
-    If a request for one broker's own configs fails, the Fault is returned for that broker only. If any other
-    request fails, its Fault is raised.
+    If a request for the configs of one broker fails, the Fault is returned for this broker. If any other
+    request fails, the Fault is raised.
     """
     # Kafka describes a resource only once per request.
     queries_by_resource = merge_config_queries(queries)
@@ -90,7 +89,7 @@ def describe_configs(
 def _select_existing(
     results: Iterable[DescribeConfigsResult],
 ) -> Iterator[tuple[ConfigResource, Configs | Fault]]:
-    """Yield each existing resource with its configs or its Fault."""
+    """Yield the configs of each existing resource, or a Fault."""
     for item in results:
         if item.error_code == 0:
             yield item.resource, item.entries
@@ -102,13 +101,13 @@ def _select_existing(
 def _find_broker_id(resource: ConfigResource) -> int | None:
     """Return the id of the broker that must receive requests about a resource; None if any broker can.
 
-    The result is also None for a broker resource whose name is not a broker id.
+    If the resource is a broker with an invalid id, return None as well.
     """
     return parse_broker_id(resource.name) if resource.scope is ConfigScope.BROKER else None
 
 
 def _find_not_serving_fault(wire: Wire, broker: int) -> Fault | None:
-    """Return a Fault for a registered broker that metadata does not list; None for an unregistered broker.
+    """Return a Fault for a broker that is registered but missing in metadata; None if it is not registered.
 
     Raises Fault if the cluster cannot be described.
     """
@@ -137,11 +136,11 @@ def _build_describe_request(queries: Sequence[ConfigQuery]) -> Any:
 
 _LIST_RESOURCES_KEY = 74
 _FIRST_VERSION_WITH_TYPES = 1
-"""The version of ListConfigResources that lists other types than client metrics (KIP-1142)."""
+"""The first version of ListConfigResources that lists types other than client metrics (KIP-1142)."""
 
 
 def list_config_resources(wire: Wire, freshness: Freshness, scope: ConfigScope) -> frozenset[ConfigResource]:
-    """Return the resources of a type that have overrides. Raises Fault."""
+    """Return the resources of this type that have overrides. Raises Fault."""
     version = wire.get_max_version(_LIST_RESOURCES_KEY)
     if version < (0 if scope is ConfigScope.CLIENT_METRICS else _FIRST_VERSION_WITH_TYPES):
         raise Fault("UNSUPPORTED_VERSION", f"the brokers cannot list {scope.noun} configs", FaultKind.REFUSED)
@@ -161,8 +160,8 @@ def alter_configs(
 ) -> dict[ConfigResource, Result]:
     """Send IncrementalAlterConfigs and return a result for each resource.
 
-    A broker's own configs go to that broker, which validates them. The configs of other resources go to the
-    controller, 500 resources per request. Raises Fault if exactly one request is sent and the request fails.
+    Requests for the configs of a broker go to this broker, which validates them. All other requests go to the
+    controller, with at most 500 resources each. If only one request is sent and it fails, raises Fault.
     """
     items_by_broker: dict[int | None, list[ConfigAlteration]] = {}
     for item in items:

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from kdeclare.providers.kafka.client.oauth import TokenProvider
 
 _STAGGER_S = 0.25
-"""How long to wait for an address, in seconds, before the next address is tried in parallel."""
+"""The seconds to wait for an address before also trying the next address."""
 
 _HOST = re.compile(r"\[[^][]+\]|[^][:]+")
-"""A host name or IP address. An IPv6 address must be in brackets, to separate it from the port."""
+"""A host name or an IP address. An IPv6 address is in brackets, which separate it from the port."""
 
 _DEFAULTS: Mapping[str, Any] = {
     "client_id": "kdeclare",
@@ -97,10 +97,9 @@ def connect(
 
 
 def _silence_client_log() -> None:
-    """Silence kafka-python, unless a level is set for its logger ``kafka``.
+    """Silence kafka-python, unless a level is set for the logger ``kafka``.
 
-    The level DEBUG is raised to INFO, because DEBUG logs whole requests, with passwords and sensitive
-    configs.
+    Raise the level DEBUG to INFO, because DEBUG logs requests with passwords and sensitive configs.
     """
     log = logging.getLogger("kafka")
     if log.level == logging.NOTSET:
@@ -112,8 +111,8 @@ def _silence_client_log() -> None:
 def _parse_servers(text: str, *, in_properties: bool = False) -> list[str]:
     """Parse addresses of the form ``host:port``. Raises KdeclareError.
 
-    in_properties: whether the addresses come from client properties. Error messages then omit the address,
-        because it can be a misplaced secret.
+    in_properties: whether the addresses are from client properties. Error messages then do not quote an
+        address, because it can be a misplaced secret.
     """
     servers = [part.strip() for part in text.split(",") if part.strip()]
     for number, server in enumerate(servers, start=1):
@@ -148,7 +147,7 @@ def _parse_servers(text: str, *, in_properties: bool = False) -> list[str]:
 class _ClusterOpener:
     """Tries the bootstrap addresses in order.
 
-    The next address is tried after a failure or a short delay. Earlier attempts continue in parallel.
+    After a failure or a short delay, also tries the next address. Earlier attempts continue in parallel.
     """
 
     def __init__(self, wire: Wire, *, tls: bool, sasl: bool) -> None:

@@ -1,4 +1,4 @@
-"""Explain connection errors, and probe which protocol an address speaks."""
+"""Explain connection errors, and detect which protocol an address uses."""
 
 import contextlib
 import re
@@ -14,11 +14,11 @@ from kdeclare.core.diagnostics import KdeclareError, error
 
 _PROBE_TIMEOUT_S = 2.0
 _API_VERSIONS_REQUEST = bytes.fromhex("0000000a 0012 0000 00000000 ffff".replace(" ", ""))
-"""ApiVersions, version 0: the only request that Kafka answers without authentication (KIP-35)."""
+"""An ApiVersions request of version 0. Brokers answer only this request without authentication (KIP-35)."""
 
 
 class ListenerProtocol(StrEnum):
-    """The protocol that an address speaks."""
+    """The protocol that a server uses at an address."""
 
     KAFKA = "Kafka"
     TLS = "TLS"
@@ -95,7 +95,7 @@ _NO_ANSWER = AddressProblem("connected, but no response in time", f"{_ADDRESS_HI
 _REACHED_HINTS = {hint: hint for hint in (_TRUST_HINT, _LOGIN_HINT, _MECHANISM_HINT, _RENEW_HINT)} | {
     _NO_ANSWER.hint: _SILENT_HINT
 }
-"""Maps a hint about a bootstrap address to the hint for the same problem at an advertised address."""
+"""By hint for a bootstrap address: the hint for the same problem at an address that a broker advertises."""
 _NAME_HINT = (
     "Use a host name that is in the certificate, or set ssl.endpoint.identification.algorithm= (empty) to "
     "disable the check."
@@ -122,7 +122,7 @@ def explain_connection_error(exc: BaseException, *, tls: bool) -> AddressProblem
 
 
 def explain_broker_error(exc: BaseException, advertised: str, *, tls: bool) -> AddressProblem:
-    """Explain why no advertised broker can be reached although a bootstrap address responded."""
+    """Explain why no advertised broker can be used although a bootstrap address responded."""
     problem = explain_connection_error(exc, tls=tls)
     cause = f"the server responds, but no advertised broker ({advertised}) can be used: {problem.what}"
     return AddressProblem(
@@ -143,9 +143,9 @@ def _explain_login(exc: BaseException, text: str) -> AddressProblem | None:
 
 
 def is_closed_by_peer(exc: BaseException) -> bool:
-    """Return whether the peer closed the connection or sent data that is not a Kafka response.
+    """Return whether the server closed the connection or sent data that is not a Kafka response.
 
-    In both cases, `probe_protocol` can find the cause.
+    `probe_protocol` can then find the cause.
     """
     text = "; ".join(str(arg) for arg in getattr(exc, "args", ()))
     is_closed = re.search("socket disconnected|Connection reset", text) is not None
@@ -153,7 +153,7 @@ def is_closed_by_peer(exc: BaseException) -> bool:
 
 
 def explain_closed_connection(protocol: ListenerProtocol, *, tls: bool, sasl: bool) -> AddressProblem:
-    """Explain a closed connection at an address that speaks ``protocol``."""
+    """Explain why a server that uses ``protocol`` closed the connection."""
     if protocol is ListenerProtocol.TLS and not tls:
         return AddressProblem("the server expects TLS, but the client connected without TLS", _SECURITY_HINT)
     if protocol in (ListenerProtocol.KAFKA, ListenerProtocol.TLS) and not sasl:

@@ -1,7 +1,7 @@
-"""Describe a cluster: brokers, release, API versions, features and authorized operations (KIP-430, KIP-584).
+"""Describe a cluster: brokers, release, API versions, features and permissions (KIP-430, KIP-584).
 
 The release is derived from the finalized feature ``metadata.version`` (KIP-778). Brokers can run a newer
-release, because operators raise the feature level manually after all brokers are upgraded.
+release, because the feature level is raised manually after all brokers are upgraded.
 """
 
 import logging
@@ -54,7 +54,7 @@ _OPERATIONS = {
 }
 """ACL operations by code (org.apache.kafka.common.acl.AclOperation)."""
 _NOT_PROVIDED = {31}
-"""The bits that mean "not provided": only the sign bit of the 32-bit value is set."""
+"""The value that means "not provided": only the sign bit of the 32-bit integer is set."""
 _TOPIC_OPERATIONS_MIN_VERSION = 8
 """The first Metadata version whose response contains authorized operations of topics."""
 
@@ -125,7 +125,7 @@ def _get_node_id(broker: Any) -> int:
 
 
 def examine_broker(wire: Wire) -> Examination:
-    """Return the API versions, features and permissions that one broker reports.
+    """Return the API versions, features and permissions according to one broker.
 
     Raises Fault if no broker responds.
     """
@@ -143,7 +143,7 @@ def examine_broker(wire: Wire) -> Examination:
 
 
 def list_operation_names(codes: Set[int] | None) -> frozenset[str] | None:
-    """Convert codes of ACL operations to names. Return None if the codes are unknown."""
+    """Convert codes of ACL operations to names. Return None if the broker did not provide the codes."""
     if codes is None or codes == _NOT_PROVIDED:
         return None
     return frozenset(name for code, name in _OPERATIONS.items() if code in codes)

@@ -25,7 +25,9 @@ _JAVA_NAMES = {
     128: "INVALID_REGULAR_EXPRESSION",
     129: "REBOOTSTRAP_REQUIRED",
 }
-"""Names of org.apache.kafka.common.protocol.Errors that kafka-python does not have or spells differently."""
+"""Names of protocol errors (org.apache.kafka.common.protocol.Errors) that kafka-python lacks or spells
+differently.
+"""
 
 _RETRIABLE = frozenset(
     {
@@ -45,18 +47,19 @@ _RETRIABLE = frozenset(
         "REBOOTSTRAP_REQUIRED",
     }
 )
-"""Transient errors. The Java client also retries UNKNOWN_TOPIC_OR_PARTITION, but kdeclare does not."""
+"""Errors that can be retried. Unlike the Java client, kdeclare does not retry UNKNOWN_TOPIC_OR_PARTITION."""
 
 _PERMISSION_MESSAGE = re.compile(r"Request Request\(.*\) needs (\w+) permission\.?", re.DOTALL)
-"""The broker's message about a missing permission. It quotes the whole request (kafka.server.AuthHelper)."""
+"""The broker's message about a missing permission. It contains the whole request (kafka.server.AuthHelper).
+"""
 
 _QUOTA_MESSAGE = (
     "the controller mutation quota (controller_mutation_rate) of this user or client is exhausted"
 )
-"""The message for a quota error, because brokers send this error without a message."""
+"""The message for quota errors, which brokers send without a message."""
 
 _UNKNOWN_OUTCOME = frozenset({"REQUEST_TIMED_OUT", "NETWORK_EXCEPTION", "UNKNOWN_SERVER_ERROR"})
-"""Errors that are possible even though the broker has forwarded the request to the controller."""
+"""Errors that a broker can return even if it has forwarded the request to the controller."""
 
 
 def get_error_name(code: int) -> str:
@@ -75,10 +78,10 @@ def is_error_name(name: str) -> bool:
 
 
 def build_fault_from_code(code: int, message: str | None, *, changes: bool, throttle_ms: int = 0) -> Fault:
-    """Build the Fault for an error code in a broker's response.
+    """Build the Fault for an error code in a response.
 
-    changes: whether the request changes anything. throttle_ms: the throttle time in the response, in
-    milliseconds.
+    changes: whether the request changes anything.
+    throttle_ms: the throttle time in the response, in milliseconds.
     """
     name = get_error_name(code)
     if name == QUOTA_EXCEEDED:
@@ -101,8 +104,9 @@ def build_fault_from_code(code: int, message: str | None, *, changes: bool, thro
 def build_fault_from_exception(exc: BaseException, *, sent: bool, changes: bool) -> Fault:
     """Build the Fault for an exception of the client.
 
-    sent: whether any byte of the request was possibly sent. A request that changes nothing or was never sent
-    can be retried.
+    The fault is RETRIABLE if the request changes nothing or was not sent.
+    sent: whether any byte of the request may have been sent.
+    changes: whether the request changes anything.
     """
     if isinstance(exc, Fault):
         return exc
@@ -117,7 +121,7 @@ def build_fault_from_exception(exc: BaseException, *, sent: bool, changes: bool)
 
 
 def build_unanswered_fault() -> Fault:
-    """Build the Fault for an item that the response omits. The outcome of the item is unknown."""
+    """Build the Fault, with an unknown outcome, for an item that is missing in the response."""
     return Fault(
         "UNKNOWN_SERVER_ERROR",
         "the response of the broker contains no result for this item",
@@ -126,5 +130,4 @@ def build_unanswered_fault() -> Fault:
 
 
 def _get_exception_message(exc: BaseException) -> str:
-    """Return the message of an exception without the class name that kafka-python adds."""
     return "; ".join(str(arg) for arg in exc.args) or type(exc).__name__

@@ -1,9 +1,9 @@
-"""Ensure that a read shows everything that the controller had committed before the read began.
+"""Ensure that reads show all metadata that the controller had committed before the read.
 
-With KRaft, a broker responds from its own copy of the metadata. The copy lags behind the controller by
-milliseconds, or by seconds after thousands of topics were created. Two offsets show how far the copy lags
-behind. The first is the high watermark of the metadata log (DescribeQuorum, KIP-595). The second is the
-offset that the broker's copy has reached, which ApiVersions returns as FinalizedFeaturesEpoch (KIP-584).
+With KRaft, each broker responds from its own copy of the metadata. The copy lags behind the controller by
+milliseconds, or by seconds after thousands of topics were created. Two offsets show the lag: the high
+watermark of the metadata log (DescribeQuorum, KIP-595), and the offset of the copy, which ApiVersions returns
+as FinalizedFeaturesEpoch (KIP-584).
 """
 
 import logging
@@ -23,16 +23,14 @@ from kdeclare.providers.kafka.client.wire import Wire
 from kdeclare.providers.kafka.ids import TopicPartition
 
 _VALID_FOR_S = 1.0
-"""The seconds for which brokers count as up to date after they were checked.
-
-A write by this client or the end of a reassignment ends this period early.
+"""How long brokers count as up to date after a check, in seconds.
+The period ends early if this client writes or if a reassignment ends.
 """
 _ALL_BROKERS_WAIT_S = 0.5
-"""How long to wait, in seconds, for all brokers. Then only the brokers that are up to date are used."""
+"""How long to wait for all brokers, in seconds. After that, only brokers that are up to date are used."""
 _MAX_WAIT_S = 30.0
-"""How long to wait by default, in seconds, for one up-to-date broker at the start and after a write.
-
-After this time, brokers are used even if none of them is up to date.
+"""How long to wait for one broker that is up to date, in seconds: at the start and after a write.
+After that, brokers are used even if they are outdated.
 """
 _POLL_S = 0.01
 _MAX_POLL_S = 0.2
@@ -60,36 +58,36 @@ class Freshness:
         self._max_wait_s = _MAX_WAIT_S
 
     def mark_written(self) -> None:
-        """Record a possible write of this client. Brokers then count as outdated until the next check."""
+        """Record that this client may have written. Brokers then count as outdated until the next check."""
         self._write_count += 1
 
     def record_moves(self, ongoing: Collection[TopicPartition]) -> None:
         """Record the in-flight reassignments that the controller listed.
 
-        A broker that does not know yet that a reassignment has ended shows the union of old and new replicas.
-        Therefore, brokers count as outdated if a reassignment of the previous list is not in this list, or if
-        there is no previous list.
+        Brokers count as outdated if a reassignment has ended since the previous list, or if there is no
+        previous list. A broker that has not yet learned of the end of a reassignment shows the union of old
+        and new replicas.
         """
         if self._listed_moves is None or not self._listed_moves <= frozenset(ongoing):
             self._write_count += 1
         self._listed_moves, self._moves_listed_at = frozenset(ongoing), time.monotonic()
 
     def get_earlier_moves(self) -> frozenset[TopicPartition] | None:
-        """Return the partitions that could still appear to be moving in reads from up-to-date brokers.
+        """Return the partitions that reads from up-to-date brokers could still show as being reassigned.
 
-        The result combines two lists of moves: the list from shortly before the brokers caught up, and the
-        latest list. The latest list is needed because the second of two reads of a topic can still show a
-        move that began and ended between the reads. Return None if the first list does not exist, or if the
-        brokers must be checked again.
+        These are the partitions of two lists of reassignments: the list from shortly before the brokers
+            caught up, and the latest list. The latest list covers a reassignment that began and ended between
+            two reads of a topic. Return None if the first list does not exist or the brokers must be checked
+            again.
         """
         if self._earlier_moves is None or not self._is_recent(self._write_count):
             return None
         return self._earlier_moves | (self._listed_moves or frozenset())
 
     def nodes(self, must: Collection[int] = ()) -> list[int]:
-        """Return the ids of the brokers to read from.
+        """Return the ids of the brokers to read from. Raises Fault.
 
-        must: brokers to wait for until they are up to date. The wait has a time limit. Raises Fault.
+        must: the brokers to wait for, for a limited time, until they are up to date.
         """
         if not self._can_check:
             return self._wire.brokers()
@@ -104,10 +102,10 @@ class Freshness:
             return list(self._selected_brokers)
 
     def await_committed(self, wait_policy: WaitPolicy) -> None:
-        """Wait until a broker has all metadata that is committed now, so that later reads do not wait.
-
-        wait_policy: the time limit, at most `_MAX_WAIT_S`. The limit also applies to later waits. Raises
+        """Wait until a broker has all metadata that is committed now. Later reads then do not wait. Raises
         Fault.
+
+        wait_policy: the time limit of this wait and of later waits, at most `_MAX_WAIT_S`.
         """
         self._max_wait_s = min(_MAX_WAIT_S, wait_policy.limit_s)
         if not self._can_check:
@@ -118,9 +116,9 @@ class Freshness:
                 self._check_brokers(write_count, set(), self._max_wait_s, wait_policy.progress)
 
     def is_caught_up(self) -> bool:
-        """Return whether the brokers that serve reads have all metadata that is committed now. Raises Fault.
+        """Return whether the brokers that are used for reads have all metadata that is committed now.
 
-        The wait is short. To wait longer, call the method again.
+        Waits only briefly. Raises Fault.
         """
         if self._can_check:
             with self._lock:

@@ -1,8 +1,8 @@
-"""Import kafka-python without its consumers and producers, to save a third of the import time.
+"""Import kafka-python without the consumers and producers, which saves a third of the import time.
 
-``import kafka.net`` first executes the package ``kafka``, which imports all modules. This module registers
-the package without executing it, so that single modules can be imported. The package is executed when other
-code, such as a policy in Python, accesses a name in the package that is not a module.
+``import kafka.net`` would first execute the package ``kafka``, which imports all modules. This module
+registers the package without executing it. The package is executed later if other code, such as a policy in
+Python, accesses a name in it that is not a module.
 """
 
 import sys
@@ -13,10 +13,10 @@ _NAME = "kafka"
 
 
 class _DeferredPackage(ModuleType):
-    """The package ``kafka`` before its code was executed."""
+    """The package ``kafka``, not executed yet."""
 
     def __getattr__(self, name: str) -> object:
-        """Execute the package and return its attribute. A module must be imported before it is accessed."""
+        """Execute the package and return the attribute. Modules must be imported explicitly."""
         if find_spec(f"{_NAME}.{name}") is not None:
             raise AttributeError(f"module '{_NAME}.{name}' has not been imported")
         spec = self.__spec__
@@ -29,7 +29,7 @@ class _DeferredPackage(ModuleType):
 
 
 def defer_package() -> None:
-    """Allow importing single modules of kafka-python, unless the whole package was already imported."""
+    """Allow importing single modules of kafka-python, unless the whole package is already imported."""
     spec = find_spec(_NAME) if _NAME not in sys.modules else None
     if spec is not None:
         package = module_from_spec(spec)

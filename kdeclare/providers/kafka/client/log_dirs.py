@@ -23,7 +23,7 @@ from kdeclare.providers.kafka.port import LogDir
 PartitionIndexes = Mapping[str, Iterable[int]]
 """Partition numbers by topic."""
 Replica = tuple[TopicPartition, int]
-"""A partition, and the broker that has or will have a replica of it."""
+"""A replica: a partition, and the broker that has or will have the replica."""
 
 
 def describe_log_dirs(
@@ -55,14 +55,14 @@ def describe_log_dirs(
 
 
 def _refresh_for_new_brokers(wire: Wire) -> None:
-    """Refresh the metadata if an unfenced broker is missing, so that the next request includes the broker."""
+    """Refresh the metadata if an unfenced broker is missing in it, for the benefit of later requests."""
     known_brokers = wire.brokers()
     if any(broker.id not in known_brokers and not broker.fenced for broker in describe_cluster(wire).brokers):
         wire.request_refresh()
 
 
 def _list_partitions(wire: Wire, freshness: Freshness, names: Sequence[str]) -> PartitionIndexes:
-    """Return all partitions of the existing topics: DescribeLogDirs requires the partitions of each topic."""
+    """Return the partitions of the existing topics, because DescribeLogDirs requires them."""
     return {
         name: range(len(topic.partitions)) for name, topic in describe_topics(wire, freshness, names).items()
     }
@@ -105,14 +105,15 @@ def _read_log_dir(result: Any) -> LogDir:
 
 
 def _normalize_size(size: int | None) -> int | None:
-    """Return the bytes of a volume; None if the broker does not report the size and returns -1."""
+    """Return the size of a volume in bytes; None if the broker returns -1 (unknown)."""
     return None if size is None or size < 0 else size
 
 
 def move_log_dirs(wire: Wire, targets: Mapping[Replica, str]) -> dict[Replica, Result]:
     """Send AlterReplicaLogDirs to the affected brokers and return a result for each replica.
 
-    REPLICA_NOT_AVAILABLE is not retried, because the broker keeps the directory for the future replica.
+    REPLICA_NOT_AVAILABLE is not retried, because the broker then uses the directory when the replica is
+    created.
     """
     live_brokers = set(wire.brokers())
     results: dict[Replica, Result] = dict.fromkeys(targets)

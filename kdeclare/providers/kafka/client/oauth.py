@@ -48,10 +48,12 @@ class Token(NamedTuple):
 
 
 class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
-    """A token provider for kafka-python. It reuses a token for most of the token's lifetime."""
+    """A token provider for kafka-python that reuses a token for most of its lifetime."""
 
     def __init__(self, fetch: Callable[[], Token], extensions: Mapping[str, str]) -> None:
-        """Create a provider that has no token yet. fetch: requests a token; can raise KdeclareError."""
+        """Create a provider without a token. fetch: a function that requests a token; can raise
+        KdeclareError.
+        """
         super().__init__()
         self._fetch = fetch
         self._extensions = dict(extensions)
@@ -60,7 +62,7 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
         self._fresh_until = 0.0
 
     def first(self) -> None:
-        """Fetch a token now, to report problems before connecting to brokers. Raises KdeclareError."""
+        """Fetch a token. Call this before connecting, to report problems early. Raises KdeclareError."""
         with self._lock:
             token = self._fetch()
             self._token = token.text
@@ -82,10 +84,10 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Refuses redirects, because the secret must only be sent to the configured endpoint."""
+    """Rejects redirects, because the client secret must only be sent to the configured endpoint."""
 
     def redirect_request(self, *_: object) -> None:
-        """Return None, so that urllib raises an HTTPError instead of following the redirect."""
+        """Return None, so that urllib raises HTTPError and does not follow the redirect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,6 @@ class _Endpoint:
 
 
 def _parse_token(url: str, content: bytes) -> Token:
-    """Parse the response of a token endpoint (RFC 6749, section 5.1)."""
     try:
         document = json.loads(content)
         text, lifetime_s = document["access_token"], float(document.get("expires_in") or _DEFAULT_LIFETIME_S)
@@ -153,7 +154,7 @@ def _parse_token(url: str, content: bytes) -> Token:
 
 
 def warn_plain_http(properties: Mapping[str, str]) -> tuple[Diagnostic, ...]:
-    """Warn if the client secret and the token are sent over the network unencrypted."""
+    """Warn if the token endpoint uses http:, which exposes the client secret and the token."""
     if urllib.parse.urlsplit(properties.get(_TOKEN_URL_KEY, "").strip()).scheme != "http":
         return ()
     detail = (
@@ -164,7 +165,7 @@ def warn_plain_http(properties: Mapping[str, str]) -> tuple[Diagnostic, ...]:
 
 
 def build_token_provider(properties: Mapping[str, str], jaas: Mapping[str, str]) -> TokenProvider:
-    """Build the token provider that properties and JAAS options describe. Does not request a token yet.
+    """Build the token provider from client properties and JAAS options, without requesting a token.
 
     Raises KdeclareError.
     """
@@ -226,9 +227,9 @@ def _build_endpoint(properties: Mapping[str, str], jaas: Mapping[str, str], url:
 
 
 def _parse_timeout_s(properties: Mapping[str, str]) -> float:
-    """Return one timeout, in seconds, for connecting and reading.
+    """Return the timeout for connecting and reading, in seconds.
 
-    The result is the longer of Kafka's two timeouts, or 10 s if neither of them is set.
+    The timeout is the longer one of Kafka's two timeouts, or 10 s if neither of them is set.
     """
     names = ("sasl.login.connect.timeout.ms", "sasl.login.read.timeout.ms")
     for name in names:
@@ -254,9 +255,8 @@ def _read_token_file(path: Path) -> Token:
 
 
 def _explain_http_error(exc: urllib.error.HTTPError) -> str:
-    """Return the error in the response body (RFC 6749, section 5.2).
-
-    If the body is unreadable, return the reason phrase of the HTTP response.
+    """Return the error in the response body (RFC 6749, section 5.2) or, if unreadable, the HTTP reason
+    phrase.
     """
     try:
         content = json.loads(exc.read(_MAX_RESPONSE_BYTES))
@@ -277,7 +277,7 @@ def _build_no_token_error(source: str, reason: str) -> KdeclareError:
 
 
 class _DeadlineReader(io.RawIOBase):
-    """Reads a socket until a deadline on the monotonic clock, then raises TimeoutError."""
+    """Reads a socket until a deadline on the monotonic clock. Raises TimeoutError after the deadline."""
 
     def __init__(self, sock: socket.socket, raw: io.RawIOBase, deadline: float) -> None:
         self._sock = sock

@@ -41,7 +41,7 @@ def _parse_pairs(text: str) -> list[tuple[str, str]]:
 
 
 def _split_logical_lines(text: str) -> list[str]:
-    """Return the lines without comments. A line that ends with a backslash is joined with the next line."""
+    """Return the lines without comments. Lines that end with a backslash are joined with the next line."""
     lines: list[str] = []
     continued = False
     for raw_line in re.split(r"\r\n|\n|\r", text):
@@ -69,7 +69,7 @@ def _unescape(text: str) -> str:
 
 _PROVIDER_PACKAGE = "org.apache.kafka.common.config.provider."
 _PLACEHOLDER = re.compile(r"\$\{([^}:]*):(?:([^}]*?):)?([^}]*)\}")
-"""A placeholder, such as ``${file:PATH:KEY}``. The path ends at the first colon (ConfigTransformer)."""
+"""A placeholder of a config provider, such as ``${file:PATH:KEY}``. PATH ends at the first colon."""
 
 ConfigProvider = Callable[[str, str], str | None]
 """A function that returns the value for a path and a key, or None if the value does not exist."""
@@ -78,12 +78,12 @@ ConfigProvider = Callable[[str, str], str | None]
 def resolve_config_providers(
     properties: Mapping[str, str], environ: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """Replace the placeholders in property values. Placeholders in the inserted values are not resolved.
+    """Replace placeholders in property values (KIP-297). Placeholders in inserted values are not replaced.
 
-    As in Kafka, a placeholder is left unchanged if ``config.providers`` does not name its provider.
+    As in Kafka, a placeholder whose provider is not in ``config.providers`` is left unchanged.
+    environ: the environment variables; by default, those of the process.
 
-    environ: the environment variables; by default, those of the process. Raises KdeclareError if a provider
-    is not one of Kafka's own, or if a value does not exist.
+    Raises KdeclareError if a provider is not one of Kafka's own or if a value does not exist.
     """
     environ = os.environ if environ is None else environ
     builtin_providers = {
@@ -182,7 +182,7 @@ _CLIENT_ARGUMENTS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "metadata.max.age.ms": ("metadata_max_age_ms", _parse_number),
     "client.dns.lookup": ("client_dns_lookup", _parse_dns_lookup),
 }
-"""By property name: the equivalent kafka-python argument, and the function that converts the value."""
+"""For each supported property: the kafka-python argument, and the function that converts the value."""
 
 _HANDLED = re.compile(
     r"bootstrap\.servers|security\.protocol|ssl\.(truststore|keystore)\.(location|password|type)|"
@@ -197,17 +197,17 @@ _IGNORED = re.compile(
     r"metadata\.recovery\..*|metrics?\..*|enable\.metrics\.push|auto\.include\.jmx\.reporter|"
     r"ssl\.protocol|ssl\.(trust|key)manager\.algorithm|ssl\.allow\..*|sasl\.(login|kerberos|oauthbearer)\..*"
 )
-"""Properties that kdeclare does not use and that can be ignored safely."""
+"""Properties that kdeclare can safely ignore."""
 _UNSUPPORTED = re.compile(
     r"security\.providers|bootstrap\.controllers|sasl\.(client\.callback\.handler|login)\.class"
 )
-"""Properties that kdeclare does not support and must not ignore silently."""
+"""Properties that kdeclare does not support and must reject."""
 
 
 def build_client_arguments(properties: Mapping[str, str]) -> tuple[dict[str, Any], tuple[Diagnostic, ...]]:
     """Return the arguments for kafka-python, and warnings about properties without effect.
 
-    Raises KdeclareError for a property that kdeclare cannot honor. Error messages never contain a secret.
+    Raises KdeclareError for an unsupported property. Error messages never contain a secret.
     """
     properties = resolve_config_providers(properties)
     protocol = properties.get("security.protocol", "PLAINTEXT").strip().upper()
@@ -260,7 +260,7 @@ _LOGIN_MODULES = {
 _CALLBACK_HANDLER = re.compile(
     r"org\.apache\.kafka\.common\.security\.oauthbearer\.(secured\.)?OAuthBearerLoginCallbackHandler"
 )
-"""The supported callback handlers: only Kafka's own, which request tokens from an endpoint (KIP-768)."""
+"""The supported callback handlers: those of Kafka that request tokens from an endpoint (KIP-768)."""
 _JAAS = re.compile(
     r"\s*(?P<module>[\w.]+)\s+(?:required|requisite|sufficient|optional)(?P<options>\s.*)?;\s*", re.DOTALL
 )

@@ -12,9 +12,9 @@ from kdeclare.providers.kafka.client.wire import Wire, send_batches
 from kdeclare.providers.kafka.client_quota.entity import EntityType, QuotaEntity
 
 _MAX_SINGLE_ENTITIES = 16
-"""The maximum number of entities to describe one by one. For more, one request reads all entities."""
+"""The maximum number of entities to describe one by one. For more entities, one request reads all."""
 _EXACTLY, _DEFAULT = 0, 1
-"""Match types (org.apache.kafka.common.requests.DescribeClientQuotasRequest)."""
+"""Match types of DescribeClientQuotas (org.apache.kafka.common.requests.DescribeClientQuotasRequest)."""
 _TYPES = frozenset(EntityType)
 
 Quotas = Mapping[QuotaEntity, Mapping[str, float]]
@@ -43,7 +43,7 @@ def alter_quotas(
 ) -> dict[QuotaEntity, Result]:
     """Set and remove limits, and return a result for each entity.
 
-    Raises Fault if exactly one request is sent and the request fails.
+    Raises Fault if only one request is sent and the request fails.
     """
 
     def build_request(batch: Iterable[tuple[QuotaEntity, Mapping[str, float | None]]]) -> Any:

@@ -22,7 +22,7 @@ _NO_GUARD_MESSAGE = (
     "AlterPartitionReassignments API. Consider re-sending the request without the option or updating "
     "the server version"
 )
-"""The error message that KIP-860 specifies."""
+"""The error message that KIP-860 specifies for brokers that do not support the guard."""
 
 
 def list_moves(wire: Wire, freshness: Freshness, names: Sequence[str] | None) -> dict[TopicPartition, Move]:

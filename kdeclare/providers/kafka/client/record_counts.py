@@ -1,4 +1,4 @@
-"""Count the records of topics: the offsets between the start and end of each partition (ListOffsets)."""
+"""Count the records of topics: the difference between end offset and start offset of each partition."""
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,23 +21,23 @@ from kdeclare.providers.kafka.live import Topic
 
 _PARTITIONS_PER_REQUEST = 2000
 _CONSUMER_REPLICA_ID = -1
-"""The replica id of a client that is not a broker."""
+"""The replica id in requests of clients, which are not brokers."""
 _LEADER_WAIT_S = 5.0
-"""The seconds that one call waits for partition leaders. `RetryingCluster` makes several calls."""
+"""How long one call waits for partition leaders, in seconds. `RetryingCluster` repeats the call."""
 _FIRST_POLL_S = 0.05
 _MAX_POLL_S = 0.5
 
 _UNKNOWN_TOPIC = get_error_name(UNKNOWN_TOPIC_OR_PARTITION)
 _Offsets = Mapping[TopicPartition, int | Fault]
-"""The offset or record count of each partition, or a Fault that justifies a retry."""
+"""For each partition, the offset or record count, or a Fault that can be retried."""
 
 
 def count_records(wire: Wire, freshness: Freshness, names: Sequence[str]) -> dict[str, int]:
-    """Count the records of each topic that exists. Raises Fault.
+    """Count the records of each existing topic. Raises Fault.
 
-    Metadata can name the leader of a new partition before that broker acts as leader. If hundreds of
-    partitions were created together, the delay can be several seconds. Requests for such partitions
-    are repeated with refreshed metadata, as in Kafka's own Admin client (PartitionLeaderStrategy).
+    Metadata can name the leader of a new partition before the broker has become the leader, several seconds
+    before if hundreds of partitions were created. Requests for such partitions are repeated with refreshed
+    metadata, as in Kafka's Admin client (PartitionLeaderStrategy).
     """
     topics_by_name = describe_topics(wire, freshness, names)
     counts = dict.fromkeys(topics_by_name, 0)
@@ -74,7 +74,7 @@ def count_records(wire: Wire, freshness: Freshness, names: Sequence[str]) -> dic
 def _count_partitions(
     wire: Wire, topics_by_name: Mapping[str, Topic], partitions: Iterable[TopicPartition]
 ) -> _Offsets:
-    """Return the record count of each partition, or a Fault that justifies a retry.
+    """Return the record count of each partition, or a Fault that can be retried.
 
     Raises Fault for permanent errors.
     """
@@ -134,7 +134,7 @@ def _build_offsets_request(partitions: Iterable[TopicPartition], spec: int, wire
 
 
 def _read_offsets(response: Any) -> _Offsets:
-    """Return the offset of each partition, or a Fault that justifies a retry.
+    """Return the offset of each partition, or a Fault that can be retried.
 
     Raises Fault for permanent errors.
     """

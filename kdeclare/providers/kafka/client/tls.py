@@ -95,7 +95,7 @@ def _load_client_identity(context: ssl.SSLContext, properties: Mapping[str, str]
 
 
 def _load_identity(context: ssl.SSLContext, pem: str, password: str, property_name: str) -> None:
-    """Load a certificate and key from a private temporary file, because OpenSSL requires a file."""
+    """Load a certificate and key. OpenSSL requires a file, so the PEM data is written to a temporary file."""
     descriptor, pem_path = tempfile.mkstemp(suffix=".pem")
     try:
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
@@ -119,7 +119,7 @@ def _load_cert_chain(context: ssl.SSLContext, path: str, password: str, property
 
 
 def _normalize_pem(text: str, name: str) -> str:
-    """Put each part of PEM data on its own line. In a properties file, PEM data can be on a single line."""
+    """Split PEM data into lines. In a properties file, PEM data can be on a single line."""
     content = text.encode(errors="ignore")
     if not _is_pem(content):
         raise build_property_error(name, "the value is not in PEM format")
@@ -132,9 +132,9 @@ def _normalize_pem(text: str, name: str) -> str:
 
 
 _JAVA_ONLY_STORES = {b"\xfe\xed\xfe\xed": "JKS", b"\xce\xce\xce\xce": "JCEKS"}
-"""The first bytes of stores that only Java can read."""
+"""The first bytes of store formats that only Java can read."""
 _DER_SEQUENCE = b"\x30"
-"""The first byte of DER data. PKCS12 stores are DER data."""
+"""The first byte of DER data, such as a PKCS12 store."""
 
 
 class _Identity(NamedTuple):
@@ -145,12 +145,12 @@ class _Identity(NamedTuple):
 
 
 def _is_pem(content: bytes) -> bool:
-    """Return whether the content has a PEM section (RFC 7468), ignoring any text around it."""
+    """Return whether the content has a PEM section (RFC 7468). Text outside the section is allowed."""
     return b"-----BEGIN " in content
 
 
 def _decode_pem(content: bytes) -> str:
-    """Return PEM data as ASCII for OpenSSL. Drop other characters, which can occur between the sections."""
+    """Return PEM data as ASCII without the other characters that can be between sections."""
     return content.decode("ascii", "ignore")
 
 
@@ -173,7 +173,10 @@ def _read_truststore(properties: Mapping[str, str], path: str) -> str:
 
 
 def _read_identity(properties: Mapping[str, str], path: str) -> _Identity | None:
-    """Return the key and chain of a keystore; None if the file is already PEM. Raises KdeclareError."""
+    """Return the key and certificate chain of a keystore; None if the keystore is a PEM file.
+
+    Raises KdeclareError.
+    """
     content = _read_store("keystore", path)
     if _is_pem(content):
         return None

@@ -49,12 +49,12 @@ _INTEGER_BYTES = 4
 
 
 _NO_ID = str(UUID(int=0))
-"""The id in metadata responses for a topic that has no id because it was created before KIP-516."""
+"""The id in metadata responses for a topic without an id (created before Kafka 2.8, KIP-516)."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicResult:
-    """The response for one topic; ``topic`` is valid only if ``error_code`` is 0."""
+    """The response for one topic. ``topic`` is only valid if ``error_code`` is 0."""
 
     name: str
     error_code: int
@@ -109,7 +109,7 @@ def _decode_bytes(data: bytes, version: int) -> Iterable[TopicResult]:
 
 
 _PartitionCache = dict[tuple[int, tuple[int, ...], tuple[int, ...]], Partition]
-"""Partitions by leader, replicas and in-sync replicas. Equal partitions share one object."""
+"""Known partitions by leader, replicas and in-sync replicas, so that equal partitions share one object."""
 
 
 def _read_partitions(data: bytes, pos: int, cache: _PartitionCache) -> tuple[tuple[Partition, ...], int]:
@@ -147,7 +147,7 @@ _log = logging.getLogger(__name__)
 
 
 def describe_topics(wire: Wire, freshness: Freshness, names: Sequence[str] | None) -> dict[str, Topic]:
-    """Return the existing topics by name; None reads all topics. Raises Fault."""
+    """Return the existing topics of ``names``, or all topics for None, by name. Raises Fault."""
     batches = [None] if names is None else batch_items(dict.fromkeys(names), _NAMES_PER_REQUEST)
     requests = [_build_metadata_request(part) for part in batches]
     answers: list[list[TopicResult] | Fault] = wire.ask(
@@ -166,7 +166,7 @@ def describe_topics(wire: Wire, freshness: Freshness, names: Sequence[str] | Non
 
 
 def find_hidden_topics(wire: Wire, names: Sequence[str]) -> frozenset[str]:
-    """Return the topics that the principal is not allowed to describe. Raises Fault."""
+    """Return the named topics that the principal is not allowed to describe. Raises Fault."""
     requests = [
         _build_metadata_request(part) for part in batch_items(dict.fromkeys(names), _NAMES_PER_REQUEST)
     ]
@@ -192,11 +192,11 @@ def _build_metadata_request(names: list[str] | None) -> Any:
 
 
 def create_topics(wire: Wire, items: Sequence[NewTopic], validate_only: bool) -> dict[str, Outcome]:
-    """Send CreateTopics and return a result for each name. Raises Fault.
+    """Send CreateTopics and return a result for each topic. Raises Fault.
 
-    Requests use the highest version that the broker supports. From version 6 on, a broker with a strict
-    mutation quota returns THROTTLING_QUOTA_EXCEEDED instead of delaying the response (KIP-599). From version
-    7 on, the response contains the ids of the created topics, and also 1.1 kB of configs per topic (KIP-525).
+    Requests use the highest version that the broker supports. Since version 6, a broker with a strict
+    mutation quota returns THROTTLING_QUOTA_EXCEEDED instead of delaying the response (KIP-599). Since version
+    7, the response contains the id of each topic, and about 1.1 kB of configs per topic (KIP-525).
     """
     ids: dict[str, str] = {}
 
@@ -247,9 +247,10 @@ def _build_creatable_topic(topic: NewTopic) -> Any:
 
 
 def delete_topics(wire: Wire, targets: Mapping[str, str | None]) -> dict[str, Result]:
-    """Send DeleteTopics by id, or by name if the id is None, and return a result for each name. Raises Fault.
+    """Send DeleteTopics by id, or by name if the id is None, and return a result for each topic. Raises
+    Fault.
 
-    For a topic that does not exist or is hidden, the response contains only the id.
+    If a topic does not exist or is hidden, the response contains only its id.
     """
     has_ids = any(topic_id is not None for topic_id in targets.values())
     if has_ids and wire.get_max_version(DeleteTopicsRequest.API_KEY) < _DELETE_BY_ID_VERSION:

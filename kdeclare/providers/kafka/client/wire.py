@@ -1,8 +1,8 @@
-"""Send requests through kafka-python's connections from any thread, in batches of limited size.
+"""Send requests through kafka-python's connections, from any thread and in batches of limited size.
 
 Only this module uses internals of kafka-python (connection manager and event loop), so the version of
-kafka-python is pinned. KafkaAdminClient is not used, because it loses errors and messages of single items,
-hides why a bootstrap fails, and rejects a sixth in-flight request instead of queueing it.
+kafka-python is pinned. KafkaAdminClient is not used, because it drops errors and messages of single items,
+hides the cause of a failed bootstrap, and rejects a sixth in-flight request.
 """
 
 import struct
@@ -30,16 +30,16 @@ Request: TypeAlias = Any
 Response: TypeAlias = Any
 
 _UNREADABLE_FAULT_KINDS = {True: FaultKind.UNKNOWN, False: FaultKind.REFUSED}
-"""The fault kind for an unreadable response. The key is True for requests that change something."""
+"""The fault kind for an unreadable response. The key is whether the request changes anything."""
 _UNREADABLE_ERRORS = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, struct.error)
-"""Errors that are raised for an unreadable response.
-
-kdeclare's decoders raise only ValueError. kafka-python can raise any of these errors.
+"""Errors that decoding an unreadable response can raise.
+`MalformedResponse` is a ValueError. kafka-python can raise any of these errors.
 """
 MAX_THROTTLE_S = 600.0
-"""The longest wait for a throttled connection, in seconds. Brokers respond only after the throttle time."""
+"""The longest wait for a throttled connection, in seconds. Brokers do not respond during the throttle time.
+"""
 _PAUSE_POLL_S = 0.005
-"""The interval, in seconds, for polling a connection that is paused by a quota or a full buffer."""
+"""How often to poll a connection that a quota or a full buffer has paused, in seconds."""
 ITEMS_PER_REQUEST = 500
 RECORDS_PER_REQUEST = 5000
 """The maximum number of metadata records per request.
@@ -49,7 +49,7 @@ It is half the limit of a KRaft controller (QuorumController.MAX_RECORDS_PER_USE
 
 
 class _ConnectionManager(KafkaConnectionManager):  # type: ignore[misc]
-    """A connection manager whose connections deliver all received data before they close.
+    """A connection manager whose connections process all received data before they close.
 
     kafka-python drops data that arrives together with the end of a connection, such as a broker's response to
     a failed authentication.
@@ -80,7 +80,7 @@ class Wire:
 
     @property
     def request_timeout_ms(self) -> int:
-        """The time that a broker has for a request, in milliseconds. The client itself waits longer."""
+        """The timeout in requests to brokers, in milliseconds. The client itself waits longer."""
         return max(1, int(self._timeout_s * 900))
 
     def brokers(self) -> list[int]:
@@ -97,7 +97,7 @@ class Wire:
             self._net.call_soon_threadsafe(lambda: self._manager.cluster.request_update() and None)
 
     def run(self, coroutine: Callable[..., Awaitable[T]], *args: Any) -> T:
-        """Run a coroutine on the event loop and wait for its result."""
+        """Run a coroutine on the event loop and wait until it returns."""
         if self._closed:
             raise Fault("NETWORK_EXCEPTION", "the connection to the cluster is closed")
         return self._manager.run(coroutine, *args)  # type: ignore[no-any-return]
@@ -111,13 +111,14 @@ class Wire:
         nodes: Sequence[int] | None = None,
         window: int = 2,
     ) -> list[T | Fault]:
-        """Send requests, up to ``window`` in flight per broker; return the responses in request order.
+        """Send requests and return the responses in the order of the requests.
 
-        nodes: the brokers that share the requests. Each request goes to the first free broker; requests of
-            unreachable brokers go to reachable brokers. None means the controller or, with KRaft, any broker,
-            because brokers forward such requests.
+        nodes: the brokers that share the requests. Each request goes to the first free broker. If a broker is
+            unreachable, other brokers get its requests. None means the controller or, with KRaft, any broker,
+            because brokers forward requests to the controller.
         read: converts each response to a value. Runs on the event loop; can raise Fault.
         changes: whether the requests change anything. Such requests are never sent twice.
+        window: the maximum number of requests in flight per broker.
         """
         if not requests:
             return []
@@ -200,7 +201,7 @@ class Wire:
         await self._get_any_connection(timeout_at)
 
     def spawn(self, coroutine: Callable[..., Awaitable[T]], *args: Any) -> "Future":
-        """Start a coroutine on the event loop and return a Future to await there."""
+        """Start a coroutine on the event loop and return a Future that code on the event loop can await."""
         return self._manager.call_soon(coroutine, *args)
 
     async def sleep(self, seconds: float) -> None:
@@ -276,7 +277,7 @@ class Wire:
             ) from exc
 
     async def _get_any_connection(self, timeout_at: float) -> Any:
-        """Return a connection to the controller or, if that fails, to any broker.
+        """Return a connection to the controller or, if the controller is unreachable, to any broker.
 
         Raises the error of the last attempt.
         """
@@ -292,9 +293,9 @@ class Wire:
         raise last_error
 
     async def _get_ready_connection(self, node: int, timeout_at: float | None = None) -> Any:
-        """Return a connection that accepts requests now.
+        """Return a connection to a broker once the connection accepts requests.
 
-        Raises KafkaError with the address in the message.
+        Raises KafkaError with the address of the broker.
         """
         timeout_at = timeout_at or self._compute_setup_deadline()
         try:
@@ -338,7 +339,7 @@ class Wire:
 
 
 def _compute_throttle_end(connection: Any) -> float:
-    """Return the monotonic time at which a broker stops throttling a connection; 0 if it is not throttled."""
+    """Return when a broker stops throttling a connection, as monotonic time; 0 if it is not throttled."""
     throttle_end: float = connection._throttle_time
     return min(throttle_end, time.monotonic() + MAX_THROTTLE_S) + 0.1 if throttle_end else 0.0
 
@@ -355,8 +356,8 @@ def batch_items(
 ) -> list[list[T]]:
     """Split items into batches of at most ``size`` items and `RECORDS_PER_REQUEST` metadata records.
 
-    count_metadata_records: a function that returns the number of records of an item. An item with more
-    records than the limit is sent alone.
+    count_metadata_records: a function that returns the number of metadata records of an item. An item with
+        more records than the limit gets its own batch.
     """
     batches: list[list[T]] = []
     batch_records = RECORDS_PER_REQUEST

@@ -14,7 +14,7 @@ from kdeclare.providers.kafka.port import CLUSTER_AUTHORIZATION_FAILED
 
 @dataclass(frozen=True, slots=True)
 class QuotaSelection:
-    """The entities whose limits a plan needs."""
+    """The quota entities whose limits a plan needs."""
 
     entities: frozenset[QuotaEntity] = frozenset()
 
@@ -25,7 +25,7 @@ class QuotaSelection:
 
 @dataclass(frozen=True, slots=True)
 class QuotaState:
-    """The limits by entity and key. Entities without limits are missing.
+    """The limits by entity and key. Entities without limits are not included.
 
     is_visible: whether the principal is permitted to describe quotas. If not, ``limits`` is empty.
     """
@@ -76,4 +76,4 @@ def require_visible(state: QuotaState) -> QuotaState:
 
 
 QUOTAS = Collector(QuotaSelection, _collect, read_expected=_collect_expected)
-"""Reads quotas only if a plan selects them. Projects without quotas need no permission to read quotas."""
+"""The collector of quotas. A plan without quotas needs no permission to read quotas."""

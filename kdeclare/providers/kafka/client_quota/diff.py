@@ -1,4 +1,4 @@
-"""Compute the three-way diff of the limits of one entity. Define the record of owned limits."""
+"""The three-way diff of the limits of one quota entity, and the record of its owned limits."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
@@ -34,7 +34,7 @@ class QuotaRecord(OwnedRecord):
     """The owned limits of one entity.
 
     entity: the entity in the form of `QuotaEntity.to_json`.
-    labels: the labels of the manifest. Policies use these labels if the resource becomes an orphan.
+    labels: the labels of the manifest, for policies. They still apply if the resource becomes an orphan.
     """
 
     entity: Mapping[str, str | None]
@@ -97,7 +97,7 @@ def diff_quota(
 
 
 def assess_limit(field: FieldChange) -> FieldChange:
-    """Return the field with its risk. A new or lower limit is disruptive: it throttles more clients."""
+    """Return the field with its risk. A new or lower limit throttles more clients, so it is disruptive."""
     before, after = field.before, field.after
     if after is None or _is_not_lowered(before, after):
         return replace(field, risk=Risk.SAFE, cause="")
@@ -106,7 +106,7 @@ def assess_limit(field: FieldChange) -> FieldChange:
 
 
 def _diff_undeclared(resource: ResourceId, live_limits: JsonObject, applied: Limits) -> Difference:
-    """Return the difference of an orphan: an update that deletes the applied limits that still exist."""
+    """Return the difference of an orphan: delete the applied limits that still exist."""
     removed_keys = (key for key in sorted(applied) if applied[key] is not None and key in live_limits)
     fields = tuple(_build_field(key, FieldOp.DELETE, live_limits[key], None) for key in removed_keys)
     if not fields:
@@ -132,9 +132,9 @@ def _diff_key(
 def _is_adopted(
     field: FieldChange, body: ClientQuotaBody, live_limits: JsonObject, owned: QuotaRecord | None
 ) -> bool:
-    """Return whether a field change takes over a limit that another client set.
+    """Return whether a field change adopts a limit that another client set.
 
-    If ``unmanagedLimits: remove`` deletes a limit, the deletion is an adoption only before the first apply.
+    Deleting an unmanaged limit (``unmanagedLimits: remove``) is an adoption only before the first apply.
     """
     key = field.path.removeprefix(LIMIT_FIELD_PREFIX)
     if key not in live_limits or (owned is not None and key in owned.limits):
@@ -147,7 +147,6 @@ def _build_field(key: str, op: FieldOp, before: JsonValue, after: JsonValue) -> 
 
 
 def _is_same(one: JsonValue, other: JsonValue) -> bool:
-    """Return whether two limits are equal, or both absent (None)."""
     return bool(one == other)
 
 

@@ -30,7 +30,7 @@ _WORDS = {EntityType.USER: "user", EntityType.CLIENT_ID: "client id", EntityType
 class QuotaEntity:
     """One quota entity.
 
-    A default entity is not the same as an entity with the name ``<default>``, which Kafka allows.
+    The default entity differs from an entity that is named ``<default>``, which Kafka allows.
     parts: pairs of a type and a name, in the order of `EntityType`. The name None means the default entity.
     """
 
@@ -82,13 +82,13 @@ DEFAULT_PAIR = QuotaEntity.of({EntityType.USER: None, EntityType.CLIENT_ID: None
 
 
 def list_shadowing_entities(entity: QuotaEntity) -> tuple[QuotaEntity, ...]:
-    """Return the entities whose limit for a key always takes precedence over the limit of this entity.
+    """Return the entities whose limit takes precedence over the limit of this entity, for every request.
 
-    Brokers use the limit of the first of these entities that has a limit: user with client id, user with
-    default client id, user, default user with client id, default user with default client id, default user,
-    client id, default client id (org.apache.kafka.server.quota.DefaultQuotaCallback in ClientQuotaManager).
-    Every request has a user and a client id, so a default entity takes precedence over all entities that
-    follow in this list.
+    Brokers use the limit of the first of these entities that has one: user with client id, user with default
+        client id, user, default user with client id, default user with default client id, default user,
+        client id, default client id (org.apache.kafka.server.quota.DefaultQuotaCallback in
+        ClientQuotaManager).
+    Every request has a user and a client id, so a default entity takes precedence over all entities after it.
     """
     names = dict(entity.parts)
     if entity.is_ip:
@@ -102,18 +102,20 @@ def list_shadowing_entities(entity: QuotaEntity) -> tuple[QuotaEntity, ...]:
 
 
 MAX_LIMIT = 2**53
-"""The maximum limit. Brokers store limits as floating-point numbers, which round larger integers."""
+"""The maximum limit. Brokers store limits as floating-point numbers, which cannot represent all larger
+integers.
+"""
 
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
 @dataclass(frozen=True, slots=True)
 class LimitInfo:
-    """The properties of one key of a quota (org.apache.kafka.server.config.QuotaConfig).
+    """The properties of one quota key (org.apache.kafka.server.config.QuotaConfig).
 
-    is_for_ips: True for a limit of IP addresses, False for a limit of users and client ids.
+    is_for_ips: whether the key limits IP addresses. If not, the key limits users and client ids.
     is_whole: whether brokers reject fractions.
-    unit: the unit that is shown to users.
+    unit: the unit that users see.
     """
 
     is_for_ips: bool
@@ -160,11 +162,11 @@ def parse_limit(key: str, raw: int | float | str) -> int | float:
 
 
 LiveLimit: TypeAlias = int | float | str
-"""A live limit. ``inf`` and ``nan``, which brokers accept, are strings because JSON has no such numbers."""
+"""A live limit. ``inf`` and ``nan``, which brokers accept, are strings, because JSON has no such numbers."""
 
 
 def to_plan_limit(value: float) -> LiveLimit:
-    """Return a live limit in the form of plans: whole numbers as integers, ``inf`` and ``nan`` as strings."""
+    """Return a live limit as in plans: whole numbers as integers, ``inf`` and ``nan`` as strings."""
     if not math.isfinite(value):
         return str(value)
     return int(value) if value == int(value) else value

@@ -23,7 +23,7 @@ from kdeclare.providers.kafka.client_quota.entity import LiveLimit, QuotaEntity
 from kdeclare.providers.kafka.client_quota.spec import ClientQuotaBody
 
 CLIENT_QUOTA = "ClientQuota"
-"""The type of live objects, which is also the name of the kind."""
+"""The type of live objects in snapshots. The name of the kind is the same."""
 
 
 class QuotaCodec:
@@ -35,17 +35,16 @@ class QuotaCodec:
     groups = False
     context: tuple[object, ...] = ()
     nouns: Mapping[str, tuple[str, str]] = {}
-    """The mapping is empty, because reports on clusters do not count quotas."""
+    """Return an empty mapping, because reports on clusters do not count quotas."""
     internal_marker: str | None = None
 
     def list_objects(self, connections: Connections) -> LiveListing:
-        """Read all entities with limits. Raises Fault, such as for a principal that cannot describe
-        quotas."""
+        """Read all entities with limits. Raises Fault, also if the principal cannot describe quotas."""
         state = require_visible(read_quotas(connections))
         return LiveListing(None, _list_objects(state))
 
     def decode(self, system: str, objects: Iterable[tuple[LiveKey, str]]) -> QuotaState:
-        """Return the live limits of entities from their JSON."""
+        """Return the live limits from the JSON of the entities."""
         return QuotaState({QuotaEntity.parse_key(key.key): json.loads(text) for key, text in objects})
 
     def has_object(self, key: LiveKey, live: LiveState) -> bool:
@@ -53,7 +52,7 @@ class QuotaCodec:
         return QuotaEntity.parse_key(key.key) in live.get(QuotaState).limits
 
     def find_identity(self, key: LiveKey, live: LiveState) -> str | None:
-        """Return None, because the only identifier of a quota entity is its name."""
+        """Return None, because a quota entity has no identifier except its name."""
         return None
 
     def is_reported(self, key: LiveKey, body: str) -> bool:
@@ -65,7 +64,7 @@ class QuotaCodec:
         return {f"{LIMIT_FIELD_PREFIX}{key}": limit for key, limit in body.items()}
 
     def format_field_name(self, sort: str, path: str) -> str | None:
-        """Return None, because reports show the path of a limit."""
+        """Return None, because reports show the path of a limit, such as ``limits.producer_byte_rate``."""
         return None
 
 
@@ -91,8 +90,8 @@ class QuotaRules(AuditRules):
 def find_quota_key(body: ClientQuotaBody | None, owned: QuotaRecord | None) -> LiveKey | None:
     """Return the key of the owned entity or, if the resource is not owned, of the declared entity.
 
-    If the manifest names a different entity than the last apply, kdeclare denies the change. Therefore, the
-    owned entity keeps its limits.
+    If the manifest names a different entity, kdeclare denies the change, so the owned entity keeps its
+    limits.
     """
     declared = body.entity if body is not None else None
     entity = owned.quota_entity if owned is not None else declared
@@ -109,10 +108,7 @@ def find_listed_entity(name: str, state: QuotaState) -> QuotaEntity | None:
 
 
 def list_quota_facts(body: ClientQuotaBody, owned: QuotaRecord | None) -> DeclaredFacts | None:
-    """Return the facts about the declared limits of an entity.
-
-    Return None if the audit needs the diff to compare the limits.
-    """
+    """Return the facts about the declared limits of an entity, or None if the audit needs the diff."""
     if owned is not None and owned.quota_entity != body.entity:
         return None
     applied: Limits = owned.limits if owned is not None else {}

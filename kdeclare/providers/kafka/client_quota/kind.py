@@ -57,7 +57,7 @@ from kdeclare.providers.kafka.client_quota.spec import (
 from kdeclare.providers.kafka.manifest_edits import is_setting_claimed
 
 DEFAULT_NAME = ""
-"""The name of a default entity in policies: an empty string. No other entity has an empty name."""
+"""The name of a default entity in policies. No other entity has an empty name."""
 
 
 def _list_names() -> Mapping[str, type]:
@@ -78,7 +78,7 @@ QUOTA_WORDS = PolicyWords(
 
 
 def describe_quota(entity: QuotaEntity, limits: JsonObject) -> Mapping[str, object]:
-    """Return the fields of an entity and its limits for policies. A limit of None means no limit."""
+    """Return the fields of an entity and its limits for policies. The limit None means "no limit"."""
     return {
         "entity": {field: DEFAULT_NAME if name is None else name for field, name in entity.to_json().items()},
         "limits": {key: value for key, value in limits.items() if value is not None},
@@ -90,9 +90,10 @@ _WORDS = {EntityType.USER: "user", EntityType.CLIENT_ID: "client", EntityType.IP
 
 
 def export_quotas(live: QuotaState, request: ExportRequest) -> Export:
-    """Return a manifest for each entity with limits. The name of the manifest is derived from the entity.
+    """Return a manifest for each entity with limits.
 
-    If the request contains names, select the entities whose user, client id or IP address matches a name.
+    The name of a manifest is derived from the entity. If the request contains names, only entities whose
+    user, client id or IP address matches are selected.
     """
     if not live.is_visible:
         reason = "ClientQuota: the principal is not permitted to describe quotas"
@@ -153,7 +154,7 @@ def _render_limit(key: str, value: LiveLimit) -> Iterator[str]:
 
 
 def _make_name(entity: QuotaEntity) -> str:
-    """Return a readable name for an entity, with a hash if the name could be ambiguous."""
+    """Return a readable manifest name for an entity, with a hash if the name could be ambiguous."""
     words = [word for type_, name in entity.parts for word in (_WORDS[type_], name or "default")]
     is_plain = all(
         name is None or (name != "default" and _PLAIN_NAME.fullmatch(name)) for _, name in entity.parts
@@ -173,7 +174,7 @@ def _escape(text: str) -> str:
 
 
 class ClientQuotaKind:
-    """The kind of client quotas. Entities always exist in Kafka, so every change is an update."""
+    """The kind `ClientQuota`. A quota entity always exists in Kafka, so every change is an update."""
 
     name = "ClientQuota"
     spec: type[BaseModel] = ClientQuotaSpec
@@ -186,7 +187,7 @@ class ClientQuotaKind:
         return parse_quota(name, narrow(spec, ClientQuotaSpec))
 
     def select(self, name: str, body: object | None, owned: OwnedRecord | None) -> Selections:
-        """Select the declared and the owned entity, and the entities whose limits take precedence."""
+        """Select the declared entity, the owned entity, and the entities whose limits take precedence."""
         body = narrow_optional(body, ClientQuotaBody)
         record = narrow_record(owned, QuotaRecord)
         before = record.quota_entity if record is not None else None
@@ -207,7 +208,7 @@ class ClientQuotaKind:
         return diff_quota(resource, desired, live.get(QuotaState), narrow_record(owned, QuotaRecord))
 
     def assess_field(self, action: Action, field: FieldChange) -> FieldChange:
-        """Rate a new or lower limit as disruptive."""
+        """Return the field with its risk: disruptive for a new or lower limit."""
         return assess_limit(field)
 
     def plan_operations(
@@ -246,7 +247,7 @@ class ClientQuotaKind:
         )
 
     def list_exclusive_settings(self, name: str, body: object) -> JsonObject:
-        """Return the entity as an exclusive setting, because only one manifest can declare its limits."""
+        """Return the entity as an exclusive setting: only one manifest can declare its limits."""
         entity = narrow(body, ClientQuotaBody).entity
         return {f"the manifest that declares the limits of {entity}": f"ClientQuota/{name}"}
 
@@ -262,7 +263,7 @@ class ClientQuotaKind:
         live: LiveState,
         owned: OwnedRecord | None,
     ) -> Mapping[str, object] | None:
-        """Return the entity and its live limits. The name of an undeclared quota is the key of its entity."""
+        """Return the entity and its live limits. An undeclared quota has the entity key as its name."""
         state = live.get(QuotaState)
         entity = find_entity(desired, owned)
         if entity is None:
@@ -270,11 +271,11 @@ class ClientQuotaKind:
         return None if entity is None else describe_quota(entity, state.of(entity))
 
     def select_every(self) -> Selections:
-        """Return a selection without entities. Listing the live quotas reads all entities anyway."""
+        """Return an empty selection, because listing the live quotas reads all entities."""
         return (QuotaSelection(),)
 
     def list_live(self, live: LiveState) -> Collection[str]:
-        """Return the keys of all entities with limits. Raises Fault if quotas are hidden."""
+        """Return the keys of all entities with limits. Raises Fault if the principal cannot describe quotas."""
         return [entity.key for entity in require_visible(live.get(QuotaState)).limits]
 
     def is_self_contained(self, name: str, body: object) -> bool:

@@ -25,7 +25,7 @@ from kdeclare.providers.kafka.operations.kafka_operation_type import KafkaOperat
 
 EntityField = Annotated[str, Field(pattern="^(user|clientId|ip)$")]
 LimitArgument = int | float | Literal["inf", "nan"]
-"""A limit. ``inf`` and ``nan``, which brokers accept, are strings because JSON has no such numbers."""
+"""A limit. ``inf`` and ``nan``, which brokers accept, are strings, because JSON has no such numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class AlterQuotaArgs(Arguments):
 
 
 def make_quota_op(key: str, value: JsonValue) -> QuotaOpArgs:
-    """Return the change that sets the limit of a key, or that removes the limit if ``value`` is None."""
+    """Return the change that sets a limit or, if ``value`` is None, removes it."""
     return (
         QuotaOpArgs(key, "DELETE", None)
         if value is None
@@ -76,11 +76,11 @@ def _to_limit_argument(value: JsonValue) -> LimitArgument:
 
 
 QUOTA = "kafka.quota"
-"""The object type of quotas in footprints. The name of an object is the key of its entity."""
+"""The object type of quotas in footprints. The name of an object is the key of the quota entity."""
 
 
 class AlterQuota(KafkaOperationType):
-    """The operation type that changes limits of one entity."""
+    """The operation type that changes the limits of one entity."""
 
     name = "quota.alter"
     done_label = ("quota changed", "quotas changed")
@@ -88,7 +88,7 @@ class AlterQuota(KafkaOperationType):
     validates = True
 
     def find_right(self, op: Operation) -> str:
-        """Return the required permission."""
+        """Return the required ACL operation and its resource."""
         return "AlterConfigs on the cluster"
 
     def describe_target(self, op: Operation) -> tuple[str, str]:
@@ -108,7 +108,9 @@ class AlterQuota(KafkaOperationType):
         return frozenset({op.resource})
 
     def is_confined(self, op: Operation) -> bool:
-        """Return whether the operation belongs to a ClientQuota, whose name does not determine the entity."""
+        """Return whether the operation belongs to a ClientQuota. The name of a ClientQuota is independent of
+        the entity.
+        """
         return op.resource.kind == "ClientQuota"
 
     def select(self, op: Operation) -> Selections:
@@ -124,7 +126,7 @@ class AlterQuota(KafkaOperationType):
         return {item.key: limits.get(item.key) for item in _get_args(op).ops}
 
     def expected_state(self, op: Operation) -> View:
-        """Return the limits after the operation."""
+        """Return the expected limits after the operation."""
         return {**op.expect, **{item.key: item.value for item in _get_args(op).ops}}
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
@@ -135,13 +137,13 @@ class AlterQuota(KafkaOperationType):
         )
 
     def find_element(self, op: Operation, at: ValuePath) -> str:
-        """Return the key of the limit that an argument belongs to."""
+        """Return the quota key of an argument."""
         if at[0] == "ops" and isinstance(at[1], int):
             return _get_args(op).ops[at[1]].key
         return super().find_element(op, at)
 
     def without_elements(self, op: Operation, elements: Set[str]) -> Operation | None:
-        """Return the operation without the changes to these keys, or None if no change is left."""
+        """Return the operation without the changes to these keys, or None if no change remains."""
         args = _get_args(op)
         remaining = tuple(item for item in args.ops if item.key not in elements)
         expect = {element: value for element, value in op.expect.items() if element not in elements}
@@ -155,7 +157,7 @@ class AlterQuota(KafkaOperationType):
     def get_batch_key(self, op: Operation) -> str:
         """Return the key of the entity.
 
-        A request must not repeat an entity, because brokers would apply only the first entry.
+        A request must not contain an entity twice, because brokers would apply only the first entry.
         """
         return _get_args(op).quota_entity.key
 
@@ -181,7 +183,7 @@ class AlterQuota(KafkaOperationType):
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
         """Return the changes that restore the earlier limits.
 
-        A limit that changed after the operation is not restored, but reported as a conflict.
+        A limit that another client changed after the operation is not restored, but reported as a conflict.
         """
         expected = self.expected_state(op)
         undo_ops: list[QuotaOpArgs] = []

@@ -1,4 +1,4 @@
-"""Planning hooks for client quotas that compare several resources."""
+"""Planning hooks for client quotas: hidden quotas, renamed manifests, and limits without effect."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -18,10 +18,10 @@ _KIND = "ClientQuota"
 
 
 class QuotaPlanning:
-    """The client quotas of one plan: the manifests that declare entities, and the owning resources."""
+    """The declared and owned client quotas of one plan."""
 
     def __init__(self, inputs: PlanInputs) -> None:
-        """Index the declared and owned entities of one plan."""
+        """Find the declared and owned quota entities of the plan."""
         self._live = inputs.live.find(QuotaState)
         self._is_adhoc = inputs.by_hand
         self._declared: dict[QuotaEntity, DesiredResource] = {
@@ -37,7 +37,7 @@ class QuotaPlanning:
     def withhold(
         self, resource: ResourceId, desired: DesiredResource | None, owned: OwnedRecord | None
     ) -> Difference | None:
-        """Leave a quota unchanged if the principal cannot describe quotas, because limits may be hidden."""
+        """Return a difference that leaves a quota unchanged if the principal cannot describe quotas."""
         if resource.kind != _KIND or self._live is None or self._live.is_visible:
             return None
         return Difference(None, owned, diagnostics=(_report_hidden(resource, desired),))
@@ -49,7 +49,7 @@ class QuotaPlanning:
         owned: OwnedRecord | None,
         difference: Difference,
     ) -> Difference:
-        """Let a renamed manifest take over the owned limits of its entity."""
+        """If a manifest was renamed, let the new resource take over the owned limits of the entity."""
         if resource.kind != _KIND or self._is_adhoc or self._live is None:
             return difference
         if desired is not None:
@@ -101,7 +101,7 @@ class QuotaPlanning:
 def _compute_planned_limits(
     live: QuotaState, compared: Sequence[ResourceComparison]
 ) -> Mapping[QuotaEntity, JsonObject]:
-    """Return the limits that the entities will have after the plan is applied."""
+    """Return the limits of each entity after the plan is applied."""
     planned_limits: dict[QuotaEntity, dict[str, JsonValue]] = {
         entity: dict(limits) for entity, limits in live.limits.items()
     }

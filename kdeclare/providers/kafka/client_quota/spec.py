@@ -24,7 +24,7 @@ _CLOSED = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class DefaultEntity(BaseModel):
-    """The default entity: all entities of its type without a limit of their own."""
+    """The default entity: all users, client ids or IP addresses without a limit of their own."""
 
     model_config = _CLOSED
     default: Annotated[
@@ -59,7 +59,7 @@ class EntitySpec(BaseModel):
 
 
 class LimitsSpec(BaseModel):
-    """Limits by key; null declares that there is no limit."""
+    """Limits by quota key. Null declares that there is no limit."""
 
     model_config = _CLOSED
     producer_byte_rate: Annotated[
@@ -117,7 +117,7 @@ class ClientQuotaBody:
 
 
 def parse_quota(name: str, spec: ClientQuotaSpec) -> tuple[ClientQuotaBody, tuple[SpecProblem, ...]]:
-    """Return the body of a spec, and problems for values that brokers would reject."""
+    """Return the body of a spec, and problems with values that brokers would reject."""
     resource = f"ClientQuota/{name}"
     entity = _parse_entity(spec.entity)
     problems = list(_check_entity(resource, spec.entity, entity))
@@ -146,7 +146,7 @@ def dump_quota(body: ClientQuotaBody) -> JsonObject:
 
 
 def bind_quota(json: JsonObject) -> ClientQuotaBody:
-    """Return the body from the result of `dump_quota`."""
+    """Convert the result of `dump_quota` back to a body."""
     names = {field: as_text_or_none(name) for field, name in as_object(json["entity"]).items()}
     return ClientQuotaBody(
         QuotaEntity.from_json(names),

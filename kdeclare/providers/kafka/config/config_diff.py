@@ -1,7 +1,6 @@
 """The three-way diff of declared, live and owned configs. The changes follow KIP-339.
 
-The diff compares overrides, never effective values: a key that is set to its default differs from an unset
-key.
+The diff compares overrides, not effective values: a key that is set to its default differs from an unset key.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,21 +33,20 @@ NEVER_RESET = frozenset(
         "replica.alter.log.dirs.io.max.bytes.per.second",
     }
 )
-"""Config keys of reassignment throttles.
-
-Other clients often set throttles, so kdeclare resets only throttles that it owns.
+"""The config keys of reassignment throttles.
+Other clients often set throttles, so kdeclare removes only throttles that it owns.
 """
 
 ConfigOverride: TypeAlias = str | list[str] | None
-"""An override as plans write it: a string, list elements, `SENSITIVE_MASK`, or None for unset."""
+"""An override in the form of plans: a string, list elements, `SENSITIVE_MASK`, or None for unset."""
 
 
 @dataclass(frozen=True, slots=True)
 class LiveConfigs:
-    """The live configs of one resource, and the information that is needed to interpret them.
+    """The live configs of one resource, and what the diff must know about them.
 
-    source: the config source of an override on exactly this resource.
-    undeletable: keys that the cluster refuses to delete.
+    source: the config source of overrides on this resource.
+    undeletable: the keys that the cluster refuses to delete.
     """
 
     resource: str
@@ -64,12 +62,12 @@ class ConfigDiff:
 
     fields: the field changes, ordered by key. For the same key, APPEND comes before SUBTRACT.
     owned: the owned configs after the change, by key.
-    unmanaged: overrides that are neither declared nor owned; they are left unchanged.
-    drifted: owned keys whose live value differs from what was last applied.
+    unmanaged: overrides that are neither declared nor owned, and are left unchanged.
+    drifted: owned keys whose live value differs from the last applied value.
     kept: owned keys that are no longer declared and that the cluster refuses to delete.
     unowned: keys with a live override that is not owned and that would change.
-    literal_secrets: keys that are declared with a literal value. The cluster reports these keys as sensitive,
-        although the catalog does not.
+    literal_secrets: keys that are declared with a literal value and that only the cluster reports as
+        sensitive.
     """
 
     fields: tuple[FieldChange, ...]
@@ -137,7 +135,7 @@ def diff_configs(
 
 
 def _is_settled(live: LiveConfigs, key: str, config_value: ConfigValue, record: Applied | None) -> bool:
-    """Return whether the live, declared and last applied values are equal: a fast path for most keys."""
+    """Return whether the live, declared and last applied values are equal, as they are for most keys."""
     entry = live.live.get(key)
     return (
         entry is not None
@@ -154,7 +152,7 @@ def _list_changed_keys(fields: Sequence[FieldChange]) -> Mapping[str, None]:
 
 
 def find_override(live: LiveConfigs, key: str) -> ConfigOverride:
-    """Return the override of a key on exactly this resource; None if the key is unset."""
+    """Return the override of a key on this resource; None if there is none."""
     entry = live.live.get(key)
     if entry is None or entry.source is not live.source:
         return None
@@ -162,7 +160,7 @@ def find_override(live: LiveConfigs, key: str) -> ConfigOverride:
 
 
 def to_plan_value(key: str, entry: ConfigEntry, catalog: Catalog) -> str | list[str]:
-    """Return the value of an entry in the form used in plans. A null from Kafka means hidden, not unset."""
+    """Return the value of a config entry in the form of plans. A null from Kafka means hidden, not unset."""
     if entry.sensitive or entry.value is None:
         return SENSITIVE_MASK
     if is_list_key(key, entry, catalog):
@@ -173,7 +171,7 @@ def to_plan_value(key: str, entry: ConfigEntry, catalog: Catalog) -> str | list[
 def split_elements(value: ConfigOverride) -> list[str]:
     """Return the list elements of an override; empty if the override is hidden or unset.
 
-    The override of a plug-in's list can be a string. Such a string is split into its elements.
+    If the override is a string, as for the list of a plug-in, split it into elements.
     """
     if value is None or value == SENSITIVE_MASK:
         return []
@@ -181,7 +179,7 @@ def split_elements(value: ConfigOverride) -> list[str]:
 
 
 def is_list_key(key: str, entry: ConfigEntry | None, catalog: Catalog) -> bool:
-    """Return whether a key has the type LIST. The live cluster takes precedence over the catalog."""
+    """Return whether a key has the type LIST. The type in the cluster takes precedence over the catalog."""
     if entry is not None and entry.type in (ConfigType.LIST, ConfigType.PASSWORD):
         return entry.type is ConfigType.LIST
     info = catalog.get(key)
@@ -217,9 +215,9 @@ def _diff_declared(
 def _is_as_declared(
     secret: Secret, entry: ConfigEntry | None, before: ConfigOverride, record: Applied | None
 ) -> bool:
-    """Return whether the live value of a secret is the declared value.
+    """Return whether the live value of a secret equals the declared value.
 
-    If the cluster hides the live value, it is assumed to be the value that was last applied.
+    A hidden live value is assumed to be the value that was applied last.
     """
     if before is None or entry is None:
         return False
@@ -231,7 +229,7 @@ def _is_as_declared(
 def _find_hidden_secrets(
     live: LiveConfigs, config_values: Mapping[str, ConfigValue], owned: Mapping[str, Applied]
 ) -> dict[str, Secret]:
-    """Return the values that are secret only because the cluster hides them. Most are configs of plug-ins."""
+    """Return the values that are secret only because the cluster hides them, such as configs of plug-ins."""
     secrets: dict[str, Secret] = {}
     for key, config_value in config_values.items():
         if isinstance(config_value, Value) and _is_hidden(live, key):
@@ -243,7 +241,7 @@ def _find_hidden_secrets(
 
 
 def _as_hidden_secret(live: LiveConfigs, key: str, config_value: Value, record: Applied | None) -> Secret:
-    """Return a value as a secret, even if the catalog does not list its key as sensitive."""
+    """Return a value as a secret, even if the key is not sensitive in the catalog."""
     secret = replace(config_value.hidden, doubtful=False) if config_value.hidden else as_secret(config_value)
     SCRUBBER.register(secret.value)
     if secret.digest:
@@ -254,7 +252,7 @@ def _as_hidden_secret(live: LiveConfigs, key: str, config_value: Value, record: 
 
 
 def _is_hidden(live: LiveConfigs, key: str) -> bool:
-    """Return whether the cluster hides the value of a key, or will hide the value once the key is set."""
+    """Return whether the cluster hides the value of a key, or will hide it once the key is set."""
     entry = live.live.get(key)
     if entry is not None:
         return entry.sensitive
@@ -264,7 +262,7 @@ def _is_hidden(live: LiveConfigs, key: str) -> bool:
 def _diff_whole_list(
     key: str, declared_elements: Sequence[str], before: ConfigOverride, *, patches: bool
 ) -> list[FieldChange]:
-    """Return the change of a whole list. patches: whether Kafka accepts APPEND and SUBTRACT for the key."""
+    """Return the field changes of a list. patches: whether Kafka supports APPEND and SUBTRACT for the key."""
     if before is None:
         return [_build_field(key, FieldOp.SET, None, list(declared_elements))]
     current_elements = [element.strip() for element in split_elements(before)]
@@ -283,7 +281,7 @@ def _diff_whole_list(
 def _diff_list_patch(
     live: LiveConfigs, key: str, patch: ListPatch, before: ConfigOverride, record: Applied | None
 ) -> list[FieldChange]:
-    """Append missing elements first and then subtract surplus elements, so that the list is never empty."""
+    """Append missing elements, then subtract surplus elements, so that the list is never empty in between."""
     fields: list[FieldChange] = []
     current_elements = split_elements(before)
     current = {e.strip() for e in current_elements}
@@ -310,10 +308,7 @@ def _diff_list_patch(
 
 
 def _diff_undeclared(key: str, before: ConfigOverride, record: Applied | None) -> list[FieldChange]:
-    """Remove an override that is no longer declared.
-
-    If only a list patch was declared, remove only the owned elements.
-    """
+    """Remove an override that is no longer declared. Of a list patch, remove only the owned elements."""
     if before is None or record is None:
         return []
     if isinstance(record, AppliedListPatch):
@@ -329,7 +324,7 @@ def _build_append(key: str, before: list[str], elements: list[str]) -> FieldChan
 
 
 def _build_subtract(key: str, before: str | list[str], elements: set[str]) -> FieldChange:
-    """Subtract elements. Keep the spaces of the live elements, because Kafka matches elements exactly."""
+    """Subtract elements with the spaces of the live elements, because Kafka compares elements exactly."""
     current_elements = split_elements(before)
     removed = [e for e in current_elements if e.strip() in elements]
     return _build_field(
@@ -344,7 +339,7 @@ def _build_field(
 
 
 def _build_record(config_value: ConfigValue, before: ConfigOverride, record: Applied | None) -> Applied:
-    """Return the owned value of a key after ``config_value`` is applied to the override ``before``."""
+    """Return the value that kdeclare owns after applying ``config_value`` to the override ``before``."""
     if isinstance(config_value, Unset):
         return AppliedValue(None)
     if isinstance(config_value, Secret):
@@ -359,7 +354,7 @@ def _build_record(config_value: ConfigValue, before: ConfigOverride, record: App
 
 
 def _has_drifted(live: LiveConfigs, key: str, before: ConfigOverride, record: Applied) -> bool:
-    """Return whether the live override differs from what was last applied."""
+    """Return whether the live override differs from the last applied value."""
     if isinstance(record, SecretRef):
         return before is None
     if isinstance(record, AppliedListPatch):

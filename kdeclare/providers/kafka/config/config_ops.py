@@ -1,7 +1,4 @@
-"""Convert config changes to `configs.alter` operations.
-
-Large changes of a thread pool need several operations.
-"""
+"""Convert config changes to `configs.alter` operations. A large change of a thread pool needs several."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -47,8 +44,8 @@ def build_config_operations(
 ) -> list[Operation]:
     """Build one atomic operation per non-empty stage. Each operation depends on the previous operation.
 
-    applied: the owned configs of the resource. identity: the expected id of a topic (see
-        `build_identity_view`).
+    applied: the owned configs of the resource.
+    identity: the expected id of a topic (see `build_identity_view`).
     """
     operations: list[Operation] = []
     for fields in stages:
@@ -74,9 +71,10 @@ def build_config_operations(
 
 
 def group_by_occurrence(fields: Iterable[FieldChange]) -> list[list[FieldChange]]:
-    """Group fields into stages. Stage n contains the n-th field of each key.
+    """Group fields into stages that contain each key at most once: stage n contains the n-th field of each
+    key.
 
-    Each stage contains a key only once, because a request must not repeat a key (KIP-339).
+    Kafka rejects requests that contain a key twice (KIP-339).
     """
     stages: list[list[FieldChange]] = []
     next_stages: dict[str, int] = {}
@@ -117,7 +115,7 @@ THREAD_POOLS = frozenset(
 def expand_thread_pools(
     stages: Sequence[Sequence[FieldChange]], live: Mapping[str, ConfigEntry]
 ) -> list[list[FieldChange]]:
-    """Return the stages, with additional stages for thread pools that change by more than a factor of two."""
+    """Return the stages, with additional stages if a thread pool changes by more than a factor of two."""
     expanded: list[list[FieldChange]] = [[] for _ in stages]
     for number, stage in enumerate(stages):
         for field in stage:
@@ -129,7 +127,7 @@ def expand_thread_pools(
 
 
 def _expand_steps(field: FieldChange, live: Mapping[str, ConfigEntry]) -> Iterator[FieldChange]:
-    """Yield the steps that double or halve the size of a thread pool, and then the field itself."""
+    """Yield steps that double or halve the size of a thread pool, and finally the field itself."""
     key = get_config_key(field)
     if key not in THREAD_POOLS:
         yield field

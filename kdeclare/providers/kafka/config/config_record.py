@@ -1,7 +1,7 @@
-"""Owned configs: the values that were last applied, by key.
+"""Owned configs: the values that were applied last, by key.
 
-A state can contain thousands of owned configs. For speed, this module converts them from and to JSON without
-a validation library.
+A state can contain thousands of owned configs. For speed, they are converted from and to JSON without a
+validation library.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ class AppliedListPatch(Arguments):
     """A list patch that was applied to a key.
 
     append, subtract: the elements that the list must and must not contain.
-    added: the elements that kdeclare added. The other elements of ``append`` existed before.
+    added: the elements of ``append`` that kdeclare added. The list already contained the other elements.
     """
 
     append: tuple[str, ...]
@@ -63,16 +63,13 @@ class ConfigsRecord(CodedRecord):
 
 
 def get_applied(owned: OwnedRecord | None) -> Mapping[str, Applied]:
-    """Return the owned configs of a record. Raises TypeError if the record is not a record of configs."""
+    """Return the owned configs of a record. Raises TypeError for a record without configs."""
     record = narrow_record(owned, ConfigsRecord)
     return record.configs if record is not None else {}
 
 
 def bind_applied(json: JsonValue) -> Mapping[str, Applied]:
-    """Convert the configs of a record from JSON.
-
-    Raises ValueError with the path of an invalid value and the problem.
-    """
+    """Convert the configs of a record from JSON. Raises ValueError with the path of an invalid value."""
     if not isinstance(json, dict):
         raise ValueError(f"{CONFIGS}: not an object")
     return {key: _bind_one(key, value) for key, value in json.items()}
@@ -115,10 +112,7 @@ def dump_one(applied: Applied) -> JsonObject:
 
 
 def get_own_elements(applied: Applied | None) -> tuple[str, ...]:
-    """Return the owned list elements: the added elements, or all elements if the whole list is declared.
-
-    An element that existed before the list patch was first applied is not owned.
-    """
+    """Return the owned list elements: all elements or, for a list patch, the elements that kdeclare added."""
     if isinstance(applied, AppliedListPatch):
         return applied.added
     value = applied.value if isinstance(applied, AppliedValue) else None

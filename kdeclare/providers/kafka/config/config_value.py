@@ -43,8 +43,8 @@ _READ_ONLY = "read-only"
 class Value:
     """A complete config value: a string, or the elements of a list.
 
-    hidden: the value as a secret, for a key that is possibly sensitive. The secret is used if the cluster
-    hides the value.
+    hidden: the value as a secret, which is used if the cluster hides the value. None if it cannot be
+        sensitive.
     """
 
     value: str | tuple[str, ...]
@@ -53,7 +53,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class ListPatch:
-    """The elements that a list must and must not contain; other elements are left alone."""
+    """The elements that a list must and must not contain. Other elements are left unchanged."""
 
     append: tuple[str, ...]
     subtract: tuple[str, ...]
@@ -77,7 +77,7 @@ UNMANAGED_DESCRIPTION = (
 
 @runtime_checkable
 class HasDeclaredConfigs(Protocol):
-    """A body that declares configs, of any kind."""
+    """The capability of bodies that declare configs."""
 
     @property
     def configs(self) -> Mapping[str, ConfigValue]:
@@ -114,10 +114,10 @@ def parse_config_values(
 
 
 def _with_hidden_secret(key: str, config_value: ConfigValue, catalog: Catalog) -> ConfigValue:
-    """Return the value. If the cluster could hide it, add the same value as a secret.
+    """Return the value and, if the cluster could hide it, the same value as a secret.
 
-    The cluster could hide the value of any key that is missing from the catalog. In a scope in which Kafka
-    accepts unknown keys and hides their values, every value from a secret reference is also kept as a secret.
+    A cluster can hide the value of a key that is not in the catalog. In a scope that accepts unknown keys and
+    hides their values, every value from a secret reference is also kept as a secret.
     """
     if not isinstance(config_value, Value):
         return config_value
@@ -215,14 +215,14 @@ def _parse_scalar(
 
 @lru_cache(maxsize=4096)  # most topics of a project declare the same values
 def _parse_plain(type_name: str, text: str) -> Value | None:
-    """Parse a literal string for a key of a known type. Return None if the value needs a complete check."""
+    """Parse a literal string for a key of this type. Return None if the value needs the full check."""
     if type_name in ("PASSWORD", "LIST") or not text.isascii() or len(text) > _MAX_BYTES:
         return None
     return None if _explain_type_mismatch(text, type_name) else Value(text)
 
 
 def as_secret(config_value: Value, *, doubtful: bool = False) -> Secret:
-    """Return the value as a secret that is not hashed yet. List elements are joined into one string.
+    """Return the value as a secret without a hash. List elements are joined into one string.
 
     doubtful: whether only the cluster can tell if the value is sensitive.
     """
@@ -241,7 +241,7 @@ def is_secrecy_unknown(key: str, config_value: ConfigValue, catalog: Catalog) ->
 
 
 def warn_literal_secret(resource: str, key: str, place: SourcePosition | None = None) -> Diagnostic:
-    """Return the warning for a secret that a manifest contains in plain text."""
+    """Return the warning about a secret in plain text in a manifest."""
     return warning(
         LITERAL_SECRET,
         "Secret in a manifest",
@@ -308,14 +308,14 @@ def _parse_elements(resource: str, key: str, raw: Any) -> tuple[tuple[str, ...],
 
 
 def to_config_text(raw: Any) -> str:
-    """Return a YAML scalar as a string that Kafka accepts, with booleans in lower case."""
+    """Return a YAML scalar as a string for Kafka, with booleans in lower case."""
     if isinstance(raw, bool):
         return str(raw).lower()
     return raw if isinstance(raw, str) else str(raw)
 
 
 def join_elements(value: JsonValue) -> str:
-    """Return a config value as a string that Kafka accepts. List elements are joined with commas."""
+    """Return a config value as a string for Kafka. List elements are joined with commas."""
     return ",".join(value) if isinstance(value, list | tuple) else str(value)
 
 
@@ -323,9 +323,9 @@ _INTEGER_BITS = {"SHORT": 16, "INT": 32, "LONG": 64}
 
 
 def _explain_type_mismatch(text: str, type_name: str) -> str | None:
-    """Describe the values that a type accepts.
+    """Describe the values that a type accepts, or return None if the type accepts ``text``.
 
-    Return None if the type accepts ``text`` (ConfigDef.parseType).
+    The types are those of ConfigDef.parseType.
     """
     text = text.strip()
     if type_name == "BOOLEAN":
@@ -360,17 +360,15 @@ _UNSET = Unset()
 def dump_config_values(config_values: Mapping[str, ConfigValue], catalog: Catalog) -> dict[str, JsonValue]:
     """Convert each value to JSON: a string, list elements, ``{append, subtract}``, a secret's hash, or null.
 
-    The value of an unknown key is also hashed, because the cluster could hide the value. A list patch is
-    never hashed: Kafka accepts patches only for known lists, and the values of these lists are visible.
-
-    If the state has a hash of the same value, the result contains that hash. If the secrets are not hashed
-    yet, the hash is empty.
+    The value of an unknown key is hashed as well, because the cluster could hide it. A list patch is never
+    hashed, because Kafka accepts patches only for known lists, whose values are visible. A hash of the same
+    value in the state is reused. Before secrets are hashed, the hash is empty.
     """
     return {key: _dump_value(key, config_value, catalog) for key, config_value in config_values.items()}
 
 
 def bind_config_values(json: JsonObject) -> dict[str, ConfigValue]:
-    """Read values from the JSON of `dump_config_values`. The resulting secrets have hashes, but no values."""
+    """Convert the result of `dump_config_values` back to values. The secrets have hashes, but no values."""
     return {key: _bind_value(value) for key, value in json.items()}
 
 

@@ -1,4 +1,4 @@
-"""The common part of kinds whose resources consist of configs: diff, operations, ownership, and edits."""
+"""The base class of kinds whose resources consist of configs."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -65,7 +65,7 @@ ConfigMap = Annotated[dict[str, Any], RawText(may_be_secret=True)]
 
 
 class ConfigsSpec(BaseModel):
-    """The common fields of specs that declare configs. Subclasses say which keys ``configs`` can have."""
+    """The common fields of specs that declare configs. Subclasses define the keys of ``configs``."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     configs: ConfigMap = {}
@@ -78,7 +78,7 @@ class ConfigsSpec(BaseModel):
 
 
 def make_configs_field(scope: ConfigScope) -> Any:
-    """Return the field ``configs`` of a spec, with the known keys in the schema for editors."""
+    """Return the field ``configs`` of a spec. The schema for editors contains the known keys."""
     return Field({}, description=CONFIGS_DESCRIPTION, json_schema_extra=make_schema_extra(scope))
 
 
@@ -96,9 +96,9 @@ class ConfigsBody:
 
 
 class ConfigsKind(ABC):
-    """Base class of kinds whose resources consist of configs. Every change is an update (see `Kind`).
+    """The base class of kinds whose resources consist of configs. Every change is an update (see `Kind`).
 
-    Subclasses define the name, the spec and the record, and say where the live configs are.
+    Subclasses define the name, the spec and the record, and find the live configs.
     """
 
     name: str
@@ -106,7 +106,7 @@ class ConfigsKind(ABC):
     record: type[OwnedRecord]
     config_scope: ConfigScope
     first_reason = Reason.CHANGED
-    """The reason for changes of a resource that was never applied."""
+    """The reason for the changes of a resource that was never applied."""
 
     @abstractmethod
     def parse(self, name: str, spec: BaseModel) -> tuple[ConfigsBody, tuple[SpecProblem, ...]]:
@@ -115,11 +115,11 @@ class ConfigsKind(ABC):
     def parse_configs(
         self, name: str, configs: Mapping[str, Any]
     ) -> tuple[dict[str, ConfigValue], tuple[SpecProblem, ...]]:
-        """Return values by Kafka's keys, and problems with paths relative to ``spec``."""
+        """Return the config values by key, and problems with paths relative to ``spec``."""
         return parse_config_values(f"{self.name}/{name}", configs, self.catalog)
 
     def make_body(self, spec: ConfigsSpec, values: Mapping[str, ConfigValue]) -> ConfigsBody:
-        """Return the body of a spec whose configs have these values."""
+        """Return the body of a spec that declares these config values."""
         return ConfigsBody(values, spec.unmanagedConfigs == "remove", spec.lifecycle.adopt)
 
     @abstractmethod
@@ -139,7 +139,7 @@ class ConfigsKind(ABC):
         """Return the record of owned configs."""
 
     def to_config_resource(self, name: str) -> ConfigResource:
-        """Return the Kafka config resource of the resource with this name."""
+        """Return the Kafka config resource with the configs of the resource ``name``."""
         return ConfigResource(self.config_scope, name)
 
     def list_undeletable_keys(self, name: str) -> frozenset[str]:
@@ -152,7 +152,7 @@ class ConfigsKind(ABC):
         return load_catalog(self.config_scope)
 
     def select(self, name: str, body: object | None, owned: OwnedRecord | None) -> Selections:
-        """Select the declared and owned keys, and all other overrides of the resource."""
+        """Select the declared and owned keys, and all overrides of the resource."""
         body = narrow_optional(body, ConfigsBody)
         keys = frozenset(body.configs if body else ()) | frozenset(get_applied(owned))
         return self.select_configs(ConfigQuery(self.to_config_resource(name), keys, overrides=True))
@@ -197,7 +197,7 @@ class ConfigsKind(ABC):
         return Difference(change, record, configs.unmanaged, tuple(diagnostics), drifted=drifted)
 
     def build_live_configs(self, name: str, entries: Mapping[str, ConfigEntry]) -> LiveConfigs:
-        """Return the live configs of a resource in the form that a diff needs."""
+        """Return the live configs of a resource as the diff expects them."""
         return LiveConfigs(
             f"{self.name}/{name}",
             entries,
@@ -207,7 +207,7 @@ class ConfigsKind(ABC):
         )
 
     def _diff_undeclared(self, resource: ResourceId, configs: ConfigDiff) -> Difference:
-        """Return the difference of an orphan: an update that resets the owned keys."""
+        """Return the difference of an orphan: remove the overrides of the owned keys."""
         fields = self._assess_fields(configs)
         return Difference(Change(resource, Action.UPDATE, Reason.ORPHANED, find_highest_risk(fields), fields))
 
@@ -253,7 +253,7 @@ class ConfigsKind(ABC):
     def divide_into_stages(
         self, fields: Sequence[FieldChange], entries: Mapping[str, ConfigEntry]
     ) -> Sequence[Sequence[FieldChange]]:
-        """Divide fields into stages, each of which becomes one atomic operation."""
+        """Divide field changes into stages. Each stage becomes one atomic operation."""
         return group_by_occurrence(fields)
 
     def merge_ownership(
@@ -314,7 +314,7 @@ class ConfigsKind(ABC):
         return render_declared_configs(change.fields)
 
     def is_same_value(self, path: SpecPath, text: str, value: JsonValue) -> bool:
-        """Return whether Kafka parses both strings to the same config value."""
+        """Return whether Kafka parses ``text`` and ``value`` to the same config value."""
         return isinstance(value, str) and self.catalog.is_same_value(str(path[-1]), text, value)
 
     def is_as_changed(self, name: str, before: object | None, after: object, change: Change) -> bool:

@@ -1,1 +1,1 @@
-"""Kafka in fleets: topics and dynamic configs as plain data, facts about them, and the audit rules."""
+"""Topics and dynamic configs in fleets: their JSON, facts about them, and audit rules."""

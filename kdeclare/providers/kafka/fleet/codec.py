@@ -1,7 +1,7 @@
-"""Convert the topics and dynamic configs of a whole cluster to canonical JSON and back to live state.
+"""Convert the topics and dynamic configs of a cluster to canonical JSON, and back to live state.
 
-If the configs of a topic or broker cannot be read, the object has an error instead of a body. The JSON does
-not contain leaders and in-sync replicas, because they change all the time.
+If configs cannot be read, the object has an error instead of a body. The JSON does not contain leaders and
+in-sync replicas, which change all the time.
 """
 
 import json
@@ -48,11 +48,11 @@ from kdeclare.providers.kafka.reassignment.placement_request import (
 
 _READ_ONLY_MODE = "read-only"
 _AT_ONCE = 5_000
-"""The number of resources whose configs are read together. This limits the memory of kdeclare."""
+"""The number of resources per request for configs, which limits the memory that kdeclare needs."""
 _INTERNAL_MARKER = '"internal":true'
-"""A string that occurs only in the bodies of internal topics, because JSON escapes quotes in values."""
+"""A string that only the bodies of internal topics contain, because JSON escapes quotes in values."""
 _LOST_ERRORS = ("NETWORK_EXCEPTION", "REQUEST_TIMED_OUT")
-"""The error codes for a cluster in which no broker responds."""
+"""The error codes if no broker responds."""
 
 
 def _refuse_to_place(
@@ -91,7 +91,7 @@ class _BrokerBody(TypedDict):
 
 
 class _TopicBody(_BrokerBody):
-    """A topic: its replicas in the order of partitions, and its in-flight reassignments by partition."""
+    """A topic: its replicas in partition order, and its in-flight reassignments by partition."""
 
     id: str
     partitions: list[list[int]]
@@ -161,12 +161,12 @@ class KafkaCodec:
         return key.key == CLUSTER_DEFAULT or key.key in {str(broker.id) for broker in state.cluster.brokers}
 
     def find_identity(self, key: LiveKey, live: LiveState) -> str | None:
-        """Return the topic id, or None for a broker config or for a topic without an id."""
+        """Return the topic id; None for broker configs and for topics without an id."""
         topic = live.get(KafkaState).topics.get(key.key) if key.sort == TOPIC else None
         return (topic.topic_id or None) if topic is not None else None
 
     def is_reported(self, key: LiveKey, body: str) -> bool:
-        """Return whether the object is a topic that is not internal. Broker configs are not reported."""
+        """Return whether reports contain the object: only topics that are not internal."""
         return key.sort == TOPIC and _INTERNAL_MARKER not in body
 
     def flatten_body(self, sort: str, body: JsonObject) -> Mapping[str, JsonValue]:
@@ -205,13 +205,13 @@ def _list_objects(
 def build_topic_object(
     topic: Topic, entries: Mapping[str, ConfigEntry], moves: Mapping[TopicPartition, Move]
 ) -> LiveObject:
-    """Return one topic in the form of snapshots. ``moves`` can contain the moves of the whole cluster."""
+    """Return one topic as in snapshots. moves: in-flight reassignments, also of other topics."""
     body = dump_live_topic(topic, entries, moves)
     return LiveObject(LiveKey(TOPIC, topic.name), body, facts=compute_topic_facts(topic, entries, moves))
 
 
 def build_broker_object(name: str, entries: Mapping[str, ConfigEntry]) -> LiveObject:
-    """Return the dynamic configs of one broker, or of the cluster-wide default, in the form of snapshots."""
+    """Return the dynamic configs of one broker, or of the cluster-wide default, as in snapshots."""
     resource = to_config_resource(BROKER_CONFIG, name)
     body = {"configs": dump_config_entries(resource, entries)}
     return LiveObject(LiveKey(BROKER_CONFIG, name), body, facts=compute_override_facts(resource, entries))
@@ -222,7 +222,7 @@ def _describe_configs(
 ) -> Iterator[tuple[ConfigResource, Configs | Fault]]:
     """Yield the configs of each resource, or a Fault, in order. Deleted resources are omitted.
 
-    If the cluster stops responding, the remaining resources get the same Fault without further requests.
+    If the cluster stops responding, all remaining resources get the same Fault.
     """
     lost_fault: Fault | None = None
     resources = iter(resources)
@@ -246,14 +246,14 @@ def _describe_batch(
 
 
 def explain_unreadable(fault: Fault) -> str:
-    """Return the error of an object whose configs the cluster refuses to describe."""
+    """Return the error text of an object whose configs the cluster refuses to describe."""
     reason = fault.message.strip().rstrip(".") or "no reason given"
     return f"The configs cannot be read: {reason} ({fault.error})."
 
 
 @cache
 def list_requested_keys(scope: ConfigScope) -> frozenset[str]:
-    """Return the keys whose inherited values are needed. Requests must name these keys."""
+    """Return the keys whose inherited values the diff needs. Requests must name these keys."""
     return frozenset(
         k for k, info in load_catalog(scope).keys.items() if info.is_list and info.mode != _READ_ONLY_MODE
     )
@@ -262,7 +262,7 @@ def list_requested_keys(scope: ConfigScope) -> frozenset[str]:
 def dump_live_topic(
     topic: Topic, entries: Mapping[str, ConfigEntry], moves: Mapping[TopicPartition, Move]
 ) -> JsonObject:
-    """Return one topic as plain data. ``moves`` can contain the moves of the whole cluster."""
+    """Return one topic as plain data. moves: in-flight reassignments, also of other topics."""
     body: dict[str, JsonValue] = {
         "id": topic.topic_id,
         "partitions": [list(partition.replicas) for partition in topic.partitions],
@@ -319,7 +319,7 @@ def _bind_move(move: _MoveBody) -> Move:
 
 
 def dump_config_entries(entity: ConfigResource, entries: Mapping[str, ConfigEntry]) -> JsonObject:
-    """Return the overrides of a resource, and the inherited values that the diff needs, as plain data."""
+    """Return the overrides of a resource, and the inherited values for the diff, as plain data."""
     own_source_, keys = get_own_source(entity), load_catalog(entity.scope)
     return {
         key: dict(_dump_entry(entry, own_source_))
@@ -331,8 +331,8 @@ def dump_config_entries(entity: ConfigResource, entries: Mapping[str, ConfigEntr
 def _is_relevant(key: str, entry: ConfigEntry, keys: Catalog) -> bool:
     """Return whether the diff needs an inherited value.
 
-    The diff needs inherited lists, because a list patch can subtract inherited elements. The diff also needs
-    values that the cluster hides, and keys whose type in the cluster differs from the catalog.
+    The diff needs inherited lists (a list patch can subtract inherited elements), values that the cluster
+    hides, and keys whose type in the cluster differs from the catalog.
     """
     info = keys.get(key)
     if entry.sensitive:
@@ -359,7 +359,7 @@ def _dump_entry(entry: ConfigEntry, resource_source: ConfigSource) -> Iterator[t
 def bind_config_entries(
     entity: ConfigResource, bodies: Mapping[str, _EntryBody]
 ) -> Mapping[str, ConfigEntry]:
-    """Return the config entries that `dump_config_entries` has written."""
+    """Convert the result of `dump_config_entries` back to config entries."""
     resource_source = get_own_source(entity)
     return {
         **_build_default_lists(resource_source),
@@ -372,10 +372,10 @@ _SCOPES_WITH_LISTS = {ConfigSource.TOPIC: ConfigScope.TOPIC, ConfigSource.BROKER
 
 @cache
 def _build_default_lists(resource_source: ConfigSource) -> Mapping[str, ConfigEntry]:
-    """Return the default values of list keys. Bodies omit these values, but list patches are based on them.
+    """Return the default values of list keys, which bodies omit but list patches need.
 
-    The result is empty for the cluster-wide default, because Kafka returns only its overrides. Resources of
-    all other types except topics and brokers have no lists that can be patched.
+    Return an empty mapping for the cluster-wide default, because Kafka returns only its overrides, and for
+    types without lists that can be patched.
     """
     scope = _SCOPES_WITH_LISTS.get(resource_source)
     if scope is None:

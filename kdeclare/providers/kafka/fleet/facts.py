@@ -1,8 +1,8 @@
-"""Facts about topics and broker configs: hashes that Spark compares to skip resources without differences.
+"""Facts about topics and broker configs: hashes with which Spark skips resources without differences.
 
-A fact is about the partition count, the replication factor, the topic id, or one config key. A fact about a
-key is a hash of its value, of all elements of its list, or of one element of its list. If the facts do not
-prove that a resource and its live object are equal, the audit compares them with the diff.
+There are facts about the partition count, the replication factor, the topic id, and each config key: a hash
+    of its value, of its whole list, or of one list element. If the facts do not prove that a resource and its
+    live object are equal, the audit computes the diff.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ from kdeclare.providers.kafka.operations.alter_configs import CLUSTER_DEFAULT
 def compute_topic_facts(
     topic: Topic, entries: Mapping[str, ConfigEntry], moves: Mapping[TopicPartition, Move]
 ) -> LiveFacts:
-    """Return the facts about one live topic. ``moves`` can contain the moves of the whole cluster."""
+    """Return the facts about one live topic. moves: in-flight reassignments, also of other topics."""
     facts = compute_override_facts(ConfigResource(ConfigScope.TOPIC, topic.name), entries)
     sizes = {_count_target_replicas(topic, n, moves) for n in range(len(topic.partitions))}
     present_facts = [*facts.has, _hash_count("partitions", len(topic.partitions))]
@@ -47,7 +47,7 @@ def compute_topic_facts(
 
 
 def compute_override_facts(entity: ConfigResource, entries: Mapping[str, ConfigEntry]) -> LiveFacts:
-    """Return the facts about the overrides that are set on the resource itself."""
+    """Return the facts about the overrides of a resource."""
     resource_source = get_own_source(entity)
     own_entries = {key: entry for key, entry in entries.items() if entry.source is resource_source}
     present_facts = [
@@ -62,10 +62,10 @@ def compute_declared_topic_facts(
     topic_id: str | None,
     configs: DeclaredFacts | None,
 ) -> DeclaredFacts | None:
-    """Return the facts about a declared topic, or None if the audit needs the diff.
+    """Return the facts about a declared topic, or None if the audit must compute the diff.
 
-    partitions, factor, topic_id: None if the value is not declared.
-    configs: the facts about the declared configs, or None if the audit needs the diff.
+    partitions, factor, topic_id: None if not declared.
+    configs: the facts about the declared configs, or None if the audit must compute the diff.
     """
     if configs is None:
         return None
@@ -86,10 +86,9 @@ def compute_declared_override_facts(
     *,
     remove_unmanaged: bool,
 ) -> DeclaredFacts | None:
-    """Return the facts about declared configs, or None if the audit needs the diff.
+    """Return the facts about declared configs, or None if the audit must compute the diff, as for secrets.
 
-    The audit needs the diff for secrets, for example.
-    owned: the values that were last applied, by key.
+    owned: the last applied values, by key.
     """
     required_facts: list[int] = []
     forbidden_facts: list[int] = []
@@ -120,10 +119,10 @@ def _hash_count(name: str, number: int) -> int:
 
 
 def _is_left_to_diff(scope: ConfigScope, key: str, config_value: ConfigValue) -> bool:
-    """Return whether the audit needs the diff for a declared value.
+    """Return whether the audit must compute the diff for a declared value.
 
-    This is the case for possible secrets, and for list patches that only subtract elements: if a key has no
-    override, no fact shows whether its inherited list contains an element.
+    This applies to possible secrets, and to list patches that only subtract elements: without an override, no
+        fact shows whether the inherited list contains an element.
     """
     if isinstance(config_value, Secret):
         return True
@@ -181,7 +180,7 @@ def _hash_key(key: str) -> int:
 
 TOPIC = "Topic"
 BROKER_CONFIG = "BrokerConfig"
-"""The types of live objects, which are also the names of the kinds."""
+"""The types of live objects. The kinds have the same names."""
 
 _CONFIGS = "configs."
 _UNKNOWN_KEY_MESSAGE = (
@@ -224,7 +223,7 @@ class ConfigAuditRules(AuditRules):
     def list_unmanaged(
         self, resource: ResourceId, names: Sequence[str], live: LiveState
     ) -> Iterator[UnmanagedField]:
-        """Yield the config keys in ``names`` with their overrides."""
+        """Yield the config keys in ``names`` with their live overrides."""
         if not names:
             return
         config_resource, entries = self.find_entries(resource, live)
@@ -235,12 +234,12 @@ class ConfigAuditRules(AuditRules):
             yield UnmanagedField(f"{_CONFIGS}{key}", find_override(live_configs, key))
 
     def is_set_by_others(self, path: str, desired: DesiredResource, owned: OwnedRecord | None) -> bool:
-        """Return whether another client set this config, because the config is neither declared nor owned."""
+        """Return whether another client set this config: whether the config is neither declared nor owned."""
         key = path.removeprefix(_CONFIGS)
         return key not in {path, *get_declared_configs(desired), *get_applied(owned)}
 
     def describe_pending(self, resource: ResourceId, unset: Sequence[str]) -> str | None:
-        """Return a note if a declared key is missing from the catalog, because the key may not exist."""
+        """Return a note if a declared key is not in the catalog, because the key may not exist."""
         keys = load_catalog(self.get_scope(resource))
         key_infos = (keys.get(path.removeprefix(_CONFIGS)) for path in unset if path.startswith(_CONFIGS))
         return None if all(key_infos) else _UNKNOWN_KEY_MESSAGE

@@ -1,4 +1,4 @@
-"""The field paths and labels of topics and broker configs in the history of a fleet."""
+"""The field paths and field names of topics and broker configs in the history of a fleet."""
 
 from collections.abc import Mapping
 
@@ -30,7 +30,7 @@ def flatten_body(body: JsonObject) -> Mapping[str, JsonValue]:
 
 
 def _split_item(path: str, item: JsonValue, main_field: str) -> dict[str, JsonValue]:
-    """Return the fields of an item by path. If the item has a main field, this field gets the item's path."""
+    """Return the fields of an item by path. The main field, if there is one, has the path of the item."""
     if not isinstance(item, dict) or main_field not in item:
         return {path: item}
     other_fields = {

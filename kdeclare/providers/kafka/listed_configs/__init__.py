@@ -1,1 +1,1 @@
-"""Groups and client metrics subscriptions: resources that consist of configs, which Kafka lists by name."""
+"""The kinds `GroupConfig` and `ClientMetrics`. Kafka lists the names of resources with such configs."""

@@ -41,7 +41,7 @@ Pattern = Annotated[str | None, RawText()]
 
 
 class ClientMatchSpec(BaseModel):
-    """Which clients push metrics: a regular expression for each attribute. All of them must match."""
+    """Which clients push metrics: a regular expression for each attribute. A client must match all of them."""
 
     model_config = _CLOSED
     client_id: Annotated[Pattern, Field(description="The client.id of the client.")] = None
@@ -108,7 +108,7 @@ class ClientMetricsRecord(ConfigsRecord):
 class ClientMetricsKind(ListedConfigsKind):
     """Client metrics subscriptions. ``metadata.name`` is the name of the subscription.
 
-    A subscription exists as long as one of its configs is set.
+    A subscription exists while at least one of its configs is set.
     """
 
     name = "ClientMetrics"
@@ -155,13 +155,13 @@ class ClientMetricsKind(ListedConfigsKind):
         owned: OwnedRecord | None,
         context: PlanContext,
     ) -> Difference:
-        """See `Kind`. Blanks and repeated attributes in the live ``match`` do not count as differences."""
+        """See `Kind`. Spaces and repeated attributes in the live ``match`` are not differences."""
         if desired is not None:
             desired = replace(desired, body=self._with_live_match(desired, live))
         return super().diff(resource, desired, live, owned, context)
 
     def _with_live_match(self, desired: DesiredResource, live: LiveState) -> ConfigsBody:
-        """Return the declared body. If the live ``match`` means the same, use it as the declared value."""
+        """Return the declared body. If the live ``match`` is equivalent, use it as the declared value."""
         body, name = desired.get_body(ConfigsBody), desired.id.name
         declared = body.configs.get(MATCH)
         override = find_override(self.build_live_configs(name, self.find_entries(name, live) or {}), MATCH)
@@ -176,15 +176,15 @@ class ClientMetricsKind(ListedConfigsKind):
         return ClientMetricsRecord(configs)
 
     def assess_field(self, action: Action, field: FieldChange) -> FieldChange:
-        """Return the field as safe: a subscription changes what clients report, not how they work."""
+        """Rate the field as safe: a subscription changes only which metrics clients report."""
         return with_risk(field, (Risk.SAFE, ""))
 
     def locate_field(self, path: str) -> Sequence[SpecPath]:
-        """Return the path in the spec of a config of the subscription."""
+        """Return the path of a config of the subscription in ``spec``."""
         return ((_SPEC_FIELDS.get(path.removeprefix("configs."), path),),)
 
     def find_edits(self, change: Change, declared: DeclaredFields) -> ManifestEdits:
-        """Return an edit for each changed field of the spec, and for each attribute of ``match``."""
+        """Return one edit for each changed field of the spec, and for each changed attribute of ``match``."""
         edits: list[SettingEdit] = []
         for field in change.fields:
             key = field.path.removeprefix("configs.")
@@ -202,7 +202,7 @@ class ClientMetricsKind(ListedConfigsKind):
         return _render_spec({field.path.removeprefix("configs."): field.after for field in change.fields})
 
     def is_same_value(self, path: SpecPath, text: str, value: object) -> bool:
-        """Return whether two durations are the same interval; other strings must be equal."""
+        """Return whether two strings are the same interval. Strings that are not durations must be equal."""
         if path != ("interval",) or not isinstance(value, str):
             return text == value
         return parse_amount(INTERVAL, text) == parse_amount(INTERVAL, value)
@@ -217,7 +217,7 @@ class ClientMetricsKind(ListedConfigsKind):
 
 
 def _render_spec(configs: Mapping[str, object]) -> list[str]:
-    """Return the lines of a spec. Overrides in the form of plans: list elements, or a string."""
+    """Return the lines of a spec for overrides in the form of plans: list elements, or a string."""
     metrics = configs.get(METRICS)
     lines = [f"metrics: [{', '.join(map(scalar, _to_elements(metrics)))}]"] if metrics else []
     match = _parse_match(configs.get(MATCH))
@@ -243,7 +243,7 @@ def _format_interval(milliseconds: str) -> str:
 
 
 def _edit_match(field: FieldChange) -> Iterator[SettingEdit]:
-    """Yield an edit for each attribute of the client match that the change sets or removes."""
+    """Yield one edit for each attribute of ``match`` that the change sets or removes."""
     before, after = _parse_match(field.before), _parse_match(field.after)
     for name in sorted({*before, *after}):
         old, new = before.get(name), after.get(name)
@@ -277,7 +277,7 @@ def _check_metrics(resource: str, metrics: Sequence[str]) -> Iterator[SpecProble
 
 
 def _check_match(resource: str, match: Mapping[str, str]) -> Iterator[SpecProblem]:
-    """Check the patterns for characters at which Kafka would split them."""
+    """Check that patterns contain no characters at which Kafka splits them."""
     for attribute, pattern in match.items():
         if not pattern.strip() or not {",", "="}.isdisjoint(pattern):
             reason = f"has the pattern '{pattern}', which is empty or contains ',' or '='."

@@ -1,6 +1,6 @@
 """Read the configs of groups and of client metrics subscriptions.
 
-The configs of topics and brokers are read with the rest of the cluster (`providers.kafka.collector`).
+`providers.kafka.collector` reads the configs of topics and brokers.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,16 +23,16 @@ from kdeclare.providers.kafka.port import (
 
 LISTED_SCOPES = (ConfigScope.GROUP, ConfigScope.CLIENT_METRICS)
 UNSUPPORTED = "UNSUPPORTED_VERSION"
-"""The error of brokers that cannot list a type."""
+"""The error if brokers cannot list the resources of a type."""
 
 NOT_PERMITTED = (GROUP_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED)
 
 
 @dataclass(frozen=True, slots=True)
 class ListedConfigsSelection:
-    """The groups and subscriptions whose configs are to be read.
+    """The groups and subscriptions whose configs a plan needs.
 
-    every: the types of which all resources with overrides are read.
+    every: the types of which to read all resources with overrides.
     """
 
     queries: Mapping[ConfigResource, ConfigQuery] = field(default_factory=dict)
@@ -51,10 +51,10 @@ class ListedConfigsSelection:
 class ListedConfigsState:
     """The configs of groups and subscriptions.
 
-    configs: all overrides, and the keys that were requested by name, by resource.
-    unreadable: the selected resources that the brokers refuse to describe, each with the reason.
-    listed: the resources that have overrides, of the types that were listed.
-    listing_faults: why the resources of a type could not be listed, by type.
+    configs: by resource, all overrides and the keys that were requested by name.
+    unreadable: the selected resources that brokers refuse to describe, each with the Fault.
+    listed: the resources with overrides, for the types that were listed.
+    listing_faults: by type, the Fault if its resources could not be listed.
     """
 
     configs: Mapping[ConfigResource, Configs] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class ListedConfigsState:
     listing_faults: Mapping[ConfigScope, Fault] = field(default_factory=dict)
 
     def find_configs(self, resource: ConfigResource) -> Configs:
-        """Return the configs of a resource; empty if it has none. Raises Fault if they cannot be read."""
+        """Return the configs of a resource; empty without overrides. Raises Fault if they cannot be read."""
         if resource in self.unreadable:
             raise self.unreadable[resource]
         return self.configs.get(resource, {})
@@ -74,7 +74,7 @@ def read_listed_configs(
 ) -> ListedConfigsState:
     """Read the selected configs. Raises Fault if the cluster does not respond.
 
-    counted: types whose resources are listed, although their configs are not selected.
+    counted: additional types whose resources are listed without reading their configs.
     """
     cluster = connections.get(KafkaConnection).cluster
     listed: set[ConfigResource] = set()
@@ -103,10 +103,10 @@ def read_listed_configs(
 def _describe(
     cluster: Cluster, queries: Mapping[ConfigResource, ConfigQuery]
 ) -> Mapping[ConfigResource, Configs | Fault]:
-    """Return the configs of each resource, or why the brokers refuse to describe them.
+    """Return the configs of each resource, or the Fault if brokers refuse to describe the resource.
 
-    Raises Fault if a request might succeed later. Each type is described in separate requests, because older
-    brokers know fewer types.
+    Raises Fault if a request might succeed later. Each type has its own request, because older brokers
+    support fewer types.
     """
     answers: dict[ConfigResource, Configs | Fault] = {}
     for scope in LISTED_SCOPES:
@@ -124,10 +124,10 @@ def _describe(
 def _read_expected(
     connections: Connections, selection: ListedConfigsSelection, expected: ExpectedObjects
 ) -> CollectResult:
-    """Read the selected configs. List all resources of their types if the plan counts unmanaged objects."""
+    """Read the selected configs. If the plan counts unmanaged objects, list all resources of the types."""
     counted = {resource.scope for resource in selection.queries} if expected.reads_all_names else ()
     return CollectResult(read_listed_configs(connections, selection, counted=counted))
 
 
 LISTED_CONFIGS = Collector(ListedConfigsSelection, read_listed_configs, read_expected=_read_expected)
-"""Reads these configs only if a plan selects them. So other projects need no permission for them."""
+"""The collector of groups and subscriptions. Plans without them need no permission to read them."""

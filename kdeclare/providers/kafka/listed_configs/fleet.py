@@ -1,4 +1,4 @@
-"""Groups and client metrics subscriptions in fleet snapshots and audits: one row for each with overrides."""
+"""Groups and client metrics subscriptions in fleet snapshots and audits: one object per resource."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Set
@@ -24,7 +24,7 @@ from kdeclare.providers.kafka.operations.alter_configs import KINDS_BY_SCOPE
 from kdeclare.providers.kafka.port import Configs
 
 _KINDS_BY_SCOPE = {scope: KINDS_BY_SCOPE[scope] for scope in LISTED_SCOPES}
-"""The type of live objects for each type of config resource, which equals the name of the kind."""
+"""The type of live objects for each type of config resource. The kinds have the same names."""
 _SCOPES_BY_KIND = {kind: scope for scope, kind in _KINDS_BY_SCOPE.items()}
 
 
@@ -39,7 +39,7 @@ def count_unmanaged_configs(state: ListedConfigsState, known: Set[str]) -> int:
 
 
 class ListedConfigsCodec:
-    """See `LiveCodec`. Reading takes one request per type (ListConfigResources), then DescribeConfigs."""
+    """See `LiveCodec`. Reading requires one ListConfigResources request per type, then DescribeConfigs."""
 
     name = "kafka-listed-configs"
     sorts = frozenset(_SCOPES_BY_KIND)
@@ -47,14 +47,14 @@ class ListedConfigsCodec:
     groups = False
     context: tuple[object, ...] = ()
     nouns: Mapping[str, tuple[str, str]] = {}
-    """Empty, because reports on a cluster do not count these objects."""
+    """Return an empty mapping, because reports on a cluster do not count these objects."""
     internal_marker: str | None = None
 
     def list_objects(self, connections: Connections) -> LiveListing:
         """Read all groups and subscriptions with overrides.
 
-        Raises Fault if the principal may not list them. A type that the brokers cannot list is recorded in
-        the system's data, so that only audits that declare such resources report it.
+        Raises Fault if the principal is not permitted to list them. If brokers cannot list a type, the
+        snapshot records this, so that audits report it only if a manifest declares such a resource.
         """
         state = read_listed_configs(connections, ListedConfigsSelection(every=frozenset(LISTED_SCOPES)))
         for fault in state.listing_faults.values():
@@ -63,7 +63,7 @@ class ListedConfigsCodec:
         return LiveListing({"unlisted": sorted(state.listing_faults)}, _list_objects(state))
 
     def decode(self, system: str, objects: Iterable[tuple[LiveKey, str]]) -> ListedConfigsState:
-        """Return the configs of these resources."""
+        """Return the live configs from the JSON of groups and subscriptions."""
         configs: dict[ConfigResource, Configs] = {}
         for (kind, name), text in objects:
             resource = to_listed_resource(kind, name)
@@ -80,11 +80,11 @@ class ListedConfigsCodec:
         return resource in state.configs or resource.scope in state.listing_faults
 
     def find_identity(self, key: LiveKey, live: LiveState) -> str | None:
-        """Return None: these resources have no identity that could change."""
+        """Return None: groups and subscriptions have no ids."""
         return None
 
     def is_reported(self, key: LiveKey, body: str) -> bool:
-        """Return True: Kafka sets no such configs itself."""
+        """Return True, because Kafka itself sets no configs of groups and subscriptions."""
         return True
 
     def flatten_body(self, sort: str, body: JsonObject) -> Mapping[str, JsonValue]:
@@ -92,7 +92,7 @@ class ListedConfigsCodec:
         return flatten_body(body)
 
     def format_field_name(self, sort: str, path: str) -> str | None:
-        """Return None: configs have the same names as in plans."""
+        """Return None, because reports name configs as plans do."""
         return None
 
 

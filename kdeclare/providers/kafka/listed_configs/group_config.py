@@ -63,7 +63,7 @@ class GroupConfigKind(ListedConfigsKind):
     def parse_configs(
         self, name: str, configs: Mapping[str, Any]
     ) -> tuple[dict[str, ConfigValue], tuple[SpecProblem, ...]]:
-        """See `ConfigsKind`. Blanks around values are removed."""
+        """See `ConfigsKind`. Leading and trailing spaces in values are removed."""
         values, problems = super().parse_configs(name, configs)
         return {key: _strip_blanks(value) for key, value in values.items()}, problems
 
@@ -85,10 +85,10 @@ class GroupConfigKind(ListedConfigsKind):
 
 
 def _strip_blanks(value: ConfigValue) -> ConfigValue:
-    """Return the value without blanks around it.
+    """Return the value without leading and trailing spaces.
 
-    Brokers accept such blanks, but the group coordinator then ignores the configs of the group, and the group
-    is not listed (docs/kafka-observed.md).
+    Brokers accept a value with such spaces, but then the group coordinator ignores the configs of the group,
+    and the group is not listed (docs/kafka-observed.md).
     """
     if isinstance(value, Value) and isinstance(value.value, str) and value.value != value.value.strip():
         return replace(value, value=value.value.strip())

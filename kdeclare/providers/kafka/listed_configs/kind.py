@@ -1,4 +1,4 @@
-"""The common part of `GroupConfig` and `ClientMetrics`: live configs, names, exports, and audits."""
+"""The base class of `GroupConfig` and `ClientMetrics`."""
 
 from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence, Set
@@ -32,10 +32,11 @@ from kdeclare.providers.kafka.port import ConfigQuery
 
 
 class ListedConfigsKind(ConfigsKind):
-    """Base class of kinds for groups and client metrics subscriptions.
+    """The base class of kinds for groups and client metrics subscriptions.
 
-    noun, plural: the display names of the objects.
-    Every name counts as existing, because Kafka stores configs for names that nothing uses yet.
+    noun, plural: the display names of the resources.
+
+    A resource with any name counts as existing: Kafka also stores configs for names that are not used yet.
     """
 
     first_reason = Reason.DECLARED
@@ -50,14 +51,14 @@ class ListedConfigsKind(ConfigsKind):
 
     @abstractmethod
     def name_permission(self, name: str) -> str:
-        """Return the permission for reading the configs of a resource."""
+        """Return the permission that reading the configs of a resource requires."""
 
     def select_configs(self, query: ConfigQuery) -> Selections:
         """See `ConfigsKind`."""
         return (ListedConfigsSelection({query.resource: query}),)
 
     def find_entries(self, name: str, live: LiveState) -> Mapping[str, ConfigEntry] | None:
-        """Return the live configs; empty if Kafka stores none."""
+        """Return the live configs; empty if nothing is set."""
         return live.get(ListedConfigsState).configs.get(self.to_config_resource(name), {})
 
     def diff(
@@ -68,7 +69,7 @@ class ListedConfigsKind(ConfigsKind):
         owned: OwnedRecord | None,
         context: PlanContext,
     ) -> Difference:
-        """See `Kind`. A resource that the principal may not see is left unchanged and stays owned."""
+        """See `Kind`. If the configs of a resource cannot be read, it is left unchanged and stays owned."""
         state = live.get(ListedConfigsState)
         fault = self._find_fault(resource.name, state)
         if fault is not None:
@@ -76,14 +77,14 @@ class ListedConfigsKind(ConfigsKind):
         return super().diff(resource, desired, live, owned, context)
 
     def _find_fault(self, name: str, state: ListedConfigsState) -> Fault | None:
-        """Return why the configs of a resource were not read; None if they were read."""
+        """Return the Fault if the configs of a resource could not be read; otherwise None."""
         config_resource = self.to_config_resource(name)
         if config_resource in state.configs:
             return None
         return state.unreadable.get(config_resource) or state.listing_faults.get(self.config_scope)
 
     def find_proven_fields(self, change: Change, evidence: Evidence) -> Set[str]:
-        """Return an empty set: each change of a key is one operation, which proves it."""
+        """Return an empty set, because each field change is one operation that proves it."""
         return frozenset()
 
     def select_every(self) -> Selections:
@@ -91,7 +92,7 @@ class ListedConfigsKind(ConfigsKind):
         return (ListedConfigsSelection(every=frozenset({self.config_scope})),)
 
     def list_live(self, live: LiveState) -> Collection[str]:
-        """Return the names of all resources that have overrides. Raises Fault if some cannot be read."""
+        """Return the names of all resources with overrides. Raises Fault if some of them cannot be read."""
         state = live.get(ListedConfigsState)
         if self.config_scope in state.listing_faults:
             fault = state.listing_faults[self.config_scope]

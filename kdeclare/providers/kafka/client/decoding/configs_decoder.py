@@ -1,9 +1,8 @@
 """Decode only the requested entries of DescribeConfigs responses.
 
-A full description of a topic has about 35 entries. A plan needs only the few entries that are set on the
-topic itself. The remaining entries usually have the same bytes for every topic of a response, so they are not
-decoded. Instead, the decoder compares many entries at once with the bytes of an earlier topic, and skips the
-entries if they are equal.
+The full description of a topic has about 35 entries, but a plan needs only the few that are overrides. The
+bytes of most other entries are the same for every topic in a response. The decoder therefore compares many
+entries at once with the bytes of an earlier topic, and skips the entries that are equal.
 """
 
 import sys
@@ -54,7 +53,7 @@ _MAX_ENTRIES = 2000
 """The maximum number of entries in a template. A topic has about 35 entries, a broker about 350."""
 
 _MAX_VARIANTS = 8
-"""The maximum number of known overrides per key. Comparing more overrides takes longer than decoding."""
+"""The maximum number of overrides to remember per key. Comparing more overrides is slower than decoding."""
 
 _TYPES = {7: ConfigType.LIST, 9: ConfigType.PASSWORD}
 """org.apache.kafka.common.requests.DescribeConfigsResponse.ConfigType"""
@@ -71,7 +70,7 @@ class DescribeConfigsResult:
 
 
 class _Synonym(NamedTuple):
-    """One synonym of a config entry, with kafka-python's field names. The first synonym takes precedence."""
+    """One synonym of a config entry. Field names are those of kafka-python."""
 
     name: str
     value: str | None
@@ -89,9 +88,9 @@ class _DecodedEntry(NamedTuple):
 def decode_configs(
     response: Any, queries: Mapping[ConfigResource, ConfigQuery]
 ) -> list[DescribeConfigsResult]:
-    """Decode a response to ``queries``, from bytes or from kafka-python's objects.
+    """Decode a DescribeConfigs response to ``queries``, from bytes or from kafka-python's objects.
 
-    Raises MalformedResponse for an invalid response, or if a resource in the response was not requested.
+    Raises MalformedResponse if the response is invalid or contains a resource that was not requested.
     """
     if isinstance(response, RawResponse):
         return decode_all(lambda: _decode_bytes(response.body, queries))
@@ -99,10 +98,10 @@ def decode_configs(
 
 
 def _find_value_beneath(key: str, source: ConfigSource, synonyms: Iterable[Any]) -> str | None:
-    """Return the value that a config would have without the override on the broker's id.
+    """Return the value that applies to a broker without the override on this broker.
 
-    Return None if there is no such override or no such value. Synonyms with different keys are ignored,
-    because their units can differ.
+    Return None if there is no override or no other value. Synonyms with different keys are ignored, because
+    their units can differ.
     """
     if source is not ConfigSource.BROKER:
         return None
@@ -153,13 +152,14 @@ def _decode_bytes(
 
 
 class _EntryTemplate:
-    """The entries of an earlier resource, used to recognize equal entries of the next resource.
+    """The entries of an earlier resource, for recognizing equal entries of the next resource.
 
-    chunks: the bytes of each entry. joined: all chunks concatenated. starts[i]: the offset of the i-th chunk
-    in ``joined``; the last item is the length of ``joined``. variants[i]: the overrides that
-    earlier resources had instead of the i-th entry, each with its bytes. Many resources set the same value.
+    chunks: the bytes of each entry.
+    joined: the concatenated chunks.
+    starts: the offset of each chunk in ``joined``, followed by the length of ``joined``.
+    variants: for each entry, the overrides of other resources and their bytes.
 
-    A resource with more than `_MAX_ENTRIES` entries is decoded without a template, to save memory.
+    Resources with more than `_MAX_ENTRIES` entries are decoded without a template, to save memory.
     """
 
     def __init__(self, own_source: ConfigSource) -> None:
@@ -249,7 +249,7 @@ class _EntryTemplate:
         return selected, pos
 
     def _replace_entry(self, position: int, entry: _DecodedEntry, chunk: bytes) -> None:
-        """Replace an override in the template with the inherited entry, which is more common."""
+        """Replace an override in the template with the inherited entry, which most resources have."""
         self._entries[position] = entry
         self._chunks[position] = chunk
         self._rebuild_index()
@@ -262,7 +262,6 @@ class _EntryTemplate:
     def _collect_from(
         self, first_position: int, keys: frozenset[str], overrides: bool, selected: dict[str, ConfigEntry]
     ) -> None:
-        """Add the requested entries of the template, from ``first_position`` on, to ``selected``."""
         for key in keys:
             position = self._positions.get(key, -1)
             if position >= first_position:

@@ -1,4 +1,4 @@
-"""Decode CreateTopics responses, and skip the configs that they contain for every topic (KIP-525).
+"""Decode CreateTopics responses without the configs of each topic (KIP-525).
 
 kafka-python takes 0.05 ms per topic to decode these configs, and kdeclare does not use them.
 """
@@ -28,14 +28,14 @@ _MIN_TOPIC_BYTES = 28
 _MIN_CONFIG_BYTES = 6
 
 _MAX_KNOWN_BLOCKS = 4
-"""The maximum number of known config blocks. The topics of one plan have few distinct config blocks."""
+"""The maximum number of config blocks to remember. The topics of one plan have few different blocks."""
 
 _NO_ID = UUID(int=0)
 
 
 @dataclass(frozen=True, slots=True)
 class CreatedTopic:
-    """The result for one topic. The id is empty if the request failed or was only validated."""
+    """The result for one topic. The id is empty if the topic was not created."""
 
     name: str
     topic_id: str
@@ -59,7 +59,7 @@ def decode_created_topics(response: Any) -> list[CreatedTopic]:
 
 
 def _decode_bytes(data: bytes) -> Iterable[CreatedTopic]:
-    """Decode version 7 of the response."""
+    """Decode a CreateTopics response of version 7."""
     count, pos = read_count(data, 4, _MIN_TOPIC_BYTES)  # after throttle_time_ms
     known_blocks: list[bytes] = []
     for _ in range(count):
@@ -74,10 +74,9 @@ def _decode_bytes(data: bytes) -> Iterable[CreatedTopic]:
 
 
 def _skip_configs(data: bytes, start: int, known_blocks: list[bytes]) -> int:
-    """Return the position after a topic's configs.
+    """Return the position after the configs of a topic.
 
-    known_blocks: the config bytes of earlier topics. If the topic has the same bytes, they are skipped as a
-    whole.
+    known_blocks: the bytes of the configs of earlier topics. Equal bytes are skipped at once.
     """
     for block in known_blocks:
         if data.startswith(block, start):

@@ -1,12 +1,10 @@
-"""Undecoded responses, and functions that read Kafka's flexible wire format (KIP-482).
+"""Raw responses, and functions that read Kafka's flexible wire format (KIP-482).
 
-These functions decode the responses that kafka-python decodes slowly. The header of a request determines the
-class that decodes the response. The header classes below select `RawResponse` for the versions that
-kdeclare's decoders support, and kafka-python's own class for all other versions.
-
-Each ``read_`` function returns the value and the position after the value. No function reads beyond the end
-of the data: each length and item count is compared with the number of remaining bytes. The cost of decoding
-is therefore at most proportional to the size of the response.
+kdeclare itself decodes some responses, because kafka-python decodes them slowly. The request classes below
+return a `RawResponse` for the versions that kdeclare decodes, and kafka-python's own class for all other
+versions.
+Each ``read_`` function returns the value and the position after the value. Lengths and counts are checked
+against the remaining bytes, so a malformed response cannot cause large allocations.
 """
 
 import struct
@@ -23,11 +21,11 @@ _MAX_UVARINT_BYTES = 5  # 5 bytes encode 32 bits
 
 
 class MalformedResponse(ValueError):
-    """The bytes are not a response of the expected version. kdeclare's decoders raise no other error."""
+    """The bytes are not a valid response of the expected version."""
 
 
 def decode_all(decode: Callable[[], Iterable[T]]) -> list[T]:
-    """Return all items that ``decode`` yields. For invalid bytes, raise only MalformedResponse."""
+    """Return all items that ``decode`` yields. Raises only MalformedResponse if the bytes are invalid."""
     try:
         return list(decode())
     except MalformedResponse:
@@ -53,7 +51,7 @@ def read_uvarint(data: bytes, pos: int) -> tuple[int, int]:
 
 
 def read_count(data: bytes, pos: int, min_item_bytes: int) -> tuple[int, int]:
-    """Read the length of a compact array; 0 for null. ``min_item_bytes``: the minimum size of an item."""
+    """Read the length of a compact array; 0 for null. min_item_bytes: the minimum size of one item."""
     size, pos = read_uvarint(data, pos)
     count = max(0, size - 1)
     if count * min_item_bytes > len(data) - pos:
@@ -65,7 +63,7 @@ def read_count(data: bytes, pos: int, min_item_bytes: int) -> tuple[int, int]:
 
 
 def read_string(data: bytes, pos: int) -> tuple[str | None, int]:
-    """Read a compact nullable string. The first number is the length plus one, or 0 for null."""
+    """Read a compact nullable string: the length plus one (0 for null), then the UTF-8 bytes."""
     size, pos = read_uvarint(data, pos)
     if size == 0:
         return None, pos
@@ -85,7 +83,7 @@ def skip_string(data: bytes, pos: int) -> int:
 
 
 def skip_tags(data: bytes, pos: int) -> int:
-    """Return the position after the tagged fields, which kdeclare's decoders do not use."""
+    """Return the position after the tagged fields."""
     count, pos = read_uvarint(data, pos)
     for _ in range(count):
         _, pos = read_uvarint(data, pos)
@@ -97,7 +95,7 @@ def skip_tags(data: bytes, pos: int) -> int:
 
 
 def require_end(data: bytes, pos: int) -> None:
-    """Raise MalformedResponse unless the response ends after its tagged fields."""
+    """Raise MalformedResponse unless only tagged fields follow until the end of the response."""
     pos = skip_tags(data, pos)
     if pos != len(data):
         raise MalformedResponse(f"{len(data) - pos} bytes follow the end of the response")
@@ -109,7 +107,7 @@ METADATA_VERSIONS = frozenset({11, 12, 13})
 
 
 class RawResponse:
-    """The undecoded body of a response. kafka-python requires the attribute ``throttle_time_ms``."""
+    """The bytes of a response. kafka-python requires the attribute ``throttle_time_ms``."""
 
     __slots__ = ("body", "throttle_time_ms", "version")
 

@@ -1,7 +1,7 @@
-"""The catalog of Kafka's config keys, with their types and defaults, and how each key can be changed.
+"""The catalog of Kafka's config keys: types, defaults, and how each key can be changed.
 
 `scripts/generate_catalog.py` reads the keys from a running broker and writes `topic.json` and `broker.json`.
-The catalog is used for offline checks only. Data from a live cluster takes precedence over the catalog.
+The catalog is for offline checks: data from a live cluster takes precedence.
 """
 
 import json
@@ -22,9 +22,9 @@ class KeyInfo:
     """One config key.
 
     type: the name of the ConfigDef.Type.
-    default: the key's own default; None if the key has no default.
-    mode: for a topic key, ``topic``. For a broker key, ``read-only``, ``per-broker``, ``per-listener`` (set
-        on a broker id, with a listener prefix) or ``cluster-wide``.
+    default: the default of the key itself; None if there is no default.
+    mode: for a topic key, ``topic``. For a broker key, ``read-only``, ``cluster-wide``, ``per-broker``, or
+        ``per-listener`` (only for one broker, with a listener prefix).
     """
 
     type: str
@@ -56,7 +56,7 @@ class Catalog:
 
     @property
     def can_hide_unknown_keys(self) -> bool:
-        """Whether Kafka accepts unknown keys and hides their values."""
+        """Whether resources of this scope accept unknown keys, whose values Kafka hides."""
         return self.scope is ConfigScope.BROKER
 
     def get(self, key: str) -> KeyInfo | None:
@@ -87,17 +87,16 @@ class Catalog:
         return "password" in key.lower() or any(key.lower().endswith(f".{name}") for name in secrets)
 
     def get_default_elements(self, key: str) -> tuple[str, ...]:
-        """Return the default elements of a key.
+        """Return the default elements of a list key.
 
-        APPEND and SUBTRACT on an unset key start from these elements (KIP-339).
+        If the key is unset, APPEND and SUBTRACT start from these elements (KIP-339).
         """
         info = self.get(key)
         return split_list(info.default) if info and info.default else ()
 
     def normalize(self, key: str, text: str) -> str:
-        """Return the canonical form of a value.
-
-        Kafka returns parsed values in DescribeConfigs, not the original strings.
+        """Return a value in the form in which DescribeConfigs returns it, which can differ from the original
+        string.
         """
         info = self.get(key)
         try:
@@ -112,7 +111,7 @@ class Catalog:
             return text
 
     def is_same_value(self, key: str, a: str, b: str) -> bool:
-        """Return whether Kafka reads two strings as the same value."""
+        """Return whether two strings are the same value for Kafka."""
         return a == b or self.normalize(key, a) == self.normalize(key, b)
 
 
@@ -123,7 +122,7 @@ def split_list(text: str) -> tuple[str, ...]:
 
 @cache
 def load_catalog(scope: ConfigScope) -> Catalog:
-    """Return the catalog of one scope. Each catalog file is read only once."""
+    """Return the catalog of one scope. The file is read only once."""
     text = files(__name__).joinpath(f"{scope.lower()}.json").read_text()
     keys = {
         name: KeyInfo(item["type"], item["default"], item["mode"])

@@ -1,6 +1,7 @@
-"""Editor help for config keys: descriptions, and allowed values if there are only a few.
+"""Descriptions and allowed values of config keys, for editors.
 
-Brokers do not report allowed values, so this module lists them for editors. Kafka itself validates values.
+Brokers do not report allowed values, so this module contains them. kdeclare does not check values against
+them; Kafka does.
 """
 
 import json
@@ -38,7 +39,7 @@ _LISTENER_PREFIXED = tuple(f".{key}" for key in _CHOICES if key.startswith(("sas
 
 
 def list_choices(catalog: Catalog, key: str) -> tuple[str, ...]:
-    """Return the allowed values of a key, or of its list elements; empty if there are more than a few."""
+    """Return the allowed values of a key or of its list elements; empty if there are too many to list."""
     info = catalog.get(key)
     if info is None:
         return ()
@@ -62,10 +63,10 @@ _MODE_NOTES = {
 
 
 def make_schema_extra(scope: ConfigScope) -> Callable[[JsonSchemaValue], None]:
-    """Return a ``json_schema_extra`` hook that adds a property for each config key that can be declared.
+    """Return a ``json_schema_extra`` hook that adds a property for each known config key.
 
-    The schema still allows other keys, because newer brokers can have more keys. The catalog is read only
-    when a schema is built.
+    The schema allows other keys too, because newer brokers can have more keys. The catalog is read only when
+    a schema is built.
     """
 
     def add(schema: JsonSchemaValue) -> None:
@@ -80,7 +81,7 @@ def make_schema_extra(scope: ConfigScope) -> Callable[[JsonSchemaValue], None]:
 
 
 def render_key_docs(catalog: Catalog, key: str) -> str:
-    """Return the description, type and default of a key, and where to declare the key.
+    """Return the description, type and default of a key, and where the key can be declared.
 
     Raises KeyError for a key that cannot be declared.
     """
@@ -119,7 +120,7 @@ def _list_schema_choices(catalog: Catalog, key: str, info: KeyInfo) -> list[str 
 
 @cache
 def load_meanings(scope: ConfigScope) -> Mapping[str, str]:
-    """Return a short description of each key of a scope that can be declared. The file is read only once."""
+    """Return a short description of each key that can be declared in a scope. The file is read only once."""
     meanings_by_scope: dict[str, dict[str, str]] = json.loads(
         files(__package__).joinpath("meanings.json").read_text()
     )

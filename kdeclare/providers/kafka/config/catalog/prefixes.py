@@ -1,8 +1,8 @@
 """Prefixes of broker config keys: ``listener.name.<listener>.``, followed by ``<mechanism>.`` for SASL keys.
 
-Brokers accept and store any key with such a prefix, but read only the keys that Kafka documents for the
-prefix (AbstractConfig.valuesWithPrefixOverride, SaslChannelBuilder, SocketServer). The listener and the
-mechanism must be in lower case, because brokers never read a key with an upper-case prefix.
+Brokers accept and store any key with such a prefix, but use only the keys that Kafka documents for the prefix
+(AbstractConfig.valuesWithPrefixOverride, SaslChannelBuilder, SocketServer). Listener and mechanism must be in
+lower case: brokers never use a key whose prefix contains upper-case letters.
 """
 
 import re
@@ -21,10 +21,7 @@ _MECHANISM_INDEPENDENT = ("sasl.enabled.mechanisms", "sasl.mechanism.")
 
 
 def strip_prefix(key: str, catalog_keys: Collection[str]) -> str | None:
-    """Return the key of ``catalog_keys`` that ``key`` sets for one listener.
-
-    Returns None if Kafka does not document ``key``.
-    """
+    """Return the catalog key that ``key`` sets for one listener; None if Kafka documents no such key."""
     match = _LISTENER.fullmatch(key)
     if match is None or match["prefix"] != match["prefix"].lower():
         return None
@@ -43,7 +40,7 @@ def _is_mechanism_specific(base_key: str) -> bool:
 
 
 def split_prefix(key: str) -> Iterator[tuple[str, str]]:
-    """Yield each way to split ``key`` into a lower-case prefix and a key, the shortest prefix first."""
+    """Yield each way to split ``key`` into a lower-case prefix and a key, shortest prefix first."""
     match = _LISTENER.fullmatch(key)
     if match is None:
         return
