@@ -4,7 +4,7 @@ import sys
 
 
 def run() -> None:
-    """Import the command line and run it. Ctrl-C during the import has the same effect as later."""
+    """Run the command line. Ctrl-C has the same effect while modules are imported as it has later."""
     try:
         from kdeclare.cli.main import run as run_command
 

@@ -32,7 +32,7 @@ def find_java(environment: Mapping[str, str] | None = None) -> str:
 
 
 def get_installed_java(environment: Mapping[str, str] | None = None) -> Java:
-    """Return the ``java`` that `find_java` finds, with its version. Starts Java.
+    """Return the ``java`` that `find_java` finds, with its version. Runs ``java -version``.
 
     Raises the same errors as `find_java`.
     """
@@ -52,7 +52,7 @@ def get_installed_java(environment: Mapping[str, str] | None = None) -> Java:
 
 
 def parse_major_version(text: str) -> int | None:
-    """Return the major version in the output of ``java -version``, or None. ``"1.8.0_402"`` is version 8."""
+    """Return the major version from the output of ``java -version``, or None. ``1.8.0_402`` is version 8."""
     match = re.search(r'version "(?:1\.)?(\d+)', text)
     return int(match.group(1)) if match else None
 

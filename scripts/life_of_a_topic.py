@@ -53,10 +53,9 @@ _MANY = 200
 
 
 class Trace:
-    """A recorder for the functions and values that hold the topic."""
+    """Records functions that return the topic, and the types of values that contain the topic."""
 
     def __init__(self) -> None:
-        """Start with empty records."""
         self.functions: dict[CodeType, str] = {}
         self.values: dict[type, None] = {}
         self.naming: dict[CodeType, None] = {}
@@ -64,7 +63,7 @@ class Trace:
         self.over = False
 
     def watch(self, frame: FrameType, event: str, returned: object) -> None:
-        """Handle each call and each return in a thread (see `sys.setprofile`)."""
+        """Record the values that functions of kdeclare return. A profile function (see `sys.setprofile`)."""
         code = frame.f_code
         if event not in ("call", "return") or not code.co_filename.startswith(str(ROOT / "kdeclare")):
             return
@@ -88,7 +87,7 @@ class Trace:
 
 
 def values_in(value: object) -> Iterator[object]:
-    """Yield the value and the items of a list or mapping, if they are dataclasses of kdeclare."""
+    """Yield the instances of kdeclare dataclasses among a value and, for a list or mapping, its items."""
     items = value.values() if isinstance(value, Mapping) else value if isinstance(value, tuple | list) else ()
     for item in (value, *list(items)[:_MANY]):
         if (
@@ -127,7 +126,7 @@ def find_marks(value: object, depth: int = _DEEP) -> Iterator[str]:
 
 
 def trace(servers: str) -> Trace:
-    """Apply the manifest and record the calls."""
+    """Apply the manifest of the topic, and record the functions and values that the topic passes through."""
     from kdeclare.cli.main import main
 
     found = Trace()
@@ -152,7 +151,7 @@ def trace(servers: str) -> Trace:
 
 
 def describe(found: Trace) -> str:
-    """Render the section of the page."""
+    """Render the section of docs/ARCHITECTURE.md about the life of a topic."""
     by_file: dict[str, list[str]] = {}
     for code, name in found.functions.items():
         file = os.path.relpath(code.co_filename, ROOT / "kdeclare")
@@ -180,7 +179,7 @@ def _summarize(value: type) -> str:
 
 
 def main(arguments: list[str]) -> None:
-    """Write the section to the page."""
+    """Trace the topic, and write the section to docs/ARCHITECTURE.md."""
     text = PAGE.read_text(encoding="utf-8")
     head, _, rest = text.partition(BEGIN)
     tail = rest.partition(END)[2]

@@ -1,4 +1,4 @@
-"""Print the sizes of the code: modules and lines per layer, siblings per folder, cycles, upward imports.
+"""Print figures about the code: modules and lines per layer, large folders, and import cycles.
 
     python -m scripts.structure [FOLDER]
 
@@ -26,7 +26,7 @@ def find_modules(root: Path) -> dict[str, Path]:
 
 
 def find_imports(modules: dict[str, Path]) -> "nx.DiGraph[str]":
-    """Build the graph of top-level imports, without imports that are only for type checkers."""
+    """Build the graph of top-level imports. Imports that are only for type checkers are omitted."""
     graph: nx.DiGraph[str] = nx.DiGraph()
     graph.add_nodes_from(modules)
     for name, file in modules.items():
@@ -82,7 +82,7 @@ def _listed_imports(root: Path) -> int:
 
 
 def main(root: Path) -> None:
-    """Print all sizes."""
+    """Print the figures."""
     modules = find_modules(root)
     lines = {name: count_lines(file) for name, file in modules.items()}
     by_layer: dict[str, list[int]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""Helpers for tests of providers: an engine without files, injected faults, and the contract test suite."""
+"""Helpers for tests of providers: an in-memory engine, fault injection, and the contract test suite."""
 
 import pytest
 

@@ -21,17 +21,17 @@ _Call = TypeVar("_Call", bound="Call")
 
 
 class Crash(BaseException):
-    """Simulates a crash. Not a subclass of Exception, so that no code handles the crash by mistake."""
+    """Simulates a crash. Not a subclass of Exception, so that no ``except Exception`` catches it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request that reached, or was about to reach, the system.
+    """One request to the system, as the test log records it.
 
     method: the name of the method, or the operation type. items: the items of the request, as strings, in
         order.
-    outcome: ``done``, ``failed`` (the whole request), ``lost`` (before any effect), ``unanswered``
-        (after the effect), ``crashed before`` or ``crashed after``.
+    outcome: ``done``, ``failed`` (the whole request), ``lost`` (timed out before any effect), ``unanswered``
+        (timed out after the effect), ``crashed before`` or ``crashed after`` (the effect).
     """
 
     method: str
@@ -87,7 +87,7 @@ class FaultPlan(Generic[_System]):
     def fail(
         self, fault: Fault, *, nth: int | None = 1, method: str | None = None, item: str | None = None
     ) -> None:
-        """Make one item, or the whole request, fail with ``fault`` and without an effect."""
+        """Make one item, or the whole request, fail with ``fault`` before it has any effect."""
         rule = FaultRule[_System](nth, method, item)
         if item is None:
             rule.before = _make_fault_factory(fault)
@@ -104,7 +104,7 @@ class FaultPlan(Generic[_System]):
         item: str | None = None,
         fault: Fault = TIMED_OUT,
     ) -> None:
-        """Raise a fault with an unknown outcome, either before or after the effect."""
+        """Make a request time out, either before or after its effect."""
         self._add_raise(_make_fault_factory(fault), after_effect, nth, method, item)
 
     def crash(
@@ -115,7 +115,7 @@ class FaultPlan(Generic[_System]):
         method: str | None = None,
         item: str | None = None,
     ) -> None:
-        """Raise `Crash`, either before or after the effect."""
+        """Raise `Crash`, either before or after the effect of a request."""
         self._add_raise(Crash, after_effect, nth, method, item)
 
     def run_before(
@@ -162,7 +162,7 @@ def run_request(
     answer_request: Callable[[Mapping[str, Fault]], _Answer],
     open_system: Callable[[], _System],
 ) -> _Answer:
-    """Answer a request or raise an injected fault, and log the request in ``calls``.
+    """Execute a request with the injected faults, and log the request in ``calls``.
 
     answer_request: executes the request, given the faults to return for single items.
     open_system: returns the system, for callbacks that simulate a change by another client.
@@ -196,10 +196,10 @@ def _fail(calls: list[_Call], call: _Call, error: BaseException, when: str) -> N
 
 @dataclass
 class FaultyOperations:
-    """Intercepts the execution of operation types: logs the requests and injects faults.
+    """Intercepts the execution of operations, to log the requests and inject faults.
 
-    The class does not access the system, so it also works with a real system. ``Call.method`` is the
-    operation type, and ``Call.items`` are the resources.
+    This also works with a real system. In the log, ``Call.method`` is the operation type, and ``Call.items``
+    are the resources.
     """
 
     faults: FaultPlan[None] = field(default_factory=FaultPlan)

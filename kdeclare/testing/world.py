@@ -1,4 +1,4 @@
-"""The engine for one project in tests, without files or a command line."""
+"""An engine for tests, which applies the resources of one project without files or a command line."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -45,7 +45,7 @@ NO_OPTIONS = PlanOptions()
 
 
 class TestClock:
-    """A clock that advances only when it is called: by 1 ms for `now`, and by the given time for `sleep`."""
+    """A clock that advances only when it is used: `now` adds 1 ms, and `sleep` adds the given time."""
 
     __test__ = False
 
@@ -77,9 +77,11 @@ class Secrets:
         value = self.values.get(secret.reference or "")
         if value is None or not is_hash_of(secret.secret, value):
             detail = (
-                f"The secret '{secret.reference}' is not in the test's secrets, or has a different value."
+                f"The secret '{secret.reference}' is not in 'secrets' of the test, or has a different value."
             )
-            raise KdeclareError(error("secret-changed", "A secret has changed", detail))
+            raise KdeclareError(
+                error("secret-changed", "Secret has changed", detail, hint="Correct 'secrets' of the test.")
+            )
         return value
 
 
@@ -100,17 +102,14 @@ def declare(
 def seal_desired(
     declared: Sequence[DesiredResource], state: State | None = None, key_id: str | None = None
 ) -> tuple[DesiredResource, ...]:
-    """Return the resources with the hashes of their secrets, which plans require."""
+    """Return the resources with hashes of their secrets, which are required for planning."""
     return hash_secrets(
         declared, state.resources if state else {}, SecretHasher("test", key_id), report_nothing
     )
 
 
 def require_consistent(plan: Plan) -> Plan:
-    """Assert that the plan displays exactly the changes that its operations make, and return the plan.
-
-    Plan files must meet the same condition.
-    """
+    """Assert that the plan displays exactly the changes that its operations make, and return the plan."""
     assert not list(find_inconsistencies(plan)), list(find_inconsistencies(plan))
     return plan
 
@@ -159,7 +158,7 @@ class World:
         return seal_desired(declared, self.store.read(), self.key_id)
 
     def plan_as_read_back(self, *declared: DesiredResource, scope: PlanScope | None = None) -> Plan:
-        """Return the plan after converting bodies to plain data and back, as fleets do."""
+        """Return the plan, after converting all bodies to plain data and back as fleet audits do."""
         request = self._build_request(declared, scope or PlanScope())
         read_back = (replace(d, body=_read_back(d)) for d in request.desired)
         request = replace(request, desired=tuple(read_back))
@@ -168,7 +167,7 @@ class World:
     def apply(
         self, *declared: DesiredResource, scope: PlanScope | None = None, **options: Any
     ) -> ApplyResult:
-        """Recover, plan and apply, like ``kdeclare apply``."""
+        """Recover open runs, then plan and apply, like ``kdeclare apply``."""
         self.recover()
         return self.run(self.plan(*declared, scope=scope), **options)
 

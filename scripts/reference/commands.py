@@ -1,4 +1,4 @@
-"""Generate the reference of the command line from the application itself."""
+"""Generate the reference of all commands from their definitions."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields
@@ -30,7 +30,7 @@ def commands_page() -> str:
 
 
 def _sections(app: Any, shared: Collection[tuple[str, str]]) -> Iterator[str]:
-    """Yield the heading of each help group, and its commands."""
+    """Yield a heading for each group of ``kdeclare --help``, followed by the commands of the group."""
     for group in HELP_GROUPS:
         yield f"## {group}"
         for name, command in app.commands.items():
@@ -40,7 +40,7 @@ def _sections(app: Any, shared: Collection[tuple[str, str]]) -> Iterator[str]:
 
 
 def _commands(commands: Mapping[str, Any], words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yield the commands with the words that call them. Groups of commands are omitted."""
+    """Yield each command and the words to call it. Groups, which only contain commands, are omitted."""
     for name, command in commands.items():
         subcommands = getattr(command, "commands", {})
         is_group = subcommands and not command.invoke_without_command
@@ -90,7 +90,7 @@ def _meaning(param: Any) -> str:
 
 
 def _block(block: str) -> str:
-    """Render a block of the epilog. The first line of the block is the heading."""
+    """Render a block of the epilog of a help text. The first line of the block is the heading."""
     first, _, rest = block.strip("\n").partition("\n")
     lines = [line.removeprefix("  ") for line in rest.splitlines()]
     return f"{first}\n\n{fence(chr(10).join(lines))}"

@@ -45,13 +45,13 @@ PRINTED_BY = {
 
 
 def documents_page() -> str:
-    """Render all documents, with the commands that print them and their top-level fields."""
+    """Render the schema of each JSON document, and name the commands that print the document."""
     names = sorted(file.name.removesuffix(_ENDING) for file in SCHEMAS.glob(f"*{_ENDING}"))
     return page(
         "JSON documents",
-        "With `--format json`, a command prints one document. Each document has a JSON Schema (2020-12), "
-        "and tests validate the documents. `format_version` changes if programs that read the document must "
-        "change.",
+        "With `--format json`, a command prints one JSON document. Each type of document has a JSON Schema "
+        "(2020-12), and tests validate documents against it. `format_version` changes if programs that read "
+        "the document have to be adapted.",
         *(_document(name) for name in names),
     )
 

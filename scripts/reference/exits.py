@@ -6,14 +6,14 @@ from scripts.reference.markdown import code, page, table
 
 
 def exits_page() -> str:
-    """Render all exit codes."""
+    """Render the page of exit codes."""
     return page(
         "Exit codes",
         table(
             ("code", "name", "meaning"),
             ((code(int(c)), code(c.name), EXIT_CODE_MEANINGS[c]) for c in ExitCode),
         ),
-        "`--help` of a command lists its exit codes. If there are several reasons, the most severe applies: "
-        "an error before a denial, and a denial before changes. [Errors and exit codes]"
-        "(../errors.md#exit-codes) lists each case with its test.",
+        "The help of each command lists its exit codes. If several exit codes apply, the command returns the "
+        "code for the most severe reason: errors are more severe than denials, and denials are more severe "
+        "than changes. [Errors and exit codes](../errors.md#exit-codes) lists each case with its test.",
     )

@@ -8,11 +8,11 @@ from scripts.reference.markdown import code, prose, table
 
 Schema = Mapping[str, Any]
 _LEFT_OUT = ("Reference",)
-"""Every number and boolean also accepts a reference. The page describes references only once."""
+"""Types that the tables omit. A reference is accepted wherever a number or a boolean is accepted."""
 
 
 def fields_table(schema: Schema, link: Mapping[str, str]) -> str:
-    """Render the properties of an object. link: the links to the sections of definitions, by name."""
+    """Render a table of the fields of an object. link: links to the sections about other objects, by name."""
     required = schema.get("required", ())
     rows = (
         (code(name), _type(found, link), _default(found, name in required), _told(found))
@@ -55,7 +55,7 @@ def _type(schema: Schema, link: Mapping[str, str]) -> str:
 
 
 def _types(schema: Schema, link: Mapping[str, str]) -> Iterator[str]:
-    """Render the alternatives of a field. Null is omitted if it is the default of an optional field."""
+    """Yield the types and the constant values that a field accepts."""
     if "$ref" in schema:
         name = _name(schema)
         if name not in _LEFT_OUT:

@@ -51,7 +51,7 @@ def _shown(parameter: inspect.Parameter) -> str:
 
 
 def _default(value: object) -> str:
-    """Return the source code of a default, because ``repr`` could show values of this environment."""
+    """Return a default as source code, because its ``repr`` could contain environment variables."""
     if inspect.isfunction(value):
         return value.__name__
     if dataclasses.is_dataclass(value):
@@ -60,7 +60,7 @@ def _default(value: object) -> str:
 
 
 def _without_metadata(value: Any, field: "dataclasses.Field[Any]") -> Any:
-    """Return the type of a field without annotations for pydantic, which contain addresses of functions."""
+    """Return the type of a field without pydantic metadata, which contains memory addresses."""
     return field.type if isinstance(field.type, str) else get_type_hints(value)[field.name]
 
 
@@ -80,7 +80,7 @@ def _value(name: str, value: Any) -> str:
 _ALIASES = {
     "Confirm": "Shows the plan and the notices of the preceding recovery, and returns whether to continue."
 }
-"""The descriptions of names that are not classes, because Python does not store their docstrings."""
+"""The descriptions of type aliases. Python does not store docstrings of type aliases."""
 
 
 def _head(value: Any) -> tuple[str, ...]:

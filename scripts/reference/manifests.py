@@ -19,10 +19,10 @@ def manifests_page() -> str:
     link = {name: f"#{name.lower()}" for name in own} | {n: f"#{k.lower()}" for k, n in names.items()}
     return page(
         "Manifests",
-        "This page has the content of `kdeclare schema`. A manifest is a YAML document with "
-        "`apiVersion: kdeclare/v1`, `kind`, `metadata` and `spec`; a file may contain several. Unknown "
-        "fields are errors. A number or boolean can be given as `${var.NAME}`, `${env.NAME}` or "
-        "`${file.PATH}`.",
+        "This page describes the fields in the JSON Schema that `kdeclare schema` prints. A manifest is a "
+        "YAML document with `apiVersion: kdeclare/v1`, `kind`, `metadata` and `spec`. A file may contain "
+        "several manifests. Unknown fields are errors. Instead of a number or a boolean, a manifest can "
+        "contain a reference: `${var.NAME}`, `${env.NAME}` or `${file.PATH}`.",
         "## metadata",
         fields_table(whole["Metadata"], link),
         *(_section(f"## {kind}", whole[name], link) for kind, name in names.items()),

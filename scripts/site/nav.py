@@ -28,18 +28,18 @@ _NAV: Mapping[str, Sequence[str]] = {
     ),
     "Project": ("CONTRIBUTING", "CHANGELOG"),
 }
-"""The pages by heading. A pattern matches all pages that are not listed, so new pages are included."""
+"""The pages by heading. A pattern stands for all matching pages that are not listed by name."""
 
 _LISTS: Mapping[str, str] = {
     _DECISIONS: "docs/decisions/*",
     _EXAMPLES: "examples/*/README",
     _CASES: "tests/cases/*/README",
 }
-"""The pages that list all pages of one type, by pattern."""
+"""Index pages, each with a pattern for the pages that it lists."""
 
 
 def with_nav(root: Path, name: str, text: str) -> str:
-    """Return the content of a page with navigation entries, which the file does not contain."""
+    """Return the text of a page with the navigation entries appended."""
     if name == START:
         return text + "".join(_tree(root, heading, names) for heading, names in _NAV.items())
     return text + (_tree(root, "", (_LISTS[name],)) if name in _LISTS else "")

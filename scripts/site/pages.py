@@ -1,4 +1,4 @@
-"""Replace links to folders by links to the README pages of the folders."""
+"""Replace links to folders with links to the README pages of the folders."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ _LINK = re.compile(r"\]\((?P<target>[^)#:\s]+)\)")
 
 
 def with_pages(folder: Path, text: str) -> str:
-    """Return the content of a page with resolved links. folder: the folder of the page."""
+    """Return the text of a page with links to README pages. folder: the folder of the page."""
 
     def led_on(link: re.Match[str]) -> str:
         target = link["target"].rstrip("/")

@@ -1,8 +1,8 @@
 """The contract that every provider must meet, as a pytest suite.
 
 Subclass `ProviderContract` in your test module, in a class whose name starts with ``Test``. Define the
-provider, a method that creates an empty system, and three sets of resources. Every test creates its own
-systems, so use systems that start quickly: fakes, or real systems that run inside the test.
+provider, methods that create, connect to and read a system, and three sets of resources. Every test creates
+its own systems, so use systems that start quickly: fakes, or real systems that run inside the test.
 
 The docstring of each test is a promise of kdeclare to the users of the provider. If the test fails, kdeclare
 cannot keep this promise.
@@ -24,13 +24,13 @@ class ProviderContract(ManifestPromises, RunPromises, FaultPromises, SecretPromi
     before: the resources that are declared first. after: the resources that are declared second. From
         ``before`` to ``after``, each kind should have one resource that is created, one that is updated and
         one that is deleted. All secrets should change.
-    elsewhere: some resources of ``after`` in a third form, as changed by another client in the meantime. Each
-        resource differs from ``before`` and from ``after``.
+    elsewhere: some resources of ``after``, as another client might have changed them. Each of these resources
+        differs from its form in ``before`` and in ``after``.
     secrets: the values of references to secrets, by reference: ``{"${env.TOKEN}": "any text"}``.
-    actions: exactly the actions that changes between ``before`` and ``after`` have. Set this attribute only
-        if the kinds do not have all actions. For example, objects that always exist, such as brokers, are
-        neither created nor deleted. If deletions cannot be undone, add a second class without deletions to
-        show that all other changes are rolled back.
+    actions: the actions of the changes from ``before`` to ``after``. Set this attribute only if the kinds do
+        not support all actions. For example, objects that always exist, such as brokers, are neither created
+        nor deleted. If deletions cannot be undone, add a second class without deletions to show that all
+        other changes are rolled back.
 
     If the system acknowledges a write before it shows the write, override `make_clock`, too. Work that
     continues after a request (a `Completion`) does not require a different clock.

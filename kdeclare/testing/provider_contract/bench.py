@@ -1,4 +1,4 @@
-"""The test bench (a system and a project), and the hooks that a provider implements for the suite."""
+"""The test bench (a system and a project), and the methods that a test of a provider overrides."""
 
 import re
 import threading
@@ -68,7 +68,7 @@ class Bench:
 
 
 class ContractBase:
-    """The shared part of the suite: the attributes and hooks of `ProviderContract`, and benches."""
+    """The base class of the contract tests, with the attributes and methods that subclasses override."""
 
     provider: ClassVar[Provider]
     before: ClassVar[Sequence[Declared]]
@@ -88,8 +88,8 @@ class ContractBase:
     def dump(self, system: object) -> JsonValue:
         """Return everything in a system that users can see, as plain data.
 
-        The result after a rollback must equal the result before the run. Leave out values that a rollback
-        cannot restore, such as ids and times.
+        Tests compare the content before a run with the content after its rollback. Omit values that a
+        rollback cannot restore, such as ids and times.
         """
         raise NotImplementedError
 
@@ -101,15 +101,15 @@ class ContractBase:
         """
         return TestClock()
 
-    # Steps of the tests.
+    # Steps that the tests share.
 
     @pytest.fixture
     def make_bench(self, tmp_path: Path) -> Callable[[], Bench]:
-        """A function that creates a system with its own project."""
+        """Fixture: a function that creates a system with its own project."""
         return self.start_benches(tmp_path)
 
     def start_benches(self, folder: Path) -> Callable[[], Bench]:
-        """Return a function that creates a system with its own project, in a new subfolder of ``folder``."""
+        """Return a function that creates a system with its own project in a new subfolder of ``folder``."""
         benches: list[Bench] = []
 
         def make() -> Bench:
@@ -137,7 +137,7 @@ class ContractBase:
         return as_object(self._resolve(spec))
 
     def _resolve(self, value: JsonValue) -> JsonValue:
-        """Resolve the references of a value, as loading manifests does."""
+        """Resolve the references in a value in the same way as the manifest loader."""
         if isinstance(value, str) and value in self.secrets:
             return Referenced(self.secrets[value], value)
         if isinstance(value, str) and _REFERENCE.match(value):
@@ -170,7 +170,7 @@ class ContractBase:
         return self.dump(bench.system), owned
 
     def _check_recovery(self, bench: Bench, final_state: tuple[JsonValue, JsonValue]) -> None:
-        """Check that the next command recovers from the crash and reaches the same state."""
+        """Check that the command after a crash recovers and reaches the expected state."""
         for thread in threading.enumerate():
             if thread.name.startswith("apply"):
                 thread.join()  # a request in flight still arrives after the crash

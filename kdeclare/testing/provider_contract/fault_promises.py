@@ -21,10 +21,10 @@ CRASH_MOMENTS: tuple[CrashMoment, ...] = ("before", "after")
 
 
 class FaultPromises(ContractBase):
-    """Runs survive crashes and timeouts, and a refused item stops only operations that depend on it."""
+    """Runs survive crashes and timeouts, and a refused operation stops only operations that depend on it."""
 
     def test_killed_at_every_position_of_the_journal(self, make_bench: Callable[[], Bench]) -> None:
-        """Whenever the process dies, the next command recovers and reaches the same state."""
+        """If kdeclare crashes at any time, the next command recovers and reaches the same final state."""
         final_state = self._compute_final_state(make_bench)
         step, crashes = 0, [True]
         while any(crashes):
@@ -39,10 +39,7 @@ class FaultPromises(ContractBase):
         make_bench: Callable[[], Bench],
         final_state: tuple[JsonValue, JsonValue],
     ) -> bool:
-        """Kill a run at its n-th step and recover. Return False if the run had fewer steps.
-
-        The number of steps varies: operations that end at the same time share one line of the journal.
-        """
+        """Kill a run at the given step and recover. Return False if the run had fewer steps."""
         bench = self._apply_before(make_bench)
         bench.world.store.restart()
         bench.world.store.crash = memory_store.StoreCrash(step, moment, Crash())
@@ -103,7 +100,7 @@ class FaultPromises(ContractBase):
     # Batches.
 
     def test_batches_are_small_enough_and_name_nothing_twice(self, make_bench: Callable[[], Bench]) -> None:
-        """The size of batches does not change the result."""
+        """The batch size does not affect the final state."""
         final_state = self._compute_final_state(make_bench)
         for size in (1, 2, 1000):
             bench = self._apply_before(make_bench)
@@ -115,10 +112,10 @@ class FaultPromises(ContractBase):
                 assert len(set(call.items)) == len(call.items), "a request names an object twice"
         plan = self._apply_before(make_bench).plan(self._declare(self.after))
         items = [_identify(op) for op in plan.operations]
-        assert len(set(items)) == len(items), "two operations of one type act on the same object"
+        assert len(set(items)) == len(items), "two operations of the same type act on the same object"
 
     def test_a_refused_item_does_not_stop_its_batch(self, make_bench: Callable[[], Bench]) -> None:
-        """An item that another client has just created or deleted does not stop the rest of its batch."""
+        """If another client has just created or deleted an object of a batch, other items still succeed."""
         for declared in (self.before, ()):
             for method, items in self._find_batches(make_bench, declared).items():
                 bench, plan = self._plan_from_start(make_bench, declared)
@@ -138,10 +135,7 @@ class FaultPromises(ContractBase):
     def _find_batches(
         self, make_bench: Callable[[], Bench], declared: Sequence[Declared]
     ) -> Mapping[str, Sequence[str]]:
-        """Return, by operation type, the items of a request with several items.
-
-        Only types that create or delete objects are included.
-        """
+        """Return the items of a request with several items, for each type that creates or deletes objects."""
         bench, plan = self._plan_from_start(make_bench, declared)
         batched_types = {
             op.verb
@@ -157,15 +151,15 @@ class FaultPromises(ContractBase):
     def _plan_from_start(
         self, make_bench: Callable[[], Bench], declared: Sequence[Declared]
     ) -> tuple[Bench, Plan]:
-        """Plan the declared resources for an empty system. If there are none, plan to delete ``before``."""
+        """Plan to create the declared resources, or to delete ``before`` if no resources are declared."""
         bench = make_bench() if declared else self._apply_before(make_bench)
         return bench, bench.world.plan(*self._declare(declared), scope=ALLOW_ALL_DELETES)
 
 
 def find_dependent(plan: Plan, refused: Operation) -> set[str]:
-    """Return the operations of the refused type and resource, and all operations that depend on them.
+    """Return the ids of the refused operations and of all operations that depend on them.
 
-    A cleanup operation is included only if none of its predecessors began. Otherwise, a cleanup always runs.
+    A cleanup operation is included only if none of its predecessors began.
     """
     victims = {op.id for op in plan.operations if (op.verb, op.resource) == (refused.verb, refused.resource)}
     not_begun: set[str] = set()

@@ -27,21 +27,21 @@ from kdeclare.testing.world import declare
 
 
 class ManifestPromises(ContractBase):
-    """Specs are strict, bodies can be stored, and imported or edited manifests match the system."""
+    """Specs are strict, bodies can be stored, and imported or edited manifests match the live state."""
 
     def test_misspelt_fields_are_refused(self) -> None:
-        """A spec rejects unknown fields, so that typing errors are reported."""
+        """A spec rejects unknown fields, so that kdeclare reports misspelled fields."""
         for item in (*self.before, *self.after):
             with pytest.raises(ValidationError):
                 KINDS[item.kind].spec.model_validate({**self._resolve_spec(item.spec), "noSuchField": 1})
 
     def test_bodies_can_be_pickled(self) -> None:
-        """Bodies can be pickled, because Spark sends bodies to tasks."""
+        """Bodies can be pickled, so that Spark can send them to tasks."""
         for desired in self._declare((*self.before, *self.after)):
             assert pickle.loads(pickle.dumps(desired)) == desired, desired.id
 
     def test_bodies_read_back_have_the_same_diff(self, make_bench: Callable[[], Bench]) -> None:
-        """A body restored from plain data has the same diff, although its secrets are only hashes."""
+        """A body that was converted to plain data and back has the same diff, with hashes as secrets."""
         bench = self._apply_before(make_bench)
         for declared in (self.before, self.after):
             plain = bench.plan(self._declare(declared))
@@ -94,10 +94,7 @@ class ManifestPromises(ContractBase):
             assert not bench.world.plan(written, scope=scope).operations, files
 
     def _write_project(self, folder: Path) -> tuple[Project, Mapping[str, str]]:
-        """Write a project with the manifests of ``before``. Return the project and its environment variables.
-
-        The environment variables contain the values of secrets.
-        """
+        """Write a project with the manifests of ``before``, and return it with its environment variables."""
         file = folder / PROJECT_FILE
         file.write_text("apiVersion: kdeclare/v1\nkind: Project\nmetadata: {name: test}\nspec: {}\n")
         manifests = folder / MANIFESTS_FOLDER
@@ -115,7 +112,7 @@ class ManifestPromises(ContractBase):
 
 
 def _parse_number_keys(value: JsonValue) -> object:
-    """Convert numeric keys to integers, because JSON only has string keys."""
+    """Convert numeric keys to integers, because JSON has only string keys."""
     if isinstance(value, Mapping):
         return {int(key) if key.isdecimal() else key: _parse_number_keys(item) for key, item in value.items()}
     return [_parse_number_keys(item) for item in value] if isinstance(value, list) else value

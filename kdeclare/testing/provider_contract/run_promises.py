@@ -23,12 +23,12 @@ from kdeclare.testing.provider_contract.bench import (
 )
 
 _COMMAND_COUNT, _BETWEEN_COMMANDS_S = 3, 60.0
-"""The maximum number of commands until everything is cleaned up, and the time between two commands."""
+"""How many commands may run until everything is cleaned up, and the seconds between two commands."""
 _LEFT_OUT_STATUSES = (Status.STALE, Status.SKIPPED)
 
 
 class RunPromises(ContractBase):
-    """A second plan is empty, rollbacks restore everything, cleanups end, and stale plans are refused."""
+    """Tests of second plans, rollbacks, cleanups and stale plans."""
 
     def test_a_second_plan_is_empty(self, make_bench: Callable[[], Bench]) -> None:
         """A plan right after an apply has no changes and does not change ownership records."""
@@ -40,7 +40,7 @@ class RunPromises(ContractBase):
             assert not second_plan.ownership
 
     def test_operations_can_be_stored(self, make_bench: Callable[[], Bench]) -> None:
-        """The arguments of operations and inverses are equal after conversion to JSON and back."""
+        """Converting the arguments of operations and inverses to JSON and back does not change them."""
         bench = self._apply_before(make_bench)
         operations = bench.plan(self._declare(self.after)).operations
         assert operations, "'after' must change something"
@@ -72,14 +72,14 @@ class RunPromises(ContractBase):
         irreversible_resources = {op.resource for op in run.plan.operations if op.irreversible}
         problems = [d for d in rollback_result.plan.diagnostics if d.severity is not Severity.INFO]
         assert {d.resource for d in problems} <= set(map(str, irreversible_resources)), (
-            "only changes that cannot be undone are reported"
+            "a rollback must report only changes that cannot be undone"
         )
         if not irreversible_resources:
             assert self._read_state(bench) == before
             return
         restorable = (item for item in self.before if item.id not in irreversible_resources)
         assert all(self._is_as_declared(bench, item) for item in restorable), (
-            "a loss must not prevent other resources from being restored"
+            "a change that cannot be undone must not prevent the rollback of other resources"
         )
 
     def test_a_rollback_takes_away_what_a_run_created(self, make_bench: Callable[[], Bench]) -> None:
@@ -103,13 +103,13 @@ class RunPromises(ContractBase):
         assert {item.id: self._is_as_declared(bench, item) for item in changed} == states
 
     def _is_as_declared(self, bench: Bench, item: Declared) -> bool:
-        """Whether the live resource is as declared."""
+        """Whether the live resource matches its declaration."""
         scope = PlanScope(targets=frozenset({item.id}))
         other_world = self._make_world(bench.system)
         return not other_world.plan(*self._declare([item]), scope=scope).operations
 
     def _change_elsewhere(self, bench: Bench, resources: Sequence[Declared]) -> Sequence[Declared]:
-        """Adopt and change resources in another project, as another client would."""
+        """Change resources on behalf of another client, by applying them from another project."""
         result = self._make_world(bench.system).apply(*self._declare(resources))
         assert result.complete, result.results
         return resources
@@ -117,7 +117,7 @@ class RunPromises(ContractBase):
     # Cleanup.
 
     def test_what_a_run_left_is_cleaned_up(self, make_bench: Callable[[], Bench]) -> None:
-        """Later commands clean up after a run. Afterwards, the state contains no pending cleanup."""
+        """Later commands clean up after a run until the state contains no pending cleanup."""
         bench = self._apply_before(make_bench)
         assert bench.apply(self._declare(self.after)).complete
         for _ in range(_COMMAND_COUNT):
@@ -158,7 +158,7 @@ class RunPromises(ContractBase):
             assert self._is_as_declared(bench, item), "changes by other clients must be kept"
             stale_ids = {id_ for id_, r in result.results.items() if r.status is Status.STALE}
             assert stale_ids
-            assert stale_ids == changed_ids, "only operations whose view has changed are stale"
+            assert stale_ids == changed_ids, "only operations whose view has changed must be stale"
             assert all(r.is_good for r in result.results.values() if r.status not in _LEFT_OUT_STATUSES)
 
     def _find_changed(self, bench: Bench, operations: Sequence[Operation]) -> set[str]:
