@@ -1,1 +1,1 @@
-"""Benchmarks that compare kdeclare with the bare requests of the same work (see README.md)."""
+"""Benchmarks that compare kdeclare with programs that only send the same requests (see README.md)."""

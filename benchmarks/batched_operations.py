@@ -1,4 +1,4 @@
-"""Time and memory of a plan with thousands of operations that wait for each other, on the in-memory cluster.
+"""Measure the time and memory of a plan whose operations run one after another, on the in-memory cluster.
 
     python -m benchmarks.batched_operations [COUNT …]
 

@@ -20,7 +20,7 @@ their time on garbage collection.
 """
 
 _QUIET = 0.75
-"""The maximum number of cores that all idle brokers use together (half a core with 5,000 topics)."""
+"""Brokers count as idle if together they use fewer cores than this (half a core with 5,000 topics)."""
 _LIMIT_S = 180
 
 
@@ -32,7 +32,7 @@ class Bench:
     pids: tuple[int, ...] = ()
 
     def settle(self) -> None:
-        """Wait until the brokers are idle. Brokers continue to work long after their responses."""
+        """Wait until the brokers are idle, because they continue to work long after they have responded."""
         if not self.pids:
             time.sleep(10)
         limit = time.monotonic() + _LIMIT_S

@@ -37,7 +37,7 @@ _SEEN_S = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Times in seconds.
+    """The times of one round, in seconds.
 
     each: the time for each cluster alone.
     together: the time until all clusters have been read concurrently.
@@ -69,7 +69,7 @@ def clusters(count: int, topics: int) -> Iterator[Sequence[str]]:
 
 
 def measured(addresses: Sequence[str], topics: int, rounds: int) -> list[Round]:
-    """Read in processes that are already running, like Spark's workers after their first task."""
+    """Read the clusters from processes that already run, like Spark's workers after their first task."""
     spawned = multiprocessing.get_context("spawn")
     done = []
     with ExitStack() as stack:
@@ -91,7 +91,7 @@ def measured(addresses: Sequence[str], topics: int, rounds: int) -> list[Round]:
 
 
 def _collect(address: str, topics: int) -> float:
-    """Return the seconds to connect, read and encode one cluster as Arrow. Checks that all rows were read."""
+    """Connect to a cluster, read it, encode it as Arrow, check the number of rows, and return the seconds."""
     begun = time.perf_counter()
     with closing(connect(address, {}, timeout_s=_TIMEOUT_S)) as cluster:
         rows = read_live_rows(Connections(KafkaConnection(cluster)), address, {}, datetime.now(UTC))

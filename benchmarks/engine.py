@@ -1,4 +1,4 @@
-"""``python -m benchmarks.engine``: kdeclare compared with the bare kafka-python calls of the same jobs."""
+"""``python -m benchmarks.engine``: compare kdeclare with bare kafka-python calls that do the same."""
 
 import argparse
 import json
@@ -25,7 +25,7 @@ _ENDS = {DRIFT: 2}
 
 @dataclass
 class Round:
-    """One round for one size: a kdeclare process and a process with bare calls for each job."""
+    """One round: each job runs once with kdeclare and once with bare kafka-python calls."""
 
     bench: Bench
     folder: Path
@@ -36,29 +36,29 @@ class Round:
     bare: dict[str, Cost] = field(default_factory=dict)
 
     def warm_up(self) -> None:
-        """Warm up, because brokers are slow at first and Python compiles new modules."""
+        """Run unmeasured calls first, because new brokers are slow and Python compiles new modules."""
         self.raw("warm", 300, "create", "read", "alter", "delete")
 
     def raw(self, prefix: str, count: int, *steps: str) -> Cost:
-        """Run bare calls in a process when the brokers are idle."""
+        """Wait until the brokers are idle, and measure bare kafka-python calls in a new process."""
         self.bench.settle()
         arguments = ["benchmarks.raw", self.bench.bootstrap, prefix, str(count), *steps]
         return _told(run(arguments, self.folder, self.env), f"bare calls for {count:,}: {' '.join(steps)}")
 
     def kdeclare(self, job: str, *arguments: str) -> None:
-        """Measure a command when the brokers are idle."""
+        """Wait until the brokers are idle, and measure a command of kdeclare."""
         self.bench.settle()
         cost = run(["kdeclare", *arguments], self.folder / "project", self.env, _ENDS.get(job, 0))
         self.ours[job] = _told(cost, f"kdeclare for {self.count:,}: {job}")
 
     def bare_life(self) -> None:
-        """Create and delete the topics on a new cluster."""
+        """Measure the bare calls that create and delete the topics."""
         self.warm_up()
         self.bare[CREATE] = self.raw(self.prefix, self.count, "read", "create")
         self.bare[UNCREATE] = self.raw(self.prefix, self.count, "read", "delete")
 
     def whole_life(self) -> None:
-        """Run all jobs of kdeclare from creation to deletion, and the bare reads and alterations."""
+        """Measure all kdeclare commands from creation to deletion, and the bare calls that read and alter."""
         project = self.folder / "project"
         write_project(project, self.prefix, self.count, self.bench.bootstrap)
         self.warm_up()
@@ -86,7 +86,7 @@ def _told(cost: Cost, what: str) -> Cost:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One job at one size (medians over the rounds). writes_s: the time of the bare calls without reads."""
+    """The medians of one job over all rounds. writes_s: the seconds of the bare calls that write."""
 
     topics: int
     job: str
@@ -99,7 +99,7 @@ class Row:
 
 
 def measured(count: int, rounds: int, bootstrap: str | None) -> list[Row]:
-    """Measure all jobs at one size."""
+    """Measure all jobs with ``count`` topics."""
     done: list[Round] = []
     for number in range(rounds):
         with tempfile.TemporaryDirectory(prefix="kdeclare-benchmark-") as temporary:

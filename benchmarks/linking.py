@@ -1,4 +1,4 @@
-"""Time to link operations of two kinds that refer to each other, compared with sorting them by id.
+"""Measure the time to link operations by their footprints, relative to the time to sort the operations by id.
 
     python -m benchmarks.linking [COUNT …]
 
@@ -27,7 +27,7 @@ _OBJECT = "bench.object"
 
 @dataclass(frozen=True)
 class Touches(Arguments):
-    """The arguments of an operation, which contain its footprint."""
+    """Arguments that contain the footprint of their operation."""
 
     touches: tuple[FootprintEntry, ...]
 
@@ -45,7 +45,7 @@ class Step(UnknownOperationType):
 
 
 def operations(count: int) -> list[Operation]:
-    """Build this many operations, half of each kind."""
+    """Build ``count`` operations: one half creates objects, and the other half requires these objects."""
     made: list[Operation] = []
     for number in range(count // 2):
         name = f"object-{number:06}"
@@ -60,7 +60,7 @@ def operations(count: int) -> list[Operation]:
 
 
 def measure(count: int) -> str:
-    """Return a line of the table with the best of several alternating rounds."""
+    """Measure several rounds, and return a line of the table with the best times."""
     given = operations(count)
     linking, sorting, edges = [], [], 0
     for _ in range(_ROUNDS):

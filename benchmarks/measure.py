@@ -21,13 +21,13 @@ class Cost:
 
 
 def environment(cache: Path, tree: Path = Path(__file__).parents[1]) -> Mapping[str, str]:
-    """Return the environment that runs the code in ``tree`` and stores its compiled files in ``cache``."""
+    """Return environment variables for running the code in ``tree`` with the compiled files in ``cache``."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return {**kept, "PYTHONPATH": str(tree), "PYTHONPYCACHEPREFIX": str(cache)}
 
 
 def run(arguments: Sequence[str], folder: Path, env: Mapping[str, str], expected: int = 0) -> Cost:
-    """Run ``python -m ARGUMENTS`` in a folder. Raises RuntimeError unless it exits as ``expected``."""
+    """Run ``python -m ARGUMENTS`` in a folder. Raises RuntimeError for an unexpected exit code."""
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
         begun = time.perf_counter()
         process = subprocess.Popen(

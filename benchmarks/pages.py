@@ -1,4 +1,4 @@
-"""``python -m benchmarks.pages``: a large plan and its run as HTML pages, compared with the plan as JSON."""
+"""``python -m benchmarks.pages``: render a large plan and its run as HTML, and compare the time with JSON."""
 
 import argparse
 import gc

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.placement``: kdeclare's placement compared with Kafka's placer."""
+"""``python -m benchmarks.placement``: compare kdeclare's replica placement with Kafka's."""
 
 import argparse
 import json
@@ -27,7 +27,7 @@ class Scenario:
 
     before: the assignment that Kafka's placer made.
     sizes: the number of partitions by topic.
-    least: the minimum number of replicas that an algorithm has to copy to a broker.
+    least: the minimum number of replicas that any algorithm has to copy to a broker.
     factor: the requested replication factor.
     """
 
@@ -52,7 +52,7 @@ class Row:
     seconds: the median time of the placement alone.
     moved: the number of replicas on brokers that did not have the replica before. replicas, leaders: the
         maximum per broker minus the minimum per broker.
-    topics: this difference for the replicas of the worst topic.
+    topics: the same difference for the replicas of one topic; the largest of all topics.
     unspread: the number of partitions on fewer racks than possible.
     """
 
@@ -74,7 +74,7 @@ def cluster(count: int) -> list[Broker]:
 
 
 def scenarios(partitions: int, each: int, kafka: StripedPlacer) -> list[Scenario]:
-    """Yield all scenarios of one size, with ``each`` partitions per topic, on 30 or 33 brokers."""
+    """Return scenarios with ``partitions`` partitions, ``each`` of them per topic, on 30 or 33 brokers."""
     thirty, more = cluster(30), cluster(33)
     sizes = {f"topic-{n:05}": each for n in range(partitions // each)}
     three, _ = kafka.place(thirty, sizes, 3)
@@ -97,7 +97,7 @@ def scenarios(partitions: int, each: int, kafka: StripedPlacer) -> list[Scenario
 
 
 def measured(partitions: int, each: int, rounds: int, kafka: StripedPlacer) -> list[Row]:
-    """Run both placers in all scenarios of one size."""
+    """Run the placement algorithms of kdeclare and Kafka in all scenarios with ``partitions`` partitions."""
     rows = []
     for scenario in scenarios(partitions, each, kafka):
         rows.append(_row(partitions, scenario, "kdeclare", rounds, _ours))

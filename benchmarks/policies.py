@@ -1,4 +1,4 @@
-"""``python -m benchmarks.policies``: rules on thousands of topics, in CEL and in Python."""
+"""``python -m benchmarks.policies``: evaluate rules about thousands of topics, in CEL and in Python."""
 
 import argparse
 import gc
@@ -135,7 +135,7 @@ class _Asks(TopicActionsPolicy):
         self._ask = ask
 
     def validate(self, request: RequestMetadata) -> None:
-        """A policy that denies every request for which the function returns false."""
+        """Deny the request if the function returns false."""
         if not self._ask(request):
             raise PolicyViolation("no")
 

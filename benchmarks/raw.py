@@ -1,4 +1,4 @@
-"""The bare kafka-python calls of a job, as a separate process: ``raw BOOTSTRAP PREFIX COUNT STEP…``."""
+"""Run bare kafka-python calls for comparison with kdeclare: ``raw BOOTSTRAP PREFIX COUNT STEP…``."""
 
 import json
 import sys

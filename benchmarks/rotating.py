@@ -1,4 +1,4 @@
-"""``python -m benchmarks.rotating``: the cost of Connect workers in a sandbox, and the time of a rotation."""
+"""``python -m benchmarks.rotating``: the time to rotate the certificates of Connect workers in a sandbox."""
 
 import argparse
 import statistics
@@ -46,7 +46,12 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=20, help="rotations, after one that is not measured")
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=20,
+        help="rotations to measure; one rotation before them is not measured",
+    )
     return parser.parse_args()
 
 
@@ -94,7 +99,7 @@ def _rotation_s(workers: ConnectWorkers, file: str) -> float:
 
 
 def _shown(workers: ConnectWorkers) -> set[str]:
-    """Return the certificate fingerprints of new connections. Each worker has a different certificate."""
+    """Connect to each worker, and return the fingerprints of their certificates, which differ."""
     found = (workers.read_served_certificate(url) for url in workers.urls)
     return {certificate.sha256 for certificate in found if certificate is not None}
 

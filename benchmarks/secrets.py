@@ -55,7 +55,7 @@ def hash_all(hasher: SecretHasher, items: list[DesiredResource]) -> None:
 
 
 def compare_again(hasher: SecretHasher, items: list[DesiredResource]) -> float:
-    """Return the seconds to compare with a state that has all secrets, in a new process."""
+    """Return the seconds to compare all secrets with their hashes in a state, without cached hashes."""
     sealed = hash_secrets(items, {}, hasher, ignore_progress)
     owned: dict[str, OwnedRecord] = {
         str(item.id): BrokerConfigRecord({_KEY: _secret_of(item).ref}) for item in sealed

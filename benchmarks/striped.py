@@ -26,7 +26,9 @@ class StripedPlacer:
         """Compile the small wrapper program. Raises RuntimeError without a JDK."""
         java, javac = shutil.which("java"), shutil.which("javac")
         if java is None or javac is None:
-            raise RuntimeError("Kafka's placer is compiled at run time, which needs java and javac on PATH")
+            raise RuntimeError(
+                "Kafka's placer is compiled at run time, which requires java and javac on PATH"
+            )
         jars = resolve_kafka_classpath()
         subprocess.run([javac, "-cp", jars, "-d", str(folder), str(_SOURCE)], check=True)
         return cls(java, f"{folder}:{jars}")
@@ -34,7 +36,7 @@ class StripedPlacer:
     def place(
         self, brokers: Sequence[Broker], sizes: Mapping[str, int], factor: int
     ) -> tuple[Assignment, float]:
-        """Place all topics (name to number of partitions), and return the assignment and the seconds."""
+        """Place topics, given their numbers of partitions by name. Return the assignment and the seconds."""
         lines = [f"broker {broker.id} {broker.rack}" for broker in brokers]
         lines += [f"topic {count} {factor}" for count in sizes.values()]
         command = [self.java, "-cp", self.classpath, _SOURCE.stem]

@@ -32,7 +32,7 @@ _FEW = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A fleet. topics: average per cluster. skew: the first cluster's share of all topics."""
+    """The size of a fleet. topics: the average per cluster. skew: the first cluster's share of all topics."""
 
     clusters: int = 200
     topics: int = 5000
@@ -43,7 +43,7 @@ class Wanted:
 
     @property
     def sizes(self) -> Sequence[int]:
-        """Return the number of topics of each cluster."""
+        """The number of topics of each cluster."""
         if self.skew is None or self.clusters == 1:
             return [self.topics] * self.clusters
         every = self.clusters * self.topics
@@ -54,7 +54,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """The generated data: rows of each table, and the findings in them by kind."""
+    """The number of rows in each table, and the number of findings by kind."""
 
     declared: int
     live: int
@@ -70,7 +70,7 @@ def write(
     skew: float | None = None,
     seed: int = 1,
 ) -> Planted:
-    """Write ``declared`` and ``live`` to a folder, one file per cluster, and return their content.
+    """Write the tables ``declared`` and ``live`` to a folder, with one file per cluster and table.
 
     changed: the share of topics that differ. unmanaged_keys: the share of live topics with an undeclared
     override. Does nothing if the folder already contains exactly this fleet.

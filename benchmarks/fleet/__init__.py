@@ -1,1 +1,1 @@
-"""The diff of a fleet, Parquet to Parquet: Spark compared with a plain loop and with DuckDB."""
+"""Compare three methods of diffing a fleet from Parquet files to Parquet files: Spark, a loop, and DuckDB."""

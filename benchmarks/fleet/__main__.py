@@ -1,4 +1,4 @@
-"""``python -m benchmarks.fleet``: the diff of a million topics with Spark, a loop and DuckDB."""
+"""``python -m benchmarks.fleet``: diff a million topics with Spark, with a loop, and with DuckDB."""
 
 import argparse
 import json

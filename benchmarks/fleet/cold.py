@@ -1,4 +1,4 @@
-"""``python -m benchmarks.fleet.cold DATA OUT [all]``: an audit of two tables, from the start of a process."""
+"""``python -m benchmarks.fleet.cold DATA OUT [all]``: audit the two tables of a fleet in a new process."""
 
 import sys
 from datetime import UTC, datetime
@@ -16,7 +16,7 @@ from kdeclare.report.fleet.audit_page import render_audit_page
 
 
 def main() -> None:
-    """Run the part of ``kdeclare fleet audit`` after both tables exist. ``all`` includes unmanaged keys."""
+    """Run the steps of ``kdeclare fleet audit`` that follow the creation of both tables."""
     data, out = map(Path, sys.argv[1:3])
     began = datetime.now(UTC)
     storage = LocalStorage(out)

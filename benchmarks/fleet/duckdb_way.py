@@ -1,4 +1,4 @@
-"""DuckDB: the same join and filter in SQL, and the same function on the remaining rows."""
+"""Diff a fleet with DuckDB: join and filter the tables in SQL, then diff each remaining row in Python."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,7 +36,7 @@ _AT_ONCE = 20_000
 
 @contextmanager
 def opened(*, unmanaged_keys: bool) -> Iterator[Any]:
-    """Return the function that compares a folder with both tables, and writes to a new folder."""
+    """Yield a function that compares the two tables in one folder, and writes findings to another folder."""
     with duckdb.connect() as connection:
         connection.execute("set timezone = 'UTC'; set enable_progress_bar = false")
 

@@ -31,7 +31,7 @@ class Data:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One line of the table. limit: the maximum that meets the target, or None without a target."""
+    """One line of the table. limit: the maximum value that meets the target; None if there is no target."""
 
     what: str
     value: float
@@ -45,7 +45,7 @@ class Figure:
 
 
 def prepared(folder: Path, clusters: int, topics: int) -> Data:
-    """Generate the fleets unless they exist."""
+    """Generate the fleets that do not exist yet."""
     small, large, skewed = (folder / name for name in ("small", "large", "skewed"))
     write(small, clusters, topics // 10)
     planted = write(large, clusters, topics)
@@ -54,7 +54,7 @@ def prepared(folder: Path, clusters: int, topics: int) -> Data:
 
 
 def warm(data: Data, out: Path, rounds: int, *, unmanaged_keys: bool) -> Iterator[Figure]:
-    """Yield the ratios, and check the rows. Methods and fleets alternate in processes that stay open."""
+    """Yield the times of all methods and their ratios. Check that all methods have the same findings."""
     with ExitStack() as stack:
         names = (SPARK, LOOP, DUCKDB)
         ways = {n: stack.enter_context(opened(n, unmanaged_keys=unmanaged_keys)) for n in names}
@@ -91,7 +91,7 @@ def memory(data: Data, out: Path, growth: float = 1.25) -> Iterator[Figure]:
 
 
 def cold(data: Data, out: Path, *, unmanaged_keys: bool) -> Iterator[Figure]:
-    """Yield the time of a whole process, from its start to tables, summary and reports."""
+    """Yield the time of an audit in a new process, from its start until all reports are written."""
     out.mkdir(exist_ok=True)
     target = out / "cold"
     shutil.rmtree(target, ignore_errors=True)
@@ -132,4 +132,4 @@ def _say(what: str, cost: Cost) -> None:
 def _check_same(digests: Sequence[Digest], planted: Planted | None) -> None:
     wrong = planted is not None and dict(digests[0].by_kind) != dict(planted.findings)
     if wrong or len(set(map(str, digests))) > 1:
-        raise RuntimeError(f"Not the same findings: {digests}, planted {planted}")
+        raise RuntimeError(f"The findings differ: {digests}; expected {planted}")

@@ -14,7 +14,7 @@ from kdeclare.fleet.findings import Finding
 from kdeclare.fleet.rows import FINDING, FINDINGS
 
 SCHEMA = pa.schema([field for field in FINDINGS if field.name not in ("first_seen", "status")])
-"""The columns of findings before the comparison with an earlier audit."""
+"""The columns of findings, without the columns that result from the comparison with an earlier audit."""
 
 _AT_ONCE = 50_000
 """The maximum number of rows in memory."""
@@ -23,11 +23,11 @@ Key = tuple[str, str, str]
 """The cluster, kind and name of a resource."""
 
 Row = tuple[str, str, str | None, str | None, str | None, str | None, str | None]
-"""The arguments of `found`: kind, name, declared, owned and live state, an error, the cluster's body."""
+"""The kind, name, declared state, owned state, live state and error of a resource, and its cluster's body."""
 
 
 class LabelColumn:
-    """The labels of all rows of a table. Converting the whole column is much faster than each row."""
+    """The labels of all rows of a table. Converting the whole column at once is much faster."""
 
     def __init__(self, column: pa.Array | pa.ChunkedArray) -> None:
         maps = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
@@ -40,7 +40,7 @@ class LabelColumn:
 
 
 class FindingsFile(AbstractContextManager["FindingsFile"]):
-    """A writer for the single file of a new folder."""
+    """Writes findings to one file in a new folder."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True)

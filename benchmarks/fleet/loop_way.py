@@ -1,4 +1,4 @@
-"""A plain loop in this process: read a cluster's two files, join them in a dictionary, compare every row."""
+"""Diff a fleet with a loop: read the two files of each cluster, join them in a dictionary, compare rows."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ _LIVE = ["kind", "name", "body", "error", "taken_at"]
 
 @contextmanager
 def opened(*, unmanaged_keys: bool) -> Iterator[Any]:
-    """Return the function that compares a folder with both tables, and writes to a new folder."""
+    """Yield a function that compares the two tables in one folder, and writes findings to another folder."""
     yield partial(_run, unmanaged_keys)
 
 

@@ -1,4 +1,4 @@
-"""Run each method in a separate process that stays open, to measure the costs separately."""
+"""Run each method of diffing a fleet in a separate process, to measure the costs separately."""
 
 import gc
 import multiprocessing
@@ -36,12 +36,12 @@ class Cost:
 
 
 Way = Callable[[Path, Path], Cost]
-"""Compare the tables of a folder, and write the findings to another folder, which is emptied first."""
+"""A function that compares the tables in one folder, and replaces another folder with the findings."""
 
 
 @contextmanager
 def opened(way: str, *arguments: str, unmanaged_keys: bool) -> Iterator[Way]:
-    """Yield a process that runs the named method (``spark``, ``loop``, ``duckdb``).
+    """Start a process for a method (``spark``, ``loop``, ``duckdb``). Yield a function that calls the method.
 
     unmanaged_keys: whether to find unmanaged keys as well.
     """

@@ -1,4 +1,4 @@
-"""Spark: the comparison of an audit, in a session that stays open."""
+"""Diff a fleet with Spark, in a session that stays open."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,12 +11,12 @@ from kdeclare.fleet.spark.session import spark_session
 from kdeclare.fleet.spark.tables import to_spark_schema
 
 _LONG_LIVED = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=4"}
-"""Both of Java's compilers, as docs/scale.md recommends for very large fleets."""
+"""Use both JIT compilers of Java, as docs/scale.md recommends for very large fleets."""
 
 
 @contextmanager
 def opened(master: str = "local[2]", *, unmanaged_keys: bool) -> Iterator[Any]:
-    """Return the function that compares a folder with both tables, and writes to a new folder."""
+    """Yield a function that compares the two tables in one folder, and writes findings to another folder."""
     with spark_session(master, _LONG_LIVED, log=None) as spark:
 
         def run(data: Path, out: Path) -> None:

@@ -1,1 +1,1 @@
-"""Compare two revisions of kdeclare, alternating on one machine."""
+"""Compare the cost of two revisions of kdeclare, which run alternately on one machine."""

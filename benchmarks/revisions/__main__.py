@@ -1,4 +1,4 @@
-"""``python -m benchmarks.revisions BASE``: the cost of kdeclare's work compared with an earlier commit."""
+"""``python -m benchmarks.revisions BASE``: compare the cost of kdeclare with an earlier commit."""
 
 import argparse
 import json
@@ -36,7 +36,7 @@ def main() -> None:
     rows = list(comparison.rows())
     machine = f"{os.cpu_count()} cores, Python {platform.python_version()}, load before {busy:.1f}"
     base, new = describe(options.base), describe("HEAD")
-    print(f"{base} → {new}; {machine}; target: an interval up to {LIMIT}\n\n{render_table(rows)}")
+    print(f"{base} → {new}; {machine}; target: interval ends by {LIMIT}\n\n{render_table(rows)}")
     if options.json is not None:
         content = {"base": base, "new": new, "machine": machine, "rows": [asdict(row) for row in rows]}
         options.json.write_text(json.dumps(content | {"values": comparison.values}, indent=2) + "\n")

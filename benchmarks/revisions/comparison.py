@@ -13,13 +13,14 @@ LIMIT = 1.1
 _RESAMPLES = 10_000
 
 Pair = tuple[float, float]
-"""Values of the base and of the new revision."""
+"""A value of the base revision, and the same value of the new revision."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One job. The ratio is the median of the ratios of all pairs, with its 95 % confidence interval.
+    """The figures of one job.
 
+    ratio: the median of the ratios of all pairs. low, high: the 95 % confidence interval of the median.
     unit: "CPU s", or "" if the job itself measures a ratio.
     memory_mb: the medians of the peaks, or None if the memory is not measured.
     requests: the number of requests by API for both revisions, or None if there is no cluster.
@@ -38,7 +39,7 @@ class Row:
 
     @property
     def holds(self) -> bool:
-        """Whether the new revision is at most 10 % slower (with certainty), and sends the same requests."""
+        """Whether the interval ends at or below `LIMIT`, and both revisions send the same requests."""
         return self.high <= LIMIT and (self.requests is None or self.requests[0] == self.requests[1])
 
 

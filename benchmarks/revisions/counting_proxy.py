@@ -19,7 +19,7 @@ class CountingProxy:
     """A proxy that forwards connections to the broker on ``port`` of this machine.
 
     The broker reports its own address to clients. The proxy replaces the port in all responses, without
-    changing their length, so that clients connect to the proxy again.
+    changing their length, so that clients open later connections through the proxy, too.
     """
 
     port: int
@@ -60,7 +60,7 @@ class CountingProxy:
 
 @contextmanager
 def count_requests(port: int) -> Iterator[CountingProxy]:
-    """Run a proxy while the block runs."""
+    """Run a proxy for the broker on ``port`` until the block ends."""
     proxy = CountingProxy(port)
     try:
         yield proxy
@@ -69,7 +69,7 @@ def count_requests(port: int) -> Iterator[CountingProxy]:
 
 
 def _read_frames(source: socket.socket, target: socket.socket) -> Iterator[bytes]:
-    """Yield complete requests or responses until one side closes. Then close both sides."""
+    """Yield complete requests or responses until one side closes its connection. Then close both sides."""
     with source, target, contextlib.suppress(OSError), source.makefile("rb") as stream:
         while len(head := stream.read(4)) == 4:
             yield head + stream.read(int.from_bytes(head, "big"))

@@ -1,7 +1,7 @@
-"""The jobs. Both revisions run each job one after the other, in an order that changes from pair to pair.
+"""The benchmark jobs. Both revisions run each job, and take turns at running it first.
 
-A first round through a proxy counts requests. The first round is not measured, because Python compiles new
-modules and brokers are slow at first.
+The first round counts requests through a proxy. Its time is not measured, because Python compiles new modules
+and brokers are slow at first.
 """
 
 import json
@@ -23,7 +23,7 @@ _FEW = tuple(f"starting-{n}" for n in range(20))
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """The sizes of the jobs. The fleet takes minutes per pair, so it has a separate number of pairs."""
+    """The sizes of the jobs. The fleet job takes minutes per pair, so it has a separate number of pairs."""
 
     pairs: int
     fleet_pairs: int
@@ -46,7 +46,7 @@ class Rounds:
 
     @property
     def bootstrap(self) -> str:
-        """The address of the broker or the proxy in this round."""
+        """The address of the proxy while requests are counted; otherwise, the address of the broker."""
         return self.proxy.bootstrap if self._counting else self.bench.bootstrap
 
     def run(self, pairs: int, work: Callable[[Sequence[Revision]], None]) -> None:
@@ -60,7 +60,7 @@ class Rounds:
     def command(
         self, job: str, revision: Revision, arguments: Sequence[str], folder: Path, *, asks: bool = True
     ) -> Cost:
-        """Run kdeclare on an idle broker, and record the figures. asks: whether kdeclare sends requests."""
+        """Measure a command of kdeclare. asks: whether the command sends requests to the broker."""
         if asks:
             self.bench.settle()
         self.proxy.take_counts()
@@ -82,7 +82,7 @@ def open_rounds(
 
 
 def compare_starts(revisions: tuple[Revision, Revision], sizes: Sizes, comparison: Comparison) -> None:
-    """Measure ``--help``, and a short command with an idle broker."""
+    """Measure ``--help`` and ``topic list``."""
     with open_rounds(revisions, sizes, comparison) as rounds:
         create = ["topic", "create", *_FEW, "--yes", "--bootstrap-server", rounds.bootstrap]
         revisions[0].run(["kdeclare", *create], revisions[0].folder)
@@ -120,8 +120,8 @@ def _live(rounds: Rounds, order: Sequence[Revision], count: int) -> None:
     for name, project in projects.items():
         write_manifests(project, f"life-{name}", count, 2 * HOUR_MS, replicas=1)
     step("alter", lambda _: ["apply", "--yes"])
-    step("roll the alteration back of", lambda _: ["rollback", "--yes"])
-    step("roll the creation back of", lambda project: ["rollback", created[project.parent.name], "--yes"])
+    step("roll back the alteration of", lambda _: ["rollback", "--yes"])
+    step("roll back the creation of", lambda project: ["rollback", created[project.parent.name], "--yes"])
 
 
 def _first_run(project: Path) -> str:
@@ -147,7 +147,7 @@ def compare_plans(revisions: tuple[Revision, Revision], sizes: Sizes, comparison
 
 
 def compare_policies(revisions: tuple[Revision, Revision], sizes: Sizes, comparison: Comparison) -> None:
-    """Record the figures of ``benchmarks.policies`` of each tree: rules on the changes of many topics."""
+    """Run ``benchmarks.policies`` of each revision, and record the figures."""
     names: dict[int, str] = {}
     for number, revision in _by_turns(revisions, sizes.pairs):
         cost = revision.run(["benchmarks.policies", "--rounds", "3"], revision.folder)
@@ -160,7 +160,7 @@ def compare_policies(revisions: tuple[Revision, Revision], sizes: Sizes, compari
 
 
 def compare_fleets(revisions: tuple[Revision, Revision], sizes: Sizes, comparison: Comparison) -> None:
-    """Record the wall-clock figures of ``benchmarks.fleet`` of each tree, and its total cost."""
+    """Run ``benchmarks.fleet`` of each revision, and record the figures and the total cost."""
     size = [f"--clusters={sizes.fleet_clusters}", f"--topics={sizes.fleet_topics}"]
     names: dict[int, str] = {}
     for number, revision in _by_turns(revisions, sizes.fleet_pairs):
@@ -174,7 +174,7 @@ def compare_fleets(revisions: tuple[Revision, Revision], sizes: Sizes, compariso
             else:
                 comparison.add_figure(f"fleet, {names[row]}", revision.name, figure["value"], figure["unit"])
         if number:
-            comparison.add_cost("fleet, all of it", revision.name, cost)
+            comparison.add_cost("fleet, total", revision.name, cost)
 
 
 def _by_turns(revisions: tuple[Revision, Revision], pairs: int) -> Iterator[tuple[int, Revision]]:

@@ -1,4 +1,4 @@
-"""The two trees: a worktree of the base, and the current state of this repository."""
+"""The two source trees to compare: a worktree of the base commit, and the current repository."""
 
 import json
 import subprocess
@@ -17,7 +17,7 @@ _METERED = Path(__file__).with_name("metered.py")
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """One of the two trees.
+    """One of the two source trees to compare.
 
     folder: the folder for the output of its processes.
     env: the environment variables that select its code and its compiled files.
@@ -31,7 +31,7 @@ class Revision:
     def run(self, arguments: Sequence[str], folder: Path, expected: Collection[int] = (0,)) -> Cost:
         """Run ``python -m ARGUMENTS``, and measure the process with all its child processes.
 
-        The memory is the maximum of all processes. Raises RuntimeError unless the exit code is ``expected``.
+        The memory is that of the largest process. Raises RuntimeError unless the exit code is ``expected``.
         """
         measured = self.folder / "cost.json"
         command = [sys.executable, "-I", str(_METERED), str(measured), sys.executable, "-m", *arguments]
@@ -44,7 +44,7 @@ class Revision:
 
 @contextmanager
 def open_revisions(commit: str) -> Iterator[tuple[Revision, Revision]]:
-    """Check out the base in a temporary folder, and compile both trees."""
+    """Check out the base commit in a temporary folder, and compile both source trees."""
     with tempfile.TemporaryDirectory(prefix="kdeclare-benchmark-") as temporary:
         folder = Path(temporary)
         _git("worktree", "add", "--quiet", "--detach", str(folder / "tree"), commit)

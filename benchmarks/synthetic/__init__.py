@@ -1,1 +1,1 @@
-"""Synthetic fleets: the shapes of their topics, and the rows of both tables."""
+"""Synthetic fleets: their topics, and the tables of declared and live topics."""

@@ -12,7 +12,7 @@ from kdeclare.fleet.findings import FindingKind
 class Case:
     """One type of difference.
 
-    declared, live: None if the table does not contain the topic.
+    declared, live: the declared and the live state; None if the topic is not declared or does not exist.
     weight: the relative frequency of the difference.
     """
 
@@ -45,7 +45,7 @@ class Drawn:
     """One topic of a cluster.
 
     case: the difference, or None if the topic matches its declaration.
-    extra: the number of the undeclared override, or 0 if the topic has none.
+    extra: the index of the topic's undeclared override, from 1; 0 if the topic has none.
     """
 
     number: int
@@ -55,17 +55,17 @@ class Drawn:
 
     @property
     def declared(self) -> Declared | None:
-        """Return the topic's row in the table of declared topics."""
+        """The declared state of the topic; None if the topic is neither declared nor owned."""
         return self.case.declared if self.case else Declared.APPLIED
 
     @property
     def live(self) -> Live | None:
-        """Return the topic's row in the table of live topics."""
+        """The live state of the topic; None if the topic does not exist."""
         return self.case.live if self.case else Live.SAME
 
     @property
     def findings(self) -> Iterator[FindingKind]:
-        """Return the expected findings."""
+        """The findings that an audit should have about the topic."""
         if self.case:
             yield self.case.finding
         if self.extra and (self.case is None or self.case.is_compared):
@@ -81,7 +81,7 @@ class Odds:
 
 
 def drawn(rng: Random, topics: int, shapes: int, extras: int, odds: Odds) -> Iterator[Drawn]:
-    """Return the topics of one cluster."""
+    """Yield the topics of one cluster, with random differences."""
     weights = [case.weight for case in CASES]
     for number in range(topics):
         case = rng.choices(CASES, weights)[0] if rng.random() < odds.changed else None

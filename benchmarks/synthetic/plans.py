@@ -20,7 +20,7 @@ _WORDS = ("orders", "invoices", "clicks", "shipments", "logins", "prices", "refu
 
 
 def big_plan(count: int) -> Plan:
-    """Build a plan of ``count`` changes. A third are new topics, and some topics get partitions or move."""
+    """Build a plan with ``count`` changes. A third create topics; some add partitions or move replicas."""
     cluster = MemoryCluster(RACKS)
     names = [f"{_TEAMS[n % 8]}.{_WORDS[n // 8 % 8]}.v{n:05}" for n in range(count)]
     there = [(n, name) for n, name in enumerate(names) if n % 3]
@@ -71,5 +71,5 @@ class NoSecrets:
     """A stub for plans without secrets."""
 
     def reveal(self, secret: object) -> str:
-        """No secrets."""
+        """Never called, because the plans have no secrets."""
         raise AssertionError(secret)

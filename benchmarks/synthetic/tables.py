@@ -34,23 +34,23 @@ class Place:
 
     @property
     def name(self) -> str:
-        """The value in a fleet file."""
+        """The name of the cluster in a fleet file."""
         return f"cluster-{self.number:04}"
 
     @property
     def cluster_id(self) -> str:
-        """The id in Kafka's form."""
+        """The id of the cluster, in the format of Kafka."""
         return _id(Random(f"cluster {self.number}"))
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """The value in a fleet file."""
+        """The labels of the cluster in a fleet file."""
         region = ("eu", "us", "ap")[self.number % 3]
         return {"region": region, "tier": "gold" if self.number % 4 == 0 else "silver"}
 
 
 def declared_table(place: Place, topics: Sequence[Drawn], made: Templates) -> pa.Table:
-    """Return the DECLARED rows: of the cluster, and of its topics."""
+    """Return the rows of a cluster and its topics in the table of declared resources."""
     there = [topic for topic in topics if topic.declared is not None]
     at = [made.declared_at[topic.shape, topic.declared] for topic in there if topic.declared]
     names = [_name(topic, made) for topic in there]
@@ -64,7 +64,7 @@ def declared_table(place: Place, topics: Sequence[Drawn], made: Templates) -> pa
 
 
 def live_table(place: Place, topics: Sequence[Drawn], made: Templates, rng: Random) -> pa.Table:
-    """Return the LIVE rows: of the cluster, of Kafka's internal topics, and of its topics."""
+    """Return the rows of a cluster and its topics (also internal topics) in the table of live objects."""
     there = [topic for topic in topics if topic.live is not None]
     at = [
         made.live_at[topic.shape, topic.live, topic.extra, _placement(topic)] for topic in there if topic.live

@@ -70,7 +70,7 @@ class Live(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Templates:
-    """Encoded rows: the tables, and the positions of their rows."""
+    """The encoded rows of all templates, and the positions of these rows in the two tables."""
 
     shapes: Sequence[Shape]
     declared: pa.Table
@@ -128,7 +128,7 @@ def _desired(shape: Shape, configs: Mapping[str, JsonValue]) -> DesiredResource:
 
 
 def _owned(desired: DesiredResource) -> OwnedRecord | None:
-    """Return the record of a run that created the topic."""
+    """Return the ownership record after a run that created the topic."""
     nothing = KafkaState(ClusterInfo("", ()))
     context = PlanContext(PlacementContext(_never_asked))
     return KINDS["Topic"].diff(desired.id, desired, LiveState(nothing), None, context).owned
