@@ -15,7 +15,7 @@ class FaultKind(StrEnum):
 
 
 class Fault(Exception):
-    """The failure of one item or of a whole request.
+    """The failure of a request, or of one item of a request.
 
     error: the Kafka protocol error name (``INVALID_CONFIG``); ``REQUEST_TIMED_OUT`` and
         ``NETWORK_EXCEPTION`` if the client itself detected the failure.
@@ -67,7 +67,7 @@ class Explanation:
 
 
 Result = Fault | None
-"""The result of one item or request. None means success."""
+"""The result of a request, or of one item of a request. None means success."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,4 +82,4 @@ class CreatedObject:
 
 
 Outcome = Fault | CreatedObject | None
-"""The outcome of one item; None means success without further information."""
+"""The outcome of one item of a request. None means success without further information."""

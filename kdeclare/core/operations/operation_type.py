@@ -182,7 +182,7 @@ def find_expected_names(op: Operation) -> Iterator[str]:
 
 
 def has_other_object(op: Operation, current_view: View) -> bool:
-    """Whether an object whose id is in ``op.expect`` was deleted or replaced, so that its id is different."""
+    """Whether an object whose id is in ``op.expect`` no longer exists, or exists with a different id."""
     return any(is_identity(e) and current_view.get(e) != value for e, value in op.expect.items())
 
 
@@ -273,7 +273,7 @@ class OperationType(Protocol):
         return None
 
     def list_placements(self, op: Operation) -> Sequence[Placement] | None:
-        """Return the members of the system that ``op`` assigns to each part of an object, for display.
+        """Return the members that ``op`` assigns to parts of an object, such as the brokers of a partition.
 
         Return None if ``op`` assigns no members. Return an empty sequence if the system chooses the members
         for a new object.

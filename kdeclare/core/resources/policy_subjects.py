@@ -29,7 +29,7 @@ LabelSet = Mapping[str, str]
 
 
 class PolicyAction(StrEnum):
-    """The action on the resource that a policy evaluates."""
+    """What a policy request does to its resource."""
 
     CREATE = "CREATE"
     MODIFY = "MODIFY"
@@ -37,7 +37,7 @@ class PolicyAction(StrEnum):
 
 
 class PolicyViolation(Exception):
-    """Raised by a policy to deny a request. The message is displayed to the user."""
+    """Raised by a policy to deny a change. The message is displayed to the user."""
 
 
 class UnavailableError(BaseException):
@@ -70,7 +70,7 @@ class UnavailableTracker:
 
 
 class OfflineRequest:
-    """The base class of requests that are derived from manifests alone. Subclasses define the fields.
+    """The base class of policy requests that are derived from manifests alone. Subclasses add fields.
 
     created: whether to assume that the resource does not exist yet. If false, it is unknown whether the
         resource exists.
@@ -225,7 +225,7 @@ class PolicyRequest(Protocol):
 
 
 class ResourceRequest(PolicyRequest, Protocol):
-    """A request about a resource of a `PolicySubject`."""
+    """A policy request about a resource of a kind that is a `PolicySubject`."""
 
     @property
     def pre_request_state(self) -> Mapping[str, object] | None:
@@ -260,7 +260,7 @@ class ResourcePolicy(ABC):
 
 
 class UncertainRequest(PolicyRequest, Protocol):
-    """A request with some unknown values."""
+    """A policy request in which the values of some fields are unavailable."""
 
     @property
     def withholding(self) -> UnavailableTracker:
@@ -280,7 +280,7 @@ class PolicyEffect(Protocol):
 
 
 def find_policy_action(effects: Sequence[PolicyEffect]) -> PolicyAction:
-    """Return the action on a resource, given the effects on the resource."""
+    """Return the action that describes these effects on a resource."""
     if any(effect.created for effect in effects):
         return PolicyAction.CREATE
     return PolicyAction.DELETE if any(effect.deleted for effect in effects) else PolicyAction.MODIFY
@@ -309,7 +309,7 @@ class ReviewInputs:
 
 
 class Review(Protocol):
-    """Creates the requests about several resources of one kind, which policies evaluate one after another."""
+    """Creates the policy requests about several resources of one kind."""
 
     @property
     def fault(self) -> Fault | None:
@@ -320,13 +320,13 @@ class Review(Protocol):
         """Whether a read from the system is in progress. Safe to use from any thread."""
 
     def make_request(self, name: str, effects: Sequence[PolicyEffect]) -> PolicyRequest:
-        """Return the request for these effects, combined with the effects that were already accepted."""
+        """Return the policy request for these effects and the effects that were accepted before."""
 
     def accept(self, name: str, effects: Sequence[PolicyEffect]) -> None:
         """Accept effects that policies did not deny. Later requests include these effects."""
 
     def make_existing_request(self, name: str, action: PolicyAction, among: Collection[str]) -> PolicyRequest:
-        """Return a request to test a live resource against policies. The request changes nothing.
+        """Return a policy request that tests a live resource. The request changes nothing.
 
         The state before the request and the state after the request are the current state.
         action: the action of the request. among: the names of all resources that are tested.
@@ -337,7 +337,7 @@ class DeclaredSubject(Protocol):
     """The manifest of one resource, for policies that are evaluated before a plan exists."""
 
     def make_request(self, labels: LabelSet, *, created: bool) -> UncertainRequest:
-        """Return the request to apply the manifest.
+        """Return the policy request for applying the manifest.
 
         created: whether to assume that the resource does not exist yet.
         """
@@ -395,10 +395,10 @@ class ListedForPolicies(Protocol):
 
 @runtime_checkable
 class MakesPolicyRequests(HasPolicyWords, Protocol):
-    """A kind that creates the requests about its resources itself."""
+    """A kind that creates the policy requests about its resources itself."""
 
     def find_declared(self, desired: DesiredResource) -> Mapping[str, DeclaredSubject]:
-        """Return, by name, the policy subjects of this kind that a declared resource of any kind affects."""
+        """Return the resources of this kind that a declared resource (of any kind) affects, by name."""
 
     def find_policy_effects(self, op: Operation) -> Mapping[str, PolicyEffect]:
         """Return the effects of an operation on resources of this kind, by resource name."""
@@ -434,7 +434,7 @@ def find_snapshot_subject(kind: str) -> JudgedInSnapshots | None:
 
 @runtime_checkable
 class HasFieldSubjects(Protocol):
-    """A kind whose resources can change several policy subjects, each through separate fields."""
+    """A kind whose resources have separate fields for each policy subject that they change."""
 
     def find_field_subject(self, path: str) -> str | None:
         """Return the name that verdicts use for the policy subject of a field.
