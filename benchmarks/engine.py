@@ -86,7 +86,7 @@ def _told(cost: Cost, what: str) -> Cost:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The medians of one job over all rounds. writes_s: the seconds of the bare calls that write."""
+    """The medians of one job over all rounds. writes_s: the time of the bare calls that write."""
 
     topics: int
     job: str

@@ -32,7 +32,7 @@ def main(bootstrap: str, prefix: str, count: str, *steps: str) -> None:
 
 
 def _read(client: Any, topics: Numbered, _: int) -> None:
-    """Read the input of a comparison: all topics, and the declared keys of existing topics."""
+    """Read what a plan needs: all topics, and the declared config keys of existing topics."""
     there = {topic["name"] for topic in client.describe_topics()}
     keys = dict.fromkeys(configs(0))
     for batch in _batches((number, name) for number, name in topics if name in there):

@@ -98,7 +98,7 @@ def compare_starts(revisions: tuple[Revision, Revision], sizes: Sizes, compariso
 
 
 def compare_lives(revisions: tuple[Revision, Revision], sizes: Sizes, comparison: Comparison) -> None:
-    """Measure a thousand topics: create, plan without a change, alter, and roll back twice."""
+    """Measure creating and altering a thousand topics, a plan without changes, and two rollbacks."""
     with open_rounds(revisions, sizes, comparison) as rounds:
         rounds.run(sizes.pairs, lambda order: _live(rounds, order, sizes.topics))
 
@@ -129,7 +129,7 @@ def _first_run(project: Path) -> str:
 
 
 def compare_plans(revisions: tuple[Revision, Revision], sizes: Sizes, comparison: Comparison) -> None:
-    """Measure a plan without a change for many topics."""
+    """Measure a plan without changes for many topics."""
     count = sizes.many_topics
     with open_rounds(revisions, sizes, comparison) as rounds:
         for revision in revisions:

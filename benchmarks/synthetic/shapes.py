@@ -62,7 +62,7 @@ class Shape:
 
 
 def shapes(seed: int) -> tuple[Shape, ...]:
-    """Return one shape for each team and purpose. The same seed returns the same shapes."""
+    """Return one topic definition per team and purpose. The same seed returns the same definitions."""
     rng = Random(f"shapes {seed}")
     return tuple(_shape(rng, team, purpose) for team in TEAMS for purpose in PURPOSES)
 

@@ -68,7 +68,7 @@ class Diagnostic:
 
     @property
     def is_blocking(self) -> bool:
-        """Whether this diagnostic blocks at least its resource."""
+        """Whether this diagnostic blocks its resource or the whole plan."""
         return self.severity in (Severity.ERROR, Severity.DENIED)
 
 

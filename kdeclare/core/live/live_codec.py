@@ -1,7 +1,7 @@
 """Live state as plain data, so that fleet snapshots can store it.
 
 A fleet snapshot is a table with one row per live object. An audit joins this table with the declared
-resources on the columns cluster, sort and key. The audit passes each matching pair to `Kind.diff`, which
+resources on the columns cluster, kind and name. The audit passes each matching pair to `Kind.diff`, which
 plans also use.
 """
 

@@ -350,7 +350,7 @@ class OperationType(Protocol):
         return {}
 
     def find_element(self, op: Operation, at: ValuePath) -> str:
-        """Return the view element for a position in the arguments; by default, the position as a string."""
+        """Return the view element for a path in the arguments; by default, the path joined with dots."""
         return ".".join(map(str, at))
 
     def without_elements(self, op: Operation, elements: Set[str]) -> Operation | None:

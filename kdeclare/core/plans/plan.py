@@ -50,7 +50,7 @@ STALE = "stale"
 """The diagnostic code for an object that another client changed after kdeclare read it."""
 
 UNEXPLAINED_DENIAL = "A policy of the brokers denied the request without giving a reason."
-"""The message if brokers deny a request and send no error message."""
+"""The message for a request that brokers denied without an error message."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,7 @@ class ConnectionContext:
 
 
 class Target(Protocol):
-    """All data that is needed to connect to one system. Files are read and references are resolved.
+    """All data that is needed to connect to one system, including file contents and resolved references.
 
     A target is frozen and hashable. Equal targets connect to the same system in the same way.
     """

@@ -197,7 +197,7 @@ def _order_providers(providers: Mapping[str, Provider]) -> list[str]:
                 "provider-cycle",
                 "Circular provider dependency",
                 f"The 'builds_on' attributes of these providers form a cycle: {names}.",
-                hint="Uninstall one of these providers, or ask its author to shorten 'builds_on'.",
+                hint="Uninstall one of these providers, or ask its author to remove the dependency.",
             )
         ) from None
 

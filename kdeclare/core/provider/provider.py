@@ -83,7 +83,7 @@ class ExaminationRequest:
 
 @dataclass(frozen=True, slots=True)
 class ExaminationResult:
-    """The result of `Provider.examine`. system_id: the id to which states are bound; None if unknown."""
+    """The results of `doctor` for one provider. system_id: the id of the system; None if unknown."""
 
     sections: tuple[CheckSection, ...] = ()
     system_id: str | None = None

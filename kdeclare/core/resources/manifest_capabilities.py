@@ -187,7 +187,7 @@ def find_editable(kind: str) -> Editable | None:
 def locate_field(kind: str, path: str) -> Sequence[SpecPath]:
     """Return the paths at which a spec can declare a field, given the path in a change.
 
-    By default, ``a.b.c`` is key ``b.c`` of ``a``.
+    By default, the path ``a.b.c`` is the key ``b.c`` of ``a``.
     """
     registered_kind = KINDS.get(kind)
     if isinstance(registered_kind, LocatesFields):

@@ -160,9 +160,9 @@ def is_text_mapping(policy_field: PolicyField) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class PolicyWords:
-    """The names that a rule about a kind can use.
+    """The names that a policy rule about a kind can use.
 
-    fields: the fields of the states of the kind's resources, by name.
+    fields: the fields of a resource of the kind, by name.
     subject: an alias of ``resource.name``.
     before, after: aliases of the states before and after the request.
     is_name: returns whether a resource can have a given name.

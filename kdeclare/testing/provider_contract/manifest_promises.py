@@ -41,7 +41,7 @@ class ManifestPromises(ContractBase):
             assert pickle.loads(pickle.dumps(desired)) == desired, desired.id
 
     def test_bodies_read_back_have_the_same_diff(self, make_bench: Callable[[], Bench]) -> None:
-        """A body that was converted to plain data and back has the same diff, with hashes as secrets."""
+        """Converting a body to plain data and back, without secret values, does not change its diff."""
         bench = self._apply_before(make_bench)
         for declared in (self.before, self.after):
             plain = bench.plan(self._declare(declared))
