@@ -22,6 +22,7 @@ from tests.startup_cache import BROKER, WORKER, archive_options
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
+    from kdeclare.providers.kafka.client import KafkaCluster
     from kdeclare.sandbox import SandboxStatus
     from tests.browser.watched import WatchedPage
 
@@ -156,6 +157,54 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SandboxStatus
         yield kafka_sandbox.start(settings, print)
     finally:
         kafka_sandbox.reset(settings.folder)
+
+
+@pytest.fixture(scope="session")
+def secured_sandbox(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SandboxStatus]":
+    """A running broker with an authorizer; `connect_as` connects to it.
+
+    KDECLARE_TEST_SANDBOX_SECURED works like KDECLARE_TEST_SANDBOX above.
+    """
+    from kdeclare import sandbox as kafka_sandbox
+    from kdeclare.sandbox import SandboxSettings
+
+    own = os.environ.get("KDECLARE_TEST_SANDBOX_SECURED")
+    if own:
+        running = kafka_sandbox.status(Path(own))
+        assert running.ready, f"the sandbox in {own} is not ready"
+        yield running
+        return
+    settings = SandboxSettings(
+        tmp_path_factory.mktemp("secured"), 1, 1, free_port(1, secure=True), secure=True
+    )
+    try:
+        yield kafka_sandbox.start(settings, print)
+    finally:
+        kafka_sandbox.reset(settings.folder)
+
+
+def connect_as(sandbox: "SandboxStatus", user: str) -> "KafkaCluster":
+    """Connect to a secured sandbox as one of its users."""
+    from kdeclare.providers.kafka.client import connect, read_properties
+    from kdeclare.sandbox.layout import resolve_layout
+
+    return connect("", read_properties(resolve_layout(Path(sandbox.folder)).security.client(user)))
+
+
+@pytest.fixture(params=["memory", pytest.param("kafka", marks=pytest.mark.kafka)])
+def secured_bed(request: pytest.FixtureRequest) -> Iterator[AnyBed]:
+    """Brokers with an authorizer, and a super user as the client."""
+    if request.param == "memory":
+        yield MemoryBed(MemoryCluster())
+        return
+    from kdeclare.sandbox.security import ADMIN
+
+    secured: SandboxStatus = request.getfixturevalue("secured_sandbox")
+    cluster = connect_as(secured, ADMIN)
+    try:
+        yield KafkaBed(cluster, secured.bootstrap)
+    finally:
+        cluster.close()
 
 
 @pytest.fixture(scope="session")

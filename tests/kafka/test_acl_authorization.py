@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kdeclare.java import find_java
-from kdeclare.providers.kafka.acl.authorization import AccessRequest, authorize
+from kdeclare.providers.kafka.acl.authorization import AccessRequest, decide_access
 from kdeclare.providers.kafka.acl.binding import Binding
 from kdeclare.sandbox import resolve_kafka_classpath
 from tests.kafka.java import compile_java
@@ -63,5 +63,5 @@ def kafka_authorize(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Author
 def test_decisions_agree_with_standard_authorizer(
     kafka_authorize: Authorizer, found: list[Binding], request: AccessRequest, allow_if_no_acl: bool
 ) -> None:
-    decision = authorize(found, request, allow_if_no_acl=allow_if_no_acl)
+    decision = decide_access(found, request, allow_if_no_acl=allow_if_no_acl)
     assert decision.is_allowed is kafka_authorize(found, request, allow_if_no_acl)

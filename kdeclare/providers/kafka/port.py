@@ -13,6 +13,7 @@ from kdeclare.core.live.collector import WaitPolicy
 from kdeclare.core.live.faults import Fault, Outcome, Result
 from kdeclare.core.operations.operation import Arguments
 from kdeclare.core.resources.changes import FieldOp
+from kdeclare.providers.kafka.acl.binding import Binding
 from kdeclare.providers.kafka.client_quota.entity import QuotaEntity
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import ClusterInfo, ConfigEntry, Move, Topic
@@ -21,6 +22,9 @@ from kdeclare.providers.kafka.scram_user.credential import Credentials, Mechanis
 CLUSTER_AUTHORIZATION_FAILED = "CLUSTER_AUTHORIZATION_FAILED"
 TOPIC_AUTHORIZATION_FAILED = "TOPIC_AUTHORIZATION_FAILED"
 GROUP_AUTHORIZATION_FAILED = "GROUP_AUTHORIZATION_FAILED"
+SECURITY_DISABLED = "SECURITY_DISABLED"
+"""Kafka's error name for ACL requests to brokers that have no authorizer."""
+
 POLICY_VIOLATION = "POLICY_VIOLATION"
 """Kafka's error name for a request that a broker policy rejects."""
 
@@ -318,6 +322,21 @@ class Cluster(Protocol):
 
         If the request contains a user twice, brokers reject both changes with DUPLICATE_RESOURCE.
         """
+
+    def acls(self, principals: Sequence[str] | None = None) -> frozenset[Binding]:
+        """Return the ACL bindings of these principals. None returns all bindings (DescribeAcls).
+
+        Raises Fault (SECURITY_DISABLED) if the brokers have no authorizer.
+        """
+
+    def find_cluster_rights(self) -> frozenset[str] | None:
+        """Return the operations that the client is allowed on the cluster (KIP-430); None if unknown."""
+
+    def create_acls(self, bindings: Sequence[Binding]) -> Mapping[Binding, Result]:
+        """Create ACL bindings (CreateAcls). Creating an existing binding succeeds."""
+
+    def delete_acls(self, bindings: Sequence[Binding]) -> Mapping[Binding, Result]:
+        """Delete exactly these ACL bindings (DeleteAcls). Deleting a missing binding succeeds."""
 
     def reassign(
         self,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.providers.kafka.acl.authorization import AccessReason, AccessRequest, authorize
+from kdeclare.providers.kafka.acl.authorization import AccessReason, AccessRequest, decide_access
 from kdeclare.providers.kafka.acl.binding import Binding, parse_binding
 from tests.unit.acl.acl_strategies import bindings, requests
 
@@ -13,7 +13,7 @@ READ = AccessRequest("User:alice", "READ", "topic", "orders", "10.0.0.1")
 
 def decide(text: str, request: AccessRequest = READ) -> bool:
     found = [parse_binding(line.strip()) for line in text.split(";") if line.strip()]
-    return authorize(found, request).is_allowed
+    return decide_access(found, request).is_allowed
 
 
 def describe(resource_type: str = "topic", name: str = "orders") -> AccessRequest:
@@ -79,19 +79,19 @@ def test_denial_implies_nothing() -> None:
 
 def test_decision_without_acl_depends_on_broker_config() -> None:
     other = [parse_binding("ALLOW User:bob READ topic:orders from *")]
-    assert authorize([], READ, allow_if_no_acl=True).is_allowed
-    assert not authorize([], READ).is_allowed
-    assert not authorize(other, READ, allow_if_no_acl=True).is_allowed
-    assert authorize([], READ).reason is AccessReason.NO_ACL
-    assert authorize(other, READ).reason is AccessReason.NO_MATCH
+    assert decide_access([], READ, allow_if_no_acl=True).is_allowed
+    assert not decide_access([], READ).is_allowed
+    assert not decide_access(other, READ, allow_if_no_acl=True).is_allowed
+    assert decide_access([], READ).reason is AccessReason.NO_ACL
+    assert decide_access(other, READ).reason is AccessReason.NO_MATCH
 
 
 @given(st.lists(bindings(), max_size=8), requests(), bindings())
 def test_denials_only_take_and_grants_only_give(
     given_bindings: list[Binding], request: AccessRequest, more: Binding
 ) -> None:
-    before = authorize(given_bindings, request).is_allowed
-    after = authorize([*given_bindings, more], request).is_allowed
+    before = decide_access(given_bindings, request).is_allowed
+    after = decide_access([*given_bindings, more], request).is_allowed
     assert after >= before if more.is_allow else after <= before
 
 
@@ -103,14 +103,14 @@ def test_order_does_not_matter(
 ) -> None:
     shuffled = list(given_bindings)
     random.shuffle(shuffled)
-    one, other = authorize(given_bindings, request), authorize(shuffled, request)
+    one, other = decide_access(given_bindings, request), decide_access(shuffled, request)
     assert (one.is_allowed, one.reason) == (other.is_allowed, other.reason)
 
 
 @given(st.lists(bindings(), max_size=8), requests())
 def test_named_binding_decides_alone(given_bindings: list[Binding], request: AccessRequest) -> None:
-    decision = authorize(given_bindings, request)
+    decision = decide_access(given_bindings, request)
     if decision.binding is not None:
-        assert authorize([decision.binding], request).is_allowed is decision.is_allowed
+        assert decide_access([decision.binding], request).is_allowed is decision.is_allowed
     else:
         assert not decision.is_allowed

@@ -50,7 +50,7 @@ class AccessDecision:
     binding: Binding | None = None
 
 
-def authorize(
+def decide_access(
     bindings: Iterable[Binding], request: AccessRequest, *, allow_if_no_acl: bool = False
 ) -> AccessDecision:
     """Return the decision about a request.
@@ -58,10 +58,10 @@ def authorize(
     allow_if_no_acl: the value of the broker config ``allow.everyone.if.no.acl.found``.
     """
     on_resource = [binding for binding in bindings if is_about(binding, request.resource_type, request.name)]
-    return decide(on_resource, request, allow_if_no_acl=allow_if_no_acl)
+    return decide_on_resource(on_resource, request, allow_if_no_acl=allow_if_no_acl)
 
 
-def decide(
+def decide_on_resource(
     on_resource: Sequence[Binding], request: AccessRequest, *, allow_if_no_acl: bool = False
 ) -> AccessDecision:
     """Return the decision about a request, given all bindings on its resource."""

@@ -11,6 +11,8 @@ from kdeclare.core.live.collector import WaitPolicy
 from kdeclare.core.live.faults import Fault, FaultKind, Outcome, Result
 from kdeclare.core.operations import retry as core_retry
 from kdeclare.core.operations.retry import Attempts, Retry, RetryPolicy
+from kdeclare.providers.kafka.acl.binding import Binding
+from kdeclare.providers.kafka.client import acls as _acls
 from kdeclare.providers.kafka.client import configs as _configs
 from kdeclare.providers.kafka.client import log_dirs as _log_dirs
 from kdeclare.providers.kafka.client import quotas as _quotas
@@ -63,6 +65,7 @@ class KafkaCluster:
         self._sasl_mechanism = sasl_mechanism
         self._log_in = log_in
         self._freshness = Freshness(wire)
+        self._acl_writer = _acls.AclWriter(wire)
         self.diagnostics = diagnostics
 
     def describe(self) -> ClusterInfo:
@@ -170,6 +173,24 @@ class KafkaCluster:
         """Send AlterUserScramCredentials (KIP-554)."""
         with self._mark_written():
             return _scram.alter_scram_users(self._wire, items)
+
+    def acls(self, principals: Sequence[str] | None = None) -> frozenset[Binding]:
+        """Send DescribeAcls to brokers that are up to date."""
+        return _acls.describe_acls(self._wire, self._freshness, principals)
+
+    def find_cluster_rights(self) -> frozenset[str] | None:
+        """Send DescribeCluster with authorized operations (KIP-430)."""
+        return _acls.read_own_cluster_rights(self._wire)
+
+    def create_acls(self, bindings: Sequence[Binding]) -> Mapping[Binding, Result]:
+        """Send CreateAcls, one request at a time."""
+        with self._mark_written():
+            return self._acl_writer.create(bindings)
+
+    def delete_acls(self, bindings: Sequence[Binding]) -> Mapping[Binding, Result]:
+        """Send DeleteAcls with exact filters, one request at a time and with pauses."""
+        with self._mark_written():
+            return self._acl_writer.delete(bindings)
 
     def reassign(
         self,
@@ -376,6 +397,26 @@ class RetryingCluster:
         """See `Cluster.alter_scram_users`."""
         return self._send_with_retries(
             "alter_scram_users", items, lambda item: item.user, self._cluster.alter_scram_users
+        )
+
+    def acls(self, principals: Sequence[str] | None = None) -> frozenset[Binding]:
+        """See `Cluster.acls`."""
+        return self._policy.whole("acls", lambda: self._cluster.acls(principals))
+
+    def find_cluster_rights(self) -> frozenset[str] | None:
+        """See `Cluster.find_cluster_rights`."""
+        return self._policy.whole("cluster_rights", self._cluster.find_cluster_rights)
+
+    def create_acls(self, bindings: Sequence[Binding]) -> Mapping[Binding, Result]:
+        """See `Cluster.create_acls`."""
+        return self._send_with_retries(
+            "create_acls", bindings, lambda binding: binding, self._cluster.create_acls
+        )
+
+    def delete_acls(self, bindings: Sequence[Binding]) -> Mapping[Binding, Result]:
+        """See `Cluster.delete_acls`."""
+        return self._send_with_retries(
+            "delete_acls", bindings, lambda binding: binding, self._cluster.delete_acls
         )
 
     def reassign(

@@ -133,7 +133,7 @@ def examine_broker(wire: Wire) -> Examination:
     return Examination(
         versions,
         _send_or_none(wire, build_api_versions_request(), _read_features) or {},
-        _send_or_none(wire, _build_cluster_rights_request(), _read_cluster_rights)
+        _send_or_none(wire, _build_cluster_rights_request(), read_cluster_rights)
         if DescribeClusterRequest.API_KEY in versions
         else None,
         _send_or_none(wire, _build_topic_rights_request(), _read_topic_rights)
@@ -173,7 +173,8 @@ def _read_features(response: ApiVersionsResponse) -> dict[str, int]:
     return {feature.name: int(feature.max_version_level) for feature in response.finalized_features or ()}
 
 
-def _read_cluster_rights(response: Any) -> frozenset[str] | None:
+def read_cluster_rights(response: Any) -> frozenset[str] | None:
+    """Return the operations on the cluster in a DescribeCluster response; None if it has none."""
     if response.error_code:
         raise build_fault_from_code(response.error_code, response.error_message, changes=False)
     return list_operation_names(response.authorized_operations)

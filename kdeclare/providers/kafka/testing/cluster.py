@@ -7,6 +7,7 @@ from typing import TypeVar, cast
 
 from kdeclare.core.live.collector import WaitPolicy
 from kdeclare.core.live.faults import CreatedObject, Fault, FaultKind, Outcome, Result
+from kdeclare.providers.kafka.acl.binding import Binding
 from kdeclare.providers.kafka.client_quota.entity import QuotaEntity
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition, parse_broker_id
 from kdeclare.providers.kafka.live import Broker, ClusterInfo, ConfigEntry, Move, Partition, Topic
@@ -437,6 +438,30 @@ class MemoryCluster(RequestHandler):
             lambda item: self._state.scram.alter(item),
             "A user credential cannot be altered twice in the same request",
             duplicate_error="DUPLICATE_RESOURCE",
+        )
+
+    def acls(self, principals: Sequence[str] | None = None) -> frozenset[Binding]:
+        """See `Cluster.acls`."""
+        with self._lock:
+            return self._handle_read("acls", principals or (), lambda: self._access.describe(principals))
+
+    def find_cluster_rights(self) -> frozenset[str] | None:
+        """See `Cluster.find_cluster_rights`."""
+        with self._lock:
+            return self._handle_read("cluster_rights", (), self._access.find_cluster_rights)
+
+    def create_acls(self, bindings: Sequence[Binding]) -> Mapping[Binding, Result]:
+        """See `Cluster.create_acls`."""
+        unique = list(dict.fromkeys(bindings))
+        return self._handle_change(
+            "create_acls", unique, lambda binding: binding, str, self._access.create, ""
+        )
+
+    def delete_acls(self, bindings: Sequence[Binding]) -> Mapping[Binding, Result]:
+        """See `Cluster.delete_acls`."""
+        unique = list(dict.fromkeys(bindings))
+        return self._handle_change(
+            "delete_acls", unique, lambda binding: binding, str, self._access.delete, ""
         )
 
     def reassign(

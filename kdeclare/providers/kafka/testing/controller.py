@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from kdeclare.core.live.faults import Fault, FaultKind
+from kdeclare.providers.kafka.acl.binding import Binding
 from kdeclare.providers.kafka.client_quota.entity import LIMITS, EntityType, QuotaEntity
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import Move
@@ -90,6 +91,7 @@ class Controller(TopicStore):
     usable: free bytes on each broker's disk. Brokers that are not in the mapping do not report free bytes.
     quotas: the limits of each entity that has limits.
     scram: the SCRAM credentials of users.
+    acls: the ACL bindings.
     """
 
     move_ticks: int = 0
@@ -97,6 +99,7 @@ class Controller(TopicStore):
     usable: dict[int, int] = field(default_factory=dict)
     quotas: dict[QuotaEntity, dict[str, float]] = field(default_factory=dict)
     scram: ScramStore = field(default_factory=ScramStore)
+    acls: set[Binding] = field(default_factory=set)
 
     # moves
 

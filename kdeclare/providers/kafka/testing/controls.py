@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.providers.kafka.ids import ConfigResource, TopicPartition
 from kdeclare.providers.kafka.live import Topic
+from kdeclare.providers.kafka.testing.access import Access
 from kdeclare.providers.kafka.testing.configs import CLUSTER_WIDE, MIN_ISR, ConfigStore
 from kdeclare.providers.kafka.testing.controller import Controller
 from kdeclare.providers.kafka.testing.partitions import PartitionState
@@ -31,6 +32,8 @@ MUTATING_METHODS = frozenset(
         "alter_configs",
         "alter_quotas",
         "alter_scram_users",
+        "create_acls",
+        "delete_acls",
         "reassign",
         "elect_leaders",
         "move_log_dirs",
@@ -69,6 +72,9 @@ class ClusterControls:
     topic_ids: whether the brokers support topic ids (KIP-516).
     rf_guard: whether the brokers support AllowReplicationFactorChange (KIP-860).
     principal, sasl_mechanism: the principal of the client and how it authenticates. Tests can set both.
+    has_authorizer: whether the brokers have an authorizer, so that ACLs can exist. Tests can set it.
+    is_super_user: whether the client may do everything, whatever the ACLs. Otherwise, ACL requests need
+        rights of ``principal``. The in-memory cluster checks no other rights. Tests can set it.
     hidden: topics that the client is not allowed to describe. Tests can set them.
     elr: whether eligible leader replicas are enabled, as in a freshly formatted cluster since 4.1. The
         cluster then has a cluster-wide ``min.insync.replicas`` of 1 that cannot be deleted.
@@ -126,6 +132,8 @@ class ClusterControls:
         self.rf_guard = rf_guard
         self.principal: str | None = None
         self.sasl_mechanism: str | None = None
+        self.has_authorizer = True
+        self.is_super_user = True
         self.hidden: frozenset[str] = frozenset()
         self.tick_on_poll = tick_on_poll
         self.stale_reads = stale_reads
@@ -256,7 +264,15 @@ class ClusterControls:
                 sections["quotas"] = dict(sorted(quotas.items()))
             if self._state.scram:
                 sections["scram"] = self._state.scram.describe()
+            if self._state.acls:
+                sections["acls"] = sorted(map(str, self._state.acls))
             return sections
+
+    @property
+    def _access(self) -> Access:
+        """The ACLs as this client sees and changes them."""
+        principal = None if self.is_super_user else self.principal
+        return Access(self._state.acls, self.has_authorizer, self.is_super_user, principal)
 
     def requests(self, method: str | None = None) -> list[Call]:
         """Return the logged requests of one method; without an argument, all mutating requests."""

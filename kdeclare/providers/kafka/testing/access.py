@@ -1,0 +1,69 @@
+"""ACL requests of the in-memory cluster: what brokers validate, and the rights that the requests need.
+
+Modeled on AclApis and AclControlManager of Apache Kafka, which validate very little.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kdeclare.core.live.faults import Fault
+from kdeclare.providers.kafka.acl.authorization import AccessRequest, decide_access
+from kdeclare.providers.kafka.acl.binding import ALL, CLUSTER, CLUSTER_NAME, LITERAL, Binding, list_operations
+
+HOST = "127.0.0.1"
+"""The address that the client connects from."""
+
+
+@dataclass
+class Access:
+    """The ACLs of a cluster, as one client sees and changes them.
+
+    principal: the client; None if it is not authenticated, so that only ``User:*`` applies to it.
+    """
+
+    bindings: set[Binding]
+    has_authorizer: bool
+    is_super_user: bool
+    principal: str | None
+
+    def describe(self, principals: Sequence[str] | None) -> frozenset[Binding]:
+        """Handle DescribeAcls."""
+        self._require("DESCRIBE")
+        return frozenset(b for b in self.bindings if principals is None or b.principal in principals)
+
+    def create(self, binding: Binding) -> None:
+        """Handle CreateAcls for one binding."""
+        self._require("ALTER")
+        if ":" not in binding.principal:
+            raise Fault(
+                "INVALID_REQUEST",
+                f"Could not parse principal from `{binding.principal}` (no colon is present separating the "
+                "principal type from the principal name)",
+            )
+        if not binding.name:
+            raise Fault("INVALID_REQUEST", "Invalid empty resource name")
+        if binding.resource_type == CLUSTER and (binding.name, binding.pattern) != (CLUSTER_NAME, LITERAL):
+            raise Fault("INVALID_REQUEST", f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}")
+        self.bindings.add(binding)
+
+    def delete(self, binding: Binding) -> None:
+        """Handle DeleteAcls for one filter that matches exactly one binding."""
+        self._require("ALTER")
+        self.bindings.discard(binding)
+
+    def find_cluster_rights(self) -> frozenset[str]:
+        """Return the authorized operations of DescribeCluster."""
+        return frozenset(o for o in list_operations(CLUSTER) if o != ALL and self._is_allowed(o))
+
+    def _require(self, operation: str) -> None:
+        if not self.has_authorizer:
+            raise Fault("SECURITY_DISABLED", "No Authorizer is configured.")
+        if not self._is_allowed(operation):
+            raise Fault("CLUSTER_AUTHORIZATION_FAILED", f"the request needs {operation} on the cluster")
+
+    def _is_allowed(self, operation: str) -> bool:
+        if self.is_super_user or not self.has_authorizer:
+            return True
+        principal = self.principal or "User:ANONYMOUS"
+        request = AccessRequest(principal, operation, CLUSTER, CLUSTER_NAME, HOST)
+        return decide_access(self.bindings, request).is_allowed
