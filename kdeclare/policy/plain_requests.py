@@ -357,12 +357,10 @@ class PlainSubjects:
         subjects = {id_ for id_ in changed if id_.kind == self.kind.name}
         if not subjects:
             return {}
-        created, object_id = operation_type.find_created_resource(op), operation_type.find_object(op)
+        created = operation_type.find_created_resource(op)
+        deleted = operation_type.find_deleted_resource(op)
         fields = operation_type.fields(op)
-        return {
-            id_.name: PlainEffect(created == id_, operation_type.deletes and object_id == id_, fields)
-            for id_ in sorted(subjects)
-        }
+        return {id_.name: PlainEffect(created == id_, deleted == id_, fields) for id_ in sorted(subjects)}
 
     def start_review(self, inputs: ReviewInputs) -> PlainReview:
         """Return the object that makes the requests for resources that are evaluated together."""

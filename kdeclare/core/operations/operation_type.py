@@ -21,7 +21,7 @@ from kdeclare.core.parts import Connections, LiveState, PlanOptions
 from kdeclare.core.patterns import Pattern
 from kdeclare.core.plans.run import MoveProgress, OperationResult, Status
 from kdeclare.core.plans.state import PendingCleanup
-from kdeclare.core.resources.changes import FieldChange
+from kdeclare.core.resources.changes import FieldChange, Risk
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.secrets.secret_refs import SecretSource, ValuePath
 
@@ -230,6 +230,8 @@ class OperationType(Protocol):
     """Whether the operation creates an object that other operations can refer to."""
     deletes: bool = False
     """Whether the operation deletes the object that it acts on."""
+    deletion_risk: Risk = Risk.DESTRUCTIVE
+    """The lowest risk of a change that deletes a resource with operations of this type."""
     is_auxiliary: bool = False
     """Whether the operation only supports other operations and changes nothing that a manifest declares."""
     propagates: bool = False
@@ -291,6 +293,14 @@ class OperationType(Protocol):
     def find_created_resource(self, op: Operation) -> ResourceId | None:
         """Return the resource that ``op`` creates; None if ``op`` does not create a whole resource."""
         return self.find_object(op) if self.creates else None
+
+    def find_deleted_resource(self, op: Operation) -> ResourceId | None:
+        """Return the resource that ``op`` deletes as a whole, alone or with other operations of the plan.
+
+        Return None if ``op`` deletes no whole resource. Override this method for a type whose operations
+        remove parts of resources, and sometimes all parts.
+        """
+        return self.find_object(op) if self.deletes else None
 
     def find_changed_resources(self, op: Operation) -> frozenset[ResourceId]:
         """Return the resources that ``op`` changes, with every id under which a manifest can declare them."""

@@ -335,9 +335,10 @@ def validate_deletions(plan: Plan, state: State | None, live: LiveState, store: 
     """
     if plan.undoes is not None and plan.undoes not in store.runs():
         raise KdeclareError(_report_unknown_run(plan.undoes), exit_code=ExitCode.STALE)
-    deletions = (op for op in plan.operations if get_operation_type(op).deletes)
     deleted = {
-        resource for op in deletions if (resource := get_operation_type(op).find_object(op)) is not None
+        resource
+        for op in plan.operations
+        if (resource := get_operation_type(op).find_deleted_resource(op)) is not None
     }
     if not deleted:
         return

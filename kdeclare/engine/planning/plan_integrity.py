@@ -195,7 +195,11 @@ def _check_change(
         yield from _check_deletion(change, operations)
     else:
         yield from _check_fields(plan, change, evidence)
-    yield from _check_risks(change, Risk.DESTRUCTIVE if action is Action.DELETE else Risk.SAFE)
+    yield from _check_risks(change, _find_deletion_risk(operations) if action is Action.DELETE else Risk.SAFE)
+
+
+def _find_deletion_risk(operations: Iterable[Operation]) -> Risk:
+    return max((get_operation_type(op).deletion_risk for op in operations), key=_RISKS.index)
 
 
 def _check_idle_change(plan: Plan, change: Change, evidence: Evidence) -> Iterator[str]:
@@ -212,7 +216,7 @@ def _check_idle_change(plan: Plan, change: Change, evidence: Evidence) -> Iterat
 
 def _check_deletion(change: Change, operations: Sequence[Operation]) -> Iterator[str]:
     for op in operations:
-        if not get_operation_type(op).deletes:
+        if get_operation_type(op).find_deleted_resource(op) is None:
             yield f"{change.id} is shown as deleted, but operation '{op.id}' is not a deletion"
 
 

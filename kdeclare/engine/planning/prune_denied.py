@@ -162,7 +162,7 @@ def find_resource_action(operations: Sequence[Operation]) -> Action:
 
     Deletion takes precedence over creation.
     """
-    if any(get_operation_type(op).deletes for op in operations):
+    if any(get_operation_type(op).find_deleted_resource(op) is not None for op in operations):
         return Action.DELETE
     creates = any(get_operation_type(op).find_created_resource(op) is not None for op in operations)
     return Action.CREATE if creates else Action.UPDATE

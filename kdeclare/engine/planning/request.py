@@ -64,7 +64,8 @@ def check_deletion_limit(
     operations: the operations, without those that a command requested by name. owned: the ids of the
     resources in the state. The ``subject`` of each denial is the kind.
     """
-    deleted_counts = Counter(op.resource.kind for op in operations if get_operation_type(op).deletes)
+    deleted_resources = {op.resource for op in operations if _is_deletion(op)}
+    deleted_counts = Counter(resource.kind for resource in deleted_resources)
     owned_counts = Counter(ResourceId.parse(text).kind for text in owned)
     diagnostics = []
     for kind, count in sorted(deleted_counts.items()):
@@ -100,7 +101,11 @@ def limit_deletions(plan: Plan, owned: Mapping[str, object]) -> Plan:
 
 def filter_deletions(operations: Sequence[Operation], kinds: Collection[str | None]) -> list[Operation]:
     """Return the operations that delete resources of these kinds."""
-    return [op for op in operations if get_operation_type(op).deletes and op.resource.kind in kinds]
+    return [op for op in operations if op.resource.kind in kinds and _is_deletion(op)]
+
+
+def _is_deletion(op: Operation) -> bool:
+    return get_operation_type(op).find_deleted_resource(op) is not None
 
 
 def _report_exceeded_limit(

@@ -75,7 +75,7 @@ class _ReferenceResolver:
 
 
 def _run_command(line: str, environ: Mapping[str, str]) -> str:
-    """Return the output of a command without the last newline. The stderr of the command is not redirected."""
+    """Return the output of a command without the last newline. The command inherits stderr."""
     try:
         words = shlex.split(line)
         if not words:

@@ -18,7 +18,7 @@ class ConfigScope(StrEnum):
 
     @property
     def entity_type(self) -> str:
-        """The name of the type in Kafka's tools: ``topics``, ``brokers``, ``groups`` or ``client-metrics``."""
+        """The type in Kafka's tools: ``topics``, ``brokers``, ``groups`` or ``client-metrics``."""
         return f"{self.value.lower().replace('_', '-').removesuffix('s')}s"
 
     @property

@@ -275,7 +275,7 @@ class ClientQuotaKind:
         return (QuotaSelection(),)
 
     def list_live(self, live: LiveState) -> Collection[str]:
-        """Return the keys of all entities with limits. Raises Fault if the principal cannot describe quotas."""
+        """Return the keys of all entities with limits. Raises Fault if quotas are not visible."""
         return [entity.key for entity in require_visible(live.get(QuotaState)).limits]
 
     def is_self_contained(self, name: str, body: object) -> bool:

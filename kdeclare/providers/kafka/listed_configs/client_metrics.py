@@ -41,7 +41,7 @@ Pattern = Annotated[str | None, RawText()]
 
 
 class ClientMatchSpec(BaseModel):
-    """Which clients push metrics: a regular expression for each attribute. A client must match all of them."""
+    """Regular expressions by client attribute. Clients that match all of them push metrics."""
 
     model_config = _CLOSED
     client_id: Annotated[Pattern, Field(description="The client.id of the client.")] = None

@@ -259,7 +259,7 @@ class ClusterControls:
             }
             brokers = {str(b.id): asdict(b) for b in self._state.brokers.values()}
             quotas = {str(entity): dict(limits) for entity, limits in self._state.quotas.items()}
-            sections = {"brokers": brokers, "configs": configs, "topics": topics}
+            sections: dict[str, Any] = {"brokers": brokers, "configs": configs, "topics": topics}
             if quotas:
                 sections["quotas"] = dict(sorted(quotas.items()))
             if self._state.scram:
