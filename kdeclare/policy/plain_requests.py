@@ -11,7 +11,7 @@ from kdeclare.core.live.faults import Fault
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import LiveState
 from kdeclare.core.provider.registry import find_principal, find_provider, get_operation_type
-from kdeclare.core.resources.changes import FieldChange
+from kdeclare.core.resources.changes import FieldChange, FieldOp
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource, Kind
 from kdeclare.core.resources.owned_record import OwnedRecord
@@ -103,12 +103,26 @@ def apply_effects(words: PolicyWords, values: Values, effects: Sequence[PlainEff
         old_value = result.get(name)
         entries: dict[object, object] = dict(old_value) if isinstance(old_value, Mapping) else {}
         element: object = int(key) if get_args(policy_field.value_type)[:1] == (int,) else key
-        entries.pop(element, None)
-        if change.after is not None:
+        after = _apply_change(change, entries.pop(element, None))
+        if after is not None:
             is_text = get_args(policy_field.value_type)[1:] == (str,)
-            entries[element] = _as_text(change.after) if is_text else change.after
+            entries[element] = _as_text(after) if is_text else after
         result[name] = entries
     return result
+
+
+def _apply_change(change: FieldChange, current: object) -> object:
+    """Return the value of a field after a change. A change of some elements leaves all others in a list.
+
+    Other resources can change elements of the same list, so ``change.after`` need not contain all of them.
+    """
+    if not isinstance(current, list) or not isinstance(change.value, list | tuple):
+        return change.after
+    if change.op is FieldOp.APPEND:
+        return [*current, *(element for element in change.value if element not in current)]
+    if change.op is FieldOp.SUBTRACT:
+        return [element for element in current if element not in change.value] or None
+    return change.after
 
 
 def list_fields(words: PolicyWords, values: Values) -> frozenset[str]:
