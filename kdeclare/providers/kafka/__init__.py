@@ -1,1 +1,1 @@
-"""The Kafka provider: topics, broker configs, client quotas and partition reassignments."""
+"""The Kafka provider: topics, configs, client quotas and partition reassignments."""

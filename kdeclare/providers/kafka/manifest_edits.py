@@ -244,7 +244,10 @@ def is_topic_field_claimed(field: FieldChange, document: JsonObject) -> bool:
 
 
 def locate_topic_field(path: str) -> Sequence[SpecPath]:
-    """Return the paths in a manifest that can declare a field. Assignments can declare all except configs."""
+    """Return the paths in a manifest that can declare a field of a topic.
+
+    Assignments can declare every field except configs.
+    """
     name, _, key = path.partition(".")
     exact: SpecPath = (name, key) if key else (name,)
     return (exact,) if name == "configs" else (exact, (_ASSIGNMENTS,))

@@ -1,8 +1,8 @@
-"""Check that the field changes in a plan file match the operations of the plan, for Kafka resources.
+"""Check, for Kafka resources, that the field changes in a plan file match the operations of the plan.
 
-Changes and operations have different forms. Operations list the replicas of every partition, but a change can
-contain only the replication factor. If several operations resize a thread pool in steps, the change contains
-only the final size.
+Changes and operations can differ in form: operations list the replicas of every partition, but a change can
+    contain only the replication factor. Operations can resize a thread pool in steps, but a change contains
+    only the final size.
 """
 
 from collections.abc import Set
@@ -26,7 +26,7 @@ _COUNTS = frozenset({"partitions", FACTOR})
 
 
 def normalize_config(scope: ConfigScope, field: FieldChange) -> FieldChange:
-    """Return a config field with normalized values. A list becomes a string with commas."""
+    """Return a config field with normalized values: a list becomes a string with commas."""
     if not field.path.startswith(CONFIG_FIELD_PREFIX):
         return field
     keys, key = load_catalog(scope), get_config_key(field)
@@ -40,7 +40,7 @@ def normalize_config(scope: ConfigScope, field: FieldChange) -> FieldChange:
 
 
 def normalize_topic_field(topic: str, field: FieldChange) -> FieldChange:
-    """Return a topic field in the form of operations: the path contains the topic and the partition."""
+    """Return a topic field in the form of operations, with the topic and partition in the path."""
     number = field.path.removeprefix(_ASSIGNMENTS)
     if number != field.path:
         return replace(field, path=f"{_REPLICAS}{topic}-{number}")
@@ -48,7 +48,7 @@ def normalize_topic_field(topic: str, field: FieldChange) -> FieldChange:
 
 
 def find_proven_topic_fields(topic: str, action: Action, evidence: Evidence) -> Set[str]:
-    """Return the fields for which a known reason explains a difference between change and operations."""
+    """Return the fields whose difference between change and operations has a known reason."""
     shown_values, operation_values = evidence.shown, evidence.done
     if action is Action.CREATE:
         # The counts are determined by the assignments.
@@ -83,12 +83,12 @@ def find_proven_topic_fields(topic: str, action: Action, evidence: Evidence) -> 
 
 
 def find_proven_reassignment_fields(evidence: Evidence) -> Set[str]:
-    """Return the fields of replicas that a different resource moves, and of unchanged throttle rates."""
+    """Return the fields of replicas that another resource moves, and of unchanged throttle rates."""
     return find_moved_elsewhere(evidence) | {rate for rate in ALL_RATE_KEYS if rate not in evidence.done}
 
 
 def find_proven_broker_fields(evidence: Evidence) -> Set[str]:
-    """Return the thread pools that the operations only grow, or only shrink, to the planned size."""
+    """Return the thread pools that the operations grow or shrink in steps to the planned size."""
     pools = (
         {f"{CONFIG_FIELD_PREFIX}{key}" for key in THREAD_POOLS} & evidence.shown.keys() & evidence.done.keys()
     )
@@ -96,7 +96,7 @@ def find_proven_broker_fields(evidence: Evidence) -> Set[str]:
 
 
 def find_moved_elsewhere(evidence: Evidence) -> set[str]:
-    """Return the replica fields of partitions that are moved by an operation of a different resource.
+    """Return the replica fields of partitions that an operation of another resource moves.
 
     If two resources request different replicas for a partition, the next plan resolves the conflict.
     """
@@ -114,7 +114,7 @@ def _is_replica_of(topic: str, path: str) -> bool:
 
 
 def _is_monotonic(shown_values: Values, operation_values: Values) -> bool:
-    """Return whether the steps only grow, or only shrink, from the first to the last planned size."""
+    """Return whether the steps go in one direction, from the first to the last planned size."""
     if (shown_values[0], shown_values[-1]) != (operation_values[0], operation_values[-1]):
         return False
     sizes = [int(value) for value in operation_values if isinstance(value, str) and value.isdecimal()]

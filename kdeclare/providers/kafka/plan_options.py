@@ -1,4 +1,4 @@
-"""The plan options for Kafka clusters. Every ``--help`` imports this module, so it imports little itself."""
+"""The plan options for Kafka clusters. Every ``--help`` imports this module, so it has few imports."""
 
 from typing import Annotated, Literal
 
@@ -11,13 +11,13 @@ from kdeclare.core.provider.plan_options import PlanOption
 class KafkaPlanOptions:
     """The Kafka options in `PlanOptions`.
 
-    rf_guard: ``client`` if kdeclare guards the replication factor when brokers cannot. None relies on the
+    rf_guard: ``client`` if kdeclare guards the replication factor for brokers that cannot. None relies on the
         brokers.
     await_reassignments: whether to wait for a reassignment by another client that blocks a change, instead of
         denying the change.
     override_reassignments: whether to redirect partitions that another client is reassigning.
-    delete_by_name: whether to delete topics even if the cluster has no topic ids. If the topic was re-created
-        under the same name in the meantime, the new topic is deleted.
+    delete_by_name: whether to delete topics by name if the cluster has no topic ids. If a topic was
+        re-created under the same name in the meantime, the new topic is deleted.
     """
 
     rf_guard: Annotated[
@@ -62,4 +62,4 @@ class CleanupOptions:
 
 
 KEEP_THROTTLES = PlanOptions(CleanupOptions(keep_throttles=True))
-"""Plan options with which a recovery keeps throttles. The command itself handles the throttles afterwards."""
+"""Plan options for a recovery that keeps throttles, because the calling command handles the throttles."""

@@ -55,7 +55,7 @@ class KafkaPlanning(PlanHooks):
     """The planning hooks for placement, reassignments, topic names, topic ids and quotas."""
 
     def __init__(self, inputs: PlanInputs) -> None:
-        """Prepare the hooks of a plan. Raises KdeclareError if the state has a damaged pending cleanup."""
+        """Prepare the hooks for one plan. Raises KdeclareError if the state has a damaged pending cleanup."""
         self._inputs = inputs
         self._options = get_kafka_options(inputs.options)
         self._pace = get_default_pace(inputs.options)
@@ -72,14 +72,14 @@ class KafkaPlanning(PlanHooks):
         return {partition.topic for partition in self._live.moves if str(partition) not in own_moves}
 
     def prepare(self) -> PlacementContext:
-        """Return one placer for all resources of the plan, so that it sees the whole load of the brokers."""
+        """Return one placer for the whole plan, so that it considers the total load on brokers."""
         self._shared_load = LoadAwarePlacer(
             self._live, collect_excluded_brokers(self._inputs.desired, self._live)
         )
         return PlacementContext(self._shared_load)
 
     def review_diagnostics(self, diagnostics: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
-        """Check config keys that are missing from the catalog against the keys of the cluster."""
+        """Check config keys that are not in the catalog against the keys of the cluster."""
         cluster = self._inputs.connections.get(KafkaConnection).cluster
         return check_unknown_keys(cluster, self._live, diagnostics, preflight=self._inputs.has_preflight)
 
@@ -102,7 +102,9 @@ class KafkaPlanning(PlanHooks):
         owned: OwnedRecord | None,
         difference: Difference,
     ) -> Difference:
-        """Allow changes that wait for a reassignment. Block changes to resources that no broker shows yet."""
+        """Allow changes that wait for a reassignment, and block changes of resources that no broker shows
+        yet.
+        """
         if desired is not None and any(d.code == MOVE_IN_FLIGHT for d in difference.diagnostics):
             difference = self._permit_moving(resource, desired, owned, difference)
         if resource in self._inputs.pending:
@@ -112,7 +114,7 @@ class KafkaPlanning(PlanHooks):
         return self._quotas.review_difference(resource, desired, owned, difference)
 
     def refine(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
-        """Guard the replication factor, require topic ids for deletions, and handle colliding names."""
+        """Guard replication factors, require topic ids for deletions, and handle colliding topic names."""
         inputs, options, live = self._inputs, self._options, self._live
         problems = [] if live.sees_moves else [warn_moves_not_visible()]
         if options.rf_guard == "client" and not live.cluster.rf_guard:
@@ -129,7 +131,7 @@ class KafkaPlanning(PlanHooks):
         return PlanStep(operations, tuple(problems))
 
     def settle(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
-        """Move each partition once. If an option requests it, wait for reassignments by other clients."""
+        """Merge the moves of each partition. If requested, wait for reassignments by other clients."""
         notices: Sequence[Diagnostic] = ()
         if any(map(is_reassignment, operations)):
             operations, notices = drop_duplicate_moves(operations)
@@ -188,7 +190,7 @@ class KafkaPlanning(PlanHooks):
         owned: OwnedRecord | None,
         difference: Difference,
     ) -> Difference:
-        """Downgrade the denial for an in-flight reassignment to a warning if an option permits the change.
+        """Change the denial for an in-flight reassignment to a warning if an option permits the change.
 
         The denial also becomes a warning if an earlier run started the reassignment, because apply waits for
         it.
@@ -211,13 +213,13 @@ class KafkaPlanning(PlanHooks):
 
 
 def _find_waiting_resources(compared: Sequence[ResourceComparison]) -> Collection[ResourceId]:
-    """Return the resources whose changes are allowed during a reassignment of their partitions."""
+    """Return the resources that may change while their partitions are being reassigned."""
     permitted = (d for i in compared for d in i.difference.diagnostics if d.code == MOVE_IN_FLIGHT)
     return {ResourceId.parse(d.resource) for d in permitted if d.resource and not d.is_blocking}
 
 
 def _hold_back(resource: ResourceId, owned: OwnedRecord | None, difference: Difference) -> Difference:
-    """Block the change to a resource that no broker shows yet. The resource stays owned."""
+    """Block the change of a resource that no broker shows yet. The resource stays owned."""
     problem = denied(
         "pending",
         "Not visible yet",
@@ -234,7 +236,7 @@ def _hold_back(resource: ResourceId, owned: OwnedRecord | None, difference: Diff
 def _leave_hidden(
     resource: ResourceId, desired: DesiredResource | None, owned: OwnedRecord | None, topics: list[str]
 ) -> Difference:
-    """Leave a resource unchanged because the principal cannot describe one of its topics."""
+    """Leave a resource unchanged, because the principal cannot describe one of its topics."""
     topic_names = f"topic{'' if len(topics) == 1 else 's'} {', '.join(topics)}"
     make_diagnostic, outcome = (
         (denied, "is left unchanged") if desired else (warning, "is left unchanged and stays owned")
@@ -254,10 +256,10 @@ def _leave_hidden(
 def check_unknown_keys(
     cluster: Cluster, live: KafkaState, diagnostics: tuple[Diagnostic, ...], *, preflight: bool
 ) -> tuple[Diagnostic, ...]:
-    """Return the diagnostics, except those about config keys that the cluster knows.
+    """Return the diagnostics without those about config keys that the cluster knows.
 
-    If the cluster has no topics, an unknown topic key becomes a warning. The cluster then validates the key
-    in the preflight.
+    If there is no topic to describe, an unknown topic key is only a warning, because the preflight validates
+    the key.
     """
     unknown_keys: dict[ConfigScope, set[str]] = {}
     names: dict[ConfigScope, list[str]] = {}
@@ -291,7 +293,7 @@ def _find_known_keys(
 ) -> set[str] | None:
     """Return the ``keys`` that the cluster knows, or None if there is no resource to describe.
 
-    Every topic has all topic keys, but only brokers that use a plug-in have the keys of the plug-in.
+    All topics have the same keys. The keys of a broker plug-in exist only on brokers that use the plug-in.
     """
     names = sorted(live.topics)[:1]
     if scope is ConfigScope.BROKER:
@@ -307,9 +309,9 @@ def _find_known_keys(
 def _find_listed_keys(
     cluster: Cluster, scope: ConfigScope, names: Collection[str], keys: set[str]
 ) -> set[str] | None:
-    """Return the ``keys`` that the cluster describes for the declared groups or subscriptions.
+    """Return the ``keys`` that the cluster knows for groups or subscriptions.
 
-    Kafka describes any name with the defaults of all keys. Return None if it refuses to describe every name.
+    Kafka describes any name with the defaults of all keys. Return None if every description is refused.
     """
     queries = [ConfigQuery(ConfigResource(scope, name), frozenset(keys)) for name in dict.fromkeys(names)]
     answers = cluster.describe_configs_partially(queries).values()
@@ -325,7 +327,7 @@ class HasConfigs(Protocol):
 
 
 def find_config_scope(kind: str) -> ConfigScope | None:
-    """Return the scope of the configs of a kind, or None if the kind is unknown or has no configs."""
+    """Return the config scope of a kind, or None if the kind is unknown or has no configs."""
     return _find_scope_of_kind(KINDS.get(kind))
 
 
@@ -340,7 +342,7 @@ def is_deletion_by_name(op: Operation) -> bool:
 
 
 def report_missing_topic_id(op: Operation) -> Diagnostic:
-    """Deny a deletion without a topic id: it could delete a re-created topic with the same name."""
+    """Deny a deletion without a topic id, which could delete a re-created topic with the same name."""
     return denied(
         "no-topic-id",
         "No topic ids",

@@ -1,4 +1,4 @@
-"""The `Cluster` protocol: all requests of kdeclare to Kafka, in batches, with one result per item."""
+"""The `Cluster` protocol: all requests to Kafka. Requests are batches, with one result per item."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import field
@@ -26,12 +26,12 @@ SECURITY_DISABLED = "SECURITY_DISABLED"
 """Kafka's error name for ACL requests to brokers that have no authorizer."""
 
 POLICY_VIOLATION = "POLICY_VIOLATION"
-"""Kafka's error name for a request that a broker policy rejects."""
+"""Kafka's error name for a request that violates a policy of the brokers."""
 
 TOPIC_EXISTS = "TOPIC_ALREADY_EXISTS"
 
 QUOTA_EXCEEDED = "THROTTLING_QUOTA_EXCEEDED"
-"""Kafka's error name for a change that exceeds a strict quota on controller mutations (KIP-599)."""
+"""Kafka's error name for a change that exceeds the controller mutation quota (KIP-599)."""
 
 QUOTA_HINT = (
     "Wait and run the command again, or request a higher controller_mutation_rate for this user and client "
@@ -43,9 +43,8 @@ QUOTA_HINT = (
 class ConfigQuery:
     """The config keys of one resource to describe.
 
-    keys: the keys to describe by name, from all config sources.
-    overrides: whether to add all keys that are set on the resource itself. This requires a request for all
-        keys.
+    keys: the keys to describe, whether they are overrides or not.
+    overrides: whether to add all overrides. Kafka must then describe all keys.
     optional: whether `observe` can omit the resource if its broker is fenced.
     """
 
@@ -56,9 +55,9 @@ class ConfigQuery:
 
 
 def merge_config_queries(queries: Iterable[ConfigQuery]) -> dict[ConfigResource, ConfigQuery]:
-    """Return one query for each resource, which describes everything that its queries describe.
+    """Merge the queries for each resource into one query.
 
-    A merged query is optional if all queries for the resource are optional.
+    A merged query is optional if all queries for the resource are.
     """
     merged: dict[ConfigResource, ConfigQuery] = {}
     for query in queries:
@@ -87,7 +86,7 @@ PartitionNumber = Annotated[int, GetPydanticSchema(lambda _source, _handler: _NU
 
 @dataclass(frozen=True, slots=True)
 class TopicArgs(Arguments):
-    """The base class for the arguments of requests for a whole topic."""
+    """The base class of arguments for requests about a whole topic."""
 
     topic: str
 
@@ -112,7 +111,7 @@ class NewTopic(TopicArgs):
 
     @property
     def config_texts(self) -> dict[str, str]:
-        """The configs in the form of requests, with commas between list elements."""
+        """The configs as in requests, with list elements separated by commas."""
         return {
             key: ",".join(value) if isinstance(value, tuple) else value for key, value in self.configs.items()
         }
@@ -122,8 +121,8 @@ class NewTopic(TopicArgs):
 class NewPartitions(TopicArgs):
     """The partitions to add to a topic.
 
-    total: the new number of partitions.
-    assignments: the replicas of each added partition in order, or None if Kafka places the replicas. Kafka
+    total: the new partition count.
+    assignments: the replicas of the added partitions, in order, or None if Kafka places the replicas. Kafka
         rejects an empty tuple.
     """
 
@@ -152,7 +151,7 @@ class ScramAlteration:
 class ConfigOp:
     """The change to one config key (KIP-339).
 
-    value: the new value, None for DELETE, or elements with commas for APPEND and SUBTRACT.
+    value: the new value, None for DELETE, or comma-separated elements for APPEND and SUBTRACT.
     """
 
     key: str
@@ -188,7 +187,7 @@ class LogDir:
 
 
 Configs = Mapping[str, ConfigEntry]
-"""The described config keys of one resource."""
+"""The configs of one resource, by key."""
 
 
 def require_all_configs(
@@ -204,18 +203,17 @@ def require_all_configs(
 
 
 class Cluster(Protocol):
-    """One Kafka cluster.
+    """One Kafka cluster. The methods do not retry; for retries, use `RetryingCluster`.
 
     Every method raises Fault if the whole request fails. Otherwise, methods that write return a Result for
-    every item. Methods that read omit objects that do not exist. The methods do not retry requests. For
-    retries, use `providers.kafka.client.cluster.RetryingCluster`.
+    every item, and methods that read omit objects that do not exist.
     """
 
     def describe(self) -> ClusterInfo:
-        """Return the id, the brokers with their racks, and whether brokers can guard reassignments."""
+        """Return the id, the brokers and the capabilities of the cluster."""
 
     def deadline_s(self) -> float:
-        """Return the timeout of requests at the brokers (timeoutMs), in seconds."""
+        """Return the timeout that brokers apply to requests (timeoutMs), in seconds."""
 
     def is_caught_up(self) -> bool:
         """Return whether brokers show all metadata that the controller had committed at the time of the call.
@@ -242,17 +240,16 @@ class Cluster(Protocol):
         """
 
     def configs(self, queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Configs]:
-        """Return the described keys by resource, without resources that do not exist.
+        """Return the described configs by resource, without resources that do not exist.
 
-        Also raises Fault if the cluster refuses one of the resources. The overrides of a BROKER with an id
-        are the keys that are set on this broker. The overrides of a BROKER with an empty name are the
-        cluster-wide keys.
+        Also raises Fault if the cluster refuses to describe one of the resources. A BROKER with an empty name
+        has the cluster-wide overrides; a BROKER with an id has the overrides of this broker.
         """
 
     def describe_configs_partially(
         self, queries: Sequence[ConfigQuery]
     ) -> Mapping[ConfigResource, Configs | Fault]:
-        """Return the same result as `configs`, with a Fault for each resource that the cluster refuses."""
+        """Describe configs like `configs`, but return a Fault for each resource that the cluster refuses."""
 
     def list_config_resources(self, scope: ConfigScope) -> frozenset[ConfigResource]:
         """Return the groups or the client metrics subscriptions that have overrides (ListConfigResources).
@@ -267,7 +264,8 @@ class Cluster(Protocol):
     def list_earlier_moves(self) -> Set[TopicPartition]:
         """Return the partitions that were being reassigned shortly before the metadata that brokers show.
 
-        If a reassignment has ended since then, a broker can still show the union of old and new replicas.
+        For a reassignment that has ended since then, a broker can still show the union of old and new
+        replicas.
         """
 
     def create_topics(
@@ -275,14 +273,13 @@ class Cluster(Protocol):
     ) -> Mapping[str, Outcome]:
         """Create topics (CreateTopics) and return the id of each topic (KIP-516).
 
-        If ``validate_only`` is set, the controller only validates the request.
+        validate_only: whether the controller only validates the request.
         """
 
     def delete_topics(self, targets: Mapping[str, str | None]) -> Mapping[str, Result]:
-        """Delete the topics with these ids (DeleteTopics). If the id is None, delete the topic by name.
+        """Delete topics by id (DeleteTopics), or by name if the id is None.
 
-        The error UNKNOWN_TOPIC_ID means that the topic no longer exists, even if a new topic has the same
-        name.
+        UNKNOWN_TOPIC_ID means that the topic no longer exists, even if a new topic has the same name.
         """
 
     def create_partitions(
@@ -298,7 +295,7 @@ class Cluster(Protocol):
     def quotas(
         self, entities: Sequence[QuotaEntity] | None = None
     ) -> Mapping[QuotaEntity, Mapping[str, float]]:
-        """Return the limits of these entities by key. None returns the limits of all entities.
+        """Return the limits of these entities, or of all entities for None.
 
         Uses DescribeClientQuotas (KIP-546).
         """
@@ -306,7 +303,7 @@ class Cluster(Protocol):
     def alter_quotas(
         self, items: Mapping[QuotaEntity, Mapping[str, float | None]], *, validate_only: bool = False
     ) -> Mapping[QuotaEntity, Result]:
-        """Set limits by key (AlterClientQuotas). None removes a limit. Each entity is changed atomically."""
+        """Set limits with AlterClientQuotas (KIP-546). None removes a limit. Each entity is atomic."""
 
     def scram_users(self, users: Sequence[str] | None = None) -> Mapping[str, Credentials]:
         """Return the SCRAM credentials of these users, or of all users if ``users`` is None.
@@ -347,9 +344,9 @@ class Cluster(Protocol):
     ) -> Mapping[TopicPartition, Result]:
         """Start reassignments (AlterPartitionReassignments). A target of None cancels a reassignment.
 
-        The broker guards the replication factor of the whole request (KIP-860). If the broker only supports
-        version 0, a guarded request fails with UNSUPPORTED_VERSION and is not sent.
-        unguarded: whether the caller itself has checked the replica counts, so that version 0 is allowed.
+        The broker guards the replication factors of all partitions in the request (KIP-860). If the broker
+        supports only version 0, a guarded request is not sent and fails with UNSUPPORTED_VERSION.
+        unguarded: whether the caller has checked the replica counts, so that version 0 is allowed.
         """
 
     def record_counts(self, topics: Sequence[str]) -> Mapping[str, int]:
@@ -370,9 +367,9 @@ class Cluster(Protocol):
     def move_log_dirs(
         self, targets: Mapping[tuple[TopicPartition, int], str]
     ) -> Mapping[tuple[TopicPartition, int], Result]:
-        """Move replicas to these log directories of their brokers (AlterReplicaLogDirs, KIP-113).
+        """Move replicas to log directories of their brokers (AlterReplicaLogDirs, KIP-113).
 
-        If a broker does not have the replica yet, the broker stores the directory and returns
+        If a broker does not have the replica yet, the broker remembers the directory and returns
         REPLICA_NOT_AVAILABLE. If the partition does not exist, the result is UNKNOWN_TOPIC_OR_PARTITION.
         """
 
@@ -384,11 +381,12 @@ class Cluster(Protocol):
 class Examination:
     """The features of brokers, and the permissions of the client.
 
-    versions: the highest supported version of each API, by API key. Unsupported APIs are missing.
-    features: the levels of the finalized features (KIP-584) by name.
+    versions: by API key, the highest supported API version. Unsupported APIs are not included.
+    features: the levels of the finalized features (KIP-584), by name.
     on_cluster: the operations (org.apache.kafka.common.acl.AclOperation) that are granted on the cluster
         (KIP-430), or None if brokers do not report them.
-    on_topics: the operations that are granted on each visible topic, by topic name.
+    on_topics: the operations that are granted on each visible topic, by topic, or None if brokers do not
+        report them.
     """
 
     versions: Mapping[int, int] = field(default_factory=dict)
@@ -398,7 +396,7 @@ class Examination:
 
 
 class Examinable(Protocol):
-    """An open connection to a cluster. diagnostics: problems with the client properties."""
+    """An open connection to a cluster. diagnostics: warnings about the client properties."""
 
     diagnostics: tuple[Diagnostic, ...]
 

@@ -1,6 +1,6 @@
-"""The Kafka provider (named in the entry point), and the check for writes that brokers do not show yet.
+"""The Kafka provider, and the check for writes that brokers do not show yet.
 
-Brokers respond with their copy of the metadata, which lags slightly behind the controller. Dynamic broker
+Brokers respond with their own copy of the metadata, which lags slightly behind the controller. Dynamic broker
 configs take effect even later.
 """
 
@@ -71,7 +71,7 @@ _METADATA_ONLY_WRITES = frozenset(
     (verb, TopicKind.name)
     for verb in (CreateTopic.name, DeleteTopic.name, IncreasePartitions.name, AlterConfigs.name)
 )
-"""The pairs of operation type and kind that only write topic metadata."""
+"""Pairs of operation type and kind that write only topic metadata."""
 
 
 def find_invisible(connections: Connections, writes: Sequence[PendingWrite]) -> list[PendingWrite]:
@@ -105,7 +105,7 @@ def find_invisible(connections: Connections, writes: Sequence[PendingWrite]) -> 
 
 
 def is_all_visible(connections: Connections, written_types: Collection[tuple[str, str]]) -> bool:
-    """Return whether brokers show all writes. False if a write is not topic metadata. Raises Fault."""
+    """Return whether brokers show all writes. Return False if a write is not topic metadata. Raises Fault."""
     if not _METADATA_ONLY_WRITES.issuperset(written_types):
         return False
     cluster = connections.get(KafkaConnection).cluster
@@ -130,7 +130,7 @@ def _list_topics(write: PendingWrite) -> frozenset[str]:
 
 
 def _has_broker_configs(op: Operation) -> bool:
-    """Return whether the operation changes broker configs. Brokers apply these after other metadata."""
+    """Return whether the operation changes broker configs, which brokers apply after other metadata."""
     selection = CLUSTER.merge(get_operation_type(op).select(op))
     return selection is not None and any(
         resource.scope is ConfigScope.BROKER for resource in selection.configs
@@ -140,8 +140,7 @@ def _has_broker_configs(op: Operation) -> bool:
 def _is_pending(write: PendingWrite, live: LiveState) -> bool:
     """Return whether an element of the write still has its old value.
 
-    If the value is different from the old and from the written value, another client changed the element.
-    Such an element is not pending.
+    A value that is neither the old nor the written value was set by another client and is not pending.
     """
     op = write.operation
     try:

@@ -1,7 +1,7 @@
-"""Rate the risk of a change to one field, with a cause in one sentence.
+"""Rate the risk of a change to one field, and explain the risk in one sentence.
 
-Kinds call these functions for every field of a change. For fields of rollbacks and operations, which do not
-come from a diff, `Kind.assess_field` calls these functions.
+Kinds call these functions for the fields of a diff. `Kind.assess_field` calls them for all other fields, such
+as those of rollbacks and operations.
 """
 
 import math
@@ -29,7 +29,7 @@ _TOPIC_KEYS = {
     "log.retention.bytes": "retention.bytes",
     "log.cleanup.policy": "cleanup.policy",
 }
-"""The topic configs by the broker configs that contain their defaults."""
+"""For each broker config that contains a default: the topic config."""
 
 RiskRating = tuple[Risk, str]
 
@@ -44,7 +44,7 @@ def with_risk(field: FieldChange, rating: RiskRating) -> FieldChange:
 def assess_topic_field(
     action: Action, field: FieldChange, live: Mapping[str, ConfigEntry] | None = None
 ) -> FieldChange:
-    """Rate a field of a topic. live: the effective configs, including configs inherited from brokers."""
+    """Rate a field of a topic. live: the effective configs, including inherited values."""
     return with_risk(field, _rate_topic_field(action, field, live or {}))
 
 
@@ -60,7 +60,7 @@ def assess_group_field(field: FieldChange) -> FieldChange:
 
 
 def assess_worker_field(field: FieldChange) -> FieldChange:
-    """Rate a change to an override on Connect workers, or a worker that has not applied an override."""
+    """Rate a change to an override on Connect workers, or a worker that has not applied an override yet."""
     return with_risk(field, (Risk.DISRUPTIVE, "Changes the behavior of running Connect workers."))
 
 
@@ -99,14 +99,14 @@ def _rate_placement(field: FieldChange) -> RiskRating:
 
 
 def _count_replicas(value: JsonValue) -> int | None:
-    """Return the number of replicas of a list or count, or None for all other types."""
+    """Return the number of replicas in a list, or the value if it is a count; otherwise None."""
     if isinstance(value, list):
         return len(value)
     return value if isinstance(value, int) else None
 
 
 def _rate_record_loss(field: FieldChange, inherited_value: JsonValue) -> RiskRating | None:
-    """Return the risk of a config change that makes Kafka delete more records, or None.
+    """Return the risk of a config change that makes Kafka delete more records; otherwise None.
 
     inherited_value: the effective value if the key has no override.
     """

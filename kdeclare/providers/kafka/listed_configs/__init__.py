@@ -1,1 +1,1 @@
-"""The kinds `GroupConfig` and `ClientMetrics`. Kafka lists the names of resources with such configs."""
+"""The kinds `GroupConfig` and `ClientMetrics`: configs of groups and client metrics subscriptions."""

@@ -40,11 +40,11 @@ from kdeclare.providers.kafka.operations.kafka_operation_type import (
 from kdeclare.providers.kafka.port import ConfigAlteration, ConfigOp, ConfigQuery
 
 CLUSTER_DEFAULT = "cluster-default"
-"""The name of the `BrokerConfig` for all brokers."""
+"""The name of the `BrokerConfig` with the cluster-wide default."""
 
 
 def get_config_resource(op: Operation) -> ConfigResource:
-    """Return the config resource of an operation."""
+    """Return the config resource whose configs an operation changes."""
     args = get_arguments(op, AlterConfigsArgs)
     return ConfigResource(_SCOPES[args.entity_type], args.entity_name)
 
@@ -55,19 +55,19 @@ KINDS_BY_SCOPE = {
     ConfigScope.GROUP: "GroupConfig",
     ConfigScope.CLIENT_METRICS: "ClientMetrics",
 }
-"""The kind whose resources have configs of a type."""
+"""The kind for each type of config resource."""
 
 # A plan calls get_config_resource ten times per operation. Calling the enum would take most of the time.
 _SCOPES = {scope.value: scope for scope in ConfigScope}
 
 
 def list_ops(op: Operation) -> tuple[ConfigOpArgs, ...]:
-    """Return the config changes (one per key) that an operation contains."""
+    """Return the config changes of an operation, one per key."""
     return get_arguments(op, AlterConfigsArgs).ops
 
 
 def list_config_topics(resource: ConfigResource) -> tuple[str, ...]:
-    """Return the name of the topic, or an empty tuple if the config resource is not a topic."""
+    """Return the name of the topic in a tuple, or an empty tuple for other config resources."""
     return (resource.name,) if resource.scope is ConfigScope.TOPIC else ()
 
 
@@ -80,13 +80,13 @@ class AlterConfigs(KafkaOperationType):
     validates = True
 
     def find_right(self, op: Operation) -> str:
-        """Return the required ACL operation: AlterConfigs on the topic or on the cluster."""
+        """Return the required ACL operation and its resource: AlterConfigs on the topic or on the cluster."""
         scope, name = get_config_resource(op)
         is_named = scope in (ConfigScope.TOPIC, ConfigScope.GROUP)
         return f"AlterConfigs on {scope.noun} {name}" if is_named else "AlterConfigs on the cluster"
 
     def is_confined(self, op: Operation) -> bool:
-        """Return whether the operation belongs to the topic or broker whose configs it changes."""
+        """Return whether the operation belongs to the resource whose configs it changes."""
         scope, name = get_config_resource(op)
         return op.resource == ResourceId(KINDS_BY_SCOPE[scope], name or CLUSTER_DEFAULT)
 
@@ -120,13 +120,13 @@ class AlterConfigs(KafkaOperationType):
         return {item.key: find_override(live_configs, item.key) for item in list_ops(op)} | identity
 
     def expected_state(self, op: Operation) -> View:
-        """Return the overrides after the operation. Lists are changed in the same way as by Kafka."""
+        """Return the expected overrides after the operation. Lists change as in Kafka."""
         catalog = load_catalog(get_config_resource(op).scope)
         results = {item.key: _compute_result(item, op.expect.get(item.key), catalog) for item in list_ops(op)}
         return {**op.expect, **results}
 
     def find_topic_effects(self, op: Operation) -> Mapping[str, TopicEffect]:
-        """Return the overrides of the topic after the operation."""
+        """Return the effect on the topic: its overrides after the operation."""
         expected = self.expected_state(op)
         keys = [item.key for item in list_ops(op)]
         configs = {key: None if expected[key] is None else join_elements(expected[key]) for key in keys}
@@ -137,7 +137,7 @@ class AlterConfigs(KafkaOperationType):
         }
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
-        """Return one field per key."""
+        """Return one field change per key."""
         expected = self.expected_state(op)
         return tuple(
             FieldChange(
@@ -155,7 +155,7 @@ class AlterConfigs(KafkaOperationType):
         return op if topics.isdisjoint(list_config_topics(get_config_resource(op))) else None
 
     def find_element(self, op: Operation, at: ValuePath) -> str:
-        """Return the config key that belongs to an argument."""
+        """Return the config key of an argument."""
         if at[0] == "ops" and isinstance(at[1], int):
             return list_ops(op)[at[1]].key
         return super().find_element(op, at)
@@ -201,7 +201,7 @@ class AlterConfigs(KafkaOperationType):
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
         """Return the changes that restore the earlier overrides.
 
-        A key whose value changed after the operation is not restored, but reported as a conflict.
+        A key that another client changed after the operation is not restored, but reported as a conflict.
         """
         expected = self.expected_state(op)
         if has_other_object(op, now):
@@ -236,9 +236,9 @@ def _has_elements(current: JsonValue, elements: Sequence[str]) -> bool:
 
 
 def _invert_op(item: ConfigOpArgs, before: JsonValue, after: JsonValue) -> ConfigOpArgs:
-    """Return the config change that restores ``before``.
+    """Return the config change that restores the value ``before``.
 
-    The change adds or removes single elements of a list if this restores the list exactly.
+    If possible, the change adds and removes single list elements.
     """
     current_secret = item.value if isinstance(item.value, SecretRef) else None
     if before is None:
@@ -270,7 +270,7 @@ def _compute_result(item: ConfigOpArgs, before: JsonValue, catalog: Catalog) -> 
 
 
 def _to_elements(value: JsonValue) -> list[str]:
-    """Return the elements of an override whose type is a list."""
+    """Return the elements of an override of type LIST."""
     return list(split_elements(value if value is None or isinstance(value, str) else list(as_texts(value))))
 
 

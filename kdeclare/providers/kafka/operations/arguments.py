@@ -45,7 +45,7 @@ class ConfigOpArgs(Arguments):
     """The change to one config key (KIP-339).
 
     value: the new value, or None for DELETE.
-    was: the secret that the change overwrites, if there is one.
+    was: the secret that the change overwrites, or None.
     """
 
     key: str
@@ -55,7 +55,7 @@ class ConfigOpArgs(Arguments):
 
     @property
     def elements(self) -> tuple[str, ...]:
-        """The elements of the value if the value is a list. Otherwise, empty."""
+        """The elements of a list value; empty for all other values."""
         return self.value if isinstance(self.value, tuple) else ()
 
 
@@ -79,14 +79,14 @@ class PartitionsArgs(Arguments):
 
 
 def make_config_argument(value: JsonValue) -> ConfigArgument:
-    """Convert the value of a changed field to an argument."""
+    """Convert a value of a field change to a value of an argument."""
     if is_secret(value):
         return bind_secret_ref(value)
     return as_texts(value) if isinstance(value, list | tuple) else as_text_or_none(value)
 
 
 def show_config_argument(value: ConfigArgument) -> JsonValue:
-    """Convert an argument to the form of views and changes. The argument must not be a secret."""
+    """Convert an argument that is not a secret to a value of views and changes."""
     if isinstance(value, SecretRef):
         return value.as_json()
     return list(value) if isinstance(value, tuple) else value

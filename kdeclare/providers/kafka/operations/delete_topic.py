@@ -1,4 +1,4 @@
-"""Delete topics by id. If a deletion requires an empty topic, a topic with records is not deleted."""
+"""The operation type that deletes topics, by id if possible. It can refuse to delete records."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -22,7 +22,7 @@ from kdeclare.providers.kafka.plan_options import get_kafka_options
 _MAX_NAMED = 5
 _HAS_RECORDS = "HAS_RECORDS"
 _NOT_VISIBLE = "NOT_VISIBLE"
-"""The error code for a topic that must be empty but that no broker shows. The topic is not deleted."""
+"""The error code for a topic that is not deleted, because no broker shows it and it might hold records."""
 
 _RECREATED, _NO_ID_KNOWN, _NO_IDS = "recreated", "unproven", "no-topic-ids"
 _NOT_PROVEN = {
@@ -40,7 +40,7 @@ _NOT_PROVEN = {
         "To delete the topic anyway, roll back with --delete-by-name.",
     ),
 }
-"""The reasons why kdeclare does not delete a topic that the run may not have created, with hints."""
+"""Why kdeclare does not delete a topic that the run may not have created, with hints."""
 
 
 class DeleteTopic(TopicOperationType):
@@ -57,7 +57,7 @@ class DeleteTopic(TopicOperationType):
         return frozenset({ResourceId(TOPIC, get_topic_name(op))}) if _get_args(op).topic_id else frozenset()
 
     def is_confined(self, op: Operation) -> bool:
-        """Return whether the operation belongs to its topic and expects the topic id of its arguments."""
+        """Return whether the operation belongs to its topic and expects the topic id in its arguments."""
         return super().is_confined(op) and _get_args(op).topic_id in (None, op.expect.get(self.element))
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
@@ -71,11 +71,11 @@ class DeleteTopic(TopicOperationType):
         return {self.element: "absent"}
 
     def find_topic_effects(self, op: Operation) -> Mapping[str, TopicEffect]:
-        """Return the effect that the topic is deleted."""
+        """Return the effect of the deletion on the topic."""
         return {get_topic_name(op): TopicEffect(deleted=True)}
 
     def is_repeatable(self, op: Operation) -> bool:
-        """Return whether the operation deletes by id. A repeated request by id cannot delete a new topic."""
+        """Return whether the operation deletes by id, so that repeating it cannot delete a new topic."""
         return _get_args(op).topic_id is not None
 
     def execute(
@@ -86,9 +86,9 @@ class DeleteTopic(TopicOperationType):
         *,
         validate_only: bool,
     ) -> Mapping[str, Result]:
-        """Check that topics that must be empty hold no records, then send DeleteTopics.
+        """Send DeleteTopics, except for topics that must be empty but hold records.
 
-        If the topic does not exist, the operation succeeds.
+        The deletion of a topic that does not exist succeeds.
         """
         cluster = connections.get(KafkaConnection).cluster
         empty_required = [get_topic_name(op) for op in ops if _get_args(op).require_empty]
@@ -111,7 +111,9 @@ class DeleteTopic(TopicOperationType):
     def bind_to_created(
         self, op: Operation, created_id: str | None, live: LiveState, options: PlanOptions
     ) -> Operation | UnprovenDeletion:
-        """Return the deletion with the id of the created topic, or the reason why the deletion is unsafe."""
+        """Return the deletion with the id of the created topic, or why the deletion could delete another
+        topic.
+        """
         topic = live.get(KafkaState).topics[get_topic_name(op)]
         if created_id is not None and created_id == topic.topic_id:
             bound = replace(
@@ -127,7 +129,7 @@ class DeleteTopic(TopicOperationType):
         return _report_record_counts(connections, ops)
 
     def find_losses(self, connections: Connections, ops: Sequence[Operation]) -> Mapping[str, Diagnostic]:
-        """Report the topics that must be empty but hold records."""
+        """Return a warning for each operation whose topic must be empty but holds records."""
         empty_required = [get_topic_name(op) for op in ops if _get_args(op).require_empty]
         counts = (
             connections.get(KafkaConnection).cluster.record_counts(empty_required) if empty_required else {}
@@ -137,7 +139,9 @@ class DeleteTopic(TopicOperationType):
         }
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Return the creation of the topic if it was empty. Otherwise, report that its records are lost."""
+        """Return the operation that re-creates the topic, if it was empty. Otherwise, report its records as
+        lost.
+        """
         recreate = _get_args(op).recreate
         if recreate and now[self.element] == "absent":
             return UndoResult("topic.create", recreate)
@@ -150,7 +154,7 @@ class DeleteTopic(TopicOperationType):
 
 
 def needs_empty_topic(op: Operation) -> bool:
-    """Return whether the operation deletes the topic only if the topic holds no records."""
+    """Return whether the operation deletes the topic only if it holds no records."""
     return isinstance(op.args, DeleteTopicArgs) and op.args.require_empty
 
 
@@ -189,8 +193,8 @@ def _warn_records(op: Operation, count: int) -> Diagnostic:
 def _report_record_counts(connections: Connections, ops: Sequence[Operation]) -> tuple[Diagnostic, ...]:
     """Report how many of the topics to be deleted hold records.
 
-    Deletions that undo a creation are not counted, because they never delete records. If the numbers of
-    records cannot be read, the diagnostic reports this, and the run continues.
+    Deletions that undo a creation are not counted, because they never delete records. If the records cannot
+    be counted, the diagnostic says so and the run continues.
     """
     topics = sorted({get_topic_name(op) for op in ops if not needs_empty_topic(op)})
     if not topics:

@@ -1,6 +1,6 @@
-"""The base class of all operation types for Kafka clusters, and the effects of operations on topics.
+"""The base class of all operation types for Kafka, and the effects of operations on topics.
 
-Policies for topics (KIP-201) use the effects of resources and operations.
+Policies for topics (KIP-201) check these effects.
 """
 
 from collections.abc import Iterable, Mapping, Set
@@ -31,23 +31,22 @@ from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.port import POLICY_VIOLATION, QUOTA_EXCEEDED, QUOTA_HINT, TOPIC_EXISTS
 
 REPLICAS_FIELD_PREFIX = "replicas."
-"""The prefix of the field path for the replicas of a partition, before ``<topic>-<n>``."""
+"""The prefix of field paths for the replicas of partitions. The rest of the path is ``<topic>-<n>``."""
 
 
 def find_field_topic(path: str) -> str | None:
-    """Return the topic if the field contains the replicas of a partition. Otherwise, return None."""
+    """Return the topic if the field contains the replicas of a partition; otherwise None."""
     partition = path.removeprefix(REPLICAS_FIELD_PREFIX)
     return None if partition == path else partition.rpartition("-")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class TopicEffect:
-    """The effect of an operation on one topic. All properties that are not set here stay unchanged.
+    """The effect of an operation on one topic. Properties that are not set stay unchanged.
 
     created: whether the operation creates the topic.
     deleted: whether the operation deletes the topic.
-    partitions: the new partition count.
-    factor: the new replication factor. For both numbers, None means unchanged or, for a new topic, Kafka's
+    partitions, factor: the new partition count and replication factor. For a new topic, None means Kafka's
         default.
     replicas: the new replicas by partition. Partitions that are not listed keep their replicas.
     configs: the overrides after the operation. None means no override.
@@ -66,10 +65,10 @@ class TopicEffect:
 
 @dataclass(frozen=True, slots=True)
 class StaticTopicState:
-    """The state of a topic according to its manifest alone, as if the topic did not exist yet.
+    """The state of a topic that its manifest declares, as if the topic did not exist yet.
 
-    open: the config keys whose value depends on the live topic if the topic exists.
-    placed: whether kdeclare chooses the replicas of a new topic. This requires a connection to the cluster.
+    open: the config keys whose values depend on the live topic.
+    placed: whether kdeclare chooses the replicas of a new topic, for which it must read the cluster.
     """
 
     effect: TopicEffect
@@ -79,7 +78,7 @@ class StaticTopicState:
 
 @runtime_checkable
 class SupportsStaticTopicState(Protocol):
-    """The capability of kinds whose resources declare the state of topics."""
+    """The capability of kinds whose resources declare topics."""
 
     def find_static_topic_state(self, name: str, body: Any) -> Mapping[str, StaticTopicState]:
         """Return the declared states by topic, without reading any cluster."""
@@ -90,7 +89,7 @@ class SupportsTopicEffects(Protocol):
     """The capability of operation types that change topics."""
 
     def find_topic_effects(self, op: Operation) -> Mapping[str, TopicEffect]:
-        """Return the effects of ``op`` by topic."""
+        """Return the effects of ``op``, by topic."""
 
 
 # The results are cached, because isinstance() with a protocol is slow, and a plan needs thousands of
@@ -120,13 +119,13 @@ def find_effects(op: Operation) -> Mapping[str, TopicEffect]:
 
 
 def build_identity_view(topics: Iterable[str], live: KafkaState) -> dict[str, JsonValue]:
-    """Return the ids of topics as view elements. A re-created topic with the same name has a different id."""
+    """Return the ids of topics as elements of a view. A re-created topic has a different id."""
     live_topics = {name: live.topics.get(name) for name in sorted(set(topics))}
     return {f"{IDENTITY}{name})": topic.topic_id if topic else None for name, topic in live_topics.items()}
 
 
 def build_identity_claims(topics: Iterable[str]) -> dict[str, str]:
-    """Return the claims for the ids of topics. No operation produces these claims."""
+    """Return the claims for the ids of topics. No operation changes these ids."""
     return {f"{IDENTITY}{name})": f"topic-id/{name}" for name in set(topics)}
 
 
@@ -140,20 +139,20 @@ _CAUSES = {
 
 
 TOPIC = "Topic"
-"""The object type of topics in footprints. The key of each object is the name of the topic."""
+"""The object type of topics in footprints. The key of an object is the topic name."""
 
 
 class KafkaOperationType(OperationType):
     """The base class of operation types for Kafka clusters.
 
-    has_timeout: whether the request contains a timeout for the brokers.
+    has_timeout: whether the request contains a timeout for brokers.
     """
 
     is_shown_late = True
     has_timeout: bool = False
 
     def find_right(self, op: Operation) -> str:
-        """Return the ACL operation and its resource for messages about a missing permission; can be empty."""
+        """Return the required ACL operation and its resource, such as "Alter on topic t"; can be empty."""
         return ""
 
     def compute_footprint(self, op: Operation) -> Footprint:
@@ -191,7 +190,7 @@ class KafkaOperationType(OperationType):
         return frozenset(ResourceId("Topic", topic) for topic in find_effects(op))
 
     def explain(self, op: Operation, fault: Fault) -> Explanation:
-        """Explain a fault by the name of its Kafka error (`org.apache.kafka.common.protocol.Errors`)."""
+        """Explain a fault by its Kafka error (`org.apache.kafka.common.protocol.Errors`)."""
         if fault.error.endswith("AUTHORIZATION_FAILED"):
             return Explanation(FaultCause.NOT_AUTHORIZED, self.find_right(op))
         if fault.error == QUOTA_EXCEEDED:

@@ -34,7 +34,7 @@ class PartitionsOperationType(KafkaOperationType):
         return (KafkaSelection(collect_topics(get_targets(op))),)
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
-        """Return the replicas of the partitions. For a moving partition, these are the target replicas."""
+        """Return the replicas of the partitions or, for partitions that are being reassigned, the targets."""
         state = live.get(KafkaState)
         targets = {p: state.replicas(TopicPartition.parse(p)) for p in get_targets(op)}
         replicas: dict[str, JsonValue] = {p: None if r is None else list(r) for p, r in targets.items()}
@@ -64,7 +64,7 @@ class PartitionsOperationType(KafkaOperationType):
         return {p: f"replicas/{p}" for p in partitions} | build_identity_claims(collect_topics(partitions))
 
     def get_batch_key(self, op: Operation) -> str:
-        """Return the id of the operation, because no other operation claims its partitions."""
+        """Return the id of the operation, because partitions belong to only one operation."""
         return op.id
 
     def expected_state(self, op: Operation) -> View:
@@ -105,22 +105,22 @@ def get_targets(op: Operation) -> Mapping[str, tuple[int, ...]]:
 
 
 def get_replicas_before(op: Operation, partition: str) -> tuple[int, ...]:
-    """Return the replicas that an operation expects for a partition. Empty if the partition is missing."""
+    """Return the expected replicas of a partition. Empty if the partition does not exist."""
     return as_ints(op.expect.get(partition) or ())
 
 
 def list_replicas(targets: Mapping[str, tuple[int, ...]]) -> dict[str, list[int]]:
-    """Return replicas by partition in the form of views."""
+    """Return replicas by partition, as in views."""
     return {partition: list(replicas) for partition, replicas in targets.items()}
 
 
 def collect_topics(partitions: Iterable[str]) -> frozenset[str]:
-    """Return the topics of partitions with names of the form ``topic-n``."""
+    """Return the topics of partitions. Partition names have the form ``<topic>-<n>``."""
     return frozenset(TopicPartition.parse(p).topic for p in partitions)
 
 
 def merge_results(partitions: Iterable[str], results: Mapping[TopicPartition, Result]) -> Result:
-    """Merge the results of partitions into one result: the first fault, and the number of further faults."""
+    """Merge the results of partitions: return the first fault, with the number of other faults."""
     faults = {p: results[TopicPartition.parse(p)] for p in partitions}
     refused = {p: fault for p, fault in faults.items() if fault is not None}
     if not refused:
@@ -132,7 +132,7 @@ def merge_results(partitions: Iterable[str], results: Mapping[TopicPartition, Re
 
 
 def build_move_effects(op: Operation) -> Mapping[str, TopicEffect]:
-    """Return the effects of a move by topic, including a changed replication factor."""
+    """Return the effects of a reassignment by topic, including a changed replication factor."""
     replicas: dict[str, dict[int, tuple[int, ...]]] = {}
     fields: dict[str, set[str]] = {}
     for name, target in get_targets(op).items():

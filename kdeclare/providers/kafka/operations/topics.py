@@ -40,7 +40,7 @@ from kdeclare.providers.kafka.operations.kafka_operation_type import (
 from kdeclare.providers.kafka.port import ConfigQuery, NewPartitions, NewTopic, TopicArgs
 
 ASSIGNED_FIELDS = frozenset({"partitions", "replicationFactor", "assignments"})
-"""The fields of a topic that is created with assignments. Assignments determine the counts."""
+"""The fields of a topic that is created with assignments, which determine the counts."""
 
 
 def get_topic_name(op: Operation) -> str:
@@ -52,7 +52,7 @@ class TopicOperationType(KafkaOperationType):
     """The base class of operation types for a whole topic.
 
     element: the name of the main element of views.
-    right: the ACL operation to name in messages about missing permissions. Empty if messages name none.
+    right: the ACL operation and resource for messages about missing permissions; empty to name none.
     """
 
     element = "topic"
@@ -64,7 +64,7 @@ class TopicOperationType(KafkaOperationType):
         return self.right.format(topic=get_topic_name(op))
 
     def compute_footprint(self, op: Operation) -> Footprint:
-        """Return the topic and the type of access: create, update or delete."""
+        """Return the footprint: the topic, with the access create, update or delete."""
         access = (
             Access.CREATE
             if self.find_created_resource(op)
@@ -87,7 +87,7 @@ class TopicOperationType(KafkaOperationType):
         return (KafkaSelection(frozenset({get_topic_name(op)})),)
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
-        """Return the field of the partition count. Creating or deleting a topic changes no fields."""
+        """Return the field of the partition count. A creation or deletion changes no fields."""
         if not isinstance(op.args, NewPartitions):
             return ()
         return (FieldChange(self.element, FieldOp.CHANGE, op.expect.get(self.element), op.args.total),)
@@ -131,7 +131,7 @@ class CreateTopic(TopicOperationType):
         )
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
-        """Return the existence and the overrides of the topic, and its partition count if requested."""
+        """Return whether the topic exists, its overrides and, if requested, its partition count."""
         state = live.get(KafkaState)
         topic = state.topics.get(get_topic_name(op))
         if topic is None:
@@ -215,7 +215,7 @@ class CreateTopic(TopicOperationType):
         return {op.id: results[get_topic_name(op)] for op in ops}
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Return the deletion of the topic. If data loss is not allowed, the topic must be empty."""
+        """Return the deletion of the topic. Unless data loss is allowed, the topic must be empty."""
         if now["topic"] == "absent":
             return UndoResult()
         if now != self.expected_state(op):
@@ -238,7 +238,7 @@ class IncreasePartitions(TopicOperationType):
     right = "Alter on topic {topic}"
 
     def find_object(self, op: Operation) -> None:
-        """Return None, because the operation does not create a resource: the topic already exists."""
+        """Return None, because the operation does not create an object."""
 
     def _count_before(self, op: Operation) -> int:
         return as_int(op.expect.get(self.element) or 0)
@@ -265,7 +265,7 @@ class IncreasePartitions(TopicOperationType):
         }
 
     def list_placements(self, op: Operation) -> Sequence[Placement] | None:
-        """Return the requested replicas of the added partitions, or None if Kafka chooses the replicas."""
+        """Return the requested replicas of the added partitions; None if Kafka chooses the replicas."""
         args = get_arguments(op, NewPartitions)
         added = enumerate(args.assignments or (), start=self._count_before(op))
         return [Placement(args.topic, number, (), after) for number, after in added] or None
@@ -304,7 +304,7 @@ class IncreasePartitions(TopicOperationType):
         return {op.id: results[get_topic_name(op)] for op in ops}
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Report that the earlier partition count is lost, because Kafka cannot remove partitions."""
+        """Report the earlier partition count as lost, because Kafka cannot remove partitions."""
         if has_other_object(op, now):
             return UndoResult(conflicts=("the topic itself",))
         is_untouched = now[self.element] == op.expect.get(self.element)

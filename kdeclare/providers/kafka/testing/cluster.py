@@ -1,4 +1,4 @@
-"""`MemoryCluster`, an implementation of `Cluster` whose brokers exist only in this process."""
+"""`MemoryCluster`, an implementation of `Cluster` without real brokers."""
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
@@ -47,7 +47,7 @@ R = TypeVar("R")
 
 
 class RequestHandler(ClusterControls):
-    """The base class of `MemoryCluster`: the state of the cluster, and the steps that all requests share."""
+    """The base class of `MemoryCluster`: its state, and the steps that all requests have in common."""
 
     def _handle_read(self, method: str, items: Iterable[str], respond: Callable[[], Answer]) -> Answer:
         return self._run_request(Call(method, tuple(items)), lambda _: respond())
@@ -64,7 +64,7 @@ class RequestHandler(ClusterControls):
         *,
         duplicate_error: str = "INVALID_REQUEST",
     ) -> dict[K, Fault | R]:
-        """Call ``change_item`` for each item. Refuse all occurrences of an item that is listed twice."""
+        """Call ``change_item`` for each item. If an item is listed twice, both occurrences are rejected."""
         counts = Counter(get_key(item) for item in items)
 
         def respond(refused: Mapping[str, Fault]) -> dict[K, Fault | R]:
@@ -118,7 +118,7 @@ class RequestHandler(ClusterControls):
 
 
 class MemoryCluster(RequestHandler):
-    """An in-memory Kafka cluster for tests. As far as tests can observe, it behaves like real brokers.
+    """An in-memory Kafka cluster for tests. For clients, it behaves like real brokers.
 
     The methods of `ClusterControls` control time, brokers and records. ``faults`` determines which requests
     fail, and how. ``calls`` contains every request in order. Thread-safe.
@@ -139,10 +139,7 @@ class MemoryCluster(RequestHandler):
         )
 
     def deadline_s(self) -> float:
-        """See `Cluster.deadline_s`.
-
-        The value is that of real brokers with a request timeout of 30 seconds.
-        """
+        """See `Cluster.deadline_s`. The value is that of brokers with a request timeout of 30 seconds."""
         return 27.0
 
     def is_caught_up(self) -> bool:
@@ -152,10 +149,14 @@ class MemoryCluster(RequestHandler):
             return not is_lagging and (self._stale_topics is None or self._stale_reads_left == 0)
 
     def await_committed(self, wait_policy: WaitPolicy) -> None:
-        """See `Cluster.await_committed`. Does not wait, because only reads let these brokers catch up."""
+        """See `Cluster.await_committed`. Does not wait, because only reads let the in-memory brokers catch
+        up.
+        """
 
     def topics(self, names: Sequence[str] | None = None) -> Mapping[str, Topic]:
-        """See `Cluster.topics`. While ``stale_reads`` is not 0, return the state before the last change."""
+        """See `Cluster.topics`. While ``stale_reads`` is not 0, return the topics from before the last
+        change.
+        """
         with self._lock:
             return self._handle_read("topics", names or (), lambda: self._read_visible_topics(names))
 
@@ -177,10 +178,7 @@ class MemoryCluster(RequestHandler):
             return self._handle_read("hidden_topics", names, lambda: self.hidden.intersection(names))
 
     def _apply_metadata_lag(self, topics: dict[str, Topic]) -> dict[str, Topic]:
-        """Return the topics that brokers show while they lag behind by ``metadata_lag`` reads.
-
-        Count this read.
-        """
+        """Count this read, and return the topics that the lagging brokers show (``metadata_lag``)."""
         invisible_topics, deleted_topics = self._invisible_topics, self._deleted_topics
         visible_topics = {
             n: t for n, t in topics.items() if self._state.topics[n].topic_id not in invisible_topics
@@ -203,7 +201,7 @@ class MemoryCluster(RequestHandler):
     ) -> Mapping[ConfigResource, Configs | Fault]:
         """See `Cluster.describe_configs_partially`. The request is logged as ``configs``.
 
-        While ``stale_configs`` is not 0, the result contains the broker configs from before the last change.
+        While ``stale_configs`` is not 0, return the broker configs from before the last change.
         """
 
         def respond(refused_items: Mapping[str, Fault]) -> dict[ConfigResource, Configs | Fault]:
@@ -248,7 +246,7 @@ class MemoryCluster(RequestHandler):
         return entries
 
     def _is_visible(self, resource: ConfigResource) -> bool:
-        """Whether a broker that lags behind by ``metadata_lag`` reads knows the resource."""
+        """Return whether brokers that lag by ``metadata_lag`` reads show the resource."""
         if not self._is_existing(resource):
             return False
         topic = self._state.topics.get(resource.name) if resource.scope is ConfigScope.TOPIC else None
@@ -271,7 +269,7 @@ class MemoryCluster(RequestHandler):
             return self._handle_read("config_resources", (scope,), respond)
 
     def moves(self, topics: Sequence[str] | None = None) -> Mapping[TopicPartition, Move]:
-        """See `Cluster.moves`. If ``tick_on_poll`` is on, each call then advances time by one tick."""
+        """See `Cluster.moves`. If ``tick_on_poll`` is set, each call also advances time by one tick."""
         with self._lock:
             found = self._handle_read("moves", topics or (), lambda: self._state.moves(topics))
             if self.tick_on_poll:
@@ -305,7 +303,7 @@ class MemoryCluster(RequestHandler):
     def create_topics(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False
     ) -> Mapping[str, Outcome]:
-        """See `Cluster.create_topics`. Names must not collide with topics that existed before the request."""
+        """See `Cluster.create_topics`. Collisions are only checked with topics from before the request."""
         existing: list[frozenset[str]] = []
 
         def create(topic: NewTopic) -> CreatedObject | None:
@@ -511,10 +509,7 @@ class MemoryCluster(RequestHandler):
 
 
 def _validate_value_sizes(values: Iterable[str | None]) -> None:
-    """Raise Fault for a string that is too long for the protocol.
-
-    A real broker would close the connection.
-    """
+    """Raise Fault for a string that is too long for the protocol. Real brokers close the connection."""
     if any(len((value or "").encode()) > MAX_VALUE_LENGTH for value in values):
         raise Fault("NETWORK_EXCEPTION", "socket disconnected", FaultKind.UNKNOWN)
 

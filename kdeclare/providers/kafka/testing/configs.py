@@ -1,6 +1,6 @@
-"""Config overrides: storage, effective values, and changes by KIP-339 ops.
+"""Config overrides of the in-memory cluster: storage, effective values, and changes (KIP-339).
 
-Modeled on ConfigAdminManager (broker side), ConfigurationControlManager and ConfigHelper of Apache Kafka.
+Modeled on ConfigAdminManager (in the broker), ConfigurationControlManager and ConfigHelper of Apache Kafka.
 """
 
 from collections.abc import Iterable, Mapping
@@ -28,7 +28,7 @@ from kdeclare.providers.kafka.testing.validation import (
 from kdeclare.providers.kafka.testing.values import ConfigKey, ValueType
 
 MAX_VALUE_LENGTH = 32767
-"""Maximum length of a value in characters (Short.MAX_VALUE; longer values are refused since 4.1.0)."""
+"""The maximum length of a value in characters (Short.MAX_VALUE). Since 4.1.0, longer values are rejected."""
 
 CLUSTER_WIDE = ConfigResource(ConfigScope.BROKER, "")
 MIN_ISR = "min.insync.replicas"
@@ -36,8 +36,9 @@ MIN_ISR = "min.insync.replicas"
 
 @dataclass
 class ConfigStore:
-    """All overrides and static values. ``asked`` is the broker that responds to requests about topics.
+    """All overrides and static values.
 
+    asked: the broker that responds to requests about topics.
     tiered: whether the brokers run with remote.log.storage.system.enable.
     elr: whether eligible leader replicas are enabled, as in a freshly formatted 4.3 cluster.
     """
@@ -67,10 +68,10 @@ class ConfigStore:
         names: Iterable[str],
         substitutes: Mapping[ConfigResource, Mapping[str, str]] | None = None,
     ) -> tuple[str, str, ConfigSource] | None:
-        """Return name, stored value and source of the synonym that takes precedence; None if none is set.
+        """Return the name, stored value and source of the synonym that takes precedence; None if none is set.
 
-        ``substitutes`` replaces the overrides of some resources, to evaluate a change before the change is
-        made.
+        substitutes: overrides that replace the stored overrides of some resources, to evaluate a change in
+            advance.
         """
         broker_resource = ConfigResource(ConfigScope.BROKER, str(broker))
         overrides = {**self.overrides, **(substitutes or {})}
@@ -86,7 +87,7 @@ class ConfigStore:
         return None
 
     def describe_topic_key(self, topic: str, name: str) -> ConfigEntry:
-        """Return the entry that DescribeConfigs returns for a known key of a topic."""
+        """Return the DescribeConfigs entry for a known key of a topic."""
         key = TOPIC_KEYS[name]
         overrides = self.of(ConfigResource(ConfigScope.TOPIC, topic))
         config_type = _get_config_type(key)
@@ -101,7 +102,7 @@ class ConfigStore:
         return ConfigEntry(key.normalize(text), source, config_type)
 
     def describe_broker_key(self, broker: int, name: str) -> ConfigEntry | None:
-        """Return the entry that DescribeConfigs returns for a key of a broker; None if there is no entry."""
+        """Return the DescribeConfigs entry for a key of a broker; None if there is no entry."""
         setting = self.find_broker_value(broker, (name,))
         key = BROKER_KEYS.get(strip_listener_prefix(name))
         if key is None:
@@ -143,9 +144,9 @@ class ConfigStore:
     # changes
 
     def apply_ops(self, resource: ConfigResource, ops: Iterable[ConfigOp]) -> dict[str, str]:
-        """Return the overrides that result from ``ops``.
+        """Return the overrides after ``ops``, without storing them. Raises Fault.
 
-        Validate all overrides together, but do not store them. Raises Fault.
+        The overrides are validated together.
         """
         requested_ops = tuple(ops)
         _validate_ops(requested_ops)
@@ -265,7 +266,7 @@ def _split_stored_elements(text: str | None) -> list[str]:
 
 
 def _split_like_java(text: str) -> list[str]:
-    """Split like Java's String.split(","): drop empty parts at the end, unless the string has no comma."""
+    """Split like Java's String.split(","): drop empty parts at the end, unless the text has no comma."""
     if "," not in text:
         return [text]
     parts = text.split(",")

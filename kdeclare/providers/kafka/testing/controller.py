@@ -1,7 +1,7 @@
 """The controller's changes to partitions and quotas: moves, elections, effects of time, broker failures.
 
-Modeled on ReplicationControlManager and ClientQuotaControlManager of Apache Kafka. The methods refuse
-requests in the same way as the methods of `TopicStore`.
+Modeled on ReplicationControlManager and ClientQuotaControlManager of Apache Kafka. Methods that reject a
+request raise Fault with Kafka's error name and message, without changing anything.
 """
 
 import ipaddress
@@ -87,8 +87,9 @@ class Controller(TopicStore):
     """All topics and brokers, with the moves in progress.
 
     move_ticks: the number of ticks that a move takes; with 0, a move completes within the request.
-    stalled: brokers on which replicas that are being added make no progress.
-    usable: free bytes on each broker's disk. Brokers that are not in the mapping do not report free bytes.
+    stalled: brokers to which no replica is copied.
+    usable: free bytes on the disk of each broker. Brokers that are not in the mapping do not report free
+        bytes.
     quotas: the limits of each entity that has limits.
     scram: the SCRAM credentials of users.
     acls: the ACL bindings.
@@ -115,9 +116,9 @@ class Controller(TopicStore):
         return topic.partitions[where.partition]
 
     def reassign(self, topic_partition: TopicPartition, target: Ids | None, *, is_guarded: bool) -> None:
-        """Handle AlterPartitionReassignments for one partition.
+        """Handle AlterPartitionReassignments for one partition. A ``target`` of None cancels the move.
 
-        If ``target`` is None, cancel the move. The guard does not apply to a cancel.
+        The replication factor guard does not apply to cancellations.
         """
         state = self.partition(topic_partition)
         if target is None:
@@ -174,10 +175,7 @@ class Controller(TopicStore):
     # leaders
 
     def elect(self, where: TopicPartition) -> None:
-        """Handle ElectLeaders for one partition.
-
-        Change nothing if the preferred leader is already the leader.
-        """
+        """Handle ElectLeaders for one partition. Nothing changes if the preferred leader already leads."""
         topic = self.topics.get(where.topic)
         if topic is None:
             raise Fault("UNKNOWN_TOPIC_OR_PARTITION", f"No such topic as {where.topic}")
@@ -192,10 +190,7 @@ class Controller(TopicStore):
     # brokers
 
     def set_broker(self, broker: BrokerState) -> None:
-        """Register or change a broker.
-
-        An inactive broker leaves every ISR, but an ISR keeps its last member.
-        """
+        """Register or change a broker. An inactive broker leaves every ISR that has other members."""
         self.brokers[broker.id] = broker
         for topic in self.topics.values():
             topic.partitions = [self._drop_lost_replicas(p) for p in topic.partitions]

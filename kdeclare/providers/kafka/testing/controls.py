@@ -1,4 +1,4 @@
-"""Methods that let tests control the in-memory cluster: time, brokers, records, copies and faults."""
+"""Methods with which tests control the in-memory cluster: time, brokers, records, copies and faults."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ MUTATING_METHODS = frozenset(
         "move_log_dirs",
     }
 )
-"""The methods of `Cluster` that change the cluster, except when they only validate the request."""
+"""The methods of `Cluster` that change the cluster, unless they only validate the request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call(faults.Call):
     """One request: the method of `Cluster`, and its items.
 
-    Items are written as ``orders``, ``TOPIC/orders``, ``orders-0``, and ``orders-0@1`` for the replica on
-    broker 1.
+    The form of an item is ``orders`` or ``TOPIC/orders``, ``orders-0`` for a partition, or ``orders-0@1`` for
+    its replica on broker 1.
     """
 
     @property
@@ -57,16 +57,16 @@ class Call(faults.Call):
 
 
 class ClusterControls:
-    """The state of the cluster, and the methods with which tests set and read the state.
+    """The state of the cluster, and the methods with which tests read and change the state.
 
     brokers: the rack by broker id.
     move_ticks: the number of ticks that a reassignment takes; with 0, it completes within the request.
-    stalled: brokers on which replicas that are being added make no progress, as on fenced brokers.
+    stalled: brokers to which no replica is copied, as if they were fenced.
     tick_on_poll: whether every call of ``moves`` advances time by one tick after responding.
-    stale_reads: the number of calls of ``topics`` that still return the previous metadata after each change.
-    stale_configs: the number of calls of ``configs`` that still return the previous broker configs after each
-        change. `is_caught_up` ignores this setting, because a broker applies its configs after its metadata.
-    metadata_lag: the number of reads of ``topics`` during which brokers do not show a created topic yet and
+    stale_reads: after each change, the number of calls of ``topics`` that still return the previous metadata.
+    stale_configs: after each change, the number of calls of ``configs`` that still return the previous broker
+        configs. `is_caught_up` ignores this setting, because a broker applies its configs after its metadata.
+    metadata_lag: the number of calls of ``topics`` during which brokers do not show a created topic yet and
         still show a deleted topic. ``math.inf`` means until `catch_up`. The controller does not lag:
         validate-only requests use the current state.
     topic_ids: whether the brokers support topic ids (KIP-516).
@@ -80,13 +80,11 @@ class ClusterControls:
         cluster then has a cluster-wide ``min.insync.replicas`` of 1 that cannot be deleted.
     tiered: whether ``remote.log.storage.system.enable`` is set.
     static: the server.properties of every broker.
-    seed: the seed for the placement of replicas.
+    seed: the seed for the placement of replicas, the only random choice.
 
-    Every broker has only the log directory ``/memory``. A record takes 1000 bytes, and the records of a topic
-    are spread evenly: each replica has ``records * 1000 // partitions`` bytes. A replica that is being added
-    starts with 0 bytes and grows with each tick.
-
-    The behavior does not depend on the clock. It depends on random numbers only through ``seed``.
+    Every broker has one log directory, ``/memory``. A record takes 1000 bytes, and the records of a topic are
+    spread evenly: each replica has ``records * 1000 // partitions`` bytes. A replica that is being added
+    starts with 0 bytes and grows with each tick. The behavior does not depend on the clock.
     """
 
     def __init__(
@@ -145,14 +143,14 @@ class ClusterControls:
     # time
 
     def tick(self, times: int = 1) -> None:
-        """Advance time: moves make progress, and replicas of active brokers catch up."""
+        """Advance time by a number of ticks: moves progress, and replicas of active brokers catch up."""
         with self._lock:
             for _ in range(times):
                 self._state.tick()
 
     @property
     def move_ticks(self) -> int:
-        """The number of ticks that a reassignment takes if it starts now."""
+        """The number of ticks that a new reassignment takes."""
         return self._state.move_ticks
 
     @move_ticks.setter
@@ -161,16 +159,18 @@ class ClusterControls:
 
     @property
     def usable(self) -> dict[int, int]:
-        """Free bytes on each broker's disk. Brokers that are not in the mapping do not report free bytes."""
+        """Free bytes on the disk of each broker. Brokers that are not in the mapping do not report free
+        bytes.
+        """
         return self._state.usable
 
     @property
     def stalled(self) -> set[int]:
-        """Brokers on which replicas that are being added make no progress. Tests can change the set."""
+        """Brokers to which no replica is copied. Tests can change the set."""
         return self._state.stalled
 
     def catch_up(self) -> None:
-        """Let the brokers catch up with the controller. ``metadata_lag`` still applies to later changes."""
+        """Let the brokers catch up with the controller. ``metadata_lag`` applies again to later changes."""
         with self._lock:
             self._invisible_topics, self._deleted_topics = {}, {}
 
@@ -190,7 +190,7 @@ class ClusterControls:
             self._state.set_broker(BrokerState(broker, rack, fenced, shutting_down))
 
     def fence(self, broker: int, fenced: bool = True) -> None:
-        """Fence or unfence a broker. After unfencing, the broker's replicas catch up at the next tick."""
+        """Fence or unfence a broker. The replicas of an unfenced broker catch up at the next tick."""
         with self._lock:
             self._state.set_broker(replace(self._state.brokers[broker], fenced=fenced))
 
@@ -201,15 +201,12 @@ class ClusterControls:
             self._state.configs.static[broker] = _build_properties(broker, rack, values)
 
     def set_partition(self, topic_partition: TopicPartition, state: PartitionState) -> None:
-        """Set the state of one partition, for states that are hard to reach with requests."""
+        """Set the state of one partition, to create states that requests can hardly create."""
         with self._lock:
             self._state.topics[topic_partition.topic].partitions[topic_partition.partition] = state
 
     def partition(self, where: TopicPartition) -> PartitionState:
-        """Return the state of one partition in the controller.
-
-        Raises Fault if the partition does not exist.
-        """
+        """Return the state of one partition in the controller. Raises Fault if it does not exist."""
         with self._lock:
             return self._state.partition(where)
 
@@ -238,9 +235,7 @@ class ClusterControls:
             return self._state.get_effective_min_isr(topic)
 
     def dump(self, *, ids: bool = False) -> Mapping[str, Any]:
-        """Return all state that a client can see.
-
-        Clusters that a client cannot distinguish have equal results.
+        """Return all state that clients can see. Clusters that clients cannot distinguish have equal results.
 
         ids: whether to include topic ids, which change if a topic is deleted and created again.
         """
@@ -275,7 +270,9 @@ class ClusterControls:
         return Access(self._state.acls, self.has_authorizer, self.is_super_user, principal)
 
     def requests(self, method: str | None = None) -> list[Call]:
-        """Return the logged requests of one method; without an argument, all mutating requests."""
+        """Return the logged requests of one method or, without an argument, all requests that change the
+        cluster.
+        """
         with self._lock:
             return [c for c in self.calls if (c.is_mutating if method is None else c.method == method)]
 

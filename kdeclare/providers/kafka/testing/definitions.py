@@ -1,7 +1,7 @@
 """The config keys of the in-memory brokers, as in Apache Kafka 4.3.
 
 Sources: LogConfig, ServerTopicConfigSynonyms, DynamicBrokerConfig and KafkaConfig of 4.3.1. Broker keys that
-are not dynamic are included only if other keys depend on them.
+    are not dynamic are included only if other keys use their values.
 """
 
 from collections.abc import Mapping
@@ -144,7 +144,7 @@ TOPIC_KEYS: Mapping[str, ConfigKey] = {
 }
 
 SYNONYMS: Mapping[str, tuple[str, ...]] = {name: synonyms for name, _, _, _, synonyms in _TOPIC_ROWS}
-"""The broker keys that each topic key inherits from. Earlier keys take precedence."""
+"""For each topic key, the broker keys that contain its default. Earlier keys take precedence."""
 
 MILLISECONDS_PER_UNIT: Mapping[str, int] = {
     "log.retention.minutes": 60_000,
@@ -152,7 +152,7 @@ MILLISECONDS_PER_UNIT: Mapping[str, int] = {
     "log.roll.hours": 3_600_000,
     "log.roll.jitter.hours": 3_600_000,
 }
-"""Milliseconds per unit, for synonyms whose unit differs from the unit of the topic key."""
+"""Milliseconds per unit, for broker keys whose unit differs from the unit of the topic key."""
 
 _SECURITY_TYPES = {
     "ssl.key.password": ValueType.PASSWORD,
@@ -168,7 +168,8 @@ _SECURITY_TYPES = {
 }
 
 SECURITY_KEYS = frozenset(_SECURITY_TYPES)
-"""Reloadable SSL keys: only allowed with a ``listener.name.X.`` prefix and on a broker id."""
+"""SSL keys that can be changed at run time, but only on a broker id and with a ``listener.name.X.`` prefix.
+"""
 
 PER_BROKER_KEYS = SECURITY_KEYS | {
     "cordoned.log.dirs",
@@ -188,7 +189,7 @@ PER_BROKER_KEYS = SECURITY_KEYS | {
     "ssl.provider",
     "ssl.trustmanager.algorithm",
 }
-"""Dynamic keys that have no cluster-wide default (DynamicBrokerConfig.PER_BROKER_CONFIGS)."""
+"""Dynamic keys that cannot be set cluster-wide (DynamicBrokerConfig.PER_BROKER_CONFIGS)."""
 
 THREAD_POOLS = frozenset(
     {
@@ -204,7 +205,7 @@ THREAD_POOLS = frozenset(
         "remote.log.reader.threads",
     }
 )
-"""Keys whose value can at most double or halve in one change (DynamicThreadPool, LogCleaner)."""
+"""Keys whose value can be at most doubled or halved in one change (DynamicThreadPool, LogCleaner)."""
 
 QUOTA_KEYS = frozenset(
     {
@@ -213,9 +214,8 @@ QUOTA_KEYS = frozenset(
         "replica.alter.log.dirs.io.max.bytes.per.second",
     }
 )
-"""Dynamic keys without a static value.
-
-Brokers describe them only while they are set (DynamicConfig.Broker).
+"""Dynamic keys that cannot be set in server.properties.
+Brokers describe such a key only while it is set (DynamicConfig.Broker).
 """
 
 _DYNAMIC_ROWS: tuple[tuple[str, ValueType, str | None, ValueCheck | None], ...] = (

@@ -1,7 +1,7 @@
 """Configs of groups and client metrics subscriptions: keys, defaults, and validation as in Kafka 4.3.
 
 Modeled on GroupConfig, ClientMetricsConfigs and ConfigHelper of Apache Kafka. The limits of group configs are
-the defaults of the brokers' ``group.<type>.min.<key>`` and ``group.<type>.max.<key>``.
+the defaults of ``group.<type>.min.<key>`` and ``group.<type>.max.<key>`` on brokers.
 """
 
 import re
@@ -87,7 +87,7 @@ LISTED_KEYS = {ConfigScope.GROUP: GROUP_KEYS, ConfigScope.CLIENT_METRICS: METRIC
 def describe_listed_key(
     resource: ConfigResource, overrides: Mapping[str, str], name: str
 ) -> ConfigEntry | None:
-    """Return the description of one key; None if Kafka does not know the key."""
+    """Return the described entry of one key; None if Kafka does not know the key."""
     key = LISTED_KEYS[resource.scope].get(name)
     if key is None:
         return None
@@ -98,7 +98,7 @@ def describe_listed_key(
 
 
 def validate_name(resource: ConfigResource) -> None:
-    """Refuse an empty name. Raises Fault."""
+    """Reject an empty name. Raises Fault."""
     if not resource.name:
         text = (
             "Default group resources are not allowed."

@@ -1,11 +1,10 @@
-"""One partition and the controller's changes to it: place replicas; start, change, finish or cancel a move.
+"""One partition, and the functions that change it: placement, and start, end or cancellation of a move.
 
-Pure functions modeled on PartitionChangeBuilder, PartitionReassignmentReplicas and
+The functions are pure and modeled on PartitionChangeBuilder, PartitionReassignmentReplicas and
 PartitionReassignmentRevert of Apache Kafka (KIP-455, KIP-860).
-
-Replicas without an assignment are placed by the rules of Kafka's StripedReplicaPlacer, but with different
-random numbers. Each rack gets one replica in turn, and each partition starts one rack later than the previous
-partition. Brokers that are not fenced come first, and a fenced broker is never the leader.
+Replicas are placed by the rules of Kafka's StripedReplicaPlacer, but with different random numbers. Each rack
+gets one replica in turn, and each partition starts one rack later than the previous partition. Brokers that
+are not fenced come first, and a fenced broker is never the leader.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -20,10 +19,10 @@ Ids = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """One partition. ``replicas`` are as in the metadata: first the target, then the replicas being removed.
+    """One partition. ``replicas`` are as in the metadata: the target, then the replicas being removed.
 
     ticks: the number of ticks until a replica that is being added is completely copied.
-    copied: the completed ticks of each broker that is being added; brokers with 0 ticks are omitted.
+    copied: the completed ticks of each broker that is being added, if there are any.
     """
 
     replicas: Ids
@@ -41,7 +40,7 @@ class PartitionState:
 
     @property
     def size(self) -> int:
-        """The replication factor for the guard of KIP-860. During a move, it is the factor of the target."""
+        """The replication factor for the guard (KIP-860). During a move, it is that of the target."""
         kept = set(self.replicas) | set(self.adding)
         return len(kept - set(self.removing)) if self.moving else len(self.replicas)
 
@@ -65,8 +64,8 @@ def elect_leader(state: PartitionState, active: Collection[int]) -> PartitionSta
 def start_reassignment(state: PartitionState, target: Ids, active: Collection[int]) -> PartitionState:
     """Return the partition after a valid AlterPartitionReassignments with ``target``.
 
-    If the newly computed list of adding (or removing) replicas is empty, the stored list is kept, as in
-    ReplicationControlManager.changePartitionReassignment.
+    As in ReplicationControlManager.changePartitionReassignment, an empty new list of adding (or removing)
+    replicas does not replace the stored list.
     """
     removing = tuple(sorted(set(state.replicas) - set(target)))
     adding = tuple(sorted(set(target) - set(state.replicas)))
@@ -81,7 +80,7 @@ def start_reassignment(state: PartitionState, target: Ids, active: Collection[in
 
 
 def complete_move(state: PartitionState, active: Collection[int]) -> PartitionState:
-    """Finish the move if all added replicas are in sync (maybeCompleteReassignment). Then elect a leader."""
+    """Finish the move if all added replicas are in sync (maybeCompleteReassignment), and elect a leader."""
     if state.moving:
         isr = remove_replicas(state.isr, state.removing)
         replicas = remove_replicas(state.replicas, state.removing)
@@ -125,22 +124,19 @@ def compute_copied_size(state: PartitionState, broker: int, size: int) -> int:
 
 
 def needs_unclean_election(state: PartitionState) -> bool:
-    """Whether a cancel would leave no in-sync replica."""
+    """Return whether cancelling the move would leave no in-sync replica."""
     return not remove_replicas(state.isr, state.adding)
 
 
 def cancel_move(state: PartitionState, active: Collection[int]) -> PartitionState:
-    """Remove replicas that are being added.
-
-    Keep the order of other replicas (PartitionReassignmentRevert).
-    """
+    """Remove replicas that are being added, without changing the order (PartitionReassignmentRevert)."""
     replicas = remove_replicas(state.replicas, state.adding)
     isr = remove_replicas(state.isr, state.adding) or replicas[:1]
     return elect_leader(PartitionState(replicas=replicas, isr=isr, leader=state.leader), active)
 
 
 class PlaceableBroker(Protocol):
-    """The properties of a broker that placement needs."""
+    """A broker, as the placement of replicas sees it."""
 
     @property
     def id(self) -> int: ...
@@ -151,12 +147,12 @@ class PlaceableBroker(Protocol):
 
 
 class PlacementError(ValueError):
-    """The placement is impossible. The message is the same as Kafka's."""
+    """The error for an impossible placement, with Kafka's message."""
 
 
 @dataclass
 class _Ring:
-    """Brokers that are chosen in turn. Every new round starts one position later."""
+    """Brokers that are chosen in turn. Every round starts one position later."""
 
     brokers: list[int] = field(default_factory=list)
     round: int = 0

@@ -1,7 +1,7 @@
-"""The controller's topics and brokers, and the creation and deletion of topics.
+"""The topics and brokers of the controller, and the creation and deletion of topics.
 
-Modeled on ReplicationControlManager and ClusterControlManager of Apache Kafka. A method that refuses a
-request raises Fault with Kafka's error name and message, without changing anything.
+Modeled on ReplicationControlManager and ClusterControlManager of Apache Kafka. Methods that reject a request
+raise Fault with Kafka's error name and message, without changing anything.
 """
 
 import re
@@ -46,7 +46,9 @@ def find_name_problem(name: str) -> str | None:
 
 
 def find_name_collision(name: str, existing: Iterable[str]) -> str | None:
-    """Return an existing topic with the same metric names. Metrics do not distinguish ``.`` and ``_``."""
+    """Return an existing topic whose metrics would have the same names: metrics do not distinguish ``.`` and
+    ``_``.
+    """
     normalized = name.replace(".", "_")
     if "." not in name and "_" not in name:
         return None
@@ -57,7 +59,7 @@ def find_name_collision(name: str, existing: Iterable[str]) -> str | None:
 
 @dataclass
 class BrokerState:
-    """A registered broker. A broker that is shutting down does not become a leader or join an ISR."""
+    """A registered broker. While it shuts down, it does not become a leader or join an ISR."""
 
     id: int
     rack: str | None = None
@@ -203,7 +205,7 @@ class TopicStore:
             )
 
     def delete(self, name: str, topic_id: str | None) -> None:
-        """Handle DeleteTopics for one topic: by id, or by name if the id is None. Also delete its configs."""
+        """Handle DeleteTopics for one topic, by id or, if the id is None, by name. Delete its configs."""
         if topic_id is not None and (name not in self.topics or self.topics[name].topic_id != topic_id):
             raise Fault("UNKNOWN_TOPIC_ID", "This server does not host this topic ID.")
         if name not in self.topics:
@@ -212,7 +214,7 @@ class TopicStore:
         self.configs.store(ConfigResource(ConfigScope.TOPIC, name), {})
 
     def add_partitions(self, new_partitions: NewPartitions, *, validate_only: bool) -> None:
-        """Handle CreatePartitions for one topic. New partitions get as many replicas as partition 0 has."""
+        """Handle CreatePartitions for one topic. New partitions have as many replicas as partition 0."""
         topic = self.topics.get(new_partitions.topic)
         if topic is None:
             raise Fault("UNKNOWN_TOPIC_OR_PARTITION", "")

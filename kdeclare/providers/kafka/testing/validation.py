@@ -150,7 +150,7 @@ _MECHANISM_KEYS = (
 
 
 def strip_listener_prefix(name: str) -> str:
-    """Return the key without its ``listener.name.X.`` prefix (DynamicBrokerConfig.brokerConfigSynonyms)."""
+    """Return the key without the prefix ``listener.name.X.`` (DynamicBrokerConfig.brokerConfigSynonyms)."""
     match = _LISTENER_KEY.fullmatch(name)
     if match is None:
         return name
@@ -158,7 +158,7 @@ def strip_listener_prefix(name: str) -> str:
 
 
 def is_read_only(name: str) -> bool:
-    """Whether brokers describe a key as read-only: it is not dynamic, or it has a listener prefix."""
+    """Return whether brokers describe a key as read-only: if it is not dynamic, or has a listener prefix."""
     return name not in DYNAMIC_KEYS
 
 
@@ -195,7 +195,7 @@ def validate_topic_configs(configs: ConfigStore, before: Mapping[str, str], afte
 
 
 class _EffectiveValues:
-    """The typed config values of a topic: its overrides, and inherited values for the remaining keys."""
+    """Return the typed config values of a topic: its overrides, and inherited values for all other keys."""
 
     def __init__(self, configs: ConfigStore, own_values: Mapping[str, TypedValue]) -> None:
         self._configs = configs
@@ -280,7 +280,7 @@ def validate_broker_configs(
 def _validate_connection_limits(
     configs: ConfigStore, broker: int, resource: ConfigResource, after: Mapping[str, str]
 ) -> None:
-    """Validate the values after the change as KafkaConfig.validateValues and ConnectionQuotas do."""
+    """Validate the values after a change, as KafkaConfig.validateValues and ConnectionQuotas do."""
 
     def get_effective(name: str) -> str:
         setting = configs.find_broker_value(broker, (name,), {resource: after})
@@ -326,7 +326,7 @@ def _validate_pool_size(
 
 
 def _explain_pool_step(name: str, current_size: int, new_size: int) -> str:
-    """Validate a size as DynamicThreadPool.validateReconfiguration does."""
+    """Validate a thread pool size as DynamicThreadPool.validateReconfiguration does."""
     if new_size < current_size // 2:
         reason = f"value should be at least half the current value {current_size}"
     elif new_size > current_size * 2:
@@ -337,7 +337,7 @@ def _explain_pool_step(name: str, current_size: int, new_size: int) -> str:
 
 
 def _explain_cleaner_step(name: str, current_size: int, new_size: int) -> str:
-    """Validate a size as LogCleaner.validateReconfiguration does.
+    """Validate a number of cleaner threads as LogCleaner.validateReconfiguration does.
 
     As in Kafka, 0 causes a division by zero.
     """

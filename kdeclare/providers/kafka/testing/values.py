@@ -31,21 +31,20 @@ _COMMA = re.compile(r"\s*,\s*")
 
 TypedValue = bool | int | float | str | tuple[str, ...]
 ValueCheck = Callable[[TypedValue], str | tuple[str, str] | None]
-"""A function that checks a value. Returns None, or ConfigDef's message if the value is invalid.
-
-For a list, the invalid element is returned with the message.
+"""A function that checks a value. It returns None, or the message of ConfigDef if the value is invalid.
+For a list, it returns the invalid element and the message.
 """
 
 
 class InvalidValueError(ValueError):
-    """A value with the wrong type or out of range. The message is the same as in Kafka's ConfigException."""
+    """The error for a value of the wrong type or out of range, with the message of ConfigException."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigKey:
     """One config key. ``default`` is a string; None if Kafka's default is null.
 
-    unique: whether repeated elements of a list count only once (ValidList since 4.2).
+    unique: whether repeated list elements count only once (ValidList since 4.2).
     """
 
     name: str
@@ -71,7 +70,7 @@ class ConfigKey:
         return value
 
     def normalize(self, text: str) -> str:
-        """Return the value that DescribeConfigs returns for the stored ``text``."""
+        """Return the stored ``text`` as DescribeConfigs returns it."""
         try:
             return to_text(self.parse(text))
         except InvalidValueError:  # the value was stored without validation, so it is returned unchanged
@@ -130,7 +129,7 @@ def to_text(value: TypedValue) -> str:
 
 
 def _format_double(value: float) -> str:
-    """Format a number like Java's Double.toString, which uses no exponent between 10^-3 and 10^7."""
+    """Format a number like Java's Double.toString, without an exponent between 10^-3 and 10^7."""
     if math.isinf(value) or math.isnan(value):
         return {"inf": "Infinity", "-inf": "-Infinity"}.get(str(value), "NaN")
     if value == 0 or 1e-3 <= abs(value) < 1e7:
@@ -181,7 +180,7 @@ def make_choice_check(*words: str) -> ValueCheck:
 
 
 def make_list_check(name: str, *words: str) -> ValueCheck:
-    """Build a check like Kafka's ValidList.in. The list can be empty, but its elements cannot."""
+    """Build a check like Kafka's ValidList.in. The list can be empty, but not its elements."""
 
     def check(value: TypedValue) -> tuple[str, str] | None:
         assert isinstance(value, tuple)
@@ -200,7 +199,7 @@ def make_list_check(name: str, *words: str) -> ValueCheck:
 def make_throttled_replicas_check(name: str) -> ValueCheck:
     """Build a check like Kafka's ThrottledReplicaListValidator.
 
-    The check accepts only ``*``, or partition:broker pairs. Empty parts are ignored.
+    Valid values are ``*`` and lists of partition:broker pairs. Empty parts are ignored.
     """
 
     def check(value: TypedValue) -> str | None:
