@@ -133,8 +133,9 @@ class BrokerConfigKind(ConfigsKind):
         return (KafkaSelection(configs={query.resource: query}),)
 
     def find_entries(self, name: str, live: LiveState) -> Mapping[str, ConfigEntry] | None:
-        """Return the live configs of a broker or of the cluster-wide default; None for an unregistered
-        broker.
+        """Return the live configs of a broker or of the cluster-wide default.
+
+        Return None if the broker is not registered.
         """
         cluster = live.get(KafkaState)
         broker_ids = {str(broker.id) for broker in cluster.cluster.brokers}
@@ -178,7 +179,7 @@ class BrokerConfigKind(ConfigsKind):
     def divide_into_stages(
         self, fields: Sequence[FieldChange], entries: Mapping[str, ConfigEntry]
     ) -> Sequence[Sequence[FieldChange]]:
-        """See `ConfigsKind`. If a thread pool changes by more than a factor of two, use several stages."""
+        """See `ConfigsKind`. To change a thread pool by more than a factor of two, use several stages."""
         return expand_thread_pools(group_by_occurrence(fields), entries)
 
     def list_names(self, connections: Connections) -> Sequence[str]:
@@ -187,7 +188,7 @@ class BrokerConfigKind(ConfigsKind):
         return [CLUSTER_DEFAULT, *map(str, sorted(broker.id for broker in brokers))]
 
     def export(self, connections: Connections, request: ExportRequest) -> Export:
-        """Return one manifest for each broker with overrides, and one for the cluster-wide default."""
+        """Return one manifest for each broker with overrides, and one for the cluster-wide overrides."""
         if request.is_selective:
             return Export({})
         cluster = connections.get(KafkaConnection).cluster

@@ -114,7 +114,7 @@ class ReplicaDirs:
 
     @property
     def final_path(self) -> str | None:
-        """The log directory of the replica after any move between directories."""
+        """The log directory of the replica after the move between directories, if there is one."""
         return self.arriving or self.path
 
 

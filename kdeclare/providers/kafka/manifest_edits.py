@@ -273,7 +273,7 @@ def _report_not_written(change: Change, declared: DeclaredFields) -> SpecProblem
         "Assignments not written",
         f"The manifest of {change.id} declares no assignments, so kdeclare does not write the new replicas "
         "to the manifest."
-        + (" The next apply places replicas by the placement in the manifest." if has_placement else ""),
+        + (" The next apply follows the placement that the manifest declares." if has_placement else ""),
         resource=str(change.id),
     )
     return SpecProblem(NAME, diagnostic)

@@ -1,8 +1,8 @@
 """Check, for Kafka resources, that the field changes in a plan file match the operations of the plan.
 
-Changes and operations can differ in form: operations list the replicas of every partition, but a change can
-    contain only the replication factor. Operations can resize a thread pool in steps, but a change contains
-    only the final size.
+Changes and operations can differ in form. Operations list the replicas of every partition, but a change can
+contain only the replication factor. Operations can resize a thread pool in steps, but a change contains only
+the final size.
 """
 
 from collections.abc import Set

@@ -102,9 +102,7 @@ class KafkaPlanning(PlanHooks):
         owned: OwnedRecord | None,
         difference: Difference,
     ) -> Difference:
-        """Allow changes that wait for a reassignment, and block changes of resources that no broker shows
-        yet.
-        """
+        """Allow changes that wait for a reassignment. Block changes of resources that are not visible yet."""
         if desired is not None and any(d.code == MOVE_IN_FLIGHT for d in difference.diagnostics):
             difference = self._permit_moving(resource, desired, owned, difference)
         if resource in self._inputs.pending:

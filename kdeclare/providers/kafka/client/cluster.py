@@ -199,9 +199,7 @@ class KafkaCluster:
         allow_replication_factor_change: bool,
         unguarded: bool = False,
     ) -> Mapping[TopicPartition, Result]:
-        """Send AlterPartitionReassignments (KIP-455). The replication factor guard (KIP-860) requires version
-        1.
-        """
+        """Send AlterPartitionReassignments (KIP-455). Only version 1 has the replication factor guard."""
         with self._mark_written():
             return _reassignments.reassign(
                 self._wire,

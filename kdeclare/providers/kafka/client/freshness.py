@@ -75,10 +75,9 @@ class Freshness:
     def get_earlier_moves(self) -> frozenset[TopicPartition] | None:
         """Return the partitions that reads from up-to-date brokers could still show as being reassigned.
 
-        These are the partitions of two lists of reassignments: the list from shortly before the brokers
-            caught up, and the latest list. The latest list covers a reassignment that began and ended between
-            two reads of a topic. Return None if the first list does not exist or the brokers must be checked
-            again.
+        The result combines two lists of reassignments, from shortly before the brokers caught up and from
+        now. The list from now covers a reassignment that began and ended between two reads of a topic. Return
+        None if the earlier list does not exist or the brokers must be checked again.
         """
         if self._earlier_moves is None or not self._is_recent(self._write_count):
             return None
@@ -102,10 +101,11 @@ class Freshness:
             return list(self._selected_brokers)
 
     def await_committed(self, wait_policy: WaitPolicy) -> None:
-        """Wait until a broker has all metadata that is committed now. Later reads then do not wait. Raises
-        Fault.
+        """Wait until a broker has all metadata that is committed now, so that later reads do not wait.
 
         wait_policy: the time limit of this wait and of later waits, at most `_MAX_WAIT_S`.
+
+        Raises Fault.
         """
         self._max_wait_s = min(_MAX_WAIT_S, wait_policy.limit_s)
         if not self._can_check:

@@ -31,7 +31,7 @@ _TOKEN_URL_KEY = "sasl.oauthbearer.token.endpoint.url"
 _CREDENTIALS_PREFIX = "sasl.oauthbearer.client.credentials."
 _RETRIEVERS = ("", "DefaultJwtRetriever", "ClientCredentialsJwtRetriever", "FileJwtRetriever")
 _REFRESH_FACTOR = 0.8
-"""The fraction of a token's lifetime after which it is renewed (Kafka: sasl.login.refresh.window.factor)."""
+"""The fraction of its lifetime after which a token is renewed (Kafka: sasl.login.refresh.window.factor)."""
 _DEFAULT_LIFETIME_S = 300.0
 """The assumed lifetime of a token if the endpoint does not report one."""
 _MAX_TIMEOUT_MS = (1 << 31) - 1
@@ -51,9 +51,7 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
     """A token provider for kafka-python that reuses a token for most of its lifetime."""
 
     def __init__(self, fetch: Callable[[], Token], extensions: Mapping[str, str]) -> None:
-        """Create a provider without a token. fetch: a function that requests a token; can raise
-        KdeclareError.
-        """
+        """Create a provider without a token. fetch: requests a token; can raise KdeclareError."""
         super().__init__()
         self._fetch = fetch
         self._extensions = dict(extensions)
@@ -255,8 +253,9 @@ def _read_token_file(path: Path) -> Token:
 
 
 def _explain_http_error(exc: urllib.error.HTTPError) -> str:
-    """Return the error in the response body (RFC 6749, section 5.2) or, if unreadable, the HTTP reason
-    phrase.
+    """Return the error in the response body (RFC 6749, section 5.2).
+
+    If the body is unreadable, return the HTTP reason phrase.
     """
     try:
         content = json.loads(exc.read(_MAX_RESPONSE_BYTES))

@@ -247,10 +247,9 @@ def _build_creatable_topic(topic: NewTopic) -> Any:
 
 
 def delete_topics(wire: Wire, targets: Mapping[str, str | None]) -> dict[str, Result]:
-    """Send DeleteTopics by id, or by name if the id is None, and return a result for each topic. Raises
-    Fault.
+    """Send DeleteTopics by id, or by name if the id is None, and return a result for each topic.
 
-    If a topic does not exist or is hidden, the response contains only its id.
+    If a topic does not exist or is hidden, the response contains only its id. Raises Fault.
     """
     has_ids = any(topic_id is not None for topic_id in targets.values())
     if has_ids and wire.get_max_version(DeleteTopicsRequest.API_KEY) < _DELETE_BY_ID_VERSION:

@@ -84,11 +84,12 @@ DEFAULT_PAIR = QuotaEntity.of({EntityType.USER: None, EntityType.CLIENT_ID: None
 def list_shadowing_entities(entity: QuotaEntity) -> tuple[QuotaEntity, ...]:
     """Return the entities whose limit takes precedence over the limit of this entity, for every request.
 
-    Brokers use the limit of the first of these entities that has one: user with client id, user with default
-        client id, user, default user with client id, default user with default client id, default user,
-        client id, default client id (org.apache.kafka.server.quota.DefaultQuotaCallback in
-        ClientQuotaManager).
-    Every request has a user and a client id, so a default entity takes precedence over all entities after it.
+    Brokers use the limit of the first entity in this list that has one: user with client id, user with
+    default client id, user, default user with client id, default user with default client id, default user,
+    client id, default client id (org.apache.kafka.server.quota.DefaultQuotaCallback in ClientQuotaManager).
+
+    Every request has a user and a client id, so a default entity takes precedence over all entities after it
+    in the list.
     """
     names = dict(entity.parts)
     if entity.is_ip:

@@ -108,9 +108,7 @@ class AlterQuota(KafkaOperationType):
         return frozenset({op.resource})
 
     def is_confined(self, op: Operation) -> bool:
-        """Return whether the operation belongs to a ClientQuota. The name of a ClientQuota is independent of
-        the entity.
-        """
+        """Return whether the operation belongs to a ClientQuota, whose name can differ from the entity."""
         return op.resource.kind == "ClientQuota"
 
     def select(self, op: Operation) -> Selections:

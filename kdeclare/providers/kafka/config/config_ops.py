@@ -71,10 +71,9 @@ def build_config_operations(
 
 
 def group_by_occurrence(fields: Iterable[FieldChange]) -> list[list[FieldChange]]:
-    """Group fields into stages that contain each key at most once: stage n contains the n-th field of each
-    key.
+    """Group fields into stages. Stage n contains the n-th field of each key.
 
-    Kafka rejects requests that contain a key twice (KIP-339).
+    A stage contains a key only once, because Kafka rejects requests that contain a key twice (KIP-339).
     """
     stages: list[list[FieldChange]] = []
     next_stages: dict[str, int] = {}

@@ -52,7 +52,7 @@ _AT_ONCE = 5_000
 _INTERNAL_MARKER = '"internal":true'
 """A string that only the bodies of internal topics contain, because JSON escapes quotes in values."""
 _LOST_ERRORS = ("NETWORK_EXCEPTION", "REQUEST_TIMED_OUT")
-"""The error codes if no broker responds."""
+"""The error codes of requests that no broker answered."""
 
 
 def _refuse_to_place(

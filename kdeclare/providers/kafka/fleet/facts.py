@@ -1,8 +1,8 @@
 """Facts about topics and broker configs: hashes with which Spark skips resources without differences.
 
-There are facts about the partition count, the replication factor, the topic id, and each config key: a hash
-    of its value, of its whole list, or of one list element. If the facts do not prove that a resource and its
-    live object are equal, the audit computes the diff.
+There are facts about the partition count, the replication factor, the topic id, and each config key. A fact
+about a key is a hash of its value, of its whole list, or of one list element. If the facts do not prove that
+a resource and its live object are equal, the audit computes the diff.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -121,8 +121,8 @@ def _hash_count(name: str, number: int) -> int:
 def _is_left_to_diff(scope: ConfigScope, key: str, config_value: ConfigValue) -> bool:
     """Return whether the audit must compute the diff for a declared value.
 
-    This applies to possible secrets, and to list patches that only subtract elements: without an override, no
-        fact shows whether the inherited list contains an element.
+    Possible secrets require the diff. List patches that only subtract elements require it as well: without an
+    override, no fact shows whether the inherited list contains an element.
     """
     if isinstance(config_value, Secret):
         return True

@@ -111,9 +111,7 @@ class DeleteTopic(TopicOperationType):
     def bind_to_created(
         self, op: Operation, created_id: str | None, live: LiveState, options: PlanOptions
     ) -> Operation | UnprovenDeletion:
-        """Return the deletion with the id of the created topic, or why the deletion could delete another
-        topic.
-        """
+        """Return the deletion with the id of the created topic, or the reason why the deletion is unsafe."""
         topic = live.get(KafkaState).topics[get_topic_name(op)]
         if created_id is not None and created_id == topic.topic_id:
             bound = replace(
@@ -139,9 +137,7 @@ class DeleteTopic(TopicOperationType):
         }
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Return the operation that re-creates the topic, if it was empty. Otherwise, report its records as
-        lost.
-        """
+        """Return the re-creation of an empty topic. Otherwise, report the records of the topic as lost."""
         recreate = _get_args(op).recreate
         if recreate and now[self.element] == "absent":
             return UndoResult("topic.create", recreate)

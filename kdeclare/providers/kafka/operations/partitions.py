@@ -1,6 +1,6 @@
 """The base class of operation types for partitions.
 
-Views contain the target replicas of moving partitions.
+For partitions that are being reassigned, views contain the target replicas.
 """
 
 from collections.abc import Iterable, Mapping, Sequence, Set

@@ -149,14 +149,10 @@ class MemoryCluster(RequestHandler):
             return not is_lagging and (self._stale_topics is None or self._stale_reads_left == 0)
 
     def await_committed(self, wait_policy: WaitPolicy) -> None:
-        """See `Cluster.await_committed`. Does not wait, because only reads let the in-memory brokers catch
-        up.
-        """
+        """See `Cluster.await_committed`. Does not wait, because only reads advance the in-memory brokers."""
 
     def topics(self, names: Sequence[str] | None = None) -> Mapping[str, Topic]:
-        """See `Cluster.topics`. While ``stale_reads`` is not 0, return the topics from before the last
-        change.
-        """
+        """See `Cluster.topics`. While ``stale_reads`` is not 0, return the topics before the last change."""
         with self._lock:
             return self._handle_read("topics", names or (), lambda: self._read_visible_topics(names))
 

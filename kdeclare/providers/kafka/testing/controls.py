@@ -159,9 +159,7 @@ class ClusterControls:
 
     @property
     def usable(self) -> dict[int, int]:
-        """Free bytes on the disk of each broker. Brokers that are not in the mapping do not report free
-        bytes.
-        """
+        """Free bytes on the disk of each broker. Brokers without an entry do not report free bytes."""
         return self._state.usable
 
     @property
@@ -270,9 +268,7 @@ class ClusterControls:
         return Access(self._state.acls, self.has_authorizer, self.is_super_user, principal)
 
     def requests(self, method: str | None = None) -> list[Call]:
-        """Return the logged requests of one method or, without an argument, all requests that change the
-        cluster.
-        """
+        """Return the logged requests of one method or, without an argument, all requests with changes."""
         with self._lock:
             return [c for c in self.calls if (c.is_mutating if method is None else c.method == method)]
 

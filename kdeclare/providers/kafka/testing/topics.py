@@ -46,9 +46,7 @@ def find_name_problem(name: str) -> str | None:
 
 
 def find_name_collision(name: str, existing: Iterable[str]) -> str | None:
-    """Return an existing topic whose metrics would have the same names: metrics do not distinguish ``.`` and
-    ``_``.
-    """
+    """Return an existing topic with colliding metric names: there, ``.`` and ``_`` are the same."""
     normalized = name.replace(".", "_")
     if "." not in name and "_" not in name:
         return None

@@ -95,9 +95,7 @@ class Catalog:
         return split_list(info.default) if info and info.default else ()
 
     def normalize(self, key: str, text: str) -> str:
-        """Return a value in the form in which DescribeConfigs returns it, which can differ from the original
-        string.
-        """
+        """Return a value as DescribeConfigs returns it, which can differ from the original string."""
         info = self.get(key)
         try:
             if info is None:
@@ -143,10 +141,10 @@ def is_likely_secret_key(key: str) -> bool:
 
 
 def is_secret_setting(setting: TypedSetting) -> bool | None:
-    """Return whether Kafka hides the value of a key that was typed on the command line.
+    """Return whether Kafka hides the value of a key on the command line; None for an unknown key.
 
-    Checks the keys of all scopes. Returns None for an unknown key. Positional arguments of a command are not
-    settings, so the result is also None for a positional argument.
+    The keys of all scopes are checked. The result is also None for a positional argument, which is not a
+    setting.
     """
     if not setting.option:
         return None
