@@ -42,8 +42,8 @@ PINS = Path(__file__).with_name("connect_jars.json")
 class ConnectJars(KafkaJars):
     """The jars of Kafka Connect.
 
-    paths: the jars in the class path of a worker. file_connectors: the jar of the FileStream connectors. It
-    must be in a folder of ``plugin.path``, and is not in the class path.
+    paths: the jars in the class path of a worker. file_connectors: the jar of the FileStream connectors,
+    which must be in a folder of ``plugin.path`` instead of the class path.
     """
 
     file_connectors: Path
@@ -54,8 +54,8 @@ def resolve_connect_jars(
 ) -> ConnectJars:
     """Return the jars of Kafka Connect.
 
-    If KAFKA_HOME is set, the jars in this folder are used; otherwise the pinned jars, which are downloaded if
-    they are not in the cache.
+    These are the jars in KAFKA_HOME. If KAFKA_HOME is not set, they are the pinned jars, which are downloaded
+    if the cache does not contain them.
     Raises KdeclareError ``kafka-home``, ``jars-unavailable``, ``jars-altered``, ``cache-folder``, or an error
     of Java or Ivy.
     """
@@ -77,8 +77,9 @@ def _split_connectors(version: str, paths: tuple[Path, ...]) -> ConnectJars:
             error(
                 "kafka-home",
                 "KAFKA_HOME cannot be used",
-                f"{HOME_VARIABLE} contains Kafka {version} without the jars of Kafka Connect.",
-                hint=f"Correct {HOME_VARIABLE}, or unset it to download Kafka {KAFKA_VERSION}.",
+                f"The Kafka {version} in {HOME_VARIABLE} does not include the jars of Kafka Connect.",
+                hint=f"Set {HOME_VARIABLE} to a complete Kafka installation, or unset it to download Kafka "
+                f"{KAFKA_VERSION}.",
             )
         )
     return ConnectJars(version, tuple(p for p in paths if p != connectors), connectors)
@@ -141,7 +142,9 @@ def find_javac(environment: Mapping[str, str], java: str | None = None) -> str:
     match = re.search(r"javac (\S+)", completed.stdout + completed.stderr)
     version = parse_major_version(f'version "{match.group(1)}"') if match else None
     if version is None or version < MINIMUM_VERSION:
-        raise _build_compiler_error(f"The version of {javac} is {version or 'unknown'}.")
+        raise _build_compiler_error(
+            f"{javac} has version {version or 'unknown'}. Version {MINIMUM_VERSION} or later is required."
+        )
     return javac
 
 

@@ -149,7 +149,9 @@ def _require_broker(folder: Path, broker_id: int) -> tuple[Layout, Marker]:
     layout = resolve_layout(folder)
     marker = read_marker(layout)
     if marker is None or broker_id not in marker.settings(layout.folder).broker_ids:
-        raise _build_missing_error(layout, f"broker {broker_id}", "Start the sandbox first.")
+        raise _build_missing_error(
+            layout, f"broker {broker_id}", f"Start a new sandbox with --brokers {broker_id} or more."
+        )
     return layout, marker
 
 
@@ -157,7 +159,7 @@ def _require_worker(folder: Path, worker_id: int) -> tuple[Layout, Marker]:
     layout = resolve_layout(folder)
     marker = read_marker(layout)
     if marker is None or worker_id not in marker.settings(layout.folder).worker_ids:
-        hint = "Start the sandbox with at least this number of workers first: --connect-workers."
+        hint = f"Start the sandbox with --connect-workers {worker_id} or more."
         raise _build_missing_error(layout, f"Connect worker {worker_id}", hint)
     return layout, marker
 
@@ -166,7 +168,7 @@ def _build_missing_error(layout: Layout, member: str, hint: str) -> KdeclareErro
     return KdeclareError(
         error(
             "sandbox-missing",
-            "Sandbox member not found",
+            "Broker or worker not found",
             f"There is no sandbox with {member} in {layout.folder}.",
             hint=hint,
         )

@@ -1,4 +1,4 @@
-"""Exclusive use of a folder: a lock file, and checks whether the folder can be used.
+"""Lock the folder of a sandbox for exclusive use, and check whether the folder can be used.
 
 The operating system releases the lock when the process that holds the lock ends.
 """
@@ -108,7 +108,7 @@ def require_empty_folder(layout: Layout) -> None:
     foreign_files = sorted(p.name for p in layout.folder.iterdir() if p != layout.lock)
     if foreign_files:
         layout.lock.unlink(missing_ok=True)
-        raise build_folder_error(layout, f"it is not a sandbox, but contains {foreign_files[0]}")
+        raise build_folder_error(layout, f"it contains {foreign_files[0]} and is not a sandbox")
 
 
 def build_folder_error(layout: Layout, reason: str) -> KdeclareError:
@@ -118,6 +118,6 @@ def build_folder_error(layout: Layout, reason: str) -> KdeclareError:
             "sandbox-folder",
             "Sandbox folder cannot be used",
             f"The folder {layout.folder} cannot be used for a sandbox: {reason}.",
-            hint="Choose a new or empty folder that is writable.",
+            hint="Choose a new folder, or an empty folder that you can write to.",
         )
     )

@@ -97,11 +97,11 @@ def start_group(
         existing_settings = group_settings(layout.folder)
         if existing_settings is None:
             if layout.marker.exists():
-                raise _build_mismatch_error("is one cluster", settings)
+                raise _build_mismatch_error("has one cluster", settings)
             require_empty_folder(layout)
             _write_group_marker(layout, settings)
         elif existing_settings != settings:
-            raise _build_mismatch_error(f"was made with {_format_settings(existing_settings)}", settings)
+            raise _build_mismatch_error(f"was created with {_format_settings(existing_settings)}", settings)
         return GroupStatus(settings, start_all(settings.members, progress, timeout=timeout))
 
 

@@ -1,7 +1,7 @@
 """Check whether a broker or a Connect worker is ready.
 
-A broker is sent a Metadata request: the response contains only unfenced brokers. A worker is sent a REST
-request. A client library is not used, because it would add its import time, retries and timeouts.
+For a broker, the check is a Metadata request, because the response contains only unfenced brokers. For a
+worker, the check is a REST request. A client library would add import time, retries and timeouts.
 """
 
 import http.client
@@ -31,7 +31,7 @@ class ClusterView:
 def ask(host: str, port: int, timeout: float) -> ClusterView | None:
     """Return the cluster as the broker at this address sees it; None if the broker does not respond in time.
 
-    timeout: the time for the response in seconds.
+    timeout: the maximum time until the response, in seconds.
     """
     try:
         with socket.create_connection((host, port), timeout=timeout) as connection:
@@ -98,9 +98,8 @@ def _read_exactly(connection: socket.socket, count: int) -> bytes:
 def is_healthy(port: int, timeout: float) -> bool:
     """Whether a Connect worker reports within ``timeout`` seconds that it is healthy (KIP-1017).
 
-    A worker reports this after it has joined its group. The response comes from the thread that does the work
-    of the worker (DistributedHerder). The certificate of the worker is not verified, because a different
-    authority may have signed it.
+    A worker is healthy after it has joined its group. The certificate of the worker is not verified, because
+    it may be signed by an authority other than the sandbox's own.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False

@@ -39,7 +39,7 @@ class Dependency:
 
 
 class ResolutionError(Exception):
-    """Ivy could not resolve all artifacts. The message is the first reason in Ivy's output, or empty."""
+    """Ivy could not resolve all artifacts. The message is the first reason in Ivy's output, if any."""
 
 
 def get_ivy_jar() -> Path:
@@ -128,7 +128,7 @@ def resolve(
 
 
 def find_failure_reason(log: str) -> str:
-    """Return the first reason for the failure in Ivy's output; empty if the output contains no reason."""
+    """Return the first reason for the failure in Ivy's output; empty if there is none."""
     for pattern, wording in _REASONS:
         match = pattern.search(log)
         if match:

@@ -44,7 +44,7 @@ class PinnedJars:
     """A set of jars with known hashes.
 
     name: the name of the file in the cache that lists the jars. what: the name of the jars in messages. size:
-    the download size in words. pins: the SHA-256 of each jar, in hex, by file name.
+    the download size for messages, such as "46 MB". pins: the SHA-256 of each jar, in hex, by file name.
     """
 
     name: str
@@ -72,8 +72,8 @@ def kafka_jars(
 ) -> KafkaJars:
     """Return the jars of Kafka.
 
-    If KAFKA_HOME is set, the jars in this folder are used; otherwise the pinned jars, which are downloaded if
-    they are not in the cache.
+    These are the jars in KAFKA_HOME. If KAFKA_HOME is not set, they are the pinned jars, which are downloaded
+    if the cache does not contain them.
     Raises KdeclareError ``kafka-home``, ``jars-unavailable``, ``jars-altered``, ``cache-folder``, or an error
     of Java or Ivy.
     """
@@ -164,7 +164,7 @@ def _download(
     for path in recorded_paths or ():
         if path.name in altered_names and path.is_relative_to(record_file.parent):
             path.unlink(missing_ok=True)  # Ivy would reuse the altered file
-    progress(f"resolving {pinned_jars.what} ({len(pins)} jars, {pinned_jars.size}, once)")
+    progress(f"resolving {pinned_jars.what} ({len(pins)} jars, {pinned_jars.size}, only the first time)")
     try:
         paths = ivy.resolve(
             java.find_java(environment), pinned_jars.dependencies, record_file.parent / "ivy", environment
@@ -177,9 +177,10 @@ def _download(
             error(
                 "jars-altered",
                 "Jars differ from the pinned jars",
-                f"The jars resolved for {pinned_jars.what} differ from the "
-                f"pinned jars: {', '.join(altered_names)}.",
-                hint=f"Check the Maven mirror or Ivy settings in use, then delete {record_file.parent}.",
+                f"These jars of {pinned_jars.what} are missing, unexpected, or do not match their pinned "
+                f"hashes: {', '.join(altered_names)}.",
+                hint=f"Check your Maven mirror or Ivy settings, delete the folder {record_file.parent}, and "
+                "run the command again.",
             )
         )
     write_atomically(record_file, json.dumps([str(p) for p in paths], indent=1) + "\n")
@@ -193,7 +194,7 @@ def _build_unavailable_error(label: str, reason: str, folder: Path) -> KdeclareE
             "jars-unavailable",
             "Kafka's jars could not be downloaded",
             f"The jars of {label} are not in the cache {folder} and could not be downloaded{reason_text}.",
-            hint=f"Connect to the network once, or set {HOME_VARIABLE} to an installed Kafka,"
+            hint=f"Run the command once while online, or set {HOME_VARIABLE} to an installed Kafka,"
             f" {ivy.MIRROR_VARIABLE} to the address of a Maven mirror, or {ivy.SETTINGS_VARIABLE} to an"
             f" ivysettings.xml. See Ivy's output in {folder / 'ivy' / 'ivy.log'}.",
         )
@@ -214,7 +215,8 @@ def get_installed_kafka(home: Path) -> KafkaJars:
                 "kafka-home",
                 "KAFKA_HOME cannot be used",
                 f"{HOME_VARIABLE} is {home}, which contains {home_content}. Kafka 4.0 or later is required.",
-                hint=f"Correct {HOME_VARIABLE}, or unset it to download Kafka {KAFKA_VERSION}.",
+                hint=f"Set {HOME_VARIABLE} to a Kafka 4 installation, or unset it to download Kafka "
+                f"{KAFKA_VERSION}.",
             )
         )
     return KafkaJars(versions[0], paths)

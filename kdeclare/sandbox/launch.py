@@ -38,7 +38,7 @@ class Runtime:
     jars: KafkaJars
 
     def environment(self) -> dict[str, str]:
-        """Return the environment variables for Java. CLASSPATH is set, so that command lines stay short."""
+        """Return the environment for Java, with the jars in CLASSPATH to keep command lines short."""
         return {**os.environ, "CLASSPATH": self.jars.classpath}
 
 
@@ -107,7 +107,7 @@ def format_storage(runtime: Runtime, layout: Layout, settings: SandboxSettings, 
 
 
 def render_meta_properties(template: str, node_id: int, directory_id: str) -> str:
-    """Render the ``meta.properties`` of a node. template: the file of a different node of the cluster."""
+    """Render the ``meta.properties`` of a node. template: the ``meta.properties`` of another node."""
     node_values = {"node.id": str(node_id), "directory.id": directory_id}
     lines = (line.partition("=") for line in template.splitlines())
     return "".join(f"{key}{sep}{node_values.get(key, value)}\n" for key, sep, value in lines)
@@ -116,7 +116,7 @@ def render_meta_properties(template: str, node_id: int, directory_id: str) -> st
 def spawn_broker(
     runtime: Runtime, layout: Layout, settings: SandboxSettings, broker_id: int
 ) -> processes.ProcessRecord:
-    """Start the process of a broker, and return and save its process record. Does not wait for readiness."""
+    """Start a broker without waiting until it is ready. Save and return its process record."""
     write_broker_properties(layout, settings, broker_id)
     files = layout.broker(broker_id)
     return spawn(
@@ -131,10 +131,10 @@ def spawn(
     arguments: Iterable[str],
     environment: Mapping[str, str] | None = None,
 ) -> processes.ProcessRecord:
-    """Start the JVM of a broker or worker, and return and save its process record.
+    """Start the JVM of a broker or worker. Save and return its process record.
 
     The folder for logs must exist. role: ``broker`` or ``worker``. arguments: the heap options, the main
-    class and its arguments. environment: environment variables to add to the variables of this process.
+    class and its arguments. environment: additional environment variables.
     """
     marker_option = f"-Dkdeclare.sandbox.{role}={files.folder}"
     command = [

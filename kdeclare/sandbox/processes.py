@@ -22,7 +22,8 @@ _POLL_SECONDS = 0.05
 class ProcessRecord:
     """The data that identifies a started process.
 
-    began: the start time, in a format that depends on the system. mark: an argument of the command line.
+    began: the start time, in a format that depends on the operating system. mark: an argument on the command
+    line of the process.
     """
 
     pid: int
@@ -34,8 +35,8 @@ class ProcessRecord:
 class ObservedProcess:
     """The current state of a process.
 
-    began: the start time, in a format that depends on the system. command: the command line; empty while the
-    process is ending.
+    began: the start time, in a format that depends on the operating system. command: the command line; empty
+    while the process is ending.
     """
 
     began: str

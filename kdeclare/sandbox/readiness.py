@@ -69,7 +69,7 @@ class _PendingBrokers:
         self._started_at = started_at
 
     def ask(self) -> None:
-        """Query once each broker that is not ready. Raises KdeclareError if a broker has ended."""
+        """Query each broker that is not ready yet once. Raises KdeclareError if a broker has ended."""
         sandbox = self.sandbox
         for broker_id in sorted(self.missing):
             files = sandbox.layout.broker(broker_id)
@@ -98,8 +98,8 @@ def read_last_lines(path: Path, count: int) -> list[str]:
 
 
 def build_start_error(process_kind: str, files: ProcessFiles, summary: str) -> KdeclareError:
-    """Build the error ``sandbox-start`` for a broker or worker. It contains the last lines of the logs."""
-    # The console log is empty, unless the JVM could not start or failed.
+    """Build the error ``sandbox-start`` for a broker or worker, with the last lines of the logs."""
+    # The console log is empty unless the JVM failed.
     lines = read_last_lines(files.server_log, _LOG_LINES) + read_last_lines(files.console_log, _LOG_LINES)
     log_text = "".join(f"\n  {line}" for line in lines)
     return KdeclareError(

@@ -1,4 +1,4 @@
-"""Authentication in a secure sandbox: certificates, which keytool creates, and logins of users."""
+"""Authentication in a secure sandbox: certificates (created with keytool), and the logins of users."""
 
 import shutil
 import subprocess
@@ -37,7 +37,7 @@ def issue_keystore(
 ) -> None:
     """Create a keystore with a new key and a certificate for 127.0.0.1 and localhost.
 
-    The authority signs the certificate. It is valid for ``days`` days, starting ``days_ago`` days ago, and
+    The authority signs the certificate, which is valid for ``days`` days, starting ``days_ago`` days ago, and
     can also be used as a client certificate. The password of the keystore is `KEYSTORE_PASSWORD`. Raises
     KdeclareError ``sandbox-certificates``.
     """
@@ -106,7 +106,7 @@ USERS = (ADMIN, READER)
 to read metadata."""
 
 BROKER = "broker"
-"""The name in the certificates of brokers, and the principal of the brokers."""
+"""The name in the brokers' certificates, which is also the brokers' principal."""
 
 SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 MECHANISMS = ("PLAIN", *SCRAM)
@@ -118,12 +118,12 @@ _MODULES = {"PLAIN": f"{_LOGIN}plain.PlainLoginModule"} | dict.fromkeys(
 
 
 def get_password(user: str) -> str:
-    """Return the password of a user. It is public, and the same in every sandbox."""
+    """Return the password of a user, which is public and the same in every sandbox."""
     return f"{user}-secret"
 
 
 def broker_properties(files: SecurityFiles) -> dict[str, str]:
-    """Return the security settings of the brokers in a secure sandbox, without the settings of listeners."""
+    """Return the security settings of the brokers in a secure sandbox, except for the listener settings."""
     logins = {"PLAIN": _format_jaas("PLAIN", **{f"user_{user}": get_password(user) for user in USERS})}
     logins |= {mechanism: _format_jaas(mechanism) for mechanism in SCRAM}
     return {

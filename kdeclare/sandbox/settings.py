@@ -236,7 +236,7 @@ def require_free_ports(
                 f"{'Ports' if taken_ports[1:] else 'Port'} {ports_text} on "
                 f"{HOST} {'are' if taken_ports[1:] else 'is'} in use by another process.",
                 hint="Stop that process, or choose different ports with --port. Broker ports start at"
-                f" {settings.port},{workers_text} controller ports at"
+                f" {settings.port},{workers_text} and controller ports at"
                 f" {settings.port + CONTROLLER_PORT_OFFSET}.",
             )
         )

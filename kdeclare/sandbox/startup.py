@@ -75,7 +75,7 @@ def _grant_reader_acls(files: SecurityFiles, settings: SandboxSettings) -> None:
         raise KdeclareError(
             error(
                 "sandbox-access",
-                "Permissions of the sandbox users could not be granted",
+                "Permissions could not be granted",
                 f"Kafka's ACL tool exited with code {completed.returncode}:\n{output}",
                 hint="Check the brokers' logs. Run kdeclare sandbox status to find them.",
             )
@@ -89,7 +89,7 @@ TIMEOUT_SECONDS = 300.0
 class SandboxStartup:
     """A sandbox to start.
 
-    down: the ids of the brokers to start. workers: the workers to start; None if there are none to start.
+    down: the ids of the brokers to start. workers: the workers to start, if any.
     """
 
     layout: Layout
@@ -271,7 +271,7 @@ def _build_mismatch_error(marker: Marker, settings: SandboxSettings) -> Kdeclare
         error(
             "sandbox-differs",
             "Sandbox has different settings",
-            f"The sandbox in {settings.folder} was made with {format_settings(marker)}, "
+            f"The sandbox in {settings.folder} was created with {format_settings(marker)}, "
             f"not {format_settings(settings)}.",
             hint="Start it with its existing settings, or run kdeclare sandbox reset to delete it first.",
         )

@@ -59,7 +59,7 @@ class WorkerStatus:
 
 @dataclass(frozen=True, slots=True)
 class SandboxStatus:
-    """The status of a sandbox. If the folder is not a sandbox, it has no brokers and ``settings`` is None."""
+    """The status of a sandbox. Without a sandbox, there are no brokers and ``settings`` is None."""
 
     folder: Path
     settings: SandboxSettings | None

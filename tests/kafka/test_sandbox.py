@@ -86,7 +86,7 @@ def test_second_start_does_nothing(sandbox: SandboxStatus) -> None:
 
 def test_start_with_other_settings_is_refused(sandbox: SandboxStatus) -> None:
     assert sandbox.settings is not None
-    with pytest.raises(KdeclareError, match=r"was made with 3 broker\(s\) on 3 rack\(s\)") as failed:
+    with pytest.raises(KdeclareError, match=r"was created with 3 broker\(s\) on 3 rack\(s\)") as failed:
         start_quietly(SandboxSettings(sandbox.folder, 2, 2, sandbox.settings.port))
     assert failed.value.diagnostics[0].code == "sandbox-differs"
 

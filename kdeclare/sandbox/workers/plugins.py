@@ -38,10 +38,9 @@ def replace_jar(folder: Path, pattern: str, jar: Path) -> None:
 
 
 def find_extensions(folder: Path) -> tuple[str, ...]:
-    """Return the class names of all REST extensions in the folder's jars, sorted.
+    """Return the sorted class names of the REST extensions that the jars in a folder declare.
 
-    A jar lists its extensions for Java's ServiceLoader. Files that are not jars are ignored, because the
-    worker reports them.
+    Files that are not jars are ignored, because the worker reports them.
     """
     class_names: set[str] = set()
     for jar in filter(zipfile.is_zipfile, folder.glob("*.jar")):

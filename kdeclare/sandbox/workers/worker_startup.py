@@ -106,7 +106,7 @@ class WorkerStartup:
         plugins.install(files.plugins, self.jars, self.progress)
 
     def spawn(self) -> Iterator[processes.ProcessRecord]:
-        """Start the processes of the workers, and yield each process record. Does not wait for readiness."""
+        """Start the workers without waiting until they are ready, and yield their process records."""
         runtime = launch.Runtime(self.java, self.jars)
         connect_files = self.layout.connect
         for worker_id in self.down:
