@@ -378,7 +378,7 @@ def test_rollback_after_concurrent_change_is_conflict(world: World, workers: Mem
 @pytest.mark.parametrize(
     ("who", "text"),
     [
-        ("one that shows what it does not have", "a different certificate than the one it reports"),
+        ("one that shows what it does not have", "a certificate other than the one that it reports"),
         ("one with a file of its own", "a different certificate than the other workers"),
     ],
 )

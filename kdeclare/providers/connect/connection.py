@@ -1,4 +1,4 @@
-"""Connect to the workers of Connect clusters. The manifests contain the addresses of the workers.
+"""Connect to the workers of Connect clusters, whose addresses are in the manifests.
 
 If workers are not ready for a change (during a rebalance, or with a new leader), the change is retried.
 """
@@ -22,7 +22,7 @@ from kdeclare.providers.connect.worker_state import Certificate, GroupSnapshot, 
 ConnectClientFactory = Callable[[WorkerGroup], ConnectWorkers]
 """A function that returns the workers of a group. Raises KdeclareError.
 
-The first call for a group reads its files and resolves its references.
+The first call for a group reads the group's TLS files and resolves the references in its headers.
 """
 
 
@@ -38,14 +38,14 @@ class ConnectClients:
 
 
 class ConnectSettings(BaseModel):
-    """The settings of an environment for Connect clusters. This class has no fields."""
+    """The settings of an environment for Connect clusters. There are none."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectTarget:
-    """A target whose files and references are relative to a folder."""
+    """How to connect to Connect workers. File paths and references are relative to ``folder``."""
 
     folder: Path
     references: References = field(repr=False)
@@ -67,7 +67,7 @@ class ConnectTarget:
 def open_workers(
     group: WorkerGroup, folder: Path, references: References, timeout_s: float
 ) -> ConnectWorkers:
-    """Read the files of a group and resolve its references. Raises KdeclareError.
+    """Open a group: read its TLS files and resolve the references in its headers. Raises KdeclareError.
 
     timeout_s: how long to wait for the response of one worker, in seconds.
     """
@@ -95,7 +95,7 @@ def explain_fault(fault: Fault, name: str) -> Diagnostic | None:
         return None
     return error(
         "workers-unreachable",
-        "Connect workers rejected the request",
+        "Request to Connect workers failed",
         f"{fault.message or 'No reason is given'} ({fault.error}).",
         hint="Check that the workers are running with kdeclare's plug-in, and that their URLs are correct.",
     )
@@ -107,8 +107,7 @@ CONNECTION = ConnectionType(ConnectClients, ConnectSettings, locate_workers, exp
 class RetryingWorkers:
     """A wrapper for `ConnectWorkers` that retries changes.
 
-    Read requests are not retried: the callers repeat read requests anyway, or report the worker that does not
-    respond.
+    Read requests are not retried: callers repeat reads anyway, or report the worker that does not respond.
     """
 
     def __init__(self, workers: ConnectWorkers, policy: RetryPolicy) -> None:

@@ -48,8 +48,7 @@ class WorkerConfigOpArgs(Arguments):
 class PatchWorkersArgs(Arguments):
     """The changes to the overrides that the workers of one group share.
 
-    again: the URLs of workers that refused the current values. The same values are sent to these workers
-        again.
+    again: the URLs of workers that refused the current values, which the operation therefore sends again.
     """
 
     workers: WorkerGroup
@@ -58,7 +57,7 @@ class PatchWorkersArgs(Arguments):
 
 
 REFUSED = "refused"
-"""The state of a worker that refused an update. kdeclare sends the update again."""
+"""The state of a worker that refused an update, so that the update must be sent again."""
 WORKER_PATH_PREFIX = "workers."
 """The prefix of the field path for a worker, before the URL of the worker."""
 
@@ -168,7 +167,7 @@ class PatchWorkers(OperationType):
         return frozenset(self.claims(op).values())
 
     def list_lagging_members(self, op: Operation, live: LiveState) -> tuple[str, ...]:
-        """Describe the workers that have not applied the change or present a certificate they do not report.
+        """Describe the workers that lag behind or present a certificate other than the reported one.
 
         If no worker shows the new values yet, there is only one description, which names the keys.
         """
@@ -193,14 +192,14 @@ class PatchWorkers(OperationType):
         *,
         validate_only: bool,
     ) -> Mapping[str, Result]:
-        """Validate the change with every worker. Unless ``validate_only`` is set, send it to one worker."""
+        """Validate each change with every worker and, unless ``validate_only`` is set, send one PATCH."""
         clients = connections.get(ConnectClients)
         return {op.id: _patch_group(clients, op, secrets, validate_only=validate_only) for op in ops}
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
         """Return the operation that restores the earlier values.
 
-        A key whose value changed after the operation is reported as a conflict.
+        If the value of a key changed after the operation, the key is reported as a conflict.
         """
         expected_view = self.expected_state(op)
         inverse_ops: list[WorkerConfigOpArgs] = []

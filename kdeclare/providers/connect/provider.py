@@ -1,4 +1,4 @@
-"""The Kafka Connect provider (named in the entry point), and the checks of `kdeclare doctor`."""
+"""The Kafka Connect provider, and its checks for `kdeclare doctor`."""
 
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.live.faults import Fault
@@ -23,7 +23,7 @@ _HINT = "Run 'kdeclare connect worker-config status' for details."
 
 
 def examine_workers(request: ExaminationRequest) -> ExaminationResult:
-    """Check each worker of each group. If no manifest declares workers, return no section."""
+    """Check all declared workers for `kdeclare doctor`. Without declared workers, there is no section."""
     bodies = (item.body for item in request.desired if isinstance(item.body, WorkerConfigBody))
     groups = tuple(dict.fromkeys(body.group for body in bodies))
     if request.surroundings is None or not groups:

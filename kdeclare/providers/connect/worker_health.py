@@ -20,7 +20,7 @@ class WorkerIssue:
     why: str
 
 
-_RENEW_HINT = "Install a new certificate on the workers, and update the overrides to use it."
+_RENEW_HINT = "Install a new certificate on the workers, and change the overrides to use this certificate."
 
 
 def find_lagging(snapshot: GroupSnapshot) -> tuple[WorkerIssue, ...]:
@@ -45,7 +45,7 @@ def find_silent(snapshot: GroupSnapshot) -> tuple[WorkerIssue, ...]:
 def find_unconverged(
     snapshot: GroupSnapshot, expected_overrides: Mapping[str, str]
 ) -> tuple[WorkerIssue, ...]:
-    """Return workers that do not use ``expected_overrides`` or present a certificate they do not report."""
+    """Return workers that lag behind or present a certificate other than the one that they report."""
     issues = []
     newest_offset = max((w.status.seen or 0 for w in snapshot.workers if w.status), default=0)
     for worker in snapshot.workers:
@@ -114,9 +114,7 @@ def is_expired_within(certificate: Certificate, snapshot: GroupSnapshot, seconds
 
 
 def _explain_certificate_mismatch(worker: WorkerSnapshot) -> str:
-    """Return a description of the presented certificate if it differs from the reported certificate.
-
-    Return an empty string if the worker reports the presented certificate.
+    """Describe the presented certificate if it differs from the reported certificate; otherwise ``""``.
 
     The reported certificate is the certificate of the listener on the port of the URL. If no listener has
     this port (for example, because ports are mapped), the certificate of any listener is accepted.
@@ -131,7 +129,7 @@ def _explain_certificate_mismatch(worker: WorkerSnapshot) -> str:
     if not reported_hashes or worker.served.sha256 in reported_hashes:
         return ""
     certificate = _format_certificate(worker.served)
-    return f"it presents a different certificate than the one it reports ({certificate})"
+    return f"it presents a certificate other than the one that it reports ({certificate})"
 
 
 def _format_certificate(certificate: Certificate) -> str:
@@ -153,7 +151,7 @@ _SUMMARIES = {
 
 @dataclass(frozen=True, slots=True)
 class _ResourceContext:
-    """The resource that declares the workers. The id is None without a manifest."""
+    """The resource that declares the workers, if any, and its position in the manifests."""
 
     resource: str | None
     place: SourcePosition | None
@@ -202,7 +200,7 @@ def _build_certificate_diagnostic(
         detail, hint = f"{certificate_text} expired at {expiry_text}.", _RENEW_HINT
     elif is_expired_within(certificate, snapshot, warn_before_s):
         severity, code, summary = Severity.WARNING, "certificate-expires", "Certificate expires soon"
-        hint = f"{_RENEW_HINT} Set 'warnBeforeExpiry' to change when this warning starts."
+        hint = f"{_RENEW_HINT} To be warned earlier or later, set 'warnBeforeExpiry'."
     return _build_diagnostic(severity, code, summary, detail, hint, resource_context, certificate.sha256)
 
 

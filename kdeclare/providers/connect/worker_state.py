@@ -72,7 +72,7 @@ class Listener:
 
 @dataclass(frozen=True, slots=True)
 class AppliedUpdate:
-    """The update that a worker has applied. sha256: the result of `hash_overrides` for its overrides."""
+    """The last update that a worker has applied. sha256: the hash of its overrides (`hash_overrides`)."""
 
     offset: int
     at: str
@@ -147,7 +147,7 @@ def hash_overrides(overrides: Mapping[str, str]) -> str:
 
 
 def dump_group(group: WorkerGroup) -> dict[str, JsonValue]:
-    """Convert a group to its form in operations and records. Unset fields are omitted."""
+    """Convert a group to plain data for operations and records. Unset fields are omitted."""
     files = {"ca_file": group.ca_file, "cert_file": group.cert_file, "key_file": group.key_file}
     document: dict[str, JsonValue] = {"urls": list(group.urls)}
     document |= {name: file for name, file in files.items() if file is not None}
@@ -190,18 +190,17 @@ def is_secret_setting(setting: TypedSetting) -> bool | None:
 
 
 def redact_value(key: str, raw: str | None) -> JsonValue:
-    """Return a raw value for the output. Secrets are masked."""
+    """Return a raw value for display, with secrets masked."""
     if raw is None or not is_sensitive_key(key) or is_placeholder(raw):
         return raw
     return SENSITIVE_MASK
 
 
 def mark_secret(location: str, key: str, raw: str | None, known_hashes: Sequence[str]) -> JsonValue:
-    """Return a raw value for views. A secret is represented by a string that contains a part of its hash.
+    """Return a raw value for views. A secret is replaced by a string that contains a part of a hash.
 
     location: the workers that store the value.
-    known_hashes: the hashes of possible values. If a secret matches one of these hashes, the string contains
-    a part of this hash.
+    known_hashes: the hashes of possible values. If the secret matches one of these hashes, that hash is used.
 
     Raises KdeclareError if the hashes were made with a key that is not configured.
     """
@@ -211,10 +210,10 @@ def mark_secret(location: str, key: str, raw: str | None, known_hashes: Sequence
 
 
 def mark_new_value(value: str | SecretRef | None) -> JsonValue:
-    """Return the new value of an operation, in the form that views use."""
+    """Return the new value that an operation sets, in the form that views contain."""
     return mark_hash(value.secret) if isinstance(value, SecretRef) else value
 
 
 def redact_marked(stored_value: JsonValue) -> JsonValue:
-    """Return a value of a view for the output. Secrets are masked."""
+    """Return a value of a view for display, with secrets masked."""
     return SENSITIVE_MASK if is_mark(stored_value) else stored_value

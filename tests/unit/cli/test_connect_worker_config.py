@@ -72,7 +72,7 @@ def test_patch_confirms_changes_and_waits_for_workers(cli: CommandLine, workers:
     assert f"~ {LOCATION}  (unset) → /old" in out
     assert "3 workers can apply this change." in out
     assert "Only 'yes' is accepted" in err
-    assert "3 workers applied it" in out
+    assert "3 workers applied the change" in out
     assert workers.current() == {LOCATION: "/old", PASSWORD: PLACEHOLDER}
     assert [call for call, _ in workers.calls].count("patch") == 1
 
@@ -104,7 +104,7 @@ def test_patch_names_worker_that_did_not_apply_it(cli: CommandLine, workers: Mem
     words = ("patch", *build_change("/old"), *WORKERS, "--yes", "--wait", "0")
     code, out, _ = run_worker_config(cli, *words)
     assert code == 5
-    assert "1 of 3 workers did not apply it" in out
+    assert "1 of 3 workers did not apply the change" in out
     assert f"✗ {URLS[2]}  it has not applied the last update yet" in out
     code, out, _ = run_worker_config(cli, *words, "--format", "json")
     said = json.loads(out)
@@ -248,7 +248,7 @@ def test_patch_confirms_change_after_lost_response(cli: CommandLine, workers: Me
     workers.lose_answers = 1
     code, out, _ = run_worker_config(cli, "patch", *build_change("/old"), *WORKERS, "--yes")
     assert code == 0
-    assert "Changed; 3 workers applied it" in out
+    assert "Changed; 3 workers applied the change" in out
     assert len(workers.log) == 1
 
 
@@ -257,7 +257,7 @@ def test_patch_names_lagging_worker_after_lost_response(cli: CommandLine, worker
     workers.workers[URLS[2]].lag = None
     code, out, _ = run_worker_config(cli, "patch", *build_change("/old"), *WORKERS, "--yes", "--wait", "0")
     assert code == 5
-    assert "Changed, but 1 of 3 workers did not apply it" in out
+    assert "Changed, but 1 of 3 workers did not apply the change" in out
     assert f"✗ {URLS[2]}  it has not applied the last update yet" in out
 
 
@@ -409,7 +409,7 @@ def test_apply_fails_if_workers_became_unreachable(cli: CommandLine, workers: Me
         worker.down = True
     ran = cli("apply", "it.plan", "--yes")
     assert ran.code == 1
-    assert "Connect workers rejected the request" in ran.err
+    assert "Request to Connect workers failed" in ran.err
     assert f"{URLS[0]}: it is unreachable" in ran.err
     assert not workers.log
 

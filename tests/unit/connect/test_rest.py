@@ -292,7 +292,7 @@ def test_worker_that_requires_client_certificate(certs: Path) -> None:
     ("group", "said"),
     [
         ({"ca_file": "gone.pem"}, "caFile 'gone.pem' cannot be used: no such file"),
-        ({"ca_file": "worker.key"}, "caFile 'worker.key' cannot be used: it has no certificates"),
+        ({"ca_file": "worker.key"}, "caFile 'worker.key' cannot be used: it contains no PEM certificates"),
         ({"cert_file": "worker.pem"}, "certFile 'worker.pem' cannot be used: it is not PEM"),
         ({"cert_file": "worker.pem", "key_file": "other.key"}, "the key does not match the certificate"),
         ({"cert_file": "worker.pem", "key_file": "."}, "keyFile '.' cannot be used: is a directory"),
@@ -308,7 +308,7 @@ def test_encrypted_key_is_rejected_without_prompt(certs: Path, pems: Path) -> No
     locked = WorkerGroup(("https://localhost",), cert_file="cert", key_file="locked")
     with pytest.raises(KdeclareError) as raised:
         open_rest_workers(locked, pems, str)
-    assert "its key is encrypted" in str(raised.value)
+    assert "the key is encrypted" in str(raised.value)
 
 
 # All workers at once.

@@ -53,9 +53,9 @@ class Validation:
 class ConnectWorkers(Protocol):
     """The workers of one Connect cluster, each identified by its URL.
 
-    Every method raises Fault. The message of a Fault refers to the worker as "it". If a change gets no
-    response, its outcome is unknown (UNKNOWN). If a rebalance is in progress, the change was not made
-    (RETRIABLE). Safe to use from several threads.
+    Every method can raise Fault, whose message refers to the worker as "it". The kind of the Fault is UNKNOWN
+    if a change got no response, and RETRIABLE if a rebalance prevented the change. Safe to use from several
+    threads.
     """
 
     urls: tuple[str, ...]
@@ -73,7 +73,7 @@ class ConnectWorkers(Protocol):
         """
 
     def validate(self, url: str, changes: Changes) -> Validation:
-        """Let one worker validate the overrides with ``changes``, without making the changes."""
+        """Ask one worker whether it can apply ``changes``, without making the changes."""
 
     def patch(self, url: str, changes: Changes) -> Mapping[str, str]:
         """Make ``changes`` through one worker, and return all resulting overrides."""
@@ -89,7 +89,7 @@ _MAX_THREADS = 16
 
 
 def read_workers(workers: ConnectWorkers) -> GroupSnapshot:
-    """Read the state of every worker. ``trouble`` of a worker says why information is missing."""
+    """Read the state of every worker. If information is missing, the worker's ``trouble`` says why."""
     taken_at = datetime.now(UTC)
     with ThreadPoolExecutor(min(_MAX_THREADS, len(workers.urls)), thread_name_prefix="workers") as pool:
         snapshots = tuple(pool.map(lambda url: _read_worker(workers, url), workers.urls))
@@ -125,7 +125,7 @@ def _read_overrides(
 
 
 def format_fault(fault: Fault) -> str:
-    """Return the message of a fault in a form that can be part of a sentence."""
+    """Return the message of a fault without line breaks and final period, for use inside a sentence."""
     return " ".join((fault.message or fault.error).split()).rstrip(".")
 
 
@@ -159,9 +159,9 @@ class WorkerVerdict:
 
 
 def collect_verdicts(workers: ConnectWorkers, changes: Changes) -> tuple[WorkerVerdict, ...]:
-    """Return the verdict of every worker about ``changes``, without making the changes.
+    """Ask every worker whether it can apply ``changes``, without making the changes.
 
-    A worker that does not respond has a reason instead of a verdict.
+    If a worker does not respond, its verdict contains the reason.
     """
     with ThreadPoolExecutor(min(_MAX_THREADS, len(workers.urls)), thread_name_prefix="workers") as pool:
         return tuple(pool.map(lambda url: _request_verdict(workers, url, changes), workers.urls))
@@ -187,7 +187,7 @@ def apply_changes(workers: ConnectWorkers, changes: Changes) -> Mapping[str, str
 
 def patch_through_any(workers: ConnectWorkers, changes: Changes) -> Mapping[str, str]:
     """Send one PATCH to the first reachable worker. Raises Fault."""
-    last_fault = Fault(UNREACHABLE, "There is no worker to send the request to.")
+    last_fault = Fault(UNREACHABLE, "No worker is configured to receive the request.")
     for url in workers.urls:
         try:
             return workers.patch(url, changes)

@@ -1,6 +1,6 @@
-"""`RestWorkers`: the implementation of `ConnectWorkers` over HTTP, with separate TLS handshakes.
+"""`RestWorkers`: the implementation of `ConnectWorkers` over HTTP and HTTPS.
 
-Each request has one time limit for the whole response, because httpx only limits each read from the socket.
+Each request has a time limit for the whole response. The timeouts of httpx only limit single reads.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ from kdeclare.providers.connect.worker_state import Certificate, PluginStatus, W
 
 
 class DeadlineTransport(httpx.HTTPTransport):
-    """A transport of httpx whose timeouts count from the start of the connection.
+    """An httpx transport whose timeouts count from the start of the connection.
 
     Therefore, a worker that sends one byte at a time cannot exceed the ``read`` timeout of the request.
     Connections are not reused, so each request starts with a new TLS handshake.
@@ -112,7 +112,7 @@ _NO_SUCH_PATH = "HTTP 404 Not Found"
 """Connect's message for an unknown path. The plug-in's own 404 responses have different messages."""
 _NOT_WRITTEN = "Nothing was written"
 """A phrase in the plug-in's messages about changes that were certainly not made."""
-_TRUST_HINT = "check that its issuer is in the caFile and that its names include the host"
+_TRUST_HINT = "check that the caFile contains the issuer and that the certificate is valid for the host"
 
 
 class RestWorkers:
@@ -132,7 +132,7 @@ class RestWorkers:
         headers: Mapping[str, str],
         timeout_s: float,
     ) -> None:
-        """Open the workers.
+        """Create the HTTP client, without connecting.
 
         context: the TLS context that verifies workers.
         unverified_context: a TLS context without verification, which is only used to read certificates.
@@ -358,9 +358,10 @@ def _validate_header(name: str, value: str) -> str:
         error(
             "connect-header",
             "Header cannot be sent",
-            f"The resolved value of the header '{name}' has spaces around it, or characters that HTTP "
-            "headers do not allow.",
-            hint="Remove them from the variable or the file. A line break at the end of a file is allowed.",
+            f"The resolved value of the header '{name}' starts or ends with a space, or contains characters "
+            "that HTTP headers do not allow.",
+            hint="Remove these characters from the environment variable or file that contains the value. A "
+            "line break at the end of a file is allowed.",
         )
     )
 
@@ -372,7 +373,7 @@ def _create_tls_context(group: WorkerGroup, folder: Path) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=path)
     except ssl.SSLError:
-        raise _build_file_error("caFile", group.ca_file, "it has no certificates in PEM format") from None
+        raise _build_file_error("caFile", group.ca_file, "it contains no PEM certificates") from None
 
 
 def _load_identity(context: ssl.SSLContext, group: WorkerGroup, folder: Path) -> None:
@@ -384,7 +385,7 @@ def _load_identity(context: ssl.SSLContext, group: WorkerGroup, folder: Path) ->
     try:
         context.load_cert_chain(cert, key, password=lambda: "")  # otherwise, OpenSSL prompts on the terminal
     except (ssl.SSLError, ValueError):
-        reason = "it is not PEM, its key is encrypted, or the key does not match the certificate"
+        reason = "it is not PEM, the key is encrypted, or the key does not match the certificate"
         raise _build_file_error("certFile", group.cert_file, reason) from None
 
 
@@ -403,6 +404,6 @@ def _build_file_error(field: str, file: str, reason: str) -> KdeclareError:
             "connect-tls-file",
             "TLS file cannot be used",
             f"{field} '{file}' cannot be used: {reason}.",
-            hint="Check the path (in a manifest, it is relative to the project's folder), and use PEM files.",
+            hint="Check the path, which in a manifest is relative to the project folder, and use a PEM file.",
         )
     )

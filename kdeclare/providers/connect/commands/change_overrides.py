@@ -1,8 +1,8 @@
 """Change the overrides of Connect workers with an ad hoc command, without a manifest.
 
 The steps are the same as in apply: validate the change with every worker, send one PATCH, and wait for all
-workers. The command uses no Kafka cluster and no state, so the history does not list the change. The command
-warns about manifests that declare a changed key.
+workers. The command uses neither a Kafka cluster nor the state, so the change does not appear in the history.
+The command warns about manifests that declare a changed key.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -59,10 +59,7 @@ class _Proposal:
 def validate_overrides(
     workspace: Workspace, workers_request: WorkersRequest, requested_values: RequestedValues
 ) -> ProposalView:
-    """Return the verdict of every worker about ``requested_values``. Raises KdeclareError.
-
-    The values are only validated, not written.
-    """
+    """Validate ``requested_values`` with every worker, without writing them. Raises KdeclareError."""
     with open_requested_workers(workspace, workers_request) as opened:
         return _build_proposal(workspace, opened, requested_values).compute_view
 
@@ -142,8 +139,8 @@ def _warn_declared(opened: OpenWorkers, changes: Changes) -> Iterator[Diagnostic
         yield warning(
             "manifests-unread",
             "Some manifests cannot be read",
-            "Warnings about keys that manifests declare may therefore be missing.",
-            hint="Run kdeclare validate to see what is wrong with them.",
+            "If an unreadable manifest declares a key that you change, there is no warning.",
+            hint="Run kdeclare validate to see the errors in the manifests.",
         )
     for item in opened.declared:
         declared_keys = sorted(changes.keys() & item.get_body(WorkerConfigBody).configs)
@@ -153,6 +150,7 @@ def _warn_declared(opened: OpenWorkers, changes: Changes) -> Iterator[Diagnostic
                 "Declared in a manifest",
                 f"{item.id} declares {', '.join(declared_keys)}. "
                 "The next 'kdeclare apply' reverts this change.",
+                hint="To keep the change, also change the manifest.",
                 place=item.source,
                 resource=str(item.id),
             )
@@ -165,6 +163,7 @@ def _build_missing_error(key: str, overrides: Mapping[str, str]) -> Diagnostic:
         "No such override",
         f"'{key}' is not overridden. "
         f"{f'The overridden keys are {overridden_keys}' if overridden_keys else 'No key is overridden'}.",
+        hint="Correct the key, or leave it out if the override was already removed.",
         subject=key,
     )
 
@@ -177,7 +176,7 @@ _WARN_DAYS = 30.0
 class SentChange:
     """A change that was sent to a worker.
 
-    before: the workers before the change.
+    before: the state of the workers before the change.
     after: all overrides according to the response, or None if there was no response.
     lost: the reason why there was no response.
     """
@@ -190,8 +189,8 @@ class SentChange:
     def made(self, seen: GroupSnapshot) -> Mapping[str, str] | None:
         """Return the overrides that all workers should have, or None if the change is not confirmed.
 
-        Without a response, the change was made if there is a newer update that contains the sent values.
-        Equal values alone do not prove that the change was made: the values may have been set earlier.
+        Without a response, the change is confirmed if a newer update contains the sent values. Equal values
+        alone prove nothing, because they may have been set earlier.
         """
         if self.after is not None:
             return self.after
@@ -204,7 +203,7 @@ class SentChange:
 def send_changes(workers: ConnectWorkers, snapshot_before: GroupSnapshot, changes: Changes) -> SentChange:
     """Send the change to one worker. Raises Fault if the change was not made.
 
-    If the outcome is unknown, the result contains the reason.
+    If the outcome is unknown, ``lost`` of the returned SentChange is the reason.
     """
     try:
         return SentChange(snapshot_before, changes, patch_through_any(workers, changes))
@@ -252,8 +251,8 @@ def _build_unclear_error(sent_change: SentChange, snapshot: GroupSnapshot, elaps
             OUTCOME_UNCLEAR,
             "Unknown whether the change was made",
             "\n".join(_list_outcome_facts(sent_change, snapshot, elapsed_s)),
-            hint="Run 'kdeclare connect worker-config status' and 'get' to check. You can safely repeat the "
-            "change.",
+            hint="Run 'kdeclare connect worker-config status' to see the state of the workers, or repeat the "
+            "change, which is safe.",
         ),
         exit_code=ExitCode.PARTIAL,
     )

@@ -31,7 +31,10 @@ class WorkerOptions(StateOptions):
     ] = None
     name: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="The project's ConnectWorkerConfig that names the workers."),
+        typer.Option(
+            metavar="NAME",
+            help="ConnectWorkerConfig manifest that declares the workers (default: the only one).",
+        ),
     ] = None
     ca_file: Annotated[
         str | None,
@@ -46,7 +49,7 @@ class WorkerOptions(StateOptions):
         list[str] | None,
         typer.Option(
             metavar="NAME=REFERENCE",
-            help="HTTP header, by reference: 'Authorization=Bearer ${env.TOKEN}'. Repeatable.",
+            help="HTTP header with a reference: 'Authorization=Bearer ${env.TOKEN}'. Repeatable.",
         ),
     ] = None
     timeout: Annotated[
@@ -199,9 +202,8 @@ def status(
 ) -> ExitCode:
     """Show whether each worker uses the current overrides.
 
-    Also shows the certificate that each worker presents. Requests the status of each worker and performs a
-    TLS handshake with each worker. Exits with 5 if a worker does not respond, lags behind, or presents an
-    unexpected certificate.
+    Also performs a TLS handshake with each worker, and shows the certificate that the worker presents. Exits
+    with 5 if a worker does not respond, lags behind, or presents an unexpected certificate.
     """
     from kdeclare.providers.connect.commands.describe_workers import describe_workers, get_workers_exit_code
 
@@ -280,7 +282,7 @@ def delete(
 ) -> ExitCode:
     """Remove overrides, all in one change.
 
-    The workers' own configuration files apply to the removed keys again.
+    For the removed keys, each worker uses the values in its own configuration file again.
     """
     from kdeclare.providers.connect.commands.change_overrides import change_overrides
 
@@ -399,7 +401,7 @@ def _register_plugin(group: typer.Typer) -> None:
     plugin = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
     command(plugin, "build", epilog=_BUILD_EPILOG)(build)
     command(plugin, "install", epilog=_INSTALL_EPILOG)(install)
-    group.add_typer(plugin, name="plugin", help="Build or install the plug-in for running workers.")
+    group.add_typer(plugin, name="plugin", help="Build or install kdeclare's plug-in for Connect workers.")
 
 
 def build(
@@ -429,7 +431,7 @@ def install(
 
     Prints the configuration that workers need. Workers load the plug-in when they start, so restart each
     worker once. Afterwards, certificate changes do not require a restart. The plug-in accepts only the
-    administrators that the configuration of a worker names, unless the configuration permits everyone.
+    administrators that the worker's configuration names, unless the configuration permits everyone.
     """
     from kdeclare.providers.connect.client.plugin.jar import ADMINS_EXAMPLE, PLUGIN_OPEN
     from kdeclare.sandbox import connect_jars
@@ -440,8 +442,8 @@ def install(
     console.note(f"Installed {installed.jar}. Each worker's configuration needs these lines:")
     console.out("".join(f"{line}\n" for line in installed.worker_lines))
     console.note(
-        f"Create {ADMINS_EXAMPLE} on each worker, with name=password lines, readable only by the worker's "
-        f"user. To let everyone change the workers, set {PLUGIN_OPEN}=true instead. Without the file or this "
-        "setting, the plug-in accepts no requests."
+        f"Create {ADMINS_EXAMPLE} on each worker, with one name=password line per administrator. Only the "
+        f"worker's user should be able to read the file. To let everyone change the workers, set "
+        f"{PLUGIN_OPEN}=true instead. Without the file or this setting, the plug-in accepts no requests."
     )
     return ExitCode.OK

@@ -46,13 +46,13 @@ class OverridesView:
     overrides: Annotated[
         Mapping[str, JsonValue],
         PlainSerializer(_sort_overrides, return_type=dict[str, str]),
-        Field(description="A secret is '(sensitive)'."),
+        Field(description="The value of each key. A secret is shown as '(sensitive)'."),
     ]
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerView:
-    """One worker. step: `IN_STEP`, or the reason why the worker does not use the current overrides."""
+    """The state of one worker. step: `IN_STEP`, or why the worker does not use the current overrides."""
 
     seen: WorkerSnapshot
     step: str
@@ -65,7 +65,7 @@ class WorkerView:
 
 @dataclass(frozen=True, slots=True)
 class WorkersView:
-    """All workers at one time. diagnostics: messages about workers and expiring certificates."""
+    """The state of all workers. diagnostics: messages about workers and expiring certificates."""
 
     at: datetime
     keys: tuple[str, ...]
@@ -158,7 +158,7 @@ class WorkersRequest:
 class OpenWorkers:
     """The workers that a command uses, and the manifests that declare overrides for these workers.
 
-    unread: whether some manifests could not be read.
+    unread: whether any manifest could not be read.
     """
 
     workers: ConnectWorkers
@@ -168,7 +168,7 @@ class OpenWorkers:
 
 @contextmanager
 def open_requested_workers(workspace: Workspace, workers_request: WorkersRequest) -> Iterator[OpenWorkers]:
-    """Open the workers. Raises KdeclareError, also if workers refuse a request inside the ``with`` block."""
+    """Open the requested workers. Converts Faults inside the ``with`` block. Raises KdeclareError."""
     declared, manifest_error = _load_declared(workspace)
     if workers_request.urls:
         group, folder = _build_group(workers_request), Path()
@@ -192,7 +192,7 @@ def open_requested_workers(workspace: Workspace, workers_request: WorkersRequest
         raise KdeclareError(
             error(
                 "workers-refuse",
-                "Connect workers rejected the request",
+                "Request to Connect workers failed",
                 f"{fault.message or 'No reason is given'} ({fault.error}).",
                 hint="Run 'kdeclare connect worker-config status' to see the state of each worker.",
             )
@@ -274,7 +274,7 @@ def describe_workers(workspace: Workspace, workers_request: WorkersRequest, warn
 
 
 def build_workers_view(snapshot: GroupSnapshot, warn_days: float) -> WorkersView:
-    """Return the view of workers. warn_days: how many days before its expiry to warn about a certificate."""
+    """Build the view of workers. warn_days: how many days before a certificate expires to warn."""
     overrides = snapshot.overrides or {}
     return WorkersView(
         snapshot.at,

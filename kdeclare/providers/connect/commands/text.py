@@ -32,13 +32,15 @@ from kdeclare.report.elements.values import (
     strip_configs_prefix,
 )
 
-_RawValue = Annotated[str | None, Field(description="Null if not overridden. A secret is '(sensitive)'.")]
+_RawValue = Annotated[
+    str | None, Field(description="Null without an override. A secret is shown as '(sensitive)'.")
+]
 _ExitCode = Annotated[int, Field(description="The exit code of the command.")]
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerDocument:
-    """One worker."""
+    """The state of one worker."""
 
     url: str
     worker_id: Annotated[
@@ -62,7 +64,7 @@ class WorkerDocument:
 
 @dataclass(frozen=True, slots=True)
 class WorkersDocument:
-    """All workers at one time."""
+    """The state of all workers."""
 
     exit_code: _ExitCode
     taken_at: Annotated[Second, Field(description="UTC, ISO 8601.")]
@@ -73,7 +75,7 @@ class WorkersDocument:
 
 @dataclass(frozen=True, slots=True)
 class OverrideChangeDocument:
-    """One key. If the value is sent again, before and after are equal."""
+    """The change to one key. If the same value is sent again, before and after are equal."""
 
     key: str
     op: Annotated[str, OneOf("SET", "DELETE")]
@@ -114,7 +116,7 @@ class ChangedDocument:
 
 
 def build_connect_schemas() -> dict[str, dict[str, Any]]:
-    """Return the JSON schemas by name (see `publish_schemas`)."""
+    """Return the JSON Schemas of the documents of ``connect worker-config``, by name."""
     return publish_schemas(
         {
             "connect-overrides": OverridesView,
@@ -224,7 +226,7 @@ def render_change(view: ChangeView, width: int | None = None, style: Style = PLA
     elapsed = format_duration(view.seconds)
     if view.behind:
         heading = style.red(
-            f"Changed, but {len(view.behind)} of {format_count(count, 'worker')} did not apply it:"
+            f"Changed, but {len(view.behind)} of {format_count(count, 'worker')} did not apply the change:"
         )
         lines = [
             heading,
@@ -234,7 +236,9 @@ def render_change(view: ChangeView, width: int | None = None, style: Style = PLA
             ),
         ]
     else:
-        lines = [style.green(f"Changed; {format_count(count, 'worker')} applied it within {elapsed}.")]
+        lines = [
+            style.green(f"Changed; {format_count(count, 'worker')} applied the change within {elapsed}.")
+        ]
     return "".join(f"{line}\n" for line in lines) + "\n" + _render_table(view.workers, width, style)
 
 

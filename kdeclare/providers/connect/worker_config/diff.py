@@ -209,7 +209,8 @@ def _build_unreadable_error(
         "workers-unreachable",
         "No Connect worker reports its configuration",
         f"{resource} cannot be compared.\n{reasons}".rstrip(),
-        hint="Check 'workers', 'tls' and 'headers', and that kdeclare's plug-in is installed on the workers.",
+        hint="Check 'workers', 'tls' and 'headers' in the manifest, and install kdeclare's plug-in on the "
+        "workers if it is missing.",
         place=desired.source if desired else None,
         resource=str(resource),
     )

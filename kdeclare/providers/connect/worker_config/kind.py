@@ -118,15 +118,15 @@ class ConnectWorkerConfigKind:
         return assess_worker_field(field)
 
     def normalize_field(self, resource: ResourceId, field: FieldChange) -> FieldChange:
-        """Return the field. If a worker refused an update, the constant `REFUSED` replaces the reason."""
+        """Replace the reason in a field about a worker that refused an update with the constant `REFUSED`."""
         return replace(field, before=REFUSED) if field.path.startswith(WORKER_PATH_PREFIX) else field
 
     def find_proven_fields(self, change: Change, evidence: Evidence) -> Set[str]:
-        """Return an empty set, because the operations contain all fields."""
+        """Return no fields, because the operations contain all fields of a change."""
         return frozenset()
 
     def list_exclusive_settings(self, name: str, body: object) -> JsonObject:
-        """Return the declared value of each key at each worker, without secrets, which cannot be compared."""
+        """Return the declared value of each key at each worker, except secrets, which cannot be compared."""
         body = narrow(body, WorkerConfigBody)
         return {
             f"{key} at {url}": dump_config_value(wish)["value"]

@@ -22,9 +22,9 @@ from kdeclare.providers.kafka.config.config_value import ConfigValue, Unset, Val
 RAW_SECRET = "raw-secret"
 
 _THIRTY_DAYS_S = 30 * 86400.0
-_CONFIG_TOPIC = "Connect's config topic, which the workers' REST interface shows"
+_CONFIG_TOPIC = "Connect's config topic, which the REST API of the workers exposes"
 _PLACEHOLDER_HINT = (
-    "Use a placeholder for Connect's config providers, as in "
+    "Use a placeholder of a Connect config provider, such as "
     "${file:/etc/connect/secrets.properties:keystore}."
 )
 
@@ -150,7 +150,7 @@ def _check_plain_http(resource: str, urls: list[str]) -> Iterator[SpecProblem]:
 
 
 def warn_plain_http(url: str, resource: str | None = None) -> Diagnostic:
-    """Return a warning if headers, which contain credentials, are sent without encryption."""
+    """Return the warning that headers, which can contain credentials, are sent without encryption."""
     return warning(
         "plain-http",
         "Secret sent without encryption",
@@ -168,13 +168,13 @@ def _check_tls(resource: str, tls: TlsSpec) -> Iterator[SpecProblem]:
 
 
 def _find_header_problem(header: str, value: object) -> tuple[str, str] | None:
-    """Return the problem of a header and a hint, or None. Messages do not repeat values."""
+    """Explain what is wrong with a header, and add a hint; None if the header is valid."""
     if not HEADER_NAME.fullmatch(header):
         return f"'{header}' is not a valid name of an HTTP header.", ""
     if not isinstance(value, Referenced):
         hint = "Write ${env.NAME} or ${file.PATH}, after a prefix such as 'Bearer ' if necessary."
         return (
-            f"'{header}' has a literal value, which everyone can read; header values must be references.",
+            f"'{header}' has a literal value, which all readers of the manifest can see.",
             hint,
         )
     if not value.isprintable() or not value.isascii():
@@ -190,7 +190,7 @@ def _build_problem(resource: str, path: SpecPath, detail: str, hint: str = "") -
 
 
 def warn_raw_secret(resource: str | None, key: str) -> Diagnostic:
-    """Return a warning that a literal password is stored in Connect's topic (raw values, as in KIP-1185)."""
+    """Return the warning that a secret is stored in Connect's config topic (KIP-1185 stores raw values)."""
     return warning(
         RAW_SECRET,
         "Secret stored in Connect's topic",
@@ -205,7 +205,7 @@ def _warn_literal_secret(resource: str, key: str) -> Diagnostic:
     return warning(
         LITERAL_SECRET,
         "Secret in a manifest",
-        f"'{key}' is sensitive. Its value is in the manifest, and would be stored in {_CONFIG_TOPIC}.",
+        f"'{key}' is sensitive. Its value is in the manifest, and would also be stored in {_CONFIG_TOPIC}.",
         hint=_PLACEHOLDER_HINT,
         resource=resource,
         subject=key,
@@ -220,7 +220,7 @@ _URL_FORM = "use https://HOST:PORT"
 
 
 def explain_url_problem(url: str) -> str:
-    """Return the problem of a worker's URL, or an empty string. The result never contains a password."""
+    """Explain what is wrong with a worker's URL, without passwords; empty if the URL is valid."""
     if not (url.isascii() and url.isprintable()) or " " in url:
         return f"A URL cannot contain spaces, control characters or non-ASCII characters: {_URL_FORM}."
     if "@" in url:

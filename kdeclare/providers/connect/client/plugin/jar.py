@@ -59,7 +59,7 @@ def get_jar_name() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """The tools that compile the plug-in: a ``javac``, and the jars of a Kafka Connect version."""
+    """What is needed to compile the plug-in: ``javac``, and the jars of a Kafka Connect version."""
 
     javac: str
     classpath: str
@@ -135,7 +135,7 @@ def _build_folder_error(folder: Path, problem: OSError) -> KdeclareError:
     return KdeclareError(
         error(
             "plugin-folder",
-            "The plug-in's folder cannot be used",
+            "The folder for the plug-in cannot be used",
             f"{folder} cannot be used: {problem.strerror or problem}.",
             hint="Specify a folder that you can write to.",
         )
