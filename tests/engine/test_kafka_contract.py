@@ -215,14 +215,14 @@ def scram_user(name: str, iterations: int | None = None, **passwords: str) -> De
 
 
 class TestScramUsers(KafkaContract):
-    """SCRAM users. A user exists as long as it has credentials, so all changes are updates.
+    """SCRAM users. A user is not created, so setting its first password is an update.
 
     Passwords cannot be read, so a password that another client set cannot be restored, and importing a user
     does not find its password.
     """
 
     provider = select_kinds("ScramUser")
-    actions = frozenset({Action.UPDATE})
+    actions = frozenset({Action.UPDATE, Action.DELETE})
     before = (
         scram_user("changed", sha512="${env.OLD}", sha256="${env.OLD}"),
         scram_user("gone", sha256="${env.OLD}"),

@@ -181,6 +181,7 @@ def test_orphaned_user_is_kept_until_deletion_is_allowed() -> None:
     assert not world.plan(topic("t", partitions=1)).operations
     plan = world.plan(topic("t", partitions=1), scope=PlanScope(allow_deletes=True))
     assert [op.verb for op in plan.operations] == ["scram.delete"]
+    assert [(change.action, change.risk) for change in plan.changes] == [(Action.DELETE, Risk.DISRUPTIVE)]
     assert world.run(plan).complete
     assert read(world) == {}
     assert "ScramUser/a" not in world.owned()

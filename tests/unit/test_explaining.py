@@ -25,7 +25,7 @@ from kdeclare.providers.kafka.reassignment.operations.arguments import (
     RelocateArgs,
     ThrottleArgs,
 )
-from kdeclare.providers.kafka.scram_user.operations import ScramArgs, UpsertScramArgs
+from kdeclare.providers.kafka.scram_user.operations import DeleteScramArgs, UpsertScramArgs
 
 OF_BROKERS = AlterConfigsArgs("BROKER", "", ())
 ARGUMENTS: Mapping[type[Arguments], Arguments] = {
@@ -41,7 +41,7 @@ ARGUMENTS: Mapping[type[Arguments], Arguments] = {
         RelocateArgs({}),
         ThrottleArgs({}, ()),
         AlterQuotaArgs({"user": "alice"}, ()),
-        ScramArgs("alice", "SCRAM-SHA-512"),
+        DeleteScramArgs("alice", "SCRAM-SHA-512"),
         UpsertScramArgs("alice", "SCRAM-SHA-512", iterations=4096, password=SecretRef("hash", "${env.P}")),
         PatchWorkersArgs(WorkerGroup(("https://a",)), ()),
     )

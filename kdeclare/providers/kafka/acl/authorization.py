@@ -2,7 +2,7 @@
 
 Modeled on org.apache.kafka.metadata.authorizer.StandardAuthorizerData of Kafka 4.3. A DENY takes precedence
 over every ALLOW. An ALLOW of some operations implies Describe or DescribeConfigs; a DENY implies nothing.
-The functions know nothing of super users, whom ACLs cannot restrict.
+The functions ignore super users, because ACLs do not restrict them.
 """
 
 from collections.abc import Iterable, Sequence

@@ -196,7 +196,7 @@ def _build_change(
 def _diff_undeclared(
     resource: ResourceId, credentials: Credentials, owned: ScramUserRecord | None
 ) -> Difference:
-    """Return the difference of an orphan: an update that deletes the owned credentials that still exist."""
+    """Return the difference of an orphan: the deletion of the owned credentials that still exist."""
     fields = tuple(
         build_field(mechanism, credentials[mechanism], None)
         for mechanism in Mechanism
@@ -204,7 +204,7 @@ def _diff_undeclared(
     )
     if not fields:
         return Difference(None)
-    change = Change(resource, Action.UPDATE, Reason.ORPHANED, find_highest_risk(fields), fields)
+    change = Change(resource, Action.DELETE, Reason.ORPHANED, find_highest_risk(fields), fields)
     if owned is not None and owned.preventDestroy:
         problem = _report_protected(resource)
         return Difference(replace(change, blocked=problem.code), owned, diagnostics=(problem,))

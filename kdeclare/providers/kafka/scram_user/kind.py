@@ -35,7 +35,13 @@ from kdeclare.providers.kafka.scram_user.diff import (
     find_planned_iterations,
 )
 from kdeclare.providers.kafka.scram_user.fleet import SCRAM_USER, ScramRules
-from kdeclare.providers.kafka.scram_user.operations import DELETE, UPSERT, ScramArgs, UpsertScramArgs
+from kdeclare.providers.kafka.scram_user.operations import (
+    DELETE,
+    UPSERT,
+    DeleteScramArgs,
+    ScramArgs,
+    UpsertScramArgs,
+)
 from kdeclare.providers.kafka.scram_user.spec import (
     ScramUserBody,
     ScramUserSpec,
@@ -95,7 +101,7 @@ def _render_mechanism(mechanism: Mechanism) -> Iterator[str]:
 
 
 class ScramUserKind:
-    """The kind of SCRAM users. A user exists as long as it has credentials, so every change is an update."""
+    """The kind of SCRAM users. Users are not created: setting the first password of a user is an update."""
 
     name = SCRAM_USER
     spec: type[BaseModel] = ScramUserSpec
@@ -228,7 +234,7 @@ def _plan_operation(
     if declared is not None and was == declared.password.ref and declared.iterations in (None, before):
         was = None  # the password is set again, because a login failed: another client changed it
     operation_type: OperationType = DELETE
-    args = ScramArgs(resource.name, mechanism.value, was)
+    args: ScramArgs = DeleteScramArgs(resource.name, mechanism.value, was, whole=body is None)
     if declared is not None:
         operation_type = UPSERT
         iterations = find_planned_iterations(declared, before, applied)

@@ -14,7 +14,7 @@ from kdeclare.core.operations.argument_binding import OMIT_NONE, get_arguments
 from kdeclare.core.operations.operation import Arguments, Operation, UndoResult
 from kdeclare.core.operations.operation_type import Access, Footprint, FootprintEntry, View
 from kdeclare.core.parts import Connections, LiveState
-from kdeclare.core.resources.changes import FieldChange
+from kdeclare.core.resources.changes import FieldChange, Risk
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.secrets.secret_refs import SecretRef, SecretSource
 from kdeclare.providers.kafka.connection import KafkaConnection
@@ -49,6 +49,13 @@ class UpsertScramArgs(ScramArgs):
 
     iterations: Annotated[int, Field(ge=MIN_ITERATIONS, le=MAX_ITERATIONS)]
     password: SecretRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteScramArgs(ScramArgs):
+    """The credential to delete. whole: whether the plan deletes all owned credentials of the user."""
+
+    whole: bool = False
 
 
 class _ScramOperationType(KafkaOperationType):
@@ -156,7 +163,7 @@ class _ScramOperationType(KafkaOperationType):
             return UndoResult(conflicts=(args.mechanism,))
         password = args.password if isinstance(args, UpsertScramArgs) else None
         if before is None:
-            return UndoResult(DELETE.name, ScramArgs(args.user, args.mechanism, was=password))
+            return UndoResult(DELETE.name, DeleteScramArgs(args.user, args.mechanism, was=password))
         if args.was is None or args.was.reference is None:
             return UndoResult(lost=(f"the earlier password for {args.mechanism}",))
         restored = UpsertScramArgs(args.user, args.mechanism, password, iterations=before, password=args.was)
@@ -186,7 +193,12 @@ class DeleteScram(_ScramOperationType):
 
     name = "scram.delete"
     done_label = ("credential deleted", "credentials deleted")
-    arguments = ScramArgs
+    arguments = DeleteScramArgs
+    deletion_risk = Risk.DISRUPTIVE
+
+    def find_deleted_resource(self, op: Operation) -> ResourceId | None:
+        """Return the user if the plan deletes all credentials that it owns."""
+        return op.resource if get_arguments(op, DeleteScramArgs).whole else None
 
     def get_iterations(self, op: Operation) -> None:
         """Return None, because there is no credential after the operation."""
