@@ -69,7 +69,7 @@ class _PendingBrokers:
         self._started_at = started_at
 
     def ask(self) -> None:
-        """Query each broker that is not ready yet once. Raises KdeclareError if a broker has ended."""
+        """Send one query to each broker that is not ready. Raises KdeclareError if a broker has ended."""
         sandbox = self.sandbox
         for broker_id in sorted(self.missing):
             files = sandbox.layout.broker(broker_id)

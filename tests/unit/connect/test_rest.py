@@ -320,7 +320,7 @@ def test_read_workers_records_problem_of_single_worker(empty_stub: Stub, certs: 
     (worker,) = seen.workers
     assert seen.overrides is None
     assert worker.served is not None
-    assert "kdeclare's plug-in is not installed on it" in worker.trouble
+    assert "kdeclare's plug-in is not installed on the worker" in worker.trouble
     empty_stub.answers["GET", f"{PATH}/status"] = 200, STATUS
     empty_stub.answers["GET", PATH] = 200, {KEY: "/new"}
     seen = read_workers(open_workers(empty_stub, certs))

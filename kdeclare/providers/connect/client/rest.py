@@ -264,7 +264,7 @@ def _build_refusal_fault(method: str, response: httpx.Response, body: bytes) -> 
     if code == 404 and method == "DELETE" and worker_message and worker_message != _NO_SUCH_PATH:
         return Fault(NO_OVERRIDE, message)
     if code in (404, 405):
-        reason = f"it does not serve {PATH}: kdeclare's plug-in is not installed on it"
+        reason = f"kdeclare's plug-in is not installed on the worker ({PATH} was not found)"
         return Fault(PLUGIN_MISSING, reason)
     if code == 409:  # a rebalance is in progress
         return Fault(NOT_READY, message, FaultKind.RETRIABLE)

@@ -150,7 +150,7 @@ def _warn_declared(opened: OpenWorkers, changes: Changes) -> Iterator[Diagnostic
                 "Declared in a manifest",
                 f"{item.id} declares {', '.join(declared_keys)}. "
                 "The next 'kdeclare apply' reverts this change.",
-                hint="To keep the change, also change the manifest.",
+                hint="Change the manifest, too, to keep the change.",
                 place=item.source,
                 resource=str(item.id),
             )
