@@ -12,6 +12,7 @@ _NAV: Mapping[str, Sequence[str]] = {
     "Reference": (
         "docs/reference/*",
         "docs/errors",
+        "docs/acls",
         "docs/client-quotas",
         "docs/scram-users",
         "docs/groups-and-metrics",

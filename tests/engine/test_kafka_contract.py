@@ -1,6 +1,6 @@
 """The provider contract, for the kinds of the Kafka provider on the in-memory cluster."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -13,6 +13,7 @@ from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.provider import PROVIDER
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.testing.provider_contract import Declared, ProviderContract
+from kdeclare.testing.provider_contract.bench import Bench
 from tests.connections import connections_to
 from tests.jsontypes import Json
 
@@ -235,6 +236,50 @@ class TestScramUsers(KafkaContract):
     )
     elsewhere = (scram_user("changed", 16_000, sha512="${env.OLD}"),)
     secrets: ClassVar[Mapping[str, str]] = {"${env.OLD}": "old-secret-123", "${env.NEW}": "new-secret-456"}
+
+
+def acl(name: str, principal: str, *entries: Json, **spec: Json) -> Declared:
+    return Declared("Acl", name, {"principal": principal, "bindings": list(entries), **spec}, {"team": name})
+
+
+class AclContract(ProviderContract):
+    """Bindings are created and deleted, and a resource consists of nothing else. Nothing is secret.
+
+    A binding only exists or not. Another client that changes it before a run makes it as planned, and after a
+    run as it was. No change does both, so rollbacks have their own ``undone_elsewhere``.
+    """
+
+    undone_elsewhere: ClassVar[Sequence[Declared]]
+
+    def test_a_rollback_leaves_alone_what_others_have_changed(self, make_bench: Callable[[], Bench]) -> None:
+        self.elsewhere = self.undone_elsewhere  # type: ignore[misc]
+        super().test_a_rollback_leaves_alone_what_others_have_changed(make_bench)
+
+
+class TestAcls(AclContract, KafkaContract):
+    """Rights and denials of several principals, with roles and hosts."""
+
+    provider = select_kinds("Acl")
+    before = (
+        acl("changed", "User:c", {"topic": "x", "allow": ["READ"], "deny": ["WRITE"]}, produce=["y"]),
+        acl("gone", "User:g", streams=["app"], hosts=["10.0.0.1"]),
+        acl("shared", "User:c", {"topic": "x", "allow": ["READ"]}),
+    )
+    after = (
+        acl("changed", "User:c", {"topic": "x", "allow": ["READ"], "deny": ["DELETE"]}, produce=["z*"]),
+        acl("new", "User:n", {"cluster": True, "allow": ["DESCRIBE"]}, observe={"groups": ["*"]}),
+        acl("shared", "User:c", {"topic": "x", "allow": ["READ"]}),
+    )
+    elsewhere = (
+        acl(
+            "changed",
+            "User:c",
+            {"topic": "x", "allow": ["READ"], "deny": ["DELETE"]},
+            produce=["z*"],
+            unmanagedBindings="remove",
+        ),
+    )
+    undone_elsewhere = (replace(before[0], spec={**before[0].spec, "unmanagedBindings": "remove"}),)
 
 
 def reassignment(name: str, *wanted: tuple[str, int, Sequence[int]], **more: Json) -> Declared:

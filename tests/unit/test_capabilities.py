@@ -136,7 +136,7 @@ def test_unknown_kind_has_no_capabilities() -> None:
 def test_built_in_kinds_have_expected_capabilities() -> None:
     comparable = {name for name in KINDS if is_fleet_comparable(name)}
     importable = {name for name, kind in KINDS.items() if isinstance(kind, manifest_capabilities.Exportable)}
-    settings = {"BrokerConfig", "ClientQuota", "GroupConfig", "ClientMetrics", "ScramUser"}
+    settings = {"BrokerConfig", "ClientQuota", "GroupConfig", "ClientMetrics", "ScramUser", "Acl"}
     assert comparable == {"Topic", "Reassignment", *settings}
     assert importable == {"Topic", *settings}
     shrink = FieldChange("configs.retention.ms", FieldOp.SET, "604800000", "1000")

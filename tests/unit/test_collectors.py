@@ -13,6 +13,7 @@ from kdeclare.core.resources.ids import ResourceId
 from kdeclare.engine.observation import identify_system, observe
 from kdeclare.providers.connect.connection import WORKERS, ConnectClients, WorkerSelection, WorkerState
 from kdeclare.providers.connect.worker_state import WorkerGroup
+from kdeclare.providers.kafka.acl.collector import ACLS
 from kdeclare.providers.kafka.client_quota.collector import QUOTAS
 from kdeclare.providers.kafka.collector import CLUSTER, KafkaSelection, select_topics
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
@@ -132,7 +133,7 @@ def test_workers_are_read_by_collector_of_connect() -> None:
 
 
 def test_built_in_providers_have_collectors() -> None:
-    cluster, quotas, listed_configs, scram_users, workers = load_collectors()
+    cluster, quotas, listed_configs, scram_users, acls, workers = load_collectors()
     assert cluster.codec is not None, "fleets compare what it reads"
     assert quotas.codec is not None, "fleets compare what it reads"
     assert cluster == replace(CLUSTER, codec=cluster.codec)
@@ -141,6 +142,8 @@ def test_built_in_providers_have_collectors() -> None:
     assert listed_configs == replace(LISTED_CONFIGS, codec=listed_configs.codec)
     assert scram_users.codec is not None, "fleets compare what it reads"
     assert scram_users == replace(SCRAM_USERS, codec=scram_users.codec)
+    assert acls.codec is not None, "fleets compare what it reads"
+    assert acls == replace(ACLS, codec=acls.codec)
     assert workers == WORKERS
 
 

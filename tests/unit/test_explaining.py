@@ -12,6 +12,7 @@ from kdeclare.core.secrets.secret_refs import SecretRef
 from kdeclare.providers.connect.client.port import NOT_AUTHORIZED
 from kdeclare.providers.connect.operations import PatchWorkersArgs
 from kdeclare.providers.connect.worker_state import WorkerGroup
+from kdeclare.providers.kafka.acl.operations import AclArgs
 from kdeclare.providers.kafka.client_quota.operations import AlterQuotaArgs
 from kdeclare.providers.kafka.operations.arguments import (
     AlterConfigsArgs,
@@ -43,6 +44,7 @@ ARGUMENTS: Mapping[type[Arguments], Arguments] = {
         AlterQuotaArgs({"user": "alice"}, ()),
         DeleteScramArgs("alice", "SCRAM-SHA-512"),
         UpsertScramArgs("alice", "SCRAM-SHA-512", iterations=4096, password=SecretRef("hash", "${env.P}")),
+        AclArgs(("ALLOW User:alice READ topic:orders from *",)),
         PatchWorkersArgs(WorkerGroup(("https://a",)), ()),
     )
 }

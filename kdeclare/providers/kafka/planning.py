@@ -13,6 +13,7 @@ from kdeclare.core.provider.registry import KINDS, get_operation_type
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource, Difference, ResourceComparison
 from kdeclare.core.resources.owned_record import OwnedRecord
+from kdeclare.providers.kafka.acl.planning import AclPlanning
 from kdeclare.providers.kafka.client_quota.planning import QuotaPlanning
 from kdeclare.providers.kafka.collector import CLUSTER, KafkaSelection, warn_moves_not_visible
 from kdeclare.providers.kafka.config.config_value import UNKNOWN_CONFIG
@@ -42,7 +43,7 @@ from kdeclare.providers.kafka.reassignment.placement_request import (
     check_placement_conflicts,
     collect_excluded_brokers,
 )
-from kdeclare.providers.kafka.scram_user.planning import SCRAM_USER, ScramPlanning
+from kdeclare.providers.kafka.scram_user.planning import ScramPlanning
 from kdeclare.providers.kafka.topic.diff import MOVE_IN_FLIGHT
 from kdeclare.providers.kafka.topic.operations import check_renames, order_colliding_names
 
@@ -52,7 +53,7 @@ _OVERRIDDEN_HINT = "Run kdeclare apply, which redirects the partitions because o
 
 
 class KafkaPlanning(PlanHooks):
-    """The planning hooks for placement, reassignments, topic names, topic ids and quotas."""
+    """The planning hooks for placement, reassignments, topic names, topic ids, quotas and ACLs."""
 
     def __init__(self, inputs: PlanInputs) -> None:
         """Prepare the hooks for one plan. Raises KdeclareError if the state has a damaged pending cleanup."""
@@ -64,6 +65,7 @@ class KafkaPlanning(PlanHooks):
         self._shared_load: LoadAwarePlacer | None = None
         self._quotas = QuotaPlanning(inputs)
         self._scram = ScramPlanning(inputs)
+        self._acls = AclPlanning(inputs)
 
     @cached_property
     def _foreign_move_topics(self) -> Set[str]:
@@ -86,14 +88,15 @@ class KafkaPlanning(PlanHooks):
     def withhold(
         self, resource: ResourceId, desired: DesiredResource | None, owned: OwnedRecord | None
     ) -> Difference | None:
-        """Leave topics and quotas unchanged if the principal cannot describe them."""
+        """Leave topics, quotas, users and ACLs unchanged if the principal cannot describe them."""
         if self._live.hidden:
-            hidden_topics = sorted(self._build_selection(resource, desired, owned).topics & self._live.hidden)
+            selection = self._build_selection(resource, desired, owned)
+            hidden_topics = sorted(selection.topics & self._live.hidden)
             if hidden_topics:
                 return _leave_hidden(resource, desired, owned, hidden_topics)
-        return self._quotas.withhold(resource, desired, owned) or self._scram.withhold(
-            resource, desired, owned
-        )
+        withheld = self._quotas.withhold(resource, desired, owned)
+        withheld = withheld or self._scram.withhold(resource, desired, owned)
+        return withheld or self._acls.withhold(resource, desired, owned)
 
     def review_difference(
         self,
@@ -107,9 +110,9 @@ class KafkaPlanning(PlanHooks):
             difference = self._permit_moving(resource, desired, owned, difference)
         if resource in self._inputs.pending:
             return _hold_back(resource, owned, difference)
-        if resource.kind == SCRAM_USER:
-            return self._scram.review_difference(resource, desired, owned, difference)
-        return self._quotas.review_difference(resource, desired, owned, difference)
+        for hooks in (self._quotas, self._scram, self._acls):
+            difference = hooks.review_difference(resource, desired, owned, difference)
+        return difference
 
     def refine(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
         """Guard replication factors, require topic ids for deletions, and handle colliding topic names."""
@@ -119,6 +122,8 @@ class KafkaPlanning(PlanHooks):
             operations = tuple(map(with_client_guard, operations))
         problems += check_placement_conflicts(inputs.desired, live.topics)
         problems += self._quotas.check_shadowed_limits(compared)
+        problems += self._acls.check_dangling(operations, compared)
+        operations = self._acls.order_operations(operations)
         problems += [report_unguarded(op) for op in operations if is_unguarded(op, live)]
         if not options.delete_by_name:
             problems += [report_missing_topic_id(op) for op in operations if is_deletion_by_name(op)]
@@ -165,7 +170,7 @@ class KafkaPlanning(PlanHooks):
         return {broker.id: broker.rack for broker in self._live.cluster.brokers if broker.rack is not None}
 
     def count_unmanaged(self, known: Set[str]) -> int:
-        """Count the topics, quota entities, groups and subscriptions that are neither declared nor owned.
+        """Count the topics, quotas, groups, subscriptions and bindings that are neither declared nor owned.
 
         Internal topics are not counted. Groups and subscriptions are counted if they have configs.
         """
@@ -173,7 +178,8 @@ class KafkaPlanning(PlanHooks):
         unmanaged = sum(f"Topic/{topic.name}" not in known for topic in topics)
         listed = self._inputs.live.find(ListedConfigsState)
         unmanaged += 0 if listed is None else count_unmanaged_configs(listed, known)
-        return unmanaged + self._quotas.count_unmanaged() + self._scram.count_unmanaged(known)
+        unmanaged += self._quotas.count_unmanaged() + self._scram.count_unmanaged(known)
+        return unmanaged + self._acls.count_unmanaged()
 
     def _build_selection(
         self, resource: ResourceId, desired: DesiredResource | None, owned: OwnedRecord | None

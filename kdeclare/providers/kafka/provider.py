@@ -21,6 +21,11 @@ from kdeclare.core.provider.provider import (
     Provider,
 )
 from kdeclare.core.provider.registry import get_operation_type
+from kdeclare.providers.kafka.acl.collector import ACLS
+from kdeclare.providers.kafka.acl.fleet import AclCodec
+from kdeclare.providers.kafka.acl.kind import AclKind
+from kdeclare.providers.kafka.acl.operations import CREATE as CREATE_ACLS
+from kdeclare.providers.kafka.acl.operations import DELETE as DELETE_ACLS
 from kdeclare.providers.kafka.broker_config import BrokerConfigKind
 from kdeclare.providers.kafka.client_quota.collector import QUOTAS
 from kdeclare.providers.kafka.client_quota.fleet import QuotaCodec
@@ -86,7 +91,7 @@ def find_invisible(connections: Connections, writes: Sequence[PendingWrite]) -> 
     )
     try:
         live = LiveState(observe(cluster, CLUSTER.merge(selections) or KafkaSelection()))
-        for collector in (QUOTAS, LISTED_CONFIGS, SCRAM_USERS):
+        for collector in (QUOTAS, LISTED_CONFIGS, SCRAM_USERS, ACLS):
             part = collector.collect(connections, selections)
             live = live if part is None else live.with_part(part)
     except Fault as fault:
@@ -199,6 +204,7 @@ PROVIDER = Provider(
         GroupConfigKind(),
         ClientMetricsKind(),
         ScramUserKind(),
+        AclKind(),
     ),
     operation_types=(
         CreateTopic(),
@@ -215,6 +221,8 @@ PROVIDER = Provider(
         AlterQuota(),
         UPSERT,
         DELETE,
+        CREATE_ACLS,
+        DELETE_ACLS,
     ),
     connection=CONNECTION,
     examine=_examine,
@@ -223,6 +231,7 @@ PROVIDER = Provider(
         replace(QUOTAS, codec=QuotaCodec()),
         replace(LISTED_CONFIGS, codec=ListedConfigsCodec()),
         replace(SCRAM_USERS, codec=ScramCodec()),
+        replace(ACLS, codec=AclCodec()),
     ),
     plan_settings=REASSIGNMENTS,
     start_plan=KafkaPlanning,

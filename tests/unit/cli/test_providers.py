@@ -154,6 +154,7 @@ def test_providers_are_loaded_after_their_dependencies() -> None:
         "GroupConfig",
         "ClientMetrics",
         "ScramUser",
+        "Acl",
         "ConnectWorkerConfig",
     ]
 

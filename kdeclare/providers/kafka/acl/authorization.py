@@ -2,7 +2,7 @@
 
 Modeled on org.apache.kafka.metadata.authorizer.StandardAuthorizerData of Kafka 4.3. A DENY takes precedence
 over every ALLOW. An ALLOW of some operations implies Describe or DescribeConfigs; a DENY implies nothing.
-The functions ignore super users, because ACLs do not restrict them.
+ACLs do not restrict super users, so the functions ignore them.
 """
 
 from collections.abc import Iterable, Sequence

@@ -134,12 +134,16 @@ class AclBody:
     """The declared bindings of some principals.
 
     bindings: each binding, sorted, with the role that it belongs to; empty for an entry of ``bindings``.
+    absent: bindings that must not exist. Only ad hoc commands use it.
+    is_partial: whether the body is only a part of the principals' bindings, as in ad hoc commands.
     """
 
     principals: tuple[str, ...]
     bindings: Mapping[Binding, str] = field(default_factory=dict)
     remove_unmanaged: bool = False
     prevent_destroy: bool = False
+    absent: tuple[Binding, ...] = ()
+    is_partial: bool = False
 
 
 def dump_acl(body: AclBody) -> JsonObject:

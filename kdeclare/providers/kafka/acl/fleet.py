@@ -1,0 +1,110 @@
+"""ACLs in fleet snapshots and audits: one object per binding."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from kdeclare.core.jsontypes import JsonObject, JsonValue
+from kdeclare.core.live.live_codec import (
+    DeclaredFacts,
+    LiveFacts,
+    LiveKey,
+    LiveListing,
+    LiveObject,
+    hash_fact,
+)
+from kdeclare.core.parts import Connections, LiveState
+from kdeclare.core.resources.audit_rules import Element
+from kdeclare.core.resources.owned_record import OwnedRecord
+from kdeclare.providers.kafka.acl.binding import Binding, parse_binding, sort_bindings
+from kdeclare.providers.kafka.acl.collector import AclState, build_acl_state, read_acls, require_visible
+from kdeclare.providers.kafka.acl.diff import BINDINGS_FIELD_PREFIX
+from kdeclare.providers.kafka.acl.record import AclRecord, get_owned_bindings
+from kdeclare.providers.kafka.acl.spec import AclBody
+
+ACL = "Acl"
+"""The type of live objects, which is also the name of the kind."""
+
+
+class AclCodec:
+    """See `LiveCodec`. Reads the bindings of a cluster with one DescribeAcls request."""
+
+    name = "kafka-acls"
+    sorts = frozenset({ACL})
+    identifies_system = False
+    groups = True
+    context: tuple[object, ...] = ()
+    nouns: Mapping[str, tuple[str, str]] = {}
+    """The mapping is empty, because reports on clusters do not count bindings."""
+    internal_marker: str | None = None
+
+    def list_objects(self, connections: Connections) -> LiveListing:
+        """Read all bindings. Raises Fault, such as for brokers without an authorizer."""
+        return LiveListing(None, _list_objects(require_visible(read_acls(connections))))
+
+    def decode(self, system: str, objects: Iterable[tuple[LiveKey, str]]) -> AclState:
+        """Return the live bindings. The key of an object is the binding itself."""
+        return build_acl_state(parse_binding(key.key) for key, _ in objects)
+
+    def has_object(self, key: LiveKey, live: LiveState) -> bool:
+        """Return whether the binding exists."""
+        return live.get(AclState).has(parse_binding(key.key))
+
+    def find_identity(self, key: LiveKey, live: LiveState) -> str | None:
+        """Return None, because a binding that is deleted and created again is the same binding."""
+        return None
+
+    def is_reported(self, key: LiveKey, body: str) -> bool:
+        """Return True. Kafka itself creates no bindings."""
+        return True
+
+    def flatten_body(self, sort: str, body: JsonObject) -> Mapping[str, JsonValue]:
+        """See `DescribesFields`."""
+        return {f"{BINDINGS_FIELD_PREFIX}{body['resource']}": [body["element"]]}
+
+    def format_field_name(self, sort: str, path: str) -> str | None:
+        """Return None, because reports show the path of a binding."""
+        return None
+
+
+def list_acl_elements(body: AclBody | None, owned: AclRecord | None) -> Iterator[Element]:
+    """Return an element for each declared or owned binding."""
+    declared = body.bindings if body is not None else {}
+    applied = frozenset(get_owned_bindings(owned))
+    for binding in sort_bindings([*declared, *applied]):
+        part = None
+        if body is not None:
+            role = declared.get(binding)
+            part = AclBody((binding.principal,), {} if role is None else {binding: role})
+        record = AclRecord((binding,), owned.labels) if owned is not None and binding in applied else None
+        yield Element(_make_key(binding), part, record)
+
+
+def find_acl_key(body: AclBody | None, owned: OwnedRecord | None) -> LiveKey | None:
+    """Return the key of the only binding of an element; None if a resource has no binding."""
+    for binding in (*(body.bindings if body is not None else ()), *get_owned_bindings(owned)):
+        return _make_key(binding)
+    return None
+
+
+def list_acl_facts(body: AclBody) -> DeclaredFacts | None:
+    """Return the facts of an element; None if the binding was removed from its manifest."""
+    if not body.bindings:
+        return None
+    return DeclaredFacts([_hash_binding(binding) for binding in body.bindings])
+
+
+def _list_objects(state: AclState) -> Iterator[LiveObject]:
+    for binding in sort_bindings(state.bindings):
+        yield LiveObject(
+            _make_key(binding),
+            {"resource": binding.resource, "element": binding.element},
+            facts=LiveFacts([_hash_binding(binding)]),
+            group=binding.principal,
+        )
+
+
+def _make_key(binding: Binding) -> LiveKey:
+    return LiveKey(ACL, str(binding))
+
+
+def _hash_binding(binding: Binding) -> int:
+    return hash_fact("binding", str(binding))

@@ -1,0 +1,250 @@
+"""The operation types `acls.create` and `acls.delete`, which are each other's inverse."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import replace
+from functools import lru_cache
+from typing import Annotated
+
+from pydantic import Field
+
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.live.collector import Selections
+from kdeclare.core.live.faults import Fault, Result
+from kdeclare.core.operations.argument_binding import get_arguments
+from kdeclare.core.operations.operation import Arguments, Operation, UndoResult
+from kdeclare.core.operations.operation_type import Access, Footprint, FootprintEntry, View, with_inverse
+from kdeclare.core.parts import Connections, LiveState
+from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Risk
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.secrets.secret_refs import SecretSource, ValuePath
+from kdeclare.providers.kafka.acl.binding import Binding, parse_binding
+from kdeclare.providers.kafka.acl.collector import AclSelection, AclState, require_visible
+from kdeclare.providers.kafka.acl.diff import MAX_CREATED, Phase, build_phase_fields, find_phase, parse_field
+from kdeclare.providers.kafka.connection import KafkaConnection
+from kdeclare.providers.kafka.operations.kafka_operation_type import KafkaOperationType
+from kdeclare.providers.kafka.port import Cluster
+
+KIND = "Acl"
+ACL = "kafka.acl"
+"""The object type of bindings in footprints. The name of an object is the text of its binding."""
+SCRAM_USER = "ScramUser"
+"""The object type of users in footprints."""
+PRESENT, ABSENT = "present", "absent"
+_LARGE = 50
+"""Operations with at least this many bindings are sent alone, so that progress is shown between them."""
+
+
+def _is_false(value: bool) -> bool:
+    return not value
+
+
+@dataclass(frozen=True, slots=True)
+class AclArgs(Arguments):
+    """The bindings to create or delete, as texts.
+
+    whole: whether the operation, alone or with others of the plan, creates or deletes the whole resource.
+    """
+
+    bindings: Annotated[tuple[str, ...], Field(min_length=1)]
+    whole: Annotated[bool, Field(exclude_if=_is_false)] = False
+
+
+@lru_cache(maxsize=65_536)
+def _parse(text: str) -> Binding:
+    return parse_binding(text)
+
+
+def list_bindings(op: Operation) -> list[Binding]:
+    """Return the bindings that an operation creates or deletes. Raises ValueError for damaged arguments."""
+    return [_parse(text) for text in get_arguments(op, AclArgs).bindings]
+
+
+class _ChangeAcls(KafkaOperationType):
+    """The shared part of both operation types."""
+
+    arguments = AclArgs
+    deletion_risk = Risk.DISRUPTIVE
+    is_creation: bool
+    inverse_name: str
+
+    def find_right(self, op: Operation) -> str:
+        """Return the required permission."""
+        return "Alter on the cluster"
+
+    def find_phase(self, op: Operation) -> Phase:
+        """Return the phase of an operation. All of its bindings have the same permission."""
+        return find_phase(list_bindings(op)[0], creates=self.is_creation)
+
+    def compute_footprint(self, op: Operation) -> Footprint:
+        """Return a footprint that updates the bindings, which may refer to what does not exist."""
+        return [FootprintEntry(ACL, text, Access.UPDATE) for text in get_arguments(op, AclArgs).bindings]
+
+    def find_subjects(self, op: Operation) -> frozenset[ResourceId]:
+        """Return the Acl of the operation. Bindings do not belong to topics."""
+        return frozenset({op.resource})
+
+    def find_changed_resources(self, op: Operation) -> frozenset[ResourceId]:
+        """Return the resource of the operation."""
+        return frozenset({op.resource})
+
+    def is_confined(self, op: Operation) -> bool:
+        """Return whether the operation belongs to an Acl. The fields of the plan show all bindings."""
+        return op.resource.kind == KIND
+
+    def select(self, op: Operation) -> Selections:
+        """Select the principals of the bindings."""
+        return (AclSelection(frozenset(binding.principal for binding in list_bindings(op))),)
+
+    def compute_view(self, op: Operation, live: LiveState) -> View:
+        """Return whether each binding exists. Raises Fault if the bindings could not be read."""
+        state = require_visible(live.get(AclState))
+        return {str(b): PRESENT if state.has(b) else ABSENT for b in list_bindings(op)}
+
+    def expected_state(self, op: Operation) -> View:
+        """Return the bindings after the operation."""
+        return dict.fromkeys(get_arguments(op, AclArgs).bindings, PRESENT if self.is_creation else ABSENT)
+
+    def fields(self, op: Operation) -> tuple[FieldChange, ...]:
+        """Return one field per resource that bindings are about."""
+        return tuple(build_phase_fields(self.is_creation, list_bindings(op), MAX_CREATED))
+
+    def find_element(self, op: Operation, at: ValuePath) -> str:
+        """Return the binding that an argument is."""
+        if at[0] == "bindings" and isinstance(at[1], int):
+            return get_arguments(op, AclArgs).bindings[at[1]]
+        return super().find_element(op, at)
+
+    def without_elements(self, op: Operation, elements: Set[str]) -> Operation | None:
+        """Return the operation without these bindings, or None if no binding is left."""
+        args = get_arguments(op, AclArgs)
+        remaining = tuple(text for text in args.bindings if text not in elements)
+        expect = {element: value for element, value in op.expect.items() if element not in elements}
+        return replace(op, args=replace(args, bindings=remaining), expect=expect) if remaining else None
+
+    def claims(self, op: Operation) -> Mapping[str, str]:
+        """Return one claim for each binding."""
+        return {text: f"acl/{text}" for text in get_arguments(op, AclArgs).bindings}
+
+    def get_batch_key(self, op: Operation) -> str:
+        """Return the id of the operation, or a key that only one operation of a batch can have."""
+        return op.id if len(get_arguments(op, AclArgs).bindings) < _LARGE else "large"
+
+    def list_produced_claims(self, op: Operation) -> frozenset[str]:
+        """Return the claims of all bindings."""
+        return frozenset(self.claims(op).values())
+
+    def execute(
+        self,
+        connections: Connections,
+        ops: Sequence[Operation],
+        secrets: SecretSource,
+        *,
+        validate_only: bool,
+    ) -> Mapping[str, Result]:
+        """Create or delete the bindings of all operations. Brokers cannot validate these requests."""
+        bindings = list(dict.fromkeys(binding for op in ops for binding in list_bindings(op)))
+        results = self.get_sender(connections.get(KafkaConnection).cluster)(bindings)
+        return {op.id: _find_fault(results[binding] for binding in list_bindings(op)) for op in ops}
+
+    def get_sender(self, cluster: Cluster) -> Callable[[Sequence[Binding]], Mapping[Binding, Result]]:
+        """Return the method of the cluster that creates or deletes bindings."""
+        return cluster.create_acls if self.is_creation else cluster.delete_acls
+
+    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
+        """Return the inverse for all bindings that the operation changed.
+
+        A binding that another client created or deleted after the operation is left alone.
+        """
+        expected = self.expected_state(op)
+        changed = [text for text in expected if op.expect.get(text) != expected[text]]
+        undone = tuple(text for text in changed if now.get(text) == expected[text])
+        conflicts = tuple(text for text in changed if now.get(text) != expected[text])
+        args = replace(get_arguments(op, AclArgs), bindings=undone) if undone else None
+        return UndoResult(self.inverse_name, args, conflicts)
+
+
+class CreateAcls(_ChangeAcls):
+    """The operation type that creates bindings."""
+
+    name = "acls.create"
+    inverse_name = "acls.delete"
+    done_label = ("ACL created", "ACLs created")
+    is_creation = True
+
+    def find_created_resource(self, op: Operation) -> ResourceId | None:
+        """Return the resource if the operation creates its first bindings."""
+        return op.resource if get_arguments(op, AclArgs).whole else None
+
+
+class DeleteAcls(_ChangeAcls):
+    """The operation type that deletes bindings."""
+
+    name = "acls.delete"
+    inverse_name = "acls.create"
+    done_label = ("ACL deleted", "ACLs deleted")
+    is_creation = False
+
+    def compute_footprint(self, op: Operation) -> Footprint:
+        """Return a footprint with the users, whose credentials are deleted only after their rights."""
+        principals = {binding.principal for binding in list_bindings(op)}
+        users = sorted(p.removeprefix("User:") for p in principals if p.startswith("User:"))
+        return [
+            *super().compute_footprint(op),
+            *(FootprintEntry(SCRAM_USER, user, Access.AFTER) for user in users),
+        ]
+
+    def find_deleted_resource(self, op: Operation) -> ResourceId | None:
+        """Return the resource if all of its bindings are deleted."""
+        return op.resource if get_arguments(op, AclArgs).whole else None
+
+
+CREATE, DELETE = CreateAcls(), DeleteAcls()
+
+
+def build_acl_operations(change: Change) -> tuple[Operation, ...]:
+    """Return the operations of a change. The operations of one phase need those of the phase before."""
+    operations: list[Operation] = []
+    previous: list[Operation] = []
+    current: list[Operation] = []
+    current_phase: Phase | None = None
+    for phase, bindings in _pack_fields(change.fields):
+        if phase is not current_phase:
+            previous, current, current_phase = current or previous, [], phase
+        operation_type = CREATE if phase.creates else DELETE
+        whole_action = Action.CREATE if phase.creates else Action.DELETE
+        texts = tuple(map(str, bindings))
+        op = Operation(
+            id=f"{operation_type.name}:{change.id}#{len(operations) + 1:04}",
+            verb=operation_type.name,
+            resource=change.id,
+            args=AclArgs(texts, change.action is whole_action),
+            expect=dict.fromkeys(texts, ABSENT if phase.creates else PRESENT),
+            needs={earlier.id: _ORDER_REASON for earlier in previous},
+        )
+        current.append(with_inverse(operation_type, op))
+        operations.append(current[-1])
+    return tuple(operations)
+
+
+_ORDER_REASON = "no right is missing or too many meanwhile"
+
+
+def _pack_fields(fields: Sequence[FieldChange]) -> Iterator[tuple[Phase, list[Binding]]]:
+    """Yield the phase and the bindings of each operation. A field belongs to exactly one operation."""
+    packed: list[Binding] = []
+    packed_phase: Phase | None = None
+    for field in fields:
+        bindings = parse_field(field)
+        phase = find_phase(bindings[0], creates=field.op is FieldOp.APPEND)
+        if packed_phase is not None and (
+            phase is not packed_phase or len(packed) + len(bindings) > phase.limit
+        ):
+            yield packed_phase, packed
+            packed = []
+        packed, packed_phase = [*packed, *bindings], phase
+    if packed_phase is not None:
+        yield packed_phase, packed
+
+
+def _find_fault(results: Iterator[Result]) -> Fault | None:
+    return next((result for result in results if result is not None), None)

@@ -1,0 +1,240 @@
+"""Planning hooks for ACLs that compare several resources: shared bindings, order, and dangling rights."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from kdeclare.core.diagnostics import Diagnostic, denied, error, warning
+from kdeclare.core.operations.operation import Operation
+from kdeclare.core.plans.plan_hooks import PlanInputs
+from kdeclare.core.provider.registry import get_operation_type
+from kdeclare.core.resources.changes import Action, Change, FieldOp, Reason, Risk
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import DesiredResource, Difference, ResourceComparison
+from kdeclare.core.resources.owned_record import OwnedRecord, narrow_record
+from kdeclare.providers.kafka.acl.binding import ANY_NAME, ANY_PRINCIPAL, LITERAL, TOPIC, Binding
+from kdeclare.providers.kafka.acl.collector import AclState, Visibility
+from kdeclare.providers.kafka.acl.diff import Claims, Phase, diff_acl, parse_field
+from kdeclare.providers.kafka.acl.operations import KIND, CreateAcls, DeleteAcls, list_bindings
+from kdeclare.providers.kafka.acl.record import AclRecord
+from kdeclare.providers.kafka.acl.spec import AclBody
+from kdeclare.providers.kafka.live import KafkaState
+from kdeclare.providers.kafka.operations.arguments import DeleteTopicArgs
+
+_MAX_NAMED = 5
+_ORDER_REASON = "no right of the same principal is missing or too many meanwhile"
+
+
+class AclPlanning:
+    """The ACLs of one plan: which resources declare and own each binding."""
+
+    def __init__(self, inputs: PlanInputs) -> None:
+        """Count the declarations of each binding, and the orphans that own it."""
+        self._inputs = inputs
+        self._live = inputs.live.find(AclState)
+        self._is_without_authorizer_reported = False
+        self._declared = Counter(
+            binding
+            for item in inputs.desired
+            if item.id.kind == KIND
+            for binding in item.get_body(AclBody).bindings
+        )
+        declared_ids = {str(item.id) for item in inputs.desired}
+        records = inputs.state.resources if inputs.state is not None else {}
+        self._owned: Counter[Binding] = Counter()
+        self._owned_by_orphans: Counter[Binding] = Counter()
+        for text, record in records.items():
+            if isinstance(record, AclRecord):
+                self._owned.update(record.bindings)
+                if text not in declared_ids:
+                    self._owned_by_orphans.update(record.bindings)
+        self._created: dict[Binding, ResourceId] = {}
+        self._deleted: dict[Binding, ResourceId] = {}
+
+    def withhold(
+        self, resource: ResourceId, desired: DesiredResource | None, owned: OwnedRecord | None
+    ) -> Difference | None:
+        """Leave an Acl unchanged if its bindings cannot be read. Report a missing authorizer only once."""
+        if resource.kind != KIND or self._live is None or self._live.visibility is Visibility.VISIBLE:
+            return None
+        if self._live.visibility is Visibility.HIDDEN:
+            return Difference(None, owned, diagnostics=(_report_hidden(resource, desired),))
+        if self._is_without_authorizer_reported:
+            return Difference(None, owned)
+        self._is_without_authorizer_reported = True
+        return Difference(None, owned, diagnostics=(_report_no_authorizer(resource, desired),))
+
+    def review_difference(
+        self,
+        resource: ResourceId,
+        desired: DesiredResource | None,
+        owned: OwnedRecord | None,
+        difference: Difference,
+    ) -> Difference:
+        """Compare again with what other resources declare and own.
+
+        The engine calls this method for one resource after another, in the order of their ids.
+        """
+        if resource.kind != KIND or self._live is None or self._inputs.by_hand:
+            return difference
+        change = difference.change
+        if change is not None and change.action in (Action.FORGET, Action.NO_OP) and desired is None:
+            return self._review_orphan(resource, owned, difference)
+        claims = self._build_claims(resource, desired)
+        reviewed = diff_acl(resource, desired, self._live, narrow_record(owned, AclRecord), claims)
+        self._remember_changes(resource, reviewed)
+        if desired is None and change is not None and reviewed.change is not None:
+            is_denied = any(d.is_blocking for d in reviewed.diagnostics)
+            return replace(
+                reviewed,
+                change=replace(reviewed.change, blocked=change.blocked),
+                owned=owned if is_denied else None,
+            )
+        return reviewed
+
+    def order_operations(self, operations: Sequence[Operation]) -> tuple[Operation, ...]:
+        """Order the operations of different resources that concern the same principal.
+
+        A failed operation does not stop the operations of other resources.
+        """
+        own_operations = [op for op in operations if _is_acl_operation(op)]
+        if len({op.resource for op in own_operations}) < 2:
+            return tuple(operations)
+        phases: dict[str, dict[Phase, list[Operation]]] = defaultdict(lambda: defaultdict(list))
+        principals_by_id = {op.id: _list_principals(op) for op in own_operations}
+        every_principal = {p for principals in principals_by_id.values() for p in principals}
+        for op in own_operations:
+            # A binding of all principals concerns each of them.
+            principals = principals_by_id[op.id]
+            for principal in every_principal if ANY_PRINCIPAL in principals else principals:
+                phases[principal][_find_phase(op)].append(op)
+        follows: dict[str, dict[str, str]] = defaultdict(dict)
+        for by_phase in phases.values():
+            in_order = [by_phase[phase] for phase in Phase if phase in by_phase]
+            for earlier, later in pairwise(in_order):
+                for op in later:
+                    follows[op.id] |= {
+                        before.id: _ORDER_REASON for before in earlier if before.resource != op.resource
+                    }
+        return tuple(
+            replace(op, follows={**follows[op.id], **op.follows}) if follows.get(op.id) else op
+            for op in operations
+        )
+
+    def check_dangling(
+        self, operations: Sequence[Operation], compared: Sequence[ResourceComparison]
+    ) -> Iterator[Diagnostic]:
+        """Warn about rights on topics that do not exist: the next topic with the name inherits the rights."""
+        live = self._inputs.live.find(KafkaState)
+        if live is None or self._live is None or self._inputs.by_hand:
+            return
+        deleted = {op.args.topic for op in operations if isinstance(op.args, DeleteTopicArgs)}
+        declared = {item.id.name for item in self._inputs.desired if item.id.kind == "Topic"}
+        existing = (live.topics.keys() | live.hidden | declared) - deleted
+        for item in compared:
+            if item.id.kind != KIND or item.desired is None:
+                continue
+            missing = {
+                binding.name
+                for binding in item.desired.get_body(AclBody).bindings
+                if binding.is_allow
+                and binding.resource_type == TOPIC
+                and binding.pattern == LITERAL
+                and binding.name != ANY_NAME
+                and binding.name not in existing
+            }
+            if missing:
+                yield _warn_dangling(item.desired, sorted(missing), is_deleted=missing <= deleted)
+
+    def count_unmanaged(self) -> int:
+        """Count the live bindings that are neither declared nor owned."""
+        if self._live is None:
+            return 0
+        return sum(b not in self._declared and b not in self._owned for b in self._live.bindings)
+
+    def _build_claims(self, resource: ResourceId, desired: DesiredResource | None) -> Claims:
+        declared, orphaned = self._declared, self._owned_by_orphans
+        if desired is None:
+            # Another orphan does not keep a binding whose deletion is allowed.
+            return Claims(lambda b: b in declared or self._deleted.get(b, resource) != resource)
+        return Claims(
+            is_held=lambda b: b in declared or b in orphaned or self._deleted.get(b, resource) != resource,
+            is_known=lambda b: b in declared or b in self._owned,
+            is_created=lambda b: self._created.get(b, resource) != resource,
+        )
+
+    def _review_orphan(
+        self, resource: ResourceId, owned: OwnedRecord | None, difference: Difference
+    ) -> Difference:
+        """Release an orphan whose bindings other resources declare, such as a manifest that was renamed."""
+        record = narrow_record(owned, AclRecord)
+        if difference.change is None or difference.change.action is not Action.NO_OP or record is None:
+            return difference
+        assert self._live is not None
+        if all(b in self._declared for b in record.bindings if self._live.has(b)):
+            return Difference(Change(resource, Action.FORGET, Reason.FORGOTTEN, Risk.SAFE))
+        return difference
+
+    def _remember_changes(self, resource: ResourceId, difference: Difference) -> None:
+        for field in difference.change.fields if difference.change is not None else ():
+            changed = self._created if field.op is FieldOp.APPEND else self._deleted
+            for binding in parse_field(field):
+                changed.setdefault(binding, resource)
+
+
+def _is_acl_operation(op: Operation) -> bool:
+    return isinstance(get_operation_type(op), CreateAcls | DeleteAcls)
+
+
+def _find_phase(op: Operation) -> Phase:
+    operation_type = get_operation_type(op)
+    assert isinstance(operation_type, CreateAcls | DeleteAcls)
+    return operation_type.find_phase(op)
+
+
+def _list_principals(op: Operation) -> frozenset[str]:
+    return frozenset(binding.principal for binding in list_bindings(op))
+
+
+def _report_hidden(resource: ResourceId, desired: DesiredResource | None) -> Diagnostic:
+    make_diagnostic, outcome = (
+        (denied, "is left unchanged") if desired else (warning, "is left unchanged and stays owned")
+    )
+    return make_diagnostic(
+        "not-visible",
+        "ACLs not visible",
+        f"{resource} {outcome}: without Describe on the cluster, kdeclare cannot see its bindings.",
+        hint="Request Describe on the cluster.",
+        place=desired.source if desired else None,
+        resource=str(resource),
+    )
+
+
+def _report_no_authorizer(resource: ResourceId, desired: DesiredResource | None) -> Diagnostic:
+    make_diagnostic = error if desired else warning
+    return make_diagnostic(
+        "no-authorizer",
+        "Brokers have no authorizer",
+        "The brokers have no authorizer, so they cannot store ACLs, and every client may do everything.",
+        hint="Set authorizer.class.name in the properties of all brokers and controllers, or remove the Acl "
+        "manifests.",
+        place=desired.source if desired else None,
+        resource=str(resource),
+    )
+
+
+def _warn_dangling(desired: DesiredResource, topics: Sequence[str], *, is_deleted: bool) -> Diagnostic:
+    names = ", ".join(topics[:_MAX_NAMED])
+    more_count = len(topics) - _MAX_NAMED
+    more_text = f" and {more_count} more" if more_count > 0 else ""
+    state = "this plan deletes" if is_deleted else "do not exist"
+    return warning(
+        "acl-dangling",
+        "Rights on topics that do not exist",
+        f"{desired.id} allows access to topics that {state}: {names}{more_text}. The next topic with such a "
+        "name inherits the rights.",
+        hint="Remove these names from the manifest, or create the topics.",
+        place=desired.source,
+        resource=str(desired.id),
+    )

@@ -1,0 +1,70 @@
+"""The ownership record of an Acl: the bindings that kdeclare applied and has managed since then.
+
+A state can contain many thousands of bindings. For speed, the record converts them without a validation
+library.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import field
+from typing import Self
+
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.jsontypes import JsonObject, JsonValue, as_bool, as_object, as_text, as_texts
+from kdeclare.core.resources.owned_record import CodedRecord, OwnedRecord, narrow_record
+from kdeclare.providers.kafka.acl.binding import Binding, parse_binding, sort_bindings
+
+_FIELDS = frozenset({"bindings", "labels", "preventDestroy"})
+
+
+@dataclass(frozen=True, slots=True)
+class AclRecord(CodedRecord):
+    """The owned bindings of one Acl.
+
+    labels: the labels of the manifest. Policies use these labels if the resource becomes an orphan.
+    """
+
+    bindings: tuple[Binding, ...]
+    labels: Mapping[str, str] = field(default_factory=dict)
+    preventDestroy: bool = False  # noqa: N815  the name in files
+
+    @classmethod
+    def from_json(cls, json: JsonObject) -> Self:
+        """See `CodedRecord`."""
+        unknown = next((name for name in json if name not in _FIELDS), None)
+        if unknown is not None:
+            raise ValueError(f"{unknown}: unknown field")
+        labels = as_object(json.get("labels", {}))
+        return cls(
+            tuple(map(parse_binding, as_texts(json.get("bindings", ())))),
+            {name: as_text(value) for name, value in labels.items()},
+            as_bool(json.get("preventDestroy", False)),
+        )
+
+    def to_json(self) -> JsonObject:
+        """See `CodedRecord`."""
+        json: dict[str, JsonValue] = {"bindings": [str(binding) for binding in self.bindings]}
+        json |= {"labels": dict(self.labels)} if self.labels else {}
+        return json | ({"preventDestroy": True} if self.preventDestroy else {})
+
+
+def get_owned_bindings(owned: OwnedRecord | None) -> tuple[Binding, ...]:
+    """Return the bindings of a record; empty if there is no record."""
+    record = narrow_record(owned, AclRecord)
+    return record.bindings if record is not None else ()
+
+
+def merge_bindings(
+    before: OwnedRecord | None,
+    after: OwnedRecord | None,
+    created: Collection[Binding],
+    deleted: Collection[Binding],
+) -> AclRecord | None:
+    """Return the record after a run that created and deleted only these bindings.
+
+    Bindings that would be adopted without a request are adopted by the next apply.
+    """
+    remaining = {*get_owned_bindings(before), *created}.difference(deleted)
+    newer = narrow_record(after, AclRecord) or narrow_record(before, AclRecord)
+    if newer is None or (after is None and not remaining):
+        return None
+    return AclRecord(sort_bindings(remaining), newer.labels, newer.preventDestroy)

@@ -1,0 +1,463 @@
+"""ACLs from the manifest to the request: diff, shared bindings, ownership, order, rollback, staleness."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from kdeclare.core.diagnostics import KdeclareError, Severity
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.operations.argument_binding import get_arguments
+from kdeclare.core.plans.plan import Plan
+from kdeclare.core.resources.changes import Action, Change, FieldOp, Reason, Risk
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import DesiredResource
+from kdeclare.engine.planning.request import PlanScope
+from kdeclare.policy.plain_requests import PlainSubjects
+from kdeclare.providers.kafka.acl.binding import parse_binding
+from kdeclare.providers.kafka.acl.kind import AclKind
+from kdeclare.providers.kafka.acl.operations import AclArgs
+from kdeclare.report.outcome import plan_outcome
+from tests.engine.world import World, desired, topic
+
+READ_ORDERS = "ALLOW User:a READ topic:orders from *"
+WRITE_ORDERS = "ALLOW User:a WRITE topic:orders from *"
+READ_ONLY: Mapping[str, Any] = {"bindings": [{"topic": "orders", "allow": ["READ"]}]}
+READ_WRITE: Mapping[str, Any] = {"bindings": [{"topic": "orders", "allow": ["READ", "WRITE"]}]}
+ALLOW_DELETES = PlanScope(allow_deletes=True)
+
+
+def acl(name: str, labels: Mapping[str, str] | None = None, /, **spec: Any) -> DesiredResource:
+    named: dict[str, Any] = {} if "principals" in spec else {"principal": f"User:{name}"}
+    return desired("Acl", name, labels, **named | spec)
+
+
+def grant(world: World, *texts: str) -> None:
+    """Create bindings as another client."""
+    assert set(world.cluster.elsewhere().create_acls(list(map(parse_binding, texts))).values()) == {None}
+
+
+def revoke(world: World, *texts: str) -> None:
+    """Delete bindings as another client."""
+    assert set(world.cluster.elsewhere().delete_acls(list(map(parse_binding, texts))).values()) == {None}
+
+
+def read(world: World) -> set[str]:
+    return set(map(str, world.cluster.elsewhere().acls()))
+
+
+def list_codes(plan: Plan) -> list[str]:
+    return [d.code for d in plan.diagnostics if d.code != "acl-dangling"]
+
+
+def get_only_change(plan: Plan) -> Change:
+    (change,) = plan.changes
+    return change
+
+
+def list_steps(plan: Plan) -> list[tuple[str, str]]:
+    """The operations in order, each with its bindings."""
+    return [(op.verb, text) for op in plan.operations for text in get_arguments(op, AclArgs).bindings]
+
+
+# Diff and operations.
+
+
+def test_new_acl_is_created_with_its_bindings() -> None:
+    """P-ACL-01."""
+    world = World()
+    declared = acl("checkout", produce=["orders", "payments.*"], observe={"topics": ["*"]})
+    plan = world.plan(declared)
+    change = get_only_change(plan)
+    assert (change.action, change.reason, change.risk) == (Action.CREATE, Reason.DECLARED, Risk.SAFE)
+    assert {f.path: f.value for f in change.fields} == {
+        "bindings.topic:*": [
+            "ALLOW User:checkout DESCRIBE from *",
+            "ALLOW User:checkout DESCRIBE_CONFIGS from *",
+        ],
+        "bindings.topic:orders": ["ALLOW User:checkout WRITE from *"],
+        "bindings.topic:payments.*": ["ALLOW User:checkout WRITE from *"],
+    }
+    assert plan_outcome(plan).exit_code is ExitCode.OK
+    assert world.run(plan).complete
+    assert read(world) == {
+        "ALLOW User:checkout DESCRIBE topic:* from *",
+        "ALLOW User:checkout DESCRIBE_CONFIGS topic:* from *",
+        "ALLOW User:checkout WRITE topic:orders from *",
+        "ALLOW User:checkout WRITE topic:payments.* from *",
+    }
+    assert [call.method for call in world.cluster.requests()] == ["create_acls"]
+    second = world.plan(declared)
+    assert not second.has_changes
+    assert not second.ownership
+
+
+def test_existing_binding_is_adopted_without_request() -> None:
+    """P-ACL-02."""
+    world = World(adopts=False)
+    grant(world, READ_ORDERS)
+    assert not world.plan(acl("a", **READ_ONLY)).has_changes
+    assert world.apply(acl("a", **READ_ONLY)).complete
+    assert world.cluster.requests() == []
+    assert world.owned() == {"Acl/a": {"bindings": [READ_ORDERS]}}
+
+
+def test_binding_that_left_its_manifest_is_subtracted() -> None:
+    """P-ACL-03."""
+    world = World()
+    grant(world, "ALLOW User:b WRITE topic:orders from *")
+    world.apply(acl("a", **READ_WRITE))
+    plan = world.plan(acl("a", **READ_ONLY))
+    change = get_only_change(plan)
+    (field,) = change.fields
+    assert (change.action, change.reason, change.risk) == (Action.UPDATE, Reason.CHANGED, Risk.DISRUPTIVE)
+    assert (field.path, field.op, field.value) == (
+        "bindings.topic:orders",
+        FieldOp.SUBTRACT,
+        ["ALLOW User:a WRITE from *"],
+    )
+    assert list_steps(plan) == [("acls.delete", WRITE_ORDERS)]
+    assert world.run(plan).complete
+    assert read(world) == {READ_ORDERS, "ALLOW User:b WRITE topic:orders from *"}
+    assert world.owned()["Acl/a"] == {"bindings": [READ_ORDERS]}
+
+
+def test_rights_granted_by_others_are_kept_and_shown() -> None:
+    """P-ACL-04."""
+    world = World()
+    altering = "ALLOW User:a ALTER cluster:kafka-cluster from *"
+    grant(world, READ_ORDERS, altering, "ALLOW User:z READ topic:x from *")
+    plan = world.plan(acl("a", **READ_ONLY))
+    assert not plan.has_changes
+    assert plan.operations == ()
+    assert plan.unmanaged_configs == {"Acl/a": (altering,)}
+    assert plan.summary.unmanaged == 2
+
+
+def test_many_unmanaged_bindings_are_counted_for_each_principal() -> None:
+    world = World()
+    grant(world, *(f"ALLOW User:{user} READ topic:t{n} from *" for user in "ab" for n in range(30)))
+    plan = world.plan(acl("both", principals=["User:a", "User:b"], **READ_ONLY))
+    assert plan.unmanaged_configs == {"Acl/both": ("30 bindings of User:a", "30 bindings of User:b")}
+
+
+def test_unmanaged_bindings_remove_deletes_those_of_its_principals() -> None:
+    """P-ACL-05."""
+    world = World(adopts=False)
+    other = "ALLOW User:z READ topic:x from *"
+    grant(world, READ_ORDERS, "ALLOW User:a ALTER cluster:kafka-cluster from *", other)
+    declared = acl("a", unmanagedBindings="remove", **READ_ONLY)
+    assert world.apply(declared).complete
+    assert read(world) == {READ_ORDERS, other}
+    assert not world.plan(declared).has_changes
+
+
+def test_unmanaged_bindings_remove_keeps_what_other_manifests_declare() -> None:
+    world = World()
+    strict = acl("a", unmanagedBindings="remove", **READ_ONLY)
+    other = acl("b", principal="User:a", produce=["orders"])
+    assert world.apply(strict, other).complete
+    assert read(world) == {READ_ORDERS, WRITE_ORDERS}
+    assert not world.plan(strict, other).has_changes
+
+
+def test_orphan_is_kept_until_deletes_are_allowed() -> None:
+    """P-ACL-06."""
+    world = World()
+    world.apply(acl("a", **READ_ONLY))
+    plan = world.plan()
+    assert (get_only_change(plan).action, list_codes(plan)) == (Action.NO_OP, ["orphaned"])
+    assert plan.summary.orphaned == 1
+    released = world.plan(scope=PlanScope(forget=frozenset({ResourceId("Acl", "a")})))
+    assert (get_only_change(released).action, released.operations) == (Action.FORGET, ())
+    plan = world.plan(scope=ALLOW_DELETES)
+    change = get_only_change(plan)
+    assert (change.action, change.risk) == (Action.DELETE, Risk.DISRUPTIVE)
+    assert list_steps(plan) == [("acls.delete", READ_ORDERS)]
+    assert world.run(plan).complete
+    assert (read(world), world.owned()) == (set(), {})
+
+
+def test_protected_acl_is_not_deleted() -> None:
+    world = World()
+    world.apply(acl("a", lifecycle={"preventDestroy": True}, **READ_ONLY))
+    plan = world.plan(scope=ALLOW_DELETES)
+    assert (get_only_change(plan).blocked, plan.operations) == ("prevent-destroy", ())
+    assert plan_outcome(plan).exit_code is ExitCode.DENIED
+    world.run(plan)
+    assert "Acl/a" in world.owned()
+
+
+def test_deletions_count_resources_and_not_bindings() -> None:
+    world = World()
+    declared = [acl(f"u{n}", produce=[f"t{m}" for m in range(10)]) for n in range(5)]
+    assert world.apply(*declared).complete
+    assert len(world.plan(*declared[:2], scope=ALLOW_DELETES).operations) == 3
+    plan = world.plan(*declared[:1], scope=ALLOW_DELETES)
+    assert (plan.operations, list_codes(plan)) == ((), ["max-deletes"])
+
+
+def test_deleted_binding_is_drift_and_comes_back() -> None:
+    """P-ACL-09."""
+    world = World()
+    world.apply(acl("a", **READ_WRITE))
+    revoke(world, READ_ORDERS)
+    plan = world.plan(acl("a", **READ_WRITE))
+    change = get_only_change(plan)
+    assert (change.action, change.reason) == (Action.UPDATE, Reason.DRIFTED)
+    assert [(f.path, f.op) for f in change.fields] == [("bindings.topic:orders", FieldOp.APPEND)]
+    assert world.run(plan).complete
+    assert read(world) == {READ_ORDERS, WRITE_ORDERS}
+
+
+def test_nothing_is_missing_or_too_many_on_the_way() -> None:
+    """P-ACL-10."""
+    world = World()
+    old_denial = {"topic": "old-secrets", "deny": ["READ"]}
+    world.apply(acl("a", bindings=[{"topic": "orders", "allow": ["READ"]}, old_denial]))
+    entries = [{"topic": "orders*", "allow": ["READ"]}, {"topic": "orders-secret", "deny": ["READ"]}]
+    plan = world.plan(acl("a", bindings=entries))
+    world.cluster.calls.clear()
+    assert list_steps(plan) == [
+        ("acls.create", "DENY User:a READ topic:orders-secret from *"),
+        ("acls.create", "ALLOW User:a READ topic:orders* from *"),
+        ("acls.delete", "ALLOW User:a READ topic:orders from *"),
+        ("acls.delete", "DENY User:a READ topic:old-secrets from *"),
+    ]
+    assert all(op.needs for op in plan.operations[1:])
+    assert world.run(plan).complete
+    assert [call.items for call in world.cluster.requests()] == [(text,) for _, text in list_steps(plan)]
+
+
+def test_resources_of_one_principal_change_in_order() -> None:
+    world = World()
+    old = acl("old", principal="User:a", **READ_WRITE)
+    world.apply(old)
+    moved = acl("new", principal="User:a", bindings=[{"topic": "orders*", "allow": ["READ"]}])
+    other = acl("z", produce=["x"])
+    plan = world.plan(acl("old", principal="User:a", produce=["orders"]), moved, other)
+    deletion = next(op for op in plan.operations if op.verb == "acls.delete")
+    assert list(deletion.follows) == ["acls.create:Acl/new#0001"]
+    assert world.run(plan).complete
+
+
+def test_failed_grant_keeps_right_that_it_would_replace() -> None:
+    world = World()
+    world.apply(acl("a", **READ_ONLY))
+    world.cluster.faults.fail(Fault("INVALID_REQUEST", "no"), method="create_acls")
+    result = world.apply(acl("a", bindings=[{"topic": "orders*", "allow": ["READ"]}]))
+    assert not result.complete
+    assert read(world) == {READ_ORDERS}
+    assert world.owned()["Acl/a"] == {"bindings": [READ_ORDERS]}
+
+
+def test_brokers_without_authorizer_are_reported_once() -> None:
+    """P-ACL-08."""
+    world = World()
+    world.cluster.has_authorizer = False
+    plan = world.plan(acl("a", produce=["t"]), acl("b", produce=["t"]), topic("t", partitions=1))
+    (problem,) = (d for d in plan.diagnostics if d.code == "no-authorizer")
+    assert (problem.severity, problem.resource) == (Severity.ERROR, "Acl/a")
+    assert plan_outcome(plan).exit_code is ExitCode.ERROR
+
+
+def test_hidden_acls_are_not_taken_for_missing() -> None:
+    world = World()
+    world.apply(acl("a", **READ_ONLY))
+    world.cluster.principal, world.cluster.is_super_user = "User:ops", False
+    plan = world.plan(acl("a", **READ_ONLY), acl("b", produce=["t"]))
+    assert list_codes(plan) == ["not-visible", "not-visible"]
+    assert plan.operations == ()
+    assert plan_outcome(plan).exit_code is ExitCode.DENIED
+    world.run(plan)
+    assert world.owned()["Acl/a"] == {"bindings": [READ_ORDERS]}
+
+
+def test_contradicting_manifests_are_an_error() -> None:
+    plan = World().plan(
+        acl("a", **READ_ONLY),
+        acl("b", principal="User:a", bindings=[{"topic": "orders", "deny": ["READ"]}]),
+    )
+    assert list_codes(plan) == ["contradiction"]
+    assert plan_outcome(plan).exit_code is ExitCode.ERROR
+
+
+# Shared bindings.
+
+
+def both(**spec: Any) -> tuple[DesiredResource, DesiredResource]:
+    return acl("one", principal="User:a", **spec), desired("Acl", "two", principal="User:a", **spec)
+
+
+def test_shared_binding_is_created_once_and_then_owned_by_both() -> None:
+    world = World()
+    plan = world.plan(*both(**READ_ONLY))
+    assert list_steps(plan) == [("acls.create", READ_ORDERS)]
+    assert world.run(plan).complete
+    assert world.apply(*both(**READ_ONLY)).complete
+    assert {name: record["bindings"] for name, record in world.owned().items()} == {
+        "Acl/one": [READ_ORDERS],
+        "Acl/two": [READ_ORDERS],
+    }
+    assert not world.plan(*both(**READ_ONLY)).ownership
+
+
+def test_shared_binding_stays_until_last_manifest_leaves() -> None:
+    world = World()
+    one, two = both(**READ_ONLY)
+    world.apply(one, two)
+    world.apply(one, two)
+    empty = acl("one", principal="User:a")
+    plan = world.plan(empty, two)
+    assert not plan.has_changes
+    world.run(plan)
+    assert read(world) == {READ_ORDERS}
+    plan = world.plan(empty, acl("two", principal="User:a"))
+    assert list_steps(plan) == [("acls.delete", READ_ORDERS)]
+    assert world.run(plan).complete
+    assert read(world) == set()
+
+
+def test_deletion_of_an_orphan_keeps_shared_bindings() -> None:
+    world = World()
+    one, two = both(**READ_ONLY)
+    world.apply(one, two)
+    world.apply(one, two)
+    plan = world.plan(two, scope=ALLOW_DELETES)
+    assert plan.operations == ()
+    world.run(plan)
+    assert (read(world), list(world.owned())) == ({READ_ORDERS}, ["Acl/two"])
+
+
+def test_two_orphans_delete_shared_binding_once() -> None:
+    world = World()
+    world.apply(*both(**READ_ONLY))
+    world.apply(*both(**READ_ONLY))
+    plan = world.plan(scope=ALLOW_DELETES)
+    assert list_steps(plan) == [("acls.delete", READ_ORDERS)]
+    assert world.run(plan).complete
+    assert (read(world), world.owned()) == (set(), {})
+
+
+def test_renamed_manifest_takes_over_without_request() -> None:
+    world = World()
+    one, two = both(**READ_ONLY)
+    world.apply(one)
+    world.cluster.calls.clear()
+    plan = world.plan(two)
+    assert plan.operations == ()
+    world.run(plan)
+    assert world.cluster.requests() == []
+    assert list(world.owned()) == ["Acl/two"]
+    assert read(world) == {READ_ORDERS}
+
+
+def test_orphan_protects_its_bindings_from_other_manifests() -> None:
+    world = World()
+    one, two = both(**READ_ONLY)
+    world.apply(one, two)
+    world.apply(one, two)
+    plan = world.plan(acl("one", principal="User:a"))
+    assert plan.operations == ()
+
+
+# Rollback, staleness, outcomes.
+
+
+def test_rollback_restores_bindings_and_ownership() -> None:
+    world = World()
+    world.apply(acl("a", **READ_ONLY))
+    before = read(world), world.owned()
+    run = world.apply(acl("a", produce=["orders"]), acl("b", produce=["t"]))
+    assert run.complete
+    plan = world.plan_rollback()
+    assert {str(c.id): c.action for c in plan.changes} == {"Acl/a": Action.UPDATE, "Acl/b": Action.DELETE}
+    assert sorted(verb for verb, _ in list_steps(plan)) == ["acls.create", "acls.delete", "acls.delete"]
+    assert world.run(plan).complete
+    assert (read(world), world.owned()) == before
+
+
+def test_rollback_of_adoption_deletes_nothing() -> None:
+    world = World()
+    grant(world, READ_ORDERS)
+    world.apply(acl("a", **READ_WRITE))
+    assert world.rollback().complete
+    assert (read(world), world.owned()) == ({READ_ORDERS}, {})
+
+
+def test_plan_is_stale_only_where_its_bindings_changed() -> None:
+    world = World()
+    plan = world.plan(acl("a", **READ_WRITE))
+    grant(world, "ALLOW User:a READ topic:other from *")
+    assert world.run(plan).complete
+    plan = world.plan(acl("a", **READ_ONLY))
+    revoke(world, WRITE_ORDERS)
+    with pytest.raises(KdeclareError) as stale:
+        world.run(plan)
+    assert stale.value.exit_code is ExitCode.STALE
+    assert [d.subject for d in stale.value.diagnostics] == [WRITE_ORDERS]
+
+
+def test_lost_answer_is_settled_by_reading() -> None:
+    world = World()
+    world.cluster.faults.time_out(after_effect=True, method="create_acls")
+    assert world.apply(acl("a", **READ_ONLY)).complete
+    assert len(world.cluster.requests("create_acls")) == 1
+
+
+def test_missing_permission_is_explained() -> None:
+    world = World()
+    grant(world, "ALLOW User:ops DESCRIBE cluster:kafka-cluster from *")
+    world.cluster.principal, world.cluster.is_super_user = "User:ops", False
+    result = world.apply(acl("a", **READ_ONLY))
+    (failed,) = result.results.values()
+    assert failed.error == "CLUSTER_AUTHORIZATION_FAILED"
+
+
+def test_many_bindings_are_changed_in_bounded_operations() -> None:
+    """P-ACL-12."""
+    world = World()
+    declared = acl("big", consume={"topics": [f"t-{n}" for n in range(3000)]})
+    plan = world.plan(declared)
+    assert [len(get_arguments(op, AclArgs).bindings) for op in plan.operations] == [500] * 6
+    assert world.run(plan).complete
+    assert len(world.cluster.acls()) == 3000
+    assert not world.plan(declared).has_changes
+    plan = world.plan(acl("big"), scope=ALLOW_DELETES)
+    assert {len(get_arguments(op, AclArgs).bindings) for op in plan.operations} == {100}
+    assert world.run(plan).complete
+    assert read(world) == set()
+
+
+def test_many_bindings_of_one_topic_are_split() -> None:
+    world = World()
+    principals = [f"User:u{n}" for n in range(1100)]
+    assert world.apply(acl("all", principals=principals, produce=["t"])).complete
+    assert len(world.cluster.acls()) == 1100
+    assert world.apply(acl("all", principals=principals)).complete
+    assert read(world) == set()
+
+
+def test_right_on_missing_topic_is_a_warning() -> None:
+    world = World()
+    world.apply(topic("orders", partitions=1), acl("a", **READ_ONLY))
+    declared = acl("a", produce=["orders", "nowhere", "u*"], bindings=[{"topic": "x", "deny": ["READ"]}])
+    (problem,) = (d for d in world.plan(declared, topic("orders", partitions=1)).diagnostics)
+    assert (problem.code, problem.severity) == ("acl-dangling", Severity.WARNING)
+    assert "do not exist: nowhere." in problem.detail
+    plan = world.plan(acl("a", produce=["orders"]), scope=ALLOW_DELETES)
+    assert any("this plan deletes: orders" in d.detail for d in plan.diagnostics)
+
+
+def test_policies_see_bindings_before_and_after() -> None:
+    kind = AclKind()
+    subjects = PlainSubjects(kind, kind)
+    declared = acl("a", **READ_WRITE)
+    (subject,) = subjects.find_declared(declared).values()
+    assert subject.values["bindings"] == {
+        "topic:orders": ["ALLOW User:a READ from *", "ALLOW User:a WRITE from *"]
+    }
+    (op,) = World().plan(declared).operations
+    (effect,) = subjects.find_policy_effects(op).values()
+    assert (effect.created, effect.deleted) == (True, False)
