@@ -251,3 +251,17 @@ def test_failed_login_check_is_a_warning() -> None:
     world.cluster.faults.fail(Fault("LOGIN_NOT_POSSIBLE", "no SASL"), method="can_log_in", nth=None)
     plan = world.plan(user(sha512=OLD, verify="login"))
     assert (list_codes(plan), plan.has_changes) == (["password-unverified"], False)
+
+
+def test_rights_are_revoked_before_credentials() -> None:
+    world = make_world()
+    rights = desired("Acl", "a", principal="User:a", produce=["t"])
+    other_rights = desired("Acl", "b", principal="User:b", produce=["t"])
+    kept = topic("t", partitions=1)
+    world.apply(user(sha512=OLD), rights, other_rights, kept)
+    plan = world.plan(kept, scope=PlanScope(allow_deletes=True))
+    (revocation,) = (op for op in plan.operations if op.resource == rights.id)
+    (deletion,) = (op for op in plan.operations if op.verb == "scram.delete")
+    assert set(deletion.follows) == {revocation.id}
+    assert world.run(plan).complete
+    assert read(world) == {}

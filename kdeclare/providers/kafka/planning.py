@@ -53,7 +53,7 @@ _OVERRIDDEN_HINT = "Run kdeclare apply, which redirects the partitions because o
 
 
 class KafkaPlanning(PlanHooks):
-    """The planning hooks for placement, reassignments, topic names, topic ids, quotas and ACLs."""
+    """The planning hooks for placement, reassignments and topics, and those of the other kinds."""
 
     def __init__(self, inputs: PlanInputs) -> None:
         """Prepare the hooks for one plan. Raises KdeclareError if the state has a damaged pending cleanup."""
@@ -63,9 +63,11 @@ class KafkaPlanning(PlanHooks):
         self._live = inputs.live.get(KafkaState)
         self._pending_cleanup = get_move_cleanup(inputs.state)
         self._shared_load: LoadAwarePlacer | None = None
-        self._quotas = QuotaPlanning(inputs)
-        self._scram = ScramPlanning(inputs)
-        self._acls = AclPlanning(inputs)
+        self._hooks_of_kinds: tuple[PlanHooks, ...] = (
+            QuotaPlanning(inputs),
+            AclPlanning(inputs),
+            ScramPlanning(inputs),
+        )
 
     @cached_property
     def _foreign_move_topics(self) -> Set[str]:
@@ -88,15 +90,14 @@ class KafkaPlanning(PlanHooks):
     def withhold(
         self, resource: ResourceId, desired: DesiredResource | None, owned: OwnedRecord | None
     ) -> Difference | None:
-        """Leave topics, quotas, users and ACLs unchanged if the principal cannot describe them."""
+        """Leave objects unchanged if the principal cannot describe them."""
         if self._live.hidden:
             selection = self._build_selection(resource, desired, owned)
             hidden_topics = sorted(selection.topics & self._live.hidden)
             if hidden_topics:
                 return _leave_hidden(resource, desired, owned, hidden_topics)
-        withheld = self._quotas.withhold(resource, desired, owned)
-        withheld = withheld or self._scram.withhold(resource, desired, owned)
-        return withheld or self._acls.withhold(resource, desired, owned)
+        results = (hooks.withhold(resource, desired, owned) for hooks in self._hooks_of_kinds)
+        return next((difference for difference in results if difference is not None), None)
 
     def review_difference(
         self,
@@ -110,7 +111,7 @@ class KafkaPlanning(PlanHooks):
             difference = self._permit_moving(resource, desired, owned, difference)
         if resource in self._inputs.pending:
             return _hold_back(resource, owned, difference)
-        for hooks in (self._quotas, self._scram, self._acls):
+        for hooks in self._hooks_of_kinds:
             difference = hooks.review_difference(resource, desired, owned, difference)
         return difference
 
@@ -121,16 +122,15 @@ class KafkaPlanning(PlanHooks):
         if options.rf_guard == "client" and not live.cluster.rf_guard:
             operations = tuple(map(with_client_guard, operations))
         problems += check_placement_conflicts(inputs.desired, live.topics)
-        problems += self._quotas.check_shadowed_limits(compared)
-        problems += self._acls.check_dangling(operations, compared)
-        operations = self._acls.order_operations(operations)
         problems += [report_unguarded(op) for op in operations if is_unguarded(op, live)]
         if not options.delete_by_name:
             problems += [report_missing_topic_id(op) for op in operations if is_deletion_by_name(op)]
         if not inputs.by_hand:  # For ad hoc requests, the brokers report colliding names.
             operations, collisions = order_colliding_names(operations, live.topics)
             problems += [*collisions, *check_renames(compared, collisions)]
-        problems += self._scram.warn_own_credential(operations)
+        for hooks in self._hooks_of_kinds:
+            step = hooks.refine(operations, compared)
+            operations, problems = step.operations, [*problems, *step.diagnostics]
         return PlanStep(operations, tuple(problems))
 
     def settle(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
@@ -161,7 +161,9 @@ class KafkaPlanning(PlanHooks):
         if self._shared_load is not None and self._shared_load.has_moved:
             racks = explain_rack_layout(self._live.cluster.brokers)
             findings += [info("racks", "Uneven rack layout", text) for text in racks]
-        return PlanStep(self._scram.run_own_credential_last(operations), tuple(findings))
+        for hooks in self._hooks_of_kinds:
+            operations = hooks.finalize(operations).operations
+        return PlanStep(operations, tuple(findings))
 
     def locate_members(self, operations: Sequence[Operation]) -> Mapping[int, str]:
         """Return the racks by broker id. The mapping is empty if no operation places replicas."""
@@ -170,7 +172,7 @@ class KafkaPlanning(PlanHooks):
         return {broker.id: broker.rack for broker in self._live.cluster.brokers if broker.rack is not None}
 
     def count_unmanaged(self, known: Set[str]) -> int:
-        """Count the topics, quotas, groups, subscriptions and bindings that are neither declared nor owned.
+        """Count the objects of all kinds that are neither declared nor owned.
 
         Internal topics are not counted. Groups and subscriptions are counted if they have configs.
         """
@@ -178,8 +180,7 @@ class KafkaPlanning(PlanHooks):
         unmanaged = sum(f"Topic/{topic.name}" not in known for topic in topics)
         listed = self._inputs.live.find(ListedConfigsState)
         unmanaged += 0 if listed is None else count_unmanaged_configs(listed, known)
-        unmanaged += self._quotas.count_unmanaged() + self._scram.count_unmanaged(known)
-        return unmanaged + self._acls.count_unmanaged()
+        return unmanaged + sum(hooks.count_unmanaged(known) for hooks in self._hooks_of_kinds)
 
     def _build_selection(
         self, resource: ResourceId, desired: DesiredResource | None, owned: OwnedRecord | None

@@ -1,13 +1,13 @@
 """Planning hooks for ACLs that compare several resources: shared bindings, order, and dangling rights."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 from itertools import pairwise
 
 from kdeclare.core.diagnostics import Diagnostic, denied, error, warning
 from kdeclare.core.operations.operation import Operation
-from kdeclare.core.plans.plan_hooks import PlanInputs
+from kdeclare.core.plans.plan_hooks import PlanHooks, PlanInputs, PlanStep
 from kdeclare.core.provider.registry import get_operation_type
 from kdeclare.core.resources.changes import Action, Change, FieldOp, Reason, Risk
 from kdeclare.core.resources.ids import ResourceId
@@ -26,7 +26,7 @@ _MAX_NAMED = 5
 _ORDER_REASON = "no right of the same principal is missing or too many meanwhile"
 
 
-class AclPlanning:
+class AclPlanning(PlanHooks):
     """The ACLs of one plan: which resources declare and own each binding."""
 
     def __init__(self, inputs: PlanInputs) -> None:
@@ -93,7 +93,11 @@ class AclPlanning:
             )
         return reviewed
 
-    def order_operations(self, operations: Sequence[Operation]) -> tuple[Operation, ...]:
+    def refine(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
+        """Order the operations of each principal, and warn about rights on topics that do not exist."""
+        return PlanStep(self._order_operations(operations), tuple(self._check_dangling(operations, compared)))
+
+    def _order_operations(self, operations: Sequence[Operation]) -> tuple[Operation, ...]:
         """Order the operations of different resources that concern the same principal.
 
         A failed operation does not stop the operations of other resources.
@@ -122,7 +126,7 @@ class AclPlanning:
             for op in operations
         )
 
-    def check_dangling(
+    def _check_dangling(
         self, operations: Sequence[Operation], compared: Sequence[ResourceComparison]
     ) -> Iterator[Diagnostic]:
         """Warn about rights on topics that do not exist: the next topic with the name inherits the rights."""
@@ -147,7 +151,7 @@ class AclPlanning:
             if missing:
                 yield _warn_dangling(item.desired, sorted(missing), is_deleted=missing <= deleted)
 
-    def count_unmanaged(self) -> int:
+    def count_unmanaged(self, known: Set[str]) -> int:
         """Count the live bindings that are neither declared nor owned."""
         if self._live is None:
             return 0

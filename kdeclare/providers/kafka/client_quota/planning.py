@@ -1,10 +1,11 @@
 """Planning hooks for client quotas: hidden quotas, renamed manifests, and limits without effect."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 
 from kdeclare.core.diagnostics import Diagnostic, denied, info, warning
 from kdeclare.core.jsontypes import JsonObject, JsonValue
-from kdeclare.core.plans.plan_hooks import PlanInputs
+from kdeclare.core.operations.operation import Operation
+from kdeclare.core.plans.plan_hooks import PlanHooks, PlanInputs, PlanStep
 from kdeclare.core.resources.changes import Action, Change, Reason, Risk
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource, Difference, ResourceComparison
@@ -17,7 +18,7 @@ from kdeclare.providers.kafka.client_quota.spec import ClientQuotaBody
 _KIND = "ClientQuota"
 
 
-class QuotaPlanning:
+class QuotaPlanning(PlanHooks):
     """The declared and owned client quotas of one plan."""
 
     def __init__(self, inputs: PlanInputs) -> None:
@@ -72,7 +73,11 @@ class QuotaPlanning:
         orphan = Change(resource, Action.NO_OP, Reason.ORPHANED, Risk.SAFE)
         return Difference(orphan, owned, diagnostics=diagnostics)
 
-    def check_shadowed_limits(self, compared: Sequence[ResourceComparison]) -> Iterator[Diagnostic]:
+    def refine(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
+        """Warn about limits that never apply."""
+        return PlanStep(operations, tuple(self._check_shadowed_limits(compared)))
+
+    def _check_shadowed_limits(self, compared: Sequence[ResourceComparison]) -> Iterator[Diagnostic]:
         """Warn about declared limits that never apply because another limit takes precedence."""
         if self._live is None:
             return
@@ -91,7 +96,7 @@ class QuotaPlanning:
                         item.desired, key, shadowing_entity, planned_limits[shadowing_entity][key]
                     )
 
-    def count_unmanaged(self) -> int:
+    def count_unmanaged(self, known: Set[str]) -> int:
         """Count the entities with live limits that are neither declared nor owned."""
         if self._live is None:
             return 0

@@ -1,28 +1,31 @@
 """Planning hooks for SCRAM users: hidden credentials, and the credential that kdeclare itself uses."""
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections import defaultdict
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
 from kdeclare.core.diagnostics import Diagnostic, denied, warning
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.operations.operation import Operation
-from kdeclare.core.plans.plan_hooks import PlanInputs
+from kdeclare.core.plans.plan_hooks import PlanHooks, PlanInputs, PlanStep
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import DesiredResource, Difference
+from kdeclare.core.resources.kind import DesiredResource, Difference, ResourceComparison
 from kdeclare.core.resources.owned_record import OwnedRecord, narrow_record
+from kdeclare.providers.kafka.acl.operations import DeleteAcls, list_bindings
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.live import ClusterInfo, KafkaState
 from kdeclare.providers.kafka.scram_user.collector import ScramState
 from kdeclare.providers.kafka.scram_user.credential import Mechanism
 from kdeclare.providers.kafka.scram_user.diff import ScramUserRecord, diff_scram_user, find_mechanism
 from kdeclare.providers.kafka.scram_user.fleet import SCRAM_USER as SCRAM_USER
-from kdeclare.providers.kafka.scram_user.operations import DeleteScram, ScramArgs
+from kdeclare.providers.kafka.scram_user.operations import DeleteScram, DeleteScramArgs, ScramArgs
 from kdeclare.providers.kafka.scram_user.spec import ScramUserBody
 
+_RIGHTS_FIRST = "the rights of the user are revoked first"
 _LAST = "kdeclare connects with this credential, so it changes last"
 
 
-class ScramPlanning:
+class ScramPlanning(PlanHooks):
     """The SCRAM users of one plan."""
 
     def __init__(self, inputs: PlanInputs) -> None:
@@ -75,29 +78,51 @@ class ScramPlanning:
             and mechanism not in changed
         }
 
-    def warn_own_credential(self, operations: Sequence[Operation]) -> Iterator[Diagnostic]:
-        """Warn if the plan changes the credential that kdeclare connects with."""
-        for op in operations:
-            if is_own_credential(op, self._cluster):
-                yield _warn_own_credential(op, self._cluster)
+    def refine(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
+        """Delete rights before credentials. Warn if the plan changes the credential that kdeclare uses."""
+        own = (op for op in operations if is_own_credential(op, self._cluster))
+        warnings = tuple(_warn_own_credential(op, self._cluster) for op in own)
+        return PlanStep(_revoke_rights_first(operations), warnings)
 
-    def run_own_credential_last(self, operations: tuple[Operation, ...]) -> tuple[Operation, ...]:
+    def finalize(self, operations: tuple[Operation, ...]) -> PlanStep:
         """Let the change of kdeclare's own credential follow all other operations.
 
         Connections that are open continue to work, but new connections need the new password.
         """
         own_ids = {op.id for op in operations if is_own_credential(op, self._cluster)}
         if not own_ids:
-            return operations
+            return PlanStep(operations)
         others = {op.id: _LAST for op in operations if op.id not in own_ids}
-        return tuple(
-            replace(op, follows={**others, **op.follows}) if op.id in own_ids else op for op in operations
+        return PlanStep(
+            tuple(
+                replace(op, follows={**others, **op.follows}) if op.id in own_ids else op for op in operations
+            )
         )
 
     def count_unmanaged(self, known: Set[str]) -> int:
         """Count the users with credentials that are neither declared nor owned."""
         users = self._live.users if self._live is not None else ()
         return sum(f"{SCRAM_USER}/{user}" not in known for user in users)
+
+
+def _revoke_rights_first(operations: tuple[Operation, ...]) -> tuple[Operation, ...]:
+    """Let the deletion of a credential follow the deletion of the user's ACLs.
+
+    Open connections continue to work without the credential, but not without the rights.
+    """
+    revocations: dict[str, dict[str, str]] = defaultdict(dict)
+    for op in operations:
+        if op.verb == DeleteAcls.name:
+            for binding in list_bindings(op):
+                revocations[binding.principal][op.id] = _RIGHTS_FIRST
+    if not revocations:
+        return operations
+    return tuple(
+        replace(op, follows={**revocations[f"User:{op.args.user}"], **op.follows})
+        if isinstance(op.args, DeleteScramArgs) and f"User:{op.args.user}" in revocations
+        else op
+        for op in operations
+    )
 
 
 def is_own_credential(op: Operation, cluster: ClusterInfo) -> bool:
