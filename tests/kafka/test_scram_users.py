@@ -224,5 +224,5 @@ def test_apply_without_permission_names_the_permission(project: Project) -> None
     project.client = project.brokers.files.client(READER)
     code, text = project("apply", "--yes")
     assert code == ExitCode.PARTIAL, text
-    assert "ALTER on the cluster" in text
+    assert "the ALTER permission on the cluster" in text
     assert project.cluster.scram_users(["heidi"]) == {}
