@@ -206,7 +206,9 @@ ON_CLUSTER = (
     AccessRight("Read the cluster", ("DESCRIBE", "DESCRIBE_CONFIGS"), "plan, import and audit", needed=True),
     AccessRight("Create topics", ("CREATE",), "creating topics with any name"),
     AccessRight(
-        "Alter the cluster", ("ALTER",), "moving replicas, changing replication factors, electing leaders"
+        "Alter the cluster",
+        ("ALTER",),
+        "moving replicas, changing replication factors, electing leaders, Acl, and ScramUser",
     ),
     AccessRight(
         "Alter broker configs",
