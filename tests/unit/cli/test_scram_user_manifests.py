@@ -1,5 +1,6 @@
 """Invalid ScramUser manifests: errors offline with position, and never the password (P-SCR-02, P-SCR-04)."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ spec:
   mechanisms:
     {credential}
 """
+ROOT = Path(__file__).parents[3]
 GOOD = "password: '${env.P}'"
 BAD = {
     "few": (f"SCRAM-SHA-512: {{{GOOD}, iterations: 4095}}", "6:55", "brokers accept 4096 to 16384"),
@@ -108,3 +110,33 @@ def test_import_writes_references_to_fill_in(kdeclare: CommandLine) -> None:
     text = path.read_text()
     assert text.count("password: ${env.KDECLARE_CHANGE_ME}") == 2
     assert "SCRAM-SHA-256" in text
+
+
+POLICY = """apiVersion: kdeclare/v1
+kind: Policy
+metadata: {name: strong-credentials}
+spec:
+  selector: {kind: ScramUser}
+  actions: [CREATE, MODIFY]
+  rule: >-
+    after.mechanisms.all(name, name == 'SCRAM-SHA-512' && after.mechanisms[name].iterations >= 8192)
+  message: Users have SCRAM-SHA-512 only, with at least 8,192 iterations.
+"""
+
+
+@pytest.mark.parametrize(
+    ("credential", "code"),
+    [
+        (f"SCRAM-SHA-512: {{{GOOD}, iterations: 8192}}", ExitCode.OK),
+        (f"SCRAM-SHA-512: {{{GOOD}}}", ExitCode.DENIED),
+        (f"SCRAM-SHA-256: {{{GOOD}, iterations: 8192}}", ExitCode.DENIED),
+    ],
+)
+def test_policy_limits_mechanisms_and_iterations(
+    kdeclare: CommandLine, credential: str, code: ExitCode
+) -> None:
+    """The policy is the one in docs/scram-users.md."""
+    assert POLICY in (ROOT / "docs" / "scram-users.md").read_text()
+    write(kdeclare, credential)
+    (kdeclare.folder / "manifests" / "policy.yaml").write_text(POLICY)
+    assert kdeclare("plan").code == code

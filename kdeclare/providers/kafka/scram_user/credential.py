@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Mapping
 from enum import StrEnum
 
+from kdeclare.core.jsontypes import JsonObject
 from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK
 
 MIN_ITERATIONS = 4096
@@ -44,6 +45,6 @@ def choose_iterations(digest: str, before: int | None) -> int:
     return chosen
 
 
-def format_credential(iterations: int | None) -> str | None:
-    """Return the text that represents a credential in plans; None if there is no credential."""
-    return None if iterations is None else f"{SENSITIVE_MASK} with {iterations} iterations"
+def describe_credential(iterations: int | None) -> JsonObject | None:
+    """Return a credential as plans show it, with the fields of the manifest; None if there is none."""
+    return None if iterations is None else {"password": SENSITIVE_MASK, "iterations": iterations}

@@ -29,7 +29,7 @@ from kdeclare.providers.kafka.scram_user.credential import (
     Credentials,
     Mechanism,
     choose_iterations,
-    format_credential,
+    describe_credential,
 )
 from kdeclare.providers.kafka.scram_user.spec import DeclaredCredential, ScramUserBody
 
@@ -157,7 +157,7 @@ def assess_credential(field: FieldChange) -> FieldChange:
 def build_field(mechanism: Mechanism, before: int | None, after: int | None) -> FieldChange:
     """Return the change of one credential. before, after: the iterations; None if there is no credential."""
     path = MECHANISM_FIELD_PREFIX + mechanism.value
-    values = format_credential(before), format_credential(after)
+    values = describe_credential(before), describe_credential(after)
     return assess_credential(FieldChange(path, FieldOp.CHANGE, *values))
 
 

@@ -6,7 +6,7 @@ Snapshots contain no passwords, hashes or salts.
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from kdeclare.core.jsontypes import JsonObject, JsonValue
+from kdeclare.core.jsontypes import JsonObject, JsonValue, as_int
 from kdeclare.core.live.live_codec import LiveKey, LiveListing, LiveObject
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.resources.audit_rules import AuditRules, UnmanagedField
@@ -14,7 +14,7 @@ from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.owned_record import OwnedRecord, narrow_record
 from kdeclare.providers.kafka.scram_user.collector import ScramState, read_scram_users, require_visible
-from kdeclare.providers.kafka.scram_user.credential import Mechanism, format_credential
+from kdeclare.providers.kafka.scram_user.credential import Mechanism, describe_credential
 from kdeclare.providers.kafka.scram_user.diff import MECHANISM_FIELD_PREFIX, ScramUserRecord
 from kdeclare.providers.kafka.scram_user.spec import ScramUserBody
 
@@ -58,7 +58,10 @@ class ScramCodec:
 
     def flatten_body(self, sort: str, body: JsonObject) -> Mapping[str, JsonValue]:
         """See `DescribesFields`."""
-        return {f"{MECHANISM_FIELD_PREFIX}{mechanism}": number for mechanism, number in body.items()}
+        return {
+            f"{MECHANISM_FIELD_PREFIX}{mechanism}": describe_credential(as_int(number))
+            for mechanism, number in body.items()
+        }
 
     def format_field_name(self, sort: str, path: str) -> str | None:
         """Return None, because reports show the path of a credential."""
@@ -74,7 +77,7 @@ class ScramRules(AuditRules):
         """Return the credentials that are neither declared nor owned."""
         credentials = live.get(ScramState).of(resource.name)
         for name in names:
-            text = format_credential(credentials[Mechanism(name)])
+            text = describe_credential(credentials[Mechanism(name)])
             yield UnmanagedField(f"{MECHANISM_FIELD_PREFIX}{name}", text)
 
     def is_set_by_others(self, path: str, desired: DesiredResource, owned: OwnedRecord | None) -> bool:

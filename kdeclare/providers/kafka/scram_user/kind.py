@@ -26,7 +26,12 @@ from kdeclare.providers.kafka.scram_user.collector import (
     read_scram_users,
     require_visible,
 )
-from kdeclare.providers.kafka.scram_user.credential import MIN_ITERATIONS, Credentials, Mechanism
+from kdeclare.providers.kafka.scram_user.credential import (
+    MIN_ITERATIONS,
+    Credentials,
+    Mechanism,
+    describe_credential,
+)
 from kdeclare.providers.kafka.scram_user.diff import (
     ScramUserRecord,
     assess_credential,
@@ -52,21 +57,22 @@ from kdeclare.providers.kafka.scram_user.spec import (
 
 
 def _list_mechanisms() -> Mapping[str, type]:
-    return dict.fromkeys((mechanism.value for mechanism in Mechanism), int)
+    return dict.fromkeys((mechanism.value for mechanism in Mechanism), dict)
 
 
 SCRAM_WORDS = PolicyWords(
     {
         "user": PolicyField(str),
-        "mechanisms": PolicyField(dict[str, int], keys=_list_mechanisms, elements="mechanisms"),
+        "mechanisms": PolicyField(dict[str, dict[str, object]], keys=_list_mechanisms, elements="mechanisms"),
     },
     subject="SCRAM user",
 )
 
 
 def describe_credentials(user: str, credentials: Credentials) -> Mapping[str, object]:
-    """Return the fields of a user for policies: the name, and the iterations by mechanism."""
-    return {"user": user, "mechanisms": {m.value: number for m, number in sorted(credentials.items())}}
+    """Return the fields of a user for policies: the name, and the credentials by mechanism."""
+    described = {m.value: describe_credential(number) for m, number in sorted(credentials.items())}
+    return {"user": user, "mechanisms": described}
 
 
 def export_scram_users(live: ScramState, request: ExportRequest) -> Export:
@@ -183,8 +189,7 @@ class ScramUserKind:
         owned: OwnedRecord | None,
     ) -> Mapping[str, object] | None:
         """Return the user and its live credentials."""
-        credentials = require_visible(live.get(ScramState)).of(resource.name)
-        return describe_credentials(resource.name, credentials) if credentials else None
+        return describe_credentials(resource.name, require_visible(live.get(ScramState)).of(resource.name))
 
     def select_every(self) -> Selections:
         """Return a selection without users. Listing the live users reads all of them anyway."""
