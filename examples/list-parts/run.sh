@@ -32,7 +32,7 @@ says "leader.replication.throttled.replicas=1:2 "
 
 step "Nothing is left to do; the other client's element is shown and stays."
 run 0 kdeclare plan --detailed-exitcode
-says "No changes." "Set on declared resources but neither declared nor owned (left unchanged):"
+says "No changes." "Unmanaged keys of declared resources (neither declared nor owned, left unchanged):"
 
 step "Only lists accept 'append'; kdeclare reports this before it contacts a broker."
 edit manifests/clicks.yaml "cleanup.policy: {append: [compact]}" "compression.type: {append: [zstd]}"

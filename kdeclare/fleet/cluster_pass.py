@@ -300,7 +300,7 @@ def _get_resource_id(row: Row) -> ResourceId:
 
 def _build_policy_finding(verdict: Verdict) -> Finding:
     verb = "denies" if verdict.is_denial else "warns about"
-    message = f"Policy '{verdict.policy}' {verb} this: {verdict.message}"
+    message = f"Policy '{verdict.policy}' {verb} this resource: {verdict.message}"
     return Finding(FindingKind.POLICY, f"policies.{verdict.policy}", None, None, None, message)
 
 

@@ -33,11 +33,11 @@ _UNREAD_CLUSTER = "This cluster was not read."
 _CHANGED = "Changed outside kdeclare since the last apply."
 _PENDING = "Declared, but not applied yet."
 _NOT_ADOPTED = (
-    "Exists, but was never applied by this project, so it may belong to someone else. Apply adopts and "
-    "changes it only if its adoption is allowed (--adopt)."
+    "Exists, but has never been applied by this project and may have a different owner. Apply changes it "
+    "only if adoption is allowed (--adopt)."
 )
 _ADOPTED = (
-    "Exists, but was never applied by this project. Apply will adopt it, because its adoption is allowed."
+    "Exists, but has never been applied by this project. Apply will adopt it, because adoption is allowed."
 )
 _MISSING = "Applied before, but missing from the cluster."
 _MISSING_ORPHAN = "Missing from the cluster, and no longer declared."
@@ -116,7 +116,7 @@ def explain_other_cluster(planned_id: str, live_id: str) -> str:
 
 def explain_unmanaged_group(count: str, group: str) -> str:
     """Return the message about the unmanaged objects of one group."""
-    return f"{count} objects of '{group}' are neither declared nor owned by kdeclare."
+    return f"{count} objects in the group '{group}' are neither declared nor owned by kdeclare."
 
 
 def collect_findings(
@@ -297,7 +297,7 @@ def _explain_blocking(
     manifest_errors = [d for d in blocking_diagnostics if d.is_error or d.code in impossible_codes]
     if desired is None or not manifest_errors:
         return details
-    consequence = "must be changed" if impossible_field is not None else "cannot be applied as it is"
+    consequence = "must be changed" if impossible_field is not None else "cannot be applied without changes"
     hints = [d.hint[:1].lower() + d.hint[1:] for d in manifest_errors if d.hint]
     hint_text = f": {' '.join(hints)}" if hints else "."
     return f"{details} The manifest{_format_owner(desired)} {consequence}{hint_text}"

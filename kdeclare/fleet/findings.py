@@ -62,8 +62,8 @@ _FILE_FORMAT = FileFormat(
     name="Audit",
     broken="Not an audit summary",
     command="kdeclare fleet audit",
-    invalid_hint="Remove the file, or audit into another folder.",
-    version_hint="Audit into another folder, or use the kdeclare version that wrote the file.",
+    invalid_hint="Delete the file, or write the audit to a different folder.",
+    version_hint="Write the audit to a different folder, or use the kdeclare version that wrote the file.",
 )
 
 KindCounts = Mapping[FindingKind, int]
@@ -165,7 +165,9 @@ class HeatCell:
     schema_name = "HeatDocument"
 
     cluster: str
-    path: Annotated[str | None, Field(description="The field; null for whole resources.")]
+    path: Annotated[
+        str | None, Field(description="The path of the field; null for findings about whole resources.")
+    ]
     count: int
 
 
@@ -182,7 +184,10 @@ class AuditSummary:
     teams: Annotated[
         Mapping[str, KindCounts],
         PlainSerializer(_sort_teams),
-        Field(description="The number of findings by team (label 'team'; empty if not set) and by kind."),
+        Field(
+            description="The number of findings by team and kind. The team is the value of the label 'team'; "
+            "it is empty for resources without this label."
+        ),
     ] = field(default_factory=dict)
     heat: Annotated[
         tuple[HeatCell, ...], Field(description="The number of findings for the most frequent fields.")
@@ -191,7 +196,7 @@ class AuditSummary:
     unseen: Annotated[
         KindCounts,
         PlainSerializer(_order_counts),
-        Field(description="The number of findings of earlier audits that were not checked again, by kind."),
+        Field(description="The number of earlier findings that this audit did not check again, by kind."),
     ] = field(default_factory=dict)
     trend: Annotated[tuple[TrendPoint, ...], Field(description="Earlier audits, oldest first.")] = ()
 

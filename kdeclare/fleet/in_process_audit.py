@@ -146,7 +146,7 @@ def _build_duplicate_error(key: RowKey, side: str) -> KdeclareError:
         error(
             "duplicate-resource",
             "Duplicate resource",
-            f"{kind}/{name} of cluster '{cluster}' is in the {side} table more than once.",
+            f"The {side} table contains {kind}/{name} of cluster '{cluster}' more than once.",
             hint="Declare the resource only once. If a snapshot contains it twice, take a new snapshot.",
         )
     )

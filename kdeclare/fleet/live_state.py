@@ -16,8 +16,8 @@ from kdeclare.core.provider.registry import CODECS, load_codecs
 
 OTHER_SYSTEMS = "others"
 _NOT_COLLECTED = (
-    "No objects of this kind were read: the cluster does not have the system that they belong to, "
-    "or the snapshot was taken before kdeclare supported this system."
+    "No objects of this kind were read. Either no system with such objects is configured for the cluster, "
+    "or the snapshot was taken by an older kdeclare that did not support the system."
 )
 
 

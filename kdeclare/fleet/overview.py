@@ -40,11 +40,11 @@ class PlannedCluster:
     """The plan of one cluster."""
 
     name: str
-    plan_id: Annotated[str | None, Field(description="null if no plan could be made.")]
+    plan_id: Annotated[str | None, Field(description="null if no plan could be created.")]
     summary: Summary
     changes: Annotated[int, Field(description="The number of resources that the plan changes.")]
     exit: PlanExit
-    error: Annotated[str | None, Field(description="Why no plan could be made.")] = None
+    error: Annotated[str | None, Field(description="Why no plan could be created.")] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class FleetPlan:
     fleet: str
     taken_at: Annotated[Second, Field(description="UTC, ISO 8601.")]
     seconds: Seconds
-    adopt: Annotated[bool, Field(description="Whether the plans were made with --adopt.")]
+    adopt: Annotated[bool, Field(description="Whether the plans were created with --adopt.")]
     clusters: tuple[PlannedCluster, ...]
 
 
@@ -97,13 +97,15 @@ class AppliedCluster:
 
     name: str
     wave: Annotated[
-        int, Field(description="The number of the wave, from 1; 0 if there was nothing to apply.")
+        int, Field(description="The number of the wave, starting at 1; 0 if there was nothing to apply.")
     ]
     status: AppliedStatus
     run_id: Annotated[str | None, Field(description="The id of the run in the cluster's history.")] = None
     done: Annotated[int, Field(description="The number of successful operations.")] = 0
     operations: int = 0
-    message: Annotated[str, Field(description="Why the plan was not applied, or further details.")] = ""
+    message: Annotated[
+        str, Field(description="The reason why the plan was not applied, or other details.")
+    ] = ""
 
 
 @dataclass(frozen=True, slots=True)

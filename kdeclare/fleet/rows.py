@@ -147,7 +147,7 @@ class FileFormat:
             raise self.build_invalid_error(where) from None
         if version == FORMAT_VERSION:
             return data
-        detail = f"{where} has format version {version}, but this version of kdeclare reads {FORMAT_VERSION}."
+        detail = f"{where} has format version {version}, but this kdeclare reads only {FORMAT_VERSION}."
         raise KdeclareError(error(self.code, "Unsupported format version", detail, hint=self.version_hint))
 
     def bind(self, shape: type[_Shape], text: str, where: str, absent: JsonObject | None = None) -> _Shape:
@@ -164,7 +164,7 @@ class FileFormat:
 
     def build_invalid_error(self, source: str) -> KdeclareError:
         """Return the error for a file that does not have this format."""
-        detail = f"{source} does not have the format that '{self.command}' writes."
+        detail = f"{source} was not written by '{self.command}', or is damaged."
         return KdeclareError(error(self.code, self.broken, detail, hint=self.invalid_hint))
 
 
@@ -192,7 +192,7 @@ def require_complete_table(table: str, counts: Mapping[str, int], clusters: Sequ
     ]
     raise _build_incomplete_error(
         f"The table '{table}' has {'; '.join(reasons)} ({len(clusters) - len(missing_clusters)} "
-        f"of {len(clusters)} clusters are present). Nothing was published."
+        f"of {len(clusters)} clusters are present). The result was discarded."
     )
 
 
@@ -200,8 +200,8 @@ def require_written_rows(table: str, written_count: int, visible_count: int) -> 
     """Raise KdeclareError unless the driver sees as many rows as the executors wrote."""
     if visible_count != written_count:
         raise _build_incomplete_error(
-            f"Executors wrote {written_count:,} rows of the table '{table}', but "
-            f"{visible_count:,} are in the folder on this machine. Nothing was published."
+            f"The executors wrote {written_count:,} rows of the table '{table}', but this machine sees "
+            f"{visible_count:,} rows. The result was discarded."
         )
 
 
@@ -209,10 +209,10 @@ def _build_incomplete_error(detail: str) -> KdeclareError:
     return KdeclareError(
         error(
             "incomplete-table",
-            "Incomplete result",
+            "Spark table incomplete",
             detail,
-            hint="Pass an --out location that the driver and all executors share. This error occurs if "
-            "executors write to their own disks.",
+            hint="Pass an --out location that the Spark driver and all executors share, so that executors do "
+            "not write to their own disks.",
         )
     )
 

@@ -17,7 +17,7 @@ _FILE_FORMAT = FileFormat(
     name="Snapshot",
     broken="Not a snapshot record",
     command="kdeclare fleet snapshot",
-    invalid_hint="Take a new snapshot into another folder.",
+    invalid_hint="Take a new snapshot in a different folder.",
     version_hint="Take a new snapshot, or use the kdeclare version that wrote the file.",
 )
 
@@ -44,7 +44,7 @@ class SnapshotCluster:
     taken_at: _Time | None = None
     topics: Annotated[int, Field(description="The number of topics, including internal ones.")] = 0
     internal: int = 0
-    resources: Annotated[int, Field(description="The number of rows with a body.")] = 0
+    resources: Annotated[int, Field(description="The number of live objects that were read.")] = 0
     failed: Annotated[int, Field(description="The number of resources that could not be read.")] = 0
     error: Annotated[str | None, Field(description="Why the cluster could not be read.")] = None
     unread: Annotated[tuple[tuple[str, str], ...], Field(exclude=True)] = ()
@@ -72,7 +72,9 @@ class SnapshotRecord:
     fleet: str
     taken_at: _Time
     seconds: Seconds
-    path: Annotated[str, Field(description="The path of the snapshot's rows in the folder.")]
+    path: Annotated[
+        str, Field(description="The path of the snapshot's rows, relative to the folder of all snapshots.")
+    ]
     clusters: tuple[SnapshotCluster, ...]
 
     @property
@@ -107,7 +109,7 @@ def require_all_rows(cluster: SnapshotCluster, count: int, source: str) -> None:
             error(
                 "bad-snapshot",
                 "Snapshot rows missing",
-                f"{source} has {count:,} rows of {cluster.name}, but was written with {cluster.rows:,}.",
-                hint="Take a new snapshot. Files of the old snapshot may have been deleted or truncated.",
+                f"{source} has {count:,} rows of {cluster.name}, but {cluster.rows:,} rows were written.",
+                hint="Take a new snapshot. Files of this snapshot may have been deleted or truncated.",
             )
         )

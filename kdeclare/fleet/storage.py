@@ -72,7 +72,7 @@ def build_read_error(path: str, reason: str) -> KdeclareError:
             "cannot-read",
             "Cannot read file",
             f"Cannot read {path}: {reason.rstrip('.')}.",
-            hint="Check the location, and that the user who runs kdeclare has read permission.",
+            hint="Check the location. The user who runs kdeclare must have read permission.",
         )
     )
 
@@ -228,9 +228,10 @@ def require_same_fleet(storage: Storage, fleet: str) -> None:
             raise KdeclareError(
                 error(
                     "other-fleet",
-                    "Folder of another fleet",
+                    "Folder belongs to a different fleet",
                     f"{storage.uri}/{path} belongs to the fleet '{recorded_fleet}', not to '{fleet}'.",
-                    hint="Use a separate folder for each fleet, or restore the earlier name of the fleet.",
+                    hint="Use a separate folder for each fleet. If you renamed the fleet, restore its old "
+                    "name.",
                 )
             )
 

@@ -71,7 +71,7 @@ def find_bad_patterns(names: Iterable[str], kind: str = TOPIC) -> Iterator[tuple
             except ValueError as pattern_error:
                 yield index, str(pattern_error)
         elif words is not None and not words.is_name(text):
-            yield index, f"no {format_kind(kind)} can have this name, and a regular expression needs slashes"
+            yield index, f"no {format_kind(kind)} can have this name, and regular expressions need slashes"
 
 
 def check_selector_kind(kind: str, topics: Iterable[str]) -> SpecProblem | None:
@@ -85,7 +85,7 @@ def check_selector_kind(kind: str, topics: Iterable[str]) -> SpecProblem | None:
     if kind not in KINDS:
         hint = (
             format_suggestion(kind, policy_kinds)
-            or f"Use {format_alternatives(policy_kinds)}, the kinds that policies support."
+            or f"Use a kind that policies support: {format_alternatives(policy_kinds)}."
         )
         diagnostic = error("unknown-kind", "Unknown kind", f"The kind '{kind}' does not exist.", hint=hint)
         return SpecProblem(("selector", "kind"), diagnostic)
@@ -94,15 +94,13 @@ def check_selector_kind(kind: str, topics: Iterable[str]) -> SpecProblem | None:
             f"Policies cannot check resources of kind {kind}, because the provider of {kind} does not "
             "support policies."
         )
-        hint = f"Use {format_alternatives(policy_kinds)}, the kinds that policies support."
+        hint = f"Use a kind that policies support: {format_alternatives(policy_kinds)}."
         diagnostic = error("kind-not-judged", "Kind not supported by policies", detail, hint=hint)
         return SpecProblem(("selector", "kind"), diagnostic)
     if kind != TOPIC and tuple(topics):
         detail = f"'topics' takes names of topics, but this policy checks resources of kind {kind}."
         hint = "Use 'names' instead of 'topics'."
-        diagnostic = error(
-            "not-topics", "Policy names resources of a kind that it does not check", detail, hint=hint
-        )
+        diagnostic = error("not-topics", "Topic names in a policy for a different kind", detail, hint=hint)
         return SpecProblem(("selector", "topics"), diagnostic)
     return None
 

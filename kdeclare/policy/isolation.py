@@ -194,7 +194,7 @@ def _evaluate_policy(policy: ConfiguredPolicy, request: PolicyRequest) -> _Answe
     except (Fault, UnavailableError, KeyboardInterrupt) as signal:
         return signal
     except BaseException as failure:  # noqa: BLE001  any exception denies the request
-        _log.info("Policy '%s' failed about '%s'", policy.name, request.name, exc_info=True)
+        _log.info("Policy '%s' failed for '%s'", policy.name, request.name, exc_info=True)
         return f"{_format_policy(policy)} failed, so the request is denied: {format_exception(failure)}."
 
 
@@ -203,7 +203,7 @@ def _find_objection(policy: ConfiguredPolicy, request: PolicyRequest) -> str | N
     try:
         returned = validate(request)
     except PolicyViolation as violation:
-        return str(violation) or "The request violates the policy, which gave no reason."
+        return str(violation) or "The policy denied the request without a reason."
     if returned is None:
         return None
     summary = f"{_format_policy(policy)} returned {shortened(returned)}"

@@ -336,7 +336,7 @@ class SnapshotReview(PlainReview):
         """
         provider = find_provider(self._kind.name)
         if provider is not None and provider.find_principal is not None:
-            raise Fault("NOT_IN_SNAPSHOT", "A snapshot does not record the principal that took it.")
+            raise Fault("NOT_IN_SNAPSHOT", "Snapshots do not record the principal that took them.")
         return None
 
 

@@ -87,7 +87,8 @@ class ItemResult:
     unlike: Annotated[
         tuple[str, ...],
         Field(
-            description="The requested values that metadata did not show before --verify-timeout expired.",
+            description="The requested values that were not visible in the metadata before "
+            "--verify-timeout expired.",
             serialization_alias="not_seen",
         ),
     ] = ()
@@ -139,17 +140,19 @@ def compute_adhoc_exit_code(view: AdhocResult) -> ExitCode:
 class AdhocDocument:
     """The result of an ad hoc command."""
 
-    exit_code: Annotated[int, Field(description="The same as the exit status of the process.")]
+    exit_code: Annotated[int, Field(description="The exit code of the command.")]
     results: tuple[ItemResult, ...]
     verified_seconds: Annotated[
         float | None,
         Field(
-            description="Seconds until all changes were visible or the timeout expired; "
-            "null if nothing was done."
+            description="The number of seconds until all changes were visible, or until --verify-timeout "
+            "expired; null if nothing was changed or verified."
         ),
     ]
     written: Annotated[tuple[str, ...], Field(description="The paths of the written manifests.")]
-    run: Annotated[RunDocument | None, Field(description="null if no request remained to be planned.")]
+    run: Annotated[
+        RunDocument | None, Field(description="null if all requests failed or were skipped before planning.")
+    ]
     diagnostics: tuple[Diagnostic, ...]
 
 
@@ -192,7 +195,7 @@ _OUTCOME_LABELS = {
     ItemOutcome.LEFT_OUT: "skipped",
     ItemOutcome.DENIED: "denied",
     ItemOutcome.FAILED: "failed",
-    ItemOutcome.STALE: "changed by another client in the meantime, left unchanged",
+    ItemOutcome.STALE: "not applied, because another client has changed it",
     ItemOutcome.UNKNOWN: "outcome unknown",
     ItemOutcome.NOT_BEGUN: "not started",
 }
@@ -245,19 +248,21 @@ def _render_footer(view: AdhocResult, style: Style) -> str:
         is_unverified = any(item.unlike for item in view.items)
         wait_time = format_duration(view.verified_s)
         lines.append(
-            style.yellow(f"Metadata does not show all changes after {wait_time}.")
+            style.yellow(f"Some changes are not visible in the metadata after {wait_time}.")
             if is_unverified
             else style.dim(f"Visible in the cluster after {wait_time}.")
         )
     lines += [f"Written: {sanitize_for_terminal(path)}" for path in view.written]
     run = view.run
     if run is not None and run.run_id:
-        rollback_note = "" if _is_irreversible(run) else " Run 'kdeclare rollback' to undo it."
+        rollback_note = "" if _is_irreversible(run) else " Run 'kdeclare rollback' to undo this run."
         lines.append(style.dim(f"Run {sanitize_for_terminal(run.run_id)}.{rollback_note}"))
         if view.words.follow_hint and any(item.outcome is ItemOutcome.ONGOING for item in view.items):
             lines.append(view.words.follow_hint)
     if compute_adhoc_exit_code(view) is ExitCode.INTERRUPTED:
-        lines.append("Interrupted. The next command recovers the operations that were in progress.")
+        lines.append(
+            "Interrupted. The next 'kdeclare plan' or 'kdeclare apply' recovers the operations in progress."
+        )
     return "".join(f"{line}\n" for line in lines)
 
 

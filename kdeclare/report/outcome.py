@@ -235,7 +235,7 @@ def _list_problem_counts(run: ApplyResult) -> list[str]:
     labels = {
         Status.FAILED: "failed",
         Status.DENIED: "denied",
-        Status.STALE: "changed by someone else",
+        Status.STALE: "changed by another client",
         Status.SKIPPED: "skipped",
         Status.UNKNOWN: "with unknown outcome",
         Status.STARTED: "still in progress",

@@ -27,7 +27,7 @@ _POLICIES_HINT = "Add policies under 'policies' in the project file, or as manif
 _OptionalText = Annotated[
     str | None, WithJsonSchema({"type": "string"}), Field(exclude_if=lambda text: text is None)
 ]
-_ExitCode = Annotated[int, Field(description="The same as the exit status of the process.")]
+_ExitCode = Annotated[int, Field(description="The exit code of the command.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +115,11 @@ class PolicyCheckDocument:
     exit_code: _ExitCode
     project: str
     env: str
-    cluster: Annotated[str | None, Field(description="null if manifests were checked, without --live.")]
-    topics: Annotated[int, Field(description="The number of checked topics.")]
-    against: Annotated[int, Field(description="The number of topics that violate a policy.")]
+    cluster: Annotated[
+        str | None, Field(description="The cluster whose live resources were checked; null without --live.")
+    ]
+    topics: Annotated[int, Field(description="The number of checked resources.")]
+    against: Annotated[int, Field(description="The number of resources that violate a policy.")]
     policies: tuple[PolicyTally, ...]
     verdicts: tuple[CheckedVerdict, ...]
     open: tuple[OpenDocument, ...]
@@ -281,7 +283,7 @@ def _render_undecided(view: PolicyCheckView, style: Style) -> str:
     by_policy: defaultdict[str, list[str]] = defaultdict(list)
     for policy, resource in view.open:
         by_policy[policy].append(sanitize_for_terminal(resource))
-    lines = [style.yellow("Undecided without a cluster:")]
+    lines = [style.yellow("Cannot be evaluated without a cluster:")]
     for policy, resources in by_policy.items():
         remaining_count = len(resources) - _MAX_UNDECIDED
         names = ", ".join(resources[:_MAX_UNDECIDED]) + (
@@ -303,7 +305,7 @@ def _render_case(result: "CaseResult", style: Style) -> Iterator[str]:
         yield f"{position} {style.green('passed')} {name}"
         return
     message_note = f" with '{sanitize_for_terminal(case.message)}'" if case.message else ""
-    actual = "could not be decided" if result.outcome is None else f"got {result.outcome.value}"
+    actual = "got no verdict" if result.outcome is None else f"got {result.outcome.value}"
     yield f"{position} {style.red('failed')} {name}: expected {case.expect.value}{message_note}, {actual}"
     yield from (f"  {sanitize_for_terminal(problem)}" for problem in result.problems)
     yield from (f"  {line}" for line in render_verdict_lines(select_notable_verdicts(result.verdicts), style))

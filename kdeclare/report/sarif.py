@@ -145,7 +145,10 @@ def build_policy_rule(verdict: Verdict, level: str) -> SarifRule:
     """Build the SARIF rule for the policy of a verdict."""
     if is_system_verdict(verdict):
         title = "Broker policy"
-        text = "A policy that is configured on the brokers refuses this change. It cannot be overridden."
+        text = (
+            "A policy that is configured on the brokers denies this change. "
+            "A broker policy cannot be overridden."
+        )
         return SarifRule("policy/broker", title, text, level, "policy")
     name = sanitize_for_terminal(verdict.policy)
     hint = DENIAL_HINT
@@ -268,8 +271,8 @@ def _select_most_urgent(findings: Sequence[_SarifFinding]) -> Sequence[_SarifFin
     if len(findings) <= MAX_RESULTS:
         return findings
     worst_findings = sorted(findings, key=lambda finding: _LEVELS_BY_RANK.index(finding.level))
-    omitted_count = format_count(len(findings) - (MAX_RESULTS - 1), "more result")
-    detail = f"The log is limited to {MAX_RESULTS:,} results; there would be {omitted_count}."
+    omitted = format_count(len(findings) - (MAX_RESULTS - 1), "result was", "results were")
+    detail = f"The log is limited to {MAX_RESULTS:,} results; {omitted} omitted."
     hint = "Use the text output or --format json to see all results."
     omission_warning = warning("results-left-out", "Results omitted", detail, hint=hint)
     return [*worst_findings[: MAX_RESULTS - 1], _build_diagnostic_finding(omission_warning, {})]

@@ -134,7 +134,7 @@ def build_small_audit() -> Audit:
         build_row(FindingKind.CHANGED, "eu-2", "payments", "configs.cleanup.policy", "APPEND",
             ("delete", "compact,delete"), labels=team, first_seen=NOON - timedelta(days=12)),
         build_row(FindingKind.POLICY, "eu-1", "clicks", "policies.replicas-at-least-3",
-            message="Policy 'replicas-at-least-3' denies this: it has 1 replica."),
+            message="Policy 'replicas-at-least-3' denies this resource: it has 1 replica."),
         build_row(FindingKind.PENDING, "eu-2", "refunds", "partitions", "change", (6, 12),
             labels={"team": "checkout"}),
         build_row(FindingKind.ORPHANED, "eu-2", "legacy", None, "delete"),
@@ -277,7 +277,7 @@ def _build_random_drift(
                 policy,
                 None,
                 (None, None),
-                f"Policy '{policy[9:]}' denies this: it is not within its bounds.",
+                f"Policy '{policy[9:]}' denies this resource: it is not within its bounds.",
             )
         case FindingKind.PENDING:
             if dice.random() < 0.3:

@@ -107,7 +107,7 @@ def test_recreated_differing_topic_requires_adoption(world: World) -> None:
     assert (change.reason, change.blocked) == (Reason.RECREATED, "adoption")
     assert plan_outcome(plan).exit_code is ExitCode.DENIED
     assert "deleted and created again" in plan.diagnostics[0].detail
-    assert "recreated: not the same topic" in plan_text(plan)
+    assert "recreated: a different topic" in plan_text(plan)
     before = read_record(world)
     world.run(plan)
     assert (read_record(world), world.overrides("orders")["retention.ms"]) == (before, "5")

@@ -655,7 +655,7 @@ def test_topic_created_by_another_apply_during_run_is_stale() -> None:
     assert run.results["topic.create:Topic/u"].status is Status.DONE
     outcome = run_outcome(run)
     assert outcome.exit_code is ExitCode.PARTIAL
-    assert "1 changed by someone else" in outcome.headline
+    assert "1 changed by another client" in outcome.headline
     assert "Topic/t" not in world.owned()
 
 

@@ -53,7 +53,7 @@ def test_rollback_names_topics_that_brokers_never_show() -> None:
     assert 120 <= world.clock.monotonic() < 260
     run = world.run(plan)
     assert get_exit_code(run) is ExitCode.PARTIAL
-    assert "to roll back the rest" in render_run_text(run)
+    assert "to roll back the remaining changes" in render_run_text(run)
     assert list_real_topics(world) == NAMES
     assert world.owned().keys() == {f"Topic/{n}" for n in NAMES}
     world.cluster.catch_up()

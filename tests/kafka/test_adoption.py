@@ -94,7 +94,7 @@ def test_topic_that_was_recreated_is_reported_and_not_deleted(
     recreate(DAY)
     plan = owner("plan")
     assert plan.code is ExitCode.DENIED
-    assert "recreated: not the same topic that was applied before" in plan.out
+    assert "recreated: a different topic than the one applied before" in plan.out
     owner.topics()
     ran = owner.done("apply", "--yes", "--allow-deletes", "--allow-empty")
     assert "Apply leaves the new topic unchanged" in ran.out + ran.err

@@ -63,7 +63,7 @@ def test_damaged_file_is_reported(
 
     item = catch_diagnostic(lambda: read().groupBy().sum().collect())
     assert item.code == "damaged-file"
-    assert item.detail.startswith(f"{file} cannot be read in the format in which it was written: ")
+    assert item.detail.startswith(f"{file} cannot be decoded: ")
 
 
 def test_missing_file_is_reported(spark: SparkSession, tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_missing_package_is_reported(spark: SparkSession) -> None:
     item = catch_diagnostic(spark.sparkContext.parallelize([1]).map(load).count)
     assert (item.code, item.detail) == (
         "python-missing",
-        "The Python that runs tasks does not have the package no_such_package.",
+        "The Python on the executors does not have the package no_such_package.",
     )
 
 

@@ -185,7 +185,10 @@ def test_secrets_are_not_sent_to_unprotected_master(fleet: RealFleet, tmp_path: 
     printed, said = run_commands(fleet, spark, "fleet plan fleet.yaml --out plans --shared-folders")
     assert printed == ["exit code 1"]
     assert "error: Spark does not protect credentials" in said
-    assert f"Tasks on {master} need the credentials of the clusters, but none of spark.network" in said
+    assert (
+        f"Spark would send the credentials of the clusters to {master} without protection, because none of "
+        "spark.network" in said
+    )
     assert "Set spark.authenticate=true and spark.network.crypto.enabled=true" in said
     assert "entre-nous" not in said
 
@@ -204,7 +207,7 @@ def test_missing_protection_of_master_is_reported(settings: dict[str, str], word
         reject_unsecured_network(asked)
     (item,) = raised.value.diagnostics
     assert item.summary == "Spark does not protect credentials"
-    assert "Tasks on spark://there:7077 need the credentials of the clusters" in item.detail
+    assert "send the credentials of the clusters to spark://there:7077 without protection" in item.detail
     assert words in item.detail
     assert "Set spark.authenticate=true and spark.network.crypto.enabled=true" in item.hint
     assert "entre-nous" not in item.detail + item.hint

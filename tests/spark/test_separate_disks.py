@@ -84,7 +84,7 @@ def test_audit_snapshot_and_plan_fail_when_executors_have_own_disks(
     lines = [f"fleet {words} {where}" for words in ("snapshot fleet.yaml", "plan fleet.yaml")]
     printed, said = run_commands(fleet, spark_with_own_disks, f"{audit} {where}", *lines)
     assert printed == ["exit code 1"] * 3, said
-    assert said.count("error: Incomplete result") == 3, said
+    assert said.count("error: Spark table incomplete") == 3, said
     for table in ("declared", "live", "plans"):
         assert f"of the table '{table}', but 0 are in the folder on this machine." in said
     assert said.count("Pass an --out location that the driver and all executors share") == 3
@@ -100,7 +100,7 @@ def test_audit_fails_when_one_of_two_executors_has_its_own_disk(
         fleet, spark_with_own_disks, f"fleet audit fleet.yaml --snapshot snapshots {where}"
     )
     assert printed == ["exit code 1"], said
-    assert "error: Incomplete result" in said
+    assert "error: Spark table incomplete" in said
     assert read_files(fleet.folder / "mixed") == {}
 
 

@@ -76,7 +76,7 @@ def test_sessions_are_quiet_and_leave_only_logs_of_failures(tmp_path: Path) -> N
     done = run_program(tmp_path, ONE_AFTER_THE_OTHER)
     assert (done.returncode, done.stderr) == (0, "")
     bug, killed, users = done.stdout.splitlines()
-    assert bug.startswith("internal-error | This should not have happened: a task raised ValueError: no such")
+    assert bug.startswith("internal-error | A Spark task raised an unexpected exception: ValueError: no such")
     assert killed.startswith("spark-died | ")
     assert users == "a-mistake |  | Correct it."
     logs = sorted(str(path) for path in (tmp_path / "tmp").glob("kdeclare-*"))

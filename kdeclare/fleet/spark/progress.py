@@ -57,7 +57,7 @@ def _use_job_group(context: SparkContext, group: str, text: str) -> Iterator[Non
                 context.setLocalProperty(key, value)  # type: ignore[arg-type]  # None removes the property
         except (Py4JError, OSError):
             # Do not hide the exception that explains why the JVM ended.
-            _log.debug("The job group was not reset", exc_info=True)
+            _log.debug("The Spark job group could not be reset", exc_info=True)
 
 
 def _poll_progress(

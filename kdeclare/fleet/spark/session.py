@@ -74,7 +74,7 @@ def spark_session(
                 "spark-running",
                 "Spark session already running",
                 "This process already has a Spark session, and Spark allows only one per process.",
-                hint="Stop that session first, or run kdeclare in a separate process.",
+                hint="Stop the existing session, or run kdeclare in a separate process.",
             )
         )
     with (
@@ -114,7 +114,7 @@ def _create_session(
 
 
 def _log_accumulator_error(request: object, client_address: object) -> None:
-    _log.debug("Accumulators were not read completely", exc_info=True)
+    _log.debug("Spark accumulators could not be read completely", exc_info=True)
 
 
 def _stop_session(spark: SparkSession) -> None:
@@ -123,7 +123,7 @@ def _stop_session(spark: SparkSession) -> None:
             spark.stop()
     except (Py4JError, OSError):
         # The JVM died earlier, and the block reported this. Calling stop again stops the Python side.
-        _log.debug("Spark was not stopped", exc_info=True)
+        _log.debug("Spark could not be stopped", exc_info=True)
         spark.sparkContext.stop()
         SparkSession._instantiatedSession = SparkSession._activeSession = None
 
@@ -248,8 +248,8 @@ def _launch_jvm(master: str | None, conf: Mapping[str, str], log: Path) -> JavaG
                 error(
                     "spark-not-started",
                     "Spark did not start",
-                    f"Spark's JVM exited before it was ready: {_explain_exit(log, old_log_size)}.",
-                    hint="Check the settings of --conf, SPARK_CONF_DIR and PYSPARK_SUBMIT_ARGS.",
+                    f"Spark's JVM exited during startup: {_explain_exit(log, old_log_size)}.",
+                    hint="Check the Spark settings in --conf, SPARK_CONF_DIR and PYSPARK_SUBMIT_ARGS.",
                 )
             ) from cause
 
@@ -331,5 +331,5 @@ def _explain_exit(log: Path, old_log_size: int) -> str:
     new_output = log.read_bytes()[old_log_size:].decode(errors="replace")
     lines = [line.strip() for line in new_output.splitlines() if line.strip()]
     error_lines = [line for line in lines if re.search(r"Exception|\b[Ee]rror\b|Invalid|No such file", line)]
-    reason = (error_lines or lines[-1:] or ["it printed nothing"])[0]
+    reason = (error_lines or lines[-1:] or ["the JVM printed no output"])[0]
     return re.sub(r"^(Exception in thread \S+ )?([\w.]+(Exception|Error): )?", "", reason).rstrip(".")

@@ -113,7 +113,7 @@ def reject_local_folders(settings: SparkConf, folders: Mapping[str, str]) -> Non
             "local-folder",
             "Local folder with remote executors",
             f"Tasks run on {master}, but {locations_are} local to this machine: {', '.join(local_folders)}. "
-            "Files that executors write to their own disks would be missing from the result.",
+            "Each executor would write to its own disk, and this machine could not read these files.",
             hint="Pass a location that all executors can reach (s3a://…, hdfs://…), or pass --shared-folders "
             "if the folder is mounted at the same path on every executor.",
         )
@@ -136,7 +136,8 @@ def reject_unsecured_network(settings: SparkConf) -> None:
         error(
             "spark-not-secured",
             "Spark does not protect credentials",
-            f"Tasks on {master} need the credentials of the clusters, but {' and '.join(missing_settings)}.",
+            f"Spark would send the credentials of the clusters to {master} without protection, because "
+            f"{' and '.join(missing_settings)}.",
             hint=f"Set {_AUTHENTICATION_SETTING}=true and {_ENCRYPTION_SETTINGS[0]}=true "
             "(and spark.authenticate.secret if Spark does not generate one) in spark-defaults.conf of the "
             "master, the workers and this machine, or run locally with --master 'local[*]'.",

@@ -75,10 +75,11 @@ def _build_known_failure(pattern: str, code: str, summary: str, detail: str, hin
     return _KnownFailure(re.compile(pattern, re.DOTALL), code, summary, detail, hint)
 
 
-_ACCESS_HINT = "Check the location, and that the user who runs Spark has read and write permission."
+_ACCESS_HINT = "Check the location. The user who runs Spark must have permission to read and write there."
 _FILE_PATTERN = r"reading file (?P<file>\S.*?)\.\s"
 _MEMORY_HINT = (
-    "Give Spark more memory (--conf spark.driver.memory=8g, spark.executor.memory), or make tasks smaller."
+    "Give Spark more memory, for example with --conf spark.driver.memory=8g or "
+    "--conf spark.executor.memory=8g."
 )
 
 _KNOWN_FAILURES = (
@@ -87,7 +88,7 @@ _KNOWN_FAILURES = (
         "disk-full",
         "No space left",
         "Spark could not write: {root}.",
-        "Free space where the results are written and where Spark keeps its own files (spark.local.dir).",
+        "Free up disk space in the output location and in Spark's temporary folder (spark.local.dir).",
     ),
     _build_known_failure(
         r"Permission denied|AccessControlException|AccessDeniedException|Status Code: 403"
@@ -108,8 +109,8 @@ _KNOWN_FAILURES = (
         r"\[FAILED_READ_FILE[^]]*\].*?" + _FILE_PATTERN,
         "damaged-file",
         "Damaged file",
-        "{file} cannot be read in the format in which it was written: {root}.",
-        "Restore the file, or delete the snapshot or audit that it belongs to.",
+        "{file} cannot be decoded: {root}.",
+        "Restore the file, or delete the snapshot or audit that contains the file.",
     ),
     _build_known_failure(
         r"\[PATH_NOT_FOUND\] Path does not exist: (?P<file>\S.*?)\.\s",
@@ -123,27 +124,27 @@ _KNOWN_FAILURES = (
         "spark-no-file-system",
         "No connector for this location",
         "Spark has no connector for the location: {root}.",
-        "Add the connector, such as with --conf spark.jars.packages=org.apache.hadoop:hadoop-aws:VERSION.",
+        "Add the connector, for example --conf spark.jars.packages=org.apache.hadoop:hadoop-aws:VERSION.",
     ),
     _build_known_failure(
         r"PYTHON_VERSION_MISMATCH|Python in worker has different version",
         "python-mismatch",
         "Python version mismatch",
-        "The executors have a different Python version from the Python that runs kdeclare.",
-        "Set PYSPARK_PYTHON to a Python of the same minor version that is installed on every executor.",
+        "The executors do not run the same Python version as kdeclare.",
+        "Set PYSPARK_PYTHON to a Python on the executors that has the minor version of kdeclare's Python.",
     ),
     _build_known_failure(
         r'Cannot run program "(?P<file>[^"]+)"',
         "python-missing",
         "Python not found on executors",
-        "{file} does not exist where tasks run.",
+        "{file} does not exist on the machine that runs the task.",
         "Set PYSPARK_PYTHON to a Python with kdeclare's dependencies that is installed on every executor.",
     ),
     _build_known_failure(
         r"ModuleNotFoundError: No module named '(?P<file>[^']+)'",
         "python-missing",
         "Python package missing on executors",
-        "The Python that runs tasks does not have the package {file}.",
+        "The Python on the executors does not have the package {file}.",
         "Install kdeclare's dependencies on the executors, or set PYSPARK_PYTHON to a Python that has them.",
     ),
     _build_known_failure(
@@ -152,13 +153,13 @@ _KNOWN_FAILURES = (
         "provider-missing",
         "Provider missing on an executor",
         "This command uses the provider {provider}, but the Python environment of a task {found}.",
-        "Install the same version of the provider's package on every executor, or uninstall it here.",
+        "Install the same version of the provider's package on all executors, or uninstall it locally.",
     ),
     _build_known_failure(
         r"OutOfMemoryError|exceeds? (?:spark\.)?(?:driver\.)?maxResultSize",
         "out-of-memory",
         "Spark ran out of memory",
-        "Spark ran out of memory: {root}.",
+        "A Spark process needs more memory: {root}.",
         _MEMORY_HINT,
     ),
     _build_known_failure(
@@ -182,14 +183,14 @@ _KNOWN_FAILURES = (
         "spark-unreachable",
         "Spark unreachable",
         "Spark or its storage cannot be reached: {root}.",
-        "Check the addresses of the master and of the location, and the network connection to them.",
+        "Check the address of the Spark master and of the storage, and the network connection to both.",
     ),
 )
 
 _JVM_DIED = error(
     "spark-died",
     "Spark's JVM exited unexpectedly",
-    "Spark's JVM exited before the Spark job was complete. The most common cause is a lack of memory.",
+    "The JVM ended before the Spark job was complete. The most common cause is a lack of memory.",
     hint=_MEMORY_HINT,
 )
 _EXCEPTION_LINE = re.compile(r"^\s*(?P<said>[A-Za-z_][\w.]*(?:: .*)?)$")
@@ -231,9 +232,9 @@ def _build_diagnostic(problem: BaseException) -> Diagnostic:
             return error(failure.code, failure.summary, _format_paths(detail), hint=failure.hint)
     exception = _find_python_exception(text)
     if exception is not None:
-        detail_text = f"This should not have happened: a task raised {exception}."
+        detail_text = f"A Spark task raised an unexpected exception: {exception}."
         return error(
-            "internal-error", "Internal error", _format_paths(detail_text), hint="Report this as a bug."
+            "internal-error", "Internal error", _format_paths(detail_text), hint="Report this error as a bug."
         )
     return error(
         "spark-failed", "Spark failed", _format_paths(f"Spark failed: {_explain_root_cause(chain)}.")

@@ -92,7 +92,7 @@ def build_result_type_problem(kind: str) -> RuleProblem:
         or _format_type(kind)
     )
     hint = "Write a condition, for example a comparison, that is true for allowed requests."
-    return RuleProblem(f"A rule must be true or false, but the result of this rule is {type_text}.", hint)
+    return RuleProblem(f"A rule must return true or false, but this rule returns {type_text}.", hint)
 
 
 def _compute_offset(source: str, line: int, column: int) -> int | None:
@@ -114,7 +114,7 @@ def _explain_whole_rule(compiler_output: str) -> str:
 def _build_syntax_problem(message: str, offset: int, source: str) -> RuleProblem:
     remaining_text = source[offset:]
     if not remaining_text.strip():
-        return RuleProblem("The rule is incomplete at its end.", offset=offset)
+        return RuleProblem("The rule ends too early.", offset=offset)
     if message.startswith("reserved"):
         word = message.rpartition(" ")[2]
         return RuleProblem(f"'{word}' is a reserved word of CEL.", _suggest_operator(word), offset)
@@ -147,7 +147,7 @@ def _build_quote_problem(remaining_text: str, offset: int) -> RuleProblem:
     quote, closed_match = remaining_text[0], _CLOSED.match(remaining_text)
     if closed_match is None or "\\" not in closed_match[0]:
         return RuleProblem(f"The string that begins here has no closing {quote}.", offset=offset)
-    hint = f"Write r{quote}…{quote} for a string with literal backslashes, such as a regular expression."
+    hint = f"Write r{quote}…{quote} for a string that contains backslashes, such as a regular expression."
     return RuleProblem("The string that begins here has an invalid backslash escape.", hint, offset)
 
 
@@ -167,7 +167,7 @@ def _build_problem(message: str, offset: int | None, source: str, vocabulary: Vo
         return RuleProblem(*_explain_overload(match[1], _split_types(match[2]), source, vocabulary), offset)
     if message.startswith("has() argument"):
         hint = f"Write 'key' in {vocabulary.example_map} to check that a key exists."
-        return RuleProblem("has() takes a field that is written with a dot.", hint, offset)
+        return RuleProblem("has() accepts only a field in dot notation.", hint, offset)
     return RuleProblem(f"{message[:1].upper()}{message[1:].rstrip('.')}.", "", offset)
 
 
@@ -191,7 +191,7 @@ def _build_unknown_name_problem(name: str, offset: int, source: str, vocabulary:
             offset,
         )
     if first_part == "resource":
-        detail = "'resource' cannot be used as a whole, only by its fields."
+        detail = "'resource' cannot be used without a field."
         return RuleProblem(detail, "Use resource.kind, resource.labels or resource.name.", offset)
     suggestion = find_closest(first_part, (*vocabulary.names, *vocabulary.fields))
     if suggestion in vocabulary.fields:
@@ -206,13 +206,13 @@ def _explain_misuse(name: str, is_after_dot: bool, arguments: str) -> tuple[str,
     argument_text = "(x, …)" if name in _LOOPS else "(…)"
     if is_after_dot and name in _LOOPS:
         hint = f"Write .{name}{argument_text}. For a mapping, x is a key."
-        return f"'{name}' takes one variable and a condition or value.", hint
+        return f"'{name}' takes two arguments: a variable, and a condition or value.", hint
     if is_after_dot:
         return f"'{name}' does not accept these arguments.", f"Write .{name}{argument_text} after a string."
     first_argument = re.match(r"\s*([\w.]+)\s*,", arguments)
     receiver_text = "a list or a mapping" if name in _LOOPS else "a string"
     return (
-        f"'{name}' must follow {receiver_text} and a dot.",
+        f"'{name}' must be called on {receiver_text}.",
         f"Write {first_argument[1] if first_argument else '…'}.{name}{argument_text}.",
     )
 
@@ -261,14 +261,18 @@ def _explain_overload(
 def _suggest_conversion(types: set[str], source: str, vocabulary: Vocabulary) -> str:
     side = _SIDE.search(source)
     if side and side[1] in vocabulary.sides and side[2] in vocabulary.fields:
-        return f"Write {side[1]} != null instead of {side[0]}, because a state has all of its fields."
+        return f"Write {side[1]} != null instead of {side[0]}, because a state always has all fields."
     if any(kind.startswith(STATE) for kind in types):
         return f"Compare a state only with null, or use one of its fields: {', '.join(vocabulary.fields)}."
     if types == {"string", "int"}:
         maps = _format_text_maps(vocabulary)
-        return f"Convert the string with int(…), or put the number in quotes, because {maps} are strings."
+        return (
+            "Convert the string with int(…), or put the number in quotes, because the values of "
+            f"{maps} are strings."
+        )
     if types == {"string", "bool"}:
-        return f"Put true and false in quotes, because {_format_text_maps(vocabulary)} are strings."
+        maps = _format_text_maps(vocabulary)
+        return f"Put true and false in quotes, because the values of {maps} are strings."
     if types == {"double", "int"}:
         return "Write whole numbers without a decimal point."
     if "null_type" in types:
@@ -317,13 +321,13 @@ _ERROR_CODE = re.compile(r"^[A-Z_]+: | \[[A-Z_]+\]$")
 _NO_KEY = re.compile(r"Key not found in map : (.+)")
 _NO_VALUE = re.compile(r'No value with name "(\w+)\.\w+"')
 _PLAIN_REASONS = {
-    "Iteration budget exceeded": "it takes too many steps",
+    "Iteration budget exceeded": "the rule takes too many steps",
     "regular expression too large": "a regular expression is too large after its repetitions are expanded",
-    "Too slow": "it took too long for other topics, so it is no longer evaluated",
+    "Too slow": "the rule took too long for other resources, so it is no longer evaluated",
     "cannot convert string to int": "int(…) was called with a string that is not a whole number",
     "cannot convert string to double": "double(…) was called with a string that is not a number",
-    "divide by zero": "it divides by zero",
-    "modulus by zero": "it divides by zero",
+    "divide by zero": "the rule divides by zero",
+    "modulus by zero": "the rule divides by zero",
     "integer overflow": "an integer overflows",
 }
 
@@ -355,12 +359,12 @@ def _explain_reason(text: str, source: str, vocabulary: Vocabulary) -> tuple[str
         pattern_error, _, pattern = text.partition(": ")[2].partition(": ")
         return f"'{pattern}' is not a regular expression ({pattern_error})", ""
     if "null_type" in text and "principal" in source:
-        return "'principal' is null, because no principal is authenticated", "principal != null && …"
+        return "'principal' is null, because the client is not authenticated", "principal != null && …"
     unset_names = [name for name in sorted(vocabulary.nullable) if name in source]
     if "null_type" in text and unset_names:
         return f"'{unset_names[0]}' is null here", f"{unset_names[0]} != null && …"
     if text.startswith("Index error"):
-        return "an index is outside its list", "size(…) > … && …"
+        return "a list index is out of range", "size(…) > … && …"
     plain_reasons = [words for start, words in _PLAIN_REASONS.items() if text.startswith(start)]
     return (plain_reasons[0] if plain_reasons else text), ""
 

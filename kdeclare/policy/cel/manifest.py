@@ -129,7 +129,7 @@ def _check_policy(name: str, body: PolicyBody) -> Iterator[SpecProblem]:
 
 
 def _build_rule_problem(problem: "RuleProblem") -> SpecProblem:
-    diagnostic = error("invalid-rule", "Rule cannot be used", problem.detail, hint=problem.hint)
+    diagnostic = error("invalid-rule", "Invalid rule", problem.detail, hint=problem.hint)
     return SpecProblem(("rule",), diagnostic, problem.offset)
 
 
@@ -162,7 +162,7 @@ def _check_null_states(inputs: RuleInputs, actions: frozenset[PolicyAction]) -> 
     else:
         guard = " || ".join(f"{side} == null" for side in open_sides)
         limit = (
-            f"Limit it with actions: [{', '.join(remaining_actions)}], or write"
+            f"Limit the policy with actions: [{', '.join(remaining_actions)}], or write"
             if remaining_actions
             else "Write"
         )
@@ -171,8 +171,8 @@ def _check_null_states(inputs: RuleInputs, actions: frozenset[PolicyAction]) -> 
         ("rule",),
         error(
             "invalid-rule",
-            "Rule cannot be used",
-            f"The rule reads a state that can be null: {missing}.",
+            "Invalid rule",
+            f"The rule does not handle null: {missing}.",
             hint=hint,
         ),
     )

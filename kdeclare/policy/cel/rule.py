@@ -181,8 +181,12 @@ def compile_rule(source: str, kind: str = TOPIC) -> CelRule:
     if not source.strip():
         raise RuleError(RuleProblem("The rule is empty."))
     if len(source) > MAX_LENGTH:
-        detail = f"The rule has {len(source):,} characters; it may have at most {MAX_LENGTH:,}."
-        raise RuleError(RuleProblem(detail, "Split the rule into several policies, which all apply."))
+        detail = f"The rule has {len(source):,} characters, but the maximum is {MAX_LENGTH:,}."
+        raise RuleError(
+            RuleProblem(
+                detail, "Split the rule into several policies. A request must comply with all of them."
+            )
+        )
     try:
         checked = _make_checker(vocabulary).compile(source)
     except (RuntimeError, TypeError, ValueError) as compile_error:  # TypeError, ValueError: invalid Unicode
@@ -222,7 +226,7 @@ def _check_beyond_types(source: str, vocabulary: Vocabulary) -> Iterator[RulePro
     loop = find_unbounded_loop(source)
     if loop is not None:
         detail = "The loops of this rule could create values that do not fit into memory."
-        yield RuleProblem(detail, "Use the variable of each loop only once in the loop.", loop.offset)
+        yield RuleProblem(detail, "Use each loop variable only once.", loop.offset)
     has_bad_pattern = False
     for _, literal in find_matches(tokenize(source)):
         reason = explain_invalid_pattern(_evaluate_literal(literal.text)) if literal is not None else None
@@ -233,8 +237,10 @@ def _check_beyond_types(source: str, vocabulary: Vocabulary) -> Iterator[RulePro
             yield RuleProblem(detail, hint, literal.offset)
     slow_token = None if has_bad_pattern else find_slow_match(source, _evaluate_literal)
     if slow_token is not None:
-        detail = "The regular expressions of this rule could take too long."
-        hint = "Write shorter expressions, reduce the repetitions {n}, or match outside of loops."
+        detail = "The regular expressions of this rule could take too long to evaluate."
+        hint = (
+            "Shorten the expressions, use smaller repetition counts {n}, or call matches() outside of loops."
+        )
         yield RuleProblem(detail, hint, slow_token.offset)
     yield from check_impossible_texts(source, _evaluate_literal, vocabulary)
 

@@ -151,8 +151,8 @@ def _is_already_reported(desired: DesiredResource, kind: PolicyKind) -> bool:
 def _build_unusable_error(desired: DesiredResource, e: Exception) -> Diagnostic:
     return error(
         "policy-failed",
-        "Policy failed",
-        f"Policy '{desired.id.name}' cannot be used: {format_exception(e)}.",
+        "Policy cannot be loaded",
+        f"Policy '{desired.id.name}' cannot be loaded: {format_exception(e)}.",
         place=desired.source,
         resource=str(desired.id),
         subject=desired.id.name,
@@ -192,13 +192,13 @@ def _check_class_kind(entry: PolicyEntry, policy: AnyPolicy) -> Iterator[SpecPro
     is_resource_policy = ResourcePolicy in find_interfaces(type(policy))
     if is_resource_policy and entry.kind == TOPIC:
         detail = f"'{entry.class_name}' is a ResourcePolicy, which checks kinds other than Topic."
-        hint = "Set 'selector.kind' to the kind, or inherit from TopicActionsPolicy."
-        diagnostic = error("policy-of-another-kind", "Policy for a different kind", detail, hint=hint)
+        hint = "Set 'selector.kind' to the kind to check. To check topics, inherit from TopicActionsPolicy."
+        diagnostic = error("policy-of-another-kind", "Policy class for a different kind", detail, hint=hint)
         yield SpecProblem(("class",), diagnostic)
     if not is_resource_policy and entry.kind != TOPIC:
-        detail = f"'{entry.class_name}' checks topics, but the selector names the kind {entry.kind}."
+        detail = f"'{entry.class_name}' checks topics, but 'selector.kind' is {entry.kind}."
         hint = "Remove 'selector.kind', or use a class that inherits from ResourcePolicy."
-        diagnostic = error("policy-of-another-kind", "Policy for a different kind", detail, hint=hint)
+        diagnostic = error("policy-of-another-kind", "Policy class for a different kind", detail, hint=hint)
         yield SpecProblem(("selector", "kind"), diagnostic)
 
 
@@ -228,7 +228,7 @@ def _build_deprecated_warning(
         "deprecated-policy",
         "Deprecated policy interface",
         f"Policy '{entry.name}': '{entry.class_name}' is a {interface}, which KIP-201 deprecates.",
-        hint="Inherit from TopicActionsPolicy, which gets the same data, and the topic before and after "
+        hint="Inherit from TopicActionsPolicy, which also gets the state of the topic before and after "
         "every change.",
         place=class_position,
         subject=entry.name,
@@ -251,9 +251,9 @@ def _check_conflicts(
         yield error(
             "policy-conflict",
             "Mixed policy interfaces",
-            f"Policy '{policy.name}' cannot be combined with '{other_policy.name}' ({other_policy.place}): "
-            "only one of them has a deprecated interface, and KIP-201 does not allow both kinds together.",
-            hint="Change the deprecated policies to TopicActionsPolicy.",
+            f"Policy '{policy.name}' cannot be combined with '{other_policy.name}' ({other_policy.place}). "
+            "KIP-201 does not allow deprecated and current policy interfaces together.",
+            hint="Rewrite the policies that use a deprecated interface with TopicActionsPolicy.",
             place=policy.place,
             subject=policy.name,
         )

@@ -60,10 +60,12 @@ def explain_ambiguity(module: str) -> str | None:
     if finder is None or top == _OWN_PACKAGE or not _has_module(finder.folder, module.split(".")):
         return None
     if top in sys.stdlib_module_names:
-        return "is Python's own module"
+        return "is a module of Python's standard library"
     loaded = sys.modules.get(top)
     if loaded is not None:
-        return None if _is_from(loaded, finder.folder) else "has already been imported from elsewhere"
+        return (
+            None if _is_from(loaded, finder.folder) else "has already been imported from a different folder"
+        )
     other_spec = finder.elsewhere(top)
     return "is an installed module" if other_spec is not None and other_spec.loader is not None else None
 

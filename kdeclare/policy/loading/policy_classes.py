@@ -140,7 +140,8 @@ def _get_class(module: ModuleType, name: str, interfaces: tuple[type[AnyPolicy],
     if ResourcePolicy in implemented and len(implemented) > 1:
         interface_names = " and ".join(interface.__name__ for interface in implemented)
         raise _build_not_a_policy_error(
-            f"'{module_name}:{name}' is both {interface_names}. Topics and other kinds need separate classes."
+            f"'{module_name}:{name}' is both {interface_names}.",
+            "Use separate classes for topics and for other kinds.",
         )
     if TopicActionsPolicy in implemented and len(implemented) > 1:
         raise _build_interface_conflict(f"{module_name}:{name}", implemented)
@@ -172,7 +173,7 @@ def _attempt(call: Callable[[], _T], failure_text: str, path: SpecPath) -> _T:
 
 def _build_failure(failure_text: str, reason: str, path: SpecPath) -> UnusablePolicy:
     return UnusablePolicy(
-        SpecProblem(path, error("policy-failed", "Policy failed", f"{failure_text}: {reason}."))
+        SpecProblem(path, error("policy-failed", "Policy cannot be loaded", f"{failure_text}: {reason}."))
     )
 
 
@@ -181,7 +182,7 @@ def _build_interface_conflict(class_name: str, implemented: tuple[type[AnyPolicy
     detail = (
         f"'{class_name}' is both a TopicActionsPolicy and a {deprecated_names}, which KIP-201 deprecates."
     )
-    hint = "Inherit from TopicActionsPolicy alone, which covers the requests of the other interface."
+    hint = "Inherit only from TopicActionsPolicy, which receives the same requests."
     return UnusablePolicy(
         SpecProblem(_CLASS_PATH, error("policy-conflict", "Mixed policy interfaces", detail, hint))
     )
@@ -189,8 +190,8 @@ def _build_interface_conflict(class_name: str, implemented: tuple[type[AnyPolicy
 
 def _build_ambiguous_module_error(module: str, conflict: str) -> UnusablePolicy:
     top = module.partition(".")[0]
-    detail = f"'{top}' {conflict}, and the folder of the project file has a module of the same name."
-    hint = "Rename the module next to the project file."
+    detail = f"'{top}' {conflict}, and the folder of the project file has a module with the same name."
+    hint = "Rename the module in the folder of the project file."
     return UnusablePolicy(
         SpecProblem(_CLASS_PATH, error("ambiguous-policy-module", "Ambiguous module name", detail, hint))
     )

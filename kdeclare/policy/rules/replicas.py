@@ -146,6 +146,6 @@ class MinRacks(Rule[MinRacksSettings]):
                 f"{request.topic} would have a replication factor of {factor}, and "
                 f"{format_count(rackless_count, 'broker')} {'has' if rackless_count == 1 else 'have'} "
                 f"no rack, so Kafka may place "
-                f"it on fewer than {format_count(min_racks, 'rack')}. Set 'assignments'."
+                f"its replicas on fewer than {format_count(min_racks, 'rack')}. Set 'assignments'."
             ]
         return []

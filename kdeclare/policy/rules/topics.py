@@ -224,8 +224,8 @@ class PartitionBudget(Rule[PartitionBudgetSettings]):
         total = 0 if budget is None else request.partitions_of({label: team})
         if budget is not None and total > budget:
             raise PolicyViolation(
-                f"The topics labeled {label}={team} would have {format_count(total, 'partition')} "
-                f"with {request.topic}; their budget is {budget:,}."
+                f"Including {request.topic}, topics labeled {label}={team} would have "
+                f"{format_count(total, 'partition')}; their budget is {budget:,}."
             )
 
 
@@ -264,6 +264,6 @@ class NoDeleteWithRecords(Rule[NoSettings]):
         records = request.record_count
         if records > 0:
             raise PolicyViolation(
-                f"{request.topic} would be deleted and has up to {format_count(records, 'record')}; "
+                f"{request.topic} would be deleted, but has up to {format_count(records, 'record')}; "
                 "only topics without records may be deleted."
             )

@@ -46,7 +46,7 @@ def check_case_policies(cases: Iterable[Case], policies: Iterable[ConfiguredPoli
         error(
             "unknown-policy",
             "No such policy",
-            f"The case '{case.name}' names the policy '{case.policy}', which the project does not have.",
+            f"Test case '{case.name}' refers to policy '{case.policy}', which does not exist in the project.",
             hint=format_suggestion(case.policy, policy_names)
             or (
                 f"Use one of {', '.join(policy_names)}." if policy_names else "Add the policy to the project."
@@ -134,7 +134,7 @@ def _explain_evaluation(case: Case, verdicts: Iterable[Verdict]) -> tuple[str, .
         return ()
     if policy_names:
         verb = "applies" if len(policy_names) == 1 else "apply"
-        return (f"{', '.join(policy_names)} {verb} to this case",)
+        return (f"{', '.join(policy_names)} {verb} to this case, although 'asked' is false",)
     if case.policy is None:
         return ("no policy applies to this case",)
     return (f"policy {case.policy} does not apply to this case, because of the policy's actions or selector",)

@@ -155,19 +155,25 @@ def find_contradictions(case: CaseSpec, merged: RequestSpec) -> Iterator[tuple[S
     yield from _check_kind(case.request, merged)
     for name in _find_absent_fields(merged.action):
         if getattr(case.request, name):
-            yield ("request", name), f"{merged.action} does not take '{name}': {_ABSENCE_REASONS[name]}."
+            yield (
+                ("request", name),
+                f"A {merged.action} request cannot have '{name}': {_ABSENCE_REASONS[name]}.",
+            )
     if merged.action == Action.CREATE and merged.changed == []:
         yield (
             ("request",),
-            "'changed' is empty, but creating a resource sets fields: list them, or remove 'changed'.",
+            "'changed' is empty, but a CREATE request sets fields. List these fields, or remove 'changed'.",
         )
     for name, state in (("pre", merged.pre), ("post", merged.post)):
         for text in _check_state(state) if state else ():
             yield ("request", name), text
     if case.message is not None and case.expect == "allow":
-        yield ("message",), "A policy that allows has no message; remove 'message', or expect warn or deny."
+        yield (
+            ("message",),
+            "A policy that allows a request has no message. Remove 'message' or 'expect: allow'.",
+        )
     if case.asked is False and case.expect != "allow":
-        yield ("asked",), f"If no policy is evaluated, the result cannot be {case.expect}; expect allow."
+        yield ("asked",), f"If no policy is evaluated, the result cannot be {case.expect}. Expect allow."
 
 
 def _find_absent_fields(action: str | None) -> tuple[str, ...]:
@@ -190,7 +196,7 @@ def _check_kind(stated: RequestSpec, merged: RequestSpec) -> Iterator[tuple[Spec
         if name in stated.model_fields_set:
             instead = _REPLACEMENT_FIELDS.get(name)
             hint = f" Use '{instead}'." if instead else ""
-            yield ("request", name), f"A request for kind {merged.kind} does not take '{name}'.{hint}"
+            yield ("request", name), f"A request for kind {merged.kind} cannot have '{name}'.{hint}"
     if merged.kind == TOPIC:
         return
     for number, text in enumerate(merged.changed or ()):

@@ -110,7 +110,11 @@ def _compose_documents(file: str, diagnostics: list[Diagnostic]) -> Iterator[Nod
     documents = [root for root in compose(file, data, diagnostics) if not _is_empty(root)]
     if not documents and len(diagnostics) == diagnostic_count:
         empty_file_error = error(
-            "no-cases", "No cases to run", "The file is empty.", hint=_HINT, place=SourcePosition(file, 1, 1)
+            "no-cases",
+            "No test cases found",
+            "The file is empty.",
+            hint=_HINT,
+            place=SourcePosition(file, 1, 1),
         )
         diagnostics.append(empty_file_error)
     yield from documents
@@ -148,13 +152,13 @@ def _build_cases(
 def _check_case(case: CaseSpec, merged: RequestSpec) -> Iterator[SpecProblem]:
     for name in ("action", "topic" if merged.kind == TOPIC else "name"):
         if getattr(merged, name) is None:
-            detail = f"'request' of the case '{case.name}' needs a field '{name}'."
+            detail = f"'request' of test case '{case.name}' needs a field '{name}'."
             hint = f"Add '{name}' to the request or to 'spec.defaults'."
             missing_field_error = error("missing-field", "Missing field", detail, hint=hint, subject=name)
             yield SpecProblem(("request",), missing_field_error)
     for path, text in find_contradictions(case, merged):
-        detail = f"Case '{case.name}': {text}"
-        yield SpecProblem(path, error("contradictory-case", "Contradictory case", detail))
+        detail = f"Test case '{case.name}': {text}"
+        yield SpecProblem(path, error("contradictory-case", "Contradictory test case", detail))
 
 
 def _build_request(spec: RequestSpec) -> CaseRequest | PlainRequest:
@@ -208,7 +212,7 @@ def _is_empty(root: Node) -> bool:
 
 
 def _build_no_cases_error(detail: str, place: SourcePosition | None) -> Diagnostic:
-    return error("no-cases", "No cases to run", detail, hint=_HINT, place=place)
+    return error("no-cases", "No test cases found", detail, hint=_HINT, place=place)
 
 
 def _build_not_a_test_error(kind: str, root: Node) -> Diagnostic:

@@ -76,7 +76,7 @@ def _render_undetermined(audit: Audit, max_length: int) -> str:
     noticed_clusters = [cluster for cluster in audit.summary.clusters if cluster.notice is not None]
     if not noticed_clusters:
         return ""
-    title = "### Could not be determined\n\n"
+    title = "### Policies that could not be evaluated\n\n"
     lines = (_render_cluster_note(cluster, cluster.notice) for cluster in noticed_clusters)
     return _render_fitting_lines(title, lines, len(noticed_clusters), "cluster", max_length)
 

@@ -82,7 +82,7 @@ def _render_undetermined(summary: AuditSummary, style: Style) -> Iterator[str]:
     ]
     if not noticed_clusters:
         return
-    yield style.bold("Could not be determined:")
+    yield style.bold("Policies that could not be evaluated:")
     yield from _render_cluster_notes(noticed_clusters, style)
 
 

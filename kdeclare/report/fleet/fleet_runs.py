@@ -56,7 +56,7 @@ def render_fleet_apply_text(run: FleetApply, style: Style = PLAIN) -> str:
         lines += [
             "",
             f"{style.cyan('next:')} Plan the unsuccessful clusters again. "
-            f"Run the same command again to continue with the other clusters.",
+            f"To continue with the other clusters, run the same command again.",
         ]
     return "".join(f"{line}\n" for line in lines)
 

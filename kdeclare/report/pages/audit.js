@@ -140,7 +140,7 @@ function start() {
   facts();
   tiles();
   said("unread", "error", (clusters) => `${clusters} not read, or only partially`);
-  said("untold", "notice", (clusters) => `Could not be determined for ${clusters}`);
+  said("untold", "notice", (clusters) => `Policies that could not be evaluated for ${clusters}`);
   teams();
   choices("cluster", "All clusters", (name) => name);
   choices("team", "All teams", (name) => name || NO_TEAM);

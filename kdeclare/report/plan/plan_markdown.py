@@ -187,7 +187,7 @@ def format_omitted_details(count: int) -> str:
     """Return the note about ``count`` changes whose values do not fit into the comment."""
     return (
         f"… and the values of {format_count(count, 'more change')} (omitted). "
-        f"The text output of the plan shows them."
+        f"The text output of the plan shows these values."
     )
 
 

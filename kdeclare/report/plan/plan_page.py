@@ -237,7 +237,7 @@ def list_run_notes(detail: RunDetail) -> list[PageNote]:
     ]
 
 
-_UNMANAGED_TITLE = "set but neither declared nor owned (left unchanged)"
+_UNMANAGED_TITLE = "set, but neither declared nor owned (left unchanged)"
 _STATUSES_BY_SEVERITY = (
     Status.FAILED,
     Status.DENIED,

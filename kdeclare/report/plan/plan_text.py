@@ -46,7 +46,7 @@ _REASON_TEXTS = {
     (Action.UPDATE, Reason.DECLARED): "not managed before",
     (Action.UPDATE, Reason.CHANGED): "manifest changed",
     (Action.UPDATE, Reason.ADOPT): "adopt: exists, not owned yet",
-    (Action.UPDATE, Reason.RECREATED): "recreated: not the same {noun} that was applied before",
+    (Action.UPDATE, Reason.RECREATED): "recreated: a different {noun} than the one applied before",
     (Action.UPDATE, Reason.DRIFTED): "changed outside kdeclare",
     (Action.UPDATE, Reason.MISSING): "partly missing from the cluster",
     (Action.UPDATE, Reason.ORPHANED): "no longer declared",
@@ -321,7 +321,7 @@ def _render_unmanaged(plan: Plan, style: Style) -> str:
     ]
     if len(unmanaged_keys) > _MAX_UNMANAGED:
         lines.append(f"… and on {format_count(len(unmanaged_keys) - _MAX_UNMANAGED, 'more resource')}")
-    title = "Set on declared resources but neither declared nor owned (left unchanged):"
+    title = "Unmanaged keys of declared resources (neither declared nor owned, left unchanged):"
     return _render_block(style.dim(title), (style.dim(line) for line in lines))
 
 

@@ -47,7 +47,9 @@ class OperationResultDocument:
     verb: str
     resource: str
     status: Status
-    error: Annotated[str | None, Field(description="The error's name in the system, or a diagnostic's code.")]
+    error: Annotated[
+        str | None, Field(description="The name of the system's error, or the code of the diagnostic.")
+    ]
     message: str
     cause: str | None
 
@@ -60,7 +62,7 @@ class RunDocument:
     run_id: Annotated[str | None, Field(description="null if there was nothing to run.")]
     outcome: Annotated[str, OneOf("done", "denied", "partial", "error", "interrupted")]
     headline: str
-    exit_code: Annotated[int, Field(description="The same as the exit status of the process.")]
+    exit_code: Annotated[int, Field(description="The exit code of the command.")]
     interrupted: bool
     project: str
     env: str
@@ -74,7 +76,7 @@ class RunDocument:
     operations: tuple[OperationResultDocument, ...]
     verdicts: Annotated[
         tuple[SerializedVerdict, ...],
-        Field(description="The verdicts of the plan, and the refusals by the systems' own policies."),
+        Field(description="The verdicts of the plan, and denials by policies that the systems enforce."),
     ]
     diagnostics: Diagnostics
 
@@ -157,7 +159,7 @@ class StatusDocument:
     moves: tuple[Annotated[Mapping[str, JsonValue], PlainSerializer(dict, return_type=MoveDocument)], ...]
     work: Annotated[
         tuple[WorkInProgress, ...],
-        Field(description="Work in systems for which this document has no separate fields."),
+        Field(description="Work in progress that the other fields do not describe."),
     ]
     progress: MoveProgress | None
     throttles: int

@@ -77,9 +77,13 @@ def render_outcomes(outcomes: Sequence[OperationOutcome], style: Style = PLAIN) 
     sections: tuple[tuple[Status, str, str], ...] = (
         (Status.FAILED, style.red("Failed:"), style.red("✗")),
         (Status.DENIED, style.red("Denied by a broker policy:"), style.red("✗")),
-        (Status.STALE, style.yellow("Changed by someone else since the plan, left unchanged:"), "!"),
+        (
+            Status.STALE,
+            style.yellow("Not applied, because another client has made changes since planning:"),
+            "!",
+        ),
         (Status.SKIPPED, style.yellow("Skipped because a dependency did not succeed:"), "-"),
-        (Status.UNKNOWN, style.yellow("Started, outcome not known yet:"), "?"),
+        (Status.UNKNOWN, style.yellow("Started, outcome unknown:"), "?"),
         (Status.INTERRUPTED, style.yellow("Not started:"), "-"),
         (Status.STARTED, style.cyan("Still in progress in the cluster:"), style.cyan("↻")),
     )
@@ -152,14 +156,15 @@ def _render_next_steps(run: ApplyResult, outcome: Outcome, style: Style) -> str:
         lines.append(f"Denied changes{dependents_note} were not made. {_explain_remaining(run)}")
     elif outcome.exit_code is ExitCode.INTERRUPTED or Status.UNKNOWN in statuses:
         lines.append(
-            "Run 'kdeclare plan' or 'kdeclare apply'. Either recovers the operations that were in progress."
+            "Run 'kdeclare plan' or 'kdeclare apply' to recover the operations that were in progress."
         )
     elif outcome.exit_code is ExitCode.PARTIAL and run.plan.undoes and _can_retry_rollback(run):
         lines.append(
-            f"Run 'kdeclare rollback {sanitize_for_terminal(run.plan.undoes)}' to roll back the rest."
+            f"Run 'kdeclare rollback {sanitize_for_terminal(run.plan.undoes)}' "
+            "to roll back the remaining changes."
         )
     elif outcome.exit_code is ExitCode.PARTIAL and not run.plan.undoes:
-        lines.append("Run 'kdeclare plan' to see the remaining changes, 'kdeclare apply' to make them.")
+        lines.append("Run 'kdeclare plan' to see the remaining changes, and 'kdeclare apply' to make them.")
     if Status.STARTED in statuses:
         lines.append("Run 'kdeclare status --watch' to follow the progress.")
     has_problems = outcome.exit_code is not ExitCode.OK and not run.plan.undoes

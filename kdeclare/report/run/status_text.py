@@ -61,7 +61,9 @@ def _render_unfinished_run(run: UnfinishedRun, style: Style) -> str:
         )
     if len(run.unknown) > _MAX_LINES:
         lines.append(style.dim(f"  … and {len(run.unknown) - _MAX_LINES:,} more"))
-    lines.append(f"  {style.cyan('next:')} Run 'kdeclare apply' to recover the run and apply what is left.")
+    lines.append(
+        f"  {style.cyan('next:')} Run 'kdeclare apply' to recover the run and apply the remaining changes."
+    )
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -27,7 +27,7 @@ class CountsDocument:
     done: int
     started: int
     failed: int
-    denied: Annotated[int, Field(description="Refused by a policy of the system.")]
+    denied: Annotated[int, Field(description="Denied by a policy that the system enforces.")]
     skipped: int
     stale: int
     unknown: int

@@ -153,19 +153,19 @@ def test_fleet_commands_reject_invalid_fleet_file(
             write_record('{"format_version": "7.0"}'),
             "--snapshot snapshots",
             [
-                f"{RECORD} has format version 7.0, but this version of kdeclare reads 1.0.",
+                f"{RECORD} has format version 7.0, but this kdeclare reads only 1.0.",
                 "Take a new snapshot",
             ],
         ),
         (
             write_record("{"),
             "--snapshot snapshots",
-            [f"{RECORD} does not have the format that 'kdeclare fleet snapshot' writes."],
+            [f"{RECORD} was not written by 'kdeclare fleet snapshot', or is damaged."],
         ),
         (
             write_record('{"format_version": "1.0", "snapshot_id": "1"}'),
             "--snapshot snapshots",
-            [f"{RECORD} does not have the format that 'kdeclare fleet snapshot' writes."],
+            [f"{RECORD} was not written by 'kdeclare fleet snapshot', or is damaged."],
         ),
         (
             lambda folder: write_file(folder / "snapshots", "a file"),

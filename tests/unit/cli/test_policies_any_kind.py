@@ -201,7 +201,7 @@ def test_policy_test_derives_changed_from_states(kdeclare: CommandLine) -> None:
 @pytest.mark.parametrize(
     ("request_", "at", "said"),
     [
-        ("{kind: Kettle, action: CREATE, name: k, topic: t}", "t}", "does not take 'topic'. Use 'name'."),
+        ("{kind: Kettle, action: CREATE, name: k, topic: t}", "t}", "cannot have 'topic'. Use 'name'."),
         ("{kind: Kettel, action: CREATE, name: k}", "Kettel", "Did you mean 'Kettle'?"),
         ("{kind: Kettle, action: CREATE}", "{kind", "needs a field 'name'"),
         ("{kind: Kettle, action: CREATE, name: k, after: {heta: 1}}", "1}", "Did you mean 'heat'?"),
@@ -211,7 +211,7 @@ def test_policy_test_derives_changed_from_states(kdeclare: CommandLine) -> None:
             "Kettle has no field 'partitions' that can change",
         ),
         ("{kind: Kettle, action: DELETE, name: k, after: {}}", "after", ""),
-        ("{action: CREATE, topic: k, name: k}", "k}", "does not take 'name'. Use 'topic'."),
+        ("{action: CREATE, topic: k, name: k}", "k}", "cannot have 'name'. Use 'topic'."),
     ],
 )
 def test_policy_test_reports_invalid_case_with_position(
@@ -309,7 +309,7 @@ def test_policy_class_evaluates_foreign_kind(kdeclare: CommandLine, kitchen: Kit
         ({}, "'cool_kettles:Cool' is a ResourcePolicy, which checks kinds other than Topic."),
         (
             {"class": "kdeclare.policy.rules:NoDelete", "selector": {"kind": "Kettle"}},
-            "'kdeclare.policy.rules:NoDelete' checks topics, but the selector names the kind Kettle.",
+            "'kdeclare.policy.rules:NoDelete' checks topics, but 'selector.kind' is Kettle.",
         ),
         ({"selector": {"kind": "Kettel"}}, "Did you mean 'Kettle'?"),
         ({"selector": {"kind": "Teapot"}}, "Policies cannot check resources of kind Teapot"),
@@ -350,11 +350,11 @@ def test_deprecated_policies_mix_only_with_rules_for_other_kinds(kdeclare: Comma
         (
             "after.heat == 'hot'",
             "'==' does not accept a whole number and a string.",
-            "because extras and labels are strings",
+            "because the values of extras and labels are strings",
         ),
         (
             "resource == null",
-            "'resource' cannot be used as a whole",
+            "'resource' cannot be used without a field",
             "Use resource.kind, resource.labels or resource.name.",
         ),
         (

@@ -111,7 +111,12 @@ UNUSABLE = {
     ),
     "kafkas-own": BrokenPolicy(
         1,
-        (AT_CLASS, "'kafka' ", "a module of the same name", "Rename the module next to the project file."),
+        (
+            AT_CLASS,
+            "'kafka' ",
+            "a module with the same name",
+            "Rename the module in the folder of the project file.",
+        ),
         "kafka:Mine",
         files={"kafka.py": "x = 1\n"},
     ),
@@ -144,7 +149,7 @@ UNUSABLE = {
         rule="post.partitons == 3",
     ),
     "rule-no-verdict": BrokenPolicy(
-        1, ("manifests/rule.yaml:5:9", "A rule must be true or false"), rule="topic + 'x'"
+        1, ("manifests/rule.yaml:5:9", "A rule must return true or false"), rule="topic + 'x'"
     ),
 }
 
@@ -159,7 +164,7 @@ FAILING = {
         (AT_NAME, "SystemExit: 0 (mine.py:12)"),
         files=write_module(validate="raise SystemExit(0)"),
     ),
-    "rule-endless": BrokenPolicy(3, (AT_RULE, "it takes too many steps"), rule=ENDLESS),
+    "rule-endless": BrokenPolicy(3, (AT_RULE, "the rule takes too many steps"), rule=ENDLESS),
     "rule-fails": BrokenPolicy(
         3,
         (AT_RULE, "'team' is not in labels", "'team' in labels && …"),

@@ -254,7 +254,7 @@ def test_policy_test_reports_failed_cases(kdeclare: CommandLine) -> None:
     lines = ran.out.splitlines()
     assert lines[0].startswith("cases.yaml:")
     assert lines[0].endswith("failed narrow: expected deny, got allow")
-    assert lines[1].endswith("failed a team: expected allow, could not be decided")
+    assert lines[1].endswith("failed a team: expected allow, got no verdict")
     assert lines[2] == "  policy budget reads 'partitionsOf: {team=blue: …}', which the case does not set"
     assert lines[-1] == "3 cases: 1 passed, 2 failed."
     assert ran.err == ""
@@ -279,7 +279,7 @@ def test_policy_test_returns_same_message_as_plan(kdeclare: CommandLine) -> None
         (make_creation("it", "deny", policy="bound"), "Did you mean 'bounds'?"),
         (make_creation("it", "maybe"), "'spec.cases[0].expect' takes allow, deny or warn"),
         ({"name": "it"}, "'spec.cases[0]' needs a field 'request'."),
-        (make_creation("it", "allow", message="no!"), "A policy that allows has no message"),
+        (make_creation("it", "allow", message="no!"), "A policy that allows a request has no message"),
     ],
 )
 def test_policy_test_reports_invalid_cases(kdeclare: CommandLine, case: Mapping[str, Any], said: str) -> None:

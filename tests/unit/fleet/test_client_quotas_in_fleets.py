@@ -104,7 +104,7 @@ def test_audit_reports_never_applied_quota_as_pending() -> None:
     made.set(APP, producer_byte_rate=7)
     (row,) = audit_cluster(made)
     assert (row["finding"], row["path"]) == ("pending", "limits.producer_byte_rate")
-    assert "was never applied by this project" in row["message"]
+    assert "has never been applied by this project" in row["message"]
 
 
 def test_audit_reports_manifest_with_changed_entity() -> None:
@@ -155,7 +155,7 @@ def test_audit_of_older_snapshot_reports_quotas_as_unreadable() -> None:
         ("app", "unreachable"),
         ("old", "unreachable"),
     }
-    assert all("the snapshot was taken before" in row["message"] for row in found)
+    assert all("the snapshot was taken by an older kdeclare" in row["message"] for row in found)
     whole = ClusterTables("eu-1", None, live[0]["body"], declared[1:], live[1:])
     assert {str(id_) for id_, _, _ in find_in_cluster(whole, None).found} == {"Topic/orders"}
 

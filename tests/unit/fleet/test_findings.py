@@ -277,7 +277,7 @@ def test_pending_message_states_required_adoption(kind: str, name: str, live: Ro
     if kind == "BrokerConfig":
         assert told.pop("configs.log.cleaner.threads") == "Declared, but not applied yet."
     (message,) = told.values()
-    assert message.startswith("Exists, but was never applied by this project")
+    assert message.startswith("Exists, but has never been applied by this project")
     assert ("--adopt" in message) is not adopt
 
 
@@ -316,7 +316,7 @@ def test_blocked_finding_names_owner_and_required_change(labels: dict[str, str],
     )
     assert (
         "contain broker ids that are not registered in the cluster: [9]. "
-        f"{owner} cannot be applied as it is: use the ids of registered brokers" in unknown.message
+        f"{owner} cannot be applied without changes: use the ids of registered brokers" in unknown.message
     )
 
 
@@ -550,7 +550,7 @@ def test_audit_rejects_duplicate_rows(side: str) -> None:
     with pytest.raises(KdeclareError) as problem:
         list(audit_rows(declared, live))
     (wrong,) = problem.value.diagnostics
-    assert (wrong.code, f"in the {side} table" in wrong.detail) == ("duplicate-resource", True)
+    assert (wrong.code, f"The {side} table contains" in wrong.detail) == ("duplicate-resource", True)
 
 
 @pytest.mark.parametrize("retention", ["1", "5"])

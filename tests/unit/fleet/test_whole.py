@@ -197,11 +197,15 @@ def test_verdicts_become_findings_and_open_policies_notices() -> None:
     )
     assert told == ClusterFindings(
         [
-            (ResourceId("Topic", "mine"), A, _make_policy_finding("b", "Policy 'b' denies this: too tall")),
             (
                 ResourceId("Topic", "mine"),
                 A,
-                _make_policy_finding("c", "Policy 'c' warns about this: too small"),
+                _make_policy_finding("b", "Policy 'b' denies this resource: too tall"),
+            ),
+            (
+                ResourceId("Topic", "mine"),
+                A,
+                _make_policy_finding("c", "Policy 'c' warns about this resource: too small"),
             ),
         ],
         (
@@ -225,7 +229,7 @@ def test_impossible_declaration_affects_its_resource_only() -> None:
         "The manifest of team a (m/a.yaml:4:18) must be changed: declare at least 2 partitions, or create "
         "another topic and copy the records to that topic."
     )
-    assert messages["Topic/more"].startswith("Exists, but was never applied by this project")
+    assert messages["Topic/more"].startswith("Exists, but has never been applied by this project")
 
 
 def _make_policy_finding(name: str, message: str) -> Finding:

@@ -140,7 +140,7 @@ CASE = "spec:\n  cases:\n    - name: it\n      expect: deny\n      request:\n   
                 (
                     "9:9",
                     "missing-field",
-                    "'request' of the case 'it' needs a field 'topic'. "
+                    "'request' of test case 'it' needs a field 'topic'. "
                     "Add 'topic' to the request or to 'spec.defaults'.",
                 )
             ],
@@ -201,9 +201,9 @@ def test_load_cases_reports_mistakes_with_position(
         (
             "pre: {partitions: 1}",
             "11:14",
-            "CREATE does not take 'pre': the topic does not exist before the request.",
+            "A CREATE request cannot have 'pre': the topic does not exist before the request.",
         ),
-        ("records: 3", "11:18", "CREATE does not take 'records': a new topic has no records."),
+        ("records: 3", "11:18", "A CREATE request cannot have 'records': a new topic has no records."),
         (
             "post: {partitions: 2, assignments: {0: [1], 2: [1]}}",
             "11:15",
@@ -231,7 +231,7 @@ def test_load_cases_reports_contradictory_fields(tmp_path: Path, more: str, plac
 def test_deletion_case_with_post_state_is_rejected(tmp_path: Path) -> None:
     spec = f"{CASE}        topic: t\n        post: {{partitions: 1}}\n".replace("CREATE", "DELETE")
     [(_, _, text)] = load_problems(tmp_path, spec)
-    assert "DELETE does not take 'post': the topic does not exist after the request." in text
+    assert "A DELETE request cannot have 'post': the topic does not exist after the request." in text
 
 
 @pytest.mark.parametrize(
@@ -240,13 +240,13 @@ def test_deletion_case_with_post_state_is_rejected(tmp_path: Path) -> None:
         (
             "DELETE",
             "changed: [partitions]",
-            "DELETE does not take 'changed': a deletion changes no fields.",
+            "A DELETE request cannot have 'changed': a deletion changes no fields.",
         ),
-        ("CREATE", "changed: []", "creating a resource sets fields"),
+        ("CREATE", "changed: []", "a CREATE request sets fields"),
         (
             "CREATE",
             "labelsBefore: {a: b}",
-            "CREATE does not take 'labelsBefore': the topic does not exist before the request.",
+            "A CREATE request cannot have 'labelsBefore': the topic does not exist before the request.",
         ),
     ],
 )
@@ -285,7 +285,7 @@ def test_case_that_expects_allow_rejects_message(tmp_path: Path) -> None:
     spec = f"{CASE}        topic: t\n      message: never\n".replace("deny", "allow")
     [(where, code, text)] = load_problems(tmp_path, spec)
     assert (where, code) == ("11:16", "contradictory-case")
-    assert "A policy that allows has no message" in text
+    assert "A policy that allows a request has no message" in text
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def test_compile_rule_rejects_deep_nesting(rule: str) -> None:
 def test_compile_rule_limits_rule_length() -> None:
     compile_rule("topic == '" + "x" * (MAX_LENGTH - 11) + "'")
     found = find_problem("topic == '" + "x" * (MAX_LENGTH - 10) + "'")
-    assert found.detail == "The rule has 4,097 characters; it may have at most 4,096."
+    assert found.detail == "The rule has 4,097 characters, but the maximum is 4,096."
     assert "several policies" in found.hint
 
 
@@ -116,7 +116,7 @@ def test_compile_rule_limits_rule_length() -> None:
         (r"topic == 'a\'", "'a", "no closing '", ""),
         ("topic == ‘a’", "‘", "not a CEL quotation mark", "Write ' or \"."),
         ("if (true) false", "if", "reserved word", "Write condition ? value : other_value."),
-        ("post.partitions >", "", "is incomplete at its end", ""),
+        ("post.partitions >", "", "ends too early", ""),
         ("${var.x} > 3", "$", "'$' is not expected", ""),
         (
             "post.partitions >= '3'",
@@ -128,7 +128,7 @@ def test_compile_rule_limits_rule_length() -> None:
             "post.configs['a'] > 3",
             ">",
             "'>' does not accept a string and a whole number.",
-            "because configs and labels are strings",
+            "because the values of configs and labels are strings",
         ),
         ("labels.keyed == true", "==", "a string and true or false", "Put true and false in quotes"),
         ("post.partitions == 1.0", "==", "a decimal number", "Write whole numbers without a decimal point."),
@@ -140,7 +140,7 @@ def test_compile_rule_limits_rule_length() -> None:
         ),
         ("pre == post", "==", "a state", "Compare a state only with null"),
         ("has(post.partitions) && true", "&&", "'&&' does not accept", "Write post != null instead of has("),
-        ("has(post.configs['x'])", "['x']", "has() takes a field", "'key' in post.configs"),
+        ("has(post.configs['x'])", "['x']", "has() accepts only a field", "'key' in post.configs"),
         (
             "post.configs.retention.ms == '3'",
             "ms",
@@ -149,10 +149,15 @@ def test_compile_rule_limits_rule_length() -> None:
         ),
         ("!topic", "!", "'!' does not accept a string.", ""),
         ("true ? 1 : 'a'", "?", "before '?'", ""),
-        ("exists(labels, x, x == 'a')", "exists", "'exists' must follow a list", "labels.exists(x, …)"),
-        ("[1, 2].all(i, v, v > i)", "all", "'all' takes one variable and a condition", "(x, …)"),
-        ("labels.exists('a')", "exists", "'exists' takes one variable and", "(x, …)"),
-        ("startsWith(topic, 'a')", "startsWith", "'startsWith' must follow", "topic.startsWith(…)"),
+        ("exists(labels, x, x == 'a')", "exists", "'exists' must be called on a list", "labels.exists(x, …)"),
+        ("[1, 2].all(i, v, v > i)", "all", "'all' takes two arguments: a variable", "(x, …)"),
+        ("labels.exists('a')", "exists", "'exists' takes two arguments", "(x, …)"),
+        (
+            "startsWith(topic, 'a')",
+            "startsWith",
+            "'startsWith' must be called on a string",
+            "topic.startsWith(…)",
+        ),
         ("topic.contains(1)", "(1)", "'contains' does not accept", ""),
         ("post.configs[?'x'] == '1'", "[?", "is not supported", "'key' in post.configs"),
         ("post?.partitions > 1", "?.", "is not supported", "'key' in post.configs"),
@@ -190,9 +195,7 @@ def test_compile_rule_reports_all_mistakes() -> None:
     ],
 )
 def test_compile_rule_requires_boolean_result(rule: str, kind: str) -> None:
-    assert (
-        find_problem(rule).detail == f"A rule must be true or false, but the result of this rule is {kind}."
-    )
+    assert find_problem(rule).detail == f"A rule must return true or false, but this rule returns {kind}."
 
 
 @pytest.mark.parametrize("rule", ["", "  \n "])
@@ -220,7 +223,7 @@ LONG = "[" + ",".join(["1"] * 99) + "]"
 )
 def test_compile_rule_rejects_expensive_regular_expressions(rule: str, at: str) -> None:
     found = find_problem(rule)
-    assert found.detail == "The regular expressions of this rule could take too long."
+    assert found.detail == "The regular expressions of this rule could take too long to evaluate."
     assert found.offset is not None
     assert rule[found.offset :].startswith(at)
 

@@ -146,7 +146,7 @@ def test_module_name_found_elsewhere_is_ambiguous(
     stranger = importlib.import_module("naming") if loaded else None
     write_file(tmp_path, f"shop/{file}", POLICY)
     code, detail, hint = find_import_problem(tmp_path / "shop", "naming:Naming")
-    assert (code, hint) == ("ambiguous-policy-module", "Rename the module next to the project file.")
+    assert (code, hint) == ("ambiguous-policy-module", "Rename the module in the folder of the project file.")
     assert detail.startswith("'naming' ")
     assert sys.modules.get("naming") is stranger
 
@@ -154,7 +154,7 @@ def test_module_name_found_elsewhere_is_ambiguous(
 @pytest.mark.parametrize(
     ("file", "class_name", "what"),
     [
-        ("json.py", "json:A", "'json' is Python's own module"),
+        ("json.py", "json:A", "'json' is a module of Python's standard library"),
         ("kafka/naming.py", "kafka.naming:A", "'kafka' "),
         ("yaml.py", "yaml:A", "'yaml' "),
     ],

@@ -139,7 +139,7 @@ class UnbuildablePolicyKind(PolicyKind):
 def test_load_policies_reports_manifest_that_cannot_be_configured(tmp_path: Path) -> None:
     policies, (found,) = load_policies(Project(), (make_manifest("a"),), UnbuildablePolicyKind())
     assert (policies, found.code, found.place) == ((), "policy-failed", SourcePosition("rules.yaml", 4, 7))
-    assert found.detail.startswith("Policy 'a' cannot be used: ValueError: odd")
+    assert found.detail.startswith("Policy 'a' cannot be loaded: ValueError: odd")
 
 
 def test_class_that_claims_to_be_ready_made_is_not_bounded(tmp_path: Path) -> None:

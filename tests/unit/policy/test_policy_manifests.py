@@ -88,22 +88,22 @@ def test_rule_resolves_references() -> None:
             12,
             "'post' has no field 'partition'.",
         ),
-        ("  rule: |-\n\n      true &&\n    # no comment\n", 3, 14, "The rule is incomplete at its end"),
+        ("  rule: |-\n\n      true &&\n    # no comment\n", 3, 14, "The rule ends too early"),
         (
             "  rule: |\n    true ||\n    // a comment\n    labels.x > 3\n",
             4,
             14,
             "'>' does not accept a string and",
         ),
-        ("  rule: post.partitions >   # more", 1, 26, "The rule is incomplete at its end"),
-        ("  rule: |\n    post.partitions >\n\n", 2, 22, "The rule is incomplete at its end"),
+        ("  rule: post.partitions >   # more", 1, 26, "The rule ends too early"),
+        ("  rule: |\n    post.partitions >\n\n", 2, 22, "The rule ends too early"),
         ("  rule: >\n    true &&\n    foo\n", 1, 9, "The name 'foo' is not defined."),
         ("  rule: topic.matches('(')", 1, 23, "This is not a valid regular expression: missing ) in '('."),
         (
             "  rule: post.partitions",
             1,
             9,
-            "A rule must be true or false, but the result of this rule is a whole number.",
+            "A rule must return true or false, but this rule returns a whole number.",
         ),
         ("  rule: true", 1, 9, "'spec.rule' takes a string, not true."),
         ('  rule: ""', 1, 9, "'spec.rule' needs at least one character."),
@@ -144,21 +144,33 @@ def test_policy_name_broker_is_reserved() -> None:
 @pytest.mark.parametrize(
     ("actions", "rule", "hint"),
     [
-        ("", "post.partitions > 1", "Limit it with actions: [CREATE, MODIFY], or write post == null || …."),
-        ("", "pre.partitions > 1", "Limit it with actions: [MODIFY, DELETE], or write pre == null || …."),
+        (
+            "",
+            "post.partitions > 1",
+            "Limit the policy with actions: [CREATE, MODIFY], or write post == null || ….",
+        ),
+        (
+            "",
+            "pre.partitions > 1",
+            "Limit the policy with actions: [MODIFY, DELETE], or write pre == null || ….",
+        ),
         (
             "",
             "post.partitions > pre.partitions",
-            "Limit it with actions: [MODIFY], or write pre == null || post == null || ….",
+            "Limit the policy with actions: [MODIFY], or write pre == null || post == null || ….",
         ),
         (
             "",
             "pre == null || post.partitions > pre.partitions",
-            "Limit it with actions: [CREATE, MODIFY], or",
+            "Limit the policy with actions: [CREATE, MODIFY], or",
         ),
         ("[DELETE]", "post.partitions > 1", "Write 'pre', which is the topic before the change."),
         ("[CREATE]", "pre.partitions > 1", "Write 'post', which is the topic after the change."),
-        ("[CREATE, DELETE]", "topic == 'a' || 'x' in post.configs", "Limit it with actions: [CREATE], or"),
+        (
+            "[CREATE, DELETE]",
+            "topic == 'a' || 'x' in post.configs",
+            "Limit the policy with actions: [CREATE], or",
+        ),
     ],
 )
 def test_rule_with_state_missing_for_some_actions_is_rejected(actions: str, rule: str, hint: str) -> None:

@@ -284,7 +284,7 @@ DENIED: list[tuple[TopicActionsPolicy, Request, str]] = [
     (
         FILLED,
         make_deletion(State(), record_count=1_234),
-        "orders would be deleted and has up to 1,234 records; only topics without records may be deleted.",
+        "orders would be deleted, but has up to 1,234 records; only topics without records may be deleted.",
     ),
     (
         SPREAD,
@@ -315,9 +315,8 @@ DENIED: list[tuple[TopicActionsPolicy, Request, str]] = [
     (
         SPREAD,
         make_request_with_racks(None, make_state(3, 2)),
-        "orders would have a replication factor of 2, and 1 broker has no rack, so Kafka may place it on "
-        "fewer "
-        "than 2 racks. Set 'assignments'.",
+        "orders would have a replication factor of 2, and 1 broker has no rack, so Kafka may place its "
+        "replicas on fewer than 2 racks. Set 'assignments'.",
     ),
     (
         KEYED,
@@ -328,12 +327,12 @@ DENIED: list[tuple[TopicActionsPolicy, Request, str]] = [
     (
         BUDGET,
         make_request_of_team("checkout", 201, make_creation(State())),
-        "The topics labeled team=checkout would have 201 partitions with orders; their budget is 200.",
+        "Including orders, topics labeled team=checkout would have 201 partitions; their budget is 200.",
     ),
     (
         BUDGET,
         make_request_of_team("search", 11, make_modification(make_state(3), make_state(4))),
-        "The topics labeled team=search would have 11 partitions with orders; their budget is 10.",
+        "Including orders, topics labeled team=search would have 11 partitions; their budget is 10.",
     ),
 ]
 

@@ -80,7 +80,7 @@ def test_selector_can_be_pickled_and_compared() -> None:
 
 def test_find_bad_patterns_reports_invalid_topics() -> None:
     topics = ("a", "/(/", "/a/", "/a)|(b/", r"/(a)\1/", "payments.*", "", "/x", "//", "a.b_C-1")
-    no_name = "no topic can have this name, and a regular expression needs slashes"
+    no_name = "no topic can have this name, and regular expressions need slashes"
     assert list(find_bad_patterns(topics)) == [
         (1, "missing ) in '('"),
         (3, "unexpected ) in 'a)|(b'"),

@@ -213,7 +213,7 @@ def test_unknown_policy_names_are_reported_with_hint() -> None:
             ("policy p does not apply to this case, because of the policy's actions or selector",),
         ),
         (False, {"teir": "gold"}, ()),
-        (False, {"tier": "gold"}, ("p applies to this case",)),
+        (False, {"tier": "gold"}, ("p applies to this case, although 'asked' is false",)),
         (None, {"teir": "gold"}, ()),
     ],
 )

@@ -101,8 +101,7 @@ def test_parse_summary_rejects_invalid_text(text: str) -> None:
     (diagnostic,) = caught.value.diagnostics
     assert diagnostic.code == "bad-audit"
     assert (
-        "audits/x/summary.json does not have the format that 'kdeclare fleet audit' writes."
-        in diagnostic.detail
+        "audits/x/summary.json was not written by 'kdeclare fleet audit', or is damaged." in diagnostic.detail
     )
 
 

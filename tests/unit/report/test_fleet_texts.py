@@ -134,10 +134,10 @@ def test_parse_overview_defaults_adopt_to_false() -> None:
     ("change", "detail"),
     [
         ({"format_version": "9"}, "format version 9"),
-        ({"clusters": [{}]}, "does not have the format that 'kdeclare fleet plan' writes"),
-        ({"clusters": [{"name": 1}]}, "does not have the format that 'kdeclare fleet plan' writes"),
-        ({"taken_at": "x"}, "does not have the format that 'kdeclare fleet plan' writes"),
-        ({"clusters": None}, "does not have the format that 'kdeclare fleet plan' writes"),
+        ({"clusters": [{}]}, "was not written by 'kdeclare fleet plan', or is damaged"),
+        ({"clusters": [{"name": 1}]}, "was not written by 'kdeclare fleet plan', or is damaged"),
+        ({"taken_at": "x"}, "was not written by 'kdeclare fleet plan', or is damaged"),
+        ({"clusters": None}, "was not written by 'kdeclare fleet plan', or is damaged"),
     ],
 )
 def test_parse_overview_rejects_unsupported_document(change: dict[str, object], detail: str) -> None:

@@ -172,7 +172,7 @@ def test_sarif_results_are_limited() -> None:
     results = check_log(build_plan_sarif(make_plan(verdicts=tuple(verdicts), diagnostics=(info("i", "I"),))))
     assert len(results) == MAX_RESULTS
     assert [results[0]["ruleId"], results[-1]["ruleId"]] == ["policy/q", "results-left-out"]
-    assert "there would be 3 more results." in results[-1]["message"]["text"]
+    assert "3 results were omitted." in results[-1]["message"]["text"]
     assert "i" not in {r["ruleId"] for r in results}, "the worst are kept"
 
 
