@@ -1,1 +1,1 @@
-"""Fleets of clusters: snapshots, audits and plans. Only `fleet.spark` imports pyspark."""
+"""Fleets of clusters: snapshots, audits and plans. Only the package `fleet.spark` imports pyspark."""

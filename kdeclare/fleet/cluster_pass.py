@@ -1,6 +1,6 @@
-"""The second pass of an audit: find the differences that can only be found with the whole cluster.
+"""The second pass of an audit, which processes all resources of a cluster together.
 
-The second pass evaluates policies, and compares resources that are not self-contained.
+The second pass evaluates the policies, and compares resources whose differences depend on other resources.
 """
 
 import json
@@ -35,15 +35,15 @@ from kdeclare.fleet.live_state import decode_cluster, explain_unread, list_reada
 
 Row = Mapping[str, Any]
 LabelsByResource = Mapping[ResourceId, Mapping[str, str]]
-"""The labels of declared and owned resources, by resource id."""
+"""The labels of each declared or owned resource."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterEvaluation:
-    """The verdicts of policies about the objects of a cluster.
+    """The verdicts of policies about the live objects of a cluster.
 
-    open: the policies that have no verdicts because they need data that snapshots do not contain.
-    unread: the policies that have no verdicts because the objects that they check were not read.
+    open: the policies that were not evaluated because they need data that snapshots do not contain.
+    unread: the policies that were not evaluated because the objects that they check were not read.
     """
 
     verdicts: Sequence[Verdict] = ()
@@ -53,11 +53,12 @@ class ClusterEvaluation:
 
 @dataclass(frozen=True, slots=True)
 class KnownResources:
-    """The declared and owned resources of a cluster, and the kinds whose live objects were not read.
+    """The declared and owned resources of a cluster, and the types of live objects that were not read.
 
-    rows: the rows of the cluster in the DECLARED table, without rows for elements of sets. There can be very
-        many rows, so the bodies of a kind are decoded only if a policy checks this kind.
-    unread: the object types whose live objects were not read.
+    rows: the rows of the cluster in the table `DECLARED`. A resource that is a set of live objects has one
+        row. The rows of a kind are decoded only if a policy checks the kind, because there can be very many
+        rows.
+    unread: the types of live objects that were not read.
     """
 
     rows: Sequence[Row] = field(default=(), repr=False)
@@ -68,7 +69,7 @@ class KnownResources:
         return {item.id.name: item for item in _list_desired(row for row in self.rows if row["kind"] == kind)}
 
     def find_owned(self, kind: str) -> Mapping[str, OwnedRecord]:
-        """Return the ownership records of the resources of a kind, by resource name."""
+        """Return the ownership records of a kind, by resource name."""
         owned = _list_owned(row for row in self.rows if row["kind"] == kind)
         return {id_.name: record for id_, record in owned}
 
@@ -79,18 +80,19 @@ NO_KNOWN_RESOURCES = KnownResources()
 ClusterEvaluator = Callable[
     [LiveState, Sequence[ResourceId], LabelsByResource, KnownResources], ClusterEvaluation
 ]
-"""Evaluates the policies of a cluster's project for the given live objects.
+"""Evaluates the policies of a project for live objects of a cluster.
 
-The id of an object is that of its declared or owned resource, or otherwise its type and key.
+The id of an object is the id of the resource that declares or owns the object. For other objects, the id
+consists of the type and key of the object.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterTables:
-    """The rows of one cluster in the DECLARED and LIVE tables.
+    """The rows of one cluster in the tables `DECLARED` and `LIVE`.
 
     own: the pending cleanup of the cluster as JSON, or None if no cleanup is pending.
-    within: the body of the cluster as JSON, see `fleet.live_state`.
+    within: the live state of the cluster itself as JSON, see `fleet.live_state`.
     declared: the rows of the declared and owned resources.
     live: the rows of the live objects.
     """
@@ -104,7 +106,7 @@ class ClusterTables:
 
 @dataclass(frozen=True, slots=True)
 class ClusterFindings:
-    """The findings of a cluster.
+    """The findings of the second pass of an audit in one cluster.
 
     found: each finding with its resource and the labels of the resource.
     notices: messages about policies that could not be evaluated.
@@ -115,14 +117,12 @@ class ClusterFindings:
 
 
 def find_in_cluster(cluster: ClusterTables, evaluator: ClusterEvaluator | None) -> ClusterFindings:
-    """Evaluate the policies, and compare the resources of a cluster that are not self-contained.
+    """Evaluate the policies, and compare resources whose differences depend on other resources.
 
-    The resources are compared in the same way as for a plan.
-
+    Resources that the selector excludes are not evaluated or compared. Exceptions that occur while objects
+    are decoded or compared are not caught.
 
     evaluator: evaluates the policies of the project; None if the project has no policies.
-    Resources that the selector excludes are not compared or evaluated, but other resources can depend on
-    them. Exceptions that occur when objects are decoded or compared are not caught.
     """
     live = decode_cluster(
         cluster.within, ((_get_live_key(row), row["body"]) for row in cluster.live if row["body"] is not None)
@@ -178,7 +178,7 @@ def _find_in_interdependent(cluster: ClusterTables, live: LiveState) -> Iterator
 
 
 def _find_unread_systems(cluster: ClusterTables, request: PlanRequest) -> Mapping[ResourceId, str]:
-    """Return the declared resources whose systems were not read, with the reason for each resource."""
+    """Return the declared resources whose systems were not read. The values are the reasons."""
     reasons: dict[ResourceId, str] = {}
     for item in request.desired:
         key = find_live_key(item.id, item.body, request.owned.get(str(item.id)))
@@ -189,7 +189,7 @@ def _find_unread_systems(cluster: ClusterTables, request: PlanRequest) -> Mappin
 
 
 def _build_request(cluster: ClusterTables) -> PlanRequest:
-    """Build a plan request with all declared resources. The scope contains only selected resources."""
+    """Build a plan request with all declared resources. Its scope is limited to the selected resources."""
     resources = _list_resources(cluster)
     cleanup = json.loads(cluster.own) if cluster.own is not None else {}
     return PlanRequest(
@@ -209,7 +209,6 @@ def _list_resources(cluster: ClusterTables) -> list[Row]:
 
 
 def _list_desired(rows: Iterable[Row]) -> Iterator[DesiredResource]:
-    """Yield the declared resources, including resources that the selector excludes."""
     for row in rows:
         body = row["desired"] or row["left_out"]
         if body is not None:
@@ -235,8 +234,9 @@ def _build_known_resources(cluster: ClusterTables) -> KnownResources:
 def _list_evaluated_objects(cluster: ClusterTables, live: LiveState) -> list[ResourceId]:
     """Return the ids of the objects for which policies are evaluated.
 
-    The objects are the same as for ``kdeclare policy check --live``, except for objects that the selector
-    excludes and objects that were not read. The id of a declared or owned object is that of its resource.
+    ``kdeclare policy check --live`` evaluates the same objects. Objects that the selector excludes and
+    objects that were not read are omitted. If a resource declares or owns an object, the id is that of the
+    resource.
     """
     rows_by_key = {_get_declared_key(row): row for row in cluster.declared}
     excluded_keys = {
@@ -261,7 +261,7 @@ def _list_evaluated_objects(cluster: ClusterTables, live: LiveState) -> list[Res
 
 
 def _list_policy_keys(kind: str, live: LiveState) -> Collection[str] | None:
-    """Return the keys of a kind's objects that policies can check; None if the kind cannot list them."""
+    """Return the keys of the live objects that policies check; None if the kind cannot list its objects."""
     registered_kind = KINDS.get(kind)
     try:
         return (
@@ -290,7 +290,7 @@ def _get_declared_key(row: Row) -> LiveKey:
 
 
 def _is_element(row: Row) -> bool:
-    """Return whether a row is for one element of a set, rather than for the whole set."""
+    """Return whether the row is for one element of a resource that is a set of live objects."""
     return row["live_sort"] != "" and is_set_like(row["kind"])
 
 

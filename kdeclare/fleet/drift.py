@@ -1,4 +1,4 @@
-"""Compare a resource with its live object as in a plan, and convert the differences to audit findings."""
+"""Compare a resource with its live object in the same way as a plan does, and create audit findings."""
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
@@ -27,7 +27,7 @@ from kdeclare.fleet.live_state import NotReadError, decode_object, get_plan_cont
 from kdeclare.fleet.rows import CLUSTER
 
 _TEAM = "team"
-"""The label that names the owner of a resource. Audits count findings by this label."""
+"""The key of the label that contains the team of a resource. Audits count findings by team."""
 
 _UNREAD_CLUSTER = "This cluster was not read."
 _CHANGED = "Changed outside kdeclare since the last apply."
@@ -57,17 +57,17 @@ def find_drift(
     labels: Iterable[tuple[str, str]] | None = None,
     source: str | None = None,
 ) -> tuple[Finding, ...]:
-    """Return the findings of one self-contained resource or undeclared live object.
+    """Return the findings of one resource or undeclared live object that is compared on its own.
 
-    kind, name: the kind and name of the resource. If the live object is neither declared nor owned, its type
-        and key.
+    kind, name: the kind and name of the resource. For a live object that is neither declared nor owned, the
+        type and key of the object.
     desired_json: the declared body as JSON, or None if the resource is not declared.
     owned_json: the ownership record as JSON, or None if the resource is not owned.
-    live_json: the live body as JSON, or None if the object does not exist or could not be read.
+    live_json: the live object as JSON, or None if the object does not exist or could not be read.
     error: the reason why the object could not be read, or None.
-    cluster_body: the body of the cluster as JSON, or None if the cluster or its project could not be read. If
-        None, the resource has no findings.
-    labels, source: the labels and the position of the manifest, for messages to its owner.
+    cluster_body: the live state of the cluster itself as JSON. None if the cluster or its project could not
+        be read; the result is then empty.
+    labels, source: the labels and the position of the manifest. Messages about required changes contain them.
     """
     if kind == CLUSTER:
         reason = error or (_UNREAD_CLUSTER if live_json is None else None)
@@ -102,7 +102,7 @@ def find_drift(
 
 
 def parse_source(source: str | None) -> SourcePosition | None:
-    """Parse the position of a manifest in the form ``file:line:column``, as in `rows.DECLARED`."""
+    """Parse the position of a manifest, in the form ``file:line:column``."""
     if source is None:
         return None
     file, line, column = source.rsplit(":", 2)
@@ -110,12 +110,12 @@ def parse_source(source: str | None) -> SourcePosition | None:
 
 
 def explain_other_cluster(planned_id: str, live_id: str) -> str:
-    """Return the reason why resources are not compared if a state belongs to a different cluster."""
+    """Return the error message for a state that belongs to a different cluster."""
     return f"The state belongs to cluster {planned_id}, but this is cluster {live_id}."
 
 
 def explain_unmanaged_group(count: str, group: str) -> str:
-    """Return the message about the unmanaged objects of one group."""
+    """Return the message for a group of unmanaged objects that are counted instead of listed."""
     return f"{count} objects in the group '{group}' are neither declared nor owned by kdeclare."
 
 
@@ -126,7 +126,7 @@ def collect_findings(
     owned: OwnedRecord | None,
     live: LiveState,
 ) -> tuple[Finding, ...]:
-    """Convert the difference of a resource to findings.
+    """Convert the difference between a resource and its live object to findings.
 
     desired, owned, live: the states that were compared.
     """
@@ -147,9 +147,10 @@ def collect_findings(
 def _find_replacement(
     resource: ResourceId, desired: DesiredResource | None, owned: OwnedRecord | None, live: LiveState
 ) -> Finding | None:
-    """Return a finding if the live object was recreated; otherwise None.
+    """Return a finding if the live object was deleted and recreated since it was applied; otherwise None.
 
-    A recreated object is reported even if it is as declared, because its earlier data is lost.
+    A recreated object is reported even if it matches the manifest, because the data of the deleted object is
+    lost.
     """
     rules = find_audit_rules(resource.kind)
     path = rules.identity_field
@@ -167,7 +168,7 @@ def _find_replacement(
 
 
 def _find_unmanaged_object(key: LiveKey, live: str | None) -> tuple[Finding, ...]:
-    """Return a finding for an unmanaged object, unless it is an internal object of the system."""
+    """Return a finding for an unmanaged object. For an internal object of the system, return no finding."""
     codec = CODECS.get(key.sort)
     if live is None or codec is None or not codec.is_reported(key, live):
         return ()
@@ -240,9 +241,10 @@ def _is_missing(
     owned: OwnedRecord | None,
     live: LiveState,
 ) -> bool:
-    """Return whether the live object of an applied resource is missing.
+    """Return whether the live object of an applied resource no longer exists.
 
-    For a set, return False: a missing element is reported as a changed field instead.
+    For a resource that is a set of live objects, return False. A missing element is reported as a changed
+    field.
     """
     if not difference.drifted or is_set_like(resource.kind):
         return False
@@ -279,17 +281,16 @@ def _find_unmanaged_fields(
 
 
 def _is_present(key: LiveKey | None, live: LiveState) -> bool:
-    """Return whether a live object exists. Return True if the resource has no live object (no key)."""
+    """Return whether the live object exists. If the resource has no live object (no key), return True."""
     return key is None or CODECS[key.sort].has_object(key, live)
 
 
 def _explain_blocking(
     difference: Difference, desired: DesiredResource | None, impossible_field: ImpossibleField | None
 ) -> str:
-    """Return the reason why a resource cannot be applied, and the change that its owner has to make.
+    """Return why apply would reject the resource, and how the manifest must be changed; empty if allowed.
 
-    Return an empty string if nothing prevents the apply. Denied adoptions are omitted, because each field has
-    its own message about the adoption.
+    Denied adoptions are omitted, because each field has its own message about adoption.
     """
     blocking_diagnostics = [d for d in difference.diagnostics if d.is_blocking and d.code != ADOPTION]
     details = " ".join(d.detail for d in blocking_diagnostics)
@@ -304,7 +305,7 @@ def _explain_blocking(
 
 
 def _format_owner(desired: DesiredResource) -> str:
-    """Return the owner and the position of a manifest, for a message. The labels determine the owner."""
+    """Return the team or labels of a manifest and its position, as part of a message."""
     team = desired.labels.get(_TEAM)
     label_text = ", ".join(f"{key}={value}" for key, value in sorted(desired.labels.items()))
     owner = f" of team {team}" if team else f" labeled {label_text}" if label_text else ""
@@ -321,5 +322,5 @@ def _dump_optional(value: JsonValue) -> str | None:
 
 @lru_cache(maxsize=4096)
 def _decode_desired_body(kind: str, desired: str) -> object:
-    """Decode a declared body. The results are cached, because many topics have the same body."""
+    """Decode a declared body. Results are cached, because many topics have the same body."""
     return decode_body(kind, as_object(parse_json(desired)))

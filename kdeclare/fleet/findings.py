@@ -1,6 +1,6 @@
-"""The results of an audit, for reports and for the comparison with later audits.
+"""The results of an audit, for reports and for comparisons with later audits.
 
-The document ``summary.json`` (`AuditSummary`) contains the counts of an audit, but not its findings.
+``summary.json`` contains an `AuditSummary`: the counts of an audit, but not its findings.
 """
 
 import json
@@ -19,7 +19,7 @@ from kdeclare.fleet.rows import FileFormat
 
 
 class FindingKind(StrEnum):
-    """The kind of a finding. The kinds are ordered by severity, the worst first, as in reports."""
+    """The kind of a finding. The members are ordered by severity, the worst kind first."""
 
     UNREACHABLE = "unreachable"  # the resource could not be read, so its state is unknown
     MISSING = "missing"  # the resource is owned, but no longer exists
@@ -31,7 +31,7 @@ class FindingKind(StrEnum):
 
 
 ACTIONABLE_KINDS = frozenset({FindingKind.CHANGED, FindingKind.PENDING, FindingKind.MISSING})
-"""The kinds of findings that an apply would fix. An audit with such findings reports changes."""
+"""The kinds of findings that an apply would fix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Finding:
 
     @property
     def is_unmanaged_key(self) -> bool:
-        """Whether the finding is about an undeclared key of a declared resource."""
+        """Whether the finding is about a key that is set on a declared resource, but not declared."""
         return self.finding is FindingKind.UNMANAGED and self.path is not None
 
 
@@ -122,18 +122,18 @@ class ClusterSummary:
 
     @property
     def is_partial(self) -> bool:
-        """Whether the cluster was read and compared only partially."""
+        """Whether the cluster was read only partially."""
         return self.error is not None and (self.read > 0 or self.topics > 0) and self.declared > 0
 
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """The comparison of an audit with an earlier audit.
+    """A comparison of an audit with an earlier audit, the baseline.
 
-    audit_id, taken_at: the id and the time of the earlier audit.
-    new: the number of new findings.
-    known: the number of findings that the earlier audit also has.
-    ``mended``: the number of fixed findings.
+    audit_id, taken_at: the id and the time of the baseline.
+    new: the number of findings that the baseline does not contain.
+    known: the number of findings that the baseline also contains.
+    ``mended``: the number of findings of the baseline that are fixed.
     """
 
     audit_id: str
@@ -145,9 +145,9 @@ class Since:
 
 @dataclass(frozen=True, slots=True)
 class TrendPoint:
-    """The counts of one earlier audit.
+    """The number of findings in one earlier audit.
 
-    The counts include findings of previous audits that this audit did not check again.
+    Findings of audits before it that it did not check again are included.
     """
 
     schema_name = "TrendDocument"
@@ -173,7 +173,7 @@ class HeatCell:
 
 @dataclass(frozen=True, slots=True)
 class AuditSummary:
-    """The summary of an audit, also in ``summary.json``. The findings are in a table."""
+    """The summary of an audit, also written to ``summary.json``. It contains counts, but no findings."""
 
     audit_id: str
     fleet: str
@@ -202,13 +202,13 @@ class AuditSummary:
 
     @property
     def remembered(self) -> KindCounts:
-        """The number of findings by kind, including unchecked findings of earlier audits."""
+        """The number of findings by kind, including earlier findings that were not checked again."""
         total_counts = ((kind, self.found.get(kind, 0) + self.unseen.get(kind, 0)) for kind in FindingKind)
         return {kind: count for kind, count in total_counts if count}
 
     @property
     def incomplete(self) -> tuple[ClusterSummary, ...]:
-        """The clusters that were not read, or were read only partially."""
+        """The clusters that could not be read, or could be read only partially."""
         return tuple(cluster for cluster in self.clusters if cluster.error is not None)
 
 
@@ -218,7 +218,7 @@ def dump_summary(summary: AuditSummary) -> str:
 
 
 def parse_summary(text: str, source: str = "summary.json") -> AuditSummary:
-    """Parse the contents of a ``summary.json``.
+    """Parse the contents of ``summary.json``.
 
     source: the name of the file, for errors.
     Raises KdeclareError (``bad-audit``) if the format version is not supported, or if the file is not the
@@ -238,10 +238,10 @@ class AuditRun:
 
 @dataclass(frozen=True, slots=True)
 class EarlierAudits:
-    """The earlier audits of a fleet that a new audit needs.
+    """Two earlier audits of a fleet, with which a new audit is compared.
 
-    newest: the latest audit.
-    since: the audit to compare with.
+    newest: the latest audit. It contains the time at which each finding was first seen.
+    since: the baseline. Findings that are not in the baseline are new.
     """
 
     newest: AuditSummary
@@ -254,7 +254,8 @@ class AuditRow:
 
     before, after: the live value and the declared value as JSON.
     first_seen: the time of the first audit that had this finding.
-    status: ``new``, or ``known`` if the audit to compare with also has the finding.
+    status: ``known`` if the earlier audit that serves as the baseline also has the finding; otherwise
+        ``new``.
     """
 
     taken_at: datetime
@@ -274,7 +275,7 @@ class AuditRow:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """The contents of audit reports.
+    """The data of audit reports.
 
     rows: the findings, the worst first, up to a limit.
     left_out: the number of findings that are not in ``rows``.

@@ -30,7 +30,7 @@ class ObjectVersion:
 
 
 class Turn(StrEnum):
-    """The type of a change of an object since the last snapshot in which the object could be read."""
+    """The type of a change since the latest snapshot in which the object could be read."""
 
     APPEARED = "appeared"
     CHANGED = "changed"
@@ -40,9 +40,9 @@ class Turn(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FieldTurn:
-    """One changed field. A value is null if the field is not set.
+    """One changed field. ``before`` and ``after`` are null if the field is not set.
 
-    path: the key of the field in the flattened body of the object.
+    path: the path of the field, such as ``configs.retention.ms``.
     name: the name to show to users; None if it equals the path.
     """
 
@@ -58,8 +58,8 @@ class ObjectTurn:
 
     version: the object in the later snapshot.
     turn: the type of the change.
-    seen_before: the time at which the object was previously read; None if it was never read before.
-    fields: the changed fields if ``turn`` is CHANGED.
+    seen_before: the time at which the object was previously read; None if it was not read before.
+    fields: the changed fields if ``turn`` is CHANGED; otherwise empty.
     """
 
     version: ObjectVersion
@@ -74,12 +74,13 @@ class ObjectTurn:
 
 
 def list_turns(versions: Sequence[ObjectVersion], sort: str = TOPIC) -> list[ObjectTurn]:
-    """Return the changes of an object between consecutive snapshots, oldest first.
+    """Return the changes of an object between snapshots, oldest first.
+
+    Each version is compared with the previous version that could be read. If the object could not be read in
+    several consecutive snapshots, only the first of these snapshots is included.
 
     versions: the object in each snapshot, in any order.
     sort: the type of the object.
-    Each version is compared with the last version that could be read. Of consecutive versions that could not
-    be read, only the first is returned.
     """
     turns: list[ObjectTurn] = []
     last_known: ObjectVersion | None = None
@@ -126,6 +127,6 @@ def _compare_fields(sort: str, before: JsonObject, after: JsonObject) -> tuple[F
 
 
 def _get_path_order(path: str) -> tuple[bool, list[tuple[bool, int, str]]]:
-    """Return the sort key of a path. Fields of the whole object come first; partition 10 comes after 9."""
+    """Return a sort key that puts fields of the object first, and sorts partition 10 after partition 9."""
     parts = [(part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in path.split(".")]
     return "." in path, parts

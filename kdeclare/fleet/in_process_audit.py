@@ -1,4 +1,4 @@
-"""A simple implementation of audits without Spark. Tests compare its results with those of Spark."""
+"""A simple implementation of audits without Spark. Tests use it to check the results of Spark."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -11,19 +11,20 @@ from kdeclare.fleet.rows import CLUSTER
 
 Row = Mapping[str, Any]
 RowKey = tuple[str, str, str]
-"""The key of a row: cluster, kind and name. For a live object: cluster, object type and key."""
+"""The cluster, kind and name of a resource, or the cluster, type and key of a live object."""
 
 
 def audit_rows(
     declared: Iterable[Row], live: Iterable[Row], *, unmanaged_keys: bool = True
 ) -> Iterator[dict[str, Any]]:
-    """Yield the findings of all self-contained resources, sorted by cluster, kind and name.
+    """Yield the findings of resources that can be compared on their own, sorted by cluster, kind and name.
 
-    declared, live: the rows of the DECLARED and LIVE tables.
-    unmanaged_keys: whether to report keys that are neither declared nor owned.
-    A finding has the columns cluster, kind, name and those of FINDING. If a cluster has no row of kind
-    `CLUSTER` in one of the tables, or if this row has an error, its resources are not compared. Raises
+    A finding is a row with the columns cluster, kind, name and those of `FINDING`. The resources of a cluster
+    are compared only if both tables contain a row for the cluster itself and neither row has an error. Raises
     KdeclareError if a table contains a resource twice.
+
+    declared, live: the rows of the tables `DECLARED` and `LIVE`.
+    unmanaged_keys: whether to report keys that are neither declared nor owned.
     """
     live_rows = dict(_index_unique(live, _get_row_key, "live"))
     declared_rows = [
@@ -100,7 +101,6 @@ def _get_row_key(row: Row) -> RowKey:
 
 
 def _get_live_key(row: Row) -> RowKey:
-    """Return the key with which a row of the DECLARED table is joined with the LIVE table."""
     sort, key = row["live_sort"], row["live_key"]
     return row["cluster"], row["kind"] if sort is None else sort, row["name"] if key is None else key
 
@@ -130,9 +130,9 @@ def _get_cluster_body(declared: Row | None, live: Row) -> str | None:
 
 
 def _explain_unknown(declared: Row, live: Row) -> str | None:
-    """Return the reason why a resource cannot be compared, or None.
+    """Return why a resource cannot be compared, or None.
 
-    One of its rows can have an error, or the state can belong to a different cluster.
+    Possible reasons are an error in a row of the resource, and a state that belongs to a different cluster.
     """
     reasons = [row["error"] for row in (live, declared) if row and row["error"] is not None]
     if declared and live and None not in (cluster_ids := (declared["cluster_id"], live["cluster_id"])):
@@ -155,12 +155,14 @@ def _build_duplicate_error(key: RowKey, side: str) -> KdeclareError:
 def proves_no_drift(
     declared: Mapping[str, Any], live: Mapping[str, Any], *, unmanaged_keys: bool = True
 ) -> bool:
-    """Return whether the facts of a resource and its live object prove that a comparison would find nothing.
+    """Return whether the facts prove that a declared resource does not differ from its live object.
 
-    declared, live: the rows of the resource and the live object. If a fact is null, the result is False.
-    unmanaged_keys: whether keys that are neither declared nor owned count as findings.
-    If the result is False, the resource must be compared in full. `fleet.spark.diff` contains the same rule
-    in SQL, and a test compares the two.
+    If the result is False, the resource must be compared in full. `fleet.spark.diff` implements the same rule
+    in SQL, and a test checks that both implementations agree.
+
+    declared, live: the rows of the resource and the live object. If a required fact is null, the result is
+        False.
+    unmanaged_keys: whether keys that are neither declared nor owned count as differences.
     """
     hashes = [
         declared["need"],

@@ -1,8 +1,8 @@
-"""Decode the live state of a cluster from the JSON bodies in the rows of a snapshot.
+"""Decode the live state of a cluster from the rows of a snapshot.
 
-The row of the cluster itself has a body with the state that all objects of the cluster share. The field
-`OTHER_SYSTEMS` of this body contains the shared state of every other system, by the name of its collector:
-``{"system": …}``, or ``{"error": "…"}`` with the reason if the system was not read.
+The row of the cluster itself contains the state that all objects of the cluster share, as JSON. Its field
+`OTHER_SYSTEMS` contains the shared state of every other system, by the name of the system's collector:
+``{"system": …}``, or ``{"error": "…"}`` if the system could not be read.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ _NOT_COLLECTED = (
 
 
 class NotReadError(Exception):
-    """Raised if the objects with which a resource is compared were not read. The message is the reason."""
+    """Raised if the live objects of a resource were not read. The message contains the reason."""
 
 
 def hash_text(text: str) -> str:
@@ -31,10 +31,10 @@ def hash_text(text: str) -> str:
 
 
 def decode_object(key: LiveKey, body: str | None, cluster: str) -> LiveState:
-    """Return the live state for the comparison of one resource.
+    """Return the live state that is needed to compare one resource.
 
-    body: the body of the live object as JSON, or None if the object does not exist.
-    cluster: the body of the cluster as JSON.
+    body: the live object as JSON, or None if the object does not exist.
+    cluster: the live state of the cluster itself as JSON.
     Raises NotReadError if objects of this type were not read.
     """
     codec = CODECS.get(key.sort)
@@ -44,10 +44,10 @@ def decode_object(key: LiveKey, body: str | None, cluster: str) -> LiveState:
 
 
 def decode_cluster(cluster: str, objects: Iterable[tuple[LiveKey, str]]) -> LiveState:
-    """Return the live state of a whole cluster, without the systems that were not read.
+    """Return the live state of a whole cluster. Systems that could not be read are omitted.
 
-    cluster: the body of the cluster as JSON.
-    objects: the keys of the live objects, with their bodies as JSON.
+    cluster: the live state of the cluster itself as JSON.
+    objects: the keys of the live objects, with the objects as JSON.
     """
     by_sort: dict[str, list[tuple[LiveKey, str]]] = {}
     for item in objects:
@@ -60,7 +60,10 @@ def decode_cluster(cluster: str, objects: Iterable[tuple[LiveKey, str]]) -> Live
 
 
 def list_readable_codecs(cluster: str) -> tuple[LiveCodec, ...]:
-    """Return the codecs of all systems that were read. cluster: the body of the cluster as JSON."""
+    """Return the codecs of all systems that were read.
+
+    cluster: the live state of the cluster itself as JSON.
+    """
     return tuple(codec for codec in load_codecs() if _is_readable(codec, cluster))
 
 
@@ -79,7 +82,7 @@ def get_plan_context(codec: LiveCodec) -> PlanContext:
 def explain_unread(key: LiveKey, cluster: str) -> str | None:
     """Return the reason why objects of this type were not read, or None if they were read.
 
-    cluster: the body of the cluster as JSON.
+    cluster: the live state of the cluster itself as JSON.
     """
     try:
         codec = CODECS.get(key.sort)
@@ -107,9 +110,9 @@ def _get_system(codec: LiveCodec, cluster: str) -> str:
 
 @lru_cache(maxsize=256)
 def _parse_other_systems(cluster: str) -> Mapping[str, Mapping[str, str]]:
-    """Return the entries of the collectors other than the cluster's own collector, by name.
+    """Return the shared state or error of each system other than the cluster itself, by collector name.
 
-    The shared state of each system is kept as JSON, because codecs cache their results by the JSON string.
+    The entries are JSON strings, because codecs cache decoded state by string.
     """
     entries = as_object(as_object(parse_json(cluster)).get(OTHER_SYSTEMS, {}))
     return {name: _parse_system_entry(as_object(entry)) for name, entry in entries.items()}
@@ -117,7 +120,7 @@ def _parse_other_systems(cluster: str) -> Mapping[str, Mapping[str, str]]:
 
 @lru_cache(maxsize=256)
 def _has_own_state(cluster: str) -> bool:
-    """Return whether the cluster itself was read, and not only other systems."""
+    """Return whether the cluster itself was read. If not, only other systems were read."""
     return bool(as_object(parse_json(cluster)).keys() - {OTHER_SYSTEMS})
 
 

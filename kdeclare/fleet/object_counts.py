@@ -1,4 +1,4 @@
-"""Counts of live objects in fleet summaries, by object type, such as topics."""
+"""Count live objects by type, such as topics, for summaries of a fleet."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ from kdeclare.core.resources.policy_subjects import format_kind
 
 @dataclass(frozen=True, slots=True)
 class CountedSort:
-    """A type of live objects to count.
+    """A type of live objects that summaries count.
 
     one, many: the singular and plural noun for the objects, as shown to users.
     internal_marker: see `CountsObjects`.
@@ -43,7 +43,7 @@ class ObjectCount:
 
 
 def list_counted_sorts() -> tuple[CountedSort, ...]:
-    """Return the object types of all installed providers, sorted by name within a provider."""
+    """Return the object types of all installed providers. The types of a provider are sorted by name."""
     return tuple(
         CountedSort(sort, *nouns, codec.internal_marker if isinstance(codec, CountsObjects) else None)
         for codec in load_codecs()

@@ -1,6 +1,6 @@
-"""The plans of a fleet and the results of applying the fleet, by cluster.
+"""The plans of a fleet, and the results of applying them.
 
-The document ``overview.json`` contains a `FleetPlan`.
+The file ``overview.json`` contains a `FleetPlan`.
 """
 
 from collections import Counter
@@ -27,7 +27,7 @@ _FILE_FORMAT = FileFormat(
 
 
 class PlanExit(StrEnum):
-    """The outcome of planning one cluster. The values are the same as for a single plan."""
+    """The outcome of planning one cluster, with the same values as for a plan outside of a fleet."""
 
     NO_CHANGES = "no-changes"
     CHANGES = "changes"
@@ -49,10 +49,10 @@ class PlannedCluster:
 
 @dataclass(frozen=True, slots=True)
 class FleetPlan:
-    """The plans of a fleet, also in ``overview.json``.
+    """The plans of all clusters of a fleet, also written to ``overview.json``.
 
-    The clusters are in the order of the fleet file. The plan of each cluster is in ``<name>.plan.json``, in
-    the same folder as ``overview.json``.
+    The clusters are in the order of the fleet file. The plan of each cluster is in the file
+    ``<name>.plan.json`` next to ``overview.json``.
     """
 
     fleet: str
@@ -63,7 +63,7 @@ class FleetPlan:
 
 
 class AppliedStatus(StrEnum):
-    """The status of a cluster when a fleet is applied."""
+    """The outcome of ``fleet apply`` for one cluster."""
 
     DONE = "done"
     NOTHING = "nothing"  # the plan has no changes
@@ -77,12 +77,12 @@ class AppliedStatus(StrEnum):
 
     @property
     def is_done(self) -> bool:
-        """Whether the whole plan was applied, by this apply or an earlier apply."""
+        """Whether all changes of the plan have been applied, now or by an earlier apply."""
         return self in (AppliedStatus.DONE, AppliedStatus.NOTHING, AppliedStatus.SKIPPED)
 
     @property
     def is_finished(self) -> bool:
-        """Whether applying the same plans again would leave this cluster unchanged."""
+        """Whether another apply of the same plans would not change this cluster."""
         return self in (
             AppliedStatus.DONE,
             AppliedStatus.NOTHING,
@@ -93,7 +93,7 @@ class AppliedStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AppliedCluster:
-    """The result for one cluster when a fleet is applied."""
+    """The result of ``fleet apply`` for one cluster."""
 
     name: str
     wave: Annotated[
@@ -110,7 +110,7 @@ class AppliedCluster:
 
 @dataclass(frozen=True, slots=True)
 class FleetApply:
-    """The result of applying a fleet.
+    """The result of ``fleet apply`` for all clusters.
 
     interrupted: whether the user stopped the apply with Ctrl-C.
     """
@@ -130,7 +130,7 @@ class FleetApply:
 
 
 def parse_overview(text: str, source: str) -> FleetPlan:
-    """Parse the contents of an ``overview.json``.
+    """Parse the contents of ``overview.json``.
 
     source: the path of the file, for errors.
     Raises KdeclareError (``bad-overview``) if the format version is not supported, or if the file is not an

@@ -1,4 +1,4 @@
-"""Build the rows of the DECLARED and LIVE tables, which an audit compares; see `fleet.rows`."""
+"""Build the rows of declared resources and live objects that an audit compares; see `fleet.rows`."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -38,10 +38,10 @@ _NO_FACTS = DeclaredFacts([], [], [], None)
 
 @dataclass(frozen=True, slots=True)
 class RowOrigin:
-    """The cluster from which live objects were read, and the time of reading.
+    """The cluster from which live objects were read, and the time at which reading started.
 
     cluster_id: the id of the cluster, or None if the cluster could not be reached.
-    labels: the labels of the cluster.
+    labels: the labels of the cluster in the fleet file.
     """
 
     taken_at: datetime
@@ -51,12 +51,12 @@ class RowOrigin:
 
 
 def build_cluster_row(origin: RowOrigin, body: JsonValue) -> Row:
-    """Build the row of the cluster itself in the LIVE table. body: see `fleet.live_state`."""
+    """Build the row of the cluster itself in the table `LIVE`. body: see `fleet.live_state`."""
     return _build_live_columns(origin, CLUSTER, origin.cluster, body)
 
 
 def build_live_row(origin: RowOrigin, live_object: LiveObject) -> Row:
-    """Build the row of one live object in the LIVE table."""
+    """Build the row of one live object in the table `LIVE`."""
     facts = live_object.facts
     return _build_live_columns(origin, *live_object.key, live_object.body) | {
         "error": live_object.error,
@@ -67,16 +67,17 @@ def build_live_row(origin: RowOrigin, live_object: LiveObject) -> Row:
 
 
 def build_unread_row(origin: RowOrigin, kind: str, name: str, reason: str) -> Row:
-    """Build the row in the LIVE table of an object or a cluster (kind `CLUSTER`) that could not be read."""
+    """Build the row of an object or a cluster (kind `CLUSTER`) that could not be read."""
     return _build_live_columns(origin, kind, name, None) | {"error": reason}
 
 
 def build_declared_rows(
     cluster: str, desired: DesiredResource | None, id_: ResourceId, owned: OwnedRecord | None
 ) -> Iterator[Row]:
-    """Build the rows of a declared or owned resource in the DECLARED table.
+    """Build the rows of a declared or owned resource in the table `DECLARED`.
 
-    A set has a row for the whole set and a row for each element. Secrets are included only as hashes.
+    A resource that is a set of live objects has one row for the whole set, and one row for each element.
+    Secrets are included only as hashes.
     """
     elements = list_elements(id_, _get_body(desired), owned)
     if elements is None:
@@ -96,7 +97,7 @@ def build_declared_rows(
 def build_excluded_rows(
     cluster: str, desired: DesiredResource | None, id_: ResourceId, owned: OwnedRecord | None
 ) -> Iterator[Row]:
-    """Build the rows in the DECLARED table of a resource that the selector excludes from the comparison."""
+    """Build the rows of a resource that the selector excludes from the comparison."""
     elements = list_elements(id_, _get_body(desired), owned)
     excluded_row = build_excluded_row(cluster, desired, id_, owned)
     if elements is None:
@@ -110,7 +111,10 @@ def build_excluded_rows(
 def build_declared_row(
     cluster: str, desired: DesiredResource | None, id_: ResourceId, owned: OwnedRecord | None
 ) -> Row:
-    """Build the row in the DECLARED table of a resource that is not a set, or of one element of a set."""
+    """Build one row of a declared or owned resource in the table `DECLARED`.
+
+    For a resource that is a set of live objects, this is the row of one element.
+    """
     key = find_live_key(id_, _get_body(desired), owned)
     row = _build_resource_row(cluster, desired, id_, owned) | {
         "owned": None if owned is None else dump_canonical_json(dump_record(owned)),
@@ -131,9 +135,9 @@ def build_declared_row(
 def build_excluded_row(
     cluster: str, desired: DesiredResource | None, id_: ResourceId, owned: OwnedRecord | None
 ) -> Row:
-    """Build one row in the DECLARED table of a resource that the selector excludes.
+    """Build one row of a resource that the selector excludes.
 
-    The resource is not compared, but the comparison of other resources can depend on it.
+    The resource itself is not compared, but the comparison of other resources can depend on it.
     """
     excluded_body = None if desired is None else _dump_body(desired)
     key = find_live_key(id_, _get_body(desired), owned)
@@ -150,12 +154,12 @@ def build_declared_cluster_row(
     cleanup: PendingCleanup | None = None,
     policies: bool = False,
 ) -> Row:
-    """Build the row of the cluster itself in the DECLARED table.
+    """Build the row of the cluster itself in the table `DECLARED`.
 
     error: the reason why the project or the state of the cluster could not be read, or None.
     cluster_id: the id of the cluster to which the state belongs.
     cleanup: the pending cleanup of earlier runs.
-    policies: whether the project has policies, which must be evaluated in the second pass.
+    policies: whether the project has policies.
     """
     row = _build_declared_columns(cluster, CLUSTER, cluster) | {
         **_build_fact_columns(_NO_FACTS),
@@ -180,9 +184,9 @@ def _get_body(desired: DesiredResource | None) -> object | None:
 
 
 def _build_key_columns(id_: ResourceId, key: LiveKey | None) -> Row:
-    """Return the columns with the key of the live object.
+    """Return the columns with the type and key of the live object.
 
-    If the key equals the id of the resource, return no columns. This halves the size of the table.
+    If they equal the kind and name of the resource, return no columns, which halves the size of the table.
     """
     if key is None or key == (id_.kind, id_.name):
         return {}
@@ -244,12 +248,13 @@ ROWS_A_BATCH = 5_000
 def read_live_rows(
     connections: Connections, name: str, labels: Mapping[str, str], now: datetime
 ) -> Iterator[Row]:
-    """Read a cluster, and yield its rows for the LIVE table: the cluster itself, then its live objects.
+    """Read a cluster, and yield the row of the cluster itself, then the rows of its live objects.
+
+    Raises Fault before the first row if the cluster cannot be read. If a different system of the environment
+    cannot be read, yield one row with the error for each object type of the system.
 
     name, labels: the name and labels of the cluster in the fleet file.
     now: the time at which reading starts.
-    Raises Fault before the first row if the cluster cannot be read. If another system of the environment
-    cannot be read, yield a row with the error for each object type of this system.
     """
     listings: list[LiveListing] = []
     unread_codecs: list[tuple[LiveCodec, str]] = []
@@ -291,7 +296,7 @@ def _explain_failure(problem: Fault | KdeclareError) -> str:
 
 
 def build_unreachable_row(name: str, labels: Mapping[str, str], now: datetime, reason: str) -> Row:
-    """Build the only row in the LIVE table of a cluster that could not be read."""
+    """Build the row of a cluster that could not be read."""
     return build_unread_row(RowOrigin(now, name, None, labels), CLUSTER, name, reason)
 
 
@@ -303,5 +308,4 @@ def batch_rows(rows: Iterable[Row], schema: pa.Schema = LIVE) -> Iterator[pa.Rec
 
 
 def _to_arrow_maps(row: Row) -> dict[str, Any]:
-    """Return a row with its labels in the form that Arrow requires for a map."""
     return {**row, "labels": list(row["labels"].items())}

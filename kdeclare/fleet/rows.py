@@ -1,4 +1,4 @@
-"""The schemas of the tables of a fleet, the format version of its files, and checks for completeness."""
+"""The tables of snapshots and audits: schemas, format version, and checks for missing rows."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -12,12 +12,12 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonObject, as_object, parse_json
 
 FORMAT_VERSION = "1.0"
-"""The format version of snapshots and audits. If it changes, the programs that read the files must change."""
+"""The format version of snapshots and audits."""
 
 _Shape = TypeVar("_Shape")
 
 CLUSTER = "Cluster"
-"""The kind of the row that describes a whole cluster.
+"""The kind of the row that describes a cluster itself, not one of its objects.
 
 If the cluster could not be read, this row contains the error.
 """
@@ -43,10 +43,10 @@ LIVE = pa.schema(
         ("group_name", _TEXT),  # the group in which an unmanaged object is counted; null if it is listed
     ]
 )
-"""The live objects: one row for each live object of a cluster, and one row for the cluster itself.
+"""Live objects: one row for each object, and one row for each cluster itself.
 
-``kind`` and ``name`` are the type and the key of the object (`LiveKey`). If an older snapshot does not have a
-column or a fact, the object is compared in full.
+``kind`` and ``name`` are the type and the key of the object (`LiveKey`). If a snapshot by an older kdeclare
+lacks a column or a fact, the object is compared in full.
 """
 
 DECLARED = pa.schema(
@@ -71,10 +71,10 @@ DECLARED = pa.schema(
         ("error", _TEXT),  # for a cluster: the reason why its project could not be read
     ]
 )
-"""The declared and owned resources: one row for each resource, and one row for the cluster itself.
+"""Declared and owned resources: one row for each resource, and one row for each cluster itself.
 
-A set has a row for the whole set and a row for each element. The table is joined with the LIVE table on
-cluster, type and key of the live object.
+A resource that is a set of live objects also has a row for each element. The table is joined with `LIVE` on
+the cluster, the type and the key of the live object.
 """
 
 FINDING = pa.struct(
@@ -101,7 +101,7 @@ FINDINGS = pa.schema(
         ("status", _TEXT),  # new, or known from the audit to compare with
     ]
 )
-"""The findings of an audit. The table is partitioned by an additional column, ``audit_id``."""
+"""The findings of an audit. The table is also partitioned by ``audit_id``, which is not in the schema."""
 
 SUMMARY = pa.schema(
     [
@@ -114,17 +114,17 @@ SUMMARY = pa.schema(
         ("count", pa.int64()),
     ]
 )
-"""The number of findings by cluster, kind, path and team. Partitioned by ``audit_id``, like the findings."""
+"""The number of findings by cluster, kind, finding, path and team."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileFormat:
-    """A file format, and the messages of errors about files in this format.
+    """A file format, and the texts of errors about files that do not have the format.
 
     code: the code of all errors.
-    name: the object that a file of this format describes.
-    broken, invalid_hint: the summary and the hint of the error for a file that does not have this format.
-    command: the command that writes files of this format.
+    name: what a file in this format describes, such as a snapshot.
+    broken, invalid_hint: the summary and the hint of the error for invalid contents.
+    command: the command that writes the files.
     version_hint: the hint of the error for an unsupported format version.
     """
 
@@ -163,7 +163,7 @@ class FileFormat:
             raise self.build_invalid_error(where) from None
 
     def build_invalid_error(self, source: str) -> KdeclareError:
-        """Return the error for a file that does not have this format."""
+        """Return the error for a file with invalid contents."""
         detail = f"{source} was not written by '{self.command}', or is damaged."
         return KdeclareError(error(self.code, self.broken, detail, hint=self.invalid_hint))
 
@@ -172,9 +172,10 @@ _MAX_NAMED = 5
 
 
 def require_complete_table(table: str, counts: Mapping[str, int], clusters: Sequence[str]) -> None:
-    """Raise KdeclareError unless a table has exactly one row of kind `CLUSTER` for each of these clusters.
+    """Raise KdeclareError unless a table has exactly one row of kind `CLUSTER` for each cluster.
 
     counts: the number of rows of kind `CLUSTER`, by cluster name.
+    clusters: the expected names.
     """
     missing_clusters = [name for name in clusters if not counts.get(name)]
     repeated_clusters = [name for name, count in counts.items() if count > 1]
@@ -197,7 +198,7 @@ def require_complete_table(table: str, counts: Mapping[str, int], clusters: Sequ
 
 
 def require_written_rows(table: str, written_count: int, visible_count: int) -> None:
-    """Raise KdeclareError unless the driver sees as many rows as the executors wrote."""
+    """Raise KdeclareError unless the Spark driver sees as many rows as the executors wrote."""
     if visible_count != written_count:
         raise _build_incomplete_error(
             f"The executors wrote {written_count:,} rows of the table '{table}', but this machine sees "

@@ -1,4 +1,4 @@
-"""The record of a snapshot, which summarizes its rows. A snapshot is published when its record is written."""
+"""The record of a snapshot: a JSON file that lists the clusters, with counts and errors."""
 
 from dataclasses import field
 from datetime import datetime
@@ -57,15 +57,15 @@ class SnapshotCluster:
 
     @property
     def rows(self) -> int:
-        """The number of rows of the cluster in the snapshot, including the row of the cluster itself."""
+        """The number of rows that were written for the cluster, including the row of the cluster itself."""
         return 1 + self.resources + self.failed
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotRecord:
-    """The record of a snapshot, also in ``snapshots/ID.json``.
+    """The record of a snapshot, also written to ``snapshots/ID.json``.
 
-    The rows of the snapshot are in ``path``, partitioned by cluster.
+    The rows of the snapshot are in the folder ``path``, partitioned by cluster.
     """
 
     snapshot_id: str
@@ -79,27 +79,28 @@ class SnapshotRecord:
 
     @property
     def incomplete(self) -> tuple[SnapshotCluster, ...]:
-        """The clusters that were not read, or were read only partially."""
+        """The clusters that could not be read, or could be read only partially."""
         return tuple(cluster for cluster in self.clusters if not cluster.whole)
 
 
 def format_snapshot_path(snapshot_id: str, taken_at: datetime) -> str:
-    """Return the path of a snapshot's rows. Paths are grouped by day, so that a single day can be read."""
+    """Return the path of a snapshot's rows. The path contains the day, so that a single day can be read."""
     return f"data/day={taken_at:%Y-%m-%d}/snapshot={snapshot_id}"
 
 
 def parse_record(text: str, source: str) -> SnapshotRecord:
-    """Parse the contents of a snapshot's record. source: the name of the file, for errors.
+    """Parse the record of a snapshot.
 
+    source: the name of the file, for errors.
     Raises KdeclareError if the format version is not supported, or if the file is not a record.
     """
     return _FILE_FORMAT.bind(SnapshotRecord, text, source)
 
 
 def require_all_rows(cluster: SnapshotCluster, count: int, source: str) -> None:
-    """Raise KdeclareError if a snapshot has fewer rows of a cluster than were written.
+    """Raise KdeclareError if rows of a cluster are missing from a snapshot.
 
-    The check is needed because Spark skips empty and missing files without an error.
+    Spark itself skips empty and missing files without an error.
 
     count: the number of rows that were read.
     source: the folder of the snapshot, for the error.

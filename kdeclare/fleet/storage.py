@@ -1,4 +1,4 @@
-"""Storage for snapshots and audits: the `Storage` protocol, and its implementation for local folders."""
+"""The `Storage` of snapshots and audits, and its implementation for local folders."""
 
 import errno
 import json
@@ -23,7 +23,7 @@ from kdeclare.engine.state.durable_files import (
 
 
 class Storage(Protocol):
-    """A folder for snapshots and audits. Paths are relative to the folder and use slashes.
+    """The folder that contains the snapshots and audits of a fleet. Paths are relative and use slashes.
 
     The methods raise KdeclareError (``cannot-read`` or ``cannot-write``) with the path and the reason, such
     as a full disk or a missing permission.
@@ -49,10 +49,12 @@ class Storage(Protocol):
         """Write a file atomically. Replace an existing file, and create missing parent folders."""
 
     def write_all(self, texts: Mapping[str, str]) -> None:
-        """Write several files. Do not replace any file before all new files are written to temporary files.
+        """Write several files. Replace existing files only after all new files are on disk.
+
+        In object stores, the files are written one after the other, and a failed write leaves only some of
+        the files replaced.
 
         texts: the contents of the files, by path.
-        In object stores, there are no temporary files, and the files are written one after the other.
         """
 
     def rename(self, path: str, to: str) -> None:
@@ -113,7 +115,7 @@ class LocalStorage:
             return os.path.lexists(self._resolve(path))
 
     def names(self, path: str) -> tuple[str, ...]:
-        """Return the names in a folder, sorted, without hidden files such as files of interrupted writes."""
+        """Return the names of the files and folders in a folder, sorted. Hidden files are omitted."""
         folder = self._resolve(path)
         with _report_read_errors(folder):
             try:
@@ -140,7 +142,7 @@ class LocalStorage:
             replace_file(file, text.encode(), mode=find_mode(file))
 
     def write_all(self, texts: Mapping[str, str]) -> None:
-        """Write several files. Do not replace any file before all new files are on disk."""
+        """Write several files. Replace existing files only after all new files are on disk."""
         files = {self._resolve(path): text.encode() for path, text in texts.items()}
         with _report_write_errors(self.folder):
             for file in files:
@@ -179,7 +181,7 @@ class LocalStorage:
 
 
 def find_local_storage(location: str) -> LocalStorage | None:
-    """Return the storage for a path or a ``file:`` URI, or None for other URIs, which Hadoop handles."""
+    """Return the storage for a path or a ``file:`` URI. For any other URI, return None."""
     scheme = _SCHEME.match(location)
     if scheme is None:
         return LocalStorage(Path(location))
@@ -205,7 +207,7 @@ def _report_write_errors(path: Path) -> Iterator[None]:
 
 
 SNAPSHOTS, AUDITS = "snapshots", "audits"
-"""The folders with the records of snapshots and audits. Each record is a file; file names sort by time."""
+"""The folders of the records of snapshots and audits. The names of the files sort by time."""
 
 
 def list_record_ids(storage: Storage, folder: str) -> tuple[str, ...]:
@@ -214,9 +216,9 @@ def list_record_ids(storage: Storage, folder: str) -> tuple[str, ...]:
 
 
 def require_same_fleet(storage: Storage, fleet: str) -> None:
-    """Raise KdeclareError if the newest snapshot or audit in a storage belongs to a different fleet.
+    """Raise KdeclareError if the newest snapshot or audit belongs to a different fleet.
 
-    Unreadable records are ignored. They are reported when their data is needed.
+    Records that cannot be read are ignored.
     """
     for folder in (SNAPSHOTS, AUDITS):
         record_ids = list_record_ids(storage, folder)

@@ -1,4 +1,4 @@
-"""Audit a fleet with Spark: write the findings, including those of the second pass, and the summary."""
+"""Audit a fleet with Spark, and write the tables with the findings and the summary of the audit."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -44,13 +44,13 @@ from kdeclare.fleet.spark.tables import (
 )
 
 MakeEvaluator = Callable[[str], ClusterEvaluator | None]
-"""Returns the policy evaluator of the cluster with the given name, or None if its project has no policies.
+"""Returns the policy evaluator for the cluster with the given name, or None if the project has no policies.
 
-Spark calls the function in the tasks on executors.
+The executors call this function.
 """
 
 CLUSTER_FINDINGS_SCHEMA = pa.schema([field for field in FINDINGS if field.name in RESULT])
-"""The columns of findings and notices. For notices, only the cluster and ``message`` are set."""
+"""The columns of findings and notices. A notice has values only for the cluster and ``message``."""
 
 _COLUMNS = (
     "cluster",
@@ -69,14 +69,16 @@ _COLUMNS = (
     "error",
 )
 _ROW_ORIGINS = ("cluster", "declared", "live")
-"""The origins of rows, in sort order, so that the row of the cluster itself comes first."""
+"""The possible values of the column ``side``. They sort so that the row of the cluster itself comes first."""
 
 
 def find_in_whole_clusters(declared: DataFrame, live: DataFrame, make_evaluator: MakeEvaluator) -> DataFrame:
-    """Return the findings of the second pass, which needs all rows of a cluster.
+    """Return the findings that depend on several resources of a cluster, and the violations of policies.
 
-    The result has the columns `CLUSTER_FINDINGS_SCHEMA`, and also contains notices, see `read_notices`. Only
-    clusters that need the second pass are processed, see `count_declared`.
+    The result has the columns `CLUSTER_FINDINGS_SCHEMA`, and also contains notices (see `read_notices`).
+    Clusters without policies and without such resources are skipped (see `count_declared`).
+
+    declared, live: the tables `rows.DECLARED` and `rows.LIVE`.
     """
     is_cluster_row = f.col("kind") == CLUSTER
     clusters = (
@@ -114,12 +116,15 @@ def find_in_whole_clusters(declared: DataFrame, live: DataFrame, make_evaluator:
 
 
 def select_findings(cluster_findings: DataFrame) -> DataFrame:
-    """Return the findings of the second pass, without the notices."""
+    """Return the rows that are findings, without the notices."""
     return cluster_findings.where("finding is not null")
 
 
 def read_notices(cluster_findings: DataFrame) -> dict[str, str]:
-    """Return the notices about policies that could not be evaluated, by cluster. Raises KdeclareError."""
+    """Return the notices about policies that could not be evaluated, by cluster name.
+
+    Raises KdeclareError.
+    """
     with translate_spark_errors():
         rows = cluster_findings.where("finding is null").select("cluster", "message").collect()
     return {row["cluster"]: row["message"] for row in rows}
@@ -160,7 +165,6 @@ def _build_row(
     labels: Mapping[str, str],
     finding_or_notice: Finding | str,
 ) -> tuple[Any, ...]:
-    """Build the row of a finding or a notice."""
     values: dict[str, Any] = {
         "taken_at": taken_at,
         "cluster": cluster,
@@ -177,7 +181,7 @@ def _build_row(
 
 
 MEMORY_TABLES = ("findings", "unseen")
-"""The tables that later audits are compared with: findings, and unchecked findings of earlier audits."""
+"""The tables with which later audits are compared: ``findings``, and ``unseen`` for unchecked findings."""
 AUDIT_TABLES = (*MEMORY_TABLES, "summary")
 """The tables that an audit writes."""
 
@@ -190,13 +194,14 @@ _MAX_TREND_POINTS = 60
 
 @dataclass(frozen=True, slots=True)
 class ComparedTables:
-    """The tables that are the inputs of an audit.
+    """The tables from which an audit is computed.
 
-    declared, live: the DECLARED and LIVE tables.
+    declared, live: the tables `rows.DECLARED` and `rows.LIVE`.
     coverage: the scope of the audit.
-    newest: the findings of the latest audit, including unchecked findings of earlier audits. None if there is
-        no earlier audit.
-    since: the findings of the audit to compare with, including unchecked findings of earlier audits.
+    newest: the findings of the latest earlier audit, including findings that it did not check again. None if
+        there is no earlier audit.
+    since: the findings of the baseline, the earlier audit that determines which findings are new. Includes
+        findings that the baseline did not check again.
     """
 
     declared: DataFrame
@@ -208,7 +213,7 @@ class ComparedTables:
 
 @dataclass(frozen=True, slots=True)
 class ClusterNotes:
-    """Additional results of `write_findings`, by cluster.
+    """Results of `write_findings` that are not in the tables, by cluster name.
 
     declared: the number of declared resources.
     notices: the notices about policies that could not be evaluated.
@@ -219,7 +224,7 @@ class ClusterNotes:
 
 
 def require_unaltered(live: DataFrame, clusters: Sequence[SnapshotCluster], source: str) -> None:
-    """Raise KdeclareError if a snapshot has fewer or more rows than were written.
+    """Raise KdeclareError if rows of a snapshot are missing or duplicate.
 
     live: the rows of the snapshot.
     clusters: the clusters of the snapshot, with the numbers of rows that were written.
@@ -234,7 +239,6 @@ def require_unaltered(live: DataFrame, clusters: Sequence[SnapshotCluster], sour
 
 
 def _reject_duplicates(live: DataFrame, source: str) -> None:
-    """Raise the error for duplicate rows. With duplicates, findings would depend on the order of reading."""
     with translate_spark_errors():
         repeated = find_duplicates(live).limit(3).collect()
     names = ", ".join(f"{row['kind']}/{row['name']} of {row['cluster']}" for row in repeated)
@@ -249,9 +253,10 @@ def _reject_duplicates(live: DataFrame, source: str) -> None:
 
 
 def write_findings(bench: Workbench, tables: ComparedTables, make_evaluator: MakeEvaluator) -> ClusterNotes:
-    """Write the tables ``findings`` (of this audit) and ``unseen`` (unchecked findings of earlier audits).
+    """Write the tables ``findings`` and ``unseen`` of an audit.
 
-    Raises KdeclareError.
+    ``unseen`` contains the findings of earlier audits that this audit did not check again. Raises
+    KdeclareError.
     """
     coverage = tables.coverage
     drift_rows = find_drift_rows(tables.declared, tables.live, unmanaged_keys=coverage.unmanaged_keys)
@@ -287,7 +292,8 @@ def summarize_audit(
 ) -> Audit:
     """Write the table ``summary``, and return the audit. Call `write_findings` first.
 
-    earlier_audits: the earlier audits to compare with, or None if there is no earlier audit.
+    earlier_audits: the earlier audits with which this audit is compared, or None if there is no earlier
+        audit.
     cluster_notes: the result of `write_findings`.
     Raises KdeclareError.
     """
@@ -331,6 +337,6 @@ def summarize_audit(
 
 
 def _build_trend(earlier: AuditSummary) -> tuple[TrendPoint, ...]:
-    """Return the trend of the latest audit, with the counts of that audit as the last point."""
+    """Return the trend in the latest audit, extended by the counts of the latest audit itself."""
     current_point = TrendPoint(earlier.audit_id, earlier.taken_at, len(earlier.clusters), earlier.remembered)
     return (*earlier.trend[1 - _MAX_TREND_POINTS :], current_point)

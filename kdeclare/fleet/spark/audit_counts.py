@@ -1,4 +1,4 @@
-"""Count the rows of tables by cluster, kind, path and team. Only the counts are collected on the driver."""
+"""Count findings and live objects with Spark. Only the counts are collected on the driver."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from kdeclare.fleet.spark.tables import count_declared, select_cluster_rows
 from kdeclare.manifests.policies import TOPIC
 
 _MAX_HEAT_PATHS = 40
-"""The maximum number of paths in a heat map. The most frequent paths are chosen."""
+"""The maximum number of paths in the heat map, which shows the most frequent paths."""
 
 
 def read_snapshot_clusters(live: DataFrame) -> tuple[SnapshotCluster, ...]:
@@ -48,10 +48,10 @@ def _count_by_cluster(live: DataFrame, sorts: Sequence[CountedSort]) -> DataFram
 
 
 def _build_count_columns(number: int, sort: CountedSort, is_unread_sort: Column) -> tuple[Column, Column]:
-    """Build the columns with the number of all objects and of internal objects of a type.
+    """Build the columns that count all objects and the internal objects of a type.
 
-    is_unread_sort: a condition for rows that only say that a whole type could not be read. These rows are not
-        counted.
+    is_unread_sort: a condition for rows that represent a whole object type that could not be read. These rows
+        are not counted.
     """
     is_of_sort = (f.col("kind") == sort.sort) & ~is_unread_sort
     is_internal = f.lit(False)
@@ -90,9 +90,9 @@ def _build_snapshot_cluster(
 
 
 def count_declared_resources(declared: DataFrame) -> tuple[dict[str, int], bool]:
-    """Return the number of resources that each cluster declares, and whether a cluster needs the second pass.
+    """Return the number of declared resources by cluster, and whether any cluster needs the second pass.
 
-    Raises KdeclareError.
+    The second pass of an audit processes all rows of a cluster together. Raises KdeclareError.
     """
     with translate_spark_errors():
         rows = count_declared(declared).collect()
@@ -108,9 +108,9 @@ def build_cluster_summaries(
 ) -> tuple[ClusterSummary, ...]:
     """Return a summary of each cluster of an audit, sorted by name. Raises KdeclareError.
 
-    declared_counts: the number of declared resources, by cluster.
-    counts_by_cluster: the number of findings by kind, by cluster.
-    notices: the notices about policies that could not be evaluated, by cluster.
+    declared_counts: the number of declared resources, by cluster name.
+    counts_by_cluster: the number of findings by kind, by cluster name.
+    notices: the notices about policies that could not be evaluated, by cluster name.
     """
     with translate_spark_errors():
         declared_clusters = select_cluster_rows(declared).select("cluster", "labels", "error").collect()
@@ -151,7 +151,7 @@ def _build_cluster_summary(
 
 
 def build_summary_table(findings: DataFrame, taken_at: datetime) -> DataFrame:
-    """Return the counts of findings as a table with the columns `rows.SUMMARY`."""
+    """Count findings by the columns of `rows.SUMMARY`, and return the counts as a table."""
     counts = findings.groupBy(
         "cluster", "kind", "finding", "path", f.coalesce(f.col("labels")["team"], f.lit("")).alias("team")
     ).count()
@@ -179,7 +179,7 @@ def count_kinds(findings: DataFrame) -> KindCounts:
 
 
 def sum_counts(counts: Mapping[str, KindCounts]) -> KindCounts:
-    """Return the sums of the counts of all clusters, by kind of finding."""
+    """Add up the counts of all clusters, by kind of finding."""
     sums: dict[FindingKind, int] = {}
     for cluster_counts in counts.values():
         for kind, count in cluster_counts.items():
@@ -192,7 +192,7 @@ def _order_counts(counts: Mapping[FindingKind, int]) -> KindCounts:
 
 
 def build_heat_map(summary: DataFrame) -> tuple[HeatCell, ...]:
-    """Return the number of findings by cluster and path for the most frequent paths. Raises KdeclareError."""
+    """Count findings by cluster and path, for the most frequent paths. Raises KdeclareError."""
     by_path = summary.groupBy("path").agg(f.sum("count").alias("all")).orderBy(f.desc("all"), "path")
     top_paths = by_path.limit(_MAX_HEAT_PATHS).select(f.col("path").alias("top"))
     cells = (
@@ -206,7 +206,7 @@ def build_heat_map(summary: DataFrame) -> tuple[HeatCell, ...]:
 
 
 def select_worst(findings: DataFrame, count: int) -> tuple[AuditRow, ...]:
-    """Return the first ``count`` findings in the order of reports. Raises KdeclareError."""
+    """Return the ``count`` worst findings, in the order of reports. Raises KdeclareError."""
     is_known = f.col("status") != "new"
     ordered = findings.orderBy(_build_severity_column(), is_known, "cluster", "kind", "name", "path")
     with translate_spark_errors():
@@ -233,7 +233,7 @@ def _build_audit_row(row: Row) -> AuditRow:
 
 
 def count_known(findings: DataFrame) -> int:
-    """Return the number of findings that the audit to compare with also has. Raises KdeclareError."""
+    """Return the number of findings that an earlier audit already had. Raises KdeclareError."""
     return count_rows(findings.where("status = 'known'"))
 
 
@@ -254,5 +254,5 @@ def _find_version(body: str | None) -> str | None:
 
 
 def _to_utc(time: datetime) -> datetime:
-    """Convert a time from Spark to UTC. Spark returns local times without a time zone."""
+    """Convert a local time from Spark, which has no time zone, to UTC."""
     return time.astimezone(UTC)

@@ -1,4 +1,4 @@
-"""Compare the resources of a fleet with their live objects in Spark, and compare the findings of audits."""
+"""Use Spark to compare resources with their live objects, and findings with those of earlier audits."""
 
 import functools
 from collections.abc import Callable, Collection, Sequence
@@ -18,7 +18,7 @@ from kdeclare.fleet.spark.tables import build_cluster_context, to_spark_type
 
 KEY = ("cluster", "kind", "name")
 RESULT = ("taken_at", *KEY, *FINDING.names, "labels")
-"""The columns of findings that have not been compared with an earlier audit yet."""
+"""The columns of findings before they are compared with an earlier audit."""
 
 _NEEDS_DIFF = """
     d.name is null or l.name is null or d.desired is null or d.always or l.error is not null
@@ -28,18 +28,21 @@ _NEEDS_DIFF = """
     or not forall(d.need, fact -> array_contains(l.has, fact))
     or arrays_overlap(d.forbid, l.has)
 """
-"""The negation of `in_process_audit.proves_no_drift` in SQL. Null also means that a diff is needed."""
+"""The negation of `in_process_audit.proves_no_drift` as an SQL condition.
+
+If the condition is null, the resource must be compared in full.
+"""
 
 _HAS_UNEXPECTED_KEYS = "not forall(l.keys, key -> array_contains(d.keys, key))"
-"""The SQL condition that replaces ``{keys}`` in `_NEEDS_DIFF` if unmanaged keys are reported."""
+"""The condition that replaces ``{keys}`` in `_NEEDS_DIFF` if unmanaged keys are reported."""
 
 _HAS_KEYS_TO_REMOVE = "d.gone is null or arrays_overlap(d.gone, l.keys)"
-"""The SQL condition that replaces ``{keys}`` in `_NEEDS_DIFF` if unmanaged keys are not reported."""
+"""The condition that replaces ``{keys}`` in `_NEEDS_DIFF` if unmanaged keys are not reported."""
 
 _OTHER_CLUSTER_MESSAGE = "if(d.cluster_id <> l.cluster_id, {}, null)".format(
     "concat('{}', d.cluster_id, '{}', l.cluster_id, '{}')".format(*explain_other_cluster("|", "|").split("|"))
 )
-"""The message of `explain_other_cluster` as an SQL expression, which is null if the cluster ids are equal."""
+"""The message of `explain_other_cluster` as an SQL expression; null if the cluster ids are equal."""
 
 _GROUP_MESSAGE = "concat('{}', count, '{}', group_name, '{}')".format(
     *(part.replace("'", "\\'") for part in explain_unmanaged_group("|", "|").split("|"))
@@ -51,13 +54,15 @@ _DIFF_COLUMNS = ("kind", "name", "desired", "owned", "live", "error", "within", 
 
 
 def find_drift_rows(declared: DataFrame, live: DataFrame, *, unmanaged_keys: bool = True) -> DataFrame:
-    """Return the findings of self-contained resources and undeclared live objects.
+    """Return the findings of resources and undeclared live objects that are compared on their own.
 
-    declared, live: the DECLARED and LIVE tables, see `fleet.rows`.
+    The result has the columns `RESULT`. If a row of a cluster itself has an error, the error is the only
+    finding of the cluster. The executors must have the same providers as this process; otherwise, the Spark
+    job fails.
+
+    declared, live: the tables `rows.DECLARED` and `rows.LIVE`.
     unmanaged_keys: whether to report keys that are neither declared nor owned. If many resources have such
         keys, the audit takes much longer.
-    The result has the columns `RESULT`. A cluster with an error in one of the tables has this error as its
-    only finding. The executors must have the same providers as this process; otherwise tasks fail.
     """
     has_groups = any(codec.groups for codec in load_codecs())
     needs_diff = _NEEDS_DIFF.format(keys=_HAS_UNEXPECTED_KEYS if unmanaged_keys else _HAS_KEYS_TO_REMOVE)
@@ -95,17 +100,17 @@ def find_drift_rows(declared: DataFrame, live: DataFrame, *, unmanaged_keys: boo
 
 
 def drop_unmanaged_keys(findings: DataFrame) -> DataFrame:
-    """Return the findings without undeclared keys of declared resources."""
+    """Drop the findings about undeclared keys of declared resources."""
     return findings.where(~build_unmanaged_key_filter())
 
 
 def find_duplicates(table: DataFrame) -> DataFrame:
-    """Return the keys of the rows that a table contains more than once. A valid table has no such rows."""
+    """Return the keys that more than one row of a table has. A valid table has no such keys."""
     return table.groupBy(*KEY).count().where("count > 1")
 
 
 def _join_live(declared: DataFrame, live: DataFrame) -> DataFrame:
-    """Join each row of the DECLARED table (``d``) with its live object in the LIVE table (``l``)."""
+    """Join each declared resource (alias ``d``) with its live object (alias ``l``) in a full outer join."""
     join_expressions = ("coalesce(live_sort, kind)", "coalesce(live_key, name)")
     keyed_declared = declared.withColumns(
         dict(zip(_JOIN_COLUMNS, map(f.expr, join_expressions), strict=True))
@@ -119,7 +124,7 @@ def _join_live(declared: DataFrame, live: DataFrame) -> DataFrame:
 
 
 def _count_groups(objects: DataFrame) -> DataFrame:
-    """Return one finding for each group of unmanaged objects. Clusters with errors have no such findings."""
+    """Return one finding for each group of unmanaged objects. Clusters with an error are skipped."""
     counted = objects.where("within is not null").groupBy("taken_at", "cluster", "kind", "group_name").count()
     return counted.selectExpr(
         "taken_at",
@@ -137,7 +142,7 @@ def _count_groups(objects: DataFrame) -> DataFrame:
 
 
 def _make_differ(providers: Sequence[InstalledProvider]) -> Callable[..., pa.Array]:
-    """Return the function that compares resources in tasks, with the same providers as on the driver."""
+    """Return a function that compares resources in tasks, with the same providers as on the driver."""
 
     def diff_rows(*columns: pa.Array) -> pa.Array:
         use_providers(providers)
@@ -154,7 +159,7 @@ def _to_struct(finding: Finding) -> dict[str, object]:
 
 
 IDENTITY = ("cluster", "kind", "name", "finding", "path")
-"""The columns that identify a finding across audits."""
+"""The columns that identify the same finding in different audits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +167,8 @@ class AuditCoverage:
     """The scope of an audit.
 
     clusters: the names of the audited clusters.
-    left_out: the names of the clusters of the fleet that are not audited.
-    unmanaged_keys: whether the audit reports undeclared keys of declared resources.
+    left_out: the names of the other clusters of the fleet.
+    unmanaged_keys: whether the audit reports keys that are set on a declared resource, but not declared.
     """
 
     clusters: Collection[str]
@@ -171,7 +176,7 @@ class AuditCoverage:
     unmanaged_keys: bool = True
 
     def build_coverage_filter(self) -> Column:
-        """Return a condition for earlier findings that this audit reports if they still exist."""
+        """Return a condition that selects the earlier findings that this audit checks again."""
         in_selected_clusters = f.col("cluster").isin(list(self.clusters))
         return (
             in_selected_clusters
@@ -180,23 +185,24 @@ class AuditCoverage:
         )
 
     def build_fleet_filter(self) -> Column:
-        """Return a condition for earlier findings whose cluster is still in the fleet."""
+        """Return a condition that selects earlier findings in clusters that are still in the fleet."""
         return f.col("cluster").isin([*self.clusters, *self.left_out])
 
 
 def build_unmanaged_key_filter() -> Column:
-    """Return a condition for findings about undeclared keys of declared resources."""
+    """Return a condition that selects findings about undeclared keys of declared resources."""
     return (f.col("finding") == str(FindingKind.UNMANAGED)) & f.col("path").isNotNull()
 
 
 def add_first_seen(
     findings: DataFrame, newest_memory: DataFrame | None, baseline_memory: DataFrame | None
 ) -> DataFrame:
-    """Add the columns ``first_seen`` and ``status`` (new or known) to findings.
+    """Add the columns ``first_seen`` and ``status`` to findings.
 
-    newest_memory: the findings of the latest audit, including unchecked findings of earlier audits. They
-        determine ``first_seen``. None if there is no earlier audit.
-    baseline_memory: the findings of the audit to compare with, which determine ``status``.
+    newest_memory: the findings of the latest earlier audit, including findings that it did not check again.
+        They determine ``first_seen``. None if there is no earlier audit.
+    baseline_memory: the findings of the earlier audit that serves as the baseline. Findings in the baseline
+        get the status ``known``; other findings get the status ``new``.
     """
     if newest_memory is None or baseline_memory is None:
         return findings.withColumn("first_seen", f.col("taken_at")).withColumn("status", f.lit("new"))
@@ -220,7 +226,10 @@ def add_first_seen(
 
 
 def find_fixed(findings: DataFrame, baseline_memory: DataFrame, coverage: AuditCoverage) -> DataFrame:
-    """Return the findings of the audit to compare with that were checked again and no longer exist."""
+    """Return the findings of an earlier audit that were checked again and no longer exist.
+
+    baseline_memory: the findings of the earlier audit.
+    """
     checked_again = _join_unreadable(
         baseline_memory.where(coverage.build_coverage_filter()), findings, "left_anti"
     )
@@ -228,7 +237,10 @@ def find_fixed(findings: DataFrame, baseline_memory: DataFrame, coverage: AuditC
 
 
 def find_unchecked(findings: DataFrame, newest_memory: DataFrame, coverage: AuditCoverage) -> DataFrame:
-    """Return the findings of the latest audit that were not checked again, so that their state is unknown."""
+    """Return the findings of an earlier audit that were not checked again, so that their state is unknown.
+
+    newest_memory: the findings of the earlier audit.
+    """
     fleet_memory = newest_memory.where(coverage.build_fleet_filter())
     unreadable = _join_unreadable(fleet_memory.where(coverage.build_coverage_filter()), findings, "left_semi")
     return _exclude_found(

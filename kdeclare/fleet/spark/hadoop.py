@@ -1,4 +1,4 @@
-"""Storage in S3, ADLS, GCS, HDFS and other file systems that Hadoop supports."""
+"""The storage of snapshots and audits in S3, ADLS, GCS, HDFS and other Hadoop file systems."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -15,9 +15,9 @@ from kdeclare.fleet.spark.spark_errors import list_causes, mask_uri_passwords
 from kdeclare.fleet.storage import Storage, build_read_error, build_write_error, find_local_storage
 
 _OBJECT_STORE_SCHEMES = frozenset({"s3a", "s3", "s3n", "gs", "oss", "cosn", "obs"})
-"""The URI schemes of object stores, where a file appears atomically when it is closed.
+"""The URI schemes of object stores, where a file becomes visible atomically when it is closed.
 
-Temporary files are not used in object stores, because a rename would copy the file.
+In object stores, files are written without temporary files, because a rename would copy the file.
 """
 
 _FILE_NOT_FOUND = "java.io.FileNotFoundException"
@@ -25,13 +25,19 @@ _DENIED = re.compile(r"AccessControlException|AccessDeniedException|Status Code:
 
 
 def open_storage(location: str, spark: SparkSession) -> Storage:
-    """Return the storage at a location: a local folder (a path or ``file:`` URI) or a URI for Hadoop."""
+    """Return the storage for a location.
+
+    location: a local path, a ``file:`` URI, or a URI that Hadoop supports.
+    """
     return find_local_storage(location) or HadoopStorage(spark, location.rstrip("/"))
 
 
 @dataclass(frozen=True, slots=True)
 class HadoopStorage:
-    """A folder in a file system that Hadoop supports; see `Storage`. uri: has no trailing slash."""
+    """A folder in a file system that Hadoop supports; see `Storage`.
+
+    uri: the URI of the folder, without a trailing slash.
+    """
 
     spark: SparkSession
     uri: str
@@ -42,7 +48,7 @@ class HadoopStorage:
             return bool(self._get_file_system().exists(self._build_path(path)))
 
     def names(self, path: str) -> tuple[str, ...]:
-        """Return the names in a folder, sorted, without hidden files such as files of interrupted writes."""
+        """Return the names of the files and folders in a folder, sorted. Hidden files are omitted."""
         with self._translate_errors(path, build_read_error):
             try:
                 found = [
@@ -75,7 +81,7 @@ class HadoopStorage:
         self.write_all({path: text})
 
     def write_all(self, texts: Mapping[str, str]) -> None:
-        """Write several files. Except in object stores, replace no file before all new files are written."""
+        """Write several files; see `Storage.write_all`."""
         with self._translate_errors(next(iter(texts)) if len(texts) == 1 else "", build_write_error):
             if self._get_file_system().getScheme() in _OBJECT_STORE_SCHEMES:
                 for path, text in texts.items():
@@ -126,9 +132,10 @@ class HadoopStorage:
         return self._get_hadoop_fs().Path(target.getParent(), f".{target.getName()}.{uuid4().hex}.tmp")
 
     def _write_file(self, path: Any, data: bytes) -> None:
-        """Write a file.
+        """Write a file, but not atomically.
 
-        If an error occurs, the stream is not closed, because closing it would publish an incomplete object.
+        If an error occurs, the stream is not closed, because closing the stream would publish an incomplete
+        object.
         """
         self._get_file_system().mkdirs(path.getParent())
         stream = self._get_file_system().create(path, True)
@@ -138,7 +145,7 @@ class HadoopStorage:
     def _replace_file(self, temporary_path: Any, target: Any) -> None:
         """Rename a file, and replace an existing file.
 
-        FileContext is used because some implementations of ``FileSystem.rename`` do not replace files.
+        ``FileContext`` is used because some implementations of ``FileSystem.rename`` do not replace files.
         """
         hadoop_fs = self._get_hadoop_fs()
         gateway: Any = self.spark.sparkContext._gateway
@@ -179,7 +186,7 @@ def _is_caused_by(problem: Py4JJavaError, kind: str) -> bool:
 
 
 def _explain_problem(problem: Py4JJavaError) -> str:
-    """Return the reason for an error, if possible with the same words as for local files."""
+    """Return the reason for an error. If possible, use the same words as for local files."""
     cause_texts = [f"{cause.kind} {cause.message}" for cause in list_causes(problem)]
     text = "\n".join(cause_texts)
     if _DENIED.search(text):

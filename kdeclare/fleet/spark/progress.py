@@ -17,15 +17,15 @@ _GROUP = "spark.jobGroup.id"
 _DESCRIPTION = "spark.job.description"
 
 JobProgress = Callable[[str, int, int], None]
-"""Receives a description of the work, the number of completed tasks, and the number of tasks so far."""
+"""Receives a description of the work, the number of completed tasks, and the total number of tasks so far."""
 
 
 @contextmanager
 def report_progress(spark: SparkSession, progress: JobProgress, text: str) -> Iterator[None]:
     """Report the progress of the Spark jobs that the calling thread runs in the block.
 
-    progress: is called from a separate thread. If it raises an exception, progress is no longer reported, but
-        the jobs continue.
+    progress: a function that is called from a separate thread. If it raises an exception, progress is no
+        longer reported, but the jobs continue.
     text: the description of the work.
     """
     context, group = spark.sparkContext, uuid4().hex
@@ -63,9 +63,9 @@ def _use_job_group(context: SparkContext, group: str, text: str) -> Iterator[Non
 def _poll_progress(
     tracker: StatusTracker, group: str, progress: JobProgress, text: str, finished: threading.Event
 ) -> None:
-    """Report progress until ``finished`` is set, and once more afterwards.
+    """Report progress until ``finished`` is set, and one last time afterwards.
 
-    The last report is needed because a short job can start and end between two polls.
+    Without the last report, a short job between two polls would never be reported.
     """
     last_counts = (-1, -1)
     while True:
@@ -83,7 +83,7 @@ def _poll_progress(
 
 
 def _count_tasks(tracker: StatusTracker, group: str) -> tuple[int, int]:
-    """Return the number of completed tasks, and the number of all tasks that Spark has planned so far."""
+    """Return the number of completed tasks, and the number of tasks that Spark has planned so far."""
     completed_count = total_count = 0
     for job in tracker.getJobIdsForGroup(group):
         info = tracker.getJobInfo(job)

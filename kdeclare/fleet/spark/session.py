@@ -1,4 +1,4 @@
-"""Start and stop a Spark session with its own JVM."""
+"""Start and stop a Spark session. Each session has its own JVM."""
 
 import logging
 import os
@@ -42,11 +42,11 @@ _DEFAULT_APP_NAME = "pyspark-shell"
 """Spark's default application name."""
 
 CheckSettings = Callable[[SparkConf], None]
-"""Raises KdeclareError if a command cannot run with these Spark settings, which include ``spark.master``."""
+"""Raises KdeclareError if the command cannot run with these Spark settings (by key)."""
 
 
 def accept_settings(settings: SparkConf) -> None:
-    """Accept all settings: do nothing."""
+    """Accept all settings."""
 
 
 @contextmanager
@@ -57,16 +57,18 @@ def spark_session(
     log: Path | None = None,
     check_settings: CheckSettings = accept_settings,
 ) -> Iterator[SparkSession]:
-    """Provide a Spark session for the block. At the end of the block, the session and its JVM are stopped.
+    """Provide a Spark session for the block, and stop the session and its JVM at the end of the block.
 
-    master: the Spark master. None for the master in Spark's settings or, if it is not set, ``local[*]``.
+    Raises KdeclareError: ``java-missing``, ``java-too-old``, ``spark-running`` if this process already has a
+        session, and the errors of `translate_spark_errors` for Spark's exceptions in the block.
+
+    master: the Spark master. None for the master in Spark's settings or, if no master is set, ``local[*]``.
     conf: the user's settings by key. They override the settings in SPARK_CONF_DIR and PYSPARK_SUBMIT_ARGS,
-        which override kdeclare's defaults. Tasks run with PYSPARK_PYTHON or, if it is not set, this Python.
-    log: the file to which Spark's log is appended. None for a temporary file, which is deleted unless Spark
+        which override kdeclare's defaults. Tasks run with PYSPARK_PYTHON or, if it is not set, with this
+        Python.
+    log: the file to which Spark's log is appended. None for a temporary file, which is kept only if Spark
         fails. The error then contains the path of the file.
     check_settings: a function that is called with all settings before Spark connects to the master.
-    Raises KdeclareError: ``java-missing``, ``java-too-old``, ``spark-running`` if this process already has a
-    session, and the errors of `translate_spark_errors` for Spark's exceptions in the block.
     """
     if SparkContext._active_spark_context is not None:
         raise KdeclareError(
@@ -129,7 +131,7 @@ def _stop_session(spark: SparkSession) -> None:
 
 
 def _build_python_variables(conf: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the environment variables that select the Python interpreters of the driver and of tasks."""
+    """Return the environment variables that select the Python for the driver and for tasks."""
     task_python = conf.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON") or sys.executable
     driver_python = (
         conf.get("spark.pyspark.driver.python") or os.environ.get("PYSPARK_DRIVER_PYTHON") or task_python
@@ -139,7 +141,7 @@ def _build_python_variables(conf: Mapping[str, str]) -> Mapping[str, str]:
 
 @contextmanager
 def _restore_interrupts() -> Iterator[None]:
-    """Restore the handler of Ctrl-C after the block, because a Spark session replaces the handler."""
+    """Restore the signal handler of Ctrl-C after the block, because a Spark session replaces the handler."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -152,7 +154,10 @@ def _restore_interrupts() -> Iterator[None]:
 
 @contextmanager
 def _silence_py4j() -> Iterator[None]:
-    """Silence py4j in the block. It logs to the root logger, which prints to stderr if it has no handler."""
+    """Disable the log output of py4j in the block.
+
+    py4j logs to the root logger, which prints to stderr if no handler is configured.
+    """
     root, handler = logging.getLogger(), logging.NullHandler()
     root.addHandler(handler)
     try:
@@ -194,8 +199,10 @@ def _add_log_hint(log: Path) -> Iterator[None]:
 
 _SHELL_RESOURCE = "pyspark-shell"
 _FAST_STARTUP_OPTION = "-XX:TieredStopAtLevel=1"
-"""Use only Java's fast compiler. According to measurements, the optimizing compiler pays off only after
-minutes."""
+"""Use only Java's fast compiler (C1).
+
+In measurements, the optimizing compiler paid off only after minutes.
+"""
 _END_SECONDS = 10.0
 
 
@@ -203,12 +210,13 @@ _END_SECONDS = 10.0
 def open_java_virtual_machine(
     master: str | None, conf: Mapping[str, str], log: Path
 ) -> Iterator[JavaGateway]:
-    """Provide a JVM for the block. The JVM is stopped at the end of the block.
+    """Provide a JVM for the block, and stop the JVM at the end of the block.
+
+    Raises KdeclareError if Java 17 is missing, or if Spark does not start.
 
     master: the Spark master. None for the master in Spark's settings.
     conf: the user's settings, including settings that the JVM needs at startup, such as memory and packages.
     log: the file to which the output of the JVM is appended.
-    Raises KdeclareError if Java 17 is missing, or if Spark does not start.
     """
     find_java()
     gateway = _launch_jvm(master, conf, log)
@@ -226,7 +234,7 @@ def open_java_virtual_machine(
 
 
 def _read_configured_master(gateway: JavaGateway) -> str:
-    """Return the master that Spark's settings configure, or ``local[*]``.
+    """Return the Spark master that the settings configure, or ``local[*]``.
 
     The settings are --conf, PYSPARK_SUBMIT_ARGS, spark-defaults.conf and MASTER.
     """
@@ -255,7 +263,7 @@ def _launch_jvm(master: str | None, conf: Mapping[str, str], log: Path) -> JavaG
 
 
 def _build_start_variables(master: str | None, conf: Mapping[str, str], log4j: Path) -> Mapping[str, str]:
-    """Return the environment variables that control the start of a JVM.
+    """Return the environment variables with which a JVM is started.
 
     The user's settings have the highest precedence, and kdeclare's defaults have the lowest precedence.
     """
@@ -289,7 +297,7 @@ def set_variables(values: Mapping[str, str]) -> Iterator[None]:
 
 
 def _build_submit_arguments(master: str | None, conf: Mapping[str, str], submit_arguments: str) -> str:
-    """Append the user's settings to the arguments from the environment, so that the user's settings win.
+    """Append the user's settings to the arguments from the environment, which have a lower precedence.
 
     Settings that look like secrets are omitted and set later, because other users can read command lines.
     """
@@ -306,7 +314,7 @@ def _build_submit_arguments(master: str | None, conf: Mapping[str, str], submit_
 def _stop_jvm(gateway: JavaGateway) -> None:
     """Stop a JVM by closing its standard input. Kill the JVM if it does not stop in time.
 
-    A JVM that `spark-submit` started is not stopped here, because `spark-submit` stops the JVM itself.
+    A JVM that ``spark-submit`` started is not stopped, because ``spark-submit`` stops it.
     """
     process: subprocess.Popen[bytes] | None = gateway.proc
     gateway.shutdown()
@@ -325,8 +333,9 @@ def _stop_jvm(gateway: JavaGateway) -> None:
 def _explain_exit(log: Path, old_log_size: int) -> str:
     """Return the first new line of the log that reports an error, or else the last line.
 
-    The class of an exception is removed from the line.
-    old_log_size: the size of the log before the start, in bytes.
+    The class name of an exception is removed from the line.
+
+    old_log_size: the size of the log before the start of the JVM, in bytes.
     """
     new_output = log.read_bytes()[old_log_size:].decode(errors="replace")
     lines = [line.strip() for line in new_output.splitlines() if line.strip()]

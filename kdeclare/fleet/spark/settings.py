@@ -1,4 +1,4 @@
-"""Defaults for Spark sessions, and checks of the settings for remote masters."""
+"""Default settings for Spark sessions, and checks of the settings for remote masters."""
 
 import os
 import re
@@ -16,18 +16,21 @@ SECRET_KEY_PATTERN = (
     r"(?i)secret|password|passphrase|token|credential|\bsas\b"
     r"|(access|account|private|api|encryption)[._-]?key"
 )
-"""Matches the keys of settings that contain secrets. The regular expression is also valid in Java."""
+"""Matches the keys of Spark settings that contain secrets.
+
+The regular expression is valid in both Python and Java.
+"""
 
 _PARTITIONS_PER_CORE = 2
-"""The number of shuffle partitions per core. A value above one evens out skew.
+"""The number of shuffle partitions per core. A value greater than 1 evens out skew.
 
-At a million rows, a higher value than this does not help.
+At a million rows, even higher values do not help.
 """
 
 _HEAP_DIVISOR = 6
 """The memory of the machine is divided by this number to get the size of the driver's heap.
 
-The heap does not get all the memory, because Python workers need about as much memory as the heap.
+Python workers need about as much memory as the heap.
 """
 
 _REMOTE_SETTINGS = {
@@ -86,20 +89,21 @@ _ENCRYPTION_SETTINGS = (
     "spark.ssl.rpc.enabled",
     "spark.authenticate.enableSaslEncryption",
 )
-"""The settings that encrypt the communication between Spark's processes. One of them is sufficient."""
+"""The Spark settings that encrypt network traffic between Spark's processes. One of them is sufficient."""
 
 
 def has_local_tasks(spark: SparkSession) -> bool:
-    """Return whether tasks run on this machine (local master) rather than on remote executors."""
+    """Return whether tasks run on this machine (local master) instead of on remote executors."""
     return find_local_cores(spark.sparkContext.master or "") is not None
 
 
 def reject_local_folders(settings: SparkConf, folders: Mapping[str, str]) -> None:
     """Raise KdeclareError if remote executors would write tables to their own disks.
 
-    folders: the locations of the tables, by the option that sets the location.
-    Without this check, tables would be empty: Spark reports no error if the driver cannot see the files that
-    executors wrote.
+    Spark reports no error if the driver cannot see the files that executors wrote; the tables would seem to
+    be empty.
+
+    folders: the location of each table, by the option that sets the location.
     """
     master = settings.get("spark.master") or ""
     local_folders = [

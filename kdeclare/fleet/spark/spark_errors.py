@@ -16,12 +16,12 @@ from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
 
 _MAX_CAUSES = 20
-"""The maximum number of causes to inspect, because a chain of causes can be cyclic."""
+"""The maximum number of causes to inspect. Without a limit, a cyclic chain of causes would never end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """An exception: its qualified class name, and its message, which can be empty."""
+    """The qualified class name of an exception, and its message, which can be empty."""
 
     kind: str
     message: str
@@ -30,7 +30,7 @@ class Cause:
 def list_causes(problem: BaseException) -> tuple[Cause, ...]:
     """Return an exception and its causes, the root cause last.
 
-    If the exception wraps a Java exception, return the Java exception and its causes.
+    For a Python exception that wraps a Java exception, return the Java exception and its causes.
     """
     # py4j and pyspark store the Java exception in attributes with different names.
     java_exception: Any = getattr(problem, "java_exception", None) or getattr(problem, "_origin", None)
@@ -52,16 +52,16 @@ def mask_uri_passwords(text: str) -> str:
 
 
 class SparkError(KdeclareError):
-    """A failure of Spark. Spark's log can contain more information."""
+    """A failure of Spark. The hint can refer to Spark's log."""
 
 
 @dataclass(frozen=True, slots=True)
 class _KnownFailure:
-    """A failure that is recognized by Spark's message.
+    """A failure that is recognized by the text of Spark's exception.
 
-    said: matches the message.
-    detail: the detail of the diagnostic, with placeholders for the groups of ``said`` and for the message of
-        the root cause (``{root}``).
+    said: matches the text.
+    detail: the detail of the diagnostic. Its placeholders are the named groups of ``said``, and ``{root}``
+        for the message of the root cause.
     """
 
     said: re.Pattern[str]
@@ -198,10 +198,10 @@ _EXCEPTION_LINE = re.compile(r"^\s*(?P<said>[A-Za-z_][\w.]*(?:: .*)?)$")
 
 @contextmanager
 def translate_spark_errors() -> Iterator[None]:
-    """Convert an exception that Spark raises in the block to a SparkError.
+    """Convert an exception of Spark in the block to a SparkError with a diagnostic.
 
     The codes include ``damaged-file``, ``cannot-read``, ``no-access``, ``disk-full``, ``spark-unreachable``
-    and ``python-mismatch``. The code for a bug in the code of a task is ``internal-error``.
+    and ``python-mismatch``. An unexpected exception in a task has the code ``internal-error``.
     """
     try:
         yield
@@ -214,7 +214,7 @@ def translate_spark_errors() -> Iterator[None]:
 
 
 def _is_py4j_error(problem: ConnectionError) -> bool:
-    """Return whether an exception means that the connection to the JVM failed."""
+    """Return whether the exception means that the connection to the JVM failed."""
     frames = traceback.extract_tb(problem.__traceback__)
     return bool(frames) and "py4j" in Path(frames[-1].filename).parts
 
@@ -242,9 +242,9 @@ def _build_diagnostic(problem: BaseException) -> Diagnostic:
 
 
 def _explain_root_cause(chain: Sequence[Cause]) -> str:
-    """Return the first line of the message of the root cause, without Spark's error codes.
+    """Return the first line of the root cause's message, without Spark's error codes.
 
-    If the root cause has no message, use the next cause that has a message.
+    If the root cause has no message, use the nearest cause that has a message.
     """
     deepest_cause = next((cause for cause in reversed(chain) if cause.message.strip()), chain[0])
     line = next((line.strip() for line in deepest_cause.message.splitlines() if line.strip()), "")
@@ -263,7 +263,7 @@ def _format_paths(text: str) -> str:
 
 
 def _find_python_exception(text: str) -> str | None:
-    """Return the exception line from the Python traceback of a task, or None if there is no traceback."""
+    """Return the last line of a task's Python traceback, or None if there is no traceback."""
     _, marker, traceback_text = text.rpartition("Traceback (most recent call last):")
     if not marker:
         return None

@@ -47,8 +47,7 @@ class Workbench:
     def write(self, table: DataFrame, name: str, partitioned_by: Sequence[str] = ()) -> str:
         """Write a table, and return its path in the storage.
 
-        Raises KdeclareError. If remote executors write to a local folder, the method also raises
-        KdeclareError if the driver does not see as many rows as the executors wrote.
+        Raises KdeclareError, also if executors wrote rows that this machine does not see.
         """
         path = f"{self.folder}/{name}"
         shared_folder = self._find_shared_folder()
@@ -63,7 +62,7 @@ class Workbench:
         return path
 
     def _find_shared_folder(self) -> Path | None:
-        """Return the folder if it is a local path and tasks run on remote executors; otherwise None."""
+        """Return the local path of the folder if remote executors write to it; otherwise None."""
         if not isinstance(self.storage, LocalStorage) or has_local_tasks(self.spark):
             return None
         return self.storage.folder / self.folder
@@ -74,9 +73,9 @@ class Workbench:
 
     @contextmanager
     def publish(self, tables: Mapping[str, str]) -> Iterator[None]:
-        """Move tables to their final paths. If the block fails, remove the tables again.
+        """Move tables to their final paths. If the block raises an exception, remove the moved tables.
 
-        tables: the final path of each table, by name.
+        tables: the final path of each table, by table name.
         """
         published_paths: list[str] = []
         try:
@@ -92,19 +91,19 @@ class Workbench:
 
 
 def read_table(spark: SparkSession, storage: Storage, path: str, schema: pa.Schema) -> DataFrame:
-    """Read the table at a path in a storage, including its partition columns. Raises KdeclareError."""
+    """Read a table, including its partition columns. Raises KdeclareError."""
     uri = f"{storage.uri}/{path}"
     with translate_spark_errors():
         return spark.read.schema(to_spark_schema(schema)).option("basePath", uri).parquet(escape_glob(uri))
 
 
 def escape_glob(uri: str) -> str:
-    """Escape the characters of a path that Spark would interpret as a glob pattern."""
+    """Escape the characters in a path that Spark would interpret as a glob pattern."""
     return _GLOB_CHARACTERS.sub(r"\\\g<0>", uri)
 
 
 def _count_rows(table: Path) -> int:
-    """Return the number of rows that the driver sees in a table in a local folder."""
+    """Return the number of rows that this machine sees in a table in a local folder."""
     try:
         return sum(read_metadata(file).num_rows for file in table.rglob("*.parquet"))
     except (OSError, pa.ArrowException) as cause:
@@ -113,7 +112,7 @@ def _count_rows(table: Path) -> int:
 
 @contextmanager
 def open_workbench(spark: SparkSession, storage: Storage, command_id: str) -> Iterator[Workbench]:
-    """Provide a temporary folder for the tables of one command. The folder is deleted after the block."""
+    """Provide a temporary folder for the tables of one command, and delete the folder after the block."""
     workbench = Workbench(spark, storage, f"{_UNFINISHED_FOLDER}/{command_id}")
     try:
         yield workbench
@@ -123,12 +122,12 @@ def open_workbench(spark: SparkSession, storage: Storage, command_id: str) -> It
 
 
 def select_cluster_rows(table: DataFrame) -> DataFrame:
-    """Return the rows of the clusters themselves (kind `CLUSTER`)."""
+    """Return the rows of kind `CLUSTER`, which describe the clusters themselves."""
     return table.where(f.col("kind") == CLUSTER)
 
 
 def append_unreachable(live: DataFrame, rows: Sequence[Row]) -> DataFrame:
-    """Append the rows of unreachable clusters to the LIVE table."""
+    """Append rows for unreachable clusters to the table of live objects."""
     if not rows:
         return live
     row_dicts = [row for batch in batch_rows(rows) for row in batch.to_pylist(maps_as_pydicts="strict")]
@@ -137,10 +136,11 @@ def append_unreachable(live: DataFrame, rows: Sequence[Row]) -> DataFrame:
 
 
 def build_cluster_context(declared: DataFrame, live: DataFrame) -> DataFrame:
-    """Return the columns ``taken_at`` (the time at which the cluster was read) and ``within`` (its body).
+    """Return a table with the columns ``cluster``, ``taken_at`` and ``within``.
 
-    ``within`` is null if the row of the cluster in one of the tables has an error or is missing, or if the
-    state belongs to a different cluster.
+    ``taken_at`` is the time at which the cluster was read. ``within`` is the live state of the cluster itself
+    as JSON. It is null if the resources of the cluster cannot be compared: a row of the cluster itself has an
+    error or is missing, or the state belongs to a different cluster.
     """
     declared_clusters = (
         select_cluster_rows(declared)
@@ -160,8 +160,9 @@ def build_cluster_context(declared: DataFrame, live: DataFrame) -> DataFrame:
 def count_declared(declared: DataFrame) -> DataFrame:
     """Return the number of declared ``resources`` of each cluster, and whether it is ``concerned``.
 
-    A cluster is ``concerned`` if it needs the second pass: if its project has policies (``always`` in the row
-    of the cluster), or if it has resources that are not self-contained (not ``alone``).
+    A cluster is ``concerned`` if it needs the second pass of an audit, which processes all its rows together:
+    its project has policies (``always`` in the row of the cluster), or it has resources that cannot be
+    compared on their own (not ``alone``).
     """
     is_interdependent = (f.col("alone") == f.lit(False)) & f.col("desired").isNotNull()
     has_policies = (f.col("kind") == CLUSTER) & f.col("always")

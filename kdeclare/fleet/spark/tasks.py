@@ -1,4 +1,4 @@
-"""Read all clusters of a fleet with Spark tasks, and send the code of kdeclare to executors."""
+"""Read all clusters of a fleet in Spark tasks, and send kdeclare's code to the executors."""
 
 import io
 import zipfile
@@ -20,9 +20,10 @@ from kdeclare.fleet.spark.tables import to_spark_schema
 from kdeclare.version import VERSION
 
 ReadCluster = Callable[[str], Iterable[pa.RecordBatch]]
-"""Reads the cluster with the given name, and returns its rows. The function is pickled for the executors.
+"""Reads the cluster with the given name, and returns its rows.
 
-If a cluster cannot be read, return a row with the error. An exception would fail the whole job.
+If the cluster cannot be read, the function must return a row with the error, because an exception would fail
+the whole Spark job. The function is pickled for the executors.
 """
 
 _FORMAT = "kdeclare-clusters"
@@ -39,7 +40,7 @@ def read_clusters(
     """Return a table with the rows of all clusters. Each Spark action on the table reads all clusters again.
 
     schema: the schema of the batches that ``read_cluster`` returns.
-    max_concurrency: the maximum number of clusters to read concurrently, if only one action runs at a time.
+    max_concurrency: the maximum number of clusters that one Spark action reads at the same time.
     """
     shares = _split_into_shares(tuple(clusters), max_concurrency, _find_task_slots(spark))
     spark.dataSource.register(_build_data_source(shares, read_cluster, schema))
@@ -48,7 +49,7 @@ def read_clusters(
 
 @dataclass
 class _ClusterShare(InputPartition):
-    """The clusters that one Spark task reads, one after the other."""
+    """The names of the clusters that one Spark task reads, one after the other."""
 
     clusters: tuple[str, ...]
 
@@ -76,7 +77,7 @@ def _build_data_source(
 ) -> type[DataSource]:
     """Return a new data source class for one table.
 
-    A class is needed for each table, because the options of a data source can only be strings.
+    Each table needs its own class, because the options of a data source can only be strings.
     """
 
     class Clusters(DataSource):
@@ -96,10 +97,12 @@ def _build_data_source(
 def _split_into_shares(
     clusters: tuple[str, ...], max_concurrency: int, slots: int | None
 ) -> tuple[_ClusterShare, ...]:
-    """Distribute the clusters over tasks, so that at most ``max_concurrency`` clusters are read at a time.
+    """Distribute the clusters over tasks so that at most ``max_concurrency`` clusters are read at a time.
 
-    slots: the maximum number of concurrent tasks, or None if it is unknown. If ``slots`` does not exceed the
-        limit, each cluster gets its own task. Otherwise, the number of tasks is the limit.
+    If Spark runs at most ``max_concurrency`` tasks at a time, each cluster gets its own task. Otherwise,
+    there are ``max_concurrency`` tasks.
+
+    slots: the maximum number of concurrent tasks in Spark, or None if it is unknown.
     """
     if slots is not None and slots <= max_concurrency:
         return tuple(_ClusterShare((cluster,)) for cluster in clusters)
@@ -132,7 +135,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def ship_package(spark: SparkSession) -> None:
-    """Make executors run this version of kdeclare, regardless of the version that is installed there."""
+    """Make executors run this version of kdeclare, even if a different version is installed there."""
     context = spark.sparkContext
     # Executors fetch the file during the session. Spark deletes the folder at the end of the session.
     file = Path(context._temp_dir) / f"{_PACKAGE}.zip"
@@ -141,7 +144,7 @@ def ship_package(spark: SparkSession) -> None:
 
 
 def build_package_zip() -> bytes:
-    """Return kdeclare with its data files as an importable ZIP file. The result is reproducible."""
+    """Return kdeclare's code and data files as an importable ZIP file. The file is reproducible."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, file in _list_files(files(_PACKAGE), PurePosixPath(_PACKAGE)):
@@ -155,7 +158,7 @@ def build_package_zip() -> bytes:
 
 
 def _build_metadata() -> Mapping[str, str]:
-    """Return the package metadata that tasks need to find the providers of kdeclare."""
+    """Return the package metadata with which tasks find the providers of kdeclare."""
     installed = distribution(_PACKAGE)
     entry_points = installed.read_text("entry_points.txt") or ""
     # Tasks compare this version with the version of the providers on the driver, see `use_providers`.
