@@ -1,7 +1,7 @@
-"""Policies for topics (KIP-201) and other kinds: the interfaces that custom policies implement.
+"""The interfaces that custom policies implement, for topics (KIP-201) and for other kinds.
 
-Policies without custom code are manifests of kind Policy, and the ready-made rules in
-`kdeclare.policy.rules`.
+Policies can also be defined without custom code: with manifests of kind Policy, or with the ready-made rules
+in `kdeclare.policy.rules`.
 """
 
 from kdeclare.core.resources.policy_subjects import ResourcePolicy, ResourceRequest

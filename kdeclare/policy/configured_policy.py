@@ -1,4 +1,4 @@
-"""The configured policies of a project, and the selectors that determine the resources to check."""
+"""The policies of a project, and the selectors that determine which resources a policy checks."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
@@ -25,10 +25,10 @@ from kdeclare.manifests.policies import TOPIC
 class Selector:
     """Selects resources of one kind by name and label. Without names and labels, all resources are selected.
 
-    names: exact names, or regular expressions (RE2) between slashes that match whole names.
-    labels: the labels that a resource must have.
+    Raises ValueError for an invalid regular expression. `find_bad_patterns` finds such expressions.
 
-    Raises ValueError for an invalid regular expression. Call `find_bad_patterns` first to avoid the error.
+    names: exact names, or regular expressions (RE2) between slashes, which match whole names.
+    labels: the labels that a resource must have.
     """
 
     names: tuple[str, ...] = ()
@@ -56,13 +56,13 @@ class Selector:
 def build_selector(names: Iterable[str], labels: Mapping[str, str], kind: str = TOPIC) -> Selector:
     """Return a selector for these names, labels and kind.
 
-    If the selector selects all topics, return `EVERYTHING`, which saves time when policies are evaluated.
+    If the selector selects all topics, return `EVERYTHING`, which is faster to evaluate.
     """
     return Selector(tuple(names), labels, kind) if names or labels or kind != TOPIC else EVERYTHING
 
 
 def find_bad_patterns(names: Iterable[str], kind: str = TOPIC) -> Iterator[tuple[int, str]]:
-    """Yield the index and the problem of each name or regular expression that is not valid."""
+    """Yield the index and the problem of each invalid name or regular expression."""
     words = find_policy_words(kind)
     for index, text in enumerate(names):
         if is_pattern(text):
@@ -77,8 +77,8 @@ def find_bad_patterns(names: Iterable[str], kind: str = TOPIC) -> Iterator[tuple
 def check_selector_kind(kind: str, topics: Iterable[str]) -> SpecProblem | None:
     """Return the problem of a selector's kind, or None if the kind is valid.
 
-    kind: the kind that the selector names.
-    topics: the topic names in the selector, which are valid only for the kind Topic.
+    kind: the kind in the selector.
+    topics: the topic names in the selector, which are allowed only for the kind Topic.
     The path of the problem begins with ``selector``.
     """
     policy_kinds = list_policy_kinds()
@@ -112,10 +112,10 @@ EVERY_ACTION = frozenset(PolicyAction)
 
 
 class Policy(Protocol):
-    """A policy that can be evaluated: an instance of a policy class, or a rule."""
+    """A policy that can be evaluated: an instance of a policy class, or a CEL rule."""
 
     def validate(self, request: Any) -> None:
-        """Return None if the request is allowed. Raises PolicyViolation if it is not."""
+        """Return None if the request is allowed. Raise PolicyViolation if the request is denied."""
 
     def close(self) -> None:
         """Release the resources that ``validate`` acquired."""
@@ -125,19 +125,19 @@ class PolicyGroup(Protocol):
     """A group of policies that can be evaluated together."""
 
     def passes(self, policies: Sequence[Any], request: PolicyRequest) -> bool:
-        """Return whether all these policies of the group allow a request.
+        """Return whether all these policies of the group allow the request.
 
-        If the result is False, evaluate each policy separately to find the policies that deny the request.
+        To find the policies that deny the request, evaluate each policy separately.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredPolicy:
-    """One policy of a project, ready to be evaluated.
+    """A policy of a project, with its configuration.
 
     outcome: the outcome of a violation: deny or warn.
-    bounded: whether the evaluation is known to terminate. If False, as for custom code, the evaluation has a
-        time limit.
+    bounded: whether the evaluation always ends. If False, as for custom code, the evaluation has a time
+        limit.
     group: the group of policies that can be evaluated together with this policy, or None.
     """
 
@@ -156,14 +156,14 @@ class ConfiguredPolicy:
         return self.selector.kind
 
     def covers(self, request: PolicyRequest) -> bool:
-        """Return whether the policy applies to a request for a resource of its kind."""
+        """Return whether the policy must be evaluated for a request about a resource of its kind."""
         if self.selector is not EVERYTHING and not self.selector.covers(request):
             return False
         return self.actions == EVERY_ACTION or request.action in self.actions
 
 
 def group_by_kind(policies: Iterable[ConfiguredPolicy]) -> dict[str, list[ConfiguredPolicy]]:
-    """Return the policies for each kind. The kinds are in the order of `list_policy_kinds`."""
+    """Return the policies by kind. The kinds are in the order of `list_policy_kinds`."""
     policies_by_kind: dict[str, list[ConfiguredPolicy]] = {}
     for item in policies:
         policies_by_kind.setdefault(item.kind, []).append(item)

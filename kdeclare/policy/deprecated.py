@@ -1,4 +1,4 @@
-"""Kafka's original policy interfaces, which KIP-201 deprecates, and adapters to the current interface."""
+"""Kafka's original policy interfaces, which KIP-201 deprecates, and adapters that support them."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -27,13 +27,13 @@ class ConfigResource(NamedTuple):
 
 
 class _Configurable:
-    """The common base class of both deprecated interfaces.
+    """The base class of the two deprecated interfaces.
 
-    An instance is constructed without arguments, configured once, and closed at the end.
+    A policy is constructed without arguments, configured once, and closed at the end.
     """
 
     def configure(self, configs: Mapping[str, Any]) -> None:
-        """Apply the settings from the project file. If this raises an exception, users see its message."""
+        """Apply the settings in the project file. The message of an exception is shown to users."""
 
     def close(self) -> None:
         """Release the resources that ``configure`` or ``validate`` acquired."""
@@ -43,12 +43,12 @@ class CreateTopicPolicy(_Configurable, ABC):
     """A policy that checks new topics (org.apache.kafka.server.policy.CreateTopicPolicy).
 
     Deprecated: use `TopicActionsPolicy`, which gets the same data, and also checks modifications and
-    deletions.
+        deletions.
     """
 
     @dataclass(frozen=True, slots=True)
     class RequestMetadata:
-        """The topic to be created.
+        """A new topic.
 
         num_partitions, replication_factor: the counts, including broker defaults; None if the request has
             assignments.
@@ -64,7 +64,7 @@ class CreateTopicPolicy(_Configurable, ABC):
 
     @abstractmethod
     def validate(self, request: RequestMetadata) -> None:
-        """Return None if the request is allowed. Raises PolicyViolation if it is not."""
+        """Return None if the request is allowed. Raise PolicyViolation if the request is denied."""
 
 
 class AlterConfigPolicy(_Configurable, ABC):
@@ -76,27 +76,27 @@ class AlterConfigPolicy(_Configurable, ABC):
 
     @dataclass(frozen=True, slots=True)
     class RequestMetadata:
-        """The resource of the request, and the configs to change. A config with the value None is unset."""
+        """The resource whose configs change, and the new values. The value None removes an override."""
 
         resource: ConfigResource
         configs: Mapping[str, str | None]
 
     @abstractmethod
     def validate(self, request: RequestMetadata) -> None:
-        """Return None if the request is allowed. Raises PolicyViolation if it is not."""
+        """Return None if the request is allowed. Raise PolicyViolation if the request is denied."""
 
 
 class CreateTopicAdapter(TopicActionsPolicy):
-    """Passes requests for new topics to a CreateTopicPolicy.
+    """Adapts a CreateTopicPolicy to the current interface: passes on requests for new topics.
 
-    As in Kafka, the request contains either the counts or the assignments of the new topic.
+    As in Kafka, a request contains either the partition count and replication factor, or the assignments.
     """
 
     def __init__(self, policy: CreateTopicPolicy) -> None:
         self._policy = policy
 
     def configure(self, configs: Mapping[str, Any]) -> None:
-        """Pass the settings on."""
+        """Configure the adapted policy."""
         self._policy.configure(configs)
 
     def validate(self, request: RequestMetadata) -> None:
@@ -116,22 +116,22 @@ class CreateTopicAdapter(TopicActionsPolicy):
         return self._policy.validate(metadata)
 
     def close(self) -> None:
-        """Close the policy."""
+        """Close the adapted policy."""
         self._policy.close()
 
 
 class AlterConfigAdapter(TopicActionsPolicy):
-    """Passes the configs that a request changes to an AlterConfigPolicy, as Kafka does."""
+    """Adapts an AlterConfigPolicy to the current interface: passes on the configs that a request changes."""
 
     def __init__(self, policy: AlterConfigPolicy) -> None:
         self._policy = policy
 
     def configure(self, configs: Mapping[str, Any]) -> None:
-        """Pass the settings on."""
+        """Configure the adapted policy."""
         self._policy.configure(configs)
 
     def validate(self, request: RequestMetadata) -> None:
-        """Pass on config changes. As in Kafka, the policy does not get a request without configs."""
+        """Pass on changed configs. As in Kafka, the policy does not get requests without configs."""
         post = request.post_request_state
         keys = sorted(f.removeprefix(_CONFIGS) for f in request.changed if f.startswith(_CONFIGS))
         if post is None or not keys:
@@ -143,12 +143,12 @@ class AlterConfigAdapter(TopicActionsPolicy):
         return self._policy.validate(metadata)
 
     def close(self) -> None:
-        """Close the policy."""
+        """Close the adapted policy."""
         self._policy.close()
 
 
 AnyPolicy = TopicActionsPolicy | CreateTopicPolicy | AlterConfigPolicy | ResourcePolicy
-"""The types of policies that a project file can name."""
+"""The interfaces that policy classes in a project file can implement."""
 
 INTERFACES: tuple[type[AnyPolicy], ...] = (
     TopicActionsPolicy,
@@ -159,37 +159,37 @@ INTERFACES: tuple[type[AnyPolicy], ...] = (
 
 
 def find_interfaces(cls: type) -> tuple[type[AnyPolicy], ...]:
-    """Return the policy interfaces that a class inherits from.
+    """Return the policy interfaces that a class implements.
 
-    The function runs no code of the class, because custom code could raise an exception.
+    No code of the class is run, because it could raise an exception.
     """
     lineage = type.__dict__["__mro__"].__get__(cls)
     return tuple(interface for interface in INTERFACES if interface in lineage)
 
 
 class BothAdapter(TopicActionsPolicy):
-    """Passes requests to a policy that is both a CreateTopicPolicy and an AlterConfigPolicy."""
+    """Adapts a policy that is both a CreateTopicPolicy and an AlterConfigPolicy to the current interface."""
 
     def __init__(self, policy: Any) -> None:
         self._policy = policy
         self._adapters = (CreateTopicAdapter(policy), AlterConfigAdapter(policy))
 
     def configure(self, configs: Mapping[str, Any]) -> None:
-        """Pass the settings on to the policy, only once."""
+        """Configure the adapted policy once, although it has two interfaces."""
         self._policy.configure(configs)
 
     def validate(self, request: RequestMetadata) -> None:
-        """Pass on the request twice: once in the form of each interface."""
+        """Pass on the request in the form of each interface."""
         for adapter in self._adapters:
             adapter.validate(request)
 
     def close(self) -> None:
-        """Close the policy, only once."""
+        """Close the adapted policy once, although it has two interfaces."""
         self._policy.close()
 
 
 def adapt_policy(policy: AnyPolicy) -> TopicActionsPolicy | ResourcePolicy:
-    """Return the policy itself, or an adapter if the policy has a deprecated interface."""
+    """Return the policy itself, or an adapter if the policy implements a deprecated interface."""
     interfaces = find_interfaces(type(policy))
     deprecated_policy: Any = policy
     if CreateTopicPolicy in interfaces and AlterConfigPolicy in interfaces:

@@ -1,4 +1,4 @@
-"""Evaluate the policies of a project for the changes that the operations of a plan make."""
+"""Evaluate the policies of a project for the changes in a plan."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -39,7 +39,7 @@ from kdeclare.policy.subjects import (
 
 @dataclass(slots=True)
 class SubjectEffects:
-    """The effects of a planned resource on a subject. A subject is a resource that policies check."""
+    """The effects of a planned resource on one subject. A subject is a resource that policies check."""
 
     resource: ResourceId
     subject: ResourceId
@@ -59,9 +59,10 @@ def evaluate_operations(
 ) -> PolicyEvaluation:
     """Evaluate each policy for each resource of its kind that the operations change.
 
-    operations: the operations in the order of their execution.
     If several planned resources change the same subject, each change is evaluated as if the earlier changes
-    were applied, except for the changes that were denied. Raises Fault if a system does not respond.
+    were applied, except for the denied changes. Raises Fault if a system does not respond.
+
+    operations: the operations in the order of their execution.
     """
     policies_by_kind = group_by_kind(policies)
     subject_effects = collect_subject_effects(operations, policies_by_kind)
@@ -82,8 +83,8 @@ def evaluate_operations(
 def collect_subject_effects(operations: Sequence[Operation], kinds: Iterable[str]) -> list[SubjectEffects]:
     """Return the effects of each planned resource on each subject of these kinds, in evaluation order.
 
-    Deletions come first, because they free capacity. The other effects are grouped by subject. The effects on
-    one subject are in the order of the operations.
+    A subject is a resource that policies check. Deletions come first, because they free capacity. All other
+    effects are grouped by subject, and each group is in the order of the operations.
     """
     effects_by_key: dict[tuple[str, str, str, str], SubjectEffects] = {}  # str keys have cached hashes
     kind_subjects = [(number, kind, get_policy_subjects(kind)) for number, kind in enumerate(kinds)]
@@ -122,10 +123,10 @@ def _start_reviews(subject_effects: Iterable[SubjectEffects], context: PolicyCon
 
 @dataclass(slots=True)
 class _Evaluation:
-    """The state of one evaluation.
+    """The state of one evaluation of all policies. A subject is a resource that policies check.
 
-    prerequisites: for each resource and subject, the planned resources whose changes to the same subject were
-        evaluated earlier. Without these changes, the policies might have denied the change.
+    prerequisites: for each planned resource and subject, the planned resources that change the same subject
+        earlier. The verdicts assume that these changes are applied.
     changers: the planned resources whose changes to a subject were not denied, by kind and name of the
         subject.
     """
@@ -139,7 +140,7 @@ class _Evaluation:
     changers: dict[tuple[str, str], tuple[ResourceId, ...]] = field(default_factory=dict)
 
     def judge(self, item: SubjectEffects, asking: PolicyEvaluator) -> None:
-        """Evaluate the policies for the effects of one resource on one subject, and record the verdicts."""
+        """Evaluate the policies for the effects of one planned resource, and record the verdicts."""
         resource, subject = item.resource, item.subject
         review = self.reviews[subject.kind]
         request = review.make_request(subject.name, item.find_topic_effects)
@@ -164,7 +165,7 @@ def _collect_verdicts(
     review: Review,
     evaluator: PolicyEvaluator,
 ) -> tuple[list[Verdict], bool]:
-    """Return the verdict of each policy, and whether at least one policy objects to the change."""
+    """Return the verdict of each policy, and whether at least one policy denies or warns."""
     name = str(subject_effects.resource)
     subject_name = (
         None
@@ -188,12 +189,12 @@ def _collect_verdicts(
 
 
 def _format_subject(subject: ResourceId) -> str:
-    """Format a subject for a verdict. A topic is shown by its name only."""
+    """Format a subject for a verdict: the name of a topic, or the id of any other resource."""
     return subject.name if subject.kind == TOPIC else str(subject)
 
 
 def _find_passing_groups(applicable: Sequence[ConfiguredPolicy], request: PolicyRequest) -> list[PolicyGroup]:
-    """Return the groups whose policies all allow a request."""
+    """Return the groups of policies that all allow the request."""
     groups: dict[PolicyGroup, list[Policy]] = {}
     for item in applicable:
         if item.group is not None:
@@ -214,7 +215,7 @@ def _find_predecessors(
     kinds: Iterable[str],
     prerequisites: Mapping[tuple[ResourceId, ResourceId], Sequence[ResourceId]],
 ) -> Mapping[str, Mapping[str, str]]:
-    """Return the operations that must run before each operation, because its verdict relies on their effects.
+    """Return the operations that must run before each operation, because its policy verdict assumes them.
 
     The keys are the ids of operations. The values are the ids of the predecessors, with a reason for each.
     """
@@ -254,9 +255,9 @@ class ProjectPolicyGate(PolicyGate):
         selections: Selections,
         override: Override,
     ) -> PolicyEvaluation:
-        """Evaluate the policies for a plan that is being made.
+        """Evaluate the policies while a plan is being created.
 
-        The policies see the live state that was read for the plan. Other data is read when a policy needs it.
+        Policies see the live state that was read for the plan. Other data is read when a policy needs it.
         """
         if not self.policies or not operations:  # skip building the context, which covers all resources
             return PolicyEvaluation()
@@ -280,7 +281,7 @@ class ProjectPolicyGate(PolicyGate):
         owned: Mapping[str, OwnedRecord],
         override: Override,
     ) -> PolicyEvaluation:
-        """Evaluate the policies for a finished plan. The policies see the current state of the systems."""
+        """Evaluate the policies for a finished plan, with the current state of the systems."""
         if not self.policies or not operations:
             return PolicyEvaluation()
         planned = ((item.id, item.before or item.after) for item in plan.ownership)
@@ -299,7 +300,7 @@ class ProjectPolicyGate(PolicyGate):
         owned: Mapping[str, OwnedRecord],
         ownership: Iterable[Ownership],
     ) -> Labels:
-        """Return the labels to store in the plan, so that the policies can be evaluated again before apply.
+        """Return the labels to store in the plan, so that policies can be evaluated again before apply.
 
         If there are no policies, return no labels.
         """
@@ -317,9 +318,10 @@ class ProjectPolicyGate(PolicyGate):
         )
 
     def list_evaluated(self, operations: Sequence[Operation]) -> frozenset[tuple[ResourceId, str]]:
-        """Return each planned resource with each subject that it affects, in the form that verdicts use.
+        """Return the pairs of a planned resource and a subject (a resource that policies check) it changes.
 
-        The subject is an empty string if it is the planned resource itself.
+        The subject has the same form as in verdicts. It is an empty string if the planned resource is the
+        subject.
         """
         subject_effects = collect_subject_effects(operations, group_by_kind(self.policies))
         return frozenset(

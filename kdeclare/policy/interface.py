@@ -1,4 +1,4 @@
-"""The policy interface of KIP-201 in Python. One policy checks all changes during the life of a topic."""
+"""The policy interface of KIP-201 in Python. A policy checks all changes during the life of a topic."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -15,8 +15,8 @@ Action = PolicyAction
 class TopicState(Protocol):
     """A topic before or after a request (KIP-201 TopicActionsPolicy.TopicState).
 
-    The value of a property is fetched when a policy first reads the property, for all topics that are
-    evaluated together. Properties that no policy reads cause no requests to the brokers.
+    A property is fetched when a policy first reads it, for all topics that are evaluated together. Unused
+    properties cause no requests to the brokers.
     """
 
     @property
@@ -25,30 +25,30 @@ class TopicState(Protocol):
 
     @property
     def replication_factor(self) -> int:
-        """The number of replicas of each partition, or the smallest number if it differs between partitions.
+        """The number of replicas of each partition. If partitions differ, the smallest number.
 
         During a reassignment, the target replicas are counted (KIP-860).
         """
 
     @property
     def replicas_assignments(self) -> Mapping[int, Sequence[int]]:
-        """The broker ids of each partition, the preferred leader first.
+        """The broker ids of each partition, with the preferred leader first.
 
-        Partitions whose replicas will be placed by Kafka are omitted.
+        Partitions whose replicas Kafka will place are omitted.
         """
 
     @property
     def configs(self) -> Mapping[str, str]:
         """The config overrides of the topic, without broker defaults.
 
-        The elements of a list are joined by commas.
+        A list value is a string with commas between the elements.
         """
 
 
 class RequestMetadata(Protocol):
-    """One request for one topic (KIP-201 TopicActionsPolicy.RequestMetadata).
+    """A request for one topic (KIP-201 TopicActionsPolicy.RequestMetadata).
 
-    The properties and methods after `post_request_state` are additions of kdeclare. Their values are also
+    The properties and methods after `post_request_state` are not part of KIP-201. Their values are also
     fetched when a policy first reads them.
     """
 
@@ -67,8 +67,8 @@ class RequestMetadata(Protocol):
     def principal(self) -> str | None:
         """The principal of the request in Kafka's form (``User:alice``), or None without authentication.
 
-        The principal is also None with TLS client authentication, because only the brokers know how to map
-        the name in a certificate to a principal.
+        The principal is also None with TLS client authentication, because only the brokers can map the name
+        in a certificate to a principal.
         """
 
     @property
@@ -81,11 +81,11 @@ class RequestMetadata(Protocol):
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """The labels of the topic's manifest. On DELETE, the labels when the topic was last applied."""
+        """The labels in the topic's manifest. On DELETE, the labels when the topic was last applied."""
 
     @property
     def labels_before(self) -> Mapping[str, str]:
-        """The labels of the topic when it was last applied. Empty if the topic was never applied."""
+        """The labels when the topic was last applied. Empty if the topic was never applied."""
 
     @property
     def changed(self) -> frozenset[str]:
@@ -100,29 +100,32 @@ class RequestMetadata(Protocol):
 
     @property
     def record_count(self) -> int:
-        """The number of offsets between the start and the end of the topic's partitions. On CREATE, 0."""
+        """The total number of offsets from the start to the end of the topic's partitions. On CREATE, 0.
+
+        This number is an upper bound for the number of records.
+        """
 
     def partitions_of(self, labels: Mapping[str, str]) -> int:
         """Return the total number of partitions of all topics with these labels after this request.
 
-        The number includes the changes of the plan that were evaluated earlier and not denied. Deletions are
-        evaluated first.
+        The number includes earlier changes of the same plan that were not denied. Deletions are evaluated
+        first.
         """
 
 
 class TopicActionsPolicy(ABC):
     """A policy that is evaluated before a topic is created, modified or deleted (KIP-201).
 
-    An instance is constructed without arguments and configured once. ``validate`` is called for one topic at
-    a time, but the calls can come from different threads.
+    A policy is constructed without arguments and configured once. Calls of ``validate`` do not overlap, but
+    they can come from different threads.
     """
 
     def configure(self, configs: Mapping[str, Any]) -> None:  # noqa: B027  most policies have no settings
-        """Apply the settings from the project file. If this raises an exception, users see its message."""
+        """Apply the settings in the project file. The message of an exception is shown to users."""
 
     @abstractmethod
     def validate(self, request: RequestMetadata) -> None:
-        """Return None if the request is allowed, and raise PolicyViolation if the request is not allowed.
+        """Return None if the request is allowed. Raise PolicyViolation if the request is denied.
 
         Any other exception or return value also denies the request.
         """

@@ -1,4 +1,4 @@
-"""Run custom policy code with a time limit and without access to stdout, and format its exceptions."""
+"""Run custom policy code with a time limit, redirect its output to stderr, and format its exceptions."""
 
 import logging
 import os
@@ -29,8 +29,8 @@ from kdeclare.policy.configured_policy import ConfiguredPolicy
 def isolate_stdout() -> Iterator[Callable[[], None]]:
     """Reserve stdout for the calling thread. The output of other threads goes to stderr.
 
-    Yields a function to call if another thread has to be abandoned. After this call, the output of other
-    threads is redirected even after the block, because the abandoned thread might still print.
+    Yield a function that must be called if a thread is abandoned. After this call, the output of other
+    threads is also redirected after the block, because the abandoned thread might still print.
     """
     original_stdout, lost_marks = sys.stdout, []
     sys.stdout = cast(IO[str], _ThreadStdout(original_stdout))
@@ -42,7 +42,7 @@ def isolate_stdout() -> Iterator[Callable[[], None]]:
 
 
 class _ThreadStdout:
-    """A stream that is stdout for the thread that creates the stream, and stderr for all other threads."""
+    """A stream that writes to stdout in the thread that created it, and to stderr in all other threads."""
 
     def __init__(self, stream: object) -> None:
         self._stream = stream
@@ -58,9 +58,9 @@ _LIBRARY_PREFIXES = ("<", *(f"{folder}{os.sep}" for folder in (*_LIBRARIES, Path
 
 
 def format_exception(exception: BaseException) -> str:
-    """Format an exception with its source position: ``ValueError: too short (policies/naming.py:12)``.
+    """Format an exception with its position: ``ValueError: too short (policies/naming.py:12)``.
 
-    The position is omitted if the exception was not raised in, or passed through, custom policy code.
+    If no custom policy code is in the traceback, the position is omitted.
     """
     summary = f"{type(exception).__name__}: {_format_message(exception)}".removesuffix(": ")
     location = _find_location(exception)
@@ -101,7 +101,7 @@ def _format_path(file: str) -> str:
 _log = logging.getLogger(__name__)
 
 LIMIT_S = 30.0
-"""The time limit of a policy for one resource, in seconds. The time for reading live state does not count."""
+"""The time limit of a policy for one resource, in seconds. The time to read live state does not count."""
 _POLL_S = 0.05
 
 _Answer = str | BaseException | None
@@ -109,7 +109,7 @@ _Call = Callable[[], _Answer]
 
 
 class PolicyEvaluator:
-    """Evaluates policies. Custom code runs in a separate thread, which ends when the context is left.
+    """Evaluates policies. Custom code runs in a separate thread, which ends with the context.
 
     A policy that times out is not called again, and its remaining requests are denied.
     """
@@ -118,7 +118,8 @@ class PolicyEvaluator:
         """Create the evaluator.
 
         limit_s: the time limit in seconds; None for `LIMIT_S`.
-        is_busy: a function that returns whether a policy is waiting for live state. This time does not count.
+        is_busy: a function that returns whether a policy is waiting for live state. The waiting time does not
+            count.
         """
         self._limit_s = LIMIT_S if limit_s is None else limit_s
         self._is_busy = is_busy
@@ -134,9 +135,9 @@ class PolicyEvaluator:
         self._calls.put(None)
 
     def ask(self, item: ConfiguredPolicy, request: PolicyRequest) -> str | None:
-        """Return the message of a policy that denies a request, or None if the policy allows the request.
+        """Return the message of a policy that denies the request, or None if the policy allows the request.
 
-        Raises Fault if the system did not return data that the policy reads, and UnavailableError if the
+        Raises Fault if a system did not return data that the policy reads, and UnavailableError if the
         request does not contain the data.
         """
         if self._lost_policies and item.name in self._lost_policies:
@@ -180,14 +181,14 @@ def _serve_calls(calls: SimpleQueue[_Call | None], answers: SimpleQueue[_Answer]
 
 
 def _format_policy(policy: ConfiguredPolicy) -> str:
-    """Return the name and position of a policy, for messages about its failure."""
+    """Return the name and position of a policy, for messages."""
     return f"Policy '{policy.name}'" + (f" ({policy.place})" if policy.place else "")
 
 
 def _evaluate_policy(policy: ConfiguredPolicy, request: PolicyRequest) -> _Answer:
     """Return the message of a violation or failure, or None if the policy allows the request.
 
-    If the calling thread must raise an exception, return this exception.
+    Return an exception if the calling thread must raise it.
     """
     try:
         return _find_objection(policy, request)
@@ -215,19 +216,19 @@ _thread_state = threading.local()
 
 
 class TimeLimitExceeded(Exception):
-    """Raised if a call does not finish in time. The thread of the call is abandoned."""
+    """Raised if a call exceeds its time limit. The thread of the call is abandoned."""
 
 
 def is_loading() -> bool:
-    """Return whether this thread is loading policies."""
+    """Return whether the calling thread is loading policies."""
     return getattr(_thread_state, "loading", False)
 
 
 def call_within_limit(call: Callable[[], _T]) -> _T:
-    """Run a call in a separate thread, and return its result or raise its exception.
+    """Call a function in a separate thread, and return its result or raise its exception.
 
-    The output of the call goes to stderr, because stdout is reserved for data. Raises TimeLimitExceeded if
-    the call does not finish within `LIMIT_S` seconds.
+    The output of the function goes to stderr, because stdout is reserved for data. Raises TimeLimitExceeded
+    if the function does not return within `LIMIT_S` seconds.
     """
     if is_loading():
         return call()  # a nested policy shares the time limit of the outer policy

@@ -1,4 +1,4 @@
-"""Policy requests for resources of kinds that implement `PolicySubject`."""
+"""Policy requests for resources of any kind that implements `PolicySubject`."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field
@@ -35,7 +35,7 @@ _T = TypeVar("_T")
 
 
 class PlainState(Mapping[str, object]):
-    """The state of a resource: the values of its fields. Unset lists and mappings are empty."""
+    """The fields of a resource, as a policy sees them. Unset lists and mappings are empty."""
 
     def __init__(
         self,
@@ -47,9 +47,9 @@ class PlainState(Mapping[str, object]):
     ) -> None:
         """Create the state.
 
+        values: the known values, by field name.
         raise_missing: a function that raises the error for a field whose value is unknown.
-        is_partial: whether lists and mappings can have more elements than in ``values``. If True, the values
-            of lists and mappings are unknown.
+        is_partial: whether ``values`` can be incomplete. If True, lists and mappings count as unknown.
         """
         self._words, self._values, self._raise_missing, self._is_partial = (
             words,
@@ -90,7 +90,7 @@ class PlainEffect:
 
 
 def apply_effects(words: PolicyWords, values: Values, effects: Sequence[PlainEffect]) -> Values:
-    """Return the values of a resource's fields after these effects."""
+    """Apply effects to the values of a resource's fields, and return the new values."""
     result = dict(values)
     for change in (change for effect in effects for change in effect.fields):
         name, dot, key = change.path.partition(".")
@@ -126,7 +126,7 @@ def _apply_change(change: FieldChange, current: object) -> object:
 
 
 def list_fields(words: PolicyWords, values: Values) -> frozenset[str]:
-    """Return the names of all fields with a value, in the form of `PolicyRequest.changed`."""
+    """Return the names of all fields that have a value, in the form of `PolicyRequest.changed`."""
     field_names: set[str] = set()
     for name, value in values.items():
         policy_field = words.fields.get(name)
@@ -140,11 +140,11 @@ def list_fields(words: PolicyWords, values: Values) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class PlainRequest:
-    """A request for one resource; see `PolicyRequest`.
+    """A policy request for one resource; see `PolicyRequest`.
 
     find_before, find_after: functions that return the state before and after the request. ``find_before`` is
         not called for CREATE, and ``find_after`` is not called for DELETE.
-    find_principal: a function that returns the principal that kdeclare authenticates as.
+    find_principal: a function that returns the principal with which kdeclare is authenticated.
     """
 
     action: PolicyAction
@@ -159,7 +159,7 @@ class PlainRequest:
 
     @property
     def principal(self) -> str | None:
-        """The principal that kdeclare authenticates as."""
+        """The principal with which kdeclare is authenticated."""
         return self.find_principal()
 
     @cached_property
@@ -175,9 +175,9 @@ class PlainRequest:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredRequest(OfflineRequest):
-    """A request for the change that applying a manifest would make.
+    """A policy request for the change that applying a manifest would make.
 
-    The request contains only data that is known without reading a system.
+    The request contains only data that is known without a connection to a system.
 
     created: whether the resource is assumed not to exist yet.
     """
@@ -191,26 +191,26 @@ class DeclaredRequest(OfflineRequest):
 
     @property
     def changed(self) -> frozenset[str]:
-        """The declared fields if the resource does not exist yet. Unavailable for an existing resource."""
+        """All declared fields, if the resource does not exist yet. For an existing resource, unavailable."""
         return list_fields(self.words, self.values) if self.created else self._raise_unavailable()
 
     @property
     def post_request_state(self) -> PlainState:
-        """The declared state. If the resource exists, its lists and mappings are unavailable."""
+        """The declared values. For an existing resource, lists and mappings are unavailable."""
         is_partial = not self.created
         return PlainState(self.words, self.values, lambda _: self._raise_unavailable(), is_partial=is_partial)
 
 
 @dataclass(frozen=True, slots=True)
 class PlainDeclaredSubject:
-    """A resource with the state that its manifest declares; see `DeclaredSubject`."""
+    """A resource with the field values in its manifest; see `DeclaredSubject`."""
 
     name: str
     words: PolicyWords
     values: Values
 
     def make_request(self, labels: LabelSet, *, created: bool) -> DeclaredRequest:
-        """Return a request for the change that applying the manifest will make.
+        """Return a request for the change that applying the manifest would make.
 
         created: whether the resource is assumed not to exist yet.
         """
@@ -218,7 +218,7 @@ class PlainDeclaredSubject:
 
 
 class PlainReview:
-    """Makes the requests for all resources of one kind that are evaluated together; see `Review`."""
+    """Creates the policy requests for all resources of a kind that are evaluated together; see `Review`."""
 
     def __init__(self, kind: Kind, subject: PolicySubject, inputs: ReviewInputs) -> None:
         self._kind, self._subject, self._inputs = kind, subject, inputs
@@ -229,13 +229,13 @@ class PlainReview:
 
     @property
     def is_busy(self) -> bool:
-        """Whether data is being read from the system at the moment."""
+        """Whether data is currently being read from the system."""
         return self._is_reading
 
     def make_request(self, name: str, effects: Sequence[PolicyEffect]) -> PlainRequest:
         """Return the request for the effects of operations on a resource.
 
-        The state before the request includes all effects that were accepted earlier.
+        The state before the request includes all effects that were accepted earlier (see `accept`).
         """
         earlier_effects, own_effects = self._accepted.get(name, ()), _filter_plain_effects(effects)
         action = find_policy_action(effects)
@@ -259,11 +259,11 @@ class PlainReview:
         )
 
     def accept(self, name: str, effects: Sequence[PolicyEffect]) -> None:
-        """Record the effects on a resource that no policy denied."""
+        """Record effects on a resource that no policy denied. Later requests assume that they are applied."""
         self._accepted[name] = (*self._accepted.get(name, ()), *_filter_plain_effects(effects))
 
     def make_existing_request(self, name: str, action: PolicyAction, among: Collection[str]) -> PlainRequest:
-        """Return a request whose states before and after are both the current state of the resource."""
+        """Return a request in which the resource has its current state both before and after the request."""
         labels, values = self._inputs.labels.get(name, {}), self._read_values(name)
         is_creation = action is PolicyAction.CREATE
         return PlainRequest(
@@ -287,7 +287,7 @@ class PlainReview:
 
     @cached_property
     def _live(self) -> LiveState:
-        """The live state that was read for the plan.
+        """The live state of the resources.
 
         Without a plan, the live state of all resources that are evaluated together is read on first use.
         """
@@ -326,13 +326,13 @@ class PlainReview:
 
 
 class SnapshotReview(PlainReview):
-    """Makes the requests for the resources in a snapshot, with their states in the snapshot."""
+    """Creates policy requests for resources in a snapshot."""
 
     def _find_principal(self) -> str | None:
-        """Raise Fault if the system authenticates its users; otherwise return None.
+        """Raise Fault if the system authenticates clients; otherwise return None.
 
-        A snapshot does not record the principal. If the method returned None, rules would treat the request
-        as unauthenticated.
+        A snapshot does not record the principal. If the method returned None, policies would treat the
+        request as unauthenticated.
         """
         provider = find_provider(self._kind.name)
         if provider is not None and provider.find_principal is not None:
@@ -342,7 +342,7 @@ class SnapshotReview(PlainReview):
 
 @dataclass(frozen=True, slots=True)
 class PlainSubjects:
-    """Makes the policy requests for a kind that does not make requests itself.
+    """Creates policy requests for a kind that does not create policy requests itself.
 
     subject: the kind, as a `PolicySubject`.
     """
@@ -352,18 +352,18 @@ class PlainSubjects:
 
     @property
     def policy_words(self) -> PolicyWords:
-        """The names and fields that rules for the kind can use."""
+        """The names of the variables and fields that rules for the kind can use."""
         return self.subject.policy_words
 
     def find_declared(self, desired: DesiredResource) -> Mapping[str, PlainDeclaredSubject]:
-        """Return the declared resource by name, or an empty mapping if it is of a different kind."""
+        """Return the declared resource by name. If it is of a different kind, return an empty mapping."""
         if desired.id.kind != self.kind.name:
             return {}
         values = self.subject.describe_declared(desired)
         return {desired.id.name: PlainDeclaredSubject(desired.id.name, self.policy_words, values)}
 
     def find_policy_effects(self, op: Operation) -> Mapping[str, PlainEffect]:
-        """Return the effects of an operation on resources of this kind, by name of the resource."""
+        """Return the effects of an operation on resources of this kind, by resource name."""
         operation_type = get_operation_type(op)
         if operation_type.is_auxiliary:
             return {}
@@ -377,13 +377,13 @@ class PlainSubjects:
         return {id_.name: PlainEffect(created == id_, deleted == id_, fields) for id_ in sorted(subjects)}
 
     def start_review(self, inputs: ReviewInputs) -> PlainReview:
-        """Return the object that makes the requests for resources that are evaluated together."""
+        """Return a `Review` for resources that are evaluated together."""
         return PlainReview(self.kind, self.subject, inputs)
 
     def review_snapshot(self, inputs: ReviewInputs) -> SnapshotReview:
-        """Return the object that makes the requests for the resources in a snapshot.
+        """Return a `Review` for resources in a snapshot.
 
-        inputs: the inputs of the evaluation, with the live state in the snapshot.
+        inputs: the inputs of the evaluation. Their live state is that of the snapshot.
         """
         return SnapshotReview(self.kind, self.subject, inputs)
 
@@ -394,7 +394,7 @@ class PlainSubjects:
         live: LiveState,
         owned: Mapping[str, OwnedRecord],
     ) -> list[str]:
-        """Return the names of the resources that exist."""
+        """Return the names of the resources that exist in the live state."""
         resources = {name: ResourceId(self.kind.name, name) for name in names}
         return [
             name
@@ -409,7 +409,7 @@ def select_known(
     desired: Mapping[str, DesiredResource],
     owned: Mapping[str, OwnedRecord],
 ) -> tuple[Selection, ...]:
-    """Return the selections for reading the live state of resources that are declared or owned."""
+    """Return the selections with which the live state of these resources is read."""
     bodies = {name: desired[name].body if name in desired else None for name in sorted(names)}
     return tuple(s for name, body in bodies.items() for s in kind.select(name, body, owned.get(name)))
 

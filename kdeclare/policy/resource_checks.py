@@ -1,4 +1,4 @@
-"""Evaluate policies for declared or existing resources, without a plan."""
+"""Evaluate policies for declared resources or live resources, without a plan."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -24,7 +24,8 @@ from kdeclare.policy.subjects import PolicyContext, get_policy_subjects
 class CheckResult:
     """The verdicts of policies about resources.
 
-    open: the names of the policy and the resource for each verdict that requires data from a cluster.
+    open: pairs of a policy and a resource for which there is no verdict, because the policy needs data from a
+        system.
     """
 
     verdicts: tuple[Verdict, ...] = ()
@@ -33,11 +34,11 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class StaticVerdicts:
-    """The objections of policies to declared resources that can be determined without a cluster.
+    """The denials and warnings for declared resources that can be determined without a connection.
 
-    certain: the objections to any change that results in the declared state. If a resource already has this
-        state, it is not changed, and the objection does not apply.
-    created: the objections that apply only if the resource does not exist yet.
+    certain: the verdicts for any change that results in the declared state. They do not apply if a resource
+        already has this state, because it is not changed.
+    created: the verdicts that apply only if the resource does not exist yet.
     """
 
     certain: tuple[Verdict, ...]
@@ -47,7 +48,7 @@ class StaticVerdicts:
 def find_static_verdicts(
     policies: Sequence[ConfiguredPolicy], desired: Iterable[DesiredResource]
 ) -> StaticVerdicts:
-    """Return the objections to declared resources that can be determined without a cluster."""
+    """Return the denials and warnings for declared resources that are known without a connection."""
     certain: list[Verdict] = []
     created: list[Verdict] = []
     widened_policies = {id(policy): _widen_actions(policy) for policy in policies}
@@ -67,7 +68,7 @@ def find_static_verdicts(
 
 
 def _widen_actions(policy: ConfiguredPolicy) -> ConfiguredPolicy:
-    """Return the policy, extended to all actions if it covers both CREATE and MODIFY."""
+    """If a policy covers both CREATE and MODIFY, return a copy of the policy that covers all actions."""
     covers_both = {PolicyAction.CREATE, PolicyAction.MODIFY} <= policy.actions
     return replace(policy, actions=EVERY_ACTION) if covers_both else policy
 
@@ -93,10 +94,12 @@ def check_live(
     context: PolicyContext,
     progress: Callable[[int], None],
 ) -> CheckResult:
-    """Evaluate policies for existing resources, as if each were created in, or changed to, its current state.
+    """Evaluate policies for live resources, as if each resource were created in its current state.
 
-    progress: a function that is called with the number of finished resources after each resource.
-    Raises Fault if a system does not respond.
+    Each resource is also evaluated as if it were modified to its current state. Raises Fault if a system does
+    not respond.
+
+    progress: a function that is called after each resource, with the number of evaluated resources.
     """
     verdicts: list[Verdict] = []
     done_count = 0
@@ -114,11 +117,12 @@ def check_live(
 def check_existing(
     policies: Sequence[ConfiguredPolicy], kind: str, names: Sequence[str], review: Review
 ) -> Iterator[list[Verdict]]:
-    """Yield the list of verdicts about each existing resource of a kind.
+    """Yield the verdicts about each live resource of a kind, as one list for each resource.
+
+    Raises Fault if a system does not respond.
 
     policies: the policies for this kind.
     names: the names of the resources.
-    Raises Fault if a system does not respond.
     """
     among = frozenset(names)
     with PolicyEvaluator(is_busy=lambda: review.is_busy) as evaluator:
@@ -139,7 +143,10 @@ def check_existing(
 def _collect_declared_subjects(
     desired: Iterable[DesiredResource], policies: Sequence[ConfiguredPolicy]
 ) -> Iterator[tuple[DesiredResource, DeclaredSubject, Sequence[ConfiguredPolicy]]]:
-    """Yield each declared resource, each of its subjects, and the policies for the kind of the subject."""
+    """Yield each declared resource, with each of its subjects and the policies for the subject.
+
+    A subject is a resource that policies check, such as a topic whose replicas a different resource places.
+    """
     kinds = [(get_policy_subjects(kind), asked) for kind, asked in group_by_kind(policies).items()]
     for item in desired:
         for subjects, applicable in kinds:
@@ -152,8 +159,8 @@ def _evaluate_if_known(
 ) -> list[Verdict]:
     """Return the verdict of a policy, or an empty list if the policy does not apply to the request.
 
-    Raises UnavailableOffline if the policy reads data that is available only from a system, even if the
-    policy catches this exception.
+    Raises UnavailableOffline if the policy reads data that only a system has, even if the policy catches this
+    exception.
     """
     request.withholding.forget()
     verdicts = _evaluate(evaluator, policy, request, resource)

@@ -1,4 +1,4 @@
-"""The kinds that policies can check, and the data that is needed to evaluate policies for their resources."""
+"""The kinds that policies can check, and the data with which policies are evaluated."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import field
@@ -40,7 +40,7 @@ def _find_policy_subjects(kind: Kind) -> MakesPolicyRequests | None:
 
 
 def get_policy_subjects(kind: str) -> MakesPolicyRequests:
-    """Return the object that makes policy requests for a kind.
+    """Return the object that creates policy requests for a kind.
 
     Raises LookupError if policies do not support the kind.
     """
@@ -53,7 +53,7 @@ def get_policy_subjects(kind: str) -> MakesPolicyRequests:
 
 @dataclass(frozen=True, slots=True)
 class PolicyContext:
-    """The data for evaluating policies: connections, live state, and declared and owned resources.
+    """The data with which policies are evaluated: connections, live state, and known resources.
 
     live: the live state for ``selections``, or None if it has not been read yet.
     labels: the labels of each resource after the change.
@@ -69,7 +69,7 @@ class PolicyContext:
     applied: LabelsById = field(default_factory=dict)
 
     def start_review(self, kind: str, subjects: Mapping[PolicyAction, list[str]]) -> Review:
-        """Return the object that makes the requests for resources of one kind.
+        """Return a `Review`, which creates the policy requests for resources of one kind.
 
         subjects: the names of the resources to check, by action.
         """
@@ -90,7 +90,7 @@ class PolicyContext:
 def read_existing(
     kinds: Iterable[str], context: PolicyContext
 ) -> tuple[LiveState, Selections, tuple[ResourceId, ...]]:
-    """Read all existing resources of these kinds, and return their live state, its selections and their ids.
+    """Read all resources of these kinds, and return their live state, the selections, and the resource ids.
 
     If a kind cannot list its resources, only declared and owned resources are read. Raises Fault if a system
     does not respond.
@@ -132,10 +132,9 @@ def _resolve_names(
     desired: Mapping[str, DesiredResource],
     owned: Mapping[str, OwnedRecord],
 ) -> Collection[str]:
-    """Return the names of existing resources.
+    """Convert the keys of live objects to resource names.
 
-    keys: the keys of the live objects. If the key of a declared or owned resource differs from its name, the
-    result contains the name instead of the key.
+    keys: the keys of the live objects. The key and the name of a declared or owned resource can differ.
     """
     names = set(keys)
     for name in (*desired, *(owned.keys() - desired.keys())):
@@ -148,12 +147,12 @@ def _resolve_names(
 
 
 def find_declared_labels(desired: Iterable[DesiredResource], owned: Mapping[str, OwnedRecord]) -> LabelsById:
-    """Return the labels of each resource: the declared labels, or the last applied labels if undeclared."""
+    """Return the declared labels of each resource. For an undeclared resource, the last applied labels."""
     return {**find_owned_labels(owned), **{d.id: d.labels for d in desired}}
 
 
 def find_planned_labels(owned: Mapping[str, OwnedRecord], ownership: Iterable[Ownership]) -> LabelsById:
-    """Return the labels of each resource from the ownership changes of a plan, or else from the state."""
+    """Return the labels of each resource after a plan is applied, according to its ownership changes."""
     records = ((str(item.id), item.after or item.before) for item in ownership)
     planned = {text: record for text, record in records if record is not None}
     return {**find_owned_labels(owned), **find_owned_labels(planned)}
@@ -169,7 +168,7 @@ def find_owned_labels(owned: Mapping[str, OwnedRecord]) -> dict[ResourceId, Labe
 
 
 def dump_labels(labels: LabelsById) -> Labels:
-    """Return labels in the form of plan files, where the key for a topic is only its name."""
+    """Convert labels to the form in plan files, where the key of a topic is its name without the kind."""
     return {id_.name if id_.kind == TOPIC else str(id_): dict(found) for id_, found in labels.items()}
 
 

@@ -1,1 +1,1 @@
-"""Policies without code: CEL expressions, and the manifests of kind Policy that contain these expressions."""
+"""Policies that are CEL expressions, and manifests of kind Policy, which contain these expressions."""

@@ -1,4 +1,4 @@
-"""Static checks of a rule: the cost of its evaluation, and comparisons that can never be true."""
+"""Static checks of a CEL rule: its evaluation cost, and comparisons that are never true."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from kdeclare.policy.cel.source import (
 from kdeclare.policy.cel.vocabulary import Vocabulary
 
 MAX_GROWTH = 50_000
-"""The maximum ratio of the size of an expression's values to the size of its input."""
+"""The maximum size of the values that an expression creates, relative to the size of its input."""
 
 _ASSUMED_ELEMENTS = 1_000  # the assumed length of a list whose length is unknown
 _MAX_STEPS = 10_000  # evaluation stops after this many steps
@@ -31,7 +31,7 @@ _CLOSING = (")", "]", "}")
 
 
 class _LoopVariable(NamedTuple):
-    """The variable of a loop.
+    """The variable of a loop in a CEL expression.
 
     size: the total size of the variable's values in all rounds of the loop.
     rounds: the number of rounds.
@@ -49,8 +49,8 @@ class _UnboundedLoop(Exception):
 def find_unbounded_loop(source: str) -> Token | None:
     """Return a loop whose values could grow without bound, or None if the expression has no such loop.
 
-    For example, ``.map(x, x + x)`` uses its variable twice and doubles the size of its input. With a chain of
-    thirty such loops, the values would no longer fit into memory.
+    For example, ``.map(x, x + x)`` doubles the size of its input. A chain of thirty such loops would need
+    more memory than any machine has.
     """
     pieces = tokenize(source)
     try:
@@ -61,7 +61,7 @@ def find_unbounded_loop(source: str) -> Token | None:
 
 
 class _SizeEstimator:
-    """Estimates the sizes of the tokens of one expression."""
+    """Estimates the sizes of the values that a CEL expression creates."""
 
     def __init__(self, pieces: Sequence[Token]) -> None:
         self._pieces = pieces
@@ -70,8 +70,9 @@ class _SizeEstimator:
         self._opens = {end: begin for begin, end in self._closes.items()}
 
     def size(self, begin: int, end: int, held: Mapping[str, _LoopVariable], rounds: int, depth: int) -> float:
-        """Return the total size of the values of the tokens from ``begin`` to ``end``.
+        """Return the total size of the values that a range of tokens creates.
 
+        begin, end: the range of token indexes.
         held: the variables of the enclosing loops, by name.
         rounds: the number of times that the tokens are evaluated.
         depth: the number of enclosing loops other than ``map``.
@@ -111,7 +112,7 @@ class _SizeEstimator:
         rounds: int,
         depth: int,
     ) -> float:
-        """Return the size of a loop's result: a list for map and filter, a boolean for all other loops."""
+        """Return the size of a loop's result: a list for ``map`` and ``filter``; otherwise a boolean (0)."""
         is_map = loop.token.text == "map"
         inner_rounds = (
             min(rounds * self._count_elements(first, loop.at), max(_MAX_STEPS, rounds)) if is_map else rounds
@@ -130,7 +131,7 @@ class _SizeEstimator:
         return size if is_map else receiver if loop.token.text == "filter" else 0
 
     def _find_receiver_start(self, index: int) -> int:
-        """Return the index of the first token of the expression that a loop iterates over.
+        """Return the index of the first token of the expression over which a loop iterates.
 
         index: the index of the loop's name.
         """
@@ -147,10 +148,9 @@ class _SizeEstimator:
         return max(first, 0)
 
     def _count_elements(self, first: int, index: int) -> int:
-        """Return the number of elements that a loop iterates over.
+        """Return the number of elements over which a loop iterates.
 
-        If the loop does not iterate over a list literal or the results of loops over a list literal, return
-        the assumed number.
+        If the elements do not come from a list literal, return an assumed number.
         """
         if self._pieces[first].text != "[":
             return _ASSUMED_ELEMENTS
@@ -172,9 +172,9 @@ class _SizeEstimator:
 
 
 MAX_COST = 5_000_000
-"""The maximum cost of all regular expression matches of a rule for one topic.
+"""The maximum cost of all calls of ``matches`` in a rule. The unit is arbitrary.
 
-Each loop is assumed to have the maximum number of rounds.
+Each loop is assumed to have a fixed, large number of rounds.
 """
 
 _MAX_PATTERN_COST = 200_000  # RE2 rejects larger patterns
@@ -191,10 +191,9 @@ _FLAG = re.compile(r"\(\?[a-zA-Z]*i")
 
 
 def find_slow_match(source: str, evaluate_literal: Callable[[str], str]) -> Token | None:
-    """Return the most expensive call of ``matches`` if all calls in a rule together could take too long.
+    """Return the most expensive call of ``matches`` if the calls in a rule could take too long, else None.
 
     evaluate_literal: a function that returns the value of a string literal.
-    Return None if the calls are fast enough.
     """
     pieces = tokenize(source)
     bodies = [(loop.begin, loop.end) for loop in find_loops(pieces)]
@@ -215,7 +214,6 @@ def find_slow_match(source: str, evaluate_literal: Callable[[str], str]) -> Toke
 
 
 def compute_pattern_cost(pattern: str) -> int:
-    """Return the cost of compiling a regular expression."""
     sums, last_costs = (
         [0],
         [0],
@@ -239,7 +237,7 @@ def compute_pattern_cost(pattern: str) -> int:
 
 
 def _compute_any_cost(texts: Iterable[str], *, joined: bool) -> int:
-    """Return the maximum cost of a pattern that can be assembled from these strings.
+    """Return the maximum cost of a regular expression that can be built from these strings.
 
     joined: whether the rule concatenates strings.
     """
@@ -266,7 +264,7 @@ _EQUAL = ("==", "!=")
 def check_impossible_texts(
     source: str, evaluate_literal: Callable[[str], str], vocabulary: Vocabulary
 ) -> Iterator[RuleProblem]:
-    """Yield a problem for each string that is compared with ``action`` or ``changed``, but can never match.
+    """Yield a problem for each comparison of ``action`` or ``changed`` with a string that never occurs.
 
     evaluate_literal: a function that returns the value of a string literal.
     """
@@ -281,7 +279,7 @@ def check_impossible_texts(
 
 
 def _pair_operators(pieces: Sequence[Token]) -> Iterator[Token]:
-    """Yield the tokens with the two characters of ``==`` and ``!=`` joined into one token."""
+    """Yield the tokens, with ``==`` and ``!=`` as one token instead of two."""
     is_paired = False
     for token, next_token in zip(pieces, [*pieces[1:], Token("", 0)], strict=True):
         if not is_paired:
@@ -292,9 +290,10 @@ def _pair_operators(pieces: Sequence[Token]) -> Iterator[Token]:
 
 
 def _find_compared_texts(name: str, pieces: Sequence[Token], begin: int, end: int) -> Iterator[Token]:
-    """Yield the string literals that are compared with a name.
+    """Yield the string literals with which a variable is compared.
 
-    Such comparisons are ``name == 'a'``, ``'a' == name`` and ``name in ['a', 'b']``.
+    name: the name of the variable. Comparisons are ``name == 'a'``, ``'a' == name`` and ``name in ['a',
+        'b']``.
     """
     for index in range(begin, end):
         previous_text = pieces[index - 1].text if index else ""
@@ -313,9 +312,9 @@ def _find_compared_texts(name: str, pieces: Sequence[Token], begin: int, end: in
 
 
 def _find_searched_texts(pieces: Sequence[Token]) -> Iterator[Token]:
-    """Yield the string literals that are compared with elements of ``changed``.
+    """Yield the string literals that a rule searches for in the list ``changed``.
 
-    Such comparisons are ``'a' in changed`` and comparisons in loops over ``changed``.
+    For example, ``'a' in changed``, and comparisons in loops over ``changed``.
     """
     for index, token in enumerate(pieces):
         if token.text != "changed" or (index and pieces[index - 1].text == "."):
@@ -335,7 +334,7 @@ def _find_searched_texts(pieces: Sequence[Token]) -> Iterator[Token]:
 
 
 def _is_lone_text(pieces: Sequence[Token], index: int) -> bool:
-    """Return whether a token is a string literal that is not part of a larger expression."""
+    """Return whether the token is a string literal that is not part of a larger expression."""
     if index < 0 or not pieces[index].text or not is_text(pieces[index]):
         return False
     return pieces[index + 1].text not in ("+", ".", "[") and (not index or pieces[index - 1].text != "+")

@@ -1,4 +1,4 @@
-"""Convert the errors of the CEL compiler and evaluator to messages for the author of a rule."""
+"""Convert errors of the CEL compiler and evaluator to messages for the author of a rule."""
 
 import re
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from kdeclare.policy.cel.source import tokenize
 from kdeclare.policy.cel.vocabulary import Vocabulary
 
 STATE = "State_"
-"""The prefix of the CEL type of a state. The name of the state follows, as in ``State_post``."""
+"""The prefix of the CEL type names of states, such as ``State_post``."""
 
 _FUNCTIONS = (
     *("all", "bool", "bytes", "contains", "double", "duration", "dyn", "endsWith", "exists", "exists_one"),
@@ -43,7 +43,10 @@ _WORDS |= {"=>": ">=", "=<": "<=", "<>": "!=", "NOT": "!"}
 
 @dataclass(frozen=True, slots=True)
 class RuleProblem:
-    """A problem in an expression. offset: the offset of the problem in the expression, or None if unknown."""
+    """A problem in a CEL expression.
+
+    offset: the position of the problem in the expression, counted from 0; None if unknown.
+    """
 
     detail: str
     hint: str = ""
@@ -51,9 +54,9 @@ class RuleProblem:
 
 
 def build_rule_problems(compiler_output: str, source: str, vocabulary: Vocabulary) -> tuple[RuleProblem, ...]:
-    """Return the problems in the compiler's output.
+    """Convert the output of the CEL compiler to problems.
 
-    If the syntax of the expression is invalid, return only the first syntax error.
+    For an expression with invalid syntax, return only the first syntax error.
     """
     compiler_errors = [
         (_compute_offset(source, int(m[1]), int(m[2])), m[3])
@@ -83,7 +86,10 @@ def build_rule_problems(compiler_output: str, source: str, vocabulary: Vocabular
 
 
 def build_result_type_problem(kind: str) -> RuleProblem:
-    """Return the problem of an expression whose result is not a boolean. kind: CEL's name of the type."""
+    """Return the problem of an expression whose result is not a boolean.
+
+    kind: the name of the result's type in CEL.
+    """
     words = {"LIST": "a list", "MAP": "a mapping", "NULL": "null", "DYN": "a value of unknown type"}
     type_text = (
         words.get(kind.partition("<")[0])
@@ -129,7 +135,7 @@ def _build_syntax_problem(message: str, offset: int, source: str) -> RuleProblem
 
 
 def _find_optional_syntax(message: str, source: str, vocabulary: Vocabulary) -> RuleProblem | None:
-    """Return the problem of an unsupported optional lookup: ``[?'x']``, ``.?x`` or ``?.x``.
+    """Return the problem of an optional lookup (``[?'x']``, ``.?x`` or ``?.x``), which is not supported.
 
     Return None if the expression does not contain an optional lookup.
     """
@@ -202,7 +208,7 @@ def _build_unknown_name_problem(name: str, offset: int, source: str, vocabulary:
 
 
 def _explain_misuse(name: str, is_after_dot: bool, arguments: str) -> tuple[str, str]:
-    """Return the detail and the hint for an incorrect call of an existing function."""
+    """Return the detail and the hint for an incorrect call of a function that exists."""
     argument_text = "(x, …)" if name in _LOOPS else "(…)"
     if is_after_dot and name in _LOOPS:
         hint = f"Write .{name}{argument_text}. For a mapping, x is a key."
@@ -283,13 +289,12 @@ def _suggest_conversion(types: set[str], source: str, vocabulary: Vocabulary) ->
 
 
 def _format_text_maps(vocabulary: Vocabulary) -> str:
-    """Return the names of all maps of strings, formatted for a message: ``configs and labels``."""
     map_names = [n for n in vocabulary.fields if vocabulary.words.fields[n].value_type == dict[str, str]]
     return f"{', '.join(map_names)} and labels" if map_names else "labels"
 
 
 def _format_key_noun(mapping: str) -> str:
-    """Return the noun for the keys of a mapping, such as ``A config name`` for ``post.configs``."""
+    """Return the noun for a key of a mapping, such as ``A config name`` for ``post.configs``."""
     name = mapping.rpartition(".")[2].strip().removesuffix("s")
     return f"{'An' if name[:1] in 'aeiou' else 'A'} {name} name"
 
@@ -303,7 +308,7 @@ def _format_type(kind: str) -> str:
 
 
 def _split_types(kinds: str) -> list[str]:
-    """Split a list of types such as ``(map(string, string), int)`` at its commas."""
+    """Split a list of CEL types, such as ``(map(string, string), int)``, at its top-level commas."""
     return list(_split_at_commas(kinds.removeprefix("(").removesuffix(")")))
 
 
@@ -335,7 +340,7 @@ _PLAIN_REASONS = {
 def explain_failure(
     message: str, source: str, vocabulary: Vocabulary, rule_position: SourcePosition | None = None
 ) -> str:
-    """Return the message of the violation if a rule cannot be evaluated.
+    """Return the message for a rule that cannot be evaluated.
 
     message: CEL's error message.
     source: the expression of the rule.
@@ -380,7 +385,7 @@ def _explain_missing_key(key: str, source: str, vocabulary: Vocabulary) -> tuple
 
 
 def _explain_missing_number(key: str, source: str, vocabulary: Vocabulary) -> tuple[str, str]:
-    """Return the reason and a suggestion for a missing key of a mapping with integer keys."""
+    """Return the reason and a suggestion for a key that is missing in a mapping with integer keys."""
     for name, policy_field in vocabulary.words.fields.items():
         if get_args(policy_field.value_type)[:1] == (int,) and name in source:
             words = vocabulary.words

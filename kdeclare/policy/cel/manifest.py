@@ -1,4 +1,4 @@
-"""The `Policy` kind: policies without code, declared in manifests."""
+"""The kind `Policy`: policies that are declared in manifests, as CEL expressions."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import field
@@ -30,10 +30,10 @@ _MAX_SHOWN = 200
 
 
 class PolicySpec(PolicySpecBase):
-    """``spec`` of a Policy manifest.
+    """The ``spec`` of a Policy manifest.
 
-    rule: a CEL expression that is false if a request violates the policy.
-    message: the message that reports a violation (default: the rule).
+    rule: a CEL expression that is true if a request is allowed, and false if the request violates the policy.
+    message: the message that is shown for a violation (default: the rule).
     """
 
     rule: Annotated[str, Field(min_length=1)]
@@ -42,7 +42,7 @@ class PolicySpec(PolicySpecBase):
 
 @dataclass(frozen=True, slots=True)
 class PolicyBody:
-    """A declared policy as plain data. The rule is not compiled."""
+    """A declared policy as plain data. The rule is not compiled yet."""
 
     rule: str
     message: str
@@ -55,9 +55,9 @@ class PolicyBody:
 
 
 class PolicyKind:
-    """Reads Policy manifests, and builds policies from these manifests.
+    """Reads Policy manifests, and creates policies from them.
 
-    All policies that one instance builds share the values that were read from a request.
+    All policies that one instance creates share a cache of the values that were read from a request.
     """
 
     name = "Policy"
@@ -68,7 +68,7 @@ class PolicyKind:
         self._group: RuleGroup | None = None
 
     def parse(self, name: str, spec: BaseModel) -> tuple[PolicyBody, tuple[SpecProblem, ...]]:
-        """Return the body of a spec, and the problems of the policy. Does not connect to any system."""
+        """Return the body of a spec, and the problems of the spec. No connection is needed."""
         spec = narrow(spec, PolicySpec)
         body = PolicyBody(
             rule=str(spec.rule),
@@ -85,7 +85,7 @@ class PolicyKind:
     def configured(self, desired: DesiredResource) -> ConfiguredPolicy:
         """Return the policy that a manifest declares.
 
-        Raises RuleError, ValueError or LookupError if `parse` finds errors in the manifest.
+        Raises RuleError, ValueError or LookupError for a manifest with errors (see `parse`).
         """
         from kdeclare.policy.cel.rule import CelPolicy, RuleGroup, compile_rule  # slow, see `_check_policy`
 
@@ -134,7 +134,7 @@ def _build_rule_problem(problem: "RuleProblem") -> SpecProblem:
 
 
 def _check_null_states(inputs: RuleInputs, actions: frozenset[PolicyAction]) -> Iterator[SpecProblem]:
-    """Yield an error if the rule reads a state without a check for null, although the state can be null."""
+    """Yield an error if the rule uses a state that can be null, but does not compare the state with null."""
     if "action" in inputs.names:
         return
     vocabulary = inputs.vocabulary

@@ -1,4 +1,4 @@
-"""Compile CEL rules, read the values of their variables from requests, and evaluate many rules together."""
+"""Compile and evaluate CEL rules. Rules for the same request share a cache and are evaluated together."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
@@ -25,11 +25,12 @@ from kdeclare.policy.cel.vocabulary import NO_STATE, Vocabulary, get_vocabulary
 
 @dataclass(frozen=True, slots=True)
 class RuleInputs:
-    """The variables that a rule reads.
+    """The variables that a rule uses.
 
-    names: the names of the variables. A field of a state has a dotted name, such as ``after.size``.
-    keys: the keys that the rule uses, by the name of the mapping. Contains only mappings that the rule
-        accesses only by literal keys.
+    names: the names of the variables. The name of a state's field contains a dot, such as
+        ``post.partitions``.
+    keys: the literal keys that the rule uses, by the name of the mapping. A mapping that the rule also uses
+        in other ways is omitted.
     """
 
     vocabulary: Vocabulary
@@ -38,7 +39,7 @@ class RuleInputs:
 
 
 class Bindings:
-    """A cache for the values of variables, shared by all rules that are evaluated for the same request.
+    """A cache of the values of variables, for all rules that are evaluated for the same request.
 
     Each value is read from the request only once.
     """
@@ -49,7 +50,7 @@ class Bindings:
     def of(self, request: PolicyRequest, wants: RuleInputs) -> dict[str, object]:
         """Return the values of the variables in ``wants``, by name.
 
-        Fields of states that are null are omitted. Exceptions that occur when the request is read are not
+        If a state is null, its fields are omitted. Exceptions that occur while values are read are not
         caught.
         """
         last, known = self._last
@@ -84,9 +85,9 @@ MAX_LENGTH = 4_096
 SLOW_S, MAX_SLOW_S = 0.5, 5.0
 """The limits on the evaluation time of a policy, in seconds.
 
-An evaluation that takes longer than SLOW_S is slow. If all slow evaluations of a policy together take longer
-than MAX_SLOW_S, the policy is no longer evaluated, and requests are denied. The limits are high, so that a
-busy machine does not cause denials.
+An evaluation is slow if it takes longer than SLOW_S. If the slow evaluations of a policy together take longer
+than MAX_SLOW_S, the policy is no longer evaluated, and its remaining requests are denied. The limits are
+high, so that a busy machine does not cause denials.
 """
 
 
@@ -96,11 +97,14 @@ _WRAPPERS = {
     int: "google.protobuf.Int64Value",
     float: "google.protobuf.DoubleValue",
 }
-"""The CEL types of nullable scalars, by Python type."""
+"""The CEL types of scalars that can be null, by Python type."""
 
 
 class RuleError(Exception):
-    """Raised if an expression is not a valid rule. problems: the problems of the expression."""
+    """Raised if an expression is not a valid rule.
+
+    problems: the problems of the expression.
+    """
 
     def __init__(self, *problems: RuleProblem) -> None:
         self.problems = problems
@@ -108,15 +112,15 @@ class RuleError(Exception):
 
 
 class RuleEvaluationError(PolicyViolation):
-    """The violation that denies a request for which a rule cannot be evaluated."""
+    """Raised if a rule cannot be evaluated for a request. The request is denied."""
 
 
 @dataclass(frozen=True, slots=True)
 class CelRule:
     """A compiled rule.
 
-    source: the expression as written.
-    inputs: the variables that the rule reads from a request.
+    source: the expression as written in the manifest.
+    inputs: the variables that the rule uses.
     expression: the compiled expression.
     """
 
@@ -126,7 +130,7 @@ class CelRule:
 
 
 class CelPolicy:
-    """A policy that denies a request if its rule is false or cannot be evaluated."""
+    """A policy that denies a request if its CEL rule is false or cannot be evaluated."""
 
     def __init__(
         self, rule: CelRule, message: str, bindings: Bindings, rule_position: SourcePosition | None = None
@@ -134,7 +138,7 @@ class CelPolicy:
         """Create the policy.
 
         message: the message of a violation.
-        bindings: the cache of variables that is shared by all rules that are evaluated for the same requests.
+        bindings: the cache that all rules for the same requests share.
         rule_position: the position of the rule in its file.
         """
         self.rule = rule
@@ -173,7 +177,7 @@ class CelPolicy:
 
 
 def compile_rule(source: str, kind: str = TOPIC) -> CelRule:
-    """Compile a rule for a kind.
+    """Compile a rule for resources of a kind.
 
     Raises RuleError if the rule is not valid, and LookupError if policies do not support the kind.
     """
@@ -206,11 +210,11 @@ def compile_rule(source: str, kind: str = TOPIC) -> CelRule:
 
 
 def join_rules(rules: Sequence[CelRule]) -> tuple[RuleInputs, Any] | None:
-    """Join the rules into one expression that is true if all rules are true.
+    """Join the rules into one expression, which is true if all rules are true.
 
-    Return the inputs of the joined expression, and the compiled expression. Return None if it cannot be
-    compiled, for example because it is too long. The joined expression reads whole mappings, even if the
-    rules need only some of the keys.
+    Return the variables that the joined expression uses, and the compiled expression. Return None if the
+    expression cannot be compiled, for example because it is too long. The joined expression reads all keys of
+    a mapping, even if the rules use only some of the keys.
     """
     source = " && ".join(f"({rule.source}\n)" for rule in rules)  # a rule may end in a comment
     vocabulary = rules[0].inputs.vocabulary  # all rules that are evaluated together are for the same kind
@@ -248,7 +252,7 @@ def _check_beyond_types(source: str, vocabulary: Vocabulary) -> Iterator[RulePro
 def _find_variables(source: str, vocabulary: Vocabulary) -> Iterator[str]:
     """Yield the names of the variables that an expression uses.
 
-    A variable is in use if the expression cannot be compiled without the variable.
+    The function detects a variable by compiling the expression without the variable.
     """
     for name in vocabulary.readers:
         is_present = all(part in source for part in name.split("."))
@@ -285,7 +289,7 @@ def _evaluate_literal(literal: str) -> str:
 def _make_checker(vocabulary: Vocabulary, excluded_name: str = "") -> Any:
     """Return a CEL environment for checking the types of expressions.
 
-    excluded_name: a variable that the environment does not define.
+    excluded_name: a variable to leave undefined in the environment.
     """
     from cel_expr_python import cel  # imported on first use, because the import is slow
 
@@ -301,8 +305,7 @@ def _make_checker(vocabulary: Vocabulary, excluded_name: str = "") -> Any:
 def _make_runner(vocabulary: Vocabulary) -> Any:
     """Return a CEL environment for evaluating expressions.
 
-    Variables that can be null have the type ``dyn``, because CEL does not accept null as a value of the types
-    that are used to check expressions.
+    Variables that can be null have the type ``dyn``, because CEL accepts null only for this type.
     """
     from cel_expr_python import cel
 
@@ -330,17 +333,17 @@ def _get_cel_type(python_type: type, cel_type: Any) -> Any:
 
 
 class RuleGroup:
-    """The rules of one `PolicyKind` instance, which are evaluated together."""
+    """The rules that one `PolicyKind` instance has created. They are evaluated together."""
 
     def __init__(self, bindings: Bindings) -> None:
         self._bindings = bindings
         self._joined_rules: dict[tuple[CelPolicy, ...], tuple[RuleInputs, Any] | None] = {}
 
     def passes(self, policies: Sequence[CelPolicy], request: PolicyRequest) -> bool:
-        """Return whether all these policies allow a request.
+        """Return whether all these policies allow the request.
 
-        If the result is False, evaluate each policy separately to find the policies that deny the request.
-        Exceptions that occur when the request is read are not caught.
+        To find the policies that deny the request, evaluate each policy separately. Exceptions that occur
+        while values are read are not caught.
         """
         key = tuple(policies)
         if key not in self._joined_rules:

@@ -1,6 +1,6 @@
 """Find the loops, regular expressions and map keys in the source of a CEL expression.
 
-The type checker of CEL does not report this information.
+CEL's type checker does not provide this information.
 """
 
 import re
@@ -21,19 +21,19 @@ _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
 class Token(NamedTuple):
-    """A token of an expression, and its offset in the source."""
+    """A token of a CEL expression, with its offset in the source."""
 
     text: str
     offset: int
 
 
 class Loop(NamedTuple):
-    """A loop such as ``.map(x, x + 1)``.
+    """A loop in a CEL expression, such as ``.map(x, x + 1)``.
 
     at: the index of the token with the name of the loop (``map``).
-    token: the token with the name of the loop.
-    variable: the name of the loop's variable.
-    begin, end: the range of token indexes of the loop's body.
+    token: this token.
+    variable: the name of the loop's variable (``x``).
+    begin, end: the range of token indexes of the loop's body (``x + 1``).
     """
 
     at: int
@@ -44,27 +44,26 @@ class Loop(NamedTuple):
 
 
 def tokenize(source: str) -> list[Token]:
-    """Return the tokens of an expression, without white space and comments."""
+    """Return the tokens of an expression. White space and comments are omitted."""
     all_tokens = (Token(match[0], match.start()) for match in _TOKEN.finditer(source))
     return [token for token in all_tokens if not token.text.isspace() and not token.text.startswith("//")]
 
 
 def find_loops(pieces: Sequence[Token]) -> Iterator[Loop]:
-    """Yield the loops of an expression, in source order."""
+    """Yield the loops of an expression, in the order in which they appear."""
     for index, token in enumerate(pieces[:-3]):
         if token.text in _LOOPS and pieces[index + 1].text == "(" and pieces[index + 3].text == ",":
             yield Loop(index, token, pieces[index + 2].text, index + 4, find_closing(pieces, index + 1))
 
 
 def is_text(token: Token) -> bool:
-    """Return whether a token is a string literal."""
     return token.text[-1] in "'\""
 
 
 def find_matches(pieces: Sequence[Token]) -> Iterator[tuple[int, Token | None]]:
-    """Yield the token index and the pattern of each call of ``matches``.
+    """Yield each call of ``matches``: its token index and the token of its pattern.
 
-    The pattern is None unless it is a string literal.
+    The second value is None if the pattern is not a string literal.
     """
     for index, token in enumerate(pieces[:-1]):
         if token.text == "matches" and pieces[index + 1].text == "(":
@@ -76,11 +75,10 @@ def find_matches(pieces: Sequence[Token]) -> Iterator[tuple[int, Token | None]]:
 
 
 def find_keys(source: str, mapping: str, sides: Collection[str]) -> list[Token] | None:
-    """Return the tokens of the literal keys that an expression uses with a mapping such as ``post.configs``.
+    """Return the tokens of the literal keys with which an expression uses a mapping.
 
-    sides: the names of the states.
-    Return None if the expression might use the mapping in other ways than to look up literal keys or to check
-    whether literal keys exist.
+    sides: the names of the states. The mapping is a field of a state, such as ``post.configs``.
+    Return None if the expression might use the mapping in other ways, for example in a loop.
     """
     pieces = tokenize(source)
     side, _, name = mapping.partition(".")
@@ -111,21 +109,20 @@ def _find_key_after(pieces: Sequence[Token]) -> Token | None:
 
 
 def _find_key_before(pieces: Sequence[Token]) -> Token | None:
-    """Return the key if the tokens end with ``'key' in``; otherwise, or for a concatenated key, None."""
+    """Return the key if the tokens end with ``'key' in``; otherwise None."""
     if len(pieces) > 1 and pieces[-1].text == "in" and pieces[-2].text[-1] in "'\"":
         return None if pieces[-3:-2] and pieces[-3].text == "+" else pieces[-2]
     return None
 
 
 def find_closing(pieces: Sequence[Token], opening_index: int) -> int:
-    """Return the index of the bracket that closes the bracket at ``opening_index``."""
     return (
         next((end for begin, end in find_brackets(pieces[opening_index:]) if begin == 0), 0) + opening_index
     )
 
 
 def find_brackets(pieces: Sequence[Token]) -> Iterator[tuple[int, int]]:
-    """Yield the indexes of each opening bracket and its closing bracket, in the order of closing brackets."""
+    """Yield the indexes of each pair of brackets, in the order of the closing brackets."""
     open_brackets: list[tuple[int, str]] = []
     for index, token in enumerate(pieces):
         if token.text in _CLOSING:

@@ -1,4 +1,4 @@
-"""The variables that rules for a kind can use: names, types, and functions that read the values."""
+"""The variables that rules can use: names, types, and functions that read their values from a request."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,9 +14,9 @@ from kdeclare.core.resources.policy_subjects import (
 )
 
 NO_STATE = object()
-"""The value of all fields of a state that is null."""
+"""The value of every field of a state that is null."""
 _PRESENT = "there"
-"""The value of a state that is not null. Rules can only compare a state with null."""
+"""The value of a state that is not null. A rule can compare a state only with null."""
 
 RequestReader = Callable[[PolicyRequest], object]
 Converter = Callable[[object], object]
@@ -28,21 +28,22 @@ _GENERAL_TYPES: Mapping[str, type] = {
     "resource.labels": dict[str, str],
     "resource.name": str,
 }
-"""The variables that are available for every kind and never null."""
+"""The variables that rules for any kind can use, and that are never null."""
 _RESOURCE = "resource"
 _TEXT_MAP = dict[str, str]
 
 
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """The variables that rules for one kind can use. A field of a state is a variable with a dot in its name.
+    """The variables that rules for one kind can use. The name of a state's field contains a dot.
 
-    sides: the names of the states (such as ``pre`` and ``post``). The value is True for the state before the
+    sides: the names of the states, such as ``pre`` and ``post``. The value is True for the state before the
         change.
     types: the types of all variables except the states and ``principal``.
     nullable: the names of the variables in ``types`` that can be null.
     readers: the functions that read the values of the variables from a request.
-    converters: the functions that convert values to types that CEL accepts, for the variables that need it.
+    converters: the functions that convert values to types that CEL accepts. Variables whose values need no
+        conversion are omitted.
     """
 
     kind: str
@@ -93,30 +94,30 @@ class Vocabulary:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The names of the fields of the states."""
+        """The names of the fields that each state has."""
         return tuple(sorted(self.words.fields))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The documented names of the top-level variables."""
+        """The names of the top-level variables, sorted."""
         kind_names = {self.words.before, self.words.after, self.words.subject or _RESOURCE}
         return tuple(sorted({"action", "changed", "labels", "principal", *kind_names}))
 
     @property
     def all_variables(self) -> tuple[str, ...]:
-        """The documented names of all variables."""
+        """The names of all variables. The top-level variables come first."""
         sides = (self.words.before, self.words.after)
         return (*self.names, *(f"{side}.{name}" for side in sides for name in self.fields))
 
     @property
     def text_maps(self) -> tuple[str, ...]:
-        """The fields of all states that are mappings with string keys."""
+        """The fields of states that are mappings with string keys, such as ``post.configs``."""
         maps = [name for name, known in self.words.fields.items() if is_text_mapping(known)]
         return tuple(f"{side}.{name}" for side in self.sides for name in maps)
 
     @property
     def example_map(self) -> str:
-        """A mapping in which a key can be missing, as an example for hints."""
+        """An example of a mapping in which a key can be missing, for hints."""
         maps = [name for name in self.fields if is_text_mapping(self.words.fields[name])]
         return f"{self.words.after}.{maps[0]}" if maps else "labels"
 
@@ -131,7 +132,7 @@ def _build_vocabulary(kind: str, words: PolicyWords) -> Vocabulary:
 
 
 def get_vocabulary(kind: str) -> Vocabulary:
-    """Return the variables of rules for a kind. Raises LookupError if policies do not support the kind."""
+    """Return the variables that rules for a kind can use. Raises LookupError for an unsupported kind."""
     words = find_policy_words(kind)
     if words is None:
         raise LookupError(f"policies cannot check resources of kind {kind}")
@@ -155,9 +156,9 @@ def _make_field_reader(is_before: bool, read: Callable[[object], object]) -> Req
 
 
 def _find_converter(value_type: type) -> Converter | None:
-    """Return a function that converts values to types that CEL accepts, or None if no conversion is needed.
+    """Return a function that converts values to types that CEL accepts, or None if it is not needed.
 
-    For example, a string that comes from a reference has a subclass of str, which CEL does not accept.
+    For example, the value of a reference (``${…}``) has a subclass of str, which CEL does not accept.
     """
     if value_type == _TEXT_MAP:
         return _as_texts

@@ -1,1 +1,1 @@
-"""Load the policies of a project, and report the failures of custom code."""
+"""Load the policies of a project, and report errors in custom code."""

@@ -1,4 +1,4 @@
-"""Load the policies of a project: the classes that the project file names, and the Policy manifests."""
+"""Load the policies of a project: policy classes that the project file names, and Policy manifests."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -33,19 +33,21 @@ from kdeclare.policy.loading.policy_classes import (
 
 _RULES = "kdeclare.policy.rules."
 _UNBOUNDED_RULE = "kdeclare.policy.rules.lifelong"
-"""The only ready-made rule that runs custom code."""
+"""The module of the only ready-made rule that runs custom code."""
 
 _KEY_PROBLEMS = frozenset({"unknown-field", "bad-key"})
-"""The codes of problems with a key rather than with its value."""
+"""The codes of diagnostics that point to a key in the project file, not to the value of the key."""
 
 
 def load_policies(
     project: Project, rules: Sequence[DesiredResource], kind: PolicyKind
 ) -> tuple[tuple[ConfiguredPolicy, ...], tuple[Diagnostic, ...]]:
-    """Return the usable policies and the problems of all policies. Policies of the project file come first.
+    """Return the policies that could be loaded, and the diagnostics of all policies.
 
-    rules: the Policy manifests. Policies with errors are omitted, because their errors were already reported.
-    The caller must close the policies, even if some of the diagnostics are errors.
+    The policies in the project file come first. Errors that were already reported when the manifests were
+    loaded are not repeated. The caller must close the policies, even if some of the diagnostics are errors.
+
+    rules: the Policy manifests.
     """
     loader = _PolicyLoader()
     if project.policies:
@@ -63,7 +65,7 @@ def load_policies(
 
 @dataclass(frozen=True, slots=True)
 class _NamedPolicy:
-    """The name and position of a policy for messages. The policy can be unusable."""
+    """The name and position of a policy, for messages. The policy may have failed to load."""
 
     name: str
     place: SourcePosition | None
@@ -71,10 +73,10 @@ class _NamedPolicy:
 
 @dataclass(slots=True)
 class _PolicyLoader:
-    """Loads policies one after the other, and collects them.
+    """Loads policies, and collects the policies and their diagnostics.
 
-    old: the topic policies with a deprecated interface.
-    new: the topic policies with the current interface.
+    old: the topic policies that implement a deprecated interface.
+    new: the topic policies that implement the current interface.
     """
 
     policies: list[ConfiguredPolicy] = field(default_factory=list)
@@ -83,7 +85,7 @@ class _PolicyLoader:
     new: list[_NamedPolicy] = field(default_factory=list)
 
     def entry(self, entry: PolicyEntry) -> None:
-        """Load and add a policy that the project file names."""
+        """Load a policy that is configured in the project file, and add the policy."""
         problems = list(_check_selector(entry))
         try:
             made = make_policy(entry.class_name)
@@ -160,7 +162,7 @@ def _build_unusable_error(desired: DesiredResource, e: Exception) -> Diagnostic:
 
 
 def _collect_modules(entry: PolicyEntry) -> Iterator[str]:
-    """Yield the modules that an entry of the project file names, including modules of nested policies."""
+    """Yield the module of a policy class in the project file, and the modules of policies in its settings."""
     config: Any = {"class": entry.class_name, "config": entry.config}
     while isinstance(config, dict) and isinstance(config.get("class"), str):
         yield get_module_name(config["class"])
@@ -188,7 +190,7 @@ def _check_selector(entry: PolicyEntry) -> Iterator[SpecProblem]:
 
 
 def _check_class_kind(entry: PolicyEntry, policy: AnyPolicy) -> Iterator[SpecProblem]:
-    """Yield an error if a topic policy selects a different kind, or if a ResourcePolicy selects topics."""
+    """Yield an error if the policy class does not support the kind in the selector."""
     is_resource_policy = ResourcePolicy in find_interfaces(type(policy))
     if is_resource_policy and entry.kind == TOPIC:
         detail = f"'{entry.class_name}' is a ResourcePolicy, which checks kinds other than Topic."
@@ -238,7 +240,7 @@ def _build_deprecated_warning(
 def _check_conflicts(
     deprecated_policies: Sequence[_NamedPolicy], current_policies: Sequence[_NamedPolicy]
 ) -> Iterator[Diagnostic]:
-    """Yield errors if a project has topic policies with deprecated interfaces and with the current interface.
+    """Yield errors if a project mixes deprecated topic policy interfaces with the current interface.
 
     There is one error for each deprecated policy, and one for the first policy with the current interface.
     """

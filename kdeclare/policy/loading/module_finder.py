@@ -1,7 +1,7 @@
 """Make the modules in a project's folder importable while the policies of the project are loaded.
 
-The modules in the folder must not shadow libraries that a policy imports, or modules that kdeclare imports in
-other threads at the same time.
+A module in the folder must not shadow a library that a policy imports, or a module that kdeclare imports in a
+different thread at the same time.
 """
 
 import importlib
@@ -30,12 +30,13 @@ _imported: dict[str, ModuleType] = {}
 
 @contextmanager
 def make_importable(folder: Path, modules: Iterable[str]) -> Iterator[None]:
-    """Make the modules in ``folder`` importable within the block, in threads that load policies.
+    """Make the modules in ``folder`` importable in the block, for threads that load policies.
+
+    If a module with the same name exists outside the folder, it takes precedence. A policy must import other
+    modules in the folder at the top of its module, because they are not importable after the block. Imported
+    modules stay loaded until another project is loaded.
 
     modules: the dotted names of the modules with policy classes.
-    Modules that also exist outside the folder are not imported from the folder. Imported modules stay loaded
-    until another project is loaded. A policy must import other modules in the folder at the top of its
-    module, because they are not importable after the block.
     """
     finder = _FolderFinder(folder.resolve(), {name.partition(".")[0] for name in modules})
     with _lock:
@@ -53,7 +54,7 @@ def make_importable(folder: Path, modules: Iterable[str]) -> Iterator[None]:
 def explain_ambiguity(module: str) -> str | None:
     """Explain why the name of a module in the project's folder is ambiguous.
 
-    Return the predicate of a sentence, such as "is an installed module", or None if the name is unambiguous.
+    Return a predicate such as "is an installed module", or None if the name is unambiguous.
     """
     finder = _find_active_finder()
     top = module.partition(".")[0]
@@ -71,7 +72,7 @@ def explain_ambiguity(module: str) -> str | None:
 
 
 def find_modules() -> list[str]:
-    """Return the dotted names of the modules in the project's folder, limited in depth and number."""
+    """Return the dotted names of the modules in the project's folder, up to a maximum depth and number."""
     finder = _find_active_finder()
     return (
         [] if finder is None else list(islice(_collect_modules(finder.folder, "", _MAX_DEPTH), _MAX_MODULES))
@@ -79,7 +80,7 @@ def find_modules() -> list[str]:
 
 
 class _FolderFinder(MetaPathFinder):
-    """Finds the top-level modules in a project's folder.
+    """An import finder for the top-level modules in a project's folder.
 
     policy_modules: the top-level names of the modules with policy classes.
     found: the names of the modules that were imported from the folder.
@@ -93,7 +94,7 @@ class _FolderFinder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Find a top-level module. Python finds submodules itself by the path of their package."""
+        """Return the spec of a top-level module. For submodules, return None: Python finds them itself."""
         if path is not None or fullname in _EXCLUDED_MODULES or not is_loading():
             return None
         spec = PathFinder.find_spec(fullname, [str(self.folder)])
@@ -117,7 +118,7 @@ class _FolderFinder(MetaPathFinder):
         return None
 
     def _should_yield(self, spec: ModuleSpec) -> bool:
-        """Return whether a spec is for a package without ``__init__`` that contains no policy classes."""
+        """Return whether the spec is for a package without ``__init__`` that contains no policy classes."""
         return spec.loader is None and spec.name not in self._policy_modules
 
 
@@ -126,7 +127,7 @@ def _find_active_finder() -> _FolderFinder | None:
 
 
 def _unload_modules() -> None:
-    """Unload the modules of the previous project, because the next project can use the same module names."""
+    """Unload the modules of the previous project, because another project can use the same module names."""
     for name, module in _imported.items():
         if sys.modules.get(name) is module:
             del sys.modules[name]

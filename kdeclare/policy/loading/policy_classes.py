@@ -1,4 +1,4 @@
-"""Create and configure a policy of the class ``module:Class``, and report the failures of its code."""
+"""Import, construct and configure policy classes, and report errors in their code."""
 
 import importlib
 import inspect
@@ -42,7 +42,10 @@ _RULES_MODULE = "kdeclare.policy.rules"
 
 
 class UnusablePolicy(Exception):
-    """Raised if a policy cannot be used. The paths of the problems begin with ``class`` or ``config``."""
+    """Raised if a policy class cannot be loaded.
+
+    problems: the problems of the class. Their paths begin with ``class`` or ``config``.
+    """
 
     def __init__(self, *problems: SpecProblem) -> None:
         self.problems = problems
@@ -50,14 +53,13 @@ class UnusablePolicy(Exception):
 
 
 def get_module_name(class_name: str) -> str:
-    """Return the name of the module from a class path of the form ``module:Class``."""
     return class_name.partition(":")[0]
 
 
 def make_policy(class_name: str, interfaces: tuple[type[AnyPolicy], ...] = INTERFACES) -> AnyPolicy:
     """Create an instance of a policy class. Raises UnusablePolicy.
 
-    class_name: the class path, in the form ``module:Class``.
+    class_name: the name of the class, in the form ``module:Class``.
     interfaces: the interfaces of which the class must implement at least one.
     """
     module, _, name = class_name.partition(":")
@@ -80,7 +82,7 @@ def make_policy(class_name: str, interfaces: tuple[type[AnyPolicy], ...] = INTER
 
 
 def configure_policy(policy: AnyPolicy, class_name: str, settings: Mapping[str, Any]) -> None:
-    """Call the ``configure`` method of a policy with its settings. Raises UnusablePolicy."""
+    """Configure a policy with its settings in the project file. Raises UnusablePolicy."""
 
     def configure_instance() -> None:
         try:
@@ -212,9 +214,9 @@ _NO_TAG = ""
 
 
 def build_problems(e: ValidationError, policy: object, settings: Mapping[str, Any]) -> list[SpecProblem]:
-    """Convert the validation errors of a policy's settings to problems whose paths begin with ``config``.
+    """Convert validation errors of a policy's settings to problems whose paths begin with ``config``.
 
-    policy: the policy. If the policy has a ``settings_model``, the model is used to suggest corrections.
+    policy: the policy. If it has a ``settings_model``, corrections are suggested.
     """
     model = getattr(policy, "settings_model", None)
     settings_type = model if isinstance(model, type) and issubclass(model, BaseModel) else dict[str, Any]
@@ -258,8 +260,8 @@ def _nest_error(item: ErrorDetails) -> InitErrorDetails:
 def _build_tree(data: Any, path: SpecPath, paths: list[SpecPath]) -> Node:
     """Build YAML nodes from plain data.
 
-    The line number of each node is the index of its path in ``paths``, so that the position of a diagnostic
-    can be converted back to a path.
+    The line number of a node is the index of its path in ``paths``, so that the position of a diagnostic can
+    be converted back to a path.
     """
     paths.append(path)
     mark = Mark("", 0, len(paths) - 1, 0, None, 0)

@@ -1,4 +1,4 @@
-"""Ready-made rules: policy classes of kdeclare that a project file names and configures."""
+"""Ready-made rules: policy classes that users configure in the project file."""
 
 from kdeclare.policy.rules.configs import AllowedConfigs, BoundedConfigs, ForbiddenConfigs, RequiredConfigs
 from kdeclare.policy.rules.lifelong import CreationRuleForLife

@@ -1,4 +1,4 @@
-"""Base classes of the ready-made rules, and functions that compare labels and format messages."""
+"""Base classes of the ready-made rules, and functions for labels and messages."""
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata, 
 
 
 class Settings(BaseModel):
-    """The settings of a rule in the project file. Unknown fields are errors."""
+    """The settings of a rule in the project file. Unknown settings are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -30,13 +30,16 @@ def as_text(raw: Any) -> Any:
 Text = Annotated[
     str, BeforeValidator(as_text), Field(json_schema_extra={"type": ["string", "number", "boolean"]})
 ]
-"""A string that can also be written as a number or a boolean, like the labels of a manifest."""
+"""A string. In YAML, a number or a boolean is also accepted, as for labels."""
 
 S = TypeVar("S", bound=Settings)
 
 
 class Rule(TopicActionsPolicy, Generic[S]):
-    """A policy with typed settings. settings_model: the model of the settings."""
+    """A policy with typed settings.
+
+    settings_model: the Pydantic model of the settings.
+    """
 
     settings_model: type[S]
     settings: S
@@ -59,19 +62,19 @@ class Violation:
 
 
 class StateRule(Rule[S]):
-    """A rule for the state of a topic.
+    """A rule that every topic must satisfy.
 
-    A new topic must satisfy the rule. A modification is denied only if it changes a field that violates the
-    rule, or causes a violation that did not exist in the same form before.
+    A new topic is denied if it violates the rule. A modification is denied only if it changes a field that
+    violates the rule, or if the violation did not exist in the same form before.
     """
 
     @abstractmethod
     def concerns(self, field: str) -> bool:
-        """Return whether a change to the field can violate the rule. Otherwise, the states are not read."""
+        """Return whether a change to the field can cause a violation. If not, the states are not read."""
 
     @abstractmethod
     def find_violations(self, topic: str, state: TopicState) -> Iterable[Violation]:
-        """Return all violations of the rule by a topic in this state."""
+        """Return all violations of the rule by a topic with this state."""
 
     def validate(self, request: RequestMetadata) -> None:
         """See `TopicActionsPolicy.validate`."""
@@ -89,7 +92,7 @@ class StateRule(Rule[S]):
 
 
 def has_labels(request: RequestMetadata, labels: Mapping[str, str]) -> bool:
-    """Return whether the topic has all of these labels."""
+    """Return whether the topic of a request has all of these labels."""
     return not labels or labels.items() <= request.labels.items()
 
 
@@ -99,7 +102,7 @@ def has_or_had_labels(request: RequestMetadata, labels: Mapping[str, str]) -> bo
 
 
 def format_labelled_topics(labels: Mapping[str, str]) -> str:
-    """Return a phrase for the topics with these labels, such as ``topics labeled team=blue``."""
+    """Return a phrase for topics with these labels, such as ``topics labeled team=blue``."""
     label_text = ", ".join(f"{key}={value}" for key, value in sorted(labels.items()))
     return f"topics labeled {label_text}" if labels else "topics"
 
@@ -109,12 +112,12 @@ _MAX_VALUE_LENGTH = 60
 
 
 def format_count(number: int, noun: str) -> str:
-    """Format a number with its noun: ``1 partition``, ``1,200 partitions``."""
+    """Format a number with its noun, such as ``1 partition`` or ``1,200 partitions``."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def format_list(items: Iterable[object], last: str = "and") -> str:
-    """Format the first few items: ``0, 1 and 2``, ``0, 1 … and 40 more``."""
+    """Format a list, and count the items beyond a limit: ``0, 1 and 2``, ``0, 1 … and 40 more``."""
     words = [str(item) for item in items]
     if len(words) > _MAX_LISTED + 1:
         return f"{', '.join(words[:_MAX_LISTED])} {last} {len(words) - _MAX_LISTED:,} more"
@@ -122,11 +125,11 @@ def format_list(items: Iterable[object], last: str = "and") -> str:
 
 
 def format_partitions(numbers: Iterable[int]) -> str:
-    """Format partition numbers as the beginning of a sentence: ``Partitions 0, 1 and 2``."""
+    """Format partition numbers for the beginning of a sentence, such as ``Partitions 0, 1 and 2``."""
     sorted_numbers = sorted(numbers)
     return f"Partition{'s' if len(sorted_numbers) > 1 else ''} {format_list(sorted_numbers)}"
 
 
 def format_setting(key: str, value: str) -> str:
-    """Format a config as Kafka's tools do: ``key=value``. A long value is truncated."""
+    """Format a config in the form ``key=value``, and truncate a long value."""
     return f"{key}={value if len(value) <= _MAX_VALUE_LENGTH else value[: _MAX_VALUE_LENGTH - 1] + '…'}"

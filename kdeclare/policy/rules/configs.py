@@ -1,4 +1,4 @@
-"""Rules for the configs of topics, and the comparison of config values."""
+"""Rules for topic configs, and functions that compare config values."""
 
 import difflib
 from abc import abstractmethod
@@ -14,7 +14,7 @@ from kdeclare.policy.interface import TopicState
 from kdeclare.policy.rules.base import S, Settings, StateRule, Violation, as_text, format_list, format_setting
 
 _SIMILARITY = 0.9
-"""The similarity above which an unknown key is assumed to be a misspelled known key."""
+"""The minimum similarity (0 to 1) at which an unknown key counts as a misspelled known key."""
 
 
 def _join_elements(raw: Any) -> Any:
@@ -29,7 +29,7 @@ ConfigText = Annotated[
     BeforeValidator(_join_elements),
     Field(json_schema_extra={"type": ["string", "number", "boolean", "array"]}),
 ]
-"""The value of a config as a string. The elements of a list are joined by commas."""
+"""A config value as a string. The elements of a list are joined by commas."""
 
 
 Number = int | Annotated[float, Field(allow_inf_nan=False)]
@@ -48,7 +48,10 @@ def parse_number(text: str) -> int | float | None:
 
 
 def is_same_value(key: str, first: str, second: str) -> bool:
-    """Return whether two config values are equivalent, such as ``0.5`` and ``0.50`` or reordered lists."""
+    """Return whether two config values are equal.
+
+    Numbers are compared by value (``0.5`` equals ``0.50``), and the order of lists is ignored.
+    """
     return first == second or _normalize_value(key, first) == _normalize_value(key, second)
 
 
@@ -64,9 +67,10 @@ def _normalize_value(key: str, value: str) -> object:
 
 
 def validate_keys(keys: Iterable[str]) -> None:
-    """Raise ValueError if a key looks misspelled, because a rule for this key would never apply.
+    """Raise ValueError if a key seems to be misspelled, because a rule for such a key would never apply.
 
-    If an unknown key does not resemble a known key, it is assumed to belong to a newer version of Kafka.
+    An unknown key that is not similar to a known key is accepted, because it can belong to a newer Kafka
+    version.
     """
     known_keys = _get_known_keys()
     for key in keys:
@@ -78,7 +82,7 @@ def validate_keys(keys: Iterable[str]) -> None:
 
 
 def _get_known_keys() -> Mapping[str, type]:
-    """Return the types of the values of Kafka's known topic configs, by key."""
+    """Return the value type of each known topic config, by key."""
     words = find_policy_words(TOPIC)
     configs = words.fields["configs"] if words is not None else None
     return configs.keys() if configs is not None and configs.keys is not None else {}
@@ -92,7 +96,7 @@ _NO_LIMIT, _AS_RETENTION = -1, -2
 
 
 class ConfigRule(StateRule[S]):
-    """A rule that checks each config override separately."""
+    """A rule that checks each config override of a topic separately."""
 
     def concerns(self, field: str) -> bool:
         """Return whether the field is a config that the rule checks."""
@@ -103,17 +107,20 @@ class ConfigRule(StateRule[S]):
         return True
 
     def find_violations(self, topic: str, state: TopicState) -> Iterator[Violation]:
-        """Yield the violations by a topic, at most one for each key."""
+        """Yield the violations by a topic, at most one for each config."""
         for key, text in self.wrong(state.configs):
             yield Violation(_PREFIX + key, f"{topic} would {text}.")
 
     @abstractmethod
     def wrong(self, configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-        """Yield each key that violates the rule, and the end of the message, such as ``not set KEY; …``."""
+        """Yield each key that violates the rule, with the end of the message, such as ``not set KEY; …``."""
 
 
 class RequiredConfigsSettings(Settings):
-    """configs: the required value of each config, by key. Null allows any value."""
+    """The settings of `RequiredConfigs`.
+
+    configs: the required value of each config, by key. Null allows any value.
+    """
 
     configs: Annotated[dict[str, ConfigText | None], Field(min_length=1)]
 
@@ -144,7 +151,10 @@ class RequiredConfigs(ConfigRule[RequiredConfigsSettings]):
 
 
 class ForbiddenConfigsSettings(Settings):
-    """keys: the keys of the configs that must not be set."""
+    """The settings of `ForbiddenConfigs`.
+
+    keys: the keys of the configs that must not be set.
+    """
 
     keys: Annotated[list[str], Field(min_length=1)]
 
@@ -156,7 +166,7 @@ class ForbiddenConfigsSettings(Settings):
 
 
 class ForbiddenConfigs(ConfigRule[ForbiddenConfigsSettings]):
-    """Forbids overrides of particular configs, so that broker defaults apply."""
+    """Forbids overrides of particular configs, so that the broker defaults apply."""
 
     settings_model = ForbiddenConfigsSettings
 
@@ -171,10 +181,12 @@ class ForbiddenConfigs(ConfigRule[ForbiddenConfigsSettings]):
 
 
 class AllowedConfigsSettings(Settings):
-    """keys: the keys of the configs that are allowed in addition to ``configs``. If omitted, all are allowed.
+    """The settings of `AllowedConfigs`.
 
-    configs: the allowed values by key. A list is one value: ``[[compact], [compact, delete]]`` allows these
-    two values, but not ``[delete]``.
+    keys: the keys of the configs that can be set, in addition to the keys of ``configs``. If omitted, all
+        configs can be set.
+    configs: the allowed values of particular configs, by key. A list is one value: ``[[compact], [compact,
+        delete]]`` allows these two values, but not ``[delete]``.
     """
 
     keys: list[str] | None = None
@@ -189,16 +201,16 @@ class AllowedConfigsSettings(Settings):
 
 
 class AllowedConfigs(ConfigRule[AllowedConfigsSettings]):
-    """Restricts the configs that can be set, or the values of particular configs."""
+    """Restricts which configs can be set, or to which values."""
 
     settings_model = AllowedConfigsSettings
 
     def names(self, key: str) -> bool:
-        """Return whether the rule checks this key. If only some keys are allowed, all keys are checked."""
+        """Return whether the rule checks this key. If ``keys`` is set, the rule checks all keys."""
         return self.settings.keys is not None or key in self.settings.configs
 
     def wrong(self, configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-        """Yield the keys that must not be set, and the keys with values that are not allowed."""
+        """Yield the keys that must not be set, and the keys whose values are not allowed."""
         keys, values = self.settings.keys, self.settings.configs
         for key, value in sorted(configs.items()):
             if key in values:
@@ -214,7 +226,10 @@ class AllowedConfigs(ConfigRule[AllowedConfigsSettings]):
 
 
 class ValueBounds(Settings):
-    """min, max: inclusive bounds; at least one is required."""
+    """The bounds of a numeric config.
+
+    min, max: inclusive bounds; at least one is required.
+    """
 
     min: Number | None = None
     max: Number | None = None
@@ -229,7 +244,10 @@ class ValueBounds(Settings):
 
 
 class BoundedConfigsSettings(Settings):
-    """configs: the bounds of the values, by key."""
+    """The settings of `BoundedConfigs`.
+
+    configs: the bounds of the values, by key.
+    """
 
     configs: Annotated[dict[str, ValueBounds], Field(min_length=1)]
 
@@ -241,11 +259,11 @@ class BoundedConfigsSettings(Settings):
 
 
 class BoundedConfigs(ConfigRule[BoundedConfigsSettings]):
-    """Requires the values of numeric configs, if set, to be within bounds.
+    """Requires the values of numeric configs to be within bounds. Configs that are not set are not checked.
 
-    For retention (``retention.ms``, ``retention.bytes`` and their ``local.`` variants), -1 means "no limit"
-    and is greater than any number. For the ``local.`` variants, -2 means "same as the config without
-    ``local.``" and is not checked. Set bounds for the config without ``local.`` instead.
+    For ``retention.ms``, ``retention.bytes`` and their ``local.`` variants, -1 means "no limit" and is
+    greater than any number. For the ``local.`` variants, -2 means "same as the config without ``local.``" and
+    is not checked. Set bounds for the config without ``local.`` instead.
     """
 
     settings_model = BoundedConfigsSettings

@@ -17,7 +17,11 @@ _ASSIGNMENTS = "assignments"
 
 
 class CreationRuleForLifeSettings(Settings):
-    """class: the policy class for new topics, as ``module:Class``. config: the settings of this policy."""
+    """The settings of `CreationRuleForLife`.
+
+    class: the policy class for new topics, in the form ``module:Class``.
+    config: the settings of this policy.
+    """
 
     class_name: str = Field(alias="class")
     config: dict[str, Any] = {}  # noqa: RUF012  frozen
@@ -25,9 +29,10 @@ class CreationRuleForLifeSettings(Settings):
 
 @dataclass(frozen=True, slots=True)
 class CreationView:
-    """A request that presents a state of an existing topic as if the topic were created in that state.
+    """A request that presents an existing topic as if the topic were created in its current state.
 
-    assigned: whether the request has replica assignments instead of counts.
+    assigned: whether the request has replica assignments instead of the partition count and replication
+        factor.
     """
 
     request: RequestMetadata
@@ -66,7 +71,7 @@ class CreationView:
 
     @property
     def changed(self) -> frozenset[str]:
-        """All fields that the state of the topic has."""
+        """All fields that are set in the state of the topic."""
         counts = ("partitions", "replicationFactor")
         configs = (f"configs.{key}" for key in self.post_request_state.configs)
         return frozenset((_ASSIGNMENTS,) if self.assigned else counts).union(configs)
@@ -89,12 +94,12 @@ class CreationView:
 class CreationRuleForLife(Rule[CreationRuleForLifeSettings]):
     """Denies changes after which a topic would violate a rule for new topics (KIP-201, example 1).
 
-    The rule for new topics is a TopicActionsPolicy or CreateTopicPolicy. It is also evaluated for the result
-    of each modification, as if the topic were created in that state. A modification is denied if the rule
-    denies the result, unless the rule denies the previous state with the same message.
+    The rule for new topics is a TopicActionsPolicy or CreateTopicPolicy. After a modification, the topic is
+    evaluated as if it were created in the new state. A modification is denied if the rule denies the new
+    state, unless the rule denies the old state with the same message.
 
-    If a modification moves replicas, the rule is evaluated twice, once with counts and once with assignments,
-    because a CreateTopicPolicy gets either counts or assignments.
+    If a modification moves replicas, the rule is evaluated twice: with the partition count and replication
+    factor, and with the assignments. A CreateTopicPolicy gets only one of the two forms.
     """
 
     settings_model = CreationRuleForLifeSettings

@@ -1,4 +1,4 @@
-"""Rules for ``min.insync.replicas`` and for the number of racks over which replicas are spread."""
+"""Rules for ``min.insync.replicas``, and for the racks on which replicas are placed."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated
@@ -22,16 +22,19 @@ _FIELD = f"configs.{_MIN_ISR}"
 
 
 class MinInsyncReplicasSettings(Settings):
-    """min: the minimum value of ``min.insync.replicas``."""
+    """The settings of `MinInsyncReplicas`.
+
+    min: the minimum value of ``min.insync.replicas``.
+    """
 
     min: Annotated[int, Field(ge=1)] | None = None
 
 
 class MinInsyncReplicas(StateRule[MinInsyncReplicasSettings]):
-    """Requires ``min.insync.replicas``, if it is set, to be below the replication factor.
+    """Requires ``min.insync.replicas`` to be lower than the replication factor.
 
-    Otherwise, the failure of a single broker blocks all producers that use acks=all. A topic that does not
-    set this config is not checked. Use `RequiredConfigs` to require that the config is set.
+    Otherwise, the failure of one broker blocks all producers with ``acks=all``. A topic that does not set
+    this config is not checked. Use `RequiredConfigs` to require that the config is set.
     """
 
     settings_model = MinInsyncReplicasSettings
@@ -41,7 +44,7 @@ class MinInsyncReplicas(StateRule[MinInsyncReplicasSettings]):
         return field in (_FIELD, "replicationFactor", "assignments")
 
     def find_violations(self, topic: str, state: TopicState) -> Iterator[Violation]:
-        """Yield the violations of the minimum and of the replication factor.
+        """Yield a violation if ``min.insync.replicas`` is too low or too high.
 
         The replication factor is read only if the config is set.
         """
@@ -61,7 +64,10 @@ class MinInsyncReplicas(StateRule[MinInsyncReplicasSettings]):
 
 
 class MinRacksSettings(Settings):
-    """racks: the minimum number of racks for the replicas of a partition."""
+    """The settings of `MinRacks`.
+
+    racks: the minimum number of racks for the replicas of a partition.
+    """
 
     racks: Annotated[int, Field(ge=1)]
 
@@ -69,12 +75,11 @@ class MinRacksSettings(Settings):
 class MinRacks(Rule[MinRacksSettings]):
     """Requires the replicas of every partition to be spread over a minimum number of racks.
 
-    Brokers without a rack do not count. A modification is checked only for the partitions that it adds and
-    the partitions whose brokers it changes.
+    Brokers without a rack are ignored. A modification is checked only for new partitions, and for partitions
+    whose brokers change.
 
-    A request that lets Kafka place replicas is denied if Kafka might use too few racks. This is possible if
-    the cluster has fewer racks than required, or if the partitions have fewer replicas than required racks.
-    Replicas that brokers without a rack might get do not count.
+    A request that lets Kafka place replicas is denied if Kafka might use too few racks: if the cluster has
+    too few racks, or if too few replicas are certain to be on brokers with a rack.
     """
 
     settings_model = MinRacksSettings

@@ -37,7 +37,11 @@ def _compile_pattern(raw: Any, validate_text: ValidatorFunctionWrapHandler) -> s
 
 
 class NamePatternSettings(Settings):
-    """pattern: a regular expression (RE2). message: a description of valid names, which users see."""
+    """The settings of `NamePattern`.
+
+    pattern: a regular expression (RE2) that matches the whole name.
+    message: a description of valid names, to show to users.
+    """
 
     pattern: Annotated[str, WrapValidator(_compile_pattern)]
     message: str = ""
@@ -69,7 +73,10 @@ _Count = Annotated[int, Field(ge=1)]
 
 
 class BoundsSettings(Settings):
-    """min, max: inclusive bounds; at least one is required."""
+    """The bounds of a number.
+
+    min, max: inclusive bounds; at least one is required.
+    """
 
     min: _Count | None = None
     max: _Count | None = None
@@ -83,7 +90,7 @@ class BoundsSettings(Settings):
         return self
 
     def explain_broken_bound(self, number: int, verb: str) -> str | None:
-        """Return the requirement that a number violates, such as ``may have at most 48``.
+        """Return the bound that a number violates, as a predicate such as ``may have at most 48``.
 
         Return None if the number is within the bounds.
         """
@@ -149,7 +156,10 @@ class ReplicationFactorBounds(StateRule[BoundsSettings]):
 
 
 class NoPartitionIncreaseSettings(Settings):
-    """labels: the labels that a topic must have to be checked."""
+    """The settings of `NoPartitionIncrease`.
+
+    labels: the rule checks only topics with all of these labels.
+    """
 
     labels: dict[str, Text] = {"keyed": "true"}  # noqa: RUF012  frozen
 
@@ -157,8 +167,8 @@ class NoPartitionIncreaseSettings(Settings):
 class NoPartitionIncrease(Rule[NoPartitionIncreaseSettings]):
     """Denies adding partitions to topics with particular labels (KIP-201, example 2).
 
-    After partitions are added, a new record can go to a different partition than earlier records with the
-    same key. If a change removes the labels from a topic, the topic is still checked for this change.
+    After partitions are added, new records can go to a different partition than earlier records with the same
+    key. A change that removes the labels from a topic is also checked.
     """
 
     settings_model = NoPartitionIncreaseSettings
@@ -184,11 +194,11 @@ _Budget = Annotated[int, Field(ge=0)]
 
 
 class PartitionBudgetSettings(Settings):
-    """The settings of the rule.
+    """The settings of `PartitionBudget`.
 
-    label: the key of the label that names the team of a topic.
+    label: the key of the label that contains the team of a topic.
     max: the maximum number of partitions of each team.
-    budgets: the maximum numbers for particular teams, by team. They take precedence over ``max``.
+    budgets: the maximum number for particular teams, by team. These numbers take precedence over ``max``.
     """
 
     label: Annotated[str, Field(min_length=1)] = "team"
@@ -203,10 +213,10 @@ class PartitionBudgetSettings(Settings):
 
 
 class PartitionBudget(Rule[PartitionBudgetSettings]):
-    """Limits the total number of partitions of all topics of a team. A label names the team of each topic.
+    """Limits the total number of partitions of all topics of a team. A label contains the team of each topic.
 
-    A change that adds partitions is denied if the total would exceed the limit. The total includes the
-    changes of the plan that were evaluated earlier and not denied. Topics without the label are not checked.
+    A change that adds partitions is denied if the total would exceed the limit. The total includes earlier
+    changes of the same plan that were not denied. Topics without the label are not checked.
     """
 
     settings_model = PartitionBudgetSettings
@@ -230,7 +240,10 @@ class PartitionBudget(Rule[PartitionBudgetSettings]):
 
 
 class NoDeleteSettings(Settings):
-    """labels: the labels that a topic must have to be checked (default: all topics are checked)."""
+    """The settings of `NoDelete`.
+
+    labels: the rule checks only topics with all of these labels (default: all topics).
+    """
 
     labels: dict[str, Text] = {}  # noqa: RUF012  frozen
 
@@ -252,7 +265,8 @@ class NoDelete(Rule[NoDeleteSettings]):
 class NoDeleteWithRecords(Rule[NoSettings]):
     """Denies the deletion of topics that contain records.
 
-    The number of records is estimated from offsets. A compacted topic can have fewer records.
+    The number of records is estimated from offsets. A compacted topic can have fewer records than the
+    estimate.
     """
 
     settings_model = NoSettings

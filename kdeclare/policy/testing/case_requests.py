@@ -1,4 +1,4 @@
-"""Policy requests that are built from test cases. A test case can leave fields of a request unset."""
+"""Policy requests that are built from test cases. A test case can omit fields of a request."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
@@ -16,10 +16,10 @@ from kdeclare.policy.interface import Action
 from kdeclare.policy.plain_requests import PlainRequest, PlainState, Values, list_fields
 
 _ASSIGNMENT_FIELDS = frozenset({"partitions", "replicationFactor", "assignments"})
-"""The changed fields if a topic is created with assignments, which also determine the counts."""
+"""The changed fields of a new topic with assignments, which also determine the counts."""
 
 Labels = frozenset[tuple[str, str]]
-"""Labels as key-value pairs, in a form that can be used as a key."""
+"""Labels as a hashable set of key-value pairs."""
 
 
 class MissingCaseField(UnavailableError):
@@ -35,15 +35,15 @@ class MissingCaseField(UnavailableError):
 
 @dataclass(frozen=True, slots=True)
 class CaseState:
-    """A topic before or after the change, as described by a test case.
+    """A topic before or after the change in a test case.
 
     name: ``pre`` or ``post``, for messages about missing fields.
     partitions, factor: the partition count and the replication factor; None if unknown.
     replicas: the assignments in the case, by partition.
-    overrides: the config overrides; None if the case does not describe this state.
-    states_factor: whether the case sets the replication factor explicitly. Otherwise, it is derived from the
+    overrides: the config overrides; None if the case does not contain this state.
+    states_factor: whether the case sets the replication factor. Otherwise, it is derived from the
         assignments.
-    withholding: records that a policy reads a missing field; shared with the request.
+    withholding: records that a policy reads a missing field. The object is shared with the request.
     """
 
     name: str
@@ -56,23 +56,23 @@ class CaseState:
 
     @property
     def num_partitions(self) -> int:
-        """The number of partitions in the case, or else the number of assignments."""
+        """The number of partitions in the case. If it is not set, the number of assignments."""
         return self._require_value(self.partitions, "partitions")
 
     @property
     def replication_factor(self) -> int:
-        """The replication factor in the case, or else the factor that is derived from the assignments."""
+        """The replication factor in the case. If it is not set, it is derived from the assignments."""
         return self._require_value(self.factor, "replicationFactor")
 
     @property
     def replicas_assignments(self) -> Mapping[int, Sequence[int]]:
-        """The assignments in the case. Partitions without an assignment will be placed by Kafka."""
+        """The assignments in the case. Kafka will place partitions that have no assignment."""
         self._require_state()
         return dict(self.replicas)
 
     @property
     def configs(self) -> Mapping[str, str]:
-        """The config overrides in the case. As in a manifest, the topic has no other overrides."""
+        """The config overrides in the case. The topic has no other overrides."""
         self._require_state()
         return dict(self.overrides or {})
 
@@ -89,11 +89,11 @@ class CaseState:
 
 @dataclass(frozen=True, slots=True)
 class CaseRequest:
-    """A request for one topic, as described by a test case; see `policy.interface.RequestMetadata`.
+    """A request for one topic in a test case; see `policy.interface.RequestMetadata`.
 
     given_labels, given_before: the labels after and before the change. If ``given_before`` is None, the
         labels do not change.
-    stated: the changed fields that the case lists; None if they are derived from the states.
+    stated: the changed fields that the case lists; None to derive them from the states.
     rack_of, records: the racks by broker, and the number of records; None if the case does not set them.
     sums: the total number of partitions for each combination of labels that the case sets.
     withholding: records that the current policy reads a field that the case does not set.
@@ -113,7 +113,7 @@ class CaseRequest:
     withholding: UnavailableTracker = field(default_factory=UnavailableTracker, compare=False)
 
     def __post_init__(self) -> None:
-        """Make the states record missing fields in ``withholding`` of the request."""
+        """Connect the states to ``withholding`` of the request, where the states record missing fields."""
         for name in ("pre_request_state", "post_request_state"):
             state: CaseState | None = getattr(self, name)
             if state is not None:
@@ -131,7 +131,7 @@ class CaseRequest:
 
     @property
     def labels_before(self) -> Mapping[str, str]:
-        """The labels before the change in the case, or else the unchanged labels. Empty on CREATE."""
+        """The labels before the change. If not set, the unchanged labels; empty on CREATE."""
         if self.given_before is not None:
             return dict(self.given_before)
         return {} if self.action is Action.CREATE else self.labels
@@ -140,7 +140,7 @@ class CaseRequest:
     def changed(self) -> frozenset[str]:
         """The changed fields in the case, or else the fields that differ between the states.
 
-        On CREATE, all fields of the new topic.
+        On CREATE, the default is all fields of the new topic.
         """
         if self.stated is not None:
             return self.stated
@@ -205,11 +205,11 @@ def _find_changed_configs(pre: Mapping[str, str], post: Mapping[str, str]) -> se
 
 @dataclass(frozen=True, slots=True)
 class CaseResource:
-    """A request for a resource of a kind other than Topic, as described by a test case.
+    """A request for a resource that is not a topic, in a test case.
 
     labels_before: the labels before the change; None if the labels do not change.
     before, after: the values of the fields before and after the change; None if the case does not set them.
-    changed: the changed fields that the case lists; None if they are derived from the states.
+    changed: the changed fields that the case lists; None to derive them from the values.
     """
 
     kind: str
@@ -223,7 +223,7 @@ class CaseResource:
     changed: frozenset[str] | None = None
 
     def make_request(self) -> PlainRequest:
-        """Return the request for policies. Raises LookupError if policies do not support the kind."""
+        """Return the request for the policies. Raises LookupError if policies do not support the kind."""
         words = find_policy_words(self.kind)
         if words is None:
             raise LookupError(f"policies cannot check resources of kind {self.kind}")

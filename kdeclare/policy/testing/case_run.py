@@ -23,9 +23,9 @@ _SEVERITY_ORDER = tuple(VerdictOutcome)
 class CaseResult:
     """The result of a test case.
 
-    outcome: the outcome of the most severe verdict; ALLOW if no policy was evaluated; None if a policy failed
-        to give a verdict.
-    problems: the messages for failures other than an unexpected outcome.
+    outcome: the most severe outcome of all verdicts; ALLOW if no policy was evaluated; None if a policy
+        failed to return a verdict.
+    problems: messages about failures other than an unexpected outcome.
     """
 
     case: Case
@@ -35,12 +35,12 @@ class CaseResult:
 
     @property
     def passed(self) -> bool:
-        """Whether the outcome is as expected and there are no other problems."""
+        """Whether the outcome is as expected, and there are no other problems."""
         return self.outcome is self.case.expect and not self.problems
 
 
 def check_case_policies(cases: Iterable[Case], policies: Iterable[ConfiguredPolicy]) -> list[Diagnostic]:
-    """Return an error for each test case that names an unknown policy."""
+    """Return an error for each test case that refers to an unknown policy."""
     policy_names = [item.name for item in policies]
     return [
         error(
@@ -62,12 +62,12 @@ def check_case_policies(cases: Iterable[Case], policies: Iterable[ConfiguredPoli
 def run_cases(
     policies: Sequence[ConfiguredPolicy], cases: Iterable[Case], limit_s: float | None = None
 ) -> tuple[CaseResult, ...]:
-    """Evaluate the policies for each test case, and return the results in the order of the cases.
+    """Evaluate the policies for each test case, and return the results in the same order.
+
+    If a policy fails to return a verdict (for example, if it raises an unexpected exception or times out),
+    the test case does not pass, even if it expects ``deny``. In a plan, such a policy denies the change.
 
     limit_s: the time limit of a policy for one case, in seconds; None for the default.
-    A test case does not pass if a policy gives no verdict, for example because the policy raises an
-    unexpected exception or exceeds the time limit. This is true even if the case expects ``deny``, although
-    a plan denies the change in this situation.
     """
     observed_policies = [(item, _ObservedPolicy(item.policy)) for item in policies]
     with PolicyEvaluator(limit_s) as evaluator:
@@ -75,14 +75,14 @@ def run_cases(
 
 
 class _ObservedPolicy:
-    """A wrapper for a policy, which records whether the policy gave a verdict or failed."""
+    """A wrapper that records whether a policy returned a verdict or failed."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
         self.answered = False
 
     def close(self) -> None:
-        """Do nothing: the owner of the policy closes it."""
+        """Do nothing. The owner of the wrapped policy closes the policy."""
 
     def validate(self, request: PolicyRequest) -> Any:  # also passes on invalid return values
         validate: Callable[..., object] = self._policy.validate
@@ -128,7 +128,7 @@ def _run_case(
 
 
 def _explain_evaluation(case: Case, verdicts: Iterable[Verdict]) -> tuple[str, ...]:
-    """Return a problem if ``asked`` of the case does not match whether a policy was evaluated."""
+    """Return a problem if ``asked`` in the case does not match whether a policy was evaluated."""
     policy_names = [v.policy for v in verdicts]
     if case.asked is None or case.asked == bool(policy_names):
         return ()

@@ -1,4 +1,4 @@
-"""The spec of PolicyTest manifests, which contain requests and the expected results of the policies."""
+"""The spec of PolicyTest manifests, which contain requests and the expected verdicts."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
@@ -55,7 +55,7 @@ ChangedField = Annotated[str, AfterValidator(_validate_field), Field(json_schema
 class StateSpec(_StrictModel):
     """A topic before or after the change.
 
-    If ``assignments`` are set, ``partitions`` and ``replicationFactor`` can be omitted.
+    If ``assignments`` is set, ``partitions`` and ``replicationFactor`` can be omitted.
     """
 
     partitions: _Count | None = None
@@ -65,11 +65,11 @@ class StateSpec(_StrictModel):
 
 
 class RequestSpec(_StrictModel):
-    """One request. `policy.interface.RequestMetadata` documents the fields.
+    """The request of a test case. `policy.interface.RequestMetadata` documents its fields.
 
-    kind: the kind of the resource. A request for a topic has ``topic``, ``pre`` and ``post``. A request for a
-    resource of a different kind has ``name``, ``before`` and ``after``, with the fields that rules for this
-    kind can use.
+    kind: the kind of the resource. A request for a topic has ``topic``, ``pre`` and ``post``. A request for
+        any other kind has ``name``, ``before`` and ``after``, with the fields that rules for this kind can
+        use.
     """
 
     kind: Annotated[str, Field(min_length=1)] = TOPIC
@@ -103,10 +103,10 @@ class RequestSpec(_StrictModel):
 
 
 class CaseSpec(_StrictModel):
-    """A test case: a request, and the expected result of the policies.
+    """A test case: a request, and the expected verdict.
 
-    asked: whether a policy must be evaluated for the request. If the case names a policy, the default is
-    true.
+    asked: whether at least one policy must be evaluated for the request. If the case names a policy, the
+        default is true.
     """
 
     name: Annotated[str, Field(min_length=1)]
@@ -118,7 +118,7 @@ class CaseSpec(_StrictModel):
 
 
 class PolicyTestSpec(_StrictModel):
-    """``spec`` of a PolicyTest manifest."""
+    """The ``spec`` of a PolicyTest manifest."""
 
     defaults: RequestSpec = RequestSpec()
     cases: Annotated[list[CaseSpec], Field(min_length=1)]
@@ -133,7 +133,7 @@ def parse_labels(text: str) -> frozenset[tuple[str, str]]:
 
 
 def merge_request(case: RequestSpec, defaults: RequestSpec) -> RequestSpec:
-    """Merge the request of a test case over the defaults of its manifest.
+    """Merge the request of a test case with the defaults of its manifest.
 
     Mappings are merged key by key. Defaults that do not apply to the action of the request are ignored. For
     example, a number of records does not apply to CREATE.
@@ -151,7 +151,7 @@ def merge_request(case: RequestSpec, defaults: RequestSpec) -> RequestSpec:
 
 
 def find_contradictions(case: CaseSpec, merged: RequestSpec) -> Iterator[tuple[SpecPath, str]]:
-    """Yield each contradiction in a test case: its path in the case, and a message."""
+    """Yield the path and the message of each contradiction in a test case."""
     yield from _check_kind(case.request, merged)
     for name in _find_absent_fields(merged.action):
         if getattr(case.request, name):
@@ -184,7 +184,7 @@ def _find_absent_fields(action: str | None) -> tuple[str, ...]:
 
 
 def _check_kind(stated: RequestSpec, merged: RequestSpec) -> Iterator[tuple[SpecPath, str]]:
-    """Yield the path and a message for each field of a request that its kind does not have."""
+    """Yield the path and a message for each field that requests for this kind cannot have."""
     words = find_policy_words(merged.kind)
     if words is None:
         policy_kinds = list_policy_kinds()

@@ -1,4 +1,4 @@
-"""Load test cases from PolicyTest manifests, and report all problems of the files."""
+"""Load test cases from PolicyTest manifests, and report the problems of the files."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -38,13 +38,13 @@ _MergedCase = tuple[CaseSpec, RequestSpec]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A test case: one request, and the expected result of the policies.
+    """A test case: one request, and the expected verdict.
 
     test: the name of the PolicyTest manifest that contains the case.
     policy: the name of the only policy to evaluate; None for all policies.
     message: a string that the message of a verdict must contain, or None.
-    asked: whether a policy must be evaluated for the request. False if no policy must be evaluated; None if
-        the case does not check this.
+    asked: whether at least one policy must be evaluated (True), or no policy (False); None for no
+        requirement.
     """
 
     test: str
@@ -60,13 +60,13 @@ class Case:
 
 
 class PolicyTestKind:
-    """Reads PolicyTest manifests. The body is a list of cases, with defaults merged into their requests."""
+    """Reads PolicyTest manifests. The body is a list of test cases, whose requests include the defaults."""
 
     name = POLICY_TEST
     spec: type[BaseModel] = PolicyTestSpec
 
     def parse(self, name: str, spec: BaseModel) -> tuple[tuple[_MergedCase, ...], tuple[SpecProblem, ...]]:
-        """Return the cases, and the problems that the model of the spec does not detect."""
+        """Return the test cases, and the problems that the model of the spec does not detect."""
         spec = narrow(spec, PolicyTestSpec)
         merged_cases = tuple((case, merge_request(case.request, spec.defaults)) for case in spec.cases)
         problems = [
@@ -80,7 +80,7 @@ class PolicyTestKind:
 def load_cases(
     paths: Iterable[Path], project: Project, environ: Mapping[str, str]
 ) -> tuple[tuple[Case, ...], tuple[Diagnostic, ...]]:
-    """Return the test cases in files and folders, and their problems as diagnostics.
+    """Return the test cases in files and folders, and the diagnostics.
 
     References are resolved in the same way as in the manifests of the project.
     """
