@@ -1,1 +1,1 @@
-"""Reports for people and scripts. Functions take data and return text or JSON-able data."""
+"""Reports for people and scripts. The functions return text, or data that can be written as JSON."""

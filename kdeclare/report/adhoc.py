@@ -1,4 +1,4 @@
-"""The result of an ad hoc command for each resource: as text, and as JSON with its schema."""
+"""The results of ad hoc commands as text, and as JSON with a schema."""
 
 from collections.abc import Mapping
 from dataclasses import field, make_dataclass
@@ -42,15 +42,15 @@ class ItemOutcome(StrEnum):
 CHANGED_OUTCOMES = frozenset(
     {ItemOutcome.CREATED, ItemOutcome.ALTERED, ItemOutcome.DELETED, ItemOutcome.ONGOING}
 )
-"""Outcomes that changed the resource."""
+"""The outcomes that mean that the resource was changed."""
 SUCCESS_OUTCOMES = CHANGED_OUTCOMES | {ItemOutcome.UNCHANGED, ItemOutcome.LEFT_OUT}
-"""Outcomes for which the command can exit with 0."""
+"""The outcomes that do not cause an error exit code."""
 
 
 class ItemSummary(Protocol):
-    """A provider's summary of a resource after an ad hoc command.
+    """A provider's summary of a resource, for the result of an ad hoc command.
 
-    Providers must implement it as a dataclass, because JSON documents contain it.
+    Providers must implement the summary as a dataclass, because JSON documents contain it.
     """
 
     def describe(self) -> str:
@@ -59,10 +59,11 @@ class ItemSummary(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AdhocLabels:
-    """A provider's wording for the results of ad hoc commands.
+    """Texts of a provider for the results of ad hoc commands.
 
-    ongoing: the label for a resource whose change is still in progress in the system. follow_hint: how users
-    can follow the progress. look_hint: how users can show the current state of the resources.
+    ongoing: the label of a resource whose change is still in progress in the system.
+    follow_hint: a hint on how to follow the progress.
+    look_hint: a hint on how to show the current state of the resources.
     """
 
     ongoing: str = "in progress"
@@ -74,9 +75,10 @@ class AdhocLabels:
 class ItemResult:
     """The result of an ad hoc command for one resource.
 
-    why: a sentence that explains a failure, or why nothing was done. unlike: descriptions of the requested
-    values that the metadata did not show in time. seen: the state of the resource after the command; None if
-    the provider has no summary, or if the resource does not exist.
+    why: a sentence that explains a failure, or why nothing was done.
+    unlike: the requested values that the metadata did not show in time, as text.
+    seen: the state of the resource after the command; None if the provider has no summary, or if the resource
+        does not exist.
     """
 
     schema_name = "ItemDocument"
@@ -99,11 +101,13 @@ class ItemResult:
 class AdhocResult:
     """The result of an ad hoc command for all resources.
 
-    run: the run; None if no request remained to be planned. failed: the diagnostics of requests that failed
-    before planning, by resource. verified_s: the number of seconds until the changes were visible; None if
-    nothing was changed, or if the changes were not verified. written: the paths of the written manifests.
-    beforehand: diagnostics that were printed before the confirmation. notices: diagnostics to print after the
-    results. words: the provider's wording.
+    run: the run; None if all requests failed or were skipped before planning.
+    failed: the diagnostics of requests that failed before planning, by resource.
+    verified_s: the number of seconds until the changes were visible; None if nothing was changed or verified.
+    written: the paths of the written manifests.
+    beforehand: the diagnostics that were printed before the confirmation.
+    notices: the diagnostics to print after the results.
+    words: texts of the provider.
     """
 
     run: ApplyResult | None
@@ -119,8 +123,8 @@ class AdhocResult:
 def compute_adhoc_exit_code(view: AdhocResult) -> ExitCode:
     """Return the exit code of an ad hoc command. Failures take precedence over denials.
 
-    PARTIAL: some requests failed, or changes are not visible. ERROR: all requests failed and nothing was
-    changed.
+    PARTIAL: some requests failed, or some changes are not visible.
+    ERROR: all requests failed, and nothing was changed.
     """
     exit_code = run_outcome(view.run).exit_code if view.run else ExitCode.OK
     failed_items = [item for item in view.items if item.outcome is ItemOutcome.FAILED]
@@ -178,7 +182,10 @@ def build_adhoc_document(view: AdhocResult, seconds: float | None = None) -> Adh
 
 
 def build_adhoc_schema(summary_type: type) -> dict[str, Any]:
-    """Return the JSON Schema (2020-12) of the document. summary_type: the provider's `ItemSummary` class."""
+    """Return the JSON Schema (2020-12) of the document of an ad hoc command.
+
+    summary_type: the provider's `ItemSummary` class.
+    """
     holder = make_dataclass("Holder", [("seen", summary_type)])
     schemas = publish_schemas({"by hand": AdhocDocument, "seen": holder})
     schema, reference = schemas["by hand"], schemas["seen"]["properties"]["seen"]
@@ -202,9 +209,10 @@ _OUTCOME_LABELS = {
 
 
 def render_adhoc_text(view: AdhocResult, style: Style = PLAIN) -> str:
-    """Render the result, ending in a newline.
+    """Render the result of an ad hoc command as text that ends in a newline.
 
-    If no request was planned, failures are omitted, because the caller prints their diagnostics.
+    If all requests failed before planning, the failures are omitted, because the caller prints their
+    diagnostics.
     """
     items = (
         view.items if view.run else [item for item in view.items if item.outcome is not ItemOutcome.FAILED]
@@ -267,5 +275,4 @@ def _render_footer(view: AdhocResult, style: Style) -> str:
 
 
 def _is_irreversible(run: ApplyResult) -> bool:
-    """Whether all operations of the run are irreversible."""
     return all(operation.irreversible is not None for operation in run.plan.operations)

@@ -1,4 +1,4 @@
-"""The results of ``kdeclare doctor``: as text, and as JSON with its schema."""
+"""The results of ``kdeclare doctor`` as text, and as JSON with a schema."""
 
 import textwrap
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from kdeclare.report.elements.values import format_count, sanitize_for_terminal
 
 @dataclass(frozen=True, slots=True)
 class DoctorView:
-    """The results of all checks. Each section depends on the sections before it."""
+    """The results of all checks of ``kdeclare doctor``. Each section depends on earlier sections."""
 
     sections: tuple[CheckSection, ...]
 
@@ -26,9 +26,9 @@ class DoctorView:
 
     @property
     def skipped_titles(self) -> tuple[str, ...]:
-        """The titles of sections that contain a skipped check with a hint. Users can enable these checks.
+        """The titles of the sections with skipped checks that the user can enable.
 
-        A skipped check without a hint does not apply, or is not possible.
+        Such a check has a hint. A skipped check without a hint does not apply, or is not possible.
         """
         return tuple(
             section.title
@@ -71,7 +71,7 @@ class DoctorDocument:
 
 
 def build_doctor_document(view: DoctorView) -> DoctorDocument:
-    """Build the JSON document with the results of all checks."""
+    """Build the JSON document of ``kdeclare doctor``."""
     checks = (
         build_document(CheckDocument, check, section=section.title)
         for section in view.sections
@@ -95,7 +95,10 @@ _LABEL_WIDTH = max(map(len, _STATUS_LABELS.values()))
 
 
 def render_doctor_text(view: DoctorView, style: Style = PLAIN, width: int | None = None) -> str:
-    """Render the results, ending in a newline. width: the maximum width of lines; None to not wrap lines."""
+    """Render the results as text that ends in a newline.
+
+    width: the maximum width of lines; None to disable wrapping.
+    """
     names = [sanitize_for_terminal(check.name) for section in view.sections for check in section.checks]
     name_width = max(map(len, names), default=0)
     blocks = [
@@ -156,7 +159,7 @@ def _render_check(check: Check, name_width: int, style: Style, width: int | None
 
 
 def _wrap_text(text: str, indent: str, width: int | None) -> list[str]:
-    """Wrap a text and return the lines, at least one. Long words, such as paths, are not broken."""
+    """Wrap a text into at least one line. Long words, such as paths, are not broken."""
     if width is None:
         return [text]
     available_width = max(30, width - len(indent))

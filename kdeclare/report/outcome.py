@@ -1,4 +1,4 @@
-"""The outcome of a plan, run or validation. Text output, JSON output and exit codes are based on it."""
+"""The outcome of a plan, run or validation, on which text, JSON and exit codes are based."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -22,10 +22,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """An outcome: ``status`` for scripts, ``headline`` for people, ``exit_code`` for the shell.
+    """The outcome of a plan, run or validation.
 
-    status: no-changes, changes, denied or error for a plan; done, denied, partial, error or interrupted
-    for a run. detail: the number of applied changes, in words, if some changes were denied; otherwise empty.
+    status: an identifier for scripts: no-changes, changes, denied or error for a plan; done, denied, partial,
+        error or interrupted for a run.
+    headline: a sentence for people.
+    exit_code: the exit code of the command.
+    detail: the number of applied changes, in words, if some changes were denied; otherwise empty.
     """
 
     status: str
@@ -126,14 +129,14 @@ def validation_outcome(view: "ValidationView") -> Outcome:
 
 
 def _is_deferred_cleanup(run: ApplyResult, operation: Operation) -> bool:
-    """Whether the operation is a cleanup that waits until reassignments in progress are finished."""
+    """Whether the operation is a cleanup that waits for a reassignment to finish."""
     result = run.results.get(operation.id)
     is_waiting = result is not None and result.status is Status.STARTED and not result.error
     return is_waiting and get_operation_type(operation).is_cleanup
 
 
 def has_denial(plan: Plan) -> bool:
-    """Whether a policy or a guard denied a change of the plan."""
+    """Whether a policy or a guard denied a change in the plan."""
     return any(v.is_denial for v in plan.verdicts) or any(
         d.severity is Severity.DENIED for d in plan.diagnostics
     )
@@ -146,7 +149,7 @@ def count_adopted(plan: Plan) -> int:
 
 
 def count_left_alone(diagnostics: Iterable[Diagnostic]) -> int:
-    """Return the number of diagnostics about changes that a rollback does not undo."""
+    """Return the number of changes that a rollback does not undo, according to the diagnostics."""
     # Imported here because the import takes 0.1 s and is needed only for rollbacks.
     from kdeclare.engine.executor.rollback import UNRESTORED_CODES
 
@@ -154,7 +157,7 @@ def count_left_alone(diagnostics: Iterable[Diagnostic]) -> int:
 
 
 def format_target(plan: Plan) -> str:
-    """Return the names of project, environment and cluster, such as ``shop/prod on eu-1``."""
+    """Format project, environment and cluster, such as ``shop/prod on eu-1``."""
     cluster = _format_cluster(plan)
     return sanitize_for_terminal(
         f"{plan.project}/{plan.env} on {cluster}" if cluster else f"{plan.project}/{plan.env}"
@@ -162,7 +165,7 @@ def format_target(plan: Plan) -> str:
 
 
 def format_target_compact(plan: Plan) -> str:
-    """Return the names of project, environment and cluster, such as ``shop/prod (eu-1)``."""
+    """Format project, environment and cluster, such as ``shop/prod (eu-1)``."""
     cluster = _format_cluster(plan)
     return sanitize_for_terminal(
         f"{plan.project}/{plan.env} ({cluster})" if cluster else f"{plan.project}/{plan.env}"
@@ -170,9 +173,9 @@ def format_target_compact(plan: Plan) -> str:
 
 
 def format_planned_counts(plan: Plan) -> str:
-    """Count the changes of a plan, such as ``2 to create, 1 to change, 1 blocked, 1 topic denied``.
+    """Format the number of changes in a plan, such as ``2 to create, 1 to change, 1 blocked``.
 
-    The result is empty if the plan has no changes.
+    Return an empty string if the plan has no changes.
     """
     summary, denial_count = plan.summary, len(find_guard_denials(plan))
     move_note = f" ({format_count(summary.reassign, 'partition')} to move)" if summary.reassign else ""
@@ -191,7 +194,7 @@ def format_planned_counts(plan: Plan) -> str:
 
 
 def _format_denied_subjects(plan: Plan) -> str:
-    """Count the denied topics or resources of partially denied resources, such as ``2 topics denied``."""
+    """Format the number of denied topics or resources that partially denied resources affect."""
     names = set().union(*find_denied_subjects(plan).values())
     noun = "resource" if any("/" in name for name in names) else "topic"
     return f"{format_count(len(names), noun)} denied" if names else ""
@@ -231,7 +234,7 @@ def _explain_adoption(plan: Plan) -> str:
 
 
 def _list_problem_counts(run: ApplyResult) -> list[str]:
-    """Count the unsuccessful operations by status. Operations without a result were not started."""
+    """Format the number of unsuccessful operations by status. Operations without a result did not start."""
     labels = {
         Status.FAILED: "failed",
         Status.DENIED: "denied",
@@ -254,12 +257,12 @@ def _list_unsuccessful(run: ApplyResult) -> Iterator[tuple[Operation, Status]]:
 
 
 def _has_only_system_denials(run: ApplyResult) -> bool:
-    """Whether broker policies are the cause of every unsuccessful operation (see `_is_denied_by_system`)."""
+    """Whether a broker policy is the cause of each unsuccessful operation."""
     return all(_is_denied_by_system(run, op.id) for op, _ in _list_unsuccessful(run))
 
 
 def _is_denied_by_system(run: ApplyResult, operation_id: str) -> bool:
-    """Whether a broker policy refused the operation or, directly or indirectly, one of its dependencies."""
+    """Whether a broker policy denied the operation or a direct or indirect dependency of it."""
     visited_ids = set()
     result = run.results.get(operation_id)
     while result is not None and result.id not in visited_ids:
@@ -271,7 +274,7 @@ def _is_denied_by_system(run: ApplyResult, operation_id: str) -> bool:
 
 
 def _format_denials(run: ApplyResult) -> str:
-    """Count the resources and topics denied before or during the run, and the skipped operations."""
+    """Format the number of denied resources and topics, and of skipped operations."""
     counts = Counter(status for _, status in _list_unsuccessful(run))
     denied_resources = {op.resource for op, status in _list_unsuccessful(run) if status is Status.DENIED}
     denied_subjects, denied_count = _format_denied_subjects(run.plan), len(denied_resources)
@@ -288,9 +291,9 @@ def _format_denials(run: ApplyResult) -> str:
 
 
 def find_denied_subjects(plan: Plan) -> Mapping[str, Collection[str]]:
-    """Return, for each partially denied resource, the names of the topics or objects that policies deny.
+    """Return the names of the denied topics or objects, by the resource that changes them.
 
-    Resources that are denied completely are left out.
+    Resources that are denied completely are omitted.
     """
     blocked_resources = _find_blocked(plan)
     subjects_by_resource: dict[str, set[str]] = defaultdict(set)
@@ -301,14 +304,14 @@ def find_denied_subjects(plan: Plan) -> Mapping[str, Collection[str]]:
 
 
 def find_guard_denials(plan: Plan) -> list[str]:
-    """Return the resource of each denial by a guard. Only resources with remaining changes are included."""
+    """Return the resource of each denial by a guard, if the resource has other changes."""
     changing_resources = {str(change.id) for change in plan.changes} - _find_blocked(plan)
     denied_resources = (d.resource for d in plan.diagnostics if d.severity is Severity.DENIED)
     return [resource for resource in denied_resources if resource in changing_resources]
 
 
 def find_denied_fields(plan: Plan) -> Mapping[str, Collection[str]]:
-    """Return the paths of denied fields by resource. Resources that are denied completely are left out."""
+    """Return the paths of denied fields by resource. Resources that are denied completely are omitted."""
     denied_subjects, guarded_resources = find_denied_subjects(plan), set(find_guard_denials(plan))
     return {
         name: {

@@ -1,4 +1,4 @@
-"""The results of ``policy check`` and ``policy test``: as text, and as JSON documents with their schemas."""
+"""The results of ``policy check`` and ``policy test`` as text, and as JSON with schemas."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -34,11 +34,13 @@ _ExitCode = Annotated[int, Field(description="The exit code of the command.")]
 class PolicyCheckView:
     """The results of ``policy check``.
 
-    cluster: the cluster whose live resources were checked; None if manifests were checked, as if their
-    resources were created now. topics: the number of checked resources of all kinds. noun: the word for these
-    resources in messages. policies: the names of all policies of the project, including policies that were
-    not evaluated. open: pairs of a policy and a resource for which the policy needs live state. places: the
-    positions of the declared resources in the manifests.
+    cluster: the cluster whose live resources were checked. None if manifests were checked, as if their
+        resources were created now.
+    topics: the number of checked resources of all kinds.
+    noun: the word for these resources in messages.
+    policies: the names of all policies of the project, including policies that were not evaluated.
+    open: pairs of a policy and a resource for which there is no verdict, because the policy needs live state.
+    places: the positions of the declared resources in the manifests.
     """
 
     project: str
@@ -62,13 +64,13 @@ class PolicyTestView:
 
     @property
     def failed(self) -> tuple["CaseResult", ...]:
-        """The test cases with an unexpected result."""
+        """The test cases that failed."""
         return tuple(result for result in self.results if not result.passed)
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyTally:
-    """The number of resources that one policy evaluated, denied, warned about, and could not decide."""
+    """The number of resources that one policy evaluated, denied, warned about, and could not evaluate."""
 
     schema_name = "PolicyTallyDocument"
 
@@ -81,7 +83,7 @@ class PolicyTally:
 
 @dataclass(frozen=True, slots=True)
 class CheckedVerdict:
-    """A verdict, with the position of the resource. The position is null if the resource is not declared."""
+    """A verdict with the position of the resource. The position is null if the resource is not declared."""
 
     schema_name = "CheckedVerdictDocument"
 
@@ -100,7 +102,7 @@ class CheckedVerdict:
 
 @dataclass(frozen=True, slots=True)
 class OpenDocument:
-    """A policy that needs the live state of a cluster to decide about a resource."""
+    """A policy that cannot be evaluated for a resource without the live state of a cluster."""
 
     policy: str
     resource: str
@@ -128,7 +130,7 @@ class PolicyCheckDocument:
 
 @dataclass(frozen=True, slots=True)
 class CaseDocument:
-    """The result of one test case. ``got`` is null if a policy could not decide; see ``problems``."""
+    """The result of one test case. ``got`` is null if a policy returned no verdict; see ``problems``."""
 
     test: Annotated[str, Field(description="The name of the PolicyTest that contains the case.")]
     name: str
@@ -174,7 +176,7 @@ def compute_check_outcome(view: PolicyCheckView) -> Outcome:
 
 
 def _explain_unused_policies(view: PolicyCheckView) -> str:
-    """Report how many policies apply to no resource. Their selectors or actions may be wrong."""
+    """Format the number of policies that apply to no resource, as part of a sentence."""
     unused_count = sum(not row.asked for row in count_by_policy(view))
     if not unused_count:
         return ""
@@ -186,7 +188,10 @@ def _explain_unused_policies(view: PolicyCheckView) -> str:
 
 
 def render_check_text(view: PolicyCheckView, style: Style = PLAIN, *, show_all: bool = False) -> str:
-    """Render the results of a policy check. show_all: whether to list all resources with verdicts."""
+    """Render the results of a policy check as text.
+
+    show_all: whether to list all resources with verdicts.
+    """
     outcome = compute_check_outcome(view)
     if not view.policies:
         return f"{outcome.headline}\n{style.cyan('hint:')} {_POLICIES_HINT}\n"
@@ -201,7 +206,7 @@ def render_check_text(view: PolicyCheckView, style: Style = PLAIN, *, show_all: 
 
 
 def count_by_policy(view: PolicyCheckView) -> tuple[PolicyTally, ...]:
-    """Count the verdicts of each policy, in the order in which the project declares the policies."""
+    """Count the verdicts of each policy. The policies are in the order of the project."""
     evaluated_counts = Counter([v.policy for v in view.verdicts] + [policy for policy, _ in view.open])
     outcome_counts = Counter((v.policy, v.outcome) for v in view.verdicts)
     undecided_counts = Counter(policy for policy, _ in view.open)
@@ -228,7 +233,10 @@ def compute_cases_outcome(view: PolicyTestView) -> Outcome:
 
 
 def render_cases_text(view: PolicyTestView, style: Style = PLAIN, *, show_all: bool = False) -> str:
-    """Render the failed test cases and the counts. show_all: also render the test cases that passed."""
+    """Render the failed test cases and the counts as text.
+
+    show_all: whether to also show the test cases that passed.
+    """
     outcome = compute_cases_outcome(view)
     shown_results = view.results if show_all else view.failed
     lines = [line for result in shown_results for line in _render_case(result, style)]

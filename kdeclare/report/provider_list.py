@@ -1,4 +1,4 @@
-"""The installed providers: as text, and as JSON with its schema."""
+"""The installed providers as text, and as JSON with a schema."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
@@ -20,7 +20,7 @@ _COLUMNS = (
 class ProviderStatus:
     """One installed provider.
 
-    If the provider cannot be loaded, api_version is None and kinds is empty.
+    If the provider cannot be loaded, ``api_version`` is None and ``kinds`` is empty.
     """
 
     schema_name = "ProviderDocument"
@@ -49,7 +49,7 @@ class ProviderList:
 def render_providers_text(
     providers: Sequence[ProviderStatus], style: Style = PLAIN, width: int | None = None
 ) -> str:
-    """Render a table of providers, followed by the errors of providers that cannot be used."""
+    """Render a table of providers, and the errors of providers that cannot be used."""
     rows = [
         (
             sanitize_for_terminal(item.name),

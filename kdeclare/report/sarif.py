@@ -1,7 +1,7 @@
-"""Build SARIF 2.1.0 logs, so that code hosts show diagnostics, verdicts and risks next to lines of manifests.
+"""Build SARIF 2.1.0 logs, with which code hosts show diagnostics, verdicts and risks in manifests.
 
-A SARIF rule is the code of a diagnostic, a policy, or a risk. A SARIF result is a diagnostic, a verdict that
-is not "allow", or one risk of a change.
+A SARIF rule is a diagnostic code, a policy or a type of risk. A SARIF result is a diagnostic, a verdict other
+than "allow", or a risk of a change.
 """
 
 import os.path
@@ -31,16 +31,17 @@ from kdeclare.report.run.views import ValidationView
 from kdeclare.version import VERSION
 
 ROOT = "%SRCROOT%"
-"""The name for the top folder of the checkout, which is the base of relative paths in a log."""
+"""The SARIF name of the top folder of the checkout, to which paths in a log are relative."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
-    """The paths that are used to resolve source positions.
+    """The paths with which source positions are resolved.
 
-    root: the absolute path of the top folder of the checkout. folder: the absolute path to which source
-    positions are relative. project: the path of the project file, absolute or relative to ``folder``; empty
-    if there is no project file. Results without a position are shown in the project file.
+    root: the absolute path of the top folder of the checkout.
+    folder: the absolute path to which source positions are relative.
+    project: the path of the project file, absolute or relative to ``folder``; empty if there is no project
+        file. Results without a position are shown in the project file.
     """
 
     root: str = ""
@@ -54,10 +55,10 @@ NO_CHECKOUT = Checkout()
 
 @dataclass(frozen=True, slots=True)
 class SarifLocation:
-    """The location at which a result is shown.
+    """The location of a result.
 
     uri: the URI of the file, relative to the top folder of the checkout. The URI of a file outside of the
-    checkout is absolute.
+        checkout is absolute.
     """
 
     uri: str
@@ -76,7 +77,7 @@ class SarifLocation:
 
 
 def find_location(position: SourcePosition | None, checkout: Checkout) -> SarifLocation | None:
-    """Return the location of a source position; None if there is no position, or if it has no file name."""
+    """Return the location of a source position; None without a position or a file name."""
     if position is None or not position.file:
         return None
     path = PurePath(os.path.normpath(PurePath(checkout.folder, position.file)))
@@ -105,7 +106,10 @@ _RISK_EXPLANATIONS = {
 
 @dataclass(frozen=True, slots=True)
 class SarifRule:
-    """A SARIF rule (a reportingDescriptor, section 3.49). level: the default level of the rule's results."""
+    """A SARIF rule (a reportingDescriptor, section 3.49).
+
+    level: the default level of the rule's results.
+    """
 
     id: str
     title: str
@@ -128,8 +132,8 @@ class SarifRule:
 def build_code_rule(code: str, summary: str, severity: Severity, level: str) -> SarifRule:
     """Build the SARIF rule for a diagnostic code.
 
-    summary: the summary of any diagnostic with this code. Summaries contain no user data, so that they apply
-    to all diagnostics with the same code.
+    summary: the summary of any diagnostic with this code. It contains no user data, so that it fits all
+        diagnostics with this code.
     """
     title = sanitize_for_terminal(summary) or sanitize_for_terminal(code)
     return SarifRule(
@@ -164,13 +168,15 @@ def build_risk_rule(risk: Risk, level: str) -> SarifRule:
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 FINGERPRINT_KEY = "kdeclare/v1"
-"""The key of kdeclare's fingerprints in ``partialFingerprints``. GitHub ignores ``fingerprints``."""
+"""The key of fingerprints in ``partialFingerprints``. GitHub ignores ``fingerprints``."""
 VALIDATION_CATEGORY = "kdeclare/validate/"
 PROBLEM_CATEGORY = "kdeclare/problem/"
-"""Categories of logs (section 3.17.3). A new log closes results of older logs of the same category, unless
-the new log contains the results, too."""
+"""Categories of logs (SARIF 2.1.0, section 3.17.3).
+
+A code host closes the results of an older log if a newer log of the same category does not contain them.
+"""
 MAX_RESULTS = 5_000
-"""The maximum number of results per log. GitHub shows at most this number, and rejects more than 25,000."""
+"""The maximum number of results in a log. GitHub shows at most this number."""
 
 _NO_POSITION_NOTE = "This result has no position in a file."
 _LEVELS_BY_RANK = ("error", "warning", "note")
@@ -186,7 +192,7 @@ _LEVEL_BY_SEVERITY = {
 class _SarifFinding:
     """The content of a SARIF result.
 
-    about: strings that identify the result in later logs, even if the result is on a different line.
+    about: strings that identify the same result in later logs, even if it moves to a different line.
     """
 
     rule: SarifRule
@@ -213,7 +219,7 @@ def build_plan_sarif(plan: Plan, checkout: Checkout = NO_CHECKOUT) -> dict[str, 
 
 
 def format_plan_category(project: str, env: str) -> str:
-    """Return the category for the log of a plan. It is also used if planning fails."""
+    """Return the category for the log of a plan. A log of a failed plan command has the same category."""
     return f"kdeclare/plan/{project}/{env}/"
 
 
@@ -228,7 +234,7 @@ def build_problem_sarif(
 ) -> dict[str, Any]:
     """Build the log of a command that failed.
 
-    category: the category that the command's log has when the command succeeds.
+    category: the category of the command's log when it succeeds.
     """
     findings = [_build_diagnostic_finding(item, {}) for item in sort_diagnostics(diagnostics)]
     return _build_log(findings, category, checkout, is_successful=False)
@@ -264,9 +270,9 @@ def _build_log(
 
 
 def _select_most_urgent(findings: Sequence[_SarifFinding]) -> Sequence[_SarifFinding]:
-    """Return the findings, at most `MAX_RESULTS`. If there are more, return the most severe and a warning.
+    """Return at most `MAX_RESULTS` findings, the most severe ones if there are more.
 
-    The warning contains the number of omitted findings.
+    If findings are omitted, a warning contains their number.
     """
     if len(findings) <= MAX_RESULTS:
         return findings
@@ -279,9 +285,9 @@ def _select_most_urgent(findings: Sequence[_SarifFinding]) -> Sequence[_SarifFin
 
 
 def _get_fallback_location(locations: Iterable[SarifLocation | None], checkout: Checkout) -> SarifLocation:
-    """Return the location for results without a position, because GitHub rejects results without a location.
+    """Return the location for results without a position. GitHub rejects results without a location.
 
-    The location is in the project file. If no project file is known, it is in the first file of the log.
+    The location is in the project file or, if there is no project file, in the first file of the log.
     """
     if not checkout.project:
         first_location = next((where for where in locations if where is not None), None)
@@ -352,7 +358,10 @@ def _build_verdict_finding(verdict: Verdict, positions: Mapping[str, SourcePosit
 
 
 def _build_risk_finding(change: Change, risk: Risk) -> _SarifFinding:
-    """Build the finding for one risk of a change. The finding is not an error, because apply is possible."""
+    """Build the finding for one risk of a change.
+
+    The level is never "error", because a risk does not prevent an apply.
+    """
     level = "warning" if risk in SEVERE_RISKS else "note"
     causes = [cause.text for cause in list_risk_causes(change) if cause.risk is risk and cause.text]
     return _SarifFinding(

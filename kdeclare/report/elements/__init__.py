@@ -1,1 +1,1 @@
-"""Building blocks of all reports: values in words, tables, colors, diagnostics, Markdown, HTML pages."""
+"""Building blocks of reports: values, tables, colors, diagnostics, Markdown and HTML pages."""

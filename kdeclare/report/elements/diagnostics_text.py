@@ -1,4 +1,4 @@
-"""Diagnostics and policy verdicts as text."""
+"""Render diagnostics and policy verdicts as text."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -10,17 +10,19 @@ from kdeclare.report.elements.terminal import PLAIN, Style
 from kdeclare.report.elements.values import format_count, join_nonempty, sanitize_for_terminal
 
 FOLD_LIMIT = 20
-"""The maximum number of diagnostics with the same code that are all shown. If there are more, half of this
-number is shown, and the rest are counted."""
+"""The maximum number of diagnostics with the same code that are shown in full.
+
+If there are more, only half of this number is shown, and all other diagnostics are counted.
+"""
 
 
 def render_diagnostics(
     diagnostics: Iterable[Diagnostic], style: Style = PLAIN, fold: int = FOLD_LIMIT
 ) -> str:
-    """Render one paragraph per diagnostic, errors first. If there are no diagnostics, the result is empty.
+    """Render one paragraph per diagnostic, errors first. If there are no diagnostics, return an empty string.
 
-    fold: the maximum number of diagnostics with the same code that are all shown. If there are more, half of
-    this number is shown, and the rest are counted.
+    fold: the maximum number of diagnostics with the same code. If there are more, half of this number is
+        shown, and all other diagnostics are counted.
     """
     sorted_diagnostics = sort_diagnostics(diagnostics)
     totals = Counter((d.severity, d.code) for d in sorted_diagnostics)
@@ -39,7 +41,7 @@ def render_diagnostics(
 
 
 def format_severity_counts(diagnostics: Iterable[Diagnostic]) -> str:
-    """Count diagnostics by severity, such as ``2 errors, 1 denial, 1 warning``; empty if all counts are 0."""
+    """Format the number of diagnostics by severity, such as ``2 errors, 1 warning``; empty if all are 0."""
     counts = Counter(d.severity for d in diagnostics)
     nouns = {Severity.ERROR: "error", Severity.DENIED: "denial", Severity.WARNING: "warning"}
     return join_nonempty(format_count(counts[s], word) for s, word in nouns.items() if counts[s])
@@ -74,7 +76,7 @@ _VERDICT_LABELS = ("denied", "overridden", "warned")
 
 
 def select_notable_verdicts(verdicts: Iterable[Verdict]) -> list[Verdict]:
-    """Return the denials, the overridden denials and the warnings, in this order."""
+    """Return the denials, then the overridden denials, then the warnings."""
     notable = (v for v in verdicts if v.outcome is not VerdictOutcome.ALLOW)
     return sorted(notable, key=lambda v: _VERDICT_LABELS.index(get_verdict_label(v)))
 
@@ -87,19 +89,19 @@ def get_verdict_label(verdict: Verdict) -> str:
 
 
 def is_system_verdict(verdict: Verdict) -> bool:
-    """Whether the verdict comes from a policy that is configured on the brokers. It cannot be overridden."""
+    """Whether the verdict comes from a broker policy. Such a verdict cannot be overridden."""
     return verdict.policy == SYSTEM_POLICY
 
 
 def has_overridable_denial(verdicts: Iterable[Verdict]) -> bool:
-    """Whether a policy of the project denied a change. Denials by broker policies cannot be overridden."""
+    """Whether a policy of the project denied a change. Denials by broker policies do not count."""
     return any(v.is_denial and not is_system_verdict(v) for v in verdicts)
 
 
 def find_denial_hint(plan: Plan) -> str:
     """Return the hint for the denials of a plan; empty if no denial can be overridden.
 
-    The hint suggests changing the manifest, except for rollbacks and ad hoc changes, which have no manifest.
+    The hint suggests changing the manifest, unless the changes are a rollback or ad hoc changes.
     """
     if not has_overridable_denial(plan.verdicts):
         return ""
@@ -111,7 +113,9 @@ def find_denial_hint(plan: Plan) -> str:
 def render_verdict_lines(
     verdicts: Sequence[Verdict], style: Style = PLAIN, with_resource: bool = False
 ) -> list[str]:
-    """Render each verdict in a line, and the reason of an override below. Count verdicts beyond a limit.
+    """Render one line per verdict, and the reason of an override in the next line.
+
+    Verdicts beyond a limit are counted.
 
     with_resource: whether the line of a verdict begins with the evaluated resource.
     """
@@ -129,7 +133,7 @@ def render_verdict_lines(
 
 
 def format_policy_counts(verdicts: Iterable[Verdict]) -> str:
-    """Return ``Policies: 5 evaluated, 12 of 14 verdicts allow.``; empty if no project policy was evaluated.
+    """Format the number of evaluated policies, and of verdicts that allow a change; empty if there are none.
 
     Broker policies are not counted, because brokers report only denials.
     """
@@ -145,9 +149,9 @@ def format_policy_counts(verdicts: Iterable[Verdict]) -> str:
 def render_policies(
     verdicts: Sequence[Verdict], shown_verdicts: Sequence[Verdict], style: Style = PLAIN, hint: str = ""
 ) -> str:
-    """Render the policy counts of all verdicts, and a line for each verdict in ``shown_verdicts``.
+    """Render the policy counts of all verdicts, and one line for each shown verdict.
 
-    verdicts: all verdicts. hint: the hint for denials (see `find_denial_hint`).
+    hint: the hint for denials (see `find_denial_hint`).
     """
     lines = render_verdict_lines(shown_verdicts, style, with_resource=True)
     if hint:
@@ -169,5 +173,5 @@ def _format_verdict(verdict: Verdict, style: Style) -> str:
 
 
 def format_subject(subject: str) -> str:
-    """Return ``topic NAME`` for the name of a topic. Return ``Kind/name`` of a different object unchanged."""
+    """Return ``topic NAME`` for the name of a topic. Return the id of any other resource unchanged."""
     return subject if "/" in subject else f"topic {subject}"

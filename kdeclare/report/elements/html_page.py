@@ -1,7 +1,7 @@
 """Self-contained HTML pages, which load nothing from the network or from other files.
 
-The templates, style sheets and scripts of the pages are in ``pages``. Data is embedded as JSON. The scripts
-show data as text, because names and values from clusters and files must never be interpreted as HTML.
+The templates, style sheets and scripts are in the folder ``pages``. Data is embedded as JSON. The scripts
+insert names and values only as text, because data from clusters and files must never be interpreted as HTML.
 """
 
 import json
@@ -14,25 +14,25 @@ from importlib.resources import files
 from string import Template
 
 _UNSAFE_CHARACTERS = str.maketrans({char: f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"})
-"""Characters that could end a ``<script>`` element or start a comment, with their JSON escapes."""
+"""JSON escapes for characters that could end a ``<script>`` element or start a comment."""
 
 
 @dataclass(slots=True)
 class StringTable:
-    """The strings of a page. Each string is embedded once, and the data refers to its index."""
+    """The strings of a page. Each string is embedded once, and the data contains its index."""
 
     places: dict[str, int] = field(default_factory=dict)
 
     def place(self, text: str | None) -> int:
-        """Return the index of a string, and add the string if it is not in the table. Return -1 for None."""
+        """Return the index of a string, and add the string if it is new. Return -1 for None."""
         return -1 if text is None else self.places.setdefault(text, len(self.places))
 
 
 def render_html_page(name: str, scripts: Sequence[str], title: str, headline: str, data: object) -> str:
     """Render the page ``pages/NAME.html`` with its style sheet and scripts.
 
-    scripts: the files of the scripts that run after ``page.js``, the script of all pages. data: the data that
-    the scripts show, as dicts, lists and scalars.
+    scripts: the files of the scripts that run after ``page.js``, which all pages use.
+    data: the data for the scripts, as dicts, lists and scalars.
     """
     style = _read_part("page.css") + _read_part(f"{name}.css")
     script = f'(() => {{\n"use strict";\n{"".join(map(_read_part, ("page.js", *scripts)))}}})();\n'

@@ -1,7 +1,7 @@
-"""Escape untrusted text in Markdown, so that it contains no markup, and no mentions of users or issues.
+"""Escape untrusted text in Markdown, so that it contains no markup and no references to users or issues.
 
-Characters are escaped as HTML entities. Entities work in paragraphs, in table cells and in HTML; backslashes
-and backticks do not.
+Characters are replaced by HTML entities, which work in paragraphs, in table cells and in HTML. Backslashes
+and backticks do not work in all of these places.
 """
 
 import re
@@ -23,10 +23,11 @@ _MENTIONS = re.compile(
     """,
     re.VERBOSE,
 )
-"""References that code hosts recognize in text, but not in code.
+"""Matches text that a code host would turn into a reference, unless it is formatted as code.
 
 GitHub and GitLab: ``@user``, ``#123``, ``GH-123``, commit ids and ``:emoji:`` (two emoji names are numbers).
-GitLab: ``!123``, ``$123``, ``&123``, ``~label``, ``%milestone``, ``[epic:123]`` and ``GL-123``."""
+    GitLab: ``!123``, ``$123``, ``&123``, ``~label``, ``%milestone``, ``[epic:123]`` and ``GL-123``.
+"""
 
 
 def escape_prose(text: str, max_length: int = 1000) -> str:

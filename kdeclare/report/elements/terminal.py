@@ -9,7 +9,7 @@ from kdeclare.core.frozen_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """Formats text with colors. If ``on`` is False, every method returns its argument unchanged."""
+    """Formats text with colors. If ``on`` is False, the methods return the text unchanged."""
 
     on: bool = False
 
@@ -47,7 +47,7 @@ PLAIN = Style(on=False)
 _GAP = "  "
 
 ELISION_NOTE = "…: shortened. Use --format json to see everything."
-"""The note below a table with elided cells; see `is_table_elided`."""
+"""The note below a table in which cells are shortened; see `is_table_elided`."""
 
 
 class StyledCell(NamedTuple):
@@ -58,11 +58,11 @@ class StyledCell(NamedTuple):
 
 
 Cell = str | StyledCell
-"""A cell of a table. Text from clusters and files must be sanitized with `values.sanitize_for_terminal`."""
+"""A cell of a table. Untrusted text must be sanitized with `values.sanitize_for_terminal`."""
 
 
 class Elision(Enum):
-    """The position at which characters are removed from a long cell."""
+    """Where a cell that is too long is shortened."""
 
     NEVER = "never"
     MIDDLE = "middle"
@@ -73,9 +73,10 @@ class Elision(Enum):
 class Column:
     """A column of a table.
 
-    right: whether cells are right-aligned, as for numbers. elision: the position at which long cells are
-    elided. The cells of a NEVER column are elided (at the end) only if eliding other columns is not enough.
-    least: the minimum width of an elided cell in characters.
+    right: whether cells are right-aligned, as for numbers.
+    elision: where long cells are shortened. The cells of a NEVER column are shortened (at the end) only if
+        shortening the other columns is not enough.
+    least: the minimum width of a shortened cell in characters.
     """
 
     title: str
@@ -91,10 +92,10 @@ def render_table(
     style: Style = PLAIN,
     indent: str = "",
 ) -> Iterator[str]:
-    """Render the lines of a table, header first. Columns that are empty in all rows are left out.
+    """Render the lines of a table, header first. Columns that are empty in all rows are omitted.
 
-    width: the width of the terminal in characters; None for no limit. A table can be wider than the terminal
-    if ``width`` is less than 3 characters for each column of the table.
+    width: the width of the terminal in characters; None for no limit. The table can be wider if ``width`` is
+        less than 3 characters for each column.
     """
     cell_texts = [[_get_cell_text(cell) for cell in row] for row in rows]
     widths = _measure_columns(columns, cell_texts)
@@ -109,7 +110,7 @@ def render_table(
 
 
 def is_table_elided(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], width: int | None) -> bool:
-    """Whether cells of the table must be elided so that the table fits ``width``."""
+    """Whether cells must be shortened so that the table fits the width of the terminal."""
     return (
         width is not None
         and _compute_table_width(
@@ -120,14 +121,14 @@ def is_table_elided(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], w
 
 
 def measure_width(text: str) -> int:
-    """Return the width of a printable text on a terminal, in columns."""
+    """Return the width of printable text on a terminal, in columns."""
     if text.isascii():
         return len(text)
     return sum(map(_measure_character, text))
 
 
 def elide(text: str, width: int, elision: Elision) -> str:
-    """Shorten a text to ``width`` columns of a terminal, with ``…`` in place of the removed characters."""
+    """Shorten a text to ``width`` terminal columns. ``…`` replaces the removed characters."""
     if measure_width(text) <= width:
         return text
     kept_width = width - 1
@@ -137,14 +138,14 @@ def elide(text: str, width: int, elision: Elision) -> str:
 
 
 def _measure_columns(columns: Sequence[Column], cell_texts: Sequence[Sequence[str]]) -> dict[int, int]:
-    """Return, for each visible column, the width that shows all cells and the title in full."""
+    """Return the full width of each visible column, which shows all cells and the title."""
     widths = [max((measure_width(row[i]) for row in cell_texts), default=0) for i in range(len(columns))]
     visible = [i for i, widest in enumerate(widths) if widest or not cell_texts]
     return {i: max(widths[i], measure_width(columns[i].title)) for i in visible}
 
 
 def _fit_columns(widths: dict[int, int], columns: Sequence[Column], width: int) -> None:
-    """Narrow the columns until the table fits ``width``, or until each column has its minimum width."""
+    """Narrow the columns until the table fits, or until all columns have their minimum width."""
     _narrow_columns(
         widths, {i: columns[i].least for i in widths if columns[i].elision is not Elision.NEVER}, width
     )
@@ -152,7 +153,7 @@ def _fit_columns(widths: dict[int, int], columns: Sequence[Column], width: int) 
 
 
 def _narrow_columns(widths: dict[int, int], min_widths: Mapping[int, int], width: int) -> None:
-    """Narrow the widest columns first, so that narrow columns are not elided."""
+    """Narrow the widest columns first, so that narrow columns are not shortened."""
     while (excess := _compute_table_width(widths) - width) > 0:
         shrinkable = sorted((i for i in min_widths if widths[i] > min_widths[i]), key=lambda i: -widths[i])
         if not shrinkable:
@@ -172,7 +173,7 @@ def _get_cell_text(cell: Cell) -> str:
 
 
 def _align_cell(cell: Cell, text: str, column: Column, width: int) -> str:
-    """Elide and align a cell in its column. The padding has no color."""
+    """Shorten and align a cell. The padding has no color."""
     elided_text = elide(text, width, column.elision)
     spaces = " " * (width - measure_width(elided_text))
     if not isinstance(cell, str):

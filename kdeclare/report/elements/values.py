@@ -1,4 +1,4 @@
-"""Format values as text: large numbers get units, and control characters are made visible."""
+"""Format values as text, with units for large numbers and escapes for control characters."""
 
 import json
 from functools import lru_cache
@@ -19,14 +19,17 @@ _FOLLOWS_RETENTION_KEYS = {"local.retention.ms", "local.retention.bytes"}
 
 
 def sanitize_for_terminal(text: str) -> str:
-    """Replace control characters with visible escapes, because clusters and files can contain any text."""
+    """Replace control characters with visible escapes. Untrusted text can contain control characters."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def format_value(value: JsonValue, path: str = "") -> str:
-    """Format the value of a field as text. The unit depends on ``path``, the path of the field."""
+    """Format the value of a field as text.
+
+    path: the path of the field, which determines the unit.
+    """
     if value is None:
         return UNSET
     if isinstance(value, str):
@@ -43,12 +46,12 @@ def format_value(value: JsonValue, path: str = "") -> str:
 
 
 def strip_configs_prefix(path: str) -> str:
-    """Return the path of a field without ``configs.``. For a Kafka config, the result is the config key."""
+    """Return the path of a field without ``configs.``. For a Kafka config, this is the config key."""
     return path.removeprefix("configs.")
 
 
 def truncate(text: str, max_length: int) -> str:
-    """Truncate a text to ``max_length`` characters. A truncated text ends with ``…``, which is counted."""
+    """Truncate a text to ``max_length`` characters, including the ``…`` at the end of a truncated text."""
     return text if len(text) <= max_length else f"{text[: max_length - 1]}…"
 
 

@@ -1,1 +1,1 @@
-"""Reports on fleets: plan, apply, snapshots and audits. Audits are also rendered as Markdown and HTML."""
+"""Reports on fleets: plans, applies, snapshots and audits."""

@@ -1,7 +1,7 @@
-"""Render an audit in Markdown for an issue on GitHub or GitLab.
+"""Render an audit in Markdown, for an issue on GitHub or GitLab.
 
-The report lists clusters that could not be read, findings by cluster and team, and the worst findings. Items
-that do not fit are counted instead.
+The report lists the clusters that could not be read, the number of findings by cluster and by team, and the
+worst findings. Lines that do not fit are counted.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -29,7 +29,7 @@ _MAX_ROWS = 200
 
 
 def render_audit_markdown(audit: Audit) -> str:
-    """Render the whole report, at most ``MAX_COMMENT_LENGTH`` characters, ending in a newline."""
+    """Render the whole report, with at most ``MAX_COMMENT_LENGTH`` characters and a final newline."""
     header = _render_header(audit)
     footer = _render_footer(audit)
     sections: tuple[tuple[Callable[[Audit, int], str], float], ...] = (
@@ -149,7 +149,7 @@ def _render_finding(row: AuditRow) -> str:
 
 
 def _render_fitting_lines(title: str, lines: Iterable[str], count: int, noun: str, max_length: int) -> str:
-    """Render the lines that fit, followed by the number of omitted lines."""
+    """Render the lines that fit, and the number of omitted lines."""
     fitting_lines = take_fitting(lines, max_length - len(title) - 80)
     omitted_count = count - len(fitting_lines)
     omission_note = (

@@ -1,6 +1,6 @@
 """Render an audit as an HTML page.
 
-The data of the page contains each string once. Table columns contain indexes of strings.
+The data of the page contains each string once. Table columns contain the indexes of strings.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -28,7 +28,7 @@ _SCRIPTS = ("audit_data.js", "audit_charts.js", "audit_rows.js", "audit.js")
 
 
 def render_audit_page(audit: Audit) -> str:
-    """Render the page (about 0.3 kB per finding). The page does not contain the hashes of secrets."""
+    """Render the page (about 0.3 kB per finding). Hashes of secrets are not included."""
     summary = audit.summary
     title = sanitize_for_terminal(f"{summary.fleet}: audit {summary.audit_id}")
     return render_html_page(
@@ -37,7 +37,7 @@ def render_audit_page(audit: Audit) -> str:
 
 
 _MAX_VALUE_LENGTH = 200
-"""The maximum length of a value in the list of findings. The details of a finding show the whole value."""
+"""The maximum length of a value in the list of findings. The details show the whole value."""
 
 _RANK = {kind: number for number, kind in enumerate(FindingKind)}
 
@@ -61,11 +61,10 @@ _COLUMNS: Mapping[str, Callable[[AuditRow], str | None]] = {
 
 
 def build_page_data(audit: Audit) -> dict[str, Any]:
-    """Build the data of the page for its scripts.
+    """Build the data for the scripts of the page.
 
-    Counts of findings are lists in the order of ``kinds``, the kinds of findings. The columns of ``rows`` and
-    ``mended`` contain indexes into ``strings``, or -1 if a finding has no string. The column ``finding``
-    contains indexes into ``kinds``.
+    Counts of findings are lists in the order of ``kinds``. The columns of ``rows`` and ``mended`` contain
+    indexes into ``strings``, or -1 for no string. The column ``finding`` contains indexes into ``kinds``.
     """
     summary = audit.summary
     strings = StringTable()
@@ -127,7 +126,7 @@ def _build_heat_data(summary: AuditSummary) -> dict[str, Any]:
 
 
 def _build_trend_data(summary: AuditSummary) -> list[dict[str, Any]]:
-    """Build the points of the trend chart: earlier audits, oldest first, and this audit."""
+    """Build the points of the trend chart: earlier audits, oldest first, then this audit."""
     points: Iterable[tuple[datetime, KindCounts]] = ((p.taken_at, p.found) for p in summary.trend)
     all_points = [*points, (summary.taken_at, summary.remembered)]
     return [{"taken": format_second(taken), "found": _list_counts(found)} for taken, found in all_points]

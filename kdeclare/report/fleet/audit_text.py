@@ -1,6 +1,6 @@
-"""The text output of `fleet audit`.
+"""The text output of ``fleet audit``.
 
-It contains a headline, the clusters that could not be read, findings by cluster and team, and the worst
+It lists the clusters that could not be read, the number of findings by cluster and by team, and the worst
 findings.
 """
 
@@ -43,7 +43,7 @@ _ICONS = {
 
 
 def render_audit_text(audit: Audit, style: Style = PLAIN) -> str:
-    """Render the audit, ending in a newline. The worst findings are listed, and the rest are counted."""
+    """Render the audit as text that ends in a newline. Findings beyond a limit are counted."""
     blocks = [
         _render_header(audit.summary, style),
         _render_incomplete(audit.summary, style),

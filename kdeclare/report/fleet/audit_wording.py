@@ -1,4 +1,4 @@
-"""Wording and order shared by all reports of an audit: the headline, the kinds of findings, and values."""
+"""The wording and the order of findings in all reports of an audit."""
 
 from collections.abc import Collection, Iterable
 
@@ -26,7 +26,7 @@ KIND_MEANINGS = {
 """The meaning of each kind of finding."""
 
 NO_TEAM = "(no team)"
-"""The team shown for resources without the label ``team``."""
+"""The text that is shown as the team of a resource without the label ``team``."""
 
 _RANK = {kind: number for number, kind in enumerate(FindingKind)}
 
@@ -75,8 +75,9 @@ _MAX_NOUNS = 3
 def format_object_counts(topics: int, other_counts: Iterable[tuple[str, str, int]]) -> str:
     """Format the number of objects by type, such as ``200 topics, 12 flags``.
 
-    At most three types are named; the objects of further types are counted together.
-    other_counts: (singular noun, plural noun, count) for each type of objects other than topics.
+    At most three types are named. The objects of all other types are counted together.
+
+    other_counts: the singular noun, the plural noun and the count of each type other than topics.
     """
     totals: dict[tuple[str, str], int] = {}
     for one, many, count in other_counts:
@@ -90,19 +91,19 @@ def format_object_counts(topics: int, other_counts: Iterable[tuple[str, str, int
 
 
 def sum_objects(cluster: ClusterSummary) -> int:
-    """Return the number of live objects of a cluster, without the internal objects of the system."""
+    """Return the number of live objects of a cluster. Internal objects of the system are not counted."""
     return cluster.topics + sum(count.own for count in cluster.others)
 
 
 def choose_object_noun(clusters: Collection[ClusterSummary]) -> str:
-    """Return a plural noun for the live objects of the clusters: their type, or "objects" if types differ."""
+    """Return a plural noun for live objects, such as ``topics``, or ``objects`` if their types differ."""
     nouns = {"topics" for cluster in clusters if cluster.topics}
     nouns |= {count.many for cluster in clusters for count in cluster.others if count.own}
     return next(iter(nouns), "topics") if len(nouns) < 2 else "objects"
 
 
 def format_comparison(summary: AuditSummary) -> str:
-    """Return a sentence that compares the audit with an earlier audit; empty if there is no earlier audit."""
+    """Return a sentence that compares the audit with an earlier audit; empty if there is none."""
     comparison = summary.since
     if comparison is None:
         return ""
@@ -118,15 +119,15 @@ def format_comparison(summary: AuditSummary) -> str:
 
 
 def format_kind_counts(counts: KindCounts) -> str:
-    """Format the number of findings of each kind, worst first, such as ``2 missing, 5 changed``.
+    """Format the number of findings of each kind, worst kind first, such as ``2 missing, 5 changed``.
 
-    The result is empty if there are no findings.
+    Return an empty string if there are no findings.
     """
     return join_nonempty(f"{counts[kind]:,} {kind.value}" for kind in FindingKind if counts.get(kind))
 
 
 def count_findings(counts: KindCounts) -> int:
-    """Return the number of findings of all kinds."""
+    """Return the total number of findings of all kinds."""
     return sum(counts.values())
 
 
@@ -136,7 +137,7 @@ def _select_drift(counts: KindCounts) -> KindCounts:
 
 
 def sort_by_findings(clusters: Iterable[ClusterSummary]) -> list[ClusterSummary]:
-    """Return the clusters that have findings. The cluster with the most findings comes first."""
+    """Return the clusters that have findings, the cluster with the most findings first."""
     affected_clusters = [cluster for cluster in clusters if count_findings(cluster.found)]
     return sorted(affected_clusters, key=lambda cluster: (-count_findings(cluster.found), cluster.name))
 
@@ -144,7 +145,7 @@ def sort_by_findings(clusters: Iterable[ClusterSummary]) -> list[ClusterSummary]
 def list_teams_by_findings(summary: AuditSummary) -> list[tuple[str, KindCounts]]:
     """Return the teams that have findings, with their counts. The team with the most findings comes first.
 
-    Resources without a team are counted under an empty name.
+    Findings about resources without a team are counted under an empty name.
     """
     affected_teams = [(team, counts) for team, counts in summary.teams.items() if count_findings(counts)]
     return sorted(affected_teams, key=lambda item: (-count_findings(item[1]), item[0]))
@@ -160,7 +161,7 @@ def sort_worst_first(rows: Iterable[AuditRow]) -> list[AuditRow]:
 
 
 def format_sides(row: AuditRow) -> tuple[str, str]:
-    """Return the values of a finding before and after as text; both are empty if it has no values."""
+    """Return the values of a finding before and after, as text. Both are empty if it has no values."""
     if row.before is None and row.after is None:
         return "", ""
     before, after = (_format_side(text, row.path) for text in (row.before, row.after))
@@ -168,12 +169,15 @@ def format_sides(row: AuditRow) -> tuple[str, str]:
 
 
 def mask_raw_value(text: str | None) -> str | None:
-    """Return a JSON value with the hashes of secrets masked; None if the finding has no value."""
+    """Return a JSON value in which hashes of secrets are masked; None if the finding has no value."""
     return None if text is None else dump_canonical_json(_mask_secrets(_parse_value(text)))
 
 
 def format_change(row: AuditRow) -> str:
-    """Return ``before → after``, or only ``before`` if there is no new value; empty if no field differs."""
+    """Return the values of a finding in the form ``before → after``.
+
+    If there is no new value, return only ``before``. If no field differs, return an empty string.
+    """
     before, after = format_sides(row)
     if row.path is None or not before:
         return ""
@@ -187,7 +191,7 @@ def _format_side(text: str | None, path: str | None) -> str:
 
 
 def _parse_value(text: str) -> JsonValue:
-    """Parse JSON. Return invalid JSON as text, so that one damaged finding does not make the report fail."""
+    """Parse JSON. Return invalid JSON as text, so that a damaged finding does not break the report."""
     try:
         return parse_json(text)
     except ValueError:

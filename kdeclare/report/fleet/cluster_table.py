@@ -1,4 +1,4 @@
-"""Tables of clusters. Names are left-aligned, numbers are right-aligned, and zeros are blank."""
+"""Tables of clusters. Numbers are right-aligned, and zeros are blank."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,7 +10,7 @@ ClusterCell = str | int
 def render_cluster_table(
     header: Sequence[str], rows: Sequence[Sequence[ClusterCell]], style: Style = PLAIN
 ) -> Iterator[str]:
-    """Render the lines of a table, header first. Columns that contain only zeros are left out."""
+    """Render the lines of a table, header first. Columns that contain only zeros are omitted."""
     visible = [i for i, _ in enumerate(header) if any(row[i] != 0 for row in rows)]
     lines = [[_format_cell(row[i]) for i in visible] for row in rows]
     names = [header[i] for i in visible]

@@ -1,4 +1,4 @@
-"""The text output and exit codes of fleet commands, and the JSON Schemas of their documents."""
+"""The text output, the exit codes and the JSON Schemas of fleet commands."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
@@ -28,7 +28,7 @@ from kdeclare.report.fleet.cluster_table import ClusterCell, render_cluster_tabl
 from kdeclare.report.fleet.snapshot_text import TopicHistory
 
 _MAX_CLUSTERS = 50
-"""The maximum number of clusters that are listed by name. Further clusters are counted."""
+"""The maximum number of clusters that are listed by name. All other clusters are counted."""
 
 _APPLIED_LABELS = {
     AppliedStatus.DONE: "done",
@@ -44,7 +44,7 @@ _APPLIED_LABELS = {
 
 
 def render_fleet_apply_text(run: FleetApply, style: Style = PLAIN) -> str:
-    """Render the result of a fleet apply, ending in a newline. All unsuccessful clusters are listed."""
+    """Render the result of ``fleet apply`` as text. All unsuccessful clusters are listed."""
     lines = [_format_apply_headline(run, style)]
     if run.stopped is not None:
         lines.append(style.red(f"Stopped: {sanitize_for_terminal(run.stopped)}"))
@@ -112,7 +112,7 @@ def _color_by_status(status: AppliedStatus, text: str, style: Style) -> str:
 
 
 def render_waves_text(fleet_plan: FleetPlan, waves: Sequence[Sequence[str]], style: Style = PLAIN) -> str:
-    """Render the waves, ending in a newline. Each cluster of a wave is shown with its number of changes."""
+    """Render the waves of ``fleet apply``, with the number of changes of each cluster."""
     if not waves:
         return "No changes left to apply.\n"
     changes_by_cluster = {cluster.name: cluster.changes for cluster in fleet_plan.clusters}
@@ -133,7 +133,7 @@ def render_waves_text(fleet_plan: FleetPlan, waves: Sequence[Sequence[str]], sty
 
 
 def _format_changes(changes: int) -> str:
-    """Format the number of changes. Applying a plan without changes only updates ownership records."""
+    """Format the number of changes in a plan. A plan without changes can still update ownership records."""
     return format_count(changes, "change") if changes else "ownership records"
 
 
@@ -147,7 +147,7 @@ _PLANNED_LABELS = {
 
 
 def render_fleet_plan_text(plans: FleetPlan, plans_folder: str, style: Style = PLAIN) -> str:
-    """Render the plans of a fleet, ending in a newline. Plans with problems come first.
+    """Render the plans of a fleet as text. Plans with problems come first.
 
     plans_folder: the path or URI of the plans, as the user typed it.
     """
@@ -226,7 +226,7 @@ def _render_plan_errors(plans: FleetPlan, style: Style) -> list[str]:
 
 
 def compute_snapshot_exit(record: SnapshotRecord) -> ExitCode:
-    """Return the exit code of ``fleet snapshot``: 1 if a cluster was not read completely, otherwise 0."""
+    """Return the exit code of ``fleet snapshot``: 1 if a cluster could not be read completely, else 0."""
     return ExitCode.ERROR if record.incomplete else ExitCode.OK
 
 
@@ -236,8 +236,8 @@ def compute_audit_exit(
     """Return the exit code of ``fleet audit``.
 
     - 1: a cluster could not be read completely, so that its drift is unknown
-    - 2: there are findings of a kind in ``fail_on``; with ``detailed_exitcode``, also if there are findings
-      that an apply would fix
+    - 2: there are findings of a kind in ``fail_on``, or, with ``detailed_exitcode``, findings that an apply
+        would fix
     - 0: otherwise
     """
     if summary.incomplete:
@@ -247,7 +247,7 @@ def compute_audit_exit(
 
 
 def compute_plans_exit(plans: FleetPlan, *, detailed_exitcode: bool = False) -> ExitCode:
-    """Return the exit code of ``fleet plan``, which is the exit code of the plan with the worst result."""
+    """Return the exit code of ``fleet plan``, which is that of the plan with the worst outcome."""
     exits = {cluster.exit for cluster in plans.clusters}
     if PlanExit.ERROR in exits:
         return ExitCode.ERROR
@@ -260,12 +260,12 @@ def compute_apply_exit(run: FleetApply) -> ExitCode:
     """Return the exit code of ``fleet apply``.
 
     - 0: all changes were applied
-    - 3: all changes were applied except denied changes
-    - 130: the user pressed Ctrl-C
+    - 1: nothing was applied, for a reason not listed here
+    - 3: all changes were applied, except denied changes
     - 4: nothing was applied, because all plans are stale
-    - 6: nothing was applied, because all states are locked
-    - 1: nothing was applied, for other reasons
     - 5: only some of the changes were applied
+    - 6: nothing was applied, because all states are locked
+    - 130: the user pressed Ctrl-C
     """
     if run.interrupted:
         return ExitCode.INTERRUPTED
@@ -284,12 +284,14 @@ _EXIT_WITHOUT_CHANGES = {
     AppliedStatus.STALE: ExitCode.STALE,
     AppliedStatus.LOCKED: ExitCode.LOCKED,
 }
-"""The exit code of ``fleet apply`` if all attempted clusters have this status. Nothing was changed in a
-cluster that has one of these statuses."""
+"""The exit code of ``fleet apply`` if all clusters that it tried to change have this status.
+
+These statuses mean that nothing was changed.
+"""
 
 
 def build_fleet_schemas() -> dict[str, dict[str, Any]]:
-    """Return the JSON Schemas of the documents of fleet commands, by name of the document."""
+    """Return the JSON Schemas of the documents of fleet commands, by document name."""
     return publish_schemas(
         {
             "fleet-snapshot": SnapshotRecord,

@@ -1,4 +1,4 @@
-"""Reports on snapshots: the result of `fleet snapshot`, and the history of one object in all snapshots."""
+"""Reports on snapshots: the output of ``fleet snapshot``, and the history of one object."""
 
 from collections.abc import Iterator, Sequence
 from typing import Annotated
@@ -28,10 +28,12 @@ _MAX_CLUSTERS = 20
 
 
 def render_snapshot_text(record: SnapshotRecord, snapshots_folder: str, style: Style = PLAIN) -> str:
-    """Render the result of `fleet snapshot`, ending in a newline.
+    """Render the output of ``fleet snapshot``.
 
-    The result contains the number of objects, the path of the snapshot, and the clusters that could not be
-    read, with the reasons. snapshots_folder: the path or URI of the snapshots, as the user typed it.
+    The output contains the number of objects, the path of the snapshot, and the clusters that could not be
+    read, with the reasons.
+
+    snapshots_folder: the path or URI of the snapshots, as the user typed it.
     """
     incomplete = record.incomplete
     blocks = [
@@ -86,13 +88,13 @@ def _explain_incomplete(cluster: SnapshotCluster) -> str:
 
 
 _MAX_FIELDS = 60
-"""The maximum number of fields listed per snapshot. A reassignment can change thousands of partitions."""
+"""The maximum number of changed fields that are listed for each snapshot."""
 
 
 def render_object_history_text(
     cluster: str, key: LiveKey, versions: Sequence[ObjectVersion], style: Style = PLAIN
 ) -> str:
-    """Render the changes of an object in all snapshots, oldest first, ending in a newline."""
+    """Render the changes of an object in all snapshots as text, oldest first."""
     name = (
         f"{sanitize_for_terminal(key.sort)}/{sanitize_for_terminal(key.key)} "
         f"on {sanitize_for_terminal(cluster)}"
@@ -118,7 +120,7 @@ _Second = Annotated[Second, Field(description="UTC, ISO 8601.")]
 
 @dataclass(frozen=True, slots=True)
 class TurnDocument:
-    """The changes of an object between two consecutive snapshots."""
+    """The changes of an object between two snapshots."""
 
     taken_at: _Second
     snapshot_id: str
@@ -133,7 +135,7 @@ class TurnDocument:
 
 @dataclass(frozen=True, slots=True)
 class TopicHistory:
-    """The history of a topic or other object of a cluster."""
+    """The history of one object, such as a topic, in the snapshots of a cluster."""
 
     cluster: str
     topic: str
@@ -193,5 +195,5 @@ def _format_field_change(field: FieldTurn, style: Style) -> str:
 
 
 def _format_value_or_mask(value: JsonValue, path: str) -> str:
-    """Format a value. A secret is masked; snapshots record only that the secret is set."""
+    """Format a value. The value of a secret is masked, because snapshots do not contain it."""
     return SENSITIVE_MASK if value == {"secret": UNKNOWN_HASH} else format_value(value, path)

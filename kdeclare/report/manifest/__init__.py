@@ -1,1 +1,1 @@
-"""Reports on manifests: effective manifests with the origin of each field, and diffs of edited files."""
+"""Reports on manifests: effective manifests, and diffs of edited files."""

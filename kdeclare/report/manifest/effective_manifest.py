@@ -1,4 +1,4 @@
-"""Render the effective manifest of a resource: YAML with the origin of each field in comments."""
+"""Render the effective manifest of a resource as YAML. Comments contain the origin of each field."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -19,16 +19,19 @@ def build_manifest_schemas() -> dict[str, dict[str, Any]]:
 
 _INDENT = "  "
 _MAX_ALIGNED_WIDTH = 64
-"""The maximum width of a line whose comment is aligned with other comments, in columns."""
+"""The maximum width of a line with an aligned comment, in terminal columns."""
 _MIN_COMMENT_WIDTH = 20
-"""The minimum width of a comment, in columns."""
+"""The minimum width of a comment, in terminal columns."""
 
 _Line = tuple[str, Sequence[str]]
-"""A line of YAML, and the comments about it."""
+"""A line of YAML, with its comments."""
 
 
 def render_manifest_text(manifest: EffectiveManifest, width: int | None = None, style: Style = PLAIN) -> str:
-    """Render the manifest, ending in a newline. width: the width of the terminal; None for no limit."""
+    """Render the manifest as text that ends in a newline.
+
+    width: the width of the terminal; None for no limit.
+    """
     header = f"{manifest.resource}, environment {manifest.env} of project {manifest.project}"
     lines = [
         (f"apiVersion: {find_api_version(manifest.resource.kind)}", ()),
@@ -112,7 +115,7 @@ def _format_source(source: FieldSource) -> str:
 
 
 def _align_comments(lines: Sequence[_Line], width: int | None, style: Style) -> Iterator[str]:
-    """Align the comments. A comment that does not fit the terminal is moved to the next line, or elided."""
+    """Align the comments. A comment that does not fit the width is moved to the next line, or shortened."""
     column = 2 + max(n for n in (0, *(measure_width(text) for text, _ in lines)) if n <= _MAX_ALIGNED_WIDTH)
     for text, comments in lines:
         yaml = text

@@ -18,7 +18,7 @@ _NOT_LITERAL = re.compile(r"""["']?\$\{|null\b|~""")
 
 
 def render_manifest_diff(files: Sequence[FileEdit]) -> str:
-    """Render the diffs of all files, with secrets masked. The result is empty if no file changes."""
+    """Render the diffs of all files, with secrets masked. If no file changes, return an empty string."""
     return "".join(line for edit in files for line in _render_file_diff(edit))
 
 
@@ -53,7 +53,7 @@ def _mask_secrets(lines: Sequence[str]) -> Iterator[str]:
 
 
 def _find_literal_secret(line: str) -> re.Match[str] | None:
-    """Find the first sensitive key of a line that has a literal value, in block style or flow style."""
+    """Find the first sensitive key with a literal value in a line of YAML, in block or flow style."""
     pairs = (_PAIR.match(line, word.start()) for word in _WORD.finditer(line))
     literal_pairs = (found for found in pairs if found and not _NOT_LITERAL.match(found["value"]))
     return next((found for found in literal_pairs if may_hold_secret(found["key"])), None)

@@ -1,6 +1,6 @@
-"""Show the order in which operations run: as text, and as a graph with columns of operations.
+"""Show the order in which operations run, as text and as a graph.
 
-The graph highlights the critical path, which is the longest chain of dependent operations.
+The graph highlights the critical path: the longest chain of dependent operations.
 """
 
 from collections import Counter
@@ -14,10 +14,10 @@ from kdeclare.report.elements.terminal import PLAIN, Style
 from kdeclare.report.elements.values import format_count, sanitize_for_terminal
 
 MAX_SINGLE_NODES = 24
-"""The maximum number of operations for which each operation is a node. More operations are grouped."""
+"""The maximum number of operations that are shown as separate nodes. More operations are grouped."""
 
 MAX_COLUMNS = 24
-"""The maximum number of columns of a graph whose nodes are groups of operations."""
+"""The maximum number of columns of a graph in which operations are grouped."""
 
 _SWEEPS = 4
 
@@ -28,8 +28,11 @@ NodePair = tuple[int, int]
 class Node:
     """A node of the graph: one operation, or a group of operations with the same kind and verb.
 
-    column: the column, counted from the left. row: the row, counted from the top of the column. operations:
-    the indexes of the operations in the plan. critical: whether an operation is on the critical path.
+    column: the column, counted from the left.
+    row: the row, counted from the top of the column.
+    operations: the indexes of the operations in the plan.
+    critical: whether an operation of the node is on the critical path, the longest chain of dependent
+        operations.
     """
 
     column: int
@@ -44,8 +47,8 @@ class Node:
 class Edge:
     """An edge of the graph: operations of node ``target`` depend on operations of node ``source``.
 
-    count: the number of dependencies between the operations of the two nodes. critical: whether the edge is
-    on the critical path.
+    count: the number of dependencies between the operations of the two nodes.
+    critical: whether the edge is on the critical path, the longest chain of dependent operations.
     """
 
     source: int
@@ -56,10 +59,10 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class GraphLayout:
-    """The layout of a graph.
+    """The layout of a graph of operations.
 
-    columns: the first and the last step of each column, counted from 1. critical: the indexes of the
-    operations on the critical path.
+    columns: the first and the last step of each column, counted from 1.
+    critical: the indexes of the operations on the critical path, the longest chain of dependent operations.
     """
 
     nodes: tuple[Node, ...]
@@ -73,11 +76,11 @@ def find_critical_path(
 ) -> tuple[str, ...]:
     """Return the ids of the operations on the critical path, in the order in which they run.
 
-    The critical path is the longest chain of dependent operations. If chains are equally long, the chain that
-    comes first in the plan is used. If no operation depends on a different operation, the result is empty.
+    The critical path is the longest chain of dependent operations. If several chains have this length, the
+    first one in the plan is used. If no operation depends on another, return an empty result.
 
-    seconds: the duration of each operation by operation id. Without durations, the longest chain is the chain
-    with the most operations.
+    seconds: the duration of each operation by operation id. Without durations, the length of a chain is its
+        number of operations.
     """
     seconds_to_end: dict[str, float] = {}
     predecessor_by_id: dict[str, str | None] = {}
@@ -103,7 +106,10 @@ def find_critical_path(
 def build_graph_layout(
     operations: Sequence[Operation], seconds: Mapping[str, float] | None = None
 ) -> GraphLayout:
-    """Lay out the graph of a plan's operations. seconds: the durations of a run by operation id, if any."""
+    """Compute the layout of the graph of a plan's operations.
+
+    seconds: the duration of each operation by operation id, if the plan was run.
+    """
     steps = list_levels(operations)
     is_grouped = len(operations) > MAX_SINGLE_NODES
     columns = _group_steps_into_columns(steps) if is_grouped else [(n, n) for n in range(len(steps))]
@@ -132,9 +138,9 @@ def build_graph_layout(
 def _group_steps_into_columns(steps: Sequence[Sequence[Operation]]) -> list[tuple[int, int]]:
     """Return the indexes of the first and the last step of each column.
 
-    Consecutive steps with the same kinds and verbs share a column. If the graph has too many columns,
-    alternating steps, such as a batch of moves and the wait for the batch, also share a column. If the graph
-    still has too many columns, neighboring columns are merged.
+    Consecutive steps with the same kinds and verbs share a column. If there are still too many columns,
+    alternating steps (such as moving a batch and waiting for it) also share a column, and then neighboring
+    columns are merged.
     """
     step_signatures = [frozenset((op.resource.kind, op.verb) for op in step) for step in steps]
     column_starts = [
@@ -175,7 +181,7 @@ def _list_long_edges(nodes: Sequence[Node], edges: Iterable[NodePair]) -> list[N
 
 
 def _has_other_path(source: int, target: int, edges: Iterable[NodePair]) -> bool:
-    """Whether ``target`` can be reached from ``source`` without the edge that connects them directly."""
+    """Whether ``target`` can be reached from ``source`` without the direct edge between them."""
     targets: dict[int, list[int]] = {}
     for a, b in edges:
         if (a, b) != (source, target):
@@ -189,7 +195,7 @@ def _has_other_path(source: int, target: int, edges: Iterable[NodePair]) -> bool
 
 
 def _assign_rows(nodes: Sequence[Node], edges: Sequence[Edge]) -> list[int]:
-    """Return a row for each node, close to the rows of its neighbors, so that few edges cross (Sugiyama)."""
+    """Return a row for each node that is close to its neighbors, so that few edges cross (Sugiyama)."""
     sources: dict[int, list[int]] = {}
     targets: dict[int, list[int]] = {}
     for edge in edges:
@@ -223,10 +229,10 @@ _MAX_NAMES_PER_REASON = 3
 
 
 def list_levels(operations: Sequence[Operation]) -> list[list[Operation]]:
-    """Group operations into topological levels. An operation is one level after its last predecessor.
+    """Group operations into steps. An operation is one step after the last of its predecessors.
 
-    Within a level, operations have the order of the plan. The last level contains the operations that are in
-    a dependency cycle or depend on a cycle.
+    Within a step, operations have the order of the plan. The last step contains operations that are in a
+    dependency cycle or depend on one.
     """
     by_id = {operation.id: operation for operation in operations}
     pending_counts = {o.id: sum(id_ in by_id for id_ in o.after) for o in operations}
@@ -255,7 +261,7 @@ def list_levels(operations: Sequence[Operation]) -> list[list[Operation]]:
 def render_graph_text(operations: Sequence[Operation], style: Style = PLAIN) -> str:
     """Render the operations in numbered steps, with their predecessors and the reasons for the order.
 
-    The result is empty if there are no operations.
+    If there are no operations, return an empty string.
     """
     steps = list_levels(operations)
     if not steps:
@@ -282,7 +288,7 @@ def render_graph_text(operations: Sequence[Operation], style: Style = PLAIN) -> 
 def _list_reasons(operation: Operation, names: Mapping[str, str]) -> list[str]:
     """Return a line for each predecessor of an operation, with the reason for the order.
 
-    Many predecessors with the same reason share a line.
+    Many predecessors with the same reason share one line.
     """
     by_reason: dict[str, list[str]] = {}
     for predecessor_id in sorted(operation.after):

@@ -1,7 +1,7 @@
-"""Render a plan in Markdown for a comment on a pull request, on GitHub or GitLab.
+"""Render a plan in Markdown, for a comment on a pull request on GitHub or GitLab.
 
-The comment lists the risks first, then the changes, and then the values of the changed fields. Items that do
-not fit are counted instead.
+The comment lists the risks, then the changes, then the values of the changed fields. Items that do not fit
+are counted.
 """
 
 from collections import Counter
@@ -46,11 +46,11 @@ from kdeclare.report.plan.risks import (
 )
 
 RenderItem = Callable[[], str]
-"""A function that renders an item of a list. It is called only while the comment has space left."""
+"""A function that renders an item of a list. It is called only if the comment has space left."""
 
 
 def list_risk_items(plan: Plan) -> list[RenderItem]:
-    """Return the items of the risk list, in the order of `list_risks`."""
+    """Return the items of the list of risks, in the order of `list_risks`."""
     reasons, positions = find_irreversible_reasons(plan), _find_positions(plan)
     return [_build_risk_item(found, reasons, positions) for found in list_risks(plan)]
 
@@ -70,7 +70,7 @@ def _build_risk_item(
 
 
 def list_verdict_items(plan: Plan) -> list[RenderItem]:
-    """Return the items for policy warnings and overridden denials. These verdicts do not block changes."""
+    """Return the items for policy warnings and overridden denials, which do not block changes."""
     positions = _find_positions(plan)
     return [
         partial(_render_verdict, v, positions)
@@ -116,7 +116,7 @@ def _render_severe_change(change: Change, reasons: Iterable[str]) -> str:
 
 
 def list_short_risk_items(plan: Plan) -> list[RenderItem]:
-    """Return the items of the risk list in short form, one line each, for plans with many risks."""
+    """Return the items of the list of risks in short form, one line each, for plans with many risks."""
     return [partial(_render_short_risk, found) for found in list_risks(plan)]
 
 
@@ -148,7 +148,8 @@ def render_change_row(
 ) -> str:
     """Render a change as a table row: icon, resource, action with reason, risk, and changed fields.
 
-    denied_paths: the paths of fields to mark as denied. targets: see `plan_text.find_targets`.
+    denied_paths: the paths of denied fields, which are marked.
+    targets: see `plan_text.find_targets`.
     """
     target_texts = (f"{escape_prose(what)} {escape_code(target)}" for what, target in targets)
     action = join_nonempty([change.action.value, escape_prose(explain_change(change, plan)), *target_texts])
@@ -161,10 +162,11 @@ def render_change_row(
 
 
 def render_details(change: Change, denied_paths: Collection[str] = ()) -> str:
-    """Render the fields of a change and the values of the fields in a collapsed section.
+    """Render the fields of a change with their values in a collapsed section.
 
-    Fields beyond a limit are counted instead. denied_paths: the paths of fields that are not changed because
-    they are denied.
+    Fields beyond a limit are counted.
+
+    denied_paths: the paths of denied fields, which are marked.
     """
     position_note = f", {escape_code(str(change.source))}" if change.source else ""
     title = (
@@ -184,7 +186,7 @@ def _format_risk(risk: Risk) -> str:
 
 
 def format_omitted_details(count: int) -> str:
-    """Return the note about ``count`` changes whose values do not fit into the comment."""
+    """Return a note about changes whose values do not fit into the comment."""
     return (
         f"… and the values of {format_count(count, 'more change')} (omitted). "
         f"The text output of the plan shows these values."
@@ -247,7 +249,7 @@ def _render_row(*cells: str) -> str:
 
 
 MAX_COMMENT_LENGTH = 65_000
-"""The maximum length of a comment in characters. GitHub accepts 65,536, and CI steps add some characters."""
+"""The maximum length of a comment in characters. GitHub accepts 65,536; CI steps add some characters."""
 
 _MAX_ORPHANS = 20
 _STATUS_SENTENCES = {
@@ -257,9 +259,9 @@ _STATUS_SENTENCES = {
 
 
 def plan_markdown(plan: Plan, identity: str | None = None) -> str:
-    """Render the whole comment, at most ``MAX_COMMENT_LENGTH`` characters, ending in a newline.
+    """Render the whole comment, with at most ``MAX_COMMENT_LENGTH`` characters and a final newline.
 
-    identity: the id of a plan that was read from a file. Without it, the id of the plan is computed.
+    identity: the id of a plan that was read from a file. If it is None, the id is computed.
     """
     outcome = plan_outcome(plan)
     header = f"## {escape_prose(outcome.headline)}\n"
@@ -293,7 +295,7 @@ def plan_markdown(plan: Plan, identity: str | None = None) -> str:
 
 
 def render_problem_markdown(diagnostics: Iterable[Diagnostic]) -> str:
-    """Render the diagnostics of a failed command, at most ``MAX_COMMENT_LENGTH`` characters."""
+    """Render the diagnostics of a failed command, with at most ``MAX_COMMENT_LENGTH`` characters."""
     items = sort_diagnostics(diagnostics)
     header = f"## kdeclare failed: {format_severity_counts(items) or 'see below'}.\n"
     rows = [partial(render_diagnostic_item, item) for item in items]
@@ -301,7 +303,7 @@ def render_problem_markdown(diagnostics: Iterable[Diagnostic]) -> str:
 
 
 def _render_risks(plan: Plan, max_length: int) -> str:
-    """Render all risks, in short form if necessary. Risks that do not fit even then are counted."""
+    """Render all risks, in short form if necessary. Risks that do not fit in short form are counted."""
     for items in (list_risk_items(plan), list_short_risk_items(plan)):
         fitting_items = take_fitting((item() for item in items), max_length - 20)
         if len(fitting_items) == len(items):
@@ -353,7 +355,7 @@ def _render_all_details(plan: Plan, max_length: int) -> str:
 
 
 def _render_policies(plan: Plan, max_length: int) -> str:
-    """Render the policy counts, policy warnings and overridden denials. Denials are in the list of risks."""
+    """Render the policy counts, the policy warnings and the overridden denials."""
     policy_counts = format_policy_counts(plan.verdicts).removeprefix("Policies: ")
     hint_text = find_denial_hint(plan)
     hint = f"\nHint: {escape_prose(hint_text)}\n" if hint_text else ""
@@ -401,7 +403,7 @@ def _render_footer(plan: Plan, identity: str) -> str:
 
 
 def _list_active_changes(plan: Plan) -> list[Change]:
-    """Return the changes sorted by risk, the riskiest first, so that safe changes are omitted first."""
+    """Return the changes, the riskiest first, so that the safest changes are omitted if space runs out."""
     return sort_by_risk(change for change in plan.changes if change.action is not Action.NO_OP)
 
 
@@ -410,7 +412,7 @@ def _render_section(title: str, text: str) -> str:
 
 
 def _render_fitting_items(items: Sequence[RenderItem], noun: str, max_length: int) -> str:
-    """Render the items of a list that fit, followed by the number of omitted items."""
+    """Render the items that fit, and the number of omitted items."""
     fitting_items = take_fitting((item() for item in items), max_length - 60)
     omitted_count = len(items) - len(fitting_items)
     omission_note = (
@@ -420,7 +422,7 @@ def _render_fitting_items(items: Sequence[RenderItem], noun: str, max_length: in
 
 
 def _render_table(table_header: str, rows: Iterator[str], changes: Sequence[Change], max_length: int) -> str:
-    """Render the rows that fit, followed by the number of omitted changes by action."""
+    """Render the rows that fit, and the number of omitted changes by action."""
     if not changes:
         return ""
     fitting_rows = take_fitting(rows, max_length - len(table_header) - 200)
@@ -441,9 +443,9 @@ def _render_table(table_header: str, rows: Iterator[str], changes: Sequence[Chan
 
 
 def take_fitting(rows: Iterable[str], max_length: int) -> list[str]:
-    """Return the rows that fit, up to the first row that does not. Each row needs one newline.
+    """Return the rows before the first row that does not fit. Each row is followed by a newline.
 
-    ``rows`` is not read further, so that a generator does not render the remaining rows.
+    The remaining rows are not read from the iterable, so that a generator does not render them.
     """
     taken = []
     for row in rows:

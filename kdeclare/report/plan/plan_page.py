@@ -1,4 +1,4 @@
-"""Render a plan or a run as an HTML page: headline, risks or problems, and the timing of operations."""
+"""Render a plan or a run as an HTML page, with its risks or problems and the timing of operations."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -37,15 +37,15 @@ from kdeclare.report.run.run_text import format_done_counts
 from kdeclare.report.run.views import RunDetail, RunStep
 
 _OPEN_END_FACTOR = 1.1
-"""The factor by which the time axis is extended if an operation has no known end."""
+"""The factor by which the time axis is extended if the end of an operation is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar of the waterfall chart: operations with the same verb that started and ended together.
+    """A bar of a waterfall chart: operations with the same verb that started and ended together.
 
-    begun, ended: seconds since the start of the run; ended is None if unknown. steps: the indexes of the
-    operations in the plan.
+    begun, ended: seconds since the start of the run; ``ended`` is None if unknown.
+    steps: the indexes of the operations in the plan.
     """
 
     begun: float
@@ -59,9 +59,10 @@ class Bar:
 class Waterfall:
     """A waterfall chart that shows when the operations of a run were in progress.
 
-    bars: the bars in the order of their start. seconds: the number of seconds from the start of the run to
-    the last known event. span: the length of the time axis in seconds. It is greater than ``seconds`` if a
-    bar has no known end.
+    bars: the bars in the order of their start.
+    seconds: the number of seconds from the start of the run to the last known event.
+    span: the length of the time axis in seconds. It is greater than ``seconds`` if the end of a bar is
+        unknown.
     """
 
     bars: tuple[Bar, ...]
@@ -98,7 +99,7 @@ def build_waterfall(detail: RunDetail) -> Waterfall:
 
 
 def compute_operation_seconds(detail: RunDetail) -> Mapping[str, float]:
-    """Return the duration in seconds of each operation that has a known duration, by operation id."""
+    """Return the duration of each operation in seconds, by operation id. Unknown durations are omitted."""
     return {
         step.id: duration_s for step in detail.steps if (duration_s := _compute_duration(step)) is not None
     }
@@ -117,15 +118,16 @@ def _get_bar_order(bar: Bar) -> tuple[float, float, tuple[int, ...]]:
 
 
 MAX_NOTES = 200
-"""The maximum number of notes on a page. Further notes are counted."""
+"""The maximum number of notes on a page. All other notes are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageNote:
-    """A note in a list on the page.
+    """A note in a list on the page, such as a risk or a problem.
 
-    tag: a word for the severity of the note. more: additional tags. resource: the resource that the note is
-    about; None if the note is not about one resource.
+    tag: a word for the severity of the note.
+    more: additional tags.
+    resource: the resource that the note is about; None if it is not about one resource.
     """
 
     tag: str
@@ -140,21 +142,21 @@ def build_notes_data(
 ) -> dict[str, object]:
     """Build the data of a list of notes, with the number of omitted notes.
 
-    rest_reference: where users find the omitted notes. max_items: the maximum number of notes; None for no
-    limit.
+    rest_reference: where users can find the omitted notes.
+    max_items: the maximum number of notes; None for no limit.
     """
     shown_items = [asdict(item) for item in items[:max_items]]
     return {"items": shown_items, "left": len(items) - len(shown_items), "others": rest_reference}
 
 
 def list_plan_risks(plan: Plan) -> list[PageNote]:
-    """Return the risks of a plan, in the order of `list_risks`."""
+    """Return notes about the risks of a plan, in the order of `list_risks`."""
     reasons = find_irreversible_reasons(plan)
     return [_build_risk_note(found, reasons) for found in list_risks(plan)]
 
 
 def list_plan_notes(plan: Plan) -> list[PageNote]:
-    """Return the notes that do not prevent an apply: verdicts, diagnostics, orphans and unmanaged keys."""
+    """Return notes that do not prevent an apply: verdicts, diagnostics, orphans and unmanaged keys."""
     verdicts = [_build_verdict_note(v) for v in select_notable_verdicts(plan.verdicts) if not v.is_denial]
     orphans = {str(c.id) for c in plan.changes if c.action is Action.NO_OP}
     remaining_diagnostics = (
@@ -326,7 +328,7 @@ _JSON_REFERENCE = "--format json"
 def render_plan_page(plan: Plan, identity: str | None = None) -> str:
     """Render the page of a plan (about 0.3 kB per change).
 
-    identity: the id of a plan that was read from a file. Without it, the id of the plan is computed.
+    identity: the id of a plan that was read from a file. If it is None, the id is computed.
     """
     strings = StringTable()
     outcome = plan_outcome(plan)
@@ -347,7 +349,7 @@ def render_plan_page(plan: Plan, identity: str | None = None) -> str:
 
 
 def render_run_page(detail: RunDetail) -> str:
-    """Render the page of a run with its plan, its results and the timing of its operations."""
+    """Render the page of a run: its plan, its results, and the timing of its operations."""
     strings = StringTable()
     run = detail.run
     data = build_body_data(detail.plan, strings, compute_operation_seconds(detail)) | {
@@ -421,7 +423,7 @@ def _list_run_facts(detail: RunDetail) -> LabeledValues:
 
 
 def _build_run_data(detail: RunDetail, strings: StringTable) -> dict[str, Any]:
-    """Build the data about the results of operations, in the order of the plan, and the waterfall chart."""
+    """Build the data of the waterfall chart and of the results of operations, in the order of the plan."""
     step_indexes = {step.id: number for number, step in enumerate(detail.steps)}
     steps = detail.steps
     return {

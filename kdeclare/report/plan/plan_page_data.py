@@ -1,7 +1,8 @@
 """Build the data that is embedded in the HTML pages of plans and runs.
 
 The data consists of table columns, which contain indexes into one list of strings. Values are formatted as in
-the text output of a plan (`values.format_value`), so a page contains no secrets and no hashes of secrets.
+the text output of a plan (`values.format_value`), so that a page contains no secrets and no hashes of
+secrets.
 """
 
 from collections import Counter
@@ -46,7 +47,7 @@ ACTION_LABELS: Mapping[Action, tuple[str, str]] = {
     Action.FORGET: ("forget", "released, kept in the cluster"),
     Action.NO_OP: ("orphaned", "owned, no longer declared, left unchanged"),
 }
-"""The label of each action on the page, and the meaning of the action."""
+"""The label and the meaning of each action on the page."""
 
 RISKS_BY_SEVERITY = (*reversed(Risk),)
 
@@ -62,7 +63,7 @@ def build_body_data(
     - actions and risks are indexes into ``actions`` and ``risks``
     - ``first`` is the index of the first field of a change
     - ``after`` has a list for each operation: the index of a predecessor, the index of the reason for the
-      order, the index of the next predecessor, and so on
+        order, the index of the next predecessor, and so on
     """
     changes = order_changes(plan)
     change_indexes = {str(change.id): number for number, change in enumerate(changes)}
@@ -147,7 +148,8 @@ def _build_field_columns(plan: Plan, changes: Sequence[Change], strings: StringT
 def _format_sides(change: Change, field: FieldChange) -> tuple[str | None, str | None]:
     """Return the values of a field before and after the change.
 
-    The first value is None if the resource is created. The second is None if the resource is removed.
+    The first value is None if the change creates the resource. The second value is None if the change removes
+    the resource.
     """
     if change.action is Action.UPDATE:
         return format_value(field.before, field.path), format_value(field.after, field.path)
@@ -176,9 +178,9 @@ def _build_verdict_columns(plan: Plan, strings: StringTable) -> dict[str, list[i
 def _build_operation_columns(
     operations: Sequence[Operation], change_indexes: Mapping[str, int], strings: StringTable
 ) -> dict[str, list[int]]:
-    """Build the columns for operations. ``change`` is the index of the operation's change.
+    """Build the columns for operations. The column ``change`` contains the index of the operation's change.
 
-    It is -1 for operations that do not belong to a change, but were added by the engine.
+    The index is -1 for an operation that the engine added and that does not belong to a change.
     """
     return {
         "change": [change_indexes.get(str(op.resource), -1) for op in operations],
@@ -222,10 +224,10 @@ def _build_graph_data(layout: GraphLayout, strings: StringTable) -> dict[str, An
 
 
 def _build_move_data(plan: Plan, strings: StringTable) -> dict[str, Any] | None:
-    """Build the data of the replica map. Return None if the plan does not place replicas.
+    """Build the data of the map of replicas. Return None if the plan does not place replicas.
 
-    Each of the ``cells`` is a list: the index of the topic, the index of the broker, the number of replicas
-    before and after, and the number of preferred leaders before and after.
+    Each element of ``cells`` is a list: the index of the topic, the index of the broker, the number of
+        replicas before and after, and the number of preferred leaders before and after.
     """
     assignments = summarize_assignments(plan.operations, plan.racks)
     if assignments is None:
@@ -251,7 +253,7 @@ def _build_move_data(plan: Plan, strings: StringTable) -> dict[str, Any] | None:
 
 
 MAX_TOPIC_ROWS = 100
-"""The maximum number of topics that have one row each. All further topics share one row."""
+"""The maximum number of topics with their own row. All other topics share one row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,13 +270,13 @@ class BrokerReplicas:
 class ReplicaAssignments:
     """A summary of the replicas that a plan places on brokers.
 
-    brokers: broker ids, sorted by rack and id.
+    brokers: the broker ids, sorted by rack and id.
     racks: the known racks by broker id.
-    topics: the topics, sorted by the number of replicas to copy, highest first. None stands for the row that
-        all further topics share.
+    topics: the topics, sorted by the number of replicas to copy, highest first. None is the row that all
+        other topics share.
     held: the counts of replicas by the index of the topic and the index of the broker.
     partitions: the number of partitions whose replicas are placed.
-    copied: the number of replicas that are copied to a broker that did not hold the partition before.
+    copied: the number of replicas that are copied to a broker that did not have the partition before.
     narrowed_count: the number of partitions that will be on fewer racks than before.
     others: the number of topics that share one row.
     unplaced_count: the number of new topics for which the brokers choose the placement.
@@ -308,7 +310,7 @@ class _ReplicaTally:
         self.copied += len(set(after) - set(before))
 
     def join(self, other: "_ReplicaTally") -> None:
-        """Add the counts of ``other``, the tally of a different topic."""
+        """Add the counts of another topic."""
         self.before += other.before
         self.after += other.after
         self.leads_before += other.leads_before
@@ -368,7 +370,7 @@ _PlacementsByPartition = dict[tuple[str, int], tuple[Sequence[int], Sequence[int
 
 
 def _collect_placements(operations: Iterable[Operation]) -> tuple[_PlacementsByPartition, int]:
-    """Return the replicas before and after by topic and partition.
+    """Return the replicas before and after the plan, by topic and partition.
 
     The second value is the number of new topics for which the brokers choose the placement.
     """

@@ -1,4 +1,4 @@
-"""Render a plan as text: the headline, the changes, policies, warnings and a summary."""
+"""Render a plan as text: headline, changes, policies, warnings and summary."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ from kdeclare.report.plan.plan_graph import render_graph_text
 from kdeclare.report.plan.risks import SEVERE_RISKS, list_risk_causes, list_risk_names, sort_deletions_first
 
 ORPHANED_CODE = "orphaned"
-"""The code of diagnostics about orphans. A separate paragraph is shown in place of these diagnostics."""
+"""The code of diagnostics about orphans. Reports of a plan show one paragraph for all orphans instead."""
 
 _MAX_UNMANAGED = 20
 _ICONS = {
@@ -60,7 +60,10 @@ _HIGHLIGHTED_REASONS = (Reason.DRIFTED, Reason.ADOPT, Reason.RECREATED)
 
 
 def plan_text(plan: Plan, style: Style = PLAIN, graph: bool = False) -> str:
-    """Render a plan, ending in a newline. graph: whether to show the order in which operations run."""
+    """Render a plan as text that ends in a newline.
+
+    graph: whether to show the order in which operations run.
+    """
     blocks = [_render_headline(plan, style), render_changes(plan, style)]
     if graph:
         blocks.append(render_graph_text(plan.operations, style))
@@ -98,7 +101,7 @@ def _render_headline(plan: Plan, style: Style) -> str:
 
 
 def render_changes(plan: Plan, style: Style = PLAIN) -> str:
-    """Render a paragraph for each change with its fields. The result is empty if there are no changes."""
+    """Render one paragraph per change, with the changed fields; empty if there are no changes."""
     verdicts_by_resource = defaultdict(list)
     for verdict in select_notable_verdicts(plan.verdicts):
         verdicts_by_resource[verdict.resource].append(verdict)
@@ -136,9 +139,9 @@ def _render_title(change: Change, plan: Plan, style: Style) -> str:
 
 
 def find_targets(plan: Plan) -> Mapping[str, Sequence[tuple[str, str]]]:
-    """Return the targets of operations as (label, target) pairs by resource.
+    """Return the targets of operations by resource, as pairs of a label and a target.
 
-    A target is returned only if the name and the fields of the resource do not show it.
+    A target is omitted if the name or the fields of the resource already show it.
     """
     targets_by_resource: dict[str, dict[tuple[str, str], None]] = defaultdict(dict)
     for op in plan.operations:
@@ -151,7 +154,7 @@ def find_targets(plan: Plan) -> Mapping[str, Sequence[tuple[str, str]]]:
 
 
 def _render_causes(change: Change, style: Style) -> list[str]:
-    """Explain the severe risks of a change: why it can lose records or cannot be undone, with the fields."""
+    """Explain why a change can lose records or cannot be undone, and list the affected fields."""
     if change.blocked:
         return []
     severe_causes = (c for c in list_risk_causes(change) if c.risk in SEVERE_RISKS and c.text)
@@ -159,7 +162,10 @@ def _render_causes(change: Change, style: Style) -> list[str]:
 
 
 def _render_fields(change: Change, style: Style, denied_paths: Collection[str]) -> list[str]:
-    """Render one line per field. denied_paths: the paths of fields whose changes are denied."""
+    """Render one line per field.
+
+    denied_paths: the paths of fields whose changes are denied.
+    """
     if change.action in (Action.CREATE, Action.DELETE, Action.FORGET):
         rows = [(_format_name(f), format_value(get_only_value(change, f), f.path)) for f in change.fields]
         width = max((len(name) for name, _ in rows), default=0)
@@ -187,7 +193,7 @@ def _render_fields(change: Change, style: Style, denied_paths: Collection[str]) 
 
 
 def find_adopted_fields(change: Change) -> frozenset[str]:
-    """Return the paths of the adopted fields of a change. The result is empty if all fields are adopted."""
+    """Return the paths of the adopted fields of a change. If all fields are adopted, the result is empty."""
     if change.reason is not Reason.ADOPT or all(field.reason is None for field in change.fields):
         return frozenset()
     return frozenset(field.path for field in change.fields if field.reason is None)
@@ -202,9 +208,9 @@ def _format_after(field: FieldChange, style: Style) -> str:
 
 
 def format_list_edits(field: FieldChange) -> str:
-    """Format the elements that APPEND adds to a list (``+compact``) or SUBTRACT removes (``-delete``).
+    """Format the elements that a change adds to a list (``+compact``) or removes from a list (``-delete``).
 
-    The result is empty for changes of other types.
+    Return an empty string for other changes.
     """
     if field.value is None or field.op not in (FieldOp.APPEND, FieldOp.SUBTRACT):
         return ""
@@ -214,7 +220,7 @@ def format_list_edits(field: FieldChange) -> str:
 
 
 def get_only_value(change: Change, field: FieldChange) -> JsonValue:
-    """Return the value of a field if the change creates, deletes or forgets the resource."""
+    """Return the only value of a field: the new value on creation, the old value on deletion or release."""
     return field.after if change.action is Action.CREATE else field.before
 
 
@@ -258,9 +264,9 @@ def _render_irreversible(plan: Plan, style: Style) -> str:
 
 
 def format_adoption(plan: Plan) -> str:
-    """Describe the ownership changes of resources that are otherwise unchanged.
+    """Describe the ownership changes of resources whose live state does not change.
 
-    The result is empty if no ownership changes.
+    Return an empty string if ownership does not change.
     """
     count = count_adopted(plan)
     if count:
@@ -275,7 +281,7 @@ def format_adoption(plan: Plan) -> str:
 def _render_released(plan: Plan) -> str:
     """List the resources that will no longer be owned, or no longer be protected from deletion.
 
-    Resources that are deleted or forgotten are left out.
+    Resources that are deleted or forgotten are omitted.
     """
     changed_ids = {c.id for c in plan.changes if c.action in (Action.DELETE, Action.FORGET)}
     lines = []
@@ -302,7 +308,10 @@ def _render_orphans(plan: Plan, style: Style) -> str:
 
 
 def format_orphan_hint(names: Sequence[str]) -> str:
-    """Return the hint for orphans. names: the names of the orphans, safe to print."""
+    """Return the hint for orphans.
+
+    names: the names of the orphans, safe to print.
+    """
     if len(names) == 1:
         name, pronoun, released = names[0], "it", "it"
     else:

@@ -1,4 +1,4 @@
-"""Find the risks of a plan that reviewers must see. All reports show the risks in the same order."""
+"""Find the risks of a plan that reviewers must see. All reports show them in the same order."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +23,8 @@ _MAX_NAMED_FIELDS = 4
 class RiskCause:
     """One risk of a change.
 
-    cause: a sentence that explains the risk; may be empty. paths: the paths of the affected fields.
+    cause: a sentence that explains the risk; may be empty.
+    paths: the paths of the affected fields.
     """
 
     risk: Risk
@@ -32,7 +33,7 @@ class RiskCause:
 
     @property
     def text(self) -> str:
-        """The cause followed by the affected fields, in one line."""
+        """The cause and the affected fields, in one line."""
         names = [sanitize_for_terminal(strip_configs_prefix(path)) for path in self.paths[:_MAX_NAMED_FIELDS]]
         omitted_count = len(self.paths) - _MAX_NAMED_FIELDS
         field_names = join_nonempty([*names, f"{omitted_count:,} more" if omitted_count > 0 else ""])
@@ -44,11 +45,11 @@ class RiskCause:
 
 
 def list_risks(plan: Plan) -> list[Diagnostic | Verdict | Change]:
-    """Return the risks of a plan in this order.
+    """Return the risks of a plan in this order:
 
     1. changes that delete a resource
     2. errors, then denials, which block changes
-    3. blocked changes for which no diagnostic or verdict explains the reason
+    3. blocked changes for which no diagnostic or verdict contains the reason
     4. changes that cannot be undone or can lose records
     """
     blocking = [d for d in sort_diagnostics(plan.diagnostics) if d.is_blocking]
@@ -66,19 +67,19 @@ def list_risks(plan: Plan) -> list[Diagnostic | Verdict | Change]:
 
 
 def is_deletion(change: Change) -> bool:
-    """Whether applying the plan deletes the resource of this change. A blocked change deletes nothing."""
+    """Whether applying the plan deletes the resource. A blocked change deletes nothing."""
     return change.action is Action.DELETE and not change.blocked
 
 
 def sort_deletions_first(changes: Iterable[Change]) -> list[Change]:
-    """Return the changes with deletions first. Otherwise, keep the given order."""
+    """Return the deletions, then all other changes, each in the given order."""
     return sorted(changes, key=lambda c: not is_deletion(c))
 
 
 def sort_by_risk(changes: Iterable[Change]) -> list[Change]:
-    """Sort changes: deletions first, then blocked changes, then all others by risk, the highest risk first.
+    """Sort changes: deletions, then blocked changes, then all other changes, the highest risk first.
 
-    Changes with the same risk keep the given order.
+    Changes with the same risk keep their order.
     """
     return sorted(
         changes, key=lambda c: (not is_deletion(c), not c.blocked, _RISKS_BY_SEVERITY.index(c.risk))
@@ -119,7 +120,7 @@ def _get_resource_cause(change: Change) -> str:
 
 
 def find_irreversible_reasons(plan: Plan) -> Mapping[str, Sequence[str]]:
-    """Return, by resource, up to three reasons why operations cannot be undone.
+    """Return up to three reasons for each resource why its operations cannot be undone.
 
     Reasons that are already shown as the cause of a field's risk are omitted.
     """

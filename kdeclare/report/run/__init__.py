@@ -1,1 +1,1 @@
-"""Reports on runs: the result of a run, the history, and the current status."""
+"""Reports on runs: the result of a run, the history of runs, and the current status."""

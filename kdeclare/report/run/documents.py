@@ -1,4 +1,4 @@
-"""The JSON documents of a run and of the current status, and the JSON Schemas of all documents about runs."""
+"""The JSON documents and the JSON Schemas of runs and of the current status."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ from kdeclare.report.run.views import (
 
 @dataclass(frozen=True, slots=True)
 class OperationResultDocument:
-    """The result of one operation. If the operation was skipped, ``cause`` is the operation that failed."""
+    """The result of one operation. For a skipped operation, ``cause`` is the operation that failed."""
 
     schema_name = "OperationResultDocument"
 
@@ -56,7 +56,7 @@ class OperationResultDocument:
 
 @dataclass(frozen=True, slots=True)
 class RunDocument:
-    """The result of apply or rollback."""
+    """The result of an apply or a rollback."""
 
     format_version: Literal["1.0"]
     run_id: Annotated[str | None, Field(description="null if there was nothing to run.")]
@@ -84,9 +84,10 @@ class RunDocument:
 def build_run_document(
     run: ApplyResult, known_plan_id: str | None = None, seconds: float | None = None
 ) -> RunDocument:
-    """Build the JSON document of apply or rollback (docs/schemas/run.schema.json).
+    """Build the JSON document of an apply or a rollback (docs/schemas/run.schema.json).
 
-    known_plan_id: the id of a plan that was read from a file. Without it, the id of the run's plan is used.
+    known_plan_id: the id of a plan that was read from a file. If it is None, the id of the run's plan is
+        used.
     seconds: the duration of the run; None if unknown.
     """
     outcome, plan = run_outcome(run), run.plan
@@ -167,7 +168,7 @@ class StatusDocument:
 
 
 def dump_status(view: StatusView) -> dict[str, JsonValue]:
-    """Return the JSON document of the current status. Systems can add more fields to the document."""
+    """Build the JSON document of the current status. Providers can add more fields."""
     progress = next((activity.progress for activity in view.activities if activity.progress), None)
     moves = tuple(work.document for work in view.ongoing if work.document)
     other_work = tuple(
@@ -183,7 +184,7 @@ def dump_status(view: StatusView) -> dict[str, JsonValue]:
 
 @dataclass(frozen=True, slots=True)
 class LockStatusDocument:
-    """The process that holds the lock of a state."""
+    """The lock of a state: the process that holds the lock, if any."""
 
     lock: Annotated[LockInfo | None, Field(description="null if the state is not locked.")]
 

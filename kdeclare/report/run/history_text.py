@@ -1,4 +1,4 @@
-"""The history as text: the list of runs, one run in full, and the differences between two plans."""
+"""The history of runs as text: a list of runs, the details of one run, and differences between plans."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -41,18 +41,18 @@ _COLUMNS = (
     *map(Column, ("BY", "WHAT")),
 )
 _NARROW_COLUMNS = (0, 2, 3, 4, 5)
-"""The indexes of the columns to show if the terminal is too narrow for all columns."""
+"""The indexes of the columns that are shown on a narrow terminal."""
 _DETAIL_INDENT = "    "
 
 
 def render_history_text(
     runs: Sequence[RunSummary], style: Style = PLAIN, width: int | None = None, *, older_count: int = 0
 ) -> str:
-    """Render a table of runs in the given order, with one line per run.
+    """Render a table of runs with one line per run.
 
     width: the width of the terminal; None for no limit. If the lines do not fit, the user and the command are
-    on a second line, and the start time is omitted, because the id of the run contains it. older_count: the
-    number of older runs that are not shown.
+        on a second line. The start time is then omitted, because the run id contains it.
+    older_count: the number of older runs that are not shown.
     """
     if not runs:
         return "No runs yet.\n"
@@ -157,7 +157,7 @@ def render_history_diff_text(diff: "HistoryDiff", style: Style = PLAIN) -> str:
 
 
 def _format_plan_value(value: JsonValue, path: str) -> str:
-    """Format the value that a plan contains for a field, for a change, or for a property of the plan."""
+    """Format a value in the difference between two plans: of a field, a change, or the plan itself."""
     if value is None:
         return "-" if path else "(no change)"
     if not path:
@@ -198,7 +198,7 @@ def _build_history_row(run: RunSummary, style: Style) -> tuple[Cell, ...]:
 
 
 def _list_remarks(run: RunSummary) -> list[str]:
-    """Return remarks about a run, such as "undoes RUN_ID" or "2 denials overridden"."""
+    """Return remarks about a run, such as ``undoes RUN_ID`` or ``2 denials overridden``."""
     remarks = (
         (run.undoes, f"undoes {sanitize_for_terminal(run.undoes or '')}"),
         (run.undone_by, f"undone by {sanitize_for_terminal(run.undone_by or '')}"),
@@ -209,7 +209,7 @@ def _list_remarks(run: RunSummary) -> list[str]:
 
 
 def _format_change_counts(run: RunSummary) -> str:
-    """Count the changes of a run in short form, such as ``+5 ~2 -1``.
+    """Format the number of changes of a run, such as ``+5 ~2 -1``.
 
     Resources that are only adopted or released are counted in words.
     """
@@ -371,7 +371,7 @@ def _summarize_change(body: JsonObject | None) -> JsonObject | None:
 def _build_comparison_subject(document: JsonObject) -> dict[str, JsonObject]:
     """Return the parts of a plan document that are compared.
 
-    The result contains the properties of the plan, and by resource the properties and fields of each change.
+    The result contains the properties of the plan and, by resource, the properties and fields of each change.
     """
     plan_fields = {key: document[key] for key in ("project", "env", "undoes")}
     subject: dict[str, JsonObject] = {

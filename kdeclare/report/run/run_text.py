@@ -1,7 +1,7 @@
 """Render the result of a run as text.
 
-Successful operations are counted in one line. All other operations are listed by name. Hints for the user
-follow.
+Successful operations are counted in one line. All other operations are listed, followed by next steps for the
+user.
 """
 
 from collections import Counter
@@ -31,9 +31,9 @@ _FOLD_LIMIT = 20
 
 @dataclass(frozen=True, slots=True)
 class OperationOutcome:
-    """An operation and its result as text that is safe to print.
+    """An operation and its result, as text that is safe to print.
 
-    cause: the operation whose failure caused this operation to be skipped; otherwise empty.
+    cause: for a skipped operation, the operation whose failure is the reason; otherwise empty.
     """
 
     name: str
@@ -44,7 +44,10 @@ class OperationOutcome:
 
 
 def render_run_text(run: ApplyResult, style: Style = PLAIN, seconds: float | None = None) -> str:
-    """Render the result of a run, ending in a newline. seconds: the duration of the run; None if unknown."""
+    """Render the result of a run as text that ends in a newline.
+
+    seconds: the duration of the run; None if unknown.
+    """
     outcome = run_outcome(run)
     outcomes = _list_outcomes(run)
     blocks = [
@@ -58,7 +61,7 @@ def render_run_text(run: ApplyResult, style: Style = PLAIN, seconds: float | Non
 
 
 def format_done_counts(verbs: Iterable[str]) -> str:
-    """Count successful operations by their verbs, such as ``2 topics created, 5 resources configured``."""
+    """Format the number of operations by verb, such as ``2 topics created, 5 resources configured``."""
     counts = Counter(verbs)
     parts = []
     for verb, operation_type in OPERATION_TYPES.items():
@@ -73,7 +76,7 @@ def format_done_counts(verbs: Iterable[str]) -> str:
 
 
 def render_outcomes(outcomes: Sequence[OperationOutcome], style: Style = PLAIN) -> str:
-    """Render unsuccessful operations, and operations still in progress, with one paragraph per status."""
+    """Render unsuccessful operations and operations in progress, with one paragraph per status."""
     sections: tuple[tuple[Status, str, str], ...] = (
         (Status.FAILED, style.red("Failed:"), style.red("✗")),
         (Status.DENIED, style.red("Denied by a broker policy:"), style.red("✗")),
@@ -132,7 +135,7 @@ def _render_headline(run: ApplyResult, outcome: Outcome, style: Style, seconds: 
 
 
 def _render_verdicts(run: ApplyResult, style: Style) -> str:
-    """Render the verdicts on the plan. Refusals by broker policies are shown with the operations."""
+    """Render the verdicts on the plan. Denials by broker policies are shown with the operations."""
     notable_verdicts = select_notable_verdicts(run.plan.verdicts)
     return render_policies(run.plan.verdicts, notable_verdicts, style) if notable_verdicts else ""
 
@@ -214,5 +217,5 @@ def _list_outcomes(run: ApplyResult) -> list[OperationOutcome]:
 
 
 def format_operation_names(plan: Plan) -> dict[str, str]:
-    """Return ``verb resource`` for each operation, by operation id. The names are safe to print."""
+    """Return the verb and the resource of each operation as printable text, by operation id."""
     return {o.id: sanitize_for_terminal(f"{o.verb} {o.resource}") for o in plan.operations}

@@ -1,4 +1,4 @@
-"""Render the current status as text: unfinished runs, work in progress in systems, and the lock's holder."""
+"""Render the current status as text: unfinished runs, work in progress, and the holder of the lock."""
 
 from kdeclare.core.plans.run import MoveProgress, PendingPart
 from kdeclare.core.provider.provider import Activity
@@ -18,7 +18,7 @@ _MAX_LINES = 50
 
 
 def render_status_text(view: StatusView, style: Style = PLAIN) -> str:
-    """Render the status, ending in a newline. The first line says whether anything is in progress."""
+    """Render the status as text. The first line says whether anything is in progress."""
     blocks = [
         _render_headline(view, style),
         "\n".join(_render_unfinished_run(run, style) for run in view.unfinished),
@@ -117,7 +117,7 @@ _MAX_NAMED = 3
 def format_progress(progress: MoveProgress) -> str:
     """Format progress, such as ``12 of 40 partitions, 1.2 GiB of 4.0 GiB, 48.0 MiB/s, about 58.2 s left``.
 
-    Partitions that are waiting for brokers are added at the end.
+    If partitions are waiting for brokers, a list of these partitions follows.
     """
     parts = [
         f"{progress.partitions:,} of {format_count(progress.partitions_total, progress.noun)}",
@@ -133,7 +133,7 @@ def format_progress(progress: MoveProgress) -> str:
 
 
 def format_waiting_parts(progress: MoveProgress) -> list[str]:
-    """Describe the partitions that are waiting for brokers. Name up to three, and count the rest."""
+    """Describe the partitions that are waiting for brokers. Name up to three, and count all others."""
     waiting_texts = [_format_waiting_part(item, progress.member) for item in progress.waiting[:_MAX_NAMED]]
     omitted_count = len(progress.waiting) - _MAX_NAMED
     return (

@@ -1,6 +1,6 @@
-"""The data that commands about runs show. Use cases build the data, and renderers format it.
+"""The data that commands about runs show.
 
-Classes whose fields have descriptions are also JSON documents: ``--format json`` prints all of their fields.
+Classes whose fields have descriptions are also JSON documents: ``--format json`` prints all their fields.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from kdeclare.core.plans.state import LockInfo
 from kdeclare.core.provider.provider import Activity, OngoingWork
 
 UNREADABLE = "unreadable"
-"""The outcome of a run whose plan or journal is damaged, or has an unsupported format version."""
+"""The outcome of a run whose plan or journal is damaged or has an unsupported format version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +47,12 @@ class RunSummary:
     """A summary of one run, as shown in a list of runs.
 
     outcome: done, denied, partial, error, interrupted, unfinished (the run was killed or is still running),
-    or unreadable (``problem`` explains why).
-    gist: the outcome in words. If some changes were denied, it contains the number of applied changes (see
-    `report.outcome.Outcome`).
-    counts: the number of operations by status. Operations that were not started count only in ``operations``.
-    undoes: the run that this run rolls back. undone_by: the latest run that rolled back this run, completely
-    or partially.
+        or unreadable (``problem`` contains the reason).
+    gist: the outcome in words. If some changes were denied, it contains the number of applied changes.
+    counts: the number of operations by status. Operations that were not started are included only in
+        ``operations``.
+    undoes: the run that this run rolls back.
+    undone_by: the latest run that rolled back this run, completely or partially.
     """
 
     run_id: str
@@ -76,16 +76,16 @@ class RunSummary:
 
     @property
     def done(self) -> int:
-        """The number of successful operations, including reassignments still in progress."""
+        """The number of successful operations, including reassignments that are still in progress."""
         return self.counts.get(Status.DONE, 0) + self.counts.get(Status.STARTED, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class RunStep:
-    """One operation of a run. ``status`` is null if the operation was not started or has no known outcome.
+    """One operation of a run. ``status`` is null if the operation was not started or has an unknown outcome.
 
     begun, ended: the times of the start and the end; None if the journal does not contain the event. If only
-    ``ended`` is None, the outcome is unknown.
+        ``ended`` is None, the outcome is unknown.
     """
 
     schema_name = "StepDocument"
@@ -104,7 +104,8 @@ class RunStep:
     def known_status(self) -> Status:
         """The status of the operation.
 
-        If ``status`` is not set: UNKNOWN if the operation was started; otherwise INTERRUPTED.
+        If ``status`` is None, the result is UNKNOWN for a started operation, and INTERRUPTED for any other
+        operation.
         """
         return self.status or (Status.UNKNOWN if self.begun else Status.INTERRUPTED)
 
@@ -129,7 +130,7 @@ class RunOverride:
 class RunDetail(RunSummary):
     """A run with all details.
 
-    steps: the operations of the run in the order of its plan.
+    steps: the operations of the run in the order of the plan.
     """
 
     plan: Hidden[Plan] = field(kw_only=True)
@@ -147,8 +148,8 @@ class RunDetail(RunSummary):
 class UnfinishedRun(RunSummary):
     """A run that has not ended.
 
-    unknown: the started operations whose outcome is unknown. not_begun: the number of operations that were
-    not started.
+    unknown: the operations that were started and whose outcome is unknown.
+    not_begun: the number of operations that were not started.
     """
 
     schema_name = "UnfinishedDocument"
@@ -169,7 +170,8 @@ class History:
 class StatusView:
     """The current status of one environment.
 
-    activities: work in progress in the systems of the environment. last: the latest run that ended.
+    activities: work in progress in the systems of the environment.
+    last: the latest run that ended.
     """
 
     project: str
