@@ -9,6 +9,7 @@ from kdeclare.core.diagnostics import KdeclareError, Severity
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.operations.argument_binding import get_arguments
+from kdeclare.core.parts import PlanOptions
 from kdeclare.core.plans.plan import Plan
 from kdeclare.core.resources.changes import Action, Change, FieldOp, Reason, Risk
 from kdeclare.core.resources.ids import ResourceId
@@ -18,6 +19,7 @@ from kdeclare.policy.plain_requests import PlainSubjects
 from kdeclare.providers.kafka.acl.binding import parse_binding
 from kdeclare.providers.kafka.acl.kind import AclKind
 from kdeclare.providers.kafka.acl.operations import AclArgs
+from kdeclare.providers.kafka.plan_options import KafkaPlanOptions
 from kdeclare.report.outcome import plan_outcome
 from tests.engine.world import World, desired, topic
 
@@ -44,7 +46,10 @@ def revoke(world: World, *texts: str) -> None:
 
 
 def read(world: World) -> set[str]:
-    return set(map(str, world.cluster.elsewhere().acls()))
+    """Read all bindings as another client, who is a super user."""
+    other = world.cluster.elsewhere()
+    other.is_super_user = True
+    return set(map(str, other.acls()))
 
 
 def list_codes(plan: Plan) -> list[str]:
@@ -145,6 +150,7 @@ def test_many_unmanaged_bindings_are_counted_for_each_principal() -> None:
 def test_unmanaged_bindings_remove_deletes_those_of_its_principals() -> None:
     """P-ACL-05."""
     world = World(adopts=False)
+    world.cluster.principal = "User:admin"
     other = "ALLOW User:z READ topic:x from *"
     grant(world, READ_ORDERS, "ALLOW User:a ALTER cluster:kafka-cluster from *", other)
     declared = acl("a", unmanagedBindings="remove", **READ_ONLY)
@@ -281,6 +287,68 @@ def test_contradicting_manifests_are_an_error() -> None:
     )
     assert list_codes(plan) == ["contradiction"]
     assert plan_outcome(plan).exit_code is ExitCode.ERROR
+
+
+# The lock-out guard.
+
+OPS = {
+    "ALLOW User:ops ALTER cluster:kafka-cluster from *",
+    "ALLOW User:ops DESCRIBE cluster:kafka-cluster from *",
+}
+
+
+def start_as_ops() -> World:
+    """A project that owns the rights with which it connects."""
+    world = World()
+    world.apply(acl("ops", bindings=[{"cluster": True, "allow": ["ALTER", "DESCRIBE"]}]))
+    world.cluster.principal, world.cluster.is_super_user = "User:ops", False
+    world.cluster.calls.clear()
+    return world
+
+
+def describe_only() -> DesiredResource:
+    return acl("ops", bindings=[{"cluster": True, "allow": ["DESCRIBE"]}])
+
+
+def test_plan_that_takes_own_rights_is_denied() -> None:
+    """P-ACL-11."""
+    world = start_as_ops()
+    plan = world.plan(describe_only(), acl("a", **READ_ONLY))
+    (problem,) = (d for d in plan.diagnostics if d.code == "acl-lockout")
+    assert (problem.severity, problem.resource) == (Severity.DENIED, "Acl/ops")
+    assert "takes ALTER on the cluster away from User:ops" in problem.detail
+    assert {str(op.resource) for op in plan.operations} == {"Acl/a"}
+    assert plan_outcome(plan).exit_code is ExitCode.DENIED
+    assert world.run(plan).complete
+    assert [call.items for call in world.cluster.requests()] == [(READ_ORDERS,)]
+    assert read(world) == OPS | {READ_ORDERS}
+
+
+def test_flag_permits_lockout_and_the_plan_records_it() -> None:
+    world = start_as_ops()
+    scope = PlanScope(options=PlanOptions(KafkaPlanOptions(allow_acl_lockout=True)))
+    plan = world.plan(describe_only(), scope=scope)
+    assert [(d.code, d.severity) for d in plan.diagnostics] == [("acl-lockout", Severity.WARNING)]
+    assert world.run(plan).complete
+    assert read(world) == {"ALLOW User:ops DESCRIBE cluster:kafka-cluster from *"}
+
+
+def test_orphaned_own_rights_are_not_deleted() -> None:
+    world = start_as_ops()
+    plan = world.plan(scope=ALLOW_DELETES)
+    assert (plan.operations, list_codes(plan)) == ((), ["acl-lockout"])
+
+
+def test_rollback_warns_about_lockout() -> None:
+    world = start_as_ops()
+    plan = world.plan_rollback()
+    assert [d.code for d in plan.diagnostics] == ["acl-lockout"]
+
+
+def test_own_rights_may_be_replaced() -> None:
+    world = start_as_ops()
+    assert world.apply(acl("ops", bindings=[{"cluster": True, "allow": ["ALL"]}])).complete
+    assert read(world) == {"ALLOW User:ops ALL cluster:kafka-cluster from *"}
 
 
 # Shared bindings.

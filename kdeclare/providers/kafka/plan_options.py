@@ -18,6 +18,7 @@ class KafkaPlanOptions:
     override_reassignments: whether to redirect partitions that another client is reassigning.
     delete_by_name: whether to delete topics by name if the cluster has no topic ids. If a topic was
         re-created under the same name in the meantime, the new topic is deleted.
+    allow_acl_lockout: whether ACLs may change so that kdeclare loses its own rights to change or read ACLs.
     """
 
     rf_guard: Annotated[
@@ -42,6 +43,12 @@ class KafkaPlanOptions:
             "Delete topics by name if the cluster has no topic ids. This also deletes a topic that was "
             "re-created under the same name in the meantime.",
             is_about_deletions=True,
+        ),
+    ] = False
+    allow_acl_lockout: Annotated[
+        bool,
+        PlanOption(
+            "Change ACLs even if kdeclare loses, or may lose, its own rights to change or read ACLs.",
         ),
     ] = False
 

@@ -148,7 +148,8 @@ class KafkaPlanning(PlanHooks):
     def preflight(self, operations: tuple[Operation, ...]) -> tuple[Diagnostic, ...]:
         """Check that the disks of brokers have enough space for the replicas that reassignments copy."""
         cluster = self._inputs.connections.get(KafkaConnection).cluster
-        return tuple(check_disk_capacity(operations, cluster, self._pace))
+        problems = check_disk_capacity(operations, cluster, self._pace)
+        return (*problems, *(d for hooks in self._hooks_of_kinds for d in hooks.preflight(operations)))
 
     def finalize(self, operations: tuple[Operation, ...]) -> PlanStep:
         """Split reassignments into batches, with a temporary throttle and a final leader election."""

@@ -1,5 +1,7 @@
 """Hypothesis strategies for ACL bindings and requests that often match each other."""
 
+from collections.abc import Sequence
+
 from hypothesis import strategies as st
 
 from kdeclare.providers.kafka.acl.authorization import AccessRequest
@@ -21,9 +23,9 @@ HOSTS = ("*", "10.0.0.1", "10.0.0.2")
 
 
 @st.composite
-def bindings(draw: st.DrawFn) -> Binding:
+def bindings(draw: st.DrawFn, types: Sequence[str] = TYPES) -> Binding:
     """Bindings that brokers accept, from few names."""
-    resource_type = draw(st.sampled_from(TYPES))
+    resource_type = draw(st.sampled_from(types))
     if resource_type == CLUSTER:
         name, pattern = CLUSTER_NAME, LITERAL
     else:

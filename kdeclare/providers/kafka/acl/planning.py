@@ -14,13 +14,16 @@ from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource, Difference, ResourceComparison
 from kdeclare.core.resources.owned_record import OwnedRecord, narrow_record
 from kdeclare.providers.kafka.acl.binding import ANY_NAME, ANY_PRINCIPAL, LITERAL, TOPIC, Binding
-from kdeclare.providers.kafka.acl.collector import AclState, Visibility
+from kdeclare.providers.kafka.acl.collector import AclState, Visibility, read_acls
 from kdeclare.providers.kafka.acl.diff import Claims, Phase, diff_acl, parse_field
+from kdeclare.providers.kafka.acl.lockout import check_lockout, read_own_access, select_relevant
 from kdeclare.providers.kafka.acl.operations import KIND, CreateAcls, DeleteAcls, list_bindings
 from kdeclare.providers.kafka.acl.record import AclRecord
 from kdeclare.providers.kafka.acl.spec import AclBody
+from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.operations.arguments import DeleteTopicArgs
+from kdeclare.providers.kafka.plan_options import get_kafka_options
 
 _MAX_NAMED = 5
 _ORDER_REASON = "no right of the same principal is missing or too many meanwhile"
@@ -94,8 +97,13 @@ class AclPlanning(PlanHooks):
         return reviewed
 
     def refine(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
-        """Order the operations of each principal, and warn about rights on topics that do not exist."""
-        return PlanStep(self._order_operations(operations), tuple(self._check_dangling(operations, compared)))
+        """Order the operations of each principal. Check kdeclare's own rights, and rights on missing topics."""
+        problems = (*self._check_dangling(operations, compared), *self._check_lockout(operations))
+        return PlanStep(self._order_operations(operations), problems)
+
+    def preflight(self, operations: tuple[Operation, ...]) -> tuple[Diagnostic, ...]:
+        """Check kdeclare's own rights after a rollback. All other plans are checked by `refine`."""
+        return tuple(self._check_lockout(operations)) if any(map(_is_undo, operations)) else ()
 
     def _order_operations(self, operations: Sequence[Operation]) -> tuple[Operation, ...]:
         """Order the operations of different resources that concern the same principal.
@@ -151,6 +159,17 @@ class AclPlanning(PlanHooks):
             if missing:
                 yield _warn_dangling(item.desired, sorted(missing), is_deleted=missing <= deleted)
 
+    def _check_lockout(self, operations: Sequence[Operation]) -> Sequence[Diagnostic]:
+        """Deny changes that take kdeclare's own rights on ACLs away. Raises Fault."""
+        relevant = select_relevant(operations)
+        if not relevant:
+            return ()
+        connections = self._inputs.connections
+        live = read_acls(connections)
+        access = read_own_access(connections.get(KafkaConnection).cluster)
+        is_permitted = get_kafka_options(self._inputs.options).allow_acl_lockout
+        return tuple(check_lockout(relevant, live.bindings, access, is_permitted=is_permitted))
+
     def count_unmanaged(self, known: Set[str]) -> int:
         """Count the live bindings that are neither declared nor owned."""
         if self._live is None:
@@ -185,6 +204,11 @@ class AclPlanning(PlanHooks):
             changed = self._created if field.op is FieldOp.APPEND else self._deleted
             for binding in parse_field(field):
                 changed.setdefault(binding, resource)
+
+
+def _is_undo(op: Operation) -> bool:
+    """Return whether the operation belongs to a rollback."""
+    return op.id.startswith("undo:")
 
 
 def _is_acl_operation(op: Operation) -> bool:
