@@ -12,7 +12,9 @@ SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
 _ENDING = ".schema.json"
 
 PRINTED_BY = {
-    "by-hand": "`kdeclare topic create|alter|delete` and `config alter`",
+    "acl-explain": "`kdeclare acl explain`",
+    "acl-list": "`kdeclare acl list`",
+    "by-hand": "`kdeclare topic create|alter|delete`, `config alter` and `acl add|remove`",
     "config-describe": "`kdeclare config describe`",
     "connect-change": "`kdeclare connect worker-config patch|delete`",
     "connect-overrides": "`kdeclare connect worker-config get`",

@@ -52,7 +52,7 @@ def export_acls(live: AclState, request: ExportRequest) -> Export:
         or request.matches(principal)
         or request.matches(principal.partition(":")[2])
     }
-    names = {principal: _make_name(principal) for principal in sorted(requested)}
+    names = {principal: make_manifest_name(principal) for principal in sorted(requested)}
     permitted = {p: name for p, name in names.items() if request.permits(ResourceId("Acl", name))}
     manifests = {name: _render(name, p, requested[p]) for p, name in permitted.items()}
     useless = sum(not is_declarable(b) for p in permitted for b in requested[p])
@@ -203,7 +203,7 @@ def locate_binding(path: str) -> Sequence[SpecPath]:
     return (*roles.get(resource.partition(":")[0], ()), ("bindings",))
 
 
-def _make_name(principal: str) -> str:
+def make_manifest_name(principal: str) -> str:
     """Return a readable name for the manifest of a principal, with a hash if it could be ambiguous."""
     name = principal.removeprefix("User:")
     if _PLAIN_NAME.fullmatch(principal):

@@ -9,6 +9,7 @@ from pydantic import Field, PlainSerializer
 
 from kdeclare.core.documents import Diagnostics, Hidden, OneOf, build_document, publish_schemas
 from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.providers.kafka.commands.acl_views import AccessView, AclListView
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import ConfigEntry, ConfigSource, PartitionCondition
 
@@ -257,5 +258,11 @@ class ConfigsView:
 def build_document_schemas() -> dict[str, dict[str, Any]]:
     """Return the JSON schemas by name; see `publish_schemas`."""
     return publish_schemas(
-        {"config-describe": ConfigsView, "topic-describe": TopicsView, "topic-list": TopicListView}
+        {
+            "acl-explain": AccessView,
+            "acl-list": AclListView,
+            "config-describe": ConfigsView,
+            "topic-describe": TopicsView,
+            "topic-list": TopicListView,
+        }
     )

@@ -1,0 +1,104 @@
+"""Create and delete ACL bindings ad hoc, and read bindings for the other ACL commands."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from kdeclare.app.adhoc.ownership import load_ownership
+from kdeclare.app.adhoc.run import AdhocCommand, AdhocOptions, AdhocRequest, run_adhoc
+from kdeclare.app.apply import ApplyOptions
+from kdeclare.app.plan import load_valid_manifests
+from kdeclare.app.workspace import Workspace
+from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.parts import Connections
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import DesiredResource
+from kdeclare.engine.planning.planfile import load_plan
+from kdeclare.providers.kafka.acl.binding import Binding, sort_bindings
+from kdeclare.providers.kafka.acl.collector import read_acls, require_visible
+from kdeclare.providers.kafka.acl.lockout import read_own_access
+from kdeclare.providers.kafka.acl.manifests import make_manifest_name
+from kdeclare.providers.kafka.acl.operations import CREATE, DELETE, KIND, list_bindings
+from kdeclare.providers.kafka.acl.record import get_owned_bindings
+from kdeclare.providers.kafka.acl.spec import AclBody
+from kdeclare.providers.kafka.connection import KafkaConnection
+from kdeclare.report.adhoc import AdhocLabels, AdhocResult
+
+BindingSelector = Callable[[frozenset[Binding]], Sequence[Binding]]
+"""A function that selects bindings from all live bindings."""
+
+WORDING = AdhocLabels(look_hint="Check the ACLs with 'kdeclare acl list'.")
+
+
+def change_acls(
+    workspace: Workspace,
+    created: Sequence[Binding],
+    select_deleted: BindingSelector,
+    options: AdhocOptions,
+    apply_options: ApplyOptions,
+) -> AdhocResult | None:
+    """Create and delete bindings. Return the result, or None if the user declined. Raises KdeclareError.
+
+    A binding that a manifest declares or kdeclare owns is changed under the name of this resource.
+    """
+
+    def build_request(connections: Connections) -> AdhocRequest:
+        deleted: Sequence[Binding] = ()
+        live = frozenset(require_visible(read_acls(connections)).bindings)
+        deleted = select_deleted(live)
+        names = _find_names(workspace, [*created, *deleted])
+        desired = []
+        for name in sorted(set(names.values())):
+            own_created = {b: "" for b in sort_bindings(created) if names[b] == name}
+            own_deleted = tuple(b for b in sort_bindings(deleted) if names[b] == name)
+            principals = tuple(sorted({b.principal for b in (*own_created, *own_deleted)}))
+            body = AclBody(principals, own_created, absent=own_deleted, is_partial=True)
+            desired.append(DesiredResource(ResourceId(KIND, name), body))
+        return AdhocRequest(tuple(desired))
+
+    return run_adhoc(workspace, AdhocCommand(build_request, words=WORDING), options, apply_options)
+
+
+def _find_names(workspace: Workspace, bindings: Sequence[Binding]) -> dict[Binding, str]:
+    """Return the name of the resource that declares or owns each binding, or a name for its principal."""
+    ownership = load_ownership(workspace)
+    names: dict[Binding, str] = {}
+    for text, record in ownership.owned.items():
+        if ResourceId.parse(text).kind == KIND:
+            names |= dict.fromkeys(get_owned_bindings(record), ResourceId.parse(text).name)
+    for item in ownership.declared.values():
+        if item.id.kind == KIND:
+            names |= dict.fromkeys(item.get_body(AclBody).bindings, item.id.name)
+    return {b: names.get(b) or make_manifest_name(b.principal) for b in bindings}
+
+
+def read_live_bindings(workspace: Workspace) -> tuple[frozenset[Binding], bool]:
+    """Return all live bindings, and whether brokers allow everything on resources without ACLs.
+
+    Raises KdeclareError, or Fault if the bindings cannot be read.
+    """
+    with workspace.open_connections() as connections:
+        state = require_visible(read_acls(connections))
+        access = read_own_access(connections.get(KafkaConnection).cluster)
+    return frozenset(state.bindings), access.allows_everyone == {True}
+
+
+def read_planned_bindings(workspace: Workspace, file: Path) -> tuple[frozenset[Binding], bool]:
+    """Return the bindings as they will be after a saved plan. Raises KdeclareError or Fault."""
+    plan = load_plan(file).plan
+    live, allows_everyone = read_live_bindings(workspace)
+    bindings = set(live)
+    for op in plan.operations:
+        if op.verb == CREATE.name:
+            bindings.update(list_bindings(op))
+        elif op.verb == DELETE.name:
+            bindings.difference_update(list_bindings(op))
+    return frozenset(bindings), allows_everyone
+
+
+def read_declared_bindings(workspace: Workspace) -> frozenset[Binding]:
+    """Return the bindings that the manifests of the project declare. Raises KdeclareError."""
+    if workspace.project.file is None:
+        detail = "--manifests needs a project file, and there is none."
+        raise KdeclareError(error("no-project", "No project", detail, hint="Pass --project FILE."))
+    declared = load_valid_manifests(workspace, ()).desired
+    return frozenset(b for d in declared if d.id.kind == KIND for b in d.get_body(AclBody).bindings)
