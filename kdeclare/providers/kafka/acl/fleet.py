@@ -73,7 +73,7 @@ def list_acl_elements(body: AclBody | None, owned: AclRecord | None) -> Iterator
         part = None
         if body is not None:
             role = declared.get(binding)
-            part = AclBody((binding.principal,), {} if role is None else {binding: role})
+            part = AclBody((binding.principal,), {} if role is None else {binding: role}, is_partial=True)
         record = AclRecord((binding,), owned.labels) if owned is not None and binding in applied else None
         yield Element(_make_key(binding), part, record)
 

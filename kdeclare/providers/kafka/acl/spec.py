@@ -135,7 +135,7 @@ class AclBody:
 
     bindings: each binding, sorted, with the role that it belongs to; empty for an entry of ``bindings``.
     absent: bindings that must not exist. Only ad hoc commands use it.
-    is_partial: whether the body is only a part of the principals' bindings, as in ad hoc commands.
+    is_partial: whether the body is only a part of a resource, as in ad hoc commands and in audits.
     """
 
     principals: tuple[str, ...]
@@ -153,7 +153,8 @@ def dump_acl(body: AclBody) -> JsonObject:
         "bindings": {str(binding): role for binding, role in body.bindings.items()},
     }
     document |= {"removeUnmanaged": True} if body.remove_unmanaged else {}
-    return document | ({"preventDestroy": True} if body.prevent_destroy else {})
+    document |= {"preventDestroy": True} if body.prevent_destroy else {}
+    return document | ({"partial": True} if body.is_partial else {})
 
 
 def bind_acl(json: JsonObject) -> AclBody:
@@ -163,4 +164,5 @@ def bind_acl(json: JsonObject) -> AclBody:
         {parse_binding(text): as_text(role) for text, role in as_object(json["bindings"]).items()},
         as_bool(json.get("removeUnmanaged", False)),
         as_bool(json.get("preventDestroy", False)),
+        is_partial=as_bool(json.get("partial", False)),
     )
