@@ -97,7 +97,7 @@ class AclPlanning(PlanHooks):
         return reviewed
 
     def refine(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
-        """Order the operations of each principal. Check kdeclare's own rights, and rights on missing topics."""
+        """Order the operations of each principal. Check own rights, and rights on missing topics."""
         problems = (*self._check_dangling(operations, compared), *self._check_lockout(operations))
         return PlanStep(self._order_operations(operations), problems)
 
