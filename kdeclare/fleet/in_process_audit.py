@@ -147,7 +147,7 @@ def _build_duplicate_error(key: RowKey, side: str) -> KdeclareError:
             "duplicate-resource",
             "Duplicate resource",
             f"The {side} table contains {kind}/{name} of cluster '{cluster}' more than once.",
-            hint="Declare the resource only once. If a snapshot contains it twice, take a new snapshot.",
+            hint="Declare the resource only once. If the duplicate is in a snapshot, take a new snapshot.",
         )
     )
 

@@ -194,7 +194,10 @@ def format_planned_counts(plan: Plan) -> str:
 
 
 def _format_denied_subjects(plan: Plan) -> str:
-    """Format the number of denied topics or resources that partially denied resources affect."""
+    """Format the number of denied topics or objects, such as ``2 topics denied``.
+
+    Resources that are denied completely are not counted.
+    """
     names = set().union(*find_denied_subjects(plan).values())
     noun = "resource" if any("/" in name for name in names) else "topic"
     return f"{format_count(len(names), noun)} denied" if names else ""

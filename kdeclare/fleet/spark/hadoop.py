@@ -132,7 +132,7 @@ class HadoopStorage:
         return self._get_hadoop_fs().Path(target.getParent(), f".{target.getName()}.{uuid4().hex}.tmp")
 
     def _write_file(self, path: Any, data: bytes) -> None:
-        """Write a file, but not atomically.
+        """Write a file directly, without a temporary file.
 
         If an error occurs, the stream is not closed, because closing the stream would publish an incomplete
         object.

@@ -155,6 +155,7 @@ def _build_unusable_error(desired: DesiredResource, e: Exception) -> Diagnostic:
         "policy-failed",
         "Policy cannot be loaded",
         f"Policy '{desired.id.name}' cannot be loaded: {format_exception(e)}.",
+        hint="Correct the rule or the selector in the manifest of the policy.",
         place=desired.source,
         resource=str(desired.id),
         subject=desired.id.name,
