@@ -86,7 +86,8 @@ def build_write_error(path: str, reason: str) -> KdeclareError:
             "cannot-write",
             "Cannot write file",
             f"Cannot write {path}: {reason.rstrip('.')}.",
-            hint="Check the location and the free space. The user who runs kdeclare must have write permission.",
+            hint="Check the location and the free space. The user who runs kdeclare must have "
+            "write permission.",
         )
     )
 
