@@ -82,7 +82,12 @@ def find_lockouts(
         for operation in NEEDED:
             if access.rights is not None and operation not in access.rights:
                 continue  # nothing to lose
-            explanations = [e for e in _explain(before, after, access) if _is_allowed(before, operation, e)]
+            known_rights = {operation, *(right for right in NEEDED if right in (access.rights or ()))}
+            explanations = [
+                e
+                for e in _explain(before, after, access)
+                if all(_is_allowed(before, right, e) for right in known_rights)
+            ]
             losing = [e for e in explanations if not _is_allowed(after, operation, e)]
             if losing:
                 yield resource, operation, len(losing) == len(explanations)
