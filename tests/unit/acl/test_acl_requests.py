@@ -82,10 +82,10 @@ def delete(wire: SlowWire, bindings: Sequence[Binding]) -> None:
     assert set(writer.delete(bindings).values()) == {None}
 
 
-def test_deletions_grow_while_they_are_fast() -> None:
+def test_deletions_grow_until_they_take_long() -> None:
     wire = SlowWire(0.001)
     delete(wire, make_bindings(300))
-    assert wire.sizes == [10, 20, 40, 50, 50, 50, 50, 30]
+    assert wire.sizes == [5, 10, 20, 40, 40, 40, 40, 40, 40, 25]
 
 
 @pytest.mark.parametrize("seconds", [0.002, 0.03, 0.3])
@@ -94,7 +94,7 @@ def test_deletions_leave_controller_half_of_its_time(seconds: float) -> None:
     delete(wire, make_bindings(300))
     assert sum(wire.sizes) == 300
     assert wire.busy <= 0.55 * wire.now
-    assert all(size * seconds < 0.81 for size in wire.sizes[3:])
+    assert all(size * seconds <= max(0.2, seconds) for size in wire.sizes[3:])
 
 
 def test_unknown_codes_of_later_releases_round_trip() -> None:

@@ -1,0 +1,176 @@
+"""Ready-made policies for ACLs, which a project file names and configures.
+
+A policy evaluates only the bindings that a change adds. Bindings that violated it before can stay.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from kdeclare.core.jsontypes import JsonValue
+from kdeclare.core.resources.policy_subjects import PolicyViolation, ResourcePolicy, ResourceRequest
+from kdeclare.core.suggestions import format_alternatives
+from kdeclare.providers.kafka.acl.binding import (
+    ALL,
+    ANY_HOST,
+    ANY_PRINCIPAL,
+    CLUSTER,
+    LITERAL,
+    Binding,
+    join_binding,
+    sort_bindings,
+)
+
+_MAX_NAMED = 3
+
+
+class _Settings(BaseModel):
+    """The settings of a policy in the project file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class NoSettings(_Settings):
+    """The settings of a policy that has none."""
+
+
+_S = TypeVar("_S", bound=_Settings)
+
+
+class AclPolicy(ResourcePolicy, Generic[_S]):
+    """The base class of the policies. settings_model: the model of the settings."""
+
+    settings_model: type[_S]
+    settings: _S
+
+    def configure(self, configs: Mapping[str, JsonValue]) -> None:
+        """Validate and apply the settings. Raises Pydantic's ValidationError."""
+        self.settings = self.settings_model.model_validate(dict(configs))
+
+    @abstractmethod
+    def find_violation(self, binding: Binding, labels: Mapping[str, str]) -> str | None:
+        """Return why a binding is not permitted, as the end of a sentence; None if it is permitted."""
+
+    def validate(self, request: ResourceRequest) -> None:
+        """See `ResourcePolicy`."""
+        after = _read_bindings(request.post_request_state)
+        added = sort_bindings(set(after).difference(_read_bindings(request.pre_request_state)))
+        reasons: dict[str, list[Binding]] = {}
+        for binding in added:
+            reason = self.find_violation(binding, request.labels)
+            if reason is not None:
+                reasons.setdefault(reason, []).append(binding)
+        if reasons:
+            texts = (_format_violation(reason, bindings) for reason, bindings in reasons.items())
+            raise PolicyViolation(" ".join(texts))
+
+
+class NoWildcardPrincipal(AclPolicy[NoSettings]):
+    """No rights for all principals (``User:*``)."""
+
+    settings_model = NoSettings
+
+    def find_violation(self, binding: Binding, labels: Mapping[str, str]) -> str | None:
+        """See `AclPolicy`."""
+        if binding.is_allow and binding.principal == ANY_PRINCIPAL:
+            return "allows every principal"
+        return None
+
+
+class NoAllOperations(AclPolicy[NoSettings]):
+    """Each operation is named: nothing allows ALL."""
+
+    settings_model = NoSettings
+
+    def find_violation(self, binding: Binding, labels: Mapping[str, str]) -> str | None:
+        """See `AclPolicy`."""
+        return "allows ALL operations" if binding.is_allow and binding.operation == ALL else None
+
+
+class ClusterOperations(_Settings):
+    """The settings of `NoClusterOperations`."""
+
+    forbidden: Annotated[list[str], Field(description="The operations that no principal may get.")] = [
+        "ALTER",
+        ALL,
+        "CLUSTER_ACTION",
+        "ALTER_CONFIGS",
+    ]
+
+
+class NoClusterOperations(AclPolicy[ClusterOperations]):
+    """No rights on the cluster that administrators need: changing ACLs and configs, acting as a broker."""
+
+    settings_model = ClusterOperations
+
+    def find_violation(self, binding: Binding, labels: Mapping[str, str]) -> str | None:
+        """See `AclPolicy`."""
+        is_forbidden = binding.resource_type == CLUSTER and binding.operation in self.settings.forbidden
+        return f"allows {binding.operation} on the cluster" if binding.is_allow and is_forbidden else None
+
+
+class Hosts(_Settings):
+    """The settings of `BoundedHosts`. Without hosts, every single address is permitted."""
+
+    allowed: Annotated[list[str], Field(description="The hosts that may be allowed.")] = []
+
+
+class BoundedHosts(AclPolicy[Hosts]):
+    """Rights only for named hosts, not for all hosts."""
+
+    settings_model = Hosts
+
+    def find_violation(self, binding: Binding, labels: Mapping[str, str]) -> str | None:
+        """See `AclPolicy`."""
+        allowed = self.settings.allowed
+        if not binding.is_allow or (binding.host in allowed if allowed else binding.host != ANY_HOST):
+            return None
+        hosts = format_alternatives(allowed) if allowed else "single addresses"
+        return f"allows {'all hosts' if binding.host == ANY_HOST else binding.host} instead of {hosts}"
+
+
+class Prefixes(_Settings):
+    """The settings of `OwnPrefixes`.
+
+    By default, a team may grant rights on names that begin with its label and a dot or a hyphen.
+    """
+
+    label: Annotated[str, Field(description="The label whose value is the owner.")] = "team"
+    prefixes: Annotated[
+        dict[str, list[str]], Field(description="The prefixes of each owner, by value of the label.")
+    ] = {}
+
+
+class OwnPrefixes(AclPolicy[Prefixes]):
+    """Grants only on names with a prefix of the team that the manifest is labeled with."""
+
+    settings_model = Prefixes
+
+    def find_violation(self, binding: Binding, labels: Mapping[str, str]) -> str | None:
+        """See `AclPolicy`."""
+        if not binding.is_allow or binding.resource_type == CLUSTER:
+            return None
+        owner = labels.get(self.settings.label)
+        if not owner:
+            return f"has no label '{self.settings.label}', which determines the permitted prefixes"
+        prefixes = self.settings.prefixes.get(owner, [f"{owner}.", f"{owner}-"])
+        is_everything = binding.pattern == LITERAL and binding.name == "*"
+        if not is_everything and binding.name.startswith(tuple(prefixes)):
+            return None
+        return f"grants rights outside the prefixes of {owner} ({', '.join(prefixes)})"
+
+
+def _read_bindings(state: Mapping[str, object] | None) -> Iterator[Binding]:
+    by_resource = state["bindings"] if state is not None else {}
+    assert isinstance(by_resource, Mapping)
+    for resource, elements in by_resource.items():
+        yield from (join_binding(resource, element) for element in elements)
+
+
+def _format_violation(reason: str, bindings: list[Binding]) -> str:
+    names = ", ".join(map(str, bindings[:_MAX_NAMED]))
+    more_count = len(bindings) - _MAX_NAMED
+    more_text = f" and {more_count} more" if more_count > 0 else ""
+    return f"It {reason}: {names}{more_text}."
