@@ -10,12 +10,13 @@ from kdeclare.core.diagnostics import Diagnostic, SourcePosition, warning
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.plans.plan import Plan
-from kdeclare.core.resources.changes import Action
+from kdeclare.core.resources.changes import Action, Change
 from kdeclare.core.resources.fleet_capabilities import (
     encode_body,
 )
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource
+from kdeclare.core.resources.manifest_capabilities import find_editable
 from kdeclare.core.resources.owned_record import OwnedRecord, get_owned_labels
 from kdeclare.engine.planning.adhoc import ClaimedChange, find_claimed_changes
 
@@ -103,10 +104,17 @@ def _build_owned_warning(claimed: ClaimedChange) -> Diagnostic:
         "owned-by-manifests",
         "Resource is managed by kdeclare",
         f"{subject} {owner_words}. {consequence}",
-        hint="Pass --write-manifest to write the change into the manifest." if claimed.place else "",
+        hint=_suggest_edit(change) if claimed.place else "",
         place=claimed.place,
         resource=str(change.id),
     )
+
+
+def _suggest_edit(change: Change) -> str:
+    """Return a hint about the manifest. kdeclare cannot edit the manifests of every kind."""
+    if find_editable(change.id.kind) is None:
+        return "Change the manifest, too."
+    return "Pass --write-manifest to write the change into the manifest."
 
 
 def _build_unreadable_warning() -> Diagnostic:
