@@ -9,7 +9,7 @@ from kafka.protocol.admin import CreateAclsResponse, DeleteAclsResponse, Describ
 from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.providers.kafka.acl.binding import Binding, parse_binding
 from kdeclare.providers.kafka.client import connect
-from kdeclare.providers.kafka.client.acls import AclWriter
+from kdeclare.providers.kafka.client.access.acls import AclWriter
 from tests.fake_broker import fake_broker
 
 DESCRIBE, CREATE, DELETE = 29, 30, 31

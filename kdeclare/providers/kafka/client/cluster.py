@@ -12,13 +12,13 @@ from kdeclare.core.live.faults import Fault, FaultKind, Outcome, Result
 from kdeclare.core.operations import retry as core_retry
 from kdeclare.core.operations.retry import Attempts, Retry, RetryPolicy
 from kdeclare.providers.kafka.acl.binding import Binding
-from kdeclare.providers.kafka.client import acls as _acls
 from kdeclare.providers.kafka.client import configs as _configs
 from kdeclare.providers.kafka.client import log_dirs as _log_dirs
-from kdeclare.providers.kafka.client import quotas as _quotas
 from kdeclare.providers.kafka.client import reassignments as _reassignments
-from kdeclare.providers.kafka.client import scram as _scram
 from kdeclare.providers.kafka.client import topics as _topics
+from kdeclare.providers.kafka.client.access import acls as _acls
+from kdeclare.providers.kafka.client.access import quotas as _quotas
+from kdeclare.providers.kafka.client.access import scram as _scram
 from kdeclare.providers.kafka.client.describe_cluster import describe_cluster, examine_broker
 from kdeclare.providers.kafka.client.freshness import Freshness
 from kdeclare.providers.kafka.client.record_counts import count_records
