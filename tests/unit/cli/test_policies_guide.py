@@ -197,7 +197,7 @@ class ReadingPolicy(TopicActionsPolicy):
 
 def list_costs() -> Iterator[Any]:
     """Yield the attributes that a policy can read, and their requests."""
-    for asked, requests in read_table("what a policy asks for"):
+    for asked, requests in read_table("field that a policy reads"):
         for what in find_names(asked):
             yield pytest.param(what, [] if requests == "none" else requests.split(", "), id=what)
 
