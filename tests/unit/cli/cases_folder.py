@@ -13,6 +13,7 @@ import yaml
 from kdeclare.providers.connect.client.port import ConnectWorkers
 from kdeclare.providers.connect.testing import MemoryWorkers
 from kdeclare.providers.connect.testing.workers import STATIC, Keystore
+from kdeclare.providers.kafka.acl.binding import parse_binding
 from kdeclare.providers.kafka.broker_config import CLUSTER_DEFAULT
 from kdeclare.providers.kafka.client_quota.entity import QuotaEntity
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
@@ -203,6 +204,8 @@ def _make_cluster(live: Mapping[str, Any]) -> MemoryCluster:
     for quota in live.get("clientQuotas", ()):
         limits = {key: float(value) for key, value in quota["limits"].items()}
         assert set(cluster.alter_quotas({QuotaEntity.from_json(quota["entity"]): limits}).values()) == {None}
+    bindings = [parse_binding(text) for text in live.get("acls", ())]
+    assert set(cluster.create_acls(bindings).values()) <= {None}
     cluster.calls.clear()
     return cluster
 

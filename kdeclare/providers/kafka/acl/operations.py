@@ -168,7 +168,7 @@ class CreateAcls(_ChangeAcls):
 
     name = "acls.create"
     inverse_name = "acls.delete"
-    done_label = ("ACL created", "ACLs created")
+    done_label = ("set of ACLs created", "sets of ACLs created")
     is_creation = True
 
     def find_created_resource(self, op: Operation) -> ResourceId | None:
@@ -181,7 +181,7 @@ class DeleteAcls(_ChangeAcls):
 
     name = "acls.delete"
     inverse_name = "acls.create"
-    done_label = ("ACL deleted", "ACLs deleted")
+    done_label = ("set of ACLs deleted", "sets of ACLs deleted")
     is_creation = False
 
     def compute_footprint(self, op: Operation) -> Footprint:
