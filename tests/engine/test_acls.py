@@ -529,3 +529,15 @@ def test_policies_see_bindings_before_and_after() -> None:
     (op,) = World().plan(declared).operations
     (effect,) = subjects.find_policy_effects(op).values()
     assert (effect.created, effect.deleted) == (True, False)
+
+
+def test_rollback_keeps_what_another_resource_owns() -> None:
+    world = World()
+    one, _ = both(**READ_WRITE)
+    run = world.apply(one)
+    world.apply(one, acl("two", principal="User:a", **READ_ONLY))
+    plan = world.plan_rollback(run.run_id)
+    assert [d.code for d in plan.diagnostics] == ["shared-binding"]
+    assert list_steps(plan) == [("acls.delete", WRITE_ORDERS)]
+    assert world.run(plan).complete
+    assert read(world) == {READ_ORDERS}

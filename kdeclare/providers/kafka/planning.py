@@ -163,7 +163,8 @@ class KafkaPlanning(PlanHooks):
             racks = explain_rack_layout(self._live.cluster.brokers)
             findings += [info("racks", "Uneven rack layout", text) for text in racks]
         for hooks in self._hooks_of_kinds:
-            operations = hooks.finalize(operations).operations
+            step = hooks.finalize(operations)
+            operations, findings = step.operations, [*findings, *step.diagnostics]
         return PlanStep(operations, tuple(findings))
 
     def locate_members(self, operations: Sequence[Operation]) -> Mapping[int, str]:

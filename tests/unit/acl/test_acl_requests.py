@@ -85,7 +85,7 @@ def delete(wire: SlowWire, bindings: Sequence[Binding]) -> None:
 def test_deletions_grow_until_they_take_long() -> None:
     wire = SlowWire(0.001)
     delete(wire, make_bindings(300))
-    assert wire.sizes == [5, 10, *[20] * 14, 5]
+    assert wire.sizes == [5, 10, 20, 40, 40, 40, 40, 40, 40, 25]
 
 
 @pytest.mark.parametrize("seconds", [0.002, 0.03, 0.3])

@@ -5,8 +5,9 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 from itertools import pairwise
 
-from kdeclare.core.diagnostics import Diagnostic, denied, error, warning
+from kdeclare.core.diagnostics import Diagnostic, denied, error, info, warning
 from kdeclare.core.operations.operation import Operation
+from kdeclare.core.operations.operation_type import with_inverse
 from kdeclare.core.plans.plan_hooks import PlanHooks, PlanInputs, PlanStep
 from kdeclare.core.provider.registry import get_operation_type
 from kdeclare.core.resources.changes import Action, Change, FieldOp, Reason, Risk
@@ -17,8 +18,8 @@ from kdeclare.providers.kafka.acl.binding import ANY_NAME, ANY_PRINCIPAL, LITERA
 from kdeclare.providers.kafka.acl.collector import AclState, Visibility, read_acls
 from kdeclare.providers.kafka.acl.diff import Claims, Phase, diff_acl, parse_field
 from kdeclare.providers.kafka.acl.lockout import check_lockout, read_own_access, select_relevant
-from kdeclare.providers.kafka.acl.operations import KIND, CreateAcls, DeleteAcls, list_bindings
-from kdeclare.providers.kafka.acl.record import AclRecord
+from kdeclare.providers.kafka.acl.operations import DELETE, KIND, CreateAcls, DeleteAcls, list_bindings
+from kdeclare.providers.kafka.acl.record import AclRecord, get_owned_bindings
 from kdeclare.providers.kafka.acl.spec import AclBody
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.live import KafkaState
@@ -159,6 +160,29 @@ class AclPlanning(PlanHooks):
             if missing:
                 yield _warn_dangling(item.desired, sorted(missing), is_deleted=missing <= deleted)
 
+    def finalize(self, operations: tuple[Operation, ...]) -> PlanStep:
+        """Leave bindings in the cluster that a rollback would delete although other resources own them."""
+        kept: list[Operation] = []
+        problems: list[Diagnostic] = []
+        for op in operations:
+            shared = (
+                self._find_shared_bindings(op) if _is_undo(op) and op.verb == DELETE.name else frozenset()
+            )
+            if not shared:
+                kept.append(op)
+                continue
+            problems.append(_report_shared(op, sorted(shared)))
+            rest = DELETE.without_elements(replace(op, inverse=None, irreversible=None), shared)
+            if rest is not None:
+                kept.append(with_inverse(DELETE, rest))
+        return PlanStep(tuple(kept), tuple(problems))
+
+    def _find_shared_bindings(self, op: Operation) -> frozenset[str]:
+        records = self._inputs.state.resources if self._inputs.state is not None else {}
+        own = frozenset(get_owned_bindings(records.get(str(op.resource))))
+        bindings = list_bindings(op)
+        return frozenset(str(b) for b in bindings if self._owned[b] > (b in own))
+
     def _check_lockout(self, operations: Sequence[Operation]) -> Sequence[Diagnostic]:
         """Deny changes that take kdeclare's own rights on ACLs away. Raises Fault."""
         relevant = select_relevant(operations)
@@ -209,6 +233,19 @@ class AclPlanning(PlanHooks):
 def _is_undo(op: Operation) -> bool:
     """Return whether the operation belongs to a rollback."""
     return op.id.startswith("undo:")
+
+
+def _report_shared(op: Operation, texts: Sequence[str]) -> Diagnostic:
+    names = ", ".join(texts[:_MAX_NAMED])
+    more_count = len(texts) - _MAX_NAMED
+    more_text = f" and {more_count} more" if more_count > 0 else ""
+    return info(
+        "shared-binding",
+        "Binding kept for another resource",
+        f"The rollback of {op.resource} does not delete {names}{more_text}, because another resource of the "
+        "project owns it as well.",
+        resource=str(op.resource),
+    )
 
 
 def _is_acl_operation(op: Operation) -> bool:

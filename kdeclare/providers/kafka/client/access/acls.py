@@ -44,7 +44,7 @@ MAX_CREATIONS = 500
 MAX_DELETIONS = 50
 """The maximum number of bindings that one request deletes."""
 _FIRST_DELETIONS = 5
-_SHORT_S, _LONG_S = 0.012, 0.04
+_SHORT_S, _LONG_S = 0.03, 0.1
 """A deletion that takes less time is followed by a larger request, and one that takes more by a smaller one.
 """
 _MAX_PAUSE_S = 5.0
