@@ -15,6 +15,7 @@ from kdeclare.core.operations.operation import Arguments
 from kdeclare.core.resources.changes import FieldOp
 from kdeclare.providers.kafka.acl.binding import Binding
 from kdeclare.providers.kafka.client_quota.entity import QuotaEntity
+from kdeclare.providers.kafka.consumer_group.port import Groups
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import ClusterInfo, ConfigEntry, Move, Topic
 from kdeclare.providers.kafka.scram_user.credential import Credentials, Mechanism
@@ -29,6 +30,9 @@ POLICY_VIOLATION = "POLICY_VIOLATION"
 """Kafka's error name for a request that violates a policy of the brokers."""
 
 TOPIC_EXISTS = "TOPIC_ALREADY_EXISTS"
+
+EARLIEST, LATEST = -2, -1
+"""The times that ListOffsets uses for the first offset of a log, and for the offset of the next record."""
 
 QUOTA_EXCEEDED = "THROTTLING_QUOTA_EXCEEDED"
 """Kafka's error name for a change that exceeds the controller mutation quota (KIP-599)."""
@@ -209,6 +213,10 @@ class Cluster(Protocol):
     every item, and methods that read omit objects that do not exist.
     """
 
+    @property
+    def groups(self) -> Groups:
+        """The groups of the cluster, with their offsets."""
+
     def describe(self) -> ClusterInfo:
         """Return the id, the brokers and the capabilities of the cluster."""
 
@@ -351,6 +359,15 @@ class Cluster(Protocol):
 
     def record_counts(self, topics: Sequence[str]) -> Mapping[str, int]:
         """Return the record count of each topic: the number of offsets between its start and end offsets."""
+
+    def list_offsets(
+        self, topics: Sequence[str], times: Sequence[int]
+    ) -> Mapping[TopicPartition, tuple[int, ...]]:
+        """Return the offset at each time, for every partition of the topics that exist (ListOffsets).
+
+        times: `EARLIEST`, `LATEST`, or milliseconds since 1970. The offset at a time is that of the first
+            record with this timestamp or a later one, or -1 if there is no such record.
+        """
 
     def elect_leaders(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, Result]:
         """Elect preferred leaders (ElectLeaders, KIP-460).

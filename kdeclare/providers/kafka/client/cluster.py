@@ -1,16 +1,16 @@
 """`KafkaCluster`, which implements `Cluster` with kafka-python, and `RetryingCluster`, which adds retries."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TypeGuard, TypeVar
+from typing import TypeVar
 
 from kdeclare.core.diagnostics import Diagnostic
 from kdeclare.core.live.collector import WaitPolicy
-from kdeclare.core.live.faults import Fault, FaultKind, Outcome, Result
+from kdeclare.core.live.faults import Fault, Outcome, Result
 from kdeclare.core.operations import retry as core_retry
-from kdeclare.core.operations.retry import Attempts, Retry, RetryPolicy
+from kdeclare.core.operations.retry import Retry, RetryPolicy
 from kdeclare.providers.kafka.acl.binding import Binding
 from kdeclare.providers.kafka.client import configs as _configs
 from kdeclare.providers.kafka.client import log_dirs as _log_dirs
@@ -21,9 +21,12 @@ from kdeclare.providers.kafka.client.access import quotas as _quotas
 from kdeclare.providers.kafka.client.access import scram as _scram
 from kdeclare.providers.kafka.client.describe_cluster import describe_cluster, examine_broker
 from kdeclare.providers.kafka.client.freshness import Freshness
-from kdeclare.providers.kafka.client.record_counts import count_records
+from kdeclare.providers.kafka.client.groups import KafkaGroups, RetryingGroups
+from kdeclare.providers.kafka.client.item_retries import send_with_retries
+from kdeclare.providers.kafka.client.log_offsets import count_records, list_log_offsets
 from kdeclare.providers.kafka.client.wire import Wire
 from kdeclare.providers.kafka.client_quota.entity import QuotaEntity
+from kdeclare.providers.kafka.consumer_group.port import Groups
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import ClusterInfo, Move, Topic
 from kdeclare.providers.kafka.port import (
@@ -67,6 +70,7 @@ class KafkaCluster:
         self._freshness = Freshness(wire)
         self._acl_writer = _acls.AclWriter(wire)
         self.diagnostics = diagnostics
+        self.groups: Groups = KafkaGroups(wire)
 
     def describe(self) -> ClusterInfo:
         """Send DescribeCluster (KIP-700). Version 2 and later also return fenced brokers (KIP-1073)."""
@@ -212,6 +216,12 @@ class KafkaCluster:
         """Send ListOffsets for the earliest and latest offsets to the partition leaders."""
         return count_records(self._wire, self._freshness, topics)
 
+    def list_offsets(
+        self, topics: Sequence[str], times: Sequence[int]
+    ) -> Mapping[TopicPartition, tuple[int, ...]]:
+        """Send one ListOffsets for each time to the partition leaders."""
+        return list_log_offsets(self._wire, self._freshness, topics, times)
+
     def elect_leaders(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, Result]:
         """Send ElectLeaders (KIP-460)."""
         with self._mark_written():
@@ -270,6 +280,11 @@ class RetryingCluster:
         self._cluster = cluster
         self._policy = replace(policy, quota_errors=frozenset({QUOTA_EXCEEDED}))
 
+    @property
+    def groups(self) -> Groups:
+        """See `Cluster.groups`."""
+        return RetryingGroups(self._cluster.groups, self._policy)
+
     def describe(self) -> ClusterInfo:
         """See `Cluster.describe`."""
         return self._policy.whole("describe", self._cluster.describe)
@@ -317,6 +332,12 @@ class RetryingCluster:
     def record_counts(self, topics: Sequence[str]) -> Mapping[str, int]:
         """See `Cluster.record_counts`."""
         return self._policy.whole("record_counts", lambda: self._cluster.record_counts(topics))
+
+    def list_offsets(
+        self, topics: Sequence[str], times: Sequence[int]
+    ) -> Mapping[TopicPartition, tuple[int, ...]]:
+        """See `Cluster.list_offsets`."""
+        return self._policy.whole("list_offsets", lambda: self._cluster.list_offsets(topics, times))
 
     def create_topics(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False
@@ -468,32 +489,4 @@ class RetryingCluster:
         get_key: Callable[[T], K],
         send: Callable[[Sequence[T]], Mapping[K, R | Fault]],
     ) -> Mapping[K, R | Fault]:
-        results: dict[K, R | Fault] = {}
-        remaining = items
-        attempts = Attempts(self._policy, call)
-        while True:
-            try:
-                results.update(send(remaining))
-            except Fault as fault:
-                if attempts.goes_on(None if not results else len(remaining), fault):
-                    continue
-                if not results:
-                    raise
-                # other items already have results, so this fault applies to the remaining items only
-                results.update({get_key(item): fault for item in remaining})
-                return results
-            failed = {name: result for name, result in results.items() if _is_retriable(result)}
-            if not failed:
-                return results
-            remaining = [item for item in remaining if get_key(item) in failed]
-            if not attempts.goes_on(len(remaining), _find_longest_throttle(failed.values())):
-                return results
-
-
-def _find_longest_throttle(faults: Iterable[Fault]) -> Fault:
-    """Return the fault with the longest throttle time. If no fault has a throttle time, return any fault."""
-    return max(faults, key=lambda fault: fault.retry_after_s)
-
-
-def _is_retriable(result: object) -> TypeGuard[Fault]:
-    return isinstance(result, Fault) and result.kind is FaultKind.RETRIABLE
+        return send_with_retries(self._policy, call, items, get_key, send)

@@ -26,6 +26,7 @@ from kdeclare.providers.kafka.testing.configs import MAX_VALUE_LENGTH
 from kdeclare.providers.kafka.testing.configs import ConfigStore as ConfigStore
 from kdeclare.providers.kafka.testing.controls import Call, ClusterControls
 from kdeclare.providers.kafka.testing.definitions import TOPIC_KEYS
+from kdeclare.providers.kafka.testing.groups import MemoryGroups
 from kdeclare.providers.kafka.testing.listed_configs import LISTED_KEYS, describe_listed_key, validate_name
 from kdeclare.providers.kafka.testing.topics import find_name_problem
 from kdeclare.testing.faults import run_request
@@ -125,6 +126,11 @@ class MemoryCluster(RequestHandler):
     """
 
     # Cluster: reading
+
+    @property
+    def groups(self) -> MemoryGroups:
+        """See `Cluster.groups`."""
+        return MemoryGroups(self)
 
     def describe(self) -> ClusterInfo:
         """See `Cluster.describe`."""
@@ -288,6 +294,25 @@ class MemoryCluster(RequestHandler):
             return self._handle_read(
                 "record_counts", topics, lambda: {n: topic_states[n].records for n in visible_names}
             )
+
+    def list_offsets(
+        self, topics: Sequence[str], times: Sequence[int]
+    ) -> Mapping[TopicPartition, tuple[int, ...]]:
+        """See `Cluster.list_offsets`. Records have the timestamp 0 unless `set_log` sets another one."""
+        state = self._state
+
+        def respond() -> dict[TopicPartition, tuple[int, ...]]:
+            return {
+                TopicPartition(name, number): tuple(
+                    state.group_store.find_offset(state.topics[name], number, at) for at in times
+                )
+                for name in topics
+                if name in state.topics
+                for number in range(len(state.topics[name].partitions))
+            }
+
+        with self._lock:
+            return self._handle_read("list_offsets", topics, respond)
 
     def log_dirs(self, topics: Sequence[str] | None = None) -> Mapping[int, tuple[LogDir, ...]]:
         """See `Cluster.log_dirs`. Fenced brokers do not respond."""

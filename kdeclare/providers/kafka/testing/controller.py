@@ -15,6 +15,7 @@ from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import Move
 from kdeclare.providers.kafka.port import LogDir
 from kdeclare.providers.kafka.testing.configs import MIN_ISR
+from kdeclare.providers.kafka.testing.groups import GroupStore
 from kdeclare.providers.kafka.testing.partitions import (
     Ids,
     PartitionState,
@@ -93,6 +94,7 @@ class Controller(TopicStore):
     quotas: the limits of each entity that has limits.
     scram: the SCRAM credentials of users.
     acls: the ACL bindings.
+    group_store: all groups with their offsets.
     """
 
     move_ticks: int = 0
@@ -101,6 +103,7 @@ class Controller(TopicStore):
     quotas: dict[QuotaEntity, dict[str, float]] = field(default_factory=dict)
     scram: ScramStore = field(default_factory=ScramStore)
     acls: set[Binding] = field(default_factory=set)
+    group_store: GroupStore = field(default_factory=GroupStore)
 
     # moves
 

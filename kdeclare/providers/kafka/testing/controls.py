@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from random import Random
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Self
 
 from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.providers.kafka.consumer_group.group import GroupMember, GroupType
 from kdeclare.providers.kafka.ids import ConfigResource, TopicPartition
 from kdeclare.providers.kafka.live import Topic
 from kdeclare.providers.kafka.testing.access import Access
 from kdeclare.providers.kafka.testing.configs import CLUSTER_WIDE, MIN_ISR, ConfigStore
 from kdeclare.providers.kafka.testing.controller import Controller
+from kdeclare.providers.kafka.testing.groups import GroupRecord
 from kdeclare.providers.kafka.testing.partitions import PartitionState
 from kdeclare.providers.kafka.testing.topics import BrokerState
 from kdeclare.testing import faults
@@ -37,6 +39,8 @@ MUTATING_METHODS = frozenset(
         "reassign",
         "elect_leaders",
         "move_log_dirs",
+        "alter_offsets",
+        "delete_groups",
     }
 )
 """The methods of `Cluster` that change the cluster, unless they only validate the request."""
@@ -46,8 +50,8 @@ MUTATING_METHODS = frozenset(
 class Call(faults.Call):
     """One request: the method of `Cluster`, and its items.
 
-    The form of an item is ``orders`` or ``TOPIC/orders``, ``orders-0`` for a partition, or ``orders-0@1`` for
-    its replica on broker 1.
+    The form of an item is ``orders`` or ``TOPIC/orders``, ``orders-0`` for a partition, ``billing/orders-0``
+    for the offset of a group, or ``orders-0@1`` for a replica on broker 1.
     """
 
     @property
@@ -179,6 +183,27 @@ class ClusterControls:
         with self._lock:
             self._state.topics[topic].records += records
 
+    def set_log(self, where: TopicPartition, *, start: int = 0, times: Sequence[int] = ()) -> None:
+        """Set the first offset of a partition, and the timestamps of its records in milliseconds."""
+        with self._lock:
+            key = (self._state.topics[where.topic].topic_id, where.partition)
+            self._state.group_store.starts[key] = start
+            if times:
+                self._state.group_store.times[key] = list(times)
+
+    def add_group(self, group: str, type_: GroupType = GroupType.CLASSIC, protocol: str = "consumer") -> None:
+        """Add a group without members and without offsets."""
+        with self._lock:
+            self._state.group_store.groups[group] = GroupRecord(
+                type_, protocol if type_ is GroupType.CLASSIC else ""
+            )
+
+    def set_members(self, group: str, *members: GroupMember) -> None:
+        """Set the members of a group. Without members, the group is empty."""
+        with self._lock:
+            groups = self._state.group_store.groups
+            groups.setdefault(group, GroupRecord(protocol="consumer")).members = list(members)
+
     def set_broker(
         self, broker: int, *, rack: str | None = None, fenced: bool = False, shutting_down: bool = False
     ) -> None:
@@ -259,6 +284,12 @@ class ClusterControls:
                 sections["scram"] = self._state.scram.describe()
             if self._state.acls:
                 sections["acls"] = sorted(map(str, self._state.acls))
+            groups = {
+                id_: {f"{topic}-{n}": asdict(offset) for (topic, n), offset in sorted(record.offsets.items())}
+                for id_, record in sorted(self._state.group_store.groups.items())
+            }
+            if groups:
+                sections["groups"] = groups
             return sections
 
     @property

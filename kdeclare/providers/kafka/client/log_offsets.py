@@ -1,10 +1,10 @@
-"""Count the records of topics: the difference between end offset and start offset of each partition."""
+"""Read the offsets of logs from partition leaders (ListOffsets), and count records with these offsets."""
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from kafka.protocol.consumer import ListOffsetsRequest, OffsetSpec
+from kafka.protocol.consumer import ListOffsetsRequest
 
 from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.providers.kafka.client.faults import (
@@ -18,6 +18,7 @@ from kdeclare.providers.kafka.client.topics import describe_topics
 from kdeclare.providers.kafka.client.wire import Wire, batch_items
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import Topic
+from kdeclare.providers.kafka.port import EARLIEST, LATEST
 
 _PARTITIONS_PER_REQUEST = 2000
 _CONSUMER_REPLICA_ID = -1
@@ -29,18 +30,29 @@ _MAX_POLL_S = 0.5
 
 _UNKNOWN_TOPIC = get_error_name(UNKNOWN_TOPIC_OR_PARTITION)
 _Offsets = Mapping[TopicPartition, int | Fault]
-"""For each partition, the offset or record count, or a Fault that can be retried."""
+"""The offset of each partition, or a Fault that justifies a retry."""
 
 
 def count_records(wire: Wire, freshness: Freshness, names: Sequence[str]) -> dict[str, int]:
-    """Count the records of each existing topic. Raises Fault.
+    """Count the records of each topic that exists. Raises Fault."""
+    counts: dict[str, int] = {}
+    # The end offset is requested last, so that records written between the requests are counted.
+    for partition, (start, end) in list_log_offsets(wire, freshness, names, (EARLIEST, LATEST)).items():
+        counts[partition.topic] = counts.get(partition.topic, 0) + max(0, end - start)
+    return counts
+
+
+def list_log_offsets(
+    wire: Wire, freshness: Freshness, names: Sequence[str], times: Sequence[int]
+) -> dict[TopicPartition, tuple[int, ...]]:
+    """Return the offsets at ``times`` for each partition of the topics that exist. Raises Fault.
 
     Metadata can name the leader of a new partition before the broker has become the leader, several seconds
     before if hundreds of partitions were created. Requests for such partitions are repeated with refreshed
     metadata, as in Kafka's Admin client (PartitionLeaderStrategy).
     """
     topics_by_name = describe_topics(wire, freshness, names)
-    counts = dict.fromkeys(topics_by_name, 0)
+    found: dict[TopicPartition, tuple[int, ...]] = {}
     pending = [
         TopicPartition(topic.name, index)
         for topic in topics_by_name.values()
@@ -51,77 +63,80 @@ def count_records(wire: Wire, freshness: Freshness, names: Sequence[str]) -> dic
     while True:
         faults: list[Fault] = []
         asked, pending = pending, []
-        for partition, count in _count_partitions(wire, topics_by_name, asked).items():
-            if isinstance(count, Fault):
-                faults.append(count)
+        for partition, offsets in _ask_leaders(wire, topics_by_name, asked, times).items():
+            if isinstance(offsets, Fault):
+                faults.append(offsets)
                 pending.append(partition)
             else:
-                counts[partition.topic] += count
+                found[partition] = offsets
         if not pending:
-            return counts
+            return found
         if time.monotonic() > deadline:
             raise faults[0]
         time.sleep(poll_s)
         poll_s = min(_MAX_POLL_S, 2 * poll_s)
         pending_names = sorted({partition.topic for partition in pending})
         topics_by_name = describe_topics(wire, freshness, pending_names)
-        for name in pending_names:
-            if name not in topics_by_name:  # deleted in the meantime
-                del counts[name]
-        pending = [partition for partition in pending if partition.topic in topics_by_name]
+        deleted = set(pending_names) - topics_by_name.keys()
+        found = {partition: offsets for partition, offsets in found.items() if partition.topic not in deleted}
+        pending = [partition for partition in pending if partition.topic not in deleted]
 
 
-def _count_partitions(
-    wire: Wire, topics_by_name: Mapping[str, Topic], partitions: Iterable[TopicPartition]
-) -> _Offsets:
-    """Return the record count of each partition, or a Fault that can be retried.
+def _ask_leaders(
+    wire: Wire,
+    topics_by_name: Mapping[str, Topic],
+    partitions: Iterable[TopicPartition],
+    times: Sequence[int],
+) -> dict[TopicPartition, tuple[int, ...] | Fault]:
+    """Return the offsets of each partition, or a Fault that justifies a retry.
 
     Raises Fault for permanent errors.
     """
-    counts: dict[TopicPartition, int | Fault] = {}
+    results: dict[TopicPartition, tuple[int, ...] | Fault] = {}
     partitions_by_leader: dict[int, list[TopicPartition]] = {}
     for partition in partitions:
         leader = topics_by_name[partition.topic].partitions[partition.partition].leader
         if leader is None:
-            counts[partition] = build_fault_from_code(
+            results[partition] = build_fault_from_code(
                 LEADER_NOT_AVAILABLE, f"partition {partition} has no leader", changes=False
             )
         else:
             partitions_by_leader.setdefault(leader, []).append(partition)
     requests = {
         leader: [
-            # The end offset is requested last, so that records written between the requests are counted.
-            _build_offsets_request(batch, spec, wire)
+            _build_offsets_request(batch, at, wire)
             for batch in batch_items(led_partitions, _PARTITIONS_PER_REQUEST)
-            for spec in (OffsetSpec.EARLIEST, OffsetSpec.LATEST)
+            for at in times
         ]
         for leader, led_partitions in partitions_by_leader.items()
     }
     for answers in wire.send_each(requests, _read_offsets).values():
-        for earliest, latest in zip(answers[::2], answers[1::2], strict=True):
-            if isinstance(earliest, Fault):
-                raise earliest
-            if isinstance(latest, Fault):
-                raise latest
-            for partition, end in latest.items():
-                counts[partition] = _subtract(end, earliest[partition])
-    return counts
+        for first in range(0, len(answers), len(times)):
+            results |= _join_times(answers[first : first + len(times)])
+    return results
 
 
-def _subtract(end: int | Fault, start: int | Fault) -> int | Fault:
-    if isinstance(start, Fault):
-        return start
-    if isinstance(end, Fault):
-        return end
-    return max(0, end - start)
+def _join_times(answers: Sequence[_Offsets | Fault]) -> dict[TopicPartition, tuple[int, ...] | Fault]:
+    """Join the answers for the same partitions, one for each time."""
+    offsets_by_time: list[_Offsets] = []
+    for answer in answers:
+        if isinstance(answer, Fault):
+            raise answer
+        offsets_by_time.append(answer)
+    joined: dict[TopicPartition, tuple[int, ...] | Fault] = {}
+    for partition in offsets_by_time[0]:
+        offsets = [found[partition] for found in offsets_by_time]
+        fault = next((item for item in offsets if isinstance(item, Fault)), None)
+        joined[partition] = fault or tuple(item for item in offsets if not isinstance(item, Fault))
+    return joined
 
 
-def _build_offsets_request(partitions: Iterable[TopicPartition], spec: int, wire: Wire) -> Any:
+def _build_offsets_request(partitions: Iterable[TopicPartition], at: int, wire: Wire) -> Any:
     topic_class = ListOffsetsRequest.ListOffsetsTopic
     partitions_by_topic: dict[str, list[Any]] = {}
     for topic, index in partitions:
         partition_item = topic_class.ListOffsetsPartition(
-            partition_index=index, current_leader_epoch=-1, timestamp=int(spec)
+            partition_index=index, current_leader_epoch=-1, timestamp=at
         )
         partitions_by_topic.setdefault(topic, []).append(partition_item)
     return ListOffsetsRequest(

@@ -1,4 +1,4 @@
-"""Counting the records of topics whose leaders have not taken over yet, at a fake broker."""
+"""Offsets of logs whose leaders have not taken over yet, and the count of their records, at a fake broker."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,8 @@ from kafka.protocol.consumer import ListOffsetsResponse
 from kafka.protocol.metadata import MetadataResponse
 
 from kdeclare.core.live.faults import Fault, FaultKind
-from kdeclare.providers.kafka.client import KafkaCluster, connect, record_counts
+from kdeclare.providers.kafka.client import KafkaCluster, connect, log_offsets
+from kdeclare.providers.kafka.ids import TopicPartition
 from tests.fake_broker import FakeBroker, fake_broker
 
 LIST_OFFSETS, METADATA = 2, 3
@@ -124,7 +125,7 @@ def test_record_counts_omit_deleted_topic() -> None:
 
 
 def test_record_counts_fail_if_leader_never_takes_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record_counts, "_LEADER_WAIT_S", 0.2)
+    monkeypatch.setattr(log_offsets, "_LEADER_WAIT_S", 0.2)
     with run_cluster(Leaders(NOT_LEADER, times=10_000)) as (kafka, _), pytest.raises(Fault) as caught:
         kafka.record_counts(["late"])
     assert (caught.value.error, caught.value.kind) == ("NOT_LEADER_OR_FOLLOWER", FaultKind.RETRIABLE)
@@ -137,3 +138,11 @@ def test_record_counts_fail_at_once_on_permanent_fault() -> None:
         kafka.record_counts(["late"])
     assert caught.value.error == "TOPIC_AUTHORIZATION_FAILED"
     assert len(leaders.asked) == 2
+
+
+def test_list_offsets_returns_offset_for_each_time() -> None:
+    leaders = Leaders(NOT_LEADER, times=1)
+    with run_cluster(leaders) as (kafka, _):
+        offsets = kafka.list_offsets(["late"], [LATEST, EARLIEST, 1000])
+    assert offsets == {TopicPartition("late", 0): (9, 5, 5), TopicPartition("late", 1): (9, 5, 5)}
+    assert leaders.asked == [["late-0", "late-1"]] * 3 + [["late-1"]] * 3

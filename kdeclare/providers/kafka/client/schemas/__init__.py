@@ -1,0 +1,1 @@
+"""JSON schemas of requests that kafka-python does not have, in the format of Apache Kafka."""

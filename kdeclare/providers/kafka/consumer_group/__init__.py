@@ -1,0 +1,1 @@
+"""Groups of consumers: their offsets, the reset of these offsets, and the operations on groups."""

@@ -1,0 +1,98 @@
+"""Groups and their committed offsets, independent of the client library."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.operations.argument_binding import OMIT_NONE
+from kdeclare.core.operations.operation import Arguments
+from kdeclare.providers.kafka.ids import TopicPartition
+
+KIND = "Group"
+"""The kind in the resource ids of groups (``Group/billing``). No manifest declares a group."""
+
+_CONSUMER_PROTOCOLS = ("", "consumer")
+_INACTIVE_STATES = ("Empty", "Dead")
+
+
+class GroupType(StrEnum):
+    """The protocol that the members of a group use (org.apache.kafka.common.GroupType)."""
+
+    CLASSIC = "classic"
+    CONSUMER = "consumer"
+    SHARE = "share"
+    STREAMS = "streams"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class ListedGroup:
+    """One group in the list of groups (ListGroups).
+
+    protocol: the protocol type of a classic group: ``consumer``, ``connect`` … Empty if only offsets were
+        committed for the group.
+    state: Kafka's name of the state (``Stable``, ``Empty`` …).
+    """
+
+    id: str
+    type: GroupType
+    protocol: str
+    state: str
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the group has members, so that nothing else may change its offsets."""
+        return self.state not in _INACTIVE_STATES
+
+    @property
+    def has_consumer_offsets(self) -> bool:
+        """Whether the group belongs to consumers, whose position is one committed offset per partition."""
+        if self.type is GroupType.CLASSIC:
+            return self.protocol in _CONSUMER_PROTOCOLS
+        return self.type is GroupType.CONSUMER
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMember:
+    """One member of a group.
+
+    instance_id: the id of a static member (``group.instance.id``), or None.
+    partitions: the partitions that are assigned to the member.
+    """
+
+    id: str
+    client_id: str
+    host: str
+    instance_id: str | None = None
+    partitions: tuple[TopicPartition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedGroup:
+    """One group with its members. members: None if kdeclare cannot describe groups of this type."""
+
+    group: ListedGroup
+    members: tuple[GroupMember, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedOffset(Arguments):
+    """The committed offset of one partition.
+
+    leader_epoch: the epoch of the leader that the offset was read from, or None.
+    metadata: the string that the consumer committed with the offset.
+    """
+
+    offset: Annotated[int, Field(ge=0)]
+    leader_epoch: Annotated[int | None, OMIT_NONE] = None
+    metadata: str = ""
+
+
+GroupOffsets = Mapping[TopicPartition, CommittedOffset]
+"""The committed offsets of one group. Partitions without a committed offset are missing."""
+
+GroupPartition = tuple[str, TopicPartition]
+"""A group and a partition."""

@@ -1,0 +1,179 @@
+"""The groups of the in-memory cluster, and the offsets of its logs.
+
+Modeled on GroupCoordinatorService of Apache Kafka 4.3. A group remembers offsets by topic id, so that a topic
+that was deleted and created again has no committed offsets.
+"""
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from kdeclare.core.live.faults import Fault, Result
+from kdeclare.providers.kafka.consumer_group.group import (
+    CommittedOffset,
+    DescribedGroup,
+    GroupMember,
+    GroupOffsets,
+    GroupPartition,
+    GroupType,
+    ListedGroup,
+)
+from kdeclare.providers.kafka.consumer_group.port import (
+    GROUP_ID_NOT_FOUND,
+    NON_EMPTY_GROUP,
+    UNKNOWN_MEMBER_ID,
+    OffsetChanges,
+)
+from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.port import EARLIEST, LATEST
+from kdeclare.providers.kafka.testing.topics import TopicState
+
+if TYPE_CHECKING:
+    from kdeclare.providers.kafka.testing.cluster import MemoryCluster
+
+_EMPTY, _STABLE = "Empty", "Stable"
+_UNKNOWN_PARTITION = "UNKNOWN_TOPIC_OR_PARTITION"
+
+
+@dataclass
+class GroupRecord:
+    """One group. members: its members. offsets: the committed offsets by topic id and partition."""
+
+    type: GroupType = GroupType.CLASSIC
+    protocol: str = ""
+    members: list[GroupMember] = field(default_factory=list)
+    offsets: dict[tuple[str, int], CommittedOffset] = field(default_factory=dict)
+
+    @property
+    def topics(self) -> frozenset[str]:
+        """The topics that members are assigned partitions of."""
+        return frozenset(where.topic for member in self.members for where in member.partitions)
+
+
+@dataclass
+class GroupStore:
+    """All groups, and the parts of logs that differ from the records of topics.
+
+    starts: the first offset of each partition whose first records were deleted. times: the timestamp of each
+    record, from the start of the log; all records of other partitions have the timestamp 0.
+    """
+
+    groups: dict[str, GroupRecord] = field(default_factory=dict)
+    starts: dict[tuple[str, int], int] = field(default_factory=dict)
+    times: dict[tuple[str, int], list[int]] = field(default_factory=dict)
+
+    def list_group(self, id_: str) -> ListedGroup:
+        """Return one group as in ListGroups."""
+        record = self.groups[id_]
+        return ListedGroup(id_, record.type, record.protocol, _STABLE if record.members else _EMPTY)
+
+    def find_offset(self, topic: TopicState, partition: int, at: int) -> int:
+        """Return the offset of one log at a time, as ListOffsets does."""
+        key = (topic.topic_id, partition)
+        count, extra = divmod(topic.records, len(topic.partitions))
+        end = count + (partition < extra)
+        start = min(self.starts.get(key, 0), end)
+        if at in (EARLIEST, LATEST):
+            return start if at == EARLIEST else end
+        offset = max(start, bisect_left(self.times.get(key, [0] * end), at))
+        return offset if offset < end else -1
+
+
+class MemoryGroups:
+    """The groups of a `MemoryCluster`; see `Groups`."""
+
+    def __init__(self, cluster: "MemoryCluster") -> None:
+        self._cluster = cluster
+
+    @property
+    def _store(self) -> GroupStore:
+        return self._cluster._state.group_store
+
+    def list_groups(self) -> Mapping[str, ListedGroup]:
+        """See `Groups.list_groups`."""
+
+        def respond() -> dict[str, ListedGroup]:
+            return {id_: self._store.list_group(id_) for id_ in self._store.groups}
+
+        with self._cluster._lock:
+            return self._cluster._handle_read("list_groups", (), respond)
+
+    def describe_groups(self, ids: Sequence[str]) -> Mapping[str, DescribedGroup]:
+        """See `Groups.describe_groups`."""
+
+        def respond() -> dict[str, DescribedGroup]:
+            return {id_: self._describe(id_) for id_ in dict.fromkeys(ids) if id_ in self._store.groups}
+
+        with self._cluster._lock:
+            return self._cluster._handle_read("describe_groups", ids, respond)
+
+    def _describe(self, id_: str) -> DescribedGroup:
+        record = self._store.groups[id_]
+        has_members = record.type in (GroupType.CLASSIC, GroupType.CONSUMER)
+        return DescribedGroup(self._store.list_group(id_), tuple(record.members) if has_members else None)
+
+    def fetch_offsets(self, ids: Sequence[str]) -> Mapping[str, GroupOffsets]:
+        """See `Groups.fetch_offsets`."""
+
+        def respond() -> dict[str, GroupOffsets]:
+            return {id_: self._read_offsets(id_) for id_ in ids}
+
+        with self._cluster._lock:
+            return self._cluster._handle_read("fetch_offsets", ids, respond)
+
+    def _read_offsets(self, id_: str) -> GroupOffsets:
+        record = self._store.groups.get(id_, GroupRecord())
+        names = {topic.topic_id: name for name, topic in self._cluster._state.topics.items()}
+        return {
+            TopicPartition(names[topic_id], partition): offset
+            for (topic_id, partition), offset in record.offsets.items()
+            if topic_id in names
+        }
+
+    def alter_offsets(self, changes: Mapping[str, OffsetChanges]) -> Mapping[GroupPartition, Result]:
+        """See `Groups.alter_offsets`. In the log of requests, an item is ``billing/orders-0``."""
+        items = [(id_, where) for id_, group_changes in changes.items() for where in group_changes]
+        with self._cluster._lock:
+            return self._cluster._handle_change(
+                "alter_offsets",
+                items,
+                lambda item: item,
+                lambda item: f"{item[0]}/{item[1]}",
+                lambda item: self._alter(*item, changes[item[0]][item[1]]),
+                "",
+            )
+
+    def _alter(self, id_: str, where: TopicPartition, offset: CommittedOffset | None) -> None:
+        record = self._store.groups.get(id_)
+        if offset is None and record is None:
+            raise Fault(GROUP_ID_NOT_FOUND, f"group {id_}")
+        if record is not None and record.members:
+            if offset is not None:
+                raise Fault(UNKNOWN_MEMBER_ID, f"offset of {where} in group {id_}")
+            if where.topic in record.topics:
+                raise Fault("GROUP_SUBSCRIBED_TO_TOPIC", f"offset of {where} in group {id_}")
+        topic = self._cluster._state.topics.get(where.topic)
+        if topic is None or not 0 <= where.partition < len(topic.partitions):
+            raise Fault(_UNKNOWN_PARTITION, f"offset of {where} in group {id_}")
+        key = (topic.topic_id, where.partition)
+        if offset is None:
+            assert record is not None
+            record.offsets.pop(key, None)
+        else:
+            self._store.groups.setdefault(id_, GroupRecord()).offsets[key] = offset
+
+    def delete_groups(self, ids: Sequence[str]) -> Mapping[str, Result]:
+        """See `Groups.delete_groups`."""
+        with self._cluster._lock:
+            return self._cluster._handle_change(
+                "delete_groups", list(dict.fromkeys(ids)), lambda id_: id_, str, self._delete, ""
+            )
+
+    def _delete(self, id_: str) -> None:
+        record = self._store.groups.get(id_)
+        if record is None:
+            raise Fault(GROUP_ID_NOT_FOUND, f"group {id_}")
+        if record.members:
+            raise Fault(NON_EMPTY_GROUP, f"group {id_}")
+        del self._store.groups[id_]
