@@ -129,7 +129,7 @@ def compute_adhoc_exit_code(view: AdhocResult) -> ExitCode:
     exit_code = run_outcome(view.run).exit_code if view.run else ExitCode.OK
     failed_items = [item for item in view.items if item.outcome is ItemOutcome.FAILED]
     results = view.run.results.values() if view.run else ()
-    has_changes = any(result.is_good for result in results)
+    has_changes = any(result.had_effect for result in results)
     if failed_items and len(failed_items) == len(view.items):
         return ExitCode.PARTIAL if has_changes else ExitCode.ERROR
     is_incomplete = (

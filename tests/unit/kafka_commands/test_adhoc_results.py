@@ -8,7 +8,7 @@ from jsonschema import Draft202012Validator
 
 from kdeclare.core.documents import dump_document
 from kdeclare.core.exit_codes import ExitCode
-from kdeclare.core.plans.run import ApplyResult
+from kdeclare.core.plans.run import NOT_PROPAGATED, ApplyResult
 from kdeclare.providers.kafka.commands.adhoc_changes import TOPIC_WORDING, TopicSummary
 from kdeclare.report.adhoc import (
     SUCCESS_OUTCOMES,
@@ -84,6 +84,14 @@ def test_adhoc_exit_code_of_denied_and_failed_runs() -> None:
         compute_adhoc_exit_code(make_result(ItemOutcome.NOT_BEGUN, run=RUNS["interrupted"]))
         is ExitCode.INTERRUPTED
     )
+
+
+def test_adhoc_exit_code_is_partial_if_failed_operation_took_effect_in_part() -> None:
+    """A throttle that not every broker applies yet stays set, although the moves after it were skipped."""
+    failed = RUNS["all-failed"]
+    results = {id_: replace(result, error=NOT_PROPAGATED) for id_, result in failed.results.items()}
+    run = replace(failed, results=results)
+    assert compute_adhoc_exit_code(make_result(ItemOutcome.FAILED, run=run)) is ExitCode.PARTIAL
 
 
 def test_adhoc_text_does_not_repeat_reported_failures() -> None:
