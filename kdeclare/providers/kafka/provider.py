@@ -18,6 +18,7 @@ from kdeclare.core.provider.provider import (
     CleanupRequest,
     ExaminationRequest,
     ExaminationResult,
+    PlanSection,
     Provider,
 )
 from kdeclare.core.provider.registry import get_operation_type
@@ -41,6 +42,10 @@ from kdeclare.providers.kafka.collector import (
 )
 from kdeclare.providers.kafka.config.catalog import is_likely_secret_key, is_secret_setting
 from kdeclare.providers.kafka.connection import CONNECTION, KafkaConnection
+from kdeclare.providers.kafka.consumer_group.collector import GROUPS
+from kdeclare.providers.kafka.consumer_group.group import KIND as GROUP_KIND
+from kdeclare.providers.kafka.consumer_group.operations import AlterOffsets, DeleteGroup
+from kdeclare.providers.kafka.consumer_group.plan_section import build_offsets_section
 from kdeclare.providers.kafka.fleet.codec import KafkaCodec
 from kdeclare.providers.kafka.ids import ConfigScope
 from kdeclare.providers.kafka.listed_configs.client_metrics import ClientMetricsKind
@@ -188,6 +193,11 @@ def _start_watch(connections: Connections) -> ActivityWatch:
     return MovesWatch(connections)
 
 
+def _describe_plan(operations: Sequence[Operation]) -> PlanSection | None:
+    """Describe the moves of a plan, or the offsets of an ad hoc command. No plan has both."""
+    return build_moves_section(operations) or build_offsets_section(operations)
+
+
 def _find_cleanup(request: CleanupRequest) -> Cleanup | None:
     from kdeclare.providers.kafka.reassignment.cleanup import find_cleanup
 
@@ -223,6 +233,8 @@ PROVIDER = Provider(
         DELETE,
         CREATE_ACLS,
         DELETE_ACLS,
+        AlterOffsets(),
+        DeleteGroup(),
     ),
     connection=CONNECTION,
     examine=_examine,
@@ -232,6 +244,7 @@ PROVIDER = Provider(
         replace(LISTED_CONFIGS, codec=ListedConfigsCodec()),
         replace(SCRAM_USERS, codec=ScramCodec()),
         replace(ACLS, codec=AclCodec()),
+        GROUPS,
     ),
     plan_settings=REASSIGNMENTS,
     start_plan=KafkaPlanning,
@@ -240,8 +253,8 @@ PROVIDER = Provider(
     find_principal=find_principal,
     watch=_start_watch,
     find_cleanup=_find_cleanup,
-    auxiliary_kinds=frozenset({SHARED_RESOURCE.kind}),
-    describe_plan=build_moves_section,
+    auxiliary_kinds=frozenset({SHARED_RESOURCE.kind, GROUP_KIND}),
+    describe_plan=_describe_plan,
     is_secret_setting=is_secret_setting,
     may_hold_secret=is_likely_secret_key,
     check_declared=check_colliding_names,
