@@ -14,7 +14,8 @@ _ENDING = ".schema.json"
 PRINTED_BY = {
     "acl-explain": "`kdeclare acl explain`",
     "acl-list": "`kdeclare acl list`",
-    "by-hand": "`kdeclare topic create|alter|delete`, `config alter` and `acl add|remove`",
+    "by-hand": "`kdeclare topic create|alter|delete`, `config alter`, `acl add|remove` and "
+    "`group reset-offsets|delete`",
     "config-describe": "`kdeclare config describe`",
     "connect-change": "`kdeclare connect worker-config patch|delete`",
     "connect-overrides": "`kdeclare connect worker-config get`",
@@ -26,6 +27,8 @@ PRINTED_BY = {
     "fleet-history": "`kdeclare fleet history`",
     "fleet-plan": "`kdeclare fleet plan`, and the file `overview.json`",
     "fleet-snapshot": "`kdeclare fleet snapshot`, and its record in `snapshots/`",
+    "group-describe": "`kdeclare group describe`",
+    "group-list": "`kdeclare group list`",
     "history": "`kdeclare history`",
     "history-diff": "`kdeclare history diff`",
     "history-run": "`kdeclare history RUN_ID`",

@@ -10,7 +10,7 @@ from kdeclare.cli.main import build_application
 from tests.unit.cli.command_line import CommandLine
 from tests.unit.cli.help_text import parse_command_groups
 
-COLUMNS, LINES = 80, 42
+COLUMNS, LINES = 80, 40
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_help_lists_every_command_in_a_known_group(narrow_cli: CommandLine) -> N
 def test_help_begins_with_the_main_workflow(narrow_cli: CommandLine) -> None:
     groups = parse_command_groups(narrow_cli("--help").out)
     assert groups["Workflow"] == ["init", "validate", "plan", "apply", "rollback"]
-    assert groups[AD_HOC] == ["acl", "config", "connect", "reassign", "topic"]
+    assert groups[AD_HOC] == ["acl", "config", "connect", "group", "reassign", "topic"]
 
 
 def test_help_fits_on_one_screen(narrow_cli: CommandLine) -> None:

@@ -27,6 +27,7 @@ COMMANDS = (
 )
 GROUPS = {
     "config": ("describe",),
+    "group": ("list", "describe", "reset-offsets", "delete"),
     "connect": ("plugin", "plugin build", "plugin install"),
     "lock": ("show", "break"),
     "new": ("topic",),
