@@ -119,6 +119,8 @@ def test_dry_run_shows_offsets_and_records_and_changes_nothing(shop: CommandLine
         (["--topic", "orders:1,2", "--to-offset", "50"], BEFORE | {"orders-1": 50, "orders-2": 50}),
         (["--topic", "orders", "--to-current"], BEFORE | {"orders-2": 100}),
         (["--topic", "refunds", "--to-datetime", "1970-01-01T00:00:00.000"], BEFORE | {"refunds-0": 0}),
+        (["--topic", "refunds", "--to-datetime", "1969-12-31T23:59:59.999"], BEFORE | {"refunds-0": 0}),
+        (["--topic", "refunds", "--by-duration", "P40000D"], BEFORE | {"refunds-0": 0}),
         (["--topic", "refunds", "--by-duration", "PT1H"], BEFORE),
     ],
 )

@@ -39,10 +39,10 @@ LONG = "payments.captured.by-country-and-currency.europe.with-a-very-long-name.v
 GROUPS = GroupListView(
     "lab:9092",
     (
-        GroupView("billing", GroupType.CONSUMER, "", "Stable"),
+        GroupView("billing", GroupType.CONSUMER, "consumer", "Stable"),
         GroupView(LONG, GroupType.CLASSIC, "consumer", "Empty"),
         GroupView("odd\x1b[2J", GroupType.CLASSIC, "", "Dead"),
-        GroupView("queue", GroupType.SHARE, "", "Stable"),
+        GroupView("queue", GroupType.SHARE, "share", "Stable"),
         GroupView("topology", GroupType.STREAMS, "", "NotReady"),
         GroupView("workers", GroupType.CLASSIC, "connect", "PreparingRebalance"),
     ),

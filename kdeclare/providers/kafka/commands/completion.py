@@ -19,7 +19,7 @@ from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.port import ConfigQuery
 
 _READ_ONLY = "read-only"
-_COMMANDS = frozenset({("topic",), ("config",), ("reassign",)})
+_COMMANDS = frozenset({("topic",), ("config",), ("group",), ("reassign",)})
 _NEW_TOPIC = ("new", "topic")
 _NAME_OPTIONS = {
     ConfigScope.TOPIC: "topic",
@@ -39,6 +39,8 @@ def complete(place: CursorContext, names: Names) -> CompletionOffer | None:
             return _RULES_BY_OPTION[spelling](place, names)
     if not place.wanted.spellings and place.path[:1] == ("topic",):
         return _TOPIC_RULE(place, names)
+    if not place.wanted.spellings and place.path[:1] == ("group",):
+        return _GROUP_RULE(place, names)
     return None
 
 
@@ -73,7 +75,18 @@ def _complete_broker_list(place: CursorContext, names: Names) -> CompletionOffer
 
 
 def _list_groups(place: CursorContext, names: Names) -> Iterable[CompletionValue]:
-    return map(CompletionValue, names.live("GroupConfig"))
+    """Return groups that exist, with their states, or groups that have configs."""
+    if place.path[:1] != ("group",):
+        return map(CompletionValue, names.live("GroupConfig"))
+
+    def read_states(connections: Connections) -> Mapping[str, str]:
+        listed = connections.get(KafkaConnection).cluster.groups.list_groups()
+        return {id_: f"{group.type}, {group.state}" for id_, group in sorted(listed.items())}
+
+    no_groups: Mapping[str, str] = {}
+    used = {*place.given.get("names", ()), *place.given.get("group", ())}
+    states = names.ask("groups", read_states, no_groups)
+    return (CompletionValue(id_, state) for id_, state in states.items() if id_ not in used)
 
 
 def _list_subscriptions(place: CursorContext, names: Names) -> Iterable[CompletionValue]:
@@ -213,6 +226,7 @@ def _find_current_overrides(place: CursorContext, names: Names) -> Mapping[str, 
 
 
 _TOPIC_RULE = make_plain_rule(_list_topics)
+_GROUP_RULE = make_plain_rule(_list_groups)
 _RULES_BY_OPTION: Mapping[str, CompletionRule] = {
     "--add-config": complete_settings,
     "--append-config": complete_list_settings,
@@ -221,7 +235,7 @@ _RULES_BY_OPTION: Mapping[str, CompletionRule] = {
     "--client-metrics": make_plain_rule(_list_subscriptions),
     "--config": complete_setting,
     "--delete-config": complete_keys,
-    "--group": make_plain_rule(_list_groups),
+    "--group": _GROUP_RULE,
     "--entity-name": make_plain_rule(_list_entities),
     "--entity-type": make_plain_rule(_list_entity_types),
     "--subtract-config": complete_list_settings,

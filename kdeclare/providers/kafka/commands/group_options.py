@@ -176,9 +176,9 @@ class ResetTargets:
 
         try:
             if self.to_datetime is not None:
-                return parse_time_ms(self.to_datetime)
+                return max(0, parse_time_ms(self.to_datetime))  # negative times have special meanings
             if self.by_duration is not None:
-                return int(time.time() * 1000) - parse_duration_ms(self.by_duration)
+                return max(0, int(time.time() * 1000) - parse_duration_ms(self.by_duration))
         except ValueError as problem:
             option = "--by-duration" if self.to_datetime is None else "--to-datetime"
             raise typer.BadParameter(f"{problem}.", param_hint=option) from None

@@ -62,18 +62,21 @@ def _render_list_lines(view: GroupListView, width: int | None, style: Style) -> 
     types = join_nonempty(f"{counts[type_]:,} {type_}" for type_ in GroupType if counts[type_])
     yield style.bold(f"{format_count(len(view.groups), 'group')} on {cluster}: {types}.")
     yield ""
-    rows = [
-        (
-            sanitize_for_terminal(group.id),
-            group.type.value,
-            sanitize_for_terminal(group.protocol),
-            group.state,
-        )
-        for group in view.groups
-    ]
+    rows = [_build_list_row(group) for group in view.groups]
     yield from render_table(_LIST_COLUMNS, rows, width, style)
     if is_table_elided(_LIST_COLUMNS, rows, width):
         yield style.dim(ELISION_NOTE)
+
+
+def _build_list_row(group: GroupView) -> tuple[Cell, ...]:
+    """Return the row of a group. Only classic groups have protocols that differ from their type."""
+    protocol = group.protocol if group.type is GroupType.CLASSIC else ""
+    return (
+        sanitize_for_terminal(group.id),
+        group.type.value,
+        sanitize_for_terminal(protocol),
+        sanitize_for_terminal(group.state),
+    )
 
 
 def render_groups(
@@ -132,7 +135,8 @@ def _format_summary(group: GroupDetail) -> str:
 
 def format_type(group: GroupView) -> str:
     """Return the type of a group in words: ``share group``, ``classic connect group`` …"""
-    protocol = "" if group.protocol in ("", "consumer") else f"{sanitize_for_terminal(group.protocol)} "
+    is_special = group.type is GroupType.CLASSIC and group.protocol not in ("", "consumer")
+    protocol = f"{sanitize_for_terminal(group.protocol)} " if is_special else ""
     return f"{group.type} {protocol}group"
 
 

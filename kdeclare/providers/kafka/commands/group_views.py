@@ -20,7 +20,7 @@ class GroupView:
     id: str
     type: GroupType
     protocol: Annotated[
-        str, Field(description="The protocol type of a classic group; empty if the group never had members.")
+        str, Field(description="The protocol type of the group; empty if a classic group never had members.")
     ]
     state: Annotated[str, Field(description="The state of the group, in Kafka's words.")]
 

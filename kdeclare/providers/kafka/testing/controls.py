@@ -194,9 +194,9 @@ class ClusterControls:
     def add_group(self, group: str, type_: GroupType = GroupType.CLASSIC, protocol: str = "consumer") -> None:
         """Add a group without members and without offsets."""
         with self._lock:
-            self._state.group_store.groups[group] = GroupRecord(
-                type_, protocol if type_ is GroupType.CLASSIC else ""
-            )
+            is_classic = type_ is GroupType.CLASSIC
+            record = GroupRecord(type_, protocol if is_classic else type_.value)
+            self._state.group_store.groups[group] = record
 
     def set_members(self, group: str, *members: GroupMember) -> None:
         """Set the members of a group. Without members, the group is empty."""

@@ -16,6 +16,7 @@ from kdeclare.core.resources.manifest_capabilities import (
     list_names,
 )
 from kdeclare.providers.kafka.connection import KafkaConnection
+from kdeclare.providers.kafka.consumer_group.group import GroupType
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
@@ -33,6 +34,8 @@ def cluster() -> MemoryCluster:
         ConfigResource(ConfigScope.GROUP, "checkout"), {"consumer.session.timeout.ms": "50000"}
     )
     made.set_overrides(ConfigResource(ConfigScope.CLIENT_METRICS, "producers"), {"metrics": "*"})
+    made.add_group("billing")
+    made.add_group("queue", GroupType.SHARE)
     return made
 
 
@@ -84,11 +87,15 @@ CONFIG = Command(
         *CONFIG_OPTIONS,
     ),
 )
+GROUP = Command(
+    "delete", "", (make_option("group", repeats=True),), (Parameter("names", is_repeatable=True),)
+)
 BY_HAND = Command(
     "kdeclare",
     commands={
         "topic": Command("topic", "Topics by hand", commands={"alter": TOPIC, "list": Command("list")}),
         "config": Command("config", "Configs by hand", commands={"alter": CONFIG}),
+        "group": Command("group", "Groups by hand", commands={"delete": GROUP}),
     },
 )
 """The option names that this test relies on."""
@@ -172,6 +179,9 @@ def test_completion_offers_option_once_unless_repeatable() -> None:
         ),
         ("config alter --group checkout --delete-config ", ["consumer.session.timeout.ms"]),
         ("config alter --client-metrics producers --append-config ", []),
+        ("group delete ", ["billing", "queue"]),
+        ("group delete billing ", ["queue"]),
+        ("group delete --group q", ["queue"]),
         ("config alter --entity-name o", ["orders", "orders.dlq"]),
         ("config alter --entity-type topics --entity-name p", ["payments"]),
         ("config alter --entity-type brokers --entity-name 1", ["1", "12"]),
@@ -191,6 +201,11 @@ def test_completion_of_key_shows_current_value() -> None:
     assert [(c.shown, c.about) for c in found] == [("retention.ms=", "now 1000")]
     _, found = complete_line("topic alter --add-config retention.ms", BY_HAND, KnownNames())
     assert found[0].about == "default 604800000"
+
+
+def test_completion_of_group_shows_type_and_state() -> None:
+    _, found = complete_line("group delete q", BY_HAND, KnownNames())
+    assert [(c.shown, c.about) for c in found] == [("queue", "share, Empty")]
 
 
 def test_completion_offers_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
