@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from kdeclare.core.live.faults import Result
+from kdeclare.core.live.faults import Fault, FaultKind, Result
 from kdeclare.providers.kafka.consumer_group.group import (
     CommittedOffset,
     GroupMember,
@@ -209,6 +209,7 @@ def test_active_group_refuses_changes(group_bed: GroupBed) -> None:
     listed = group_bed.listed(group)
     assert listed is not None
     assert not listed.is_active
+    assert listed.protocol == "consumer"
     group_bed.commit(group, where, 1)
 
 
@@ -243,3 +244,10 @@ def test_log_offset_at_time_is_first_record_at_or_after_it(group_bed: GroupBed) 
     group_bed.produce_at(topic, now - 3000, now - 2000, now - 1000)
     times = [0, now - 3000, now - 2500, now - 1000, now - 999]
     assert group_bed.bed.cluster.list_offsets([topic], times) == {TopicPartition(topic, 0): (0, 0, 1, 2, -1)}
+
+
+def test_log_offset_at_negative_time_is_refused(group_bed: GroupBed) -> None:
+    topic = group_bed.bed.create(partitions=1)
+    with pytest.raises(Fault) as caught:
+        group_bed.bed.cluster.list_offsets([topic], [-1000])
+    assert (caught.value.error, caught.value.kind) == ("UNSUPPORTED_VERSION", FaultKind.REFUSED)

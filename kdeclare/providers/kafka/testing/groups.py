@@ -70,6 +70,8 @@ class GroupStore:
 
     def find_offset(self, topic: TopicState, partition: int, at: int) -> int:
         """Return the offset of one log at a time, as ListOffsets does."""
+        if at < EARLIEST:
+            raise Fault("UNSUPPORTED_VERSION", "offsets at this time")
         key = (topic.topic_id, partition)
         count, extra = divmod(topic.records, len(topic.partitions))
         end = count + (partition < extra)
