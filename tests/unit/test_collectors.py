@@ -16,6 +16,7 @@ from kdeclare.providers.connect.worker_state import WorkerGroup
 from kdeclare.providers.kafka.acl.collector import ACLS
 from kdeclare.providers.kafka.client_quota.collector import QUOTAS
 from kdeclare.providers.kafka.collector import CLUSTER, KafkaSelection, select_topics
+from kdeclare.providers.kafka.consumer_group.collector import GROUPS
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.listed_configs.collector import LISTED_CONFIGS
 from kdeclare.providers.kafka.live import KafkaState
@@ -133,7 +134,7 @@ def test_workers_are_read_by_collector_of_connect() -> None:
 
 
 def test_built_in_providers_have_collectors() -> None:
-    cluster, quotas, listed_configs, scram_users, acls, workers = load_collectors()
+    cluster, quotas, listed_configs, scram_users, acls, groups, workers = load_collectors()
     assert cluster.codec is not None, "fleets compare what it reads"
     assert quotas.codec is not None, "fleets compare what it reads"
     assert cluster == replace(CLUSTER, codec=cluster.codec)
@@ -144,6 +145,7 @@ def test_built_in_providers_have_collectors() -> None:
     assert scram_users == replace(SCRAM_USERS, codec=scram_users.codec)
     assert acls.codec is not None, "fleets compare what it reads"
     assert acls == replace(ACLS, codec=acls.codec)
+    assert groups == GROUPS
     assert workers == WORKERS
 
 
